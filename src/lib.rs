@@ -18,6 +18,10 @@ mod durable;
 pub mod engine;
 mod file_lock;
 mod folder;
+#[cfg(any(test, fuzzing))]
+mod fuzz_equipment;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod history;
 pub mod lines;
 pub mod listed;

@@ -260,7 +260,7 @@ fn needed_for(main: Role, attachments: Option<&AttachmentsRecord>) -> (u64, Vec<
 }
 
 /// `path NUL length NUL hash LF` for each file, hashed.
-fn content_id(files: &[FileRecord]) -> ContentId {
+pub(super) fn content_id(files: &[FileRecord]) -> ContentId {
     let mut text = String::new();
     for file in files {
         text.push_str(&format!("{}\0{}\0{}\n", file.path, file.bytes, file.blake3));

@@ -12,6 +12,8 @@ mod erasure_mark;
 mod error;
 mod file_role;
 mod folder_trees;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod ids;
 mod layout;
 mod manifest;

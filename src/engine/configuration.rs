@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use toml_edit::{DocumentMut, Item, Table, value};
+use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
 use super::{ConfigurationError, Result};
 use crate::durable::{self, Existing};
@@ -156,10 +156,10 @@ pub fn set(store: &Store, key: &str, wanted: Option<&str>) -> Result<()> {
     let (table, name) = match key.split_once('.') {
         Some((table, name)) => {
             let table = document.entry(table).or_insert(Item::Table(Table::new()));
-            let table = table.as_table_mut();
+            let table = table.as_table_like_mut();
             (table.ok_or_else(|| bad(store, &format!("{key}: what holds it is no table")))?, name)
         }
-        None => (document.as_table_mut(), key),
+        None => (document.as_table_mut() as &mut dyn TableLike, key),
     };
     match wanted {
         Some(text) => {

@@ -12,6 +12,8 @@ mod error;
 pub(crate) mod family;
 pub(crate) mod free_book_name;
 pub(crate) mod free_chat_name;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 pub mod gate;
 pub(crate) mod group_list;
 pub(crate) mod has_changed;

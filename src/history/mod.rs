@@ -5,6 +5,8 @@ pub mod at_message;
 pub(crate) mod book_history;
 pub mod dates;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod graph;
 pub(crate) mod latest_valid;
 mod loaded;

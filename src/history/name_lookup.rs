@@ -115,6 +115,11 @@ fn ends_with_word(name: &str, part: &str) -> bool {
 fn similar(typed: &str, candidates: &BTreeSet<TimelineName>) -> Vec<TimelineName> {
     const NEAR: f64 = 0.75;
     const MANY: usize = 3;
+    /// A longer text is not a name with a slip in it, and comparing it takes as long as it is.
+    const LONGEST: usize = 600;
+    if typed.len() > LONGEST {
+        return Vec::new();
+    }
     let typed = typed.to_lowercase();
     let words = |text: &str| -> Vec<String> {
         text.split(|c: char| !c.is_alphanumeric())

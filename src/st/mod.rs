@@ -14,6 +14,8 @@ mod damage;
 mod discover;
 mod error;
 mod folder;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod group_edit;
 mod groups;
 mod isolate;

@@ -151,7 +151,9 @@ fn read_size(delta: &mut &[u8]) -> Option<usize> {
     loop {
         let (byte, rest) = delta.split_first()?;
         *delta = rest;
-        size |= usize::from(byte & 0x7f).checked_shl(shift)?;
+        let part = usize::from(byte & 0x7f);
+        // A size whose high bits do not fit is not a small one.
+        size |= part.checked_shl(shift).filter(|shifted| shifted >> shift == part)?;
         shift += 7;
         if *byte < 0x80 {
             return Some(size);
@@ -312,6 +314,16 @@ mod tests {
         let noise: Vec<u8> =
             (0..1 << 18).map(|n: u32| if n.is_multiple_of(33) { b'b' } else { b'a' }).collect();
         round_trip(&base, &noise);
+    }
+
+    #[test]
+    fn size_that_does_not_fit_is_no_size() {
+        let huge = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20];
+        assert_eq!(read_size(&mut &huge[..]), None);
+        let delta = [&[0][..], &huge].concat();
+        assert!(apply(b"", &delta, 1 << 20, &mut Vec::new()).is_none());
+        assert_eq!(length_of(&delta), None);
+        assert_eq!(read_size(&mut &[0xff, 0x7f][..]), Some(0x3fff));
     }
 
     #[test]

@@ -17,6 +17,8 @@ mod features;
 mod find_files;
 mod fold_packs;
 mod former_ids;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod gc;
 mod id_list;
 mod limits;

@@ -212,15 +212,20 @@ fn end_of<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<End> {
     None
 }
 
-fn encode(record: &impl Serialize) -> io::Result<Vec<u8>> {
+pub(super) fn encode(record: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(record)?;
     // Without the brace that closes the object.
     line.pop();
+    Ok(seal(line))
+}
+
+/// Returns a line with its checksum: an object without the brace that closes it, closed.
+pub(super) fn seal(mut line: Vec<u8>) -> Vec<u8> {
     let check = blake3::hash(&line).to_hex();
     line.extend_from_slice(CHECK.as_bytes());
     line.extend_from_slice(&check.as_bytes()[..DIGITS]);
     line.extend_from_slice(b"\"}\n");
-    Ok(line)
+    line
 }
 
 /// A line whose checksum is right; or one of an older program, which had none. (Those never ended in a string.)

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use gix::bstr::BString;
+use gix::objs::WriteTo;
 use gix::objs::tree::{Entry, EntryKind as GitKind};
-use gix::objs::{TreeRef, WriteTo};
 
 use super::{Error, ObjectId, Result};
 
@@ -56,23 +56,23 @@ pub fn encode(entries: &[TreeEntry]) -> Vec<u8> {
 
 pub fn decode(id: ObjectId, bytes: &[u8]) -> Result<Vec<TreeEntry>> {
     let damaged = |why: String| Error::Damaged { id, why };
-    let tree = TreeRef::from_bytes(bytes, gix::hash::Kind::Sha1)
-        .map_err(|error| damaged(error.to_string()))?;
-    tree.entries
-        .iter()
-        .map(|entry| {
-            let name = std::str::from_utf8(entry.filename)
-                .map_err(|_| damaged("a name in it is no UTF-8".into()))?;
-            let kind = match entry.mode.kind() {
-                GitKind::Blob | GitKind::BlobExecutable => EntryKind::Blob,
-                GitKind::Tree => EntryKind::Tree,
-                other => {
-                    return Err(damaged(format!("{name} is a {other:?}, which stvc never writes")));
-                }
-            };
-            Ok(TreeEntry { name: name.into(), kind, id: entry.oid.into() })
-        })
-        .collect()
+    let entry = |found: Option<EntryBytes<'_>>| {
+        let found = found.ok_or_else(|| no_tree(id))?;
+        let name = std::str::from_utf8(found.name)
+            .map_err(|_| damaged("a name in it is no UTF-8".into()))?;
+        let kind = match found.mode() {
+            Mode::File | Mode::OtherFile => EntryKind::Blob,
+            Mode::Folder => EntryKind::Tree,
+            Mode::Link => {
+                return Err(damaged(format!("{name} is a link, which stvc never writes")));
+            }
+            Mode::Other => {
+                return Err(damaged(format!("{name} is neither a file nor a folder")));
+            }
+        };
+        Ok(TreeEntry { name: name.into(), kind, id: found.id })
+    };
+    entries(bytes).map(entry).collect()
 }
 
 /// What the mode of an entry says.
@@ -101,7 +101,7 @@ impl Mode {
             b"100644" => Mode::File,
             b"40000" | b"040000" => Mode::Folder,
             b"120000" => Mode::Link,
-            [b'1', b'0', b'0', ..] => Mode::OtherFile,
+            [b'1', b'0', b'0', b'0'..=b'7', b'0'..=b'7', b'0'..=b'7'] => Mode::OtherFile,
             _ => Mode::Other,
         }
     }
@@ -223,6 +223,31 @@ mod tests {
             &[("100644", "a/b")],
         ] {
             assert!(!raw(others).unwrap().is_gits, "{others:?}");
+        }
+    }
+
+    #[test]
+    fn both_readers_take_equal_modes_for_files_and_folders() {
+        for (mode, expected) in [
+            ("100644", Some(EntryKind::Blob)),
+            ("100755", Some(EntryKind::Blob)),
+            ("40000", Some(EntryKind::Tree)),
+            ("42000", None),
+            ("120000", None),
+            ("100999", None),
+            ("100", None),
+        ] {
+            let bytes = [format!("{mode} a\0").as_bytes(), &[7; 20]].concat();
+            let id = ObjectId::from([1; 20]);
+            let kind = decode(id, &bytes).ok().map(|entries| entries[0].kind);
+            assert_eq!(kind, expected, "{mode}");
+            let raw = decode_raw(id, &bytes).unwrap().entries[0].mode;
+            let raw = match raw {
+                Mode::File | Mode::OtherFile => Some(EntryKind::Blob),
+                Mode::Folder => Some(EntryKind::Tree),
+                Mode::Link | Mode::Other => None,
+            };
+            assert_eq!(raw, expected, "{mode}");
         }
     }
 

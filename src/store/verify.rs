@@ -192,6 +192,14 @@ impl Store {
         if let Err(error) = index.verify_checksum(&mut quiet, &never) {
             health.file(self, path, format!("its checksum is wrong: {error}"), true);
         }
+        if index.pack_checksum() != data.checksum() {
+            health.file(self, path, "it is the index of another pack", true);
+        }
+        // An object that stands in the wrong place is not found, though it can be read; and of two with one id, one takes the place of another.
+        let mut entries = (0..).zip(index.iter());
+        if !entries.all(|(place, entry)| index.lookup(entry.oid) == Some(place)) {
+            health.file(self, path, "its objects are not in order, or one is there twice", true);
+        }
         monitor.begin("reading objects", Some(u64::from(index.num_objects())));
         // In the order in which they stand, so that what many deltas are made of is made once.
         let mut objects: Vec<_> =
@@ -300,9 +308,60 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::progress::Silent;
+    use crate::store::checksum::Checksum;
+    use crate::store::fuzzing::sample_pack;
+
+    /// Returns what `check` says of the files of a store whose index was changed; the checksum of the index is right again.
+    fn files_of_changed_index(change: impl FnOnce(&mut [u8])) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(&folder.path().join("store")).unwrap();
+        let index = sample_pack(&store).with_extension("idx");
+        let mut bytes = fs::read(&index).unwrap();
+        let end = bytes.len() - 20;
+        change(&mut bytes[..end]);
+        let checksum = Checksum::of(&bytes[..end]);
+        bytes[end..].copy_from_slice(checksum.as_slice());
+        fs::write(&index, bytes).unwrap();
+        let store = Store::open(store.path()).unwrap();
+        let health = store.verify_objects(&mut Silent).unwrap();
+        health.files.into_iter().map(|file| file.why).collect()
+    }
+
+    #[test]
+    fn index_with_an_offset_behind_its_end_is_damaged() {
+        assert!(files_of_changed_index(|_| {}).is_empty());
+        // Four objects: behind their ids and checksums, the high bit of the first offset.
+        let files = files_of_changed_index(|bytes| bytes[8 + 1024 + 4 * 24] |= 0x80);
+        assert!(files[0].contains("it cannot be opened"), "{files:?}");
+    }
+
+    #[test]
+    fn index_of_another_pack_is_damaged() {
+        let files = files_of_changed_index(|bytes| bytes[bytes.len() - 1] ^= 1);
+        assert_eq!(files, ["it is the index of another pack"]);
+    }
+
+    #[test]
+    fn index_with_an_id_in_the_place_of_another_is_damaged() {
+        let files = files_of_changed_index(|bytes| {
+            let first = bytes[8 + 1024..][..20].to_vec();
+            bytes[8 + 1024 + 3 * 20..][..20].copy_from_slice(&first);
+        });
+        assert_eq!(files, ["its objects are not in order, or one is there twice"]);
+    }
+
+    #[test]
+    fn index_whose_objects_are_not_in_order_is_damaged() {
+        let files = files_of_changed_index(|bytes| {
+            let (first, second) = (8 + 1024, 8 + 1024 + 20);
+            let ids = bytes[first..second + 20].to_vec();
+            bytes[first..second].copy_from_slice(&ids[20..]);
+            bytes[second..second + 20].copy_from_slice(&ids[..20]);
+        });
+        assert_eq!(files, ["its objects are not in order, or one is there twice"]);
+    }
 
     #[test]
     fn repository_with_a_work_tree_is_valid_only_inside_of_it() {

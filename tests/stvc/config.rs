@@ -40,6 +40,24 @@ fn settings_are_seen_set_and_unset() {
 }
 
 #[test]
+fn settings_of_an_inline_table_are_set_and_unset() {
+    let sandbox = library();
+    let file = sandbox.store().join("stvc/config.toml");
+    fs::write(&file, "# mine\ninclude = { groups = true } # and no more\n").unwrap();
+    sandbox.stvc(&["config", "include.settings", "true"]).exits(0);
+    for key in ["include.groups", "include.settings"] {
+        assert_eq!(sandbox.stvc(&["config", key]).exits(0).stdout, "true\n");
+    }
+    sandbox.stvc(&["config", "--unset", "include.groups"]).exits(0);
+    let left = fs::read_to_string(&file).unwrap();
+    assert!(
+        left.starts_with("# mine\ninclude = {") && left.ends_with("} # and no more\n"),
+        "{left}"
+    );
+    assert!(left.contains("settings = true") && !left.contains("groups"), "{left}");
+}
+
+#[test]
 fn what_cannot_be_understood_is_named_and_not_written() {
     let sandbox = library();
     let file = sandbox.store().join("stvc/config.toml");

@@ -1,6 +1,8 @@
 //! The API over HTTP, for a page in a browser on this machine.
 
 mod connections;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod gate;
 mod redirect;
 mod server;

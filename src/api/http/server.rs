@@ -48,7 +48,7 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     gate: Gate,
     workspace: Workspace,
     rights: Rights,
@@ -65,8 +65,7 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0)))?;
         listener.set_nonblocking(true)?;
         let gate = Gate::new(listener.local_addr()?.port())?;
-        let (seen, connections, redirect) = Default::default();
-        let shared = Shared { gate, workspace, rights, seen, connections, redirect };
+        let shared = Shared::new(gate, workspace, rights);
         Ok(Self { listener, shared: Arc::new(shared) })
     }
 
@@ -98,7 +97,8 @@ impl Server {
                 // Nobody came, or was gone before we opened.
                 let Ok(Ok((stream, _))) = wait.await else { continue };
                 number += 1;
-                let visit = tokio::task::spawn(visit(Arc::clone(&shared), number, stream));
+                let visit =
+                    tokio::task::spawn(visit(Arc::clone(&shared), number, TokioIo::new(stream)));
                 // It begins when this task waits again, so it is in the list by then.
                 shared.connections.add(number, visit.abort_handle());
             }
@@ -107,7 +107,11 @@ impl Server {
     }
 }
 
-async fn visit(shared: Arc<Shared>, number: u64, stream: tokio::net::TcpStream) {
+pub(super) async fn visit<S: hyper::rt::Read + hyper::rt::Write + Unpin>(
+    shared: Arc<Shared>,
+    number: u64,
+    stream: S,
+) {
     let service = service_fn(|request| {
         let shared = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(answer(&shared, number, request).await) }
@@ -118,12 +122,17 @@ async fn visit(shared: Arc<Shared>, number: u64, stream: tokio::net::TcpStream) 
         .max_buf_size(LONGEST_HEAD)
         // It would panic where the clock shows a time before 1970.
         .auto_date_header(false)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(stream, service)
         .await;
     shared.connections.remove(number);
 }
 
 impl Shared {
+    pub(super) fn new(gate: Gate, workspace: Workspace, rights: Rights) -> Self {
+        let (seen, connections, redirect) = Default::default();
+        Self { gate, workspace, rights, seen, connections, redirect }
+    }
+
     fn is_over(&self, begin: Instant, linger: Linger) -> bool {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match seen {

@@ -3,6 +3,8 @@
 //! The page puts a request into the user's `user/files`, by SillyTavern's own file API; who serves the mailbox takes it away and puts an answer there, which the page
 //! fetches and deletes. Any script in that page can do the same: hence the closed list of verbs, and limits.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod letters;
 mod limits;
 mod status;

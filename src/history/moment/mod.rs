@@ -10,7 +10,7 @@
 //! | `CHAT~N` | N moments back, counting changes of either | the one of that moment |
 //! | `CHAT:N` | messages 0 to N | the latest before the chat went past N |
 
-mod words;
+pub(super) mod words;
 
 use std::sync::Arc;
 

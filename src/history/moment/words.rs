@@ -57,10 +57,15 @@ pub(crate) fn pinned(text: &str) -> Option<Pinned<'_>> {
     (is_id(snapshot) && is_id(book)).then_some(Pinned { snapshot, book, message })
 }
 
-/// Every way to part a text into a name and what stands behind it, the longest name first.
+/// More signs of one text are not tried as the end of its name: each name is looked up, and a text may come from another program.
+const MOST_SIGNS: usize = 32;
+/// No date is longer, in bytes.
+const LONGEST_DATE: usize = 100;
+
+/// Every way to part a text into a name and what stands behind it, the longest name first; at most [`MOST_SIGNS`] and one more.
 pub(crate) fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let signs = text.rmatch_indices(['~', '@', ':']).map(|(at, _)| at);
-    let ends = std::iter::once(text.len()).chain(signs);
+    let ends = std::iter::once(text.len()).chain(signs.take(MOST_SIGNS));
     ends.filter(|end| *end > 0).map(|end| text.split_at(end))
 }
 
@@ -119,8 +124,10 @@ fn then(text: &str, now: DateTime<FixedOffset>) -> Result<(Step, usize), Stop> {
         let date = date.map_err(|_| Stop { at: 1, expected: DATE })?;
         return Ok((Step::Then(date), end + 2));
     }
-    let signs = text.rmatch_indices(['~', '@', ':']).map(|(at, _)| at);
-    for end in std::iter::once(text.len()).chain(signs) {
+    let signs = text.match_indices(['~', '@', ':']).map(|(at, _)| at);
+    let ends = signs.chain([text.len()]).take_while(|end| *end <= LONGEST_DATE);
+    let ends: Vec<_> = ends.collect();
+    for end in ends.into_iter().rev() {
         if let Ok(date) = dates::parse_end(&text[..end], now) {
             return Ok((Step::Then(date), end));
         }
@@ -177,6 +184,17 @@ mod tests {
             ("~日", 1, SIGN),
         ] {
             assert_eq!(read(text), Err(Stop { at, expected }), "{text}");
+        }
+    }
+
+    #[test]
+    fn long_text_with_many_signs_is_parted_in_few_ways() {
+        for sign in ["~", "@", ":", "@1 "] {
+            let text = format!("x{}", sign.repeat(20_000));
+            assert_eq!(splits(&text).count(), MOST_SIGNS + 1);
+            let begin = std::time::Instant::now();
+            let _ = read(&text[1..]);
+            assert!(begin.elapsed().as_secs() < 5, "{sign}");
         }
     }
 

@@ -1,0 +1,58 @@
+//! The fuzz target of the mailbox. It panics where its invariant does not hold; `src/fuzzing` lists it.
+
+#![allow(clippy::expect_used, reason = "a fuzz target fails loudly")]
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::fs;
+use std::path::Path;
+
+use super::letters::Letters;
+use super::limits::Limits;
+use super::status::Status;
+use super::{PROTOCOL, Served};
+use crate::engine::fuzzing::Scene;
+use crate::st::mailbox::{ANSWER, MAILBOX, REQUEST};
+
+thread_local! {
+    static SCENE: OnceCell<Scene> = const { OnceCell::new() };
+}
+
+/// Every request is taken away and answered. Without the session of this watch nothing in the library or the store changes.
+///
+/// The input is a request as the page writes it.
+pub(crate) fn mailbox(data: &[u8]) {
+    SCENE.with(|scene| {
+        let scene = scene.get_or_init(Scene::new);
+        scene.put_back();
+        let folder = scene.library().join(MAILBOX);
+        let id = "0123456789abcdef0123456789abcdef";
+        let request = folder.join(format!("{REQUEST}{id}.json"));
+        fs::write(&request, data).expect("the request can be written");
+        let workspace = scene.workspace();
+        let clock = || workspace.now;
+        let mut served = Served {
+            workspace: &workspace,
+            clock: &clock,
+            session: "a session that no input has".into(),
+            letters: Letters::new(scene.library()),
+            limits: Limits::default(),
+            status: Status::default(),
+            known: HashSet::new(),
+            order: VecDeque::new(),
+            answers: BTreeMap::new(),
+            asked: None,
+            told: None,
+        };
+        served.look();
+        assert!(!request.exists(), "the request was taken away");
+        let answer = fs::read(folder.join(format!("{ANSWER}{id}.json"))).expect("an answer");
+        let answer: serde_json::Value = serde_json::from_slice(&answer).expect("JSON");
+        assert_eq!(answer["protocol"], PROTOCOL);
+        assert!(!answer.to_string().contains("stvc broke down"), "{answer}");
+        let is_mail = |path: &Path| path.starts_with(Path::new("library").join(MAILBOX));
+        let changed = scene.changed();
+        let other = changed.iter().find(|path| !is_mail(path) && !Scene::is_cache(path));
+        assert!(other.is_none(), "a request without the session changed {other:?}");
+    });
+}
