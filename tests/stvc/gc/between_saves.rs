@@ -25,7 +25,7 @@ fn packed_copy(sandbox: &Sandbox) -> u64 {
 
 #[test]
 fn a_store_is_small_without_being_asked() {
-    let mut lived = Lived::new(40);
+    let mut lived = Lived::new(28);
     let sandbox = &lived.sandbox;
     let store = sandbox.store();
     assert!(packs(sandbox).len() <= 20, "{}", packs(sandbox).len());
@@ -43,7 +43,7 @@ fn a_store_is_small_without_being_asked() {
     assert_eq!((&summary["dropped"], &summary["spared"]), (&0.into(), &0.into()));
     must_have(sandbox, &former);
     // What gc made is built on, and the next gc tells apart what is whose.
-    for round in 0..12 {
+    for round in 0..6 {
         lived.go_on(100 + round);
     }
     let sandbox = &lived.sandbox;
