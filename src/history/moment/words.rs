@@ -192,9 +192,6 @@ mod tests {
         for sign in ["~", "@", ":", "@1 "] {
             let text = format!("x{}", sign.repeat(20_000));
             assert_eq!(splits(&text).count(), MOST_SIGNS + 1);
-            let begin = std::time::Instant::now();
-            let _ = read(&text[1..]);
-            assert!(begin.elapsed().as_secs() < 5, "{sign}");
         }
     }
 
