@@ -66,6 +66,8 @@ const PLATFORMS = [
     program: "stvc",
   },
 ];
+// npm adds a file called LICENSE by itself, and none of these.
+const LICENSES = ["LICENSE-APACHE", "LICENSE-MIT"];
 const about = {
   version,
   description: "Snapshot archive and version control for SillyTavern chat timelines",
@@ -87,16 +89,15 @@ rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 const work = mkdtempSync(join(tmpdir(), "stvc-npm-"));
 
-/** @param {string} name @param {object} manifest @param {(folder: string) => void} fill */
-function pack(name, manifest, fill) {
+/** @param {string} name @param {{ files: string[] }} manifest @param {(folder: string) => void} fill */
+function pack(name, { files, ...manifest }, fill) {
   const folder = join(work, name);
   mkdirSync(folder);
   writeFileSync(
     join(folder, "package.json"),
-    `${JSON.stringify({ name, ...about, ...manifest }, null, 2)}\n`,
+    `${JSON.stringify({ name, ...about, ...manifest, files: [...files, ...LICENSES] }, null, 2)}\n`,
   );
-  for (const file of ["LICENSE-APACHE", "LICENSE-MIT"])
-    copyFileSync(join(root, file), join(folder, file));
+  for (const file of LICENSES) copyFileSync(join(root, file), join(folder, file));
   fill(folder);
   const [made] = JSON.parse(
     execFileSync("npm", ["pack", "--json", "--pack-destination", out], {
