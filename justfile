@@ -36,3 +36,7 @@ mutants FOLDER:
 dist:
     packaging/build
     node packaging/npm/pack.mjs
+
+# Install the archives and packages in dist as users do, and run them.
+try:
+    packaging/try

@@ -1,6 +1,10 @@
 // npm packages from the archives of packaging/build: `stvc`, and one for each platform that holds its program.
 //
-//   node packaging/npm/pack.mjs [DIST]      tarballs into DIST/npm
+//   node packaging/npm/pack.mjs [--all] [DIST]      tarballs into DIST/npm, which is emptied first
+//
+// `stvc` depends on the platform packages of this run only: one that does not exist could never be installed.
+// A release passes --all, which fails if an archive is missing: a published version cannot be changed,
+// so a platform that is forgotten would stay without a program until the next version.
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -17,7 +21,10 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const dist = resolve(process.argv[2] ?? join(root, "dist"));
+const words = process.argv.slice(2);
+const isComplete = words[0] === "--all";
+if (isComplete) words.shift();
+const dist = resolve(words[0] ?? join(root, "dist"));
 const [, version] = readFileSync(join(root, "Cargo.toml"), "utf8").match(/^version = "(.*)"/m);
 
 // Termux calls itself android; the static program runs there as on any Linux.
@@ -38,6 +45,20 @@ const PLATFORMS = [
     program: "stvc",
   },
   {
+    os: "darwin",
+    cpu: "arm64",
+    target: "aarch64-apple-darwin",
+    archive: "tar.gz",
+    program: "stvc",
+  },
+  {
+    os: "darwin",
+    cpu: "x64",
+    target: "x86_64-apple-darwin",
+    archive: "tar.gz",
+    program: "stvc",
+  },
+  {
     os: "android",
     cpu: "arm64",
     target: "aarch64-unknown-linux-musl",
@@ -45,6 +66,8 @@ const PLATFORMS = [
     program: "stvc",
   },
 ];
+// npm adds a file called LICENSE by itself, and none of these.
+const LICENSES = ["LICENSE-APACHE", "LICENSE-MIT"];
 const about = {
   version,
   description: "Snapshot archive and version control for SillyTavern chat timelines",
@@ -52,20 +75,29 @@ const about = {
   keywords: ["sillytavern", "backup", "snapshot", "version-control", "chat"],
 };
 
+const calledOf = (target) => `stvc-${version}-${target}`;
+const pathOf = ({ target, archive }) => join(dist, `${calledOf(target)}.${archive}`);
+const missing = PLATFORMS.filter((platform) => !existsSync(pathOf(platform)));
+for (const platform of missing) {
+  const { os, cpu, target } = platform;
+  console.error(`${os}-${cpu}: ${pathOf(platform)} does not exist (packaging/build ${target})`);
+}
+if (isComplete ? missing.length > 0 : missing.length === PLATFORMS.length) process.exit(1);
+
 const out = join(dist, "npm");
+rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 const work = mkdtempSync(join(tmpdir(), "stvc-npm-"));
 
-/** @param {string} name @param {object} manifest @param {(folder: string) => void} fill */
-function pack(name, manifest, fill) {
+/** @param {string} name @param {{ files: string[] }} manifest @param {(folder: string) => void} fill */
+function pack(name, { files, ...manifest }, fill) {
   const folder = join(work, name);
   mkdirSync(folder);
   writeFileSync(
     join(folder, "package.json"),
-    `${JSON.stringify({ name, ...about, ...manifest }, null, 2)}\n`,
+    `${JSON.stringify({ name, ...about, ...manifest, files: [...files, ...LICENSES] }, null, 2)}\n`,
   );
-  for (const file of ["LICENSE-APACHE", "LICENSE-MIT"])
-    copyFileSync(join(root, file), join(folder, file));
+  for (const file of LICENSES) copyFileSync(join(root, file), join(folder, file));
   fill(folder);
   const [made] = JSON.parse(
     execFileSync("npm", ["pack", "--json", "--pack-destination", out], {
@@ -79,13 +111,9 @@ function pack(name, manifest, fill) {
 }
 
 const made = {};
-for (const { os, cpu, target, archive, program } of PLATFORMS) {
-  const called = `stvc-${version}-${target}`;
-  const path = join(dist, `${called}.${archive}`);
-  if (!existsSync(path)) {
-    console.error(`${os}-${cpu}: not packed: ${path} is not there (packaging/build ${target})`);
-    continue;
-  }
+for (const platform of PLATFORMS.filter((platform) => !missing.includes(platform))) {
+  const { os, cpu, target, archive, program } = platform;
+  const [called, path] = [calledOf(target), pathOf(platform)];
   const name = `stvc-${os}-${cpu}`;
   pack(
     name,

@@ -55,6 +55,8 @@ mod names;
 mod newest;
 mod odd_snapshots;
 mod packaging;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+mod packaging_scripts;
 mod parallel;
 mod queue_gate;
 mod reading;
