@@ -124,8 +124,8 @@ pub(crate) fn operation_log(data: &[u8]) {
             if inside.starts_with(".stvc") || scene.library().join(inside).is_dir() {
                 continue;
             }
-            let name = inside.to_str().expect("names are text");
-            let name = LibraryPath::parse(name).expect("it is a path of the library");
+            let parts: Vec<_> = inside.iter().map(|part| part.to_str().expect("text")).collect();
+            let name = LibraryPath::parse(&parts.join("/")).expect("it is a path of the library");
             st::must_be_a_place(&name).expect("a file is written only where SillyTavern has such");
         }
         let recovered = scene.now();
