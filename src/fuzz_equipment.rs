@@ -60,7 +60,7 @@ impl Contents {
     /// Makes a folder what it was.
     pub(crate) fn put_back(&self, folder: &Path) {
         let now = Self::of(folder);
-        // What is in a folder comes after it.
+        // Files come after their folder.
         for path in now.0.keys().rev().filter(|path| !self.0.contains_key(*path)) {
             let path = folder.join(path);
             let removed = match path.is_dir() {

@@ -49,7 +49,7 @@ impl Scene {
         copy_folder(&fixture("store-1"), &library.join(".stvc"));
         fs::write(folder.path().join("elsewhere.txt"), "not ours").expect("written");
         let scene = Self { contents: Contents::of(folder.path()), folder };
-        // What the first command adds is not an input's doing.
+        // The first command adds files of its own, which no input causes.
         let store = scene.workspace().open_store().expect("the store can be opened");
         drop(scene.workspace().hold(&store).expect("the store can be locked"));
         let contents = Contents::of(scene.folder.path());
@@ -165,7 +165,7 @@ pub(crate) fn config(data: &[u8]) {
             fs::write(&path, data).expect("the file can be written");
             let set = configuration::set(store, key, Some(value));
             let Ok(before) = &before else {
-                // What cannot be understood is kept, unless this very key was the reason.
+                // A file that cannot be understood is kept, unless this key was the reason.
                 assert!(set.is_ok() || read() == data, "a refused value changed the file");
                 continue;
             };

@@ -62,7 +62,7 @@ impl Stage {
         Some(stage)
     }
 
-    /// Without an open page.
+    /// Returns a stage on which no page is open yet.
     pub fn closed(name: &'static str, version: &str) -> Option<Self> {
         let mut free = FREE.lock().unwrap();
         let used = free.iter().position(|venue| venue.version == version);
@@ -287,7 +287,7 @@ impl Venue {
         let sandbox = Sandbox::bare();
         act(&sandbox);
         let tavern = Tavern::start(&equipment, sandbox.folder(), setup.server);
-        // Of each background it makes a small picture when the page is first opened, which takes six seconds.
+        // SillyTavern makes a small picture of each background when the page is first opened, which takes six seconds.
         let backgrounds = sandbox.path("backgrounds");
         fs::remove_dir_all(&backgrounds).unwrap();
         fs::create_dir(&backgrounds).unwrap();
@@ -302,7 +302,7 @@ impl Venue {
         })
     }
 
-    /// With nothing unusual, ready to be used again.
+    /// Starts a venue that several scenarios can use.
     fn usual(version: &str) -> Option<Self> {
         let setup = Setup { browser: json!({}), ..Setup::default() };
         let mut venue = Self::build(version, &setup, |_| {})?;
@@ -311,7 +311,7 @@ impl Venue {
         Some(venue)
     }
 
-    /// Make it as if nobody had written anything yet.
+    /// Removes everything that the last scenario wrote.
     fn clear(&mut self) {
         let url = self.tavern.url();
         self.writer.forget(&url);

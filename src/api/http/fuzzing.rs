@@ -74,7 +74,7 @@ fn answers(shared: &Arc<Shared>, sent: Vec<u8>) -> Vec<u8> {
     let runtime = runtime.expect("a runtime");
     let mut said = Vec::new();
     runtime.block_on(visit(Arc::clone(shared), 1, Visitor { sent, read: 0, said: &mut said }));
-    // What the server begins it ends: every answer has a status.
+    // The server ends every answer that it begins: each has a status.
     assert!(said.is_empty() || said.starts_with(b"HTTP/1."));
     said
 }
