@@ -3,13 +3,9 @@
 #![allow(clippy::expect_used, reason = "a fuzz target fails loudly")]
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs;
 use std::path::Path;
 
-use super::letters::Letters;
-use super::limits::Limits;
-use super::status::Status;
 use super::{PROTOCOL, Served};
 use crate::engine::fuzzing::Scene;
 use crate::st::mailbox::{ANSWER, MAILBOX, REQUEST};
@@ -31,19 +27,8 @@ pub(crate) fn mailbox(data: &[u8]) {
         fs::write(&request, data).expect("the request can be written");
         let workspace = scene.workspace();
         let clock = || workspace.now;
-        let mut served = Served {
-            workspace: &workspace,
-            clock: &clock,
-            session: "a session that no input has".into(),
-            letters: Letters::new(scene.library()),
-            limits: Limits::default(),
-            status: Status::default(),
-            known: HashSet::new(),
-            order: VecDeque::new(),
-            answers: BTreeMap::new(),
-            asked: None,
-            told: None,
-        };
+        let session = "a session that no input has".to_owned();
+        let mut served = Served::new(&workspace, &clock, session, scene.library());
         served.look();
         assert!(!request.exists(), "the request was taken away");
         let answer = fs::read(folder.join(format!("{ANSWER}{id}.json"))).expect("an answer");

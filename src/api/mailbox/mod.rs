@@ -12,6 +12,7 @@ mod status;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -91,19 +92,7 @@ impl Mailbox {
         let Ok(library) = workspace.library() else { return };
         let Ok(session) = new_session() else { return };
         let folder = library.root().join(crate::st::mailbox::MAILBOX);
-        let mut served = Served {
-            workspace,
-            clock,
-            session,
-            letters: Letters::new(library.root().to_owned()),
-            limits: Limits::default(),
-            status: Status::default(),
-            known: HashSet::new(),
-            order: VecDeque::new(),
-            answers: BTreeMap::new(),
-            asked: None,
-            told: None,
-        };
+        let mut served = Served::new(workspace, clock, session, library.root().to_owned());
         let mut watcher = None;
         served.tell();
         loop {
@@ -182,7 +171,23 @@ struct Served<'a> {
     told: Option<Instant>,
 }
 
-impl Served<'_> {
+impl<'a> Served<'a> {
+    fn new(workspace: &'a Workspace, clock: Clock<'a>, session: String, library: PathBuf) -> Self {
+        Self {
+            workspace,
+            clock,
+            session,
+            letters: Letters::new(library),
+            limits: Limits::default(),
+            status: Status::default(),
+            known: HashSet::new(),
+            order: VecDeque::new(),
+            answers: BTreeMap::new(),
+            asked: None,
+            told: None,
+        }
+    }
+
     /// How long there is nothing to do.
     fn wait(&self, hears: bool) -> Duration {
         let mut wait = if hears { LOOK } else { POLL };
