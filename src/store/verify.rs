@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gix::odb::pack::data;
+use gix::odb::pack::index::Version;
 
 use super::checksum::Checksum;
 use super::find_files::{files_ending, is_there, unless_absent};
+use super::fold_packs::sound_entries;
 use super::loose::{Loose, loose_objects, read_loose};
 use super::object::verify;
 use super::pack_file::{Opened, PackFile, RecentObjects};
@@ -184,6 +186,7 @@ impl Store {
                 return Ok(());
             }
         };
+        let former = health.files.len();
         if !checksum_is_right(data) {
             health.file(self, &pack_path, "its checksum is wrong", true);
         }
@@ -199,6 +202,11 @@ impl Store {
         let mut entries = (0..).zip(index.iter());
         if !entries.all(|(place, entry)| index.lookup(entry.oid) == Some(place)) {
             health.file(self, path, "its objects are not in order, or one is there twice", true);
+        }
+        // The first version of the format has no checksums of objects. They are wrong in every pack that was changed, which is already said.
+        let has_checksums = index.version() != Version::V1;
+        if health.files.len() == former && has_checksums && sound_entries(&file)?.is_none() {
+            health.file(self, path, "it has a wrong checksum of an object", true);
         }
         monitor.begin("reading objects", Some(u64::from(index.num_objects())));
         // In the order in which they stand, so that what many deltas are made of is made once.
@@ -341,6 +349,12 @@ mod tests {
     fn index_of_another_pack_is_damaged() {
         let files = files_of_changed_index(|bytes| bytes[bytes.len() - 1] ^= 1);
         assert_eq!(files, ["it is the index of another pack"]);
+    }
+
+    #[test]
+    fn index_with_a_wrong_checksum_of_an_object_is_damaged() {
+        let files = files_of_changed_index(|bytes| bytes[8 + 1024 + 4 * 20] ^= 1);
+        assert_eq!(files, ["it has a wrong checksum of an object"]);
     }
 
     #[test]

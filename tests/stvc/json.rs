@@ -1,6 +1,6 @@
 //! `--json`: one object a line, with the fields that scripts count on, and the exit codes.
 
-use std::fs::{self, File};
+use std::fs;
 
 use serde_json::Value;
 
@@ -349,20 +349,4 @@ fn exit_10_no_store() {
         run(&sandbox, arguments, 10);
     }
     assert!(!sandbox.store().exists());
-}
-
-#[test]
-fn exit_11_locked() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
-    run(&sandbox, &["snapshot"], 0);
-    edit(&sandbox);
-    let held = File::options().write(true).open(sandbox.store().join("stvc/lock")).unwrap();
-    held.lock().unwrap();
-    let answer = run(&sandbox, &["snapshot"], 11);
-    assert!(answer.of_type("snapshot").is_empty());
-    // Readers never wait.
-    run(&sandbox, &["log"], 0);
-    run(&sandbox, &["status"], 0);
-    drop(held);
-    run(&sandbox, &["snapshot"], 0);
 }

@@ -117,7 +117,7 @@ fn a_locked_store_keeps_repairs_from_being_made() {
     held.lock().unwrap();
     let before = sandbox.files();
     sandbox.stvc(&["doctor"]).exits(0);
-    // The program waits for ten seconds; see `exit_11_locked`.
+    // The program waits for ten seconds; see `parallel::a_held_lock_stops_writers_and_names_its_holder_but_stops_no_reader`.
     let workspace = Workspace { patience: Duration::from_millis(100), ..sandbox.workspace() };
     let plan = doctor::doctor(&workspace, &doctor::Options::default(), &mut Silent).unwrap();
     let all: Vec<_> = plan.repairs.iter().collect();

@@ -25,12 +25,13 @@ fn packed_copy(sandbox: &Sandbox) -> u64 {
 
 #[test]
 fn a_store_is_small_without_being_asked() {
-    let mut lived = Lived::new(28);
+    let mut lived = Lived::new(22);
     let sandbox = &lived.sandbox;
     let store = sandbox.store();
     assert!(packs(sandbox).len() <= 20, "{}", packs(sandbox).len());
     let verified = verify_packs(&store);
-    assert!(verified.deltas > 100 && verified.longest_chain <= 33, "{}", verified.longest_chain);
+    assert!(verified.deltas > 50, "{}", verified.deltas);
+    assert!(verified.longest_chain <= 33, "{}", verified.longest_chain);
     fsck(sandbox);
     nothing_left_over(&store);
     sound(sandbox);

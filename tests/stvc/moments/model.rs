@@ -589,7 +589,7 @@ fn book_hash(shown: &show::Report) -> Option<Blake3> {
 }
 
 fn cases() -> u32 {
-    std::env::var("STVC_MODEL_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(8)
+    std::env::var("STVC_MODEL_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4)
 }
 
 proptest! {
