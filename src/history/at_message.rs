@@ -132,7 +132,8 @@ impl<'a> Past<'a> {
             return Ok(Found::Cut { book: Book::Recorded });
         }
         // The header binds one lorebook; another that the chat had before is not that one, unless it was copied for a fork.
-        let line = self.pairs.first().map(|pair| self.books.line_of(pair.own)).unwrap_or_default();
+        let newest = self.pairs.first().filter(|_| bound.is_some());
+        let line = newest.map(|pair| self.books.line_of(pair.own)).unwrap_or_default();
         let has_it = |pair: &Pair<'_>| {
             let of_then = self.books.of_chat_today(pair.own);
             is_taken(pair)
@@ -141,17 +142,14 @@ impl<'a> Past<'a> {
         };
         // An edit since then does not change what the lorebook was when this message was the last.
         let known = match exact {
-            None if bound.is_some() => self.said_at(&cut, has_it)?,
+            None => self.said_at(&cut, has_it)?,
             exact => exact,
         };
         if let Some(source) = known.and_then(|pair| pair.book_source()) {
             return Ok(Found::Cut { book: Book::Snapshot(Box::new(source.clone())) });
         }
         let noted = breaks.iter().rfind(|(_, scene)| !scene.all_entries().is_empty());
-        let before = match bound.is_some() {
-            true => self.last_before(&cut, has_it)?,
-            false => None,
-        };
+        let before = self.last_before(&cut, has_it)?;
         let before = before.and_then(|pair| Some((pair.own.messages, pair.book_source()?)));
         let book = match (noted, before) {
             (Some((message, _)), Some((messages, source))) if (*message as u64) < messages => {

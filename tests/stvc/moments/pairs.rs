@@ -268,3 +268,20 @@ fn a_message_from_a_time_without_a_lorebook_has_none() {
     sandbox.take(&[]);
     sandbox.stvc(&["restore", &format!("{NAME}:3"), "--as", "Fork"]).exits(4);
 }
+
+#[test]
+fn a_deleted_chat_has_the_latest_lorebook_by_its_name_and_the_recorded_one_by_its_id() {
+    let sandbox = story();
+    edit(&sandbox, "One mast.");
+    std::fs::remove_file(sandbox.path(CHAT)).unwrap();
+    sandbox.write("chats/Mira/two.jsonl", chat("two", 2, None));
+    sandbox.take(&[]);
+    let log = sandbox.json(&["log", NAME]).exits(0).of_type("snapshot");
+    let deleted = log.iter().find(|line| line["kind"] == "deleted").unwrap();
+    let id = deleted["id"].as_str().unwrap();
+    for end in ["", "~0", ":1"] {
+        assert_eq!(kestrel(&sandbox, &format!("{NAME}{end}")), "One mast.", "{end}");
+        assert_eq!(kestrel(&sandbox, &format!("{id}{end}")), "Two masts.", "{end}");
+    }
+    assert_eq!(kestrel(&sandbox, &format!("{id}~1")), "One mast.");
+}
