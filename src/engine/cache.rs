@@ -331,10 +331,7 @@ fn is_apart(known: &CachedTimeline) -> bool {
 
 /// Nothing shall be known any more.
 pub(crate) fn forget_all(store: &Store) {
-    // The second is what earlier versions called it.
-    for file in [FILE, "cache.json"] {
-        durable::remove_own(&store.private_dir().join(file));
-    }
+    durable::remove_own(&store.private_dir().join(FILE));
     known_folders::forget(store);
 }
 

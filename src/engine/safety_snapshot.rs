@@ -2,7 +2,7 @@
 
 use super::operation::{Follows, Operation};
 use super::{Result, changed_timelines};
-use crate::archive::{self, Kind, Manifest, Snapshot, State};
+use crate::archive::{self, Kind, Manifest, Snapshot, State, branch};
 use crate::st::{Groups, Library, TimelineName};
 use crate::store::Store;
 
@@ -25,7 +25,7 @@ pub(crate) fn take(
     match (look.head, look.unchanged) {
         (Some(head), true) => {
             if look.astray {
-                operation.lead(timeline, head.id, &[])?;
+                operation.move_ref(branch(timeline), head.id)?;
             }
             let manifest = archive::read_manifest(&store.reader(), head.tree)?;
             Ok(Some((head, manifest)))

@@ -9,7 +9,7 @@ use super::changed_timelines::{self, Branches, Head, touched};
 use super::operation::{self, Follows, Held, Operation};
 use super::{Error, Include, Result, Workspace};
 use crate::archive::{
-    self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
+    self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator, branch,
 };
 use crate::history::origin::{Lineage, Newcomer};
 use crate::history::{self, History, latest_valid};
@@ -295,7 +295,7 @@ impl<'a> Taking<'a> {
                     return Ok(Some(refused));
                 }
                 if look.astray {
-                    self.operation.lead(name, head.id, &[])?;
+                    self.operation.move_ref(branch(name), head.id)?;
                 }
                 let state = State::of(&captured.files);
                 if self.mend && !self.mends(&state, &head)? {

@@ -192,10 +192,7 @@ pub(crate) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>
     }
     match Store::open_bare(folder) {
         // A store that is in use by a library has a log of its own, and no mark.
-        Ok(Some(mirror))
-            if !mirror.is_mirror()
-                && matches!(mirror.format()?, Format::Known | Format::Earlier) =>
-        {
+        Ok(Some(mirror)) if !mirror.is_mirror() && mirror.format()? == Format::Known => {
             Err(refused(InTheWay::AnotherStore))
         }
         Ok(Some(mirror)) => Ok(Some(mirror)),

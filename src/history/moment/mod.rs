@@ -265,7 +265,7 @@ impl Names<'_> {
         let id = self.store.ref_target(&branch(&name))?.map(SnapshotId);
         let is_recorded = head.kind != SnapshotKind::DELETED && head.unread.is_none();
         let book = match id.filter(|_| is_recorded) {
-            Some(id) => find(self.store, id)?.filter(|found| found.is_of(&name)),
+            Some(id) => find(self.store, id)?.filter(|found| found.timeline == name),
             None => None,
         };
         let book = match book {
@@ -367,7 +367,7 @@ impl Names<'_> {
 
     fn tagged(&self, text: &str, id: ObjectId) -> Result<Snapshot> {
         let tagged = read(self.store, SnapshotId(id))?;
-        // Earlier versions let a tag be called like something else.
+        // Git, or another device, may have given a tag the name of something else.
         match self.shadowed(text, &tagged)? {
             others if others.is_empty() => Ok(tagged),
             mut candidates => {
