@@ -21,9 +21,12 @@ pub(super) struct Checkpoints<'a> {
 
 impl Checkpoints<'_> {
     /// A checkpoint of one timeline at a message.
-    pub(super) fn take_at(&mut self, name: &TimelineName, at: usize) -> Result<()> {
-        let result = self.try_at(name, at);
-        self.taking.record(name, result)
+    pub(super) fn take_at(&mut self, names: &[TimelineName], at: usize) -> Result<()> {
+        for name in names {
+            let result = self.try_at(name, at);
+            self.taking.record(name, result)?;
+        }
+        Ok(())
     }
 
     fn try_at(&mut self, name: &TimelineName, at: usize) -> Result<Taken> {

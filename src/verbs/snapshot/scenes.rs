@@ -31,11 +31,12 @@ impl Checkpoints<'_> {
     pub(super) fn take_scenes(
         &mut self,
         names: &[TimelineName],
+        template: &str,
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
         monitor.begin("taking checkpoints", Some(names.len() as u64));
         for name in names {
-            match self.scenes_of(name) {
+            match self.scenes_of(name, template) {
                 Ok(()) => {}
                 Err(error) => self.taking.record(name, Err(error))?,
             }
@@ -44,7 +45,7 @@ impl Checkpoints<'_> {
         Ok(())
     }
 
-    fn scenes_of(&mut self, name: &TimelineName) -> Result<()> {
+    fn scenes_of(&mut self, name: &TimelineName, template: &str) -> Result<()> {
         let captured = self.taking.capture(name)?;
         let chat = captured.files.split();
         let ends: Vec<_> = scene_breaks(&chat)
@@ -52,7 +53,7 @@ impl Checkpoints<'_> {
             .enumerate()
             .map(|(n, (message, scene))| End { message, number: n + 1, name: scene.name() })
             .collect();
-        if ends.is_empty() && !self.options.timelines.is_empty() {
+        if ends.is_empty() && self.options.subject.is_named() {
             let message = "no message of it ends a scene, so there is no checkpoint to take";
             self.taking.findings.push(Finding::new(
                 Code::ScenesNone,
@@ -72,7 +73,7 @@ impl Checkpoints<'_> {
             let head = changed_timelines::head(self.taking.store, name)?.0;
             let mut result = self.checkpoint(&captured, end.message, head.as_ref());
             if let Ok(Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags)) = &mut result {
-                let wanted = self.called(name, &end);
+                let wanted = called(template, name, &end);
                 let taken = |tag: &_| self.taking.operation.moves_to(tag);
                 let tag = tags::free_like(self.taking.store, taken, &wanted, snapshot.id)?;
                 tags.extend(tag.tag_name());
@@ -122,32 +123,37 @@ impl Checkpoints<'_> {
     }
 
     /// Give the checkpoint that was taken at a message the name that the template makes.
-    pub(super) fn name_by_template(&mut self, name: &TimelineName, at: usize) -> Result<()> {
+    pub(super) fn name_by_template(
+        &mut self,
+        names: &[TimelineName],
+        at: usize,
+        template: &str,
+    ) -> Result<()> {
+        let Some(name) = names.first() else { return Ok(()) };
         let captured = self.taking.capture(name)?;
         let breaks = scene_breaks(&captured.files.split());
         let before = breaks.iter().filter(|(message, _)| *message < at).count();
         let scene = breaks.iter().find(|(message, _)| *message >= at);
         let scene = scene.and_then(|(_, scene)| scene.name());
-        let wanted = self.called(name, &End { message: at, number: before + 1, name: scene });
+        let wanted = called(template, name, &End { message: at, number: before + 1, name: scene });
         let store = self.taking.store;
-        let names = std::slice::from_ref(name);
         self.tag(names, |snapshot| tags::free_like(store, |_| None, &wanted, snapshot.id))
     }
+}
 
-    fn called(&self, timeline: &TimelineName, end: &End) -> String {
-        let template = self.options.template.as_deref().unwrap_or(TEMPLATE);
-        let scene = end.name.as_deref().unwrap_or("Unnamed Scene");
-        fill(
-            template,
-            &[
-                ("scene_number", &end.number.to_string()),
-                ("scene_name", scene.trim()),
-                ("chat", timeline.chat()),
-                ("character", timeline.folder().unwrap_or("group")),
-                ("message", &end.message.to_string()),
-            ],
-        )
-    }
+/// Returns the name of the checkpoint at the end of a scene.
+fn called(template: &str, timeline: &TimelineName, end: &End) -> String {
+    let scene = end.name.as_deref().unwrap_or("Unnamed Scene");
+    fill(
+        template,
+        &[
+            ("scene_number", &end.number.to_string()),
+            ("scene_name", scene.trim()),
+            ("chat", timeline.chat()),
+            ("character", timeline.folder().unwrap_or("group")),
+            ("message", &end.message.to_string()),
+        ],
+    )
 }
 
 /// The words that a template may have.
