@@ -199,10 +199,8 @@ fn is_windows_device(name: &[u8]) -> bool {
     let stem = stem.trim_end().to_ascii_lowercase();
     let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
     let mut port = port.unwrap_or_default().chars();
-    let is_port = match (port.next(), port.next()) {
-        (Some('0'..='9' | '¹' | '²' | '³'), None) => true,
-        _ => false,
-    };
+    let port = (port.next(), port.next());
+    let is_port = matches!(port, (Some('0'..='9' | '¹' | '²' | '³'), None));
     is_port || ["con", "prn", "aux", "nul", "conin$", "conout$"].contains(&stem.as_str())
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use stvc::st::{LibraryPath, must_be_a_name_here};
 use stvc::verbs::tag;
 
-use crate::common::{Sandbox, assert_same, cannot_here, git_given};
+use crate::common::{Sandbox, assert_same, cannot_here};
 
 /// What is lost most easily: spaces of all kinds at the ends, escapes and what looks like one, ends of lines, devices, lengths.
 fn odd_names() -> Vec<String> {
@@ -296,26 +296,6 @@ fn a_file_that_cannot_be_a_timeline_stops_no_other() {
     assert_eq!(answer.of_type("snapshot").len(), 1);
     assert_eq!(sandbox.snapshot_ids().len(), 1);
 }
-
-/// The commit that a branch leads to, written anew by git with another tree or message.
-fn rewrite(sandbox: &Sandbox, branch: &str, tree: Option<&str>, message: impl Fn(&str) -> String) {
-    let old = sandbox.git(&["cat-file", "commit", branch]);
-    let (header, text) = old.split_once("\n\n").unwrap();
-    let found = header.lines().next().unwrap().strip_prefix("tree ").unwrap();
-    let header = header.replace(found, tree.unwrap_or(found));
-    let new = format!("{header}\n\n{}", message(text));
-    let id = git_given(
-        &sandbox.store(),
-        &["hash-object", "-t", "commit", "-w", "--stdin"],
-        new.as_bytes(),
-    );
-    let id = String::from_utf8(id).unwrap();
-    sandbox.git(&["update-ref", branch, id.trim()]);
-}
-
-/// Earlier versions gave devices such as `COM¹` no escape, and lost white space at the end of a timeline's name.
-// Earlier versions had other names for what Windows cannot have as a file.
-#[cfg(unix)]
 
 /// Whose a branch is, its commit says, not its name.
 #[test]
