@@ -208,7 +208,9 @@ fn find(document: &DocumentMut, key: &str) -> Option<String> {
         None => document.get(key)?,
     };
     let value = item.as_value()?;
-    Some(value.as_str().map_or_else(|| value.to_string().trim().to_owned(), str::to_owned))
+    // Without the comment beside it.
+    let plain = || value.clone().decorated("", "").to_string();
+    Some(value.as_str().map_or_else(plain, str::to_owned))
 }
 
 fn document(store: &Store) -> Result<DocumentMut> {

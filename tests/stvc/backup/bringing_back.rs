@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::common::backups::{back_up, drill_with, forked, small};
-use crate::common::{A, Sandbox, answer, assert_same, chat, message, sound, text};
+use crate::common::{A, Sandbox, answer, assert_same, chat, message, output_of, sound, text};
 
 /// Back up, lose the library and the store, take the backup in, restore: every byte is there again.
 fn drill(sandbox: &Sandbox) {
@@ -120,7 +120,7 @@ fn a_backup_can_be_looked_at_and_not_written_to() {
     let elsewhere = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
         let mut command = sandbox.command(&[&["--store", text(&path)], arguments].concat());
-        answer(command.current_dir(elsewhere.path()).output().unwrap())
+        answer(output_of(command.current_dir(elsewhere.path())))
     };
     assert_eq!(run(&["--json", "log"]).exits(0).stdout, log);
     run(&["show", "Mira/a"]).exits(0);

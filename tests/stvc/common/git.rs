@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Sandbox, files_of, make_writable};
+use super::{Sandbox, files_of, make_writable, output_of};
 
 /// A git that knows no user's configuration, not started yet.
 fn command(repository: &Path, arguments: &[&str]) -> Command {
@@ -19,7 +19,7 @@ fn command(repository: &Path, arguments: &[&str]) -> Command {
 /// Run a real git on a repository; the bytes that it printed. It must succeed.
 #[track_caller]
 pub fn git(repository: &Path, arguments: &[&str]) -> Vec<u8> {
-    let output = command(repository, arguments).output().expect("git is needed for the tests");
+    let output = output_of(&mut command(repository, arguments));
     assert!(
         output.status.success(),
         "git {arguments:?}: {}\n{}",

@@ -31,8 +31,8 @@ pub use git::{fsck, git, git_given, loose_ref, lose, refs, target_of, unpack, un
 pub use harm::{Harm, Three, hurt, hurt_for_good};
 pub use missing::{cannot, cannot_here, is_emulated};
 pub use processes::{
-    Done, can_trace, has_terminal, kill_after, limited, scripted, started_by, traced_with,
-    typed_on_terminal,
+    Done, can_trace, has_terminal, kill_after, limited, output_of, scripted, started_by,
+    traced_with, typed_on_terminal,
 };
 pub use sandbox::{NOW, Sandbox};
 pub use stored::{Stored, check, sound, unfinished};

@@ -1,11 +1,26 @@
 //! The program started in a special way: with little room, under strace, killed.
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::{Answer, Sandbox, answer, cannot};
+
+/// Runs a command to its end. After some hundred processes Wine fails to start one now and then, with an internal error; then it is started again.
+#[track_caller]
+pub fn output_of(command: &mut Command) -> Output {
+    const INTERNAL_ERROR: i32 = 1359;
+    for _ in 0..10 {
+        match command.output() {
+            Err(error) if error.raw_os_error() == Some(INTERNAL_ERROR) => {
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            output => return output.unwrap(),
+        }
+    }
+    command.output().unwrap()
+}
 
 /// Run the program where no file may grow beyond this many blocks of 512 bytes. Ignored, the signal becomes an error.
 pub fn limited(sandbox: &Sandbox, blocks: usize, arguments: &[&str]) -> Answer {

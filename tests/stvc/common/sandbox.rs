@@ -14,7 +14,7 @@ use stvc::verbs::snapshot::{self, Taken, TakenTimeline};
 use tempfile::TempDir;
 
 use super::recap_library::RecapLibrary;
-use super::{Answer, answer, copy, files, fixtures, git};
+use super::{Answer, answer, copy, files, fixtures, git, output_of};
 
 /// The moment that every command believes it is.
 pub const NOW: i64 = 1_794_700_000;
@@ -124,7 +124,7 @@ impl Sandbox {
 
     /// Run the program.
     pub fn stvc(&self, arguments: &[&str]) -> Answer {
-        answer(self.command(arguments).output().unwrap())
+        answer(output_of(&mut self.command(arguments)))
     }
 
     /// Run the program with `--json`.
