@@ -79,7 +79,7 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
                 let facts = format!("{} ({was})", count(*messages, "message"));
                 rows.push(vec![
                     Cell::plain("would take"),
-                    Cell::new(LOOK.name, label),
+                    Cell::new(LOOK.name, label).cut(),
                     Cell::plain(facts),
                 ]);
             }
@@ -96,7 +96,7 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     for deleted in &report.newly_deleted {
         rows.push(was_deleted(deleted));
     }
-    table::lines(&rows, 1, &[]).into_iter().for_each(|line| out.say(line));
+    table::lines(&rows).into_iter().for_each(|line| out.say(line));
     let mut rest = String::new();
     if unchanged > 0 && taken > 0 {
         rest.push_str(&format!(", {unchanged} unchanged"));
@@ -153,7 +153,7 @@ fn row(snapshot: &Snapshot, label: String, facts: String, tags: &[String]) -> Ve
     let tags: Vec<_> = tags.iter().map(|tag| clean(tag)).collect();
     vec![
         Cell::new(LOOK.id, short(snapshot.id)),
-        Cell::new(LOOK.name, label),
+        Cell::new(LOOK.name, label).cut(),
         Cell::plain(facts),
         Cell::new(LOOK.tag, tags.join("  ")),
     ]
