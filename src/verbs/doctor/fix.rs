@@ -57,10 +57,11 @@ pub fn fix(
     let refused: Vec<_> = repairs.iter().map(|repair| at_work(&library, repair)).collect();
     let allowed = repairs.iter().zip(&refused).filter(|(_, refused)| refused.is_none());
     let allowed: Vec<_> = allowed.map(|(repair, _)| *repair).collect();
-    let mut fixed = match allowed.is_empty() {
-        true => Fixed::default(),
-        false => fix_stored(workspace, &library, &allowed, closed, monitor)
-            .map_err(Error::after(first.new > 0))?,
+    let mut fixed = if allowed.is_empty() {
+        Fixed::default()
+    } else {
+        fix_stored(workspace, &library, &allowed, closed, monitor)
+            .map_err(Error::after(first.new > 0))?
     };
     let mut done = std::mem::take(&mut fixed.done).into_iter();
     let is_done = |refused: &Option<Finding>| refused.is_none() && done.next() == Some(true);
@@ -244,7 +245,7 @@ impl Work<'_> {
                     }
                     let (bytes, stored_in) = self.book_from(path, source)?;
                     let new = Some(Cow::Owned(bytes));
-                    let plan = FilePlan { stored_in, ..FilePlan::new(path.clone(), now, new) };
+                    let plan = FilePlan::new(path.clone(), now, new).stored_in(stored_in);
                     self.whole.push((Turn::Books, plan));
                 }
                 RepairStep::Remove { path, .. } => {
@@ -354,7 +355,7 @@ impl Work<'_> {
         let path = book.and_then(|book| st::lorebook_path(&book.name));
         let mut planned = self.whole.iter().map(|(_, plan)| plan);
         if let Some(plan) = planned.find(|plan| Some(&plan.path) == path.as_ref())
-            && let Some(bytes) = &plan.new
+            && let Some(bytes) = plan.new_bytes()
         {
             after.set_book(bytes.to_vec());
         }
@@ -365,16 +366,13 @@ impl Work<'_> {
         let former = files.main;
         self.turns.insert(former.path.clone(), Turn::Metadata);
         let new = Some(Cow::Owned(after.main.bytes.to_vec()));
-        let mut plans = vec![FilePlan {
-            stored_in,
-            in_memory: false,
-            ..FilePlan::new(former.path, Some(former.bytes.into_vec()), new)
-        }];
+        let former = FilePlan::new(former.path, Some(former.bytes.into_vec()), new);
+        let mut plans = vec![former.stored_in(stored_in)];
         if let Some(new) = after.book().filter(|_| edit.own_book.is_some()) {
             self.turns.insert(new.path.clone(), Turn::Books);
             let bytes = Some(Cow::Owned(new.bytes.to_vec()));
             let plan = FilePlan::new(new.path.clone(), None, bytes);
-            plans.push(FilePlan { stored_in, ..plan });
+            plans.push(plan.stored_in(stored_in));
         }
         let why = format!("Files as they were before {} was repaired", files.timeline);
         self.plan(plans, &[(had, &manifest)], &why)
@@ -424,7 +422,7 @@ impl Work<'_> {
     ) -> Result<()> {
         let root = self.library.root();
         let leave = Leave { closed: self.closed, active_queue: false };
-        let planned = self.operation.write_files(root, plans, had, leave, why)?;
+        let planned = self.operation.write_stored_files(root, plans, had, leave, why)?;
         self.fixed.files.extend(planned.actions);
         Ok(())
     }
