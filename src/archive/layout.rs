@@ -421,9 +421,10 @@ impl<'a> Folder<'a> {
 
     /// Something else is where a file or folder belongs.
     fn wrong_kind(&mut self, entry: &RawEntry) {
-        match self.is_dispensable {
-            true => self.extra(entry),
-            false => self.note(entry, |path| Problem::WrongKind { path }),
+        if self.is_dispensable {
+            self.extra(entry)
+        } else {
+            self.note(entry, |path| Problem::WrongKind { path })
         }
     }
 

@@ -217,11 +217,11 @@ impl Manifest {
         };
         // The version first: a later format may have other fields. Later programs also name what a reader must know; this one knows no such name.
         let Version { format, needs } = serde_json::from_slice(text).map_err(unreadable)?;
-        if format > FORMAT || !needs.is_empty() {
-            return Err(Error::NewerFormat { tree, found: format, needs });
-        }
         if format < FORMAT {
             return Err(Error::Incomplete { tree, why: format!("snapshot.json: format {format}") });
+        }
+        if format > FORMAT || !needs.is_empty() {
+            return Err(Error::NewerFormat { tree, found: format, needs });
         }
         serde_json::from_slice(text).map_err(unreadable)
     }

@@ -164,13 +164,12 @@ pub(crate) fn wait(
         }
         std::thread::sleep(left.map_or(PAUSE, |left| left.min(PAUSE)));
         let now = pending();
-        match now > most {
+        if now > most {
             // More came: there is more to wait for.
-            true => {
-                most = now;
-                monitor.begin("waiting for ST-Auto-Recap", Some(most));
-            }
-            false => monitor.advance(left_to_do.saturating_sub(now)),
+            most = now;
+            monitor.begin("waiting for ST-Auto-Recap", Some(most));
+        } else {
+            monitor.advance(left_to_do.saturating_sub(now))
         }
         left_to_do = now;
     }

@@ -16,10 +16,7 @@ pub(crate) fn take(
     if !timeline.file().under(library.root()).exists() {
         return Ok(None);
     }
-    let groups = match timeline.is_group() {
-        true => library.scan()?.groups,
-        false => Groups::default(),
-    };
+    let groups = if timeline.is_group() { library.scan()?.groups } else { Groups::default() };
     let look = changed_timelines::look(Some(store), library, &groups, timeline, &mut None)?;
     let Some(captured) = look.captured else { return Ok(None) };
     match (look.head, look.unchanged) {

@@ -72,10 +72,7 @@ impl How<'_> {
     /// Returns the kind of the snapshot of these files.
     pub(super) fn kind_of(&self, files: &TimelineFiles) -> &Kind {
         let is_busy = || files.book_bytes().is_some_and(|book| queue_activity(book).total() > 0);
-        match self.kind != self.kind_if_busy && is_busy() {
-            true => &self.kind_if_busy,
-            false => &self.kind,
-        }
+        if self.kind != self.kind_if_busy && is_busy() { &self.kind_if_busy } else { &self.kind }
     }
 }
 
@@ -205,10 +202,10 @@ impl<'a> Taking<'a> {
         monitor.advance(self.untouched as u64);
         for name in touched {
             let head = branches.head(self.store, name)?;
-            match head.0.is_some() {
-                true => known.push((name, head)),
-                false if name.is_chat() => new.push(name),
-                false => others.push(name),
+            match head.0 {
+                Some(_) => known.push((name, head)),
+                None if name.is_chat() => new.push(name),
+                None => others.push(name),
             }
         }
         // A new chat may come from what a known one is only now.
@@ -270,10 +267,7 @@ impl<'a> Taking<'a> {
         let on_purpose = self.how.on_purpose;
         let came_back = head.0.as_ref().is_some_and(|head| head.kind == Kind::DELETED);
         let named = on_purpose || self.how.named;
-        let cache = match named || self.mend || came_back {
-            true => &mut None,
-            false => &mut self.cache,
-        };
+        let cache = if named || self.mend || came_back { &mut None } else { &mut self.cache };
         let groups = &self.scan.groups;
         let look = changed_timelines::look_from(
             Some(self.store),

@@ -41,9 +41,10 @@ pub(super) fn is_torn(mut file: impl Read + Seek) -> bool {
     if read.and_then(|_| file.rewind()).is_err() {
         return false;
     }
-    match first == SIGNATURE {
-        true => texts(file).is_err_and(|why| why == TORN),
-        false => first.iter().all(|byte| *byte == 0),
+    if first == SIGNATURE {
+        texts(file).is_err_and(|why| why == TORN)
+    } else {
+        first.iter().all(|byte| *byte == 0)
     }
 }
 

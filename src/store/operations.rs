@@ -194,9 +194,10 @@ impl Store {
         let mut last: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
         for operation in self.operations()?.0 {
             for change in operation.refs {
-                match unfinished.contains(&operation.number) {
-                    true => last.remove(&change.name),
-                    false => last.insert(change.name, change.after),
+                if unfinished.contains(&operation.number) {
+                    last.remove(&change.name)
+                } else {
+                    last.insert(change.name, change.after)
                 };
             }
         }

@@ -43,10 +43,7 @@ pub enum Verdict {
 
 impl Verdict {
     fn of(problems: Problems) -> Self {
-        match problems.is_empty() {
-            true => Verdict::Sound,
-            false => Verdict::Unsound(problems),
-        }
+        if problems.is_empty() { Verdict::Sound } else { Verdict::Unsound(problems) }
     }
 
     /// Returns the attachments that cannot be restored. They prevent nothing else.

@@ -434,19 +434,18 @@ impl Names<'_> {
 
 /// Returns the moment of a pair among those of `timeline`: one from before the fork point belongs to another timeline.
 fn moment_of(history: &History, pair: &Pair<'_>, timeline: TimelineName) -> Moment {
-    let timeline = match pair.is_own {
-        true => timeline,
-        false => Owners::of(history).target(history, pair.own).clone(),
-    };
+    let timeline =
+        if pair.is_own { timeline } else { Owners::of(history).target(history, pair.own).clone() };
     Moment::of(pair, timeline)
 }
 
 /// Returns the position so many moments before `at`.
 fn back(pairs: &[Pair<'_>], at: usize, name: &str, steps: usize) -> Result<usize> {
     let before = pairs.len() - 1 - at;
-    match steps <= before {
-        true => Ok(at + steps),
-        false => Err(Error::NotSoFarBack { name: name.into(), steps: before }),
+    if steps <= before {
+        Ok(at + steps)
+    } else {
+        Err(Error::NotSoFarBack { name: name.into(), steps: before })
     }
 }
 
