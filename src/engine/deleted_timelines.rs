@@ -80,7 +80,7 @@ impl Taking<'_> {
         let message = self.operation.message.take();
         let taken = self.operation.take(&state, Kind::DELETED, follows);
         self.operation.message = message;
-        self.deleted.push(taken?);
+        self.done.deleted.push(taken?);
         Ok(true)
     }
 }

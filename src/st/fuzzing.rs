@@ -8,8 +8,8 @@ use std::io::Cursor;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::card::png::{self, SIGNATURE};
 use super::json::stringify;
-use super::png::{self, SIGNATURE};
 use super::{
     Chat, CutCard, Edits, Key, Message, Raw, broken_lines, card, cut, cut_card, cut_text, entries,
     entries_and_repeats, fill, fill_card, fill_text, is_blank, item_spans, mark, member_spans,

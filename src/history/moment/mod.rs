@@ -10,6 +10,7 @@
 //! | `CHAT~N` | N moments back, counting changes of either | the one of that moment |
 //! | `CHAT:N` | messages 0 to N | the latest before the chat went past N |
 
+pub mod dates;
 pub(super) mod words;
 
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::examine::stored_book;
 use super::repairs::{Repair, RepairStep, Source};
-use crate::archive::{self, Kind, Manifest, Snapshot, SnapshotId, State};
+use crate::archive::{self, Kind, Snapshot, SnapshotId, State};
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
@@ -366,16 +366,20 @@ impl Work<'_> {
         let former = files.main;
         self.turns.insert(former.path.clone(), Turn::Metadata);
         let new = Some(Cow::Owned(after.main.bytes.to_vec()));
-        let former = FilePlan::new(former.path, Some(former.bytes.into_vec()), new);
-        let mut plans = vec![former.stored_in(stored_in)];
+        let chat = FilePlan::new(former.path, Some(former.bytes.into_vec()), new);
+        let chat = vec![chat.stored_in(stored_in)];
+        let why = format!("Files as they were before {} was repaired", files.timeline);
+        let (root, leave) = (self.library.root(), self.leave());
+        let had = [(had, &manifest)];
+        let planned = self.operation.write_stored_files(root, chat, &had, leave, &why)?;
+        self.fixed.files.extend(planned.actions);
         if let Some(new) = after.book().filter(|_| edit.own_book.is_some()) {
             self.turns.insert(new.path.clone(), Turn::Books);
             let bytes = Some(Cow::Owned(new.bytes.to_vec()));
             let plan = FilePlan::new(new.path.clone(), None, bytes);
-            plans.push(plan.stored_in(stored_in));
+            self.plan(vec![plan.stored_in(stored_in)], &why)?;
         }
-        let why = format!("Files as they were before {} was repaired", files.timeline);
-        self.plan(plans, &[(had, &manifest)], &why)
+        Ok(())
     }
 
     /// Several chats may have their metadata in one group's file: it is changed for one after the other.
@@ -411,20 +415,18 @@ impl Work<'_> {
         for (turn, plan) in turns.into_iter().zip(&plans) {
             self.turns.insert(plan.path.clone(), turn);
         }
-        self.plan(plans, &[], "Files as they were before a repair")
+        self.plan(plans, "Files as they were before a repair")
     }
 
-    fn plan(
-        &mut self,
-        plans: Vec<FilePlan<'static>>,
-        had: &[(SnapshotId, &Manifest)],
-        why: &str,
-    ) -> Result<()> {
-        let root = self.library.root();
-        let leave = Leave { closed: self.closed, active_queue: false };
-        let planned = self.operation.write_stored_files(root, plans, had, leave, why)?;
+    fn plan(&mut self, plans: Vec<FilePlan<'static>>, why: &str) -> Result<()> {
+        let (root, leave) = (self.library.root(), self.leave());
+        let planned = self.operation.write_files(root, plans, &[], leave, why)?;
         self.fixed.files.extend(planned.actions);
         Ok(())
+    }
+
+    fn leave(&self) -> Leave {
+        Leave { closed: self.closed, active_queue: false }
     }
 }
 

@@ -7,6 +7,7 @@ mod checkpoint;
 mod options;
 mod plan;
 mod scenes;
+mod template;
 
 use std::collections::BTreeSet;
 
@@ -29,7 +30,7 @@ use options::cut;
 
 pub use crate::engine::take_snapshots::{Taken, TakenTimeline};
 pub use options::{Asked, CheckpointName, OneTimeline, Options, Report, Subject};
-pub use scenes::TEMPLATE;
+pub use template::TEMPLATE;
 
 /// Take snapshots.
 pub fn snapshot(
@@ -46,6 +47,7 @@ pub fn snapshot(
     let scan = library.scan()?;
     let existing = workspace.find_store()?;
     let names = select(&options.subject, &library, &scan, existing.as_ref())?;
+    options.subject.must_be_one_of(&names)?;
     let mut workspace = workspace.clone();
     if let Some(wait) = options.gate.wait {
         let changed = changed(&options.subject, &library, &scan, &names, existing.as_ref())?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::scenes::{self, TEMPLATE};
+use super::template::{self, TEMPLATE};
 use crate::archive::{CheckpointState, Snapshot, SnapshotId};
 use crate::engine;
 use crate::engine::gate::{GatePolicy, SceneRule};
@@ -10,7 +10,7 @@ use crate::engine::take_snapshots::{Taken, TakenTimeline};
 use crate::history::at_message::message_not_found;
 use crate::history::origin::without_blank_end;
 use crate::rules::{Code, Finding};
-use crate::st::{Category, TimelineFiles};
+use crate::st::{Category, TimelineFiles, TimelineName};
 use crate::verbs::{Error, Result};
 
 /// How to take snapshots, and of what.
@@ -47,7 +47,8 @@ pub enum Subject {
 /// A timeline that is named alone.
 #[derive(Clone, Debug)]
 pub struct OneTimeline {
-    pub name: String,
+    /// Its name; `None`: it is the only one of the library.
+    pub name: Option<String>,
     /// The git object that its file must hold; otherwise somebody still has to save it.
     pub holds: Option<String>,
 }
@@ -92,7 +93,7 @@ impl Subject {
             Self::Changed { .. } => &[],
             Self::Named(timelines) | Self::Scenes { timelines, .. } => timelines,
             Self::One { timeline, .. } | Self::Checkpoint { timeline, .. } => {
-                std::slice::from_ref(&timeline.name)
+                timeline.name.as_slice()
             }
         }
     }
@@ -100,6 +101,16 @@ impl Subject {
     /// Returns the message of a checkpoint.
     pub(super) fn at(&self) -> Option<usize> {
         if let Self::Checkpoint { at, .. } = self { Some(*at) } else { None }
+    }
+
+    /// Checks that one timeline was found where one is needed.
+    pub(super) fn must_be_one_of(&self, names: &[TimelineName]) -> Result<()> {
+        let option = match self {
+            Self::Checkpoint { .. } => "--at",
+            Self::One { .. } => "--tag",
+            Self::Changed { .. } | Self::Named(_) | Self::Scenes { .. } => return Ok(()),
+        };
+        if names.len() == 1 { Ok(()) } else { Err(Error::NeedsOneTimeline { option }) }
     }
 
     /// Returns the git object that the file of the timeline must hold.
@@ -128,7 +139,7 @@ impl TryFrom<Asked> for Subject {
     fn try_from(asked: Asked) -> Result<Self> {
         let Asked { mut timelines, only, at, scenes, template, tag, holds } = asked;
         if let Some(template) = &template {
-            scenes::check(template)?;
+            template::check(template)?;
         }
         if scenes && tag.is_none() && at.is_none() {
             let template = template.unwrap_or_else(|| TEMPLATE.to_owned());
@@ -136,22 +147,20 @@ impl TryFrom<Asked> for Subject {
         }
         let needs_one =
             [(at.is_some(), "--at"), (tag.is_some(), "--tag"), (holds.is_some(), "holds")];
-        let single = if timelines.len() == 1 && !scenes { timelines.pop() } else { None };
-        let timeline = match (single, needs_one.into_iter().find(|(is_asked, _)| *is_asked)) {
-            (Some(name), _) => OneTimeline { name, holds },
-            (None, Some((_, option))) => return Err(Error::NeedsOneTimeline { option }),
-            (None, None) if template.is_some() => {
-                return Err(Error::NeedsCheckpoint { option: "--name" });
-            }
-            (None, None) if timelines.is_empty() => return Ok(Self::Changed { only }),
-            (None, None) => return Ok(Self::Named(timelines)),
-        };
-        let Some(at) = at else {
-            return match template {
-                Some(_) => Err(Error::NeedsCheckpoint { option: "--name" }),
-                None => Ok(Self::One { timeline, tag }),
-            };
-        };
+        let needs_one = needs_one.into_iter().find(|(is_asked, _)| *is_asked);
+        if let Some((_, option)) = needs_one.filter(|_| timelines.len() > 1 || scenes) {
+            return Err(Error::NeedsOneTimeline { option });
+        }
+        if template.is_some() && at.is_none() {
+            return Err(Error::NeedsCheckpoint { option: "--name" });
+        }
+        match (timelines.len(), needs_one) {
+            (0, None) => return Ok(Self::Changed { only }),
+            (2.., None) => return Ok(Self::Named(timelines)),
+            _ => {}
+        }
+        let timeline = OneTimeline { name: timelines.pop(), holds };
+        let Some(at) = at else { return Ok(Self::One { timeline, tag }) };
         let name = match (tag, template) {
             (Some(tag), _) => CheckpointName::Tag(tag),
             (None, Some(template)) => CheckpointName::Template(template),

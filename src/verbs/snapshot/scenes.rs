@@ -1,9 +1,9 @@
 //! `--scenes`: a checkpoint at the end of every scene.
 
 use super::checkpoint::Checkpoints;
+use super::template::fill;
 use crate::archive::message_identity::Identity;
 use crate::archive::{Kind, Snapshot, Tree};
-use crate::engine::TagError;
 use crate::engine::take_snapshots::{Taken, TakenTimeline};
 use crate::engine::{Result, changed_timelines, tags};
 use crate::history::History;
@@ -14,9 +14,6 @@ use crate::rules::{Code, Finding, Level};
 use crate::st::TimelineName;
 use crate::st::auto_recap::scene_breaks;
 use crate::store::unless_lost;
-
-/// What checkpoints of scenes are called unless the user says otherwise.
-pub const TEMPLATE: &str = "Scene {scene_number} - {scene_name}";
 
 /// A scene that ends at a message.
 struct End {
@@ -55,7 +52,7 @@ impl Checkpoints<'_> {
             .collect();
         if ends.is_empty() && self.options.subject.is_named() {
             let message = "no message of it ends a scene, so there is no checkpoint to take";
-            self.taking.findings.push(Finding::new(
+            self.taking.done.findings.push(Finding::new(
                 Code::ScenesNone,
                 Level::Info,
                 name.as_str(),
@@ -67,7 +64,7 @@ impl Checkpoints<'_> {
             let upto = &chat.messages[..=end.message];
             if let Some((snapshot, tags)) = self.known_checkpoint(&known, upto)? {
                 let result = Taken::Unchanged(Box::new(snapshot), tags);
-                self.taking.outcomes.push(TakenTimeline { timeline: name.clone(), result });
+                self.taking.done.outcomes.push(TakenTimeline { timeline: name.clone(), result });
                 continue;
             }
             let head = changed_timelines::head(self.taking.store, name)?.0;
@@ -154,58 +151,4 @@ fn called(template: &str, timeline: &TimelineName, end: &End) -> String {
             ("message", &end.message.to_string()),
         ],
     )
-}
-
-/// The words that a template may have.
-const WORDS: [&str; 5] = ["scene_number", "scene_name", "chat", "character", "message"];
-
-/// A word that is none of these is most likely a mistake.
-pub(super) fn check(template: &str) -> Result<()> {
-    let words = template.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
-    match words.map(|(word, _)| word).find(|word| !WORDS.contains(word)) {
-        None => Ok(()),
-        Some(_) => Err(TagError::BadName {
-            name: template.to_owned(),
-            why: "only {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in",
-        }
-        .into()),
-    }
-}
-
-/// A template with its `{words}` filled in, in one pass: what is filled in is never read as a template again.
-fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let mut out = String::new();
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        out.push_str(before);
-        let known = after.split_once('}').and_then(|(word, after)| {
-            let (_, value) = values.iter().find(|(name, _)| *name == word)?;
-            Some((value, after))
-        });
-        match known {
-            Some((value, after)) => {
-                out.push_str(value);
-                rest = after;
-            }
-            None => {
-                out.push('{');
-                rest = after;
-            }
-        }
-    }
-    out.push_str(rest);
-    // A tag is a short name.
-    out.chars().take(100).collect::<String>().trim().to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn req_42_templates() {
-        let values = [("scene_number", "3"), ("scene_name", "The {chat} duel"), ("chat", "Main")];
-        assert_eq!(fill(TEMPLATE, &values), "Scene 3 - The {chat} duel");
-        assert_eq!(fill("{chat}: {scene_number} {unknown} {", &values), "Main: 3 {unknown} {");
-    }
 }
