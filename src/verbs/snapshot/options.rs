@@ -59,7 +59,7 @@ pub enum CheckpointName {
     /// After its chat and message.
     Default,
     Tag(String),
-    /// By filling in a template; see [`TEMPLATE`](super::TEMPLATE).
+    /// By filling in a template; see [`TEMPLATE`].
     Template(String),
 }
 
