@@ -173,9 +173,12 @@ pub fn remove_unless_held(path: &Path) -> io::Result<bool> {
 
 /// Give a file a name that nobody asks for, in the same folder; the name. On Windows that is allowed where removing is not: for a file that is mapped.
 pub fn move_aside(path: &Path, prefix: &str) -> io::Result<PathBuf> {
-    let rename = |to: &Path| match to.try_exists()? {
-        true => Err(io::ErrorKind::AlreadyExists.into()),
-        false => patiently(|| fs::rename(path, to)),
+    let rename = |to: &Path| {
+        if to.try_exists()? {
+            Err(io::ErrorKind::AlreadyExists.into())
+        } else {
+            patiently(|| fs::rename(path, to))
+        }
     };
     let dir = parent(path);
     make_temp(prefix, |name| rename(&dir.join(name))).map(|(name, ())| dir.join(name))

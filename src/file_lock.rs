@@ -34,9 +34,10 @@ mod system {
     use rustix::fs::{FlockOperation, flock};
 
     pub fn take(file: &File, shared: bool) -> io::Result<bool> {
-        let operation = match shared {
-            true => FlockOperation::NonBlockingLockShared,
-            false => FlockOperation::NonBlockingLockExclusive,
+        let operation = if shared {
+            FlockOperation::NonBlockingLockShared
+        } else {
+            FlockOperation::NonBlockingLockExclusive
         };
         loop {
             match flock(file, operation) {

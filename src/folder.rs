@@ -311,10 +311,7 @@ fn refused_link(error: io::Error) -> io::Error {
 
 #[cfg(not(unix))]
 fn must_be_folder(path: &Path) -> io::Result<()> {
-    match fs::metadata(path)?.is_dir() {
-        true => Ok(()),
-        false => Err(io::ErrorKind::NotADirectory.into()),
-    }
+    if fs::metadata(path)?.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
 #[cfg(unix)]

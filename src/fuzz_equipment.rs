@@ -17,9 +17,10 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a folder can be listed") {
         let entry = entry.expect("a folder can be listed");
         let (from, to) = (entry.path(), to.join(entry.file_name()));
-        match from.is_dir() {
-            true => copy_folder(&from, &to),
-            false => drop(fs::copy(&from, &to).expect("a file can be copied")),
+        if from.is_dir() {
+            copy_folder(&from, &to)
+        } else {
+            fs::copy(&from, &to).expect("a file can be copied");
         }
     }
 }

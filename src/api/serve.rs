@@ -10,7 +10,7 @@ use crate::archive::Role;
 use crate::archive::diff::Part;
 use crate::engine::Workspace;
 use crate::engine::files::Closed;
-use crate::engine::gate::GatePolicy;
+use crate::engine::gate::{GatePolicy, SceneRule, Wait};
 use crate::lines::answers::{self, DiffCounts};
 use crate::lines::{CopyLine, ErrorLine, Line, Summary, exit};
 use crate::progress::Silent;
@@ -195,13 +195,17 @@ impl Answer {
                 self.tell(&verbs::doctor::doctor(workspace, &options, &mut Silent)?);
             }
             Request::Snapshot(asked) => {
-                let options = verbs::snapshot::Options {
+                let subject = verbs::snapshot::Asked {
                     timelines: asked.timelines.clone().unwrap_or_default(),
-                    message: asked.message.clone(),
                     tag: asked.tag.clone(),
                     at: asked.at,
                     scenes: asked.scenes == Some(true),
                     holds: asked.holds.clone(),
+                    ..Default::default()
+                };
+                let options = verbs::snapshot::Options {
+                    subject: subject.try_into()?,
+                    message: asked.message.clone(),
                     gate: gate(asked.strict, asked.wait, asked.allow_active_queue),
                     dry_run: asked.dry_run == Some(true),
                     ..Default::default()
@@ -333,9 +337,8 @@ impl Answer {
 /// What is asked of the readiness check.
 fn gate(strict: Option<bool>, wait: Option<u64>, allow_active_queue: Option<bool>) -> GatePolicy {
     GatePolicy {
-        strict: strict == Some(true),
-        require_scene_break: false,
-        wait: wait.map(|seconds| Some(Duration::from_secs(seconds.min(LONGEST_WAIT)))),
+        scene: if strict == Some(true) { SceneRule::Strict } else { SceneRule::Warn },
+        wait: wait.map(|seconds| Wait::AtMost(Duration::from_secs(seconds.min(LONGEST_WAIT)))),
         allow_active_queue: allow_active_queue == Some(true),
     }
 }

@@ -129,9 +129,10 @@ fn changed_entries(old: &[u8], new: &[u8]) -> Option<[Vec<(Key, Version)>; 2]> {
 }
 
 fn entry(entry: EntryBytes<'_>) -> (Key, Version) {
-    let mut key = match entry.name.contains(&b'%') {
-        true => name_encoding::decode_bytes(&String::from_utf8_lossy(entry.name)),
-        false => entry.name.to_owned(),
+    let mut key = if entry.name.contains(&b'%') {
+        name_encoding::decode_bytes(&String::from_utf8_lossy(entry.name))
+    } else {
+        entry.name.to_owned()
     };
     key.truncate(key.strip_suffix(b".json").map_or(key.len(), <[u8]>::len));
     (Key::of_bytes(key), Version::Object(entry.id))
@@ -253,9 +254,10 @@ impl Step {
 
     /// What only `now` has just so, and what only this one has.
     fn changes_since(&self, now: &Arc<BookState>) -> Cow<'_, [Vec<(Key, Version)>; 2]> {
-        match self.before.as_ref().is_some_and(|before| Arc::ptr_eq(before, now)) {
-            true => Cow::Borrowed(&self.changes),
-            false => Cow::Owned(now.changes(&self.state)),
+        if self.before.as_ref().is_some_and(|before| Arc::ptr_eq(before, now)) {
+            Cow::Borrowed(&self.changes)
+        } else {
+            Cow::Owned(now.changes(&self.state))
         }
     }
 }

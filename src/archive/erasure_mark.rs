@@ -9,12 +9,13 @@ use crate::store::Reader;
 
 /// Returns the marks of the timeline that a snapshot belongs to, one for each name that the snapshot has for it. A chat is recognised by its name and first message, everything else by its name and content.
 pub fn erasure_marks(reader: &Reader, snapshot: &Snapshot) -> Result<Vec<String>> {
-    let beginning = match snapshot.timeline.is_chat() {
-        true => match first_message(reader, snapshot.tree)? {
+    let beginning = if snapshot.timeline.is_chat() {
+        match first_message(reader, snapshot.tree)? {
             Some(message) => Identity::of(&reader.blob(message)?).to_hex(),
             None => return Ok(Vec::new()),
-        },
-        false => snapshot.content.to_string(),
+        }
+    } else {
+        snapshot.content.to_string()
     };
     let mark = |name: &TimelineName| {
         let text = format!("stvc erased timeline\n{name}\n{beginning}");

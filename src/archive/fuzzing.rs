@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use super::backup::{BackupError, Decoder, Given, Header, Lengths, judge, peek};
 use super::part_names::entry_file;
 use super::{
-    Blake3, ContentId, Folders, Kind as SnapshotKind, Manifest, Role, Snapshot, SnapshotId, State,
-    Validator, Verdict, rebuild, write,
+    Blake3, ContentId, Error, Folders, Kind as SnapshotKind, Manifest, Role, Snapshot, SnapshotId,
+    State, Validator, Verdict, rebuild, write,
 };
 use crate::progress::Silent;
 use crate::st::{self, TimelineName};
@@ -239,6 +239,10 @@ fn judge_tree(root: &[(&[u8], Node<'_>)]) {
         };
         let verdict = Validator::new(store.reader()).judge(&snapshot).expect("it can be judged");
         let rebuilt = rebuild(&reader, &snapshot);
+        // Of a later program's snapshot only the tree is judged.
+        if matches!(rebuilt, Err(Error::NewerFormat { .. })) {
+            return;
+        }
         assert_eq!(
             verdict.can_be_restored(),
             rebuilt.is_ok(),

@@ -3,9 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::part_names::{
-    PER_FOLDER, book_folder, former_book_folder, message_file, message_folder,
-};
+use super::part_names::{PER_FOLDER, book_folder, message_file, message_folder};
 use super::problem::{Problem, Problems};
 use crate::store::name_encoding::is_tree_segment;
 use crate::store::{Mode, ObjectId, RawEntry, Reader, Result};
@@ -161,12 +159,11 @@ pub(super) fn lorebook(
     name: Option<&str>,
     noticed: &mut Noticed,
 ) -> Result<Option<(String, ObjectId)>> {
-    let called = |name: &str| [Some(book_folder(name)), former_book_folder(name)];
-    let expected: Vec<_> = name.map(called).into_iter().flatten().flatten().collect();
+    let expected = name.map(book_folder);
     let mut folder = Folder::new("lorebooks/", noticed);
     let entries = folder.open(reader, id)?;
     let is_it = |entry: &&RawEntry| {
-        expected.iter().any(|expected| entry.name.as_slice() == expected.as_bytes())
+        expected.as_ref().is_some_and(|expected| entry.name.as_slice() == expected.as_bytes())
     };
     let is_folder = |entry: &&RawEntry| entry.mode == Mode::Folder;
     let chosen = entries.iter().find(is_it).or_else(|| entries.iter().find(is_folder));
@@ -424,9 +421,10 @@ impl<'a> Folder<'a> {
 
     /// Something else is where a file or folder belongs.
     fn wrong_kind(&mut self, entry: &RawEntry) {
-        match self.is_dispensable {
-            true => self.extra(entry),
-            false => self.note(entry, |path| Problem::WrongKind { path }),
+        if self.is_dispensable {
+            self.extra(entry)
+        } else {
+            self.note(entry, |path| Problem::WrongKind { path })
         }
     }
 

@@ -12,13 +12,8 @@ use super::{Blake3, CheckpointState, ContentId, Error, Result};
 use crate::st::{Category, LibraryPath, TimelineName, lorebook_path};
 use crate::store::ObjectId;
 
-/// The manifest formats this program knows. The first is what a chat, its lorebook and its group's file need; the second says by name what a reader must know.
-const FIRST: u64 = 1;
-pub(super) const FORMAT: u64 = 2;
-
-/// What a reader of a snapshot must know beyond the first format.
-const FEATURES: [&str; 4] = ["lorebook", "card", "file", ATTACHMENTS];
-const ATTACHMENTS: &str = "attachments";
+/// The format of manifests.
+pub(super) const FORMAT: u64 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
@@ -81,9 +76,6 @@ pub(super) const LONGEST_FILE: u64 = 1 << 30;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub format: u64,
-    /// What a reader must know beyond the first format, by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub needs: Vec<String>,
     /// The timeline's place.
     pub timeline: String,
     /// Its files: the chat first.
@@ -111,10 +103,8 @@ impl Manifest {
         cut_at: Option<u64>,
     ) -> Self {
         let content = content_id(&files);
-        let (format, needs) = needed_for(Role::of_main(timeline.category()), None);
         Self {
-            format,
-            needs,
+            format: FORMAT,
             timeline: timeline.as_str().into(),
             files,
             content,
@@ -130,9 +120,7 @@ impl Manifest {
         if attachments.is_empty() {
             return self.clone();
         }
-        let record = Some(record(attachments));
-        let (format, needs) = needed_for(self.main_role(), record.as_ref());
-        Self { format, needs, attachments: record, ..self.clone() }
+        Self { attachments: Some(record(attachments)), ..self.clone() }
     }
 
     /// The content id of the same in another place, for what is one file.
@@ -170,7 +158,6 @@ impl Manifest {
     pub(super) fn problems(&self) -> Problems {
         let mut problems = Problems::default();
         let main = self.main_role();
-        let expected = needed_for(main, self.attachments.as_ref());
         for role in [Role::Chat, Role::Lorebook, Role::Group, Role::Card, Role::File] {
             let files = self.files.iter().filter(|file| file.role == role).count();
             if files > 1 || (files == 0 && role == main) {
@@ -202,9 +189,6 @@ impl Manifest {
         if content_id(&self.files) != self.content {
             problems.push(Problem::WrongContent);
         }
-        if (self.format, &self.needs) != (expected.0, &expected.1) {
-            problems.push(Problem::WrongNeeds { format: expected.0, needs: expected.1 });
-        }
         if main != Role::Chat && self.messages != 0 {
             problems.push(Problem::Count { by: "manifest", says: self.messages, is: 0 });
         }
@@ -231,32 +215,16 @@ impl Manifest {
             tree,
             why: format!("snapshot.json: {error}"),
         };
-        // The version first: a later format may have other fields.
+        // The version first: a later format may have other fields. Later programs also name what a reader must know; this one knows no such name.
         let Version { format, needs } = serde_json::from_slice(text).map_err(unreadable)?;
-        if format > FORMAT {
-            return Err(Error::NewerFormat { tree, found: format, needs: Vec::new() });
-        }
-        if format < FIRST {
+        if format < FORMAT {
             return Err(Error::Incomplete { tree, why: format!("snapshot.json: format {format}") });
         }
-        let mut unknown = needs;
-        unknown.retain(|need| !FEATURES.contains(&need.as_str()));
-        if !unknown.is_empty() {
-            return Err(Error::NewerFormat { tree, found: format, needs: unknown });
+        if format > FORMAT || !needs.is_empty() {
+            return Err(Error::NewerFormat { tree, found: format, needs });
         }
         serde_json::from_slice(text).map_err(unreadable)
     }
-}
-
-/// Returns the format of a manifest and what a reader of it must know.
-fn needed_for(main: Role, attachments: Option<&AttachmentsRecord>) -> (u64, Vec<String>) {
-    let main = match main {
-        Role::Chat | Role::Group => None,
-        Role::Lorebook | Role::Card | Role::File => Some(main.as_str().to_owned()),
-    };
-    let attachments = attachments.map(|_| ATTACHMENTS.to_owned());
-    let needs: Vec<_> = main.into_iter().chain(attachments).collect();
-    (if needs.is_empty() { FIRST } else { FORMAT }, needs)
 }
 
 /// `path NUL length NUL hash LF` for each file, hashed.
@@ -329,11 +297,12 @@ mod tests {
         manifest["mood"] = json!(["sunny"]);
         manifest["files"][0]["owner"] = json!("me");
         assert_eq!(read(&manifest).unwrap(), read(&least()).unwrap());
-        manifest["format"] = json!(3);
-        assert!(matches!(read(&manifest), Err(Error::NewerFormat { found: 3, .. })));
         manifest["format"] = json!(2);
-        assert!(read(&manifest).is_ok());
-        manifest["needs"] = json!(["card", "moods"]);
+        assert!(matches!(read(&manifest), Err(Error::NewerFormat { found: 2, .. })));
+        manifest["format"] = json!(1);
+        manifest["needs"] = json!([]);
+        assert_eq!(read(&manifest).unwrap(), read(&least()).unwrap());
+        manifest["needs"] = json!(["moods"]);
         let newer = read(&manifest).unwrap_err();
         assert!(matches!(newer, Error::NewerFormat { needs, .. } if needs == ["moods"]));
         manifest["format"] = json!(0);

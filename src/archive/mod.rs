@@ -46,8 +46,7 @@ pub use pack_order::{
 pub use problem::{AttachmentLoss, LossCause, Problem, Problems, Weight};
 pub use rebuild_files::{Contents, StoredBook, Tree, first_message, read_manifest};
 pub use snapshot::{
-    Kind, NewSnapshot, Snapshot, branch, former_branch, is_branch, moved, with_fork,
-    with_parent_until,
+    Kind, NewSnapshot, Snapshot, branch, is_branch, moved, with_fork, with_parent_until,
 };
 pub use state::State;
 pub use validate::{Rebuilt, Validator, Verdict, rebuild};

@@ -1,7 +1,7 @@
 //! What the parts of a snapshot's tree are called: whoever writes one and whoever reads it asks here.
 
 use crate::st::LibraryPath;
-use crate::store::name_encoding::{former_tree_segment, tree_segment};
+use crate::store::name_encoding::tree_segment;
 
 /// Messages in one folder: small trees to rewrite when the last message changes, few of them to list.
 pub(super) const PER_FOLDER: usize = 100;
@@ -18,19 +18,9 @@ pub(super) fn book_folder(name: &str) -> String {
     tree_segment(name.as_bytes())
 }
 
-/// The same in stores of earlier versions, where it is another.
-pub(super) fn former_book_folder(name: &str) -> Option<String> {
-    former_tree_segment(name.as_bytes())
-}
-
 /// The file that holds the entry with this (decoded) key.
 pub(super) fn entry_file(key: &[u8]) -> String {
     tree_segment(&with_ending(key))
-}
-
-/// The same in stores of earlier versions, where it is another.
-pub(super) fn former_entry_file(key: &[u8]) -> Option<String> {
-    former_tree_segment(&with_ending(key))
 }
 
 /// The folder of a card's text: they are numbered in the order of the file.

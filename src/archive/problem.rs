@@ -52,8 +52,6 @@ pub enum Problem {
     WrongContent,
     /// The commit names another content id than the manifest.
     OtherContent,
-    /// The manifest has another format, or names other things that a reader must know, than its files need.
-    WrongNeeds { format: u64, needs: Vec<String> },
     /// A name that is not safe on every system.
     UnsafeName { path: String },
     /// A link, or an entry that is neither a file nor a folder.
@@ -88,8 +86,6 @@ pub enum Problem {
     Count { by: &'static str, says: u64, is: u64 },
     /// The commit names another lorebook than the manifest.
     OtherLorebook,
-    /// The commit lost white space at an end of the timeline's name: trailers could not hold it once.
-    TrimmedTimeline,
 }
 
 impl Problem {
@@ -119,7 +115,6 @@ impl Problem {
             | Differs { .. } => Weight::Fatal,
             WrongContent
             | OtherContent
-            | WrongNeeds { .. }
             | UnsafeName { .. }
             | Link { .. }
             | NotGits { .. }
@@ -138,8 +133,7 @@ impl Problem {
             | FileOrder
             | NotSplit
             | Count { .. }
-            | OtherLorebook
-            | TrimmedTimeline => Weight::Flaw,
+            | OtherLorebook => Weight::Flaw,
         }
     }
 }
@@ -175,12 +169,6 @@ impl fmt::Display for Problem {
             }
             WrongContent => f.write_str("its content id is not that of its files"),
             OtherContent => f.write_str("its commit has another content id than its manifest"),
-            WrongNeeds { format, needs } if needs.is_empty() => {
-                write!(f, "its manifest must have format {format} and no \"needs\"")
-            }
-            WrongNeeds { format, needs } => {
-                write!(f, "its manifest must have format {format} and \"needs\": {needs:?}")
-            }
             UnsafeName { path } => write!(f, "{path:?} is a name that is not safe everywhere"),
             Link { path } => write!(f, "{path} is neither a file nor a folder"),
             NotGits { path } => {
@@ -200,9 +188,6 @@ impl fmt::Display for Problem {
             NotSplit => f.write_str("its chat is not split as it should be"),
             Count { by, says, is } => write!(f, "its {by} says {says} messages, it has {is}"),
             OtherLorebook => f.write_str("its commit names another lorebook than its manifest"),
-            TrimmedTimeline => {
-                f.write_str("its commit lost the white space at an end of its timeline's name")
-            }
         }
     }
 }

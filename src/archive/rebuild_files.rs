@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::card::{Filled, StoredCard};
 use super::layout::{self, Noticed};
 use super::manifest::{FileRecord, Manifest};
-use super::part_names::{entry_file, former_entry_file};
+use super::part_names::entry_file;
 use super::problem::Problem;
 use super::{Attachment, Error, Result, Role, attachments};
 use crate::parallel::{cores, in_parts};
@@ -38,8 +38,7 @@ pub struct StoredBook {
 impl StoredBook {
     /// The entry with this (decoded) key.
     pub fn entry(&self, key: &[u8]) -> Option<ObjectId> {
-        let former = || self.entries.get(&former_entry_file(key)?);
-        self.entries.get(&entry_file(key)).or_else(former).copied()
+        self.entries.get(&entry_file(key)).copied()
     }
 
     fn read(
@@ -69,7 +68,6 @@ impl StoredBook {
         let mut used = HashSet::new();
         let name = |key: &[u8]| {
             used.insert(entry_file(key));
-            used.extend(former_entry_file(key));
             Some([])
         };
         // A book that cannot be filled is no book; here it was.

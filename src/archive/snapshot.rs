@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use super::{Blake3, ContentId, Error, Manifest, Result, SnapshotId, State};
 use crate::st::{self, Category, Chat, TimelineName};
 use crate::store::commit::one_line;
-use crate::store::{
-    self, Commit, NewCommit, ObjectId, RefName, Sequence, Time, name_encoding, trailer,
-};
+use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Sequence, Time, trailer};
 
 /// Why a snapshot was taken. Later versions may know more kinds; they are kept as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,14 +45,6 @@ pub fn is_branch(name: &str) -> bool {
     let Some(place) = name.strip_prefix("refs/heads/") else { return false };
     let root = place.split_once('/').map(|(root, _)| root);
     place == "settings.json" || root.is_some_and(|root| ROOTS.contains(&root))
-}
-
-/// The branch that earlier versions gave a timeline, where that is another.
-pub fn former_branch(timeline: &TimelineName) -> Option<RefName> {
-    let parts: Vec<_> =
-        timeline.as_str().split('/').map(name_encoding::former_ref_segment).collect();
-    let former = RefName::try_from(format!("refs/heads/{}", parts.join("/"))).ok();
-    former.filter(|former| *former != branch(timeline))
 }
 
 #[derive(Clone, Debug)]
@@ -143,11 +133,6 @@ impl Snapshot {
             renamed_from: says.timeline(RENAMED_FROM)?,
             source: text(SOURCE)?,
         })
-    }
-
-    /// Whether it is a state of that timeline. Earlier versions lost white space at the ends of its name.
-    pub fn is_of(&self, timeline: &TimelineName) -> bool {
-        [timeline.as_str(), timeline.as_str().trim()].contains(&self.timeline.as_str())
     }
 }
 

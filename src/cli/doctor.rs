@@ -73,9 +73,10 @@ pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<
     for repair in report.repairs.iter().chain(&decided) {
         let done = is_done(repair);
         out.object(RepairLine::new(repair, done));
-        let line = match done {
-            true => format!("{}: {}", paint(LOOK.good, "done"), clean(&repair.what)),
-            false => format!("{} {}", paint(LOOK.tag, "would"), clean(&repair.what)),
+        let line = if done {
+            format!("{}: {}", paint(LOOK.good, "done"), clean(&repair.what))
+        } else {
+            format!("{} {}", paint(LOOK.tag, "would"), clean(&repair.what))
         };
         // Who was asked about it has read it.
         if done || !(args.fix && asks) {

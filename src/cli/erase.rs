@@ -100,9 +100,10 @@ fn finish(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u8
 
 /// Says that nothing was done, because only a plan was wanted or nobody agreed.
 fn unchanged(plan: &Report, args: &args::Erase, out: &mut Out) -> u8 {
-    out.say(match args.dry_run || out.may_ask() {
-        true => "Nothing has been changed.",
-        false => "Nothing has been changed: there is nobody to ask. Add --yes to do it.",
+    out.say(if args.dry_run || out.may_ask() {
+        "Nothing has been changed."
+    } else {
+        "Nothing has been changed: there is nobody to ask. Add --yes to do it."
     });
     let code = summary(plan, plan, &[], false, out);
     if args.dry_run { code } else { exit::REFUSED }
@@ -168,10 +169,7 @@ fn tell(report: &Report, copies: Copies, out: &mut Out) {
         ));
     }
     out.say("All that was done so far can no longer be undone.");
-    let way_there = match report.dry_run {
-        true => "`--copies`",
-        false => "`stvc erase --copies`",
-    };
+    let way_there = if report.dry_run { "`--copies`" } else { "`stvc erase --copies`" };
     for trace in &report.traces {
         let path = clean(&trace.path);
         let has = match trace.kind {

@@ -5,7 +5,7 @@ use super::restore::{queue_change, recaps};
 use super::restored_files::{files, tell_lost_attachments};
 use super::wording::{clean, count, name, short};
 use stvc::engine::Workspace;
-use stvc::engine::gate::GatePolicy;
+use stvc::engine::gate::{GatePolicy, SceneRule};
 use stvc::lines::answers::Answer;
 use stvc::rules::lost_attachments;
 use stvc::verbs;
@@ -17,9 +17,8 @@ pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8
         at: args.at,
         name: args.name.clone(),
         gate: GatePolicy {
-            strict: args.strict,
-            require_scene_break: false,
-            wait: args.wait.map(|args::Wait(limit)| limit),
+            scene: if args.strict { SceneRule::Strict } else { SceneRule::Warn },
+            wait: args.wait,
             allow_active_queue: args.allow_active_queue,
         },
         queue: queue_change(args.clear_queue, args.trim_queue),

@@ -86,9 +86,10 @@ fn list(entries: &[LoggedSnapshot], clock: Clock, out: &mut Out) {
 
 /// `… 14 snapshots, 12 → 30 messages`.
 fn fold_line(snapshots: usize, oldest: &Snapshot, newest: &Snapshot) -> String {
-    let messages = match oldest.messages == newest.messages {
-        true => count(newest.messages, "message"),
-        false => format!("{} → {}", oldest.messages, count(newest.messages, "message")),
+    let messages = if oldest.messages == newest.messages {
+        count(newest.messages, "message")
+    } else {
+        format!("{} → {}", oldest.messages, count(newest.messages, "message"))
     };
     paint(LOOK.dim, format!("… {}, {messages}", count(snapshots as u64, "snapshot")))
 }
@@ -128,23 +129,18 @@ fn head_line(entry: &LoggedSnapshot, clock: Clock, room: usize) -> String {
 
 fn facts(entry: &LoggedSnapshot, clock: Clock, room: usize, brief: bool) -> String {
     let snapshot = &entry.snapshot;
-    let facts = match brief {
-        true => {
-            let messages = snapshot.timeline.is_chat().then_some(snapshot.messages);
-            let length = messages.map(messages_in_short).or_else(|| length(snapshot));
-            [length, Some(clock.day(snapshot.time))]
-        }
-        false => [length(snapshot), Some(clock.date(snapshot.time))],
+    let facts = if brief {
+        let messages = snapshot.timeline.is_chat().then_some(snapshot.messages);
+        let length = messages.map(messages_in_short).or_else(|| length(snapshot));
+        [length, Some(clock.day(snapshot.time))]
+    } else {
+        [length(snapshot), Some(clock.date(snapshot.time))]
     };
     let mut facts: Vec<_> = facts.into_iter().flatten().collect();
-    let fork = snapshot.fork_at.map(|shared| match snapshot.timeline.is_chat() {
-        true => fork_point(shared),
-        false => "a copy".into(),
+    let fork = snapshot.fork_at.map(|shared| {
+        if snapshot.timeline.is_chat() { fork_point(shared) } else { "a copy".into() }
     });
-    facts.extend(fork.map(|fork| match brief {
-        true => fork.replace("forked ", ""),
-        false => fork,
-    }));
+    facts.extend(fork.map(|fork| if brief { fork.replace("forked ", "") } else { fork }));
     // Of a deleted one the mark says it, or it came back.
     if ![Kind::SNAPSHOT, Kind::DELETED].contains(&snapshot.kind) {
         facts.push(clean(snapshot.kind.as_str()));

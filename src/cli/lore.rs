@@ -81,19 +81,20 @@ fn list(books: &[Book], all: bool, clock: Clock, out: &mut Out) {
         let room = out.columns().saturating_sub(40).max(20);
         let shown = if all { usize::MAX } else { LISTED };
         let row = |entry: &verbs::lore::EntryNow| {
-            let title = match entry.title.is_empty() {
-                true => format!("({})", cut(&clean(&entry.keys.join(", ")), 24)),
-                false => cut(&clean(&entry.title), room),
+            let title = if entry.title.is_empty() {
+                format!("({})", cut(&clean(&entry.keys.join(", ")), 24))
+            } else {
+                cut(&clean(&entry.title), room)
             };
             let off = if entry.is_off { "switched off, " } else { "" };
             vec![
                 Cell::new(LOOK.dim, format!("  {:>4}", cut(&clean(&entry.uid), 12))),
-                Cell::plain(title),
+                Cell::plain(title).cut(),
                 Cell::new(LOOK.dim, format!("{off}{}", clock.age(entry.changed.time))),
             ]
         };
         let rows: Vec<_> = book.entries.iter().take(shown).map(row).collect();
-        table::lines(&rows, 1, &[]).into_iter().for_each(|line| out.line(line));
+        table::lines(&rows).into_iter().for_each(|line| out.line(line));
         if book.entries.len() > shown {
             out.line(paint(LOOK.dim, format!("        … and {} more", book.entries.len() - shown)));
         }
@@ -188,9 +189,10 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
     }
     for other in &story.elsewhere {
         let label = paint(LOOK.name, cut_middle(&clean(other.book.chat()), 50));
-        let says = match other.is_same {
-            true => paint(LOOK.dim, "the same"),
-            false => page.gist(&content(&other.text), 10),
+        let says = if other.is_same {
+            paint(LOOK.dim, "the same")
+        } else {
+            page.gist(&content(&other.text), 10)
         };
         out.record(&[format!("  {label}"), format!("      {says}")]);
     }
@@ -227,9 +229,10 @@ fn tell_active(active: &Active, out: &mut Out) {
     let Some(entries) = &active.entries else {
         let near: Vec<_> =
             [active.before, active.after].iter().flatten().map(|n| format!("#{n}")).collect();
-        let near = match near.is_empty() {
-            true => "no message of this chat does".to_owned(),
-            false => format!("the nearest that do: {}", near.join(" and ")),
+        let near = if near.is_empty() {
+            "no message of this chat does".to_owned()
+        } else {
+            format!("the nearest that do: {}", near.join(" and "))
         };
         out.say(format!(
             "{}: the message does not tell which entries were active; {near}.",

@@ -190,9 +190,10 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
         [] if !report.file.replaces => {
             let (book, conflicts) =
                 (clean(report.book.as_str()), conflicts.trim_start_matches("; "));
-            match settled {
-                true => format!("{conflicts}: settled for the values that {book} has."),
-                false => format!("{conflicts}; nothing else differs from {book}."),
+            if settled {
+                format!("{conflicts}: settled for the values that {book} has.")
+            } else {
+                format!("{conflicts}; nothing else differs from {book}.")
             }
         }
         [] => format!("No entry changes{conflicts}."),
@@ -274,12 +275,13 @@ fn done(report: &Report, out: &mut Out) {
         out.say("What was there is kept.");
     }
     let path = clean(report.file.path.as_str());
-    out.say(match report.file.replaces {
-        true => format!(
+    out.say(if report.file.replaces {
+        format!(
             "Merged and verified: {path}, {}. `stvc undo` takes it back.",
             size(report.file.bytes)
-        ),
-        false => format!("Settled: {path} keeps its values. `stvc undo` takes it back."),
+        )
+    } else {
+        format!("Settled: {path} keeps its values. `stvc undo` takes it back.")
     });
 }
 

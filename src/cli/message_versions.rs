@@ -20,9 +20,10 @@ pub fn run(args: &args::Log, message: usize, workspace: &Workspace, out: &mut Ou
     }
     let columns = out.columns();
     let page = Page { colored: out.is_colored(), room: columns.saturating_sub(8) };
-    let gone = match report.is_there {
-        true => String::new(),
-        false => format!(", not in it any more; snapshot {} had it last", short(report.last.id)),
+    let gone = if report.is_there {
+        String::new()
+    } else {
+        format!(", not in it any more; snapshot {} had it last", short(report.last.id))
     };
     let facts = format!("{}{gone}", count(report.total as u64, "version"));
     let label = format!("{} #{message}", cut_middle(&name(&report.timeline), 60));
@@ -64,11 +65,10 @@ fn tell(version: &Version, report: &Report, page: Page, workspace: &Workspace, o
     let id = paint(LOOK.id, short(snapshot.id));
     let when = paint(LOOK.dim, out.clock(workspace).date(snapshot.time));
     // Before a fork or a rename it stood in another one.
-    let label = match snapshot.timeline == report.timeline {
-        true => String::new(),
-        false => {
-            format!("  {}", cut_middle(&name(&snapshot.timeline), page.room.saturating_sub(30)))
-        }
+    let label = if snapshot.timeline == report.timeline {
+        String::new()
+    } else {
+        format!("  {}", cut_middle(&name(&snapshot.timeline), page.room.saturating_sub(30)))
     };
     out.line(format!("{id} {when}{label}"));
     if version.is_again {

@@ -276,11 +276,10 @@ impl Out {
 
     /// Several lines about one thing: below each other, or one line where another program reads.
     pub fn record(&mut self, lines: &[String]) {
-        match Screen::get().is_pipe() {
-            true => {
-                self.line(lines.iter().map(|line| line.trim_start()).collect::<Vec<_>>().join("  "))
-            }
-            false => lines.iter().for_each(|line| self.line(line)),
+        if Screen::get().is_pipe() {
+            self.line(lines.iter().map(|line| line.trim_start()).collect::<Vec<_>>().join("  "))
+        } else {
+            lines.iter().for_each(|line| self.line(line))
         }
     }
 
@@ -306,13 +305,15 @@ impl Out {
     /// Show what waits, in the pager if it is long.
     fn show_paged(&mut self) {
         let Some(paged) = self.paged.take() else { return };
-        let text = match self.is_colored() {
-            true => paged.text,
-            false => anstream::adapter::strip_str(&paged.text).to_string(),
+        let text = if self.is_colored() {
+            paged.text
+        } else {
+            anstream::adapter::strip_str(&paged.text).to_string()
         };
-        let shown = match pager::is_longer(&text, Screen::get()) {
-            true => pager::show(&text, &paged.command),
-            false => Ok(false),
+        let shown = if pager::is_longer(&text, Screen::get()) {
+            pager::show(&text, &paged.command)
+        } else {
+            Ok(false)
         };
         match shown {
             Ok(true) => {}
@@ -368,10 +369,7 @@ impl Out {
 
 /// A text in signs that the screen has.
 fn on_screen(text: &str) -> Cow<'_, str> {
-    match Screen::get().is_ascii {
-        true => in_ascii(text).into(),
-        false => text.into(),
-    }
+    if Screen::get().is_ascii { in_ascii(text).into() } else { text.into() }
 }
 
 /// The others of which the same is said.

@@ -21,8 +21,9 @@ pub fn remembered(command: &'static str, workspace: &Workspace) -> Result<(Optio
         None => last_backups::last_place(&store, shared)?.ok_or(Error::NoPlace { command })?,
     };
     // Passwords are not kept.
-    match place.contains(":***@") {
-        true => Err(Error::NoPlace { command }),
-        false => Ok((Some(place), encrypted)),
+    if place.contains(":***@") {
+        Err(Error::NoPlace { command })
+    } else {
+        Ok((Some(place), encrypted))
     }
 }

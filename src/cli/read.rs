@@ -37,10 +37,7 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
     for broken in &report.broken {
         out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(broken)));
     }
-    match out.is_json() {
-        true => Ok(out.answer(&report)),
-        false => Ok(report.exit()),
-    }
+    if out.is_json() { Ok(out.answer(&report)) } else { Ok(report.exit()) }
 }
 
 fn tell(args: &args::Show, report: &Report, workspace: &Workspace, out: &Out) -> String {

@@ -7,7 +7,7 @@ use super::wording::{clean, closed, count, name, recap, short};
 use stvc::archive::Role;
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
-use stvc::engine::gate::GatePolicy;
+use stvc::engine::gate::{GatePolicy, SceneRule};
 use stvc::history::at_message::{BookSource, Origin};
 use stvc::lines::answers::Answer;
 use stvc::rules::lost_attachments;
@@ -35,9 +35,8 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
         allow_active_queue: args.allow_active_queue,
         any_attachments: args.any_attachments,
         gate: Some(GatePolicy {
-            strict: args.strict,
-            require_scene_break: false,
-            wait: args.wait.map(|args::Wait(limit)| limit),
+            scene: if args.strict { SceneRule::Strict } else { SceneRule::Warn },
+            wait: args.wait,
             allow_active_queue: args.allow_active_queue,
         }),
         queue: queue_change(args.clear_queue, args.trim_queue),

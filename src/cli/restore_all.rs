@@ -64,14 +64,13 @@ pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result
                 codes.push(code_of_verb(error));
                 let why = clean(&error.to_string());
                 let line = format!("{}: {why}", name(&outcome.timeline));
-                match out.is_json() {
-                    true => out.object(FailedLine {
+                if out.is_json() {
+                    out.object(FailedLine {
                         timeline: outcome.timeline.as_str(),
                         message: &error.to_string(),
-                    }),
-                    false => {
-                        out.error_line(&format!("{}: {line}", paint(LOOK.bad, "not restored")))
-                    }
+                    })
+                } else {
+                    out.error_line(&format!("{}: {line}", paint(LOOK.bad, "not restored")))
                 }
             }
         }

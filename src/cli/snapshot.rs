@@ -5,12 +5,12 @@ use super::table::{self, Cell};
 use super::wording::{clean, count, fork_point, length, name, recap, short, size, was_called};
 use stvc::archive::{CheckpointState, Kind, Snapshot};
 use stvc::engine::Workspace;
-use stvc::engine::gate::GatePolicy;
+use stvc::engine::gate::{GatePolicy, SceneRule};
 use stvc::lines::answers::{Answer, Snapshots};
 use stvc::rules::READINESS;
 use stvc::st::Category;
 use stvc::verbs;
-use stvc::verbs::snapshot::{Options, Report, Taken};
+use stvc::verbs::snapshot::{Asked, Options, Report, Taken};
 
 fn categories(kind: args::Kind) -> &'static [Category] {
     match kind {
@@ -24,22 +24,25 @@ fn categories(kind: args::Kind) -> &'static [Category] {
 }
 
 pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let options = Options {
+    let subject = Asked {
         timelines: args.timelines.clone(),
+        only: args.only.iter().flat_map(|kind| categories(*kind)).copied().collect(),
         at: args.at,
-        holds: None,
         scenes: args.scenes,
         template: args.template.clone(),
-        gate: GatePolicy {
-            strict: args.strict,
-            require_scene_break: args.require_scene_break,
-            wait: args.wait.map(|args::Wait(limit)| limit),
-            allow_active_queue: args.allow_active_queue,
-        },
+        tag: args.tag.clone(),
+        holds: None,
+    };
+    let scene = match (args.strict, args.require_scene_break) {
+        (true, _) => SceneRule::Strict,
+        (false, true) => SceneRule::RequireBreak,
+        (false, false) => SceneRule::Warn,
+    };
+    let options = Options {
+        subject: subject.try_into()?,
+        gate: GatePolicy { scene, wait: args.wait, allow_active_queue: args.allow_active_queue },
         autosave: false,
         message: args.message.clone(),
-        tag: args.tag.clone(),
-        only: args.only.iter().flat_map(|kind| categories(*kind)).copied().collect(),
         dry_run: args.dry_run,
         tell_all: out.is_json(),
     };
@@ -51,7 +54,7 @@ pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Resul
     if out.is_json() {
         return Ok(out.answer(&answer));
     }
-    tell(&report, !options.timelines.is_empty(), args.dry_run, out);
+    tell(&report, options.subject.is_named(), args.dry_run, out);
     out.findings(&report.findings);
     Ok(answer.exit())
 }
@@ -76,7 +79,7 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
                 let facts = format!("{} ({was})", count(*messages, "message"));
                 rows.push(vec![
                     Cell::plain("would take"),
-                    Cell::new(LOOK.name, label),
+                    Cell::new(LOOK.name, label).cut(),
                     Cell::plain(facts),
                 ]);
             }
@@ -93,7 +96,7 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     for deleted in &report.newly_deleted {
         rows.push(was_deleted(deleted));
     }
-    table::lines(&rows, 1, &[]).into_iter().for_each(|line| out.say(line));
+    table::lines(&rows).into_iter().for_each(|line| out.say(line));
     let mut rest = String::new();
     if unchanged > 0 && taken > 0 {
         rest.push_str(&format!(", {unchanged} unchanged"));
@@ -150,7 +153,7 @@ fn row(snapshot: &Snapshot, label: String, facts: String, tags: &[String]) -> Ve
     let tags: Vec<_> = tags.iter().map(|tag| clean(tag)).collect();
     vec![
         Cell::new(LOOK.id, short(snapshot.id)),
-        Cell::new(LOOK.name, label),
+        Cell::new(LOOK.name, label).cut(),
         Cell::plain(facts),
         Cell::new(LOOK.tag, tags.join("  ")),
     ]

@@ -1,5 +1,7 @@
 //! Rows whose cells stand below each other and that fit the screen.
 
+use std::collections::BTreeSet;
+
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
@@ -7,51 +9,79 @@ use super::output::paint;
 use super::screen::Screen;
 use super::wording::{cut_middle, pad};
 
-/// One cell.
+/// One cell. All cells of a column have one fit.
 pub struct Cell {
     text: String,
     style: Style,
+    fit: Fit,
+}
+
+/// What becomes of a cell on a narrow screen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    Whole,
+    /// It is cut in the middle. One column of a table is.
+    Cut,
+    /// It is left out; those of a lower number first.
+    Spare(u8),
 }
 
 impl Cell {
     pub fn new(style: Style, text: impl Into<String>) -> Self {
-        Self { text: text.into(), style }
+        Self { text: text.into(), style, fit: Fit::Whole }
     }
 
     pub fn plain(text: impl Into<String>) -> Self {
         Self::new(Style::new(), text)
+    }
+
+    /// Lets the cell be cut on a narrow screen.
+    pub fn cut(self) -> Self {
+        Self { fit: Fit::Cut, ..self }
+    }
+
+    /// Lets the cell be left out on a narrow screen, after those of a lower number.
+    pub fn spare(self, turn: u8) -> Self {
+        Self { fit: Fit::Spare(turn), ..self }
     }
 }
 
 /// A column is never cut below this.
 const NARROWEST: usize = 12;
 
-/// The rows as lines. Where they do not fit, the columns of `spare` go, first to last; then column `name`, which all rows have, is cut.
-pub fn lines(rows: &[Vec<Cell>], name: usize, spare: &[usize]) -> Vec<String> {
-    lines_within(rows, name, spare, Screen::get().columns())
+/// Returns the rows as lines that fit the screen.
+pub fn lines(rows: &[Vec<Cell>]) -> Vec<String> {
+    lines_within(rows, Screen::get().columns())
 }
 
-fn lines_within(rows: &[Vec<Cell>], name: usize, spare: &[usize], columns: usize) -> Vec<String> {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+fn lines_within(rows: &[Vec<Cell>], columns: usize) -> Vec<String> {
+    let Some(longest) = rows.iter().max_by_key(|row| row.len()) else { return Vec::new() };
+    let fits: Vec<_> = longest.iter().map(|cell| cell.fit).collect();
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.width()).max()
     };
-    let mut widths: Vec<_> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
+    let mut widths: Vec<_> = (0..fits.len()).map(|column| width(column).unwrap_or(0)).collect();
     // Names are not cut to almost nothing for what can be looked up elsewhere.
-    let wanted = widths.get(name).copied().unwrap_or(0).min(columns * 2 / 5);
+    let name = fits.iter().position(|fit| *fit == Fit::Cut);
+    let wanted = name.map_or(0, |name| widths[name]).min(columns * 2 / 5);
     let others = |widths: &[usize]| -> usize {
-        let others = widths.iter().enumerate().filter(|(at, width)| *at != name && **width > 0);
+        let others =
+            widths.iter().enumerate().filter(|(at, width)| Some(*at) != name && **width > 0);
         others.map(|(_, width)| width + 2).sum()
     };
-    for column in spare {
+    let spare = fits.iter().enumerate().filter_map(|(column, fit)| match fit {
+        Fit::Spare(turn) => Some((turn, column)),
+        Fit::Whole | Fit::Cut => None,
+    });
+    for (_, column) in spare.collect::<BTreeSet<_>>() {
         if others(&widths) + wanted <= columns {
             break;
         }
-        widths[*column] = 0;
+        widths[column] = 0;
     }
     let room = columns.saturating_sub(others(&widths)).max(NARROWEST);
-    if let Some(width) = widths.get_mut(name) {
-        *width = (*width).min(room);
+    if let Some(name) = name {
+        widths[name] = widths[name].min(room);
     }
     let line = |row: &Vec<Cell>| {
         let shown = row.iter().zip(&widths).filter(|(_, width)| **width > 0);
@@ -74,11 +104,12 @@ mod tests {
     #[test]
     fn what_can_be_spared_goes_and_then_names_are_cut() {
         let row = |name: &str| {
-            let cells = ["changed", name, "12 messages", "3 snapshots"];
-            cells.map(Cell::plain).into_iter().collect::<Vec<_>>()
+            let [change, name, messages, snapshots] =
+                ["changed", name, "12 messages", "3 snapshots"].map(Cell::plain);
+            vec![change, name.cut(), messages, snapshots.spare(0)]
         };
         let rows = [row("Mira / The harbour at night - Branch #12"), row("雨")];
-        let at = |columns| lines_within(&rows, 1, &[3], columns);
+        let at = |columns| lines_within(&rows, columns);
         assert_eq!(
             at(100)[0],
             "changed  Mira / The harbour at night - Branch #12  12 messages  3 snapshots"

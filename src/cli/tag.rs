@@ -26,12 +26,12 @@ pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> Result<u8>
         vec![
             Cell::new(LOOK.tag, clean(&tag.name)),
             Cell::new(LOOK.id, short(tag.snapshot.id)),
-            Cell::plain(name(&tag.snapshot.timeline)),
+            Cell::plain(name(&tag.snapshot.timeline)).cut(),
             Cell::new(LOOK.dim, clock.age(tag.snapshot.time)),
         ]
     };
     let rows: Vec<_> = tags.iter().map(row).collect();
-    for line in table::lines(&rows, 2, &[]) {
+    for line in table::lines(&rows) {
         match options {
             Options::Delete { .. } => out.say(format!("deleted {line}")),
             _ => out.line(line),

@@ -24,7 +24,7 @@ pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> Resu
         return set_parent(timeline, args.parent.as_deref(), workspace, out);
     }
     let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
-    let is_any = report.timelines.is_empty();
+    let is_empty = report.timelines.is_empty();
     choose(&mut report, args.name.as_deref(), args.sort.unwrap_or(usual_order(out)));
     let answer = Answered { command: "timelines", report: &report };
     if out.is_json() {
@@ -38,10 +38,12 @@ pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> Resu
     } else {
         list(&report.timelines.iter().collect::<Vec<_>>(), workspace, out);
     }
-    match report.timelines.is_empty() {
-        true if is_any => out.say("There are no chats here yet."),
-        true => out.say("No timeline has that in its name."),
-        false => {}
+    if report.timelines.is_empty() {
+        out.say(if is_empty {
+            "There are no chats here yet."
+        } else {
+            "No timeline has that in its name."
+        });
     }
     // The listing is the answer; only what keeps a timeline from being read belongs here.
     out.findings(&answer.unreadable().cloned().collect::<Vec<_>>());
@@ -172,10 +174,8 @@ pub fn status(args: &args::Status, workspace: &Workspace, out: &mut Out) -> Resu
 
 /// `A watch is running. Last backup: 3 days ago (D:\stick), 4 snapshots since.`
 fn keeping(report: &Report, workspace: &Workspace, out: &Out) -> String {
-    let watch = match watch::is_running(workspace) {
-        true => "A watch is running.",
-        false => "No watch is running.",
-    };
+    let watch =
+        if watch::is_running(workspace) { "A watch is running." } else { "No watch is running." };
     let backup = match &report.last_backup {
         Some(last) => format!("Last backup: {}.", backup::line(last, out.clock(workspace))),
         None => "No backup was taken yet.".into(),
@@ -186,17 +186,8 @@ fn keeping(report: &Report, workspace: &Workspace, out: &Out) -> String {
 fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
     let clock = out.clock(workspace);
     let rows: Vec<_> = timelines.iter().map(|timeline| row(timeline, clock)).collect();
-    // What was forked from where is best seen in the tree; ids and counts are for those who have the room.
-    for line in table::lines(&rows, 1, &[FORK, SNAPSHOTS, NOTES, ID, PARTS]) {
-        out.line(line);
-    }
+    table::lines(&rows).into_iter().for_each(|line| out.line(line));
 }
-
-const PARTS: usize = 3;
-const SNAPSHOTS: usize = 4;
-const ID: usize = 5;
-const FORK: usize = 7;
-const NOTES: usize = 8;
 
 fn row(timeline: &Timeline, clock: Clock) -> Vec<Cell> {
     let style = match timeline.change {
@@ -208,21 +199,23 @@ fn row(timeline: &Timeline, clock: Clock) -> Vec<Cell> {
     let head = timeline.head.as_ref();
     let fork = timeline.parent.as_ref().zip(timeline.fork_at);
     let fork = fork.map(|(parent, at)| format!("{} of {}", fork_point(at), clean(parent.chat())));
+    let snapshots = match head {
+        Some(_) => count(timeline.snapshots as u64, "snapshot"),
+        None => "no snapshot yet".into(),
+    };
     let damaged = timeline.damaged.map(|_| "damaged".to_owned());
     let notes: Vec<_> = damaged.into_iter().chain(notes(timeline)).collect();
     vec![
         Cell::new(style, timeline.change.as_str()),
-        Cell::new(LOOK.name, name(&timeline.name)),
+        Cell::new(LOOK.name, name(&timeline.name)).cut(),
         Cell::plain(messages(timeline)),
-        Cell::new(LOOK.good, timeline.changed_parts().join(", ")),
-        Cell::plain(head.map_or_else(
-            || "no snapshot yet".into(),
-            |_| count(timeline.snapshots as u64, "snapshot"),
-        )),
-        Cell::new(LOOK.id, head.map(|head| short(head.id)).unwrap_or_default()),
+        // What was forked from where is best seen in the tree; ids and counts are for those who have the room.
+        Cell::new(LOOK.good, timeline.changed_parts().join(", ")).spare(4),
+        Cell::plain(snapshots).spare(1),
+        Cell::new(LOOK.id, head.map(|head| short(head.id)).unwrap_or_default()).spare(3),
         Cell::new(LOOK.dim, head.map(|head| clock.age(head.time)).unwrap_or_default()),
-        Cell::plain(fork.unwrap_or_default()),
-        Cell::new(LOOK.tag, notes.join("  ")),
+        Cell::plain(fork.unwrap_or_default()).spare(0),
+        Cell::new(LOOK.tag, notes.join("  ")).spare(2),
     ]
 }
 
@@ -246,7 +239,6 @@ fn messages(timeline: &Timeline) -> String {
     }
 }
 
-/// Whether a timeline could not be looked at. What is wrong inside of it is no failure of the command.
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -39,22 +39,18 @@ pub fn run(args: &args::View, workspace: &Workspace, out: &mut Out) -> Result<u8
         .map_err(|why| Error::NoSignals { why: why.to_string() })?;
     out.object(ViewLine { address: &address, write: args.write });
     out.line(clean(&address));
-    let is_open = match args.no_open || out.is_json() {
-        true => false,
+    let is_open = if args.no_open || out.is_json() {
+        false
+    } else {
         // Not with the address that was printed: each works once.
-        false => open(&new_address()?, &server),
+        open(&new_address()?, &server)
     };
-    out.say(paint(
-        LOOK.dim,
-        match is_open {
-            true => {
-                "Opened in the browser; if it shows nothing, open this address, which works once. Ctrl-C ends it."
-            }
-            false => {
-                "Open this address in a browser on this computer; it works once. Ctrl-C ends it."
-            }
-        },
-    ));
+    let what = if is_open {
+        "Opened in the browser; if it shows nothing, open this address, which works once. Ctrl-C ends it."
+    } else {
+        "Open this address in a browser on this computer; it works once. Ctrl-C ends it."
+    };
+    out.say(paint(LOOK.dim, what));
     server.run(Linger::default(), &stop).map_err(|source| Error::NoServer { source })?;
     out.summary("view", true, Counts::None {});
     Ok(exit::DONE)
@@ -89,9 +85,7 @@ fn write(args: &args::View, path: &Path, workspace: &Workspace, out: &mut Out) -
 /// A name as it stands in the page's addresses.
 fn encoded(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let encode = |byte: u8| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    };
+    let encode =
+        |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     name.bytes().map(encode).collect()
 }

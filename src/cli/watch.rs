@@ -162,7 +162,7 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
         match &outcome.result {
             Taken::New(snapshot, tags) => {
                 let row = new_snapshot(report, snapshot, tags, name(&outcome.timeline));
-                table::lines(&[row], 1, &[]).iter().for_each(|text| out.say(line(text)));
+                table::lines(&[row]).iter().for_each(|text| out.say(line(text)));
                 out.object(SnapshotLine::new(snapshot, tags).unchanged(false));
             }
             Taken::Failed(why) => {
@@ -175,7 +175,7 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
     }
     for deleted in &report.newly_deleted {
         out.object(SnapshotLine::new(deleted, &[]).unchanged(false));
-        table::lines(&[was_deleted(deleted)], 1, &[]).iter().for_each(|text| out.say(line(text)));
+        table::lines(&[was_deleted(deleted)]).iter().for_each(|text| out.say(line(text)));
     }
     out.findings(&report.findings);
 }
@@ -195,9 +195,10 @@ fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> Result<u
     let variable = if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_CONFIG_HOME" };
     let configuration = std::env::var_os(variable).map(Into::into).or(home);
     let (starter, configuration) = (Starter::here(), configuration.as_deref());
-    let installed = match args.uninstall {
-        true => install::uninstall(workspace, starter, configuration)?,
-        false => install::install(workspace, starter, &program, &options, configuration)?,
+    let installed = if args.uninstall {
+        install::uninstall(workspace, starter, configuration)?
+    } else {
+        install::install(workspace, starter, &program, &options, configuration)?
     };
     if let Some(path) = &installed.written {
         let what = if args.uninstall { "Removed" } else { "Written" };
@@ -220,9 +221,10 @@ fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> Result<u
         })
         .collect();
     let written = installed.written.as_ref().map(|path| path.display().to_string());
-    let counts = match args.uninstall {
-        true => Counts::Uninstalled { uninstalled: written.is_some() },
-        false => Counts::Installed { installed: written.is_some() },
+    let counts = if args.uninstall {
+        Counts::Uninstalled { uninstalled: written.is_some() }
+    } else {
+        Counts::Installed { installed: written.is_some() }
     };
     out.object(InstallLine { written, steps });
     out.summary("watch", true, counts);

@@ -76,10 +76,8 @@ impl Cache {
         let path = store.private_dir().join(FILE);
         let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         // Once more: who was deleted is found out by what it knows.
-        let read = regular::read(&path).or_else(|error| match is_absent(&error) {
-            true => Err(error),
-            false => regular::read(&path),
-        });
+        let read = regular::read(&path)
+            .or_else(|error| if is_absent(&error) { Err(error) } else { regular::read(&path) });
         let unread = read.as_ref().is_err_and(|error| !is_absent(error));
         let document = read.ok().and_then(|bytes| Document::decode(&bytes)).unwrap_or_default();
         Self { path, document, changed: false, unread }
@@ -331,10 +329,7 @@ fn is_apart(known: &CachedTimeline) -> bool {
 
 /// Nothing shall be known any more.
 pub(crate) fn forget_all(store: &Store) {
-    // The second is what earlier versions called it.
-    for file in [FILE, "cache.json"] {
-        durable::remove_own(&store.private_dir().join(file));
-    }
+    durable::remove_own(&store.private_dir().join(FILE));
     known_folders::forget(store);
 }
 

@@ -2,9 +2,7 @@
 
 use super::Result;
 use super::cache::{Cache, Known};
-use crate::archive::{
-    self, Kind, Manifest, Role, Snapshot, SnapshotId, Tree, branch, former_branch,
-};
+use crate::archive::{self, Kind, Manifest, Role, Snapshot, SnapshotId, Tree, branch};
 use crate::history::{History, name_lookup};
 use crate::parallel;
 use crate::st::{
@@ -100,21 +98,14 @@ fn newest(
     let branch = branch(name);
     if let Some(id) = target(&branch)?
         && let Some(head) = find(SnapshotId(id))?
-        && head.is_of(name)
+        && head.timeline == *name
     {
         return Ok((Some(head), false));
-    }
-    if let Some(former) = former_branch(name)
-        && let Some(id) = target(&former)?
-        && let Some(head) = find(SnapshotId(id))?
-        && head.is_of(name)
-    {
-        return Ok((Some(head), true));
     }
     // Back to where it was not there: what had the name before that was another timeline, or was taken back.
     for id in store.last_known(&branch)?.iter().map_while(|id| *id) {
         if let Some(known) = find(SnapshotId(id))?
-            && known.is_of(name)
+            && known.timeline == *name
         {
             return Ok((Some(known), true));
         }

@@ -2,7 +2,7 @@
 
 use super::Result;
 use super::cache::Cache;
-use super::free_chat_name::free_name;
+use super::free_names::free_timeline;
 use super::operation::Follows;
 use super::take_snapshots::Taking;
 use crate::archive::{Kind, Snapshot, State, Tree};
@@ -57,7 +57,7 @@ impl Taking<'_> {
         let day = self.operation.day();
         let library = Some(self.library);
         let what = if head.timeline.is_chat() { "earlier chat" } else { "earlier lorebook" };
-        let name = free_name(&head.timeline, what, &day, library, &mut taken)?;
+        let name = free_timeline(&head.timeline, what, &day, library, &mut taken)?;
         if !self.take_deleted(&head, name, Follows::renamed(head.clone()))? {
             self.operation.move_ref(RefName::kept(head.id.0), head.id)?;
         }
@@ -74,15 +74,13 @@ impl Taking<'_> {
         let reader = self.store.reader();
         let stored = Tree::open(&reader, head.tree).and_then(|tree| tree.materialise(&reader));
         let Some(stored) = unless_lost(stored)? else { return Ok(false) };
-        let files = match stored.files.timeline == name {
-            true => stored.files,
-            false => stored.files.called(name),
-        };
+        let files =
+            if stored.files.timeline == name { stored.files } else { stored.files.called(name) };
         let state = State::of(&files);
         let message = self.operation.message.take();
         let taken = self.operation.take(&state, Kind::DELETED, follows);
         self.operation.message = message;
-        self.deleted.push(taken?);
+        self.done.deleted.push(taken?);
         Ok(true)
     }
 }

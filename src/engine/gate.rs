@@ -17,23 +17,39 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// What the user wants of the readiness check.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GatePolicy {
-    /// Refuse where the extension is not ready for a checkpoint, instead of warning.
-    pub strict: bool,
-    /// Refuse only where the message ends no scene.
-    pub require_scene_break: bool,
-    /// Wait for the lorebook's queue first; `Some(None)` without a limit.
-    pub wait: Option<Option<Duration>>,
-    /// Go on though work is pending in the queue.
+    pub scene: SceneRule,
+    /// Wait for the lorebook's queue first.
+    pub wait: Option<Wait>,
+    /// Go on although work is pending in the queue.
     pub allow_active_queue: bool,
 }
 
-impl GatePolicy {
+/// What happens if ST-Auto-Recap has not finished the scene that ends at a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SceneRule {
+    /// It is reported.
+    #[default]
+    Warn,
+    /// A message that ends no scene is refused, everything else is reported.
+    RequireBreak,
+    /// It is refused.
+    Strict,
+}
+
+/// How long to wait for the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    AtMost(Duration),
+    Forever,
+}
+
+impl SceneRule {
     /// Returns the rules whose findings are reasons to refuse.
     fn blockers(self) -> &'static [Code] {
-        match (self.strict, self.require_scene_break) {
-            (true, _) => &rules::STRICT,
-            (_, true) => &[Code::SceneBreakMissing],
-            _ => &[],
+        match self {
+            Self::Warn => &[],
+            Self::RequireBreak => &[Code::SceneBreakMissing],
+            Self::Strict => &rules::STRICT,
         }
     }
 }
@@ -45,7 +61,8 @@ pub(crate) fn judge(policy: GatePolicy, files: &TimelineFiles, at: Option<usize>
     judgement.refused.extend(ready.refused);
     judgement.warnings.extend(ready.warnings);
     // A lorebook that cannot be read cannot be judged.
-    if let (true, Some(book)) = (policy.strict, &files.lorebook)
+    if policy.scene == SceneRule::Strict
+        && let Some(book) = &files.lorebook
         && let Some(why) = &book.unread
     {
         let unread = rules::lorebook_unread(&files.timeline, &book.name, why);
@@ -77,7 +94,7 @@ pub(crate) fn judge_message(
     at: Option<usize>,
 ) -> Judgement {
     let mut judgement = Judgement::default();
-    let blockers = policy.blockers();
+    let blockers = policy.scene.blockers();
     if at.is_none() && blockers.is_empty() {
         return judgement;
     }
@@ -121,7 +138,7 @@ pub(crate) fn wait(
     library: &Library,
     scan: &Scan,
     names: &[TimelineName],
-    limit: Option<Duration>,
+    wait: Wait,
     monitor: &mut dyn Monitor,
 ) -> Duration {
     let began = Instant::now();
@@ -138,19 +155,21 @@ pub(crate) fn wait(
         monitor.begin("waiting for ST-Auto-Recap", Some(most));
     }
     while left_to_do > 0 {
-        let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
+        let left = match wait {
+            Wait::AtMost(limit) => Some(limit.saturating_sub(began.elapsed())),
+            Wait::Forever => None,
+        };
         if left == Some(Duration::ZERO) {
             break;
         }
         std::thread::sleep(left.map_or(PAUSE, |left| left.min(PAUSE)));
         let now = pending();
-        match now > most {
+        if now > most {
             // More came: there is more to wait for.
-            true => {
-                most = now;
-                monitor.begin("waiting for ST-Auto-Recap", Some(most));
-            }
-            false => monitor.advance(left_to_do.saturating_sub(now)),
+            most = now;
+            monitor.begin("waiting for ST-Auto-Recap", Some(most));
+        } else {
+            monitor.advance(left_to_do.saturating_sub(now))
         }
         left_to_do = now;
     }

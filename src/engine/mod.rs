@@ -10,8 +10,7 @@ pub(crate) mod deleted_timelines;
 pub mod device;
 mod error;
 pub(crate) mod family;
-pub(crate) mod free_book_name;
-pub(crate) mod free_chat_name;
+pub(crate) mod free_names;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 pub mod gate;

@@ -43,7 +43,7 @@ impl Taking<'_> {
                 Some(from) => Some(Follows::renamed(from)),
                 None if is_new => None,
                 None => {
-                    self.findings.extend(alarm);
+                    self.done.findings.extend(alarm);
                     Some(Follows::previous(head))
                 }
             };
@@ -105,11 +105,11 @@ impl Taking<'_> {
         let waits = |outcome: &&TakenTimeline| {
             outcome.timeline.is_chat() && matches!(outcome.result, Taken::Refused(_))
         };
-        let chats = self.outcomes.iter().filter(waits);
+        let chats = self.done.outcomes.iter().filter(waits);
         let books = chats
             .filter_map(|chat| st::lorebook_of(self.library, &self.scan.groups, &chat.timeline));
         let books: BTreeSet<_> = books.collect();
-        self.outcomes.retain(|outcome| {
+        self.done.outcomes.retain(|outcome| {
             !matches!(outcome.result, Taken::Refused(_))
                 || outcome.timeline.is_chat()
                 || !books.contains(&outcome.timeline.file())

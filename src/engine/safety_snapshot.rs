@@ -2,7 +2,7 @@
 
 use super::operation::{Follows, Operation};
 use super::{Result, changed_timelines};
-use crate::archive::{self, Kind, Manifest, Snapshot, State};
+use crate::archive::{self, Kind, Manifest, Snapshot, State, branch};
 use crate::st::{Groups, Library, TimelineName};
 use crate::store::Store;
 
@@ -16,16 +16,13 @@ pub(crate) fn take(
     if !timeline.file().under(library.root()).exists() {
         return Ok(None);
     }
-    let groups = match timeline.is_group() {
-        true => library.scan()?.groups,
-        false => Groups::default(),
-    };
+    let groups = if timeline.is_group() { library.scan()?.groups } else { Groups::default() };
     let look = changed_timelines::look(Some(store), library, &groups, timeline, &mut None)?;
     let Some(captured) = look.captured else { return Ok(None) };
     match (look.head, look.unchanged) {
         (Some(head), true) => {
             if look.astray {
-                operation.lead(timeline, head.id, &[])?;
+                operation.move_ref(branch(timeline), head.id)?;
             }
             let manifest = archive::read_manifest(&store.reader(), head.tree)?;
             Ok(Some((head, manifest)))

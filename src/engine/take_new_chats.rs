@@ -114,7 +114,7 @@ impl Taking<'_> {
             if renamed.contains_key(&n) || head.kind == Kind::DELETED {
                 self.rename_deleted(head)?;
             } else {
-                self.findings.extend(alarm);
+                self.done.findings.extend(alarm);
                 continued.insert(name, head);
             }
         }

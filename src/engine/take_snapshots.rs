@@ -9,7 +9,7 @@ use super::changed_timelines::{self, Branches, Head, touched};
 use super::operation::{self, Follows, Held, Operation};
 use super::{Error, Include, Result, Workspace};
 use crate::archive::{
-    self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator,
+    self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator, branch,
 };
 use crate::history::origin::{Lineage, Newcomer};
 use crate::history::{self, History, latest_valid};
@@ -72,10 +72,7 @@ impl How<'_> {
     /// Returns the kind of the snapshot of these files.
     pub(super) fn kind_of(&self, files: &TimelineFiles) -> &Kind {
         let is_busy = || files.book_bytes().is_some_and(|book| queue_activity(book).total() > 0);
-        match self.kind != self.kind_if_busy && is_busy() {
-            true => &self.kind_if_busy,
-            false => &self.kind,
-        }
+        if self.kind != self.kind_if_busy && is_busy() { &self.kind_if_busy } else { &self.kind }
     }
 }
 
@@ -122,16 +119,9 @@ pub(crate) struct Taking<'a> {
     pub operation: Operation<'a>,
     pub(super) cache: Option<Cache>,
     pub(super) lineage: Option<Lineage>,
-    /// What became of the timelines.
-    pub outcomes: Vec<TakenTimeline>,
-    /// How many more there are, which nobody touched.
-    pub untouched: usize,
+    pub done: Finished,
     /// Where the branches led when it began, once somebody needs that.
     branches: Option<Branches>,
-    /// What the new snapshots say of the state of ST-Auto-Recap.
-    pub states: HashMap<SnapshotId, CheckpointState>,
-    /// What was noticed about them.
-    pub findings: Vec<Finding>,
     /// Known chats that were taken, if there are new ones that may come from them.
     pub(super) grown: Option<Vec<(Newcomer, Snapshot)>>,
     /// Timelines whose file holds another chat or lorebook than the latest snapshot.
@@ -140,18 +130,20 @@ pub(crate) struct Taking<'a> {
     pub(super) came: HashMap<TimelineName, Option<SnapshotId>>,
     /// The last check found damage: write again what cannot be read.
     mend: bool,
-    /// The last states of timelines that were found deleted.
-    pub(super) deleted: Vec<Snapshot>,
     /// The newest snapshots of what is no chat, once somebody needs them.
     pub(super) other_heads: Option<Vec<Snapshot>>,
 }
 
-/// What was taken.
+/// What was taken so far.
+#[derive(Default)]
 pub(crate) struct Finished {
+    /// What became of the timelines.
     pub outcomes: Vec<TakenTimeline>,
     /// How many more there are, which nobody touched.
     pub untouched: usize,
+    /// What the new snapshots say of the state of ST-Auto-Recap.
     pub states: HashMap<SnapshotId, CheckpointState>,
+    /// What was noticed about them.
     pub findings: Vec<Finding>,
     /// The last states of timelines that were found deleted.
     pub deleted: Vec<Snapshot>,
@@ -179,16 +171,12 @@ impl<'a> Taking<'a> {
             cache: Some(Cache::load(store)),
             include,
             lineage: None,
-            outcomes: Vec::new(),
-            untouched: 0,
+            done: Finished::default(),
             branches: None,
-            states: HashMap::new(),
-            findings: Vec::new(),
             grown: None,
             replaced: BTreeMap::new(),
             came: HashMap::new(),
             mend: store.is_marked_damaged(),
-            deleted: Vec::new(),
             other_heads: None,
         })
     }
@@ -201,14 +189,14 @@ impl<'a> Taking<'a> {
         let mut others = Vec::new();
         let branches = Branches::read(self.store)?;
         let touched = self.touched(names, &branches)?;
-        self.untouched += names.len() - touched.len();
-        monitor.advance(self.untouched as u64);
+        self.done.untouched += names.len() - touched.len();
+        monitor.advance(self.done.untouched as u64);
         for name in touched {
             let head = branches.head(self.store, name)?;
-            match head.0.is_some() {
-                true => known.push((name, head)),
-                false if name.is_chat() => new.push(name),
-                false => others.push(name),
+            match head.0 {
+                Some(_) => known.push((name, head)),
+                None if name.is_chat() => new.push(name),
+                None => others.push(name),
             }
         }
         // A new chat may come from what a known one is only now.
@@ -226,7 +214,7 @@ impl<'a> Taking<'a> {
             self.take_books_of(names)?;
         }
         self.tell_refusals_once();
-        self.outcomes.sort_by(|a, b| a.timeline.cmp(&b.timeline));
+        self.done.outcomes.sort_by(|a, b| a.timeline.cmp(&b.timeline));
         Ok(())
     }
 
@@ -270,10 +258,7 @@ impl<'a> Taking<'a> {
         let on_purpose = self.how.on_purpose;
         let came_back = head.0.as_ref().is_some_and(|head| head.kind == Kind::DELETED);
         let named = on_purpose || self.how.named;
-        let cache = match named || self.mend || came_back {
-            true => &mut None,
-            false => &mut self.cache,
-        };
+        let cache = if named || self.mend || came_back { &mut None } else { &mut self.cache };
         let groups = &self.scan.groups;
         let look = changed_timelines::look_from(
             Some(self.store),
@@ -295,7 +280,7 @@ impl<'a> Taking<'a> {
                     return Ok(Some(refused));
                 }
                 if look.astray {
-                    self.operation.lead(name, head.id, &[])?;
+                    self.operation.move_ref(branch(name), head.id)?;
                 }
                 let state = State::of(&captured.files);
                 if self.mend && !self.mends(&state, &head)? {
@@ -319,7 +304,7 @@ impl<'a> Taking<'a> {
                     return Ok(Some(refused));
                 }
                 if let Some(head) = &head {
-                    self.findings.extend(self.operation.alarm(&state, head, is_foreign)?);
+                    self.done.findings.extend(self.operation.alarm(&state, head, is_foreign)?);
                 }
                 let follows = head.map(Follows::previous).unwrap_or_default();
                 let taken = self.store_state(&captured, &state, follows)?;
@@ -380,7 +365,7 @@ impl<'a> Taking<'a> {
         snapshot: &Snapshot,
     ) {
         self.tell_state(noted, snapshot);
-        self.findings.extend(findings);
+        self.done.findings.extend(findings);
         if let Some(cache) = &mut self.cache {
             cache.remember(captured, snapshot.id, false);
         }
@@ -389,7 +374,7 @@ impl<'a> Taking<'a> {
     /// Note what a new snapshot says of the state of ST-Auto-Recap.
     pub(crate) fn tell_state(&mut self, noted: Option<&CheckpointState>, snapshot: &Snapshot) {
         if let Some(noted) = noted {
-            self.states.insert(snapshot.id, noted.clone());
+            self.done.states.insert(snapshot.id, noted.clone());
         }
     }
 
@@ -401,7 +386,7 @@ impl<'a> Taking<'a> {
         }
         // Of a lorebook its chats are warned.
         if captured.files.timeline.is_chat() {
-            self.findings.extend(judgement.warnings);
+            self.done.findings.extend(judgement.warnings);
         }
         None
     }
@@ -422,24 +407,24 @@ impl<'a> Taking<'a> {
             }
             Err(error) => return Err(error),
         };
-        self.outcomes.push(TakenTimeline { timeline: name.clone(), result });
+        self.done.outcomes.push(TakenTimeline { timeline: name.clone(), result });
         Ok(())
     }
 
     /// Make it durable, then tidy up.
     pub(crate) fn finish(mut self, held: &Held) -> Result<Finished> {
         let anew: HashMap<_, _> = self.settle_families()?.into_iter().collect();
-        self.findings.extend(self.operation.attachments_left_out());
+        self.done.findings.extend(self.operation.attachments_left_out());
         let operation::Done { objects, bytes, .. } = self.operation.finish(held)?;
-        for outcome in &mut self.outcomes {
+        for outcome in &mut self.done.outcomes {
             if let Taken::New(snapshot, _) | Taken::Unchanged(snapshot, _) = &mut outcome.result
                 && let Some(became) = anew.get(&snapshot.id.0)
             {
                 **snapshot = history::name_lookup::read(self.store, SnapshotId(*became))?;
             }
         }
-        want_again(self.store, &self.outcomes, held)?;
-        for deleted in &mut self.deleted {
+        want_again(self.store, &self.done.outcomes, held)?;
+        for deleted in &mut self.done.deleted {
             if let Some(became) = anew.get(&deleted.id.0) {
                 *deleted = history::name_lookup::read(self.store, SnapshotId(*became))?;
             }
@@ -449,7 +434,12 @@ impl<'a> Taking<'a> {
         {
             let message = format!("small packs and refs could not be joined: {error}");
             let subject = self.store.path().display().to_string();
-            self.findings.push(Finding::new(Code::PacksNotJoined, Level::Info, subject, message));
+            self.done.findings.push(Finding::new(
+                Code::PacksNotJoined,
+                Level::Info,
+                subject,
+                message,
+            ));
         }
         if let Some(cache) = self.cache {
             cache.save(self.store);
@@ -457,10 +447,10 @@ impl<'a> Taking<'a> {
         if let Some(lineage) = self.lineage {
             lineage.save();
         }
-        let Self { outcomes, untouched, states, mut findings, deleted, .. } = self;
+        let mut findings = self.done.findings;
         latest_valid::advise(&mut findings, Some(self.store))?;
         let findings = rules::without_repeats(findings);
-        Ok(Finished { outcomes, untouched, states, findings, deleted, objects, bytes })
+        Ok(Finished { findings, objects, bytes, ..self.done })
     }
 }
 

@@ -299,10 +299,7 @@ impl<'a> Past<'a> {
 /// Reads the lorebook of a snapshot, a chat's or the book's own; `None` if it has none, or that is lost.
 pub(crate) fn read_book(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Vec<u8>>> {
     let Some(tree) = unless_lost(Tree::open(reader, snapshot.tree))? else { return Ok(None) };
-    let role = match snapshot.timeline.is_chat() {
-        true => Role::Lorebook,
-        false => tree.manifest.main_role(),
-    };
+    let role = if snapshot.timeline.is_chat() { Role::Lorebook } else { tree.manifest.main_role() };
     let Some(record) = tree.manifest.file(role) else { return Ok(None) };
     Ok(unless_lost(tree.rebuild(reader, record))?)
 }

@@ -3,7 +3,6 @@
 
 pub mod at_message;
 pub(crate) mod book_history;
-pub mod dates;
 mod error;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -23,3 +22,4 @@ pub(crate) mod state_then;
 pub use error::{Error, Result};
 pub use graph::{Broken, History, heads};
 pub use loaded::LoadedHistory;
+pub use moment::dates;

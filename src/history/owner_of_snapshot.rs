@@ -63,9 +63,10 @@ impl Owners {
         let nearest = history.ancestry(snapshot).find(|it| self.own.contains_key(&it.id));
         let is_renamed = nearest.is_some_and(|nearest| nearest.timeline != snapshot.timeline);
         let is_undone = !self.own.contains_key(&snapshot.id) && snapshot.fork_at.is_none();
-        match is_undone && is_renamed && history.head(&snapshot.timeline).is_none() {
-            true => &snapshot.timeline,
-            false => self.by_descent(history, snapshot),
+        if is_undone && is_renamed && history.head(&snapshot.timeline).is_none() {
+            &snapshot.timeline
+        } else {
+            self.by_descent(history, snapshot)
         }
     }
 

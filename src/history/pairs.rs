@@ -177,10 +177,8 @@ impl<'h> Pairs<'h> {
                     seconds: book.time.seconds,
                 }));
             }
-            let book = match pairs.is_empty() && begin == Begin::Recorded {
-                true => None,
-                false => self.beside(own)?,
-            };
+            let book =
+                if pairs.is_empty() && begin == Begin::Recorded { None } else { self.beside(own)? };
             pairs.push(Pair { own, book, is_own, seconds: own.time.seconds });
             until = match own.fork_at {
                 None => {
@@ -288,9 +286,12 @@ impl<'h> Pairs<'h> {
         let chain = name.and_then(|name| self.books.called(&name, own.sequence));
         let Some(chain) = chain.map(|chain| &self.books.chains[chain]) else { return Ok(None) };
         // What was stored together with the deletion may have come after it.
-        let is_then = |event: &&Snapshot| match own.kind == Kind::DELETED {
-            true => event.sequence < own.sequence,
-            false => event.sequence <= own.sequence,
+        let is_then = |event: &&Snapshot| {
+            if own.kind == Kind::DELETED {
+                event.sequence < own.sequence
+            } else {
+                event.sequence <= own.sequence
+            }
         };
         let until = chain.partition_point(is_then);
         let Some(last) = chain[..until].last() else { return Ok(None) };
@@ -317,10 +318,7 @@ impl<'h> Pairs<'h> {
 pub(crate) fn book_hash(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Blake3>> {
     let manifest = unless_lost(read_manifest(reader, snapshot.tree))?;
     let record = |manifest: Manifest| {
-        let role = match snapshot.timeline.is_chat() {
-            true => Role::Lorebook,
-            false => manifest.main_role(),
-        };
+        let role = if snapshot.timeline.is_chat() { Role::Lorebook } else { manifest.main_role() };
         manifest.file(role).map(|record| record.blake3)
     };
     Ok(manifest.and_then(record))

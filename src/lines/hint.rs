@@ -135,15 +135,16 @@ pub fn hint(error: &verbs::Error) -> Option<Hint> {
 /// Returns the commands that settle conflicts. `is_of_sync`: one of the two lorebooks was set aside by a sync.
 pub fn ways(into: &str, from: &str, is_of_sync: bool) -> String {
     let merge = format!("stvc merge {} {}", shell(into), shell(from));
-    match is_of_sync {
-        true => format!(
+    if is_of_sync {
+        format!(
             "`{merge} --keep local --yes` keeps the local values, `{merge} --keep remote --yes` the remote ones; or edit both lorebooks in SillyTavern until they agree"
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "`{merge} --keep a --yes` keeps the values of {}, `{merge} --keep b --yes` takes those of {}; or edit both lorebooks in SillyTavern until they agree",
             clean(into),
             clean(from)
-        ),
+        )
     }
 }
 
@@ -179,9 +180,10 @@ fn of_restore(error: &RestoreError) -> Hint {
                 }
                 _ => String::new(),
             };
-            let fork = match only.is_none() && *can_be_copied {
-                true => format!("`{restore} --as Restored` makes a chat of its own of it; "),
-                false => String::new(),
+            let fork = if only.is_none() && *can_be_copied {
+                format!("`{restore} --as Restored` makes a chat of its own of it; ")
+            } else {
+                String::new()
             };
             Hint::from(format!(
                 "{chat}{fork}`{restore} --overwrite` stores what is there and then replaces it; \

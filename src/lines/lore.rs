@@ -265,10 +265,7 @@ pub fn change_of(change: &EntryChange) -> Option<Change<'_>> {
         let (key, text) = side.as_ref()?;
         Some((key, Raw::parse_str(text)?))
     }
-    match change.is_lost {
-        true => None,
-        false => entry_change(side(&change.before), side(&change.after)),
-    }
+    if change.is_lost { None } else { entry_change(side(&change.before), side(&change.after)) }
 }
 
 /// A sentence of an entry, and what brought it.

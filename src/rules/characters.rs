@@ -27,9 +27,10 @@ pub fn characters(facts: &CharacterFacts) -> Vec<Finding> {
         let message = format!(
             "{them} {are} not shown by SillyTavern: there is no character whose card is {folder}.png"
         );
-        let remedy = match facts.stored.contains(folder) {
-            true => format!("`stvc restore \"characters/{folder}\"` brings it back"),
-            false => "import the character again, and rename its card or the folder so that both are called the same".to_owned(),
+        let remedy = if facts.stored.contains(folder) {
+            format!("`stvc restore \"characters/{folder}\"` brings it back")
+        } else {
+            "import the character again, and rename its card or the folder so that both are called the same".to_owned()
         };
         let subject = format!("chats/{folder}");
         let finding = Finding::new(Code::CharacterMissing, Level::Warning, subject, message);

@@ -13,9 +13,10 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     if let Some(damage) = chat_damage(chat, parts.looked_at) {
         let code = if damage == Damage::Empty { Code::ChatEmpty } else { Code::ChatDamaged };
         // SillyTavern 1.12 writes a group chat without messages as an empty file.
-        let level = match damage == Damage::Empty && parts.timeline.is_group() {
-            true => Level::Warning,
-            false => Level::Error,
+        let level = if damage == Damage::Empty && parts.timeline.is_group() {
+            Level::Warning
+        } else {
+            Level::Error
         };
         let message = format!("the chat file {}", damage.words());
         findings.push(Finding::new(code, level, path, message).remedy(DAMAGED));

@@ -49,20 +49,20 @@ pub fn damaged_timeline(finding: &Finding) -> Option<TimelineName> {
 /// Names the command that replaces a damaged file by the latest valid version that is stored, in the finding about it; `None`: no valid version is stored.
 pub fn advise_damaged(finding: &mut Finding, name: &TimelineName, stored: Option<&StoredVersion>) {
     let Some(stored) = stored else {
-        let remedy = match name.is_chat() {
-            true => {
-                "no snapshot has a valid version. SillyTavern's own backups may: `stvc import` takes them in"
-            }
-            false => "no snapshot has a valid version. `stvc import` takes in a backup that may",
+        let remedy = if name.is_chat() {
+            "no snapshot has a valid version. SillyTavern's own backups may: `stvc import` takes them in"
+        } else {
+            "no snapshot has a valid version. `stvc import` takes in a backup that may"
         };
         finding.remedy = Some(remedy.into());
         return;
     };
     finding.level = Level::Error;
     finding.snapshot = Some(stored.moment.clone());
-    let command = match stored.is_own {
-        true => format!("stvc restore {:?} --overwrite", name.as_str()),
-        false => "stvc doctor --fix".to_owned(),
+    let command = if stored.is_own {
+        format!("stvc restore {:?} --overwrite", name.as_str())
+    } else {
+        "stvc doctor --fix".to_owned()
     };
     let words = &stored.words;
     finding.remedy = Some(format!(

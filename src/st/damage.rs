@@ -182,9 +182,12 @@ mod tests {
         for (bytes, expected) in [
             (Vec::new(), Some(Damage::Empty)),
             (b"\0\0\0\0".to_vec(), Some(Damage::Unreadable)),
-            (super::super::png::SIGNATURE.to_vec(), Some(Damage::Unreadable)),
-            ([&super::super::png::SIGNATURE[..], &[0; 99]].concat(), Some(Damage::Unreadable)),
-            ([&super::super::png::SIGNATURE[..], end].concat(), None),
+            (super::super::card::png::SIGNATURE.to_vec(), Some(Damage::Unreadable)),
+            (
+                [&super::super::card::png::SIGNATURE[..], &[0; 99]].concat(),
+                Some(Damage::Unreadable),
+            ),
+            ([&super::super::card::png::SIGNATURE[..], end].concat(), None),
             (b"RIFF, a picture of another kind".to_vec(), None),
         ] {
             assert_eq!(damage(&name, &bytes), expected, "{bytes:?}");

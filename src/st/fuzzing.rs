@@ -8,8 +8,8 @@ use std::io::Cursor;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::card::png::{self, SIGNATURE};
 use super::json::stringify;
-use super::png::{self, SIGNATURE};
 use super::{
     Chat, CutCard, Edits, Key, Message, Raw, broken_lines, card, cut, cut_card, cut_text, entries,
     entries_and_repeats, fill, fill_card, fill_text, is_blank, item_spans, mark, member_spans,
@@ -111,10 +111,11 @@ fn must_be_equal(a: Raw<'_>, b: Raw<'_>, depth: usize) {
     } else if a.is_string() {
         assert_eq!(Key::decode(a.as_bytes()), Key::decode(b.as_bytes()));
     } else if let Ok(number) = a.as_str().parse::<f64>() {
-        match number.is_finite() {
-            true => assert_eq!(b.as_str().parse(), Ok(number)),
+        if number.is_finite() {
+            assert_eq!(b.as_str().parse(), Ok(number))
+        } else {
             // JavaScript has no other word for infinity in JSON.
-            false => assert!(b.is_null()),
+            assert!(b.is_null())
         }
     } else {
         assert_eq!(a, b);

@@ -8,7 +8,6 @@ pub mod auto_recap;
 mod backups;
 mod capture;
 mod card;
-mod card_parts;
 mod chat;
 mod damage;
 mod discover;
@@ -28,7 +27,6 @@ mod mere_use;
 mod metadata;
 mod name;
 mod place;
-mod png;
 mod read_file;
 mod references;
 mod running;
@@ -45,9 +43,8 @@ mod write;
 pub use attachments::{attachments, belongs_to_stvc, is_attachment, is_common_kind};
 pub use backups::{Backup, list_backups, remove_file};
 pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture, capture_readable};
-pub use card::card_name;
-pub use card_parts::{
-    CardError, CardText, CutCard, CutText, OpenCard, card_keywords, cut_card, cut_text,
+pub use card::{
+    CardError, CardText, CutCard, CutText, OpenCard, card_keywords, card_name, cut_card, cut_text,
     each_string, fill_card, fill_text,
 };
 pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, text_of};

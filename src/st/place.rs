@@ -77,9 +77,10 @@ impl Place {
         let parts: Option<Vec<_>> = inside.iter().map(OsStr::to_str).collect();
         let inside = parts.and_then(|parts| LibraryPath::parse(&parts.join("/")).ok());
         let top = |path: &LibraryPath| path.as_str().split('/').next().map(str::to_owned);
-        match inside.is_some_and(|inside| is_place(&inside) && top(&inside) == top(path)) {
-            true => Ok(()),
-            false => Err(other_part()),
+        if inside.is_some_and(|inside| is_place(&inside) && top(&inside) == top(path)) {
+            Ok(())
+        } else {
+            Err(other_part())
         }
     }
 
@@ -136,9 +137,10 @@ fn descend(root: &Path, path: &str, missing: Missing) -> io::Result<(Folder, boo
 /// Refuses a folder that a link leads to if it contains the library.
 fn must_not_contain(folder: &Folder, root: &Path) -> io::Result<()> {
     let root = real_path::of_existing(root)?;
-    match root.starts_with(real_path::of_existing(folder.path())?) {
-        true => Err(other_part()),
-        false => Ok(()),
+    if root.starts_with(real_path::of_existing(folder.path())?) {
+        Err(other_part())
+    } else {
+        Ok(())
     }
 }
 

@@ -37,9 +37,10 @@ pub fn running_on(library: &Path) -> Running {
 }
 
 fn seen_on(library: &Path) -> Running {
-    match cfg!(any(target_os = "linux", target_os = "android")) && !is_alone() {
-        true => running_in(Path::new("/proc"), library),
-        false => Running::Unknown,
+    if cfg!(any(target_os = "linux", target_os = "android")) && !is_alone() {
+        running_in(Path::new("/proc"), library)
+    } else {
+        Running::Unknown
     }
 }
 
@@ -48,13 +49,11 @@ pub(super) mod elsewhere {
 
     /// The names of all that runs, a line each; none if this system does not say.
     pub fn programs() -> Option<String> {
-        let mut command = match cfg!(windows) {
-            true => Command::new("tasklist"),
-            false => Command::new("ps"),
-        };
-        let told = match cfg!(windows) {
-            true => command.args(["/FO", "CSV", "/NH"]),
-            false => command.args(["-A", "-o", "comm="]),
+        let mut command = if cfg!(windows) { Command::new("tasklist") } else { Command::new("ps") };
+        let told = if cfg!(windows) {
+            command.args(["/FO", "CSV", "/NH"])
+        } else {
+            command.args(["-A", "-o", "comm="])
         };
         let told = told.output().ok().filter(|told| told.status.success())?;
         // A list that has not even the one who asks in it is none.

@@ -69,9 +69,10 @@ impl TimelineFiles {
 
     /// The chat; none of it if it is no chat's timeline.
     pub fn split(&self) -> Chat<'_> {
-        match self.timeline.is_chat() {
-            true => Chat::split(&self.main.bytes, self.timeline.is_group()),
-            false => Chat { header: None, messages: Vec::new() },
+        if self.timeline.is_chat() {
+            Chat::split(&self.main.bytes, self.timeline.is_group())
+        } else {
+            Chat { header: None, messages: Vec::new() }
         }
     }
 

@@ -87,9 +87,10 @@ pub fn write(
     })?;
     folder.sync().map_err(Error::io(&full))?;
     let written = folder.open_file(&place.name).and_then(|file| holds(file, bytes));
-    match written.map_err(Error::io(&full))? {
-        true => Ok(()),
-        false => Err(Error::WrittenDiffers { path: full }),
+    if written.map_err(Error::io(&full))? {
+        Ok(())
+    } else {
+        Err(Error::WrittenDiffers { path: full })
     }
 }
 
@@ -109,9 +110,10 @@ fn holds(mut file: File, mut bytes: &[u8]) -> io::Result<bool> {
 }
 
 fn unchanged(place: &Place, former: Fingerprint) -> Result<()> {
-    match Fingerprint::of_place(place)? == Some(former) {
-        true => Ok(()),
-        false => Err(Error::SavedMeanwhile { path: place.path() }),
+    if Fingerprint::of_place(place)? == Some(former) {
+        Ok(())
+    } else {
+        Err(Error::SavedMeanwhile { path: place.path() })
     }
 }
 
@@ -130,12 +132,13 @@ pub fn remove(root: &Path, path: &LibraryPath, former: Fingerprint) -> Result<()
 
 /// Refuses a path that no file of a timeline has.
 pub fn must_be_a_place(path: &LibraryPath) -> Result<()> {
-    match is_place(path) {
-        true => Ok(()),
-        false => Err(Error::BadName {
+    if is_place(path) {
+        Ok(())
+    } else {
+        Err(Error::BadName {
             name: path.to_string(),
             why: "no chat, lorebook, card, group, picture or attachment is stored there",
-        }),
+        })
     }
 }
 

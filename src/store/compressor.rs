@@ -47,9 +47,10 @@ impl Compressor {
     }
 
     pub(super) fn compress(&mut self, data: &[u8]) -> Result<Vec<u8>> {
-        let (level, kept) = match data.len() <= SHORT && self.short_level != self.level {
-            true => (self.short_level, &mut self.short),
-            false => (self.level, &mut self.deflate),
+        let (level, kept) = if data.len() <= SHORT && self.short_level != self.level {
+            (self.short_level, &mut self.short)
+        } else {
+            (self.level, &mut self.deflate)
         };
         let deflate = match kept {
             Some(deflate) => deflate,

@@ -66,7 +66,7 @@ impl Store {
             self.clear_locks_of_packing()?;
         }
         let set_aside = self.set_aside_impossible(judge)?;
-        let finished = self.finish_refs(was_killed, command, now)?;
+        let finished = self.finish_refs(command, now)?;
         self.write_format()?;
         let holder =
             Holder { pid: std::process::id(), command: command.to_owned(), since: now.to_owned() };

@@ -45,9 +45,6 @@ pub struct LoggedOperation {
     /// Nobody asked for it: a program that runs by itself did it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub automatic: bool,
-    /// Whether its line has a checksum. Those of the first version had none, nor a note that they are finished.
-    #[serde(skip)]
-    pub is_checked: bool,
 }
 
 impl LoggedOperation {

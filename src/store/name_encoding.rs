@@ -18,26 +18,19 @@ const HASH_DIGITS: usize = 32;
 
 /// The name of a file or folder in a tree for `name`, which may be any bytes.
 pub fn tree_segment(name: &[u8]) -> String {
-    shorten(encode(name, tree_forbids, Rules::Present), name)
+    shorten(encode(name, tree_forbids), name)
 }
 
-/// The same as earlier versions gave it, where that is another: they knew fewer unsafe names. Such names stand in stores.
-pub fn former_tree_segment(name: &[u8]) -> Option<String> {
-    let former = shorten(encode(name, tree_forbids, Rules::Former), name);
-    Some(former).filter(|former| *former != tree_segment(name))
-}
-
-/// Whether a name in a tree is one that [`tree_segment`] can give, or could: safe on every system, and nothing to git.
+/// Whether a name in a tree is one that [`tree_segment`] can return: valid on every system, and without a meaning to git.
 pub fn is_tree_segment(segment: &str) -> bool {
-    let given = |rules| match segment.split_once(CUT) {
-        Some((kept, hash)) => is_hash(hash) && is_beginning(kept, rules),
+    match segment.split_once(CUT) {
+        Some((kept, hash)) => is_hash(hash) && is_beginning(kept),
         None => {
             !segment.is_empty()
                 && segment.len() <= LONGEST
-                && encode(&decode_bytes(segment), tree_forbids, rules) == segment
+                && encode(&decode_bytes(segment), tree_forbids) == segment
         }
-    };
-    given(Rules::Present) || given(Rules::Former)
+    }
 }
 
 /// One component of a ref's name for `name`.
@@ -45,17 +38,12 @@ pub fn ref_segment(name: &str) -> String {
     if let Some(segment) = plain_ref_segment(name) {
         return segment;
     }
-    shorten(ref_segment_unshortened(name, Rules::Present), name.as_bytes())
-}
-
-/// The same as earlier versions gave it; see [`former_tree_segment`].
-pub fn former_ref_segment(name: &str) -> String {
-    shorten(ref_segment_unshortened(name, Rules::Former), name.as_bytes())
+    shorten(ref_segment_unshortened(name), name.as_bytes())
 }
 
 /// Like [`ref_segment`], but `None` where the name is so long that it could not be decoded again.
 pub fn ref_segment_exact(name: &str) -> Option<String> {
-    Some(ref_segment_unshortened(name, Rules::Present)).filter(|encoded| encoded.len() <= LONGEST)
+    Some(ref_segment_unshortened(name)).filter(|encoded| encoded.len() <= LONGEST)
 }
 
 /// Undo [`ref_segment_exact`], or [`tree_segment`] of a text. What is no valid encoding stays as it is; so do names that were cut.
@@ -81,39 +69,25 @@ fn ref_forbids(c: char) -> bool {
     tree_forbids(c) || matches!(c, ' ' | '^' | '[' | '{')
 }
 
-/// Which names are known to be unsafe.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rules {
-    /// All that are.
-    Present,
-    /// Those that earlier versions knew: without `COM¹` and its like, `CONIN$`, `CONOUT$`, a device's name before a dot and then bytes that are no
-    /// UTF-8, and `.lock` in capital letters.
-    Former,
-}
-
 /// The same for a name of which only the spaces need be encoded, as for most; `None` for others. Every command asks for thousands.
 fn plain_ref_segment(name: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_@()'!&,+#".contains(&byte);
     let is_short = (1..=LONGEST / 3).contains(&name.len());
     let is_plain = is_short && !name.starts_with('-') && name.bytes().all(is_plain);
-    if !is_plain || is_windows_device(name.as_bytes(), Rules::Present) {
+    if !is_plain || is_windows_device(name.as_bytes()) {
         return None;
     }
     Some(if name.contains(' ') { name.replace(' ', "%20") } else { name.to_owned() })
 }
 
-fn ref_segment_unshortened(name: &str, rules: Rules) -> String {
-    let mut out = encode(name.as_bytes(), ref_forbids, rules);
+fn ref_segment_unshortened(name: &str) -> String {
+    let mut out = encode(name.as_bytes(), ref_forbids);
     while out.contains("..") {
         out = out.replacen("..", ".%2E", 1);
     }
     // In any case: where the file system knows none, `a.LOCK` is the lock of `a`.
-    let is_lock = |end: &str| match rules {
-        Rules::Present => end.eq_ignore_ascii_case(LOCK),
-        Rules::Former => end == LOCK,
-    };
     if let Some(dot) = out.len().checked_sub(LOCK.len())
-        && out.get(dot..).is_some_and(is_lock)
+        && out.get(dot..).is_some_and(|end| end.eq_ignore_ascii_case(LOCK))
     {
         out.replace_range(dot..=dot, "%2E");
     }
@@ -126,9 +100,9 @@ fn ref_segment_unshortened(name: &str, rules: Rules) -> String {
 /// How the names of git's lock files end.
 const LOCK: &str = ".lock";
 
-fn encode(name: &[u8], forbidden: impl Fn(char) -> bool, rules: Rules) -> String {
+fn encode(name: &[u8], forbidden: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(name.len());
-    let reserved = is_windows_device(name, rules);
+    let reserved = is_windows_device(name);
     let end = name.len();
     let mut at = 0;
     // True while nothing but characters that HFS+ ignores came before: it reads `<U+200C>.git` as `.git`.
@@ -196,7 +170,7 @@ fn escaped_char(encoded: &str) -> usize {
 
 /// Whether there is a long name of which just this is kept. Where it was cut depends on what came next, so one of each kind is tried: a
 /// character of each length, an escape, and white space that leaves the beginning a device's name.
-fn is_beginning(kept: &str, rules: Rules) -> bool {
+fn is_beginning(kept: &str) -> bool {
     const NEXT: [&str; 10] =
         ["x", "\u{1}", "\u{85}", "é", "雪", "🦊", " .", "\t.", "\u{a0}.", "\u{3000}."];
     if !(KEPT_OF_LONG - 5..=KEPT_OF_LONG).contains(&kept.len()) {
@@ -205,7 +179,7 @@ fn is_beginning(kept: &str, rules: Rules) -> bool {
     let name = decode_bytes(kept);
     NEXT.iter().any(|next| {
         let longer = [&name, next.as_bytes(), &[b'x'; LONGEST]].concat();
-        beginning(&encode(&longer, tree_forbids, rules)) == kept
+        beginning(&encode(&longer, tree_forbids)) == kept
     })
 }
 
@@ -214,10 +188,7 @@ fn is_hash(text: &str) -> bool {
 }
 
 /// Whether Windows takes a file of this name for a device. What comes after the first dot does not count there, nor does white space before it.
-fn is_windows_device(name: &[u8], rules: Rules) -> bool {
-    if rules == Rules::Former && str::from_utf8(name).is_err() {
-        return false;
-    }
+fn is_windows_device(name: &[u8]) -> bool {
     let stem = name.split(|byte| *byte == b'.').next().unwrap_or_default();
     // Most names begin like none of them.
     let first = stem.first().map(u8::to_ascii_lowercase);
@@ -228,16 +199,9 @@ fn is_windows_device(name: &[u8], rules: Rules) -> bool {
     let stem = stem.trim_end().to_ascii_lowercase();
     let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
     let mut port = port.unwrap_or_default().chars();
-    let is_port = match (port.next(), port.next()) {
-        (Some('0'..='9'), None) => true,
-        (Some('¹' | '²' | '³'), None) => rules == Rules::Present,
-        _ => false,
-    };
-    match stem.as_str() {
-        "con" | "prn" | "aux" | "nul" => true,
-        "conin$" | "conout$" => rules == Rules::Present,
-        _ => is_port,
-    }
+    let port = (port.next(), port.next());
+    let is_port = matches!(port, (Some('0'..='9' | '¹' | '²' | '³'), None));
+    is_port || ["con", "prn", "aux", "nul", "conin$", "conout$"].contains(&stem.as_str())
 }
 
 fn is_ignored_by_hfs(c: char) -> bool {
@@ -329,14 +293,6 @@ mod tests {
     }
 
     #[test]
-    fn names_of_earlier_versions_are_known() {
-        assert_eq!(former_tree_segment("COM¹.json".as_bytes()).as_deref(), Some("COM¹.json"));
-        assert_eq!(former_tree_segment(b"con.\xff").as_deref(), Some("con.%FF"));
-        assert_eq!(former_tree_segment(b"con.json"), None);
-        assert!(is_tree_segment("COM¹.json") && is_tree_segment("con.%FF"));
-    }
-
-    #[test]
     fn what_no_name_gives_is_no_segment() {
         let long = tree_segment("雪".repeat(99).as_bytes());
         assert!(is_tree_segment(&long) && is_tree_segment("%") && is_tree_segment("%25"));
@@ -425,17 +381,13 @@ mod tests {
             if !segment.contains(CUT) {
                 prop_assert_eq!(decode_bytes(&segment), name.clone());
             }
-            if let Some(former) = former_tree_segment(&name) {
-                prop_assert!(is_tree_segment(&former), "{former}");
-            }
         }
 
         #[test]
         fn a_segment_of_a_tree_is_one_that_some_name_has(segment in text()) {
             let name = decode_bytes(&segment);
-            let given = tree_segment(&name) == segment || former_tree_segment(&name).as_ref() == Some(&segment);
             if !segment.contains(CUT) {
-                prop_assert_eq!(is_tree_segment(&segment), given);
+                prop_assert_eq!(is_tree_segment(&segment), tree_segment(&name) == segment);
             }
         }
 
@@ -491,7 +443,7 @@ mod tests {
         for name in names {
             if let Some(segment) = plain_ref_segment(&name) {
                 plain += 1;
-                assert_eq!(segment, ref_segment_unshortened(&name, Rules::Present), "{name:?}");
+                assert_eq!(segment, ref_segment_unshortened(&name), "{name:?}");
             }
         }
         assert!(plain > 500, "{plain}");

@@ -153,9 +153,10 @@ impl ObjectFiles {
                 }
                 Err(error) => error,
             };
-            let now = match known.never_refresh {
-                true => Arc::clone(&listing),
-                false => self.list_again(Some(&listing))?,
+            let now = if known.never_refresh {
+                Arc::clone(&listing)
+            } else {
+                self.list_again(Some(&listing))?
             };
             known.listing = Arc::downgrade(&now);
             if Arc::ptr_eq(&now, &listing) {

@@ -11,8 +11,8 @@ use super::{Error, Kind, Result, Store, unless_lost};
 use crate::durable::{self, Existing};
 use crate::regular;
 
-/// The format this program writes. Format 1 held chats alone; a store of it is one of format 2 in which there are no others yet.
-pub const FORMAT: u32 = 2;
+/// The format of stores.
+pub const FORMAT: u32 = 1;
 
 /// The folder inside the repository that is stvc's own.
 pub(super) const PRIVATE: &str = "stvc";
@@ -28,8 +28,6 @@ pub const MARK_TRAILER: &str = "Stvc-Content";
 pub enum Format {
     /// The format this program writes.
     Known,
-    /// An earlier one, which this program goes on with.
-    Earlier,
     /// There is no such file: the store is a clone.
     Missing,
     /// The file is damaged.
@@ -45,7 +43,7 @@ impl Store {
             Place::Free => return Err(Error::NoStore { path: path.to_owned() }),
         };
         match store.format()? {
-            Format::Known | Format::Earlier => {}
+            Format::Known => {}
             Format::Missing | Format::Damaged => store.must_hold_snapshots()?,
         }
         store.must_be_known(Use::Read)?;
@@ -118,8 +116,8 @@ impl Store {
         }
         let store = Self::over(path.to_owned());
         let found = store.refs("refs/")?;
-        let is_known = matches!(store.format()?, Format::Known | Format::Earlier);
-        if !is_known && (!found.refs.is_empty() || !found.broken.is_empty()) {
+        if store.format()? != Format::Known && (!found.refs.is_empty() || !found.broken.is_empty())
+        {
             store.must_hold_snapshots()?;
         }
         Ok(Some(store))
@@ -168,7 +166,6 @@ impl Store {
             .filter(|number| format_line(number) == line)
             .map(|number| (number, number.parse::<u32>()))
         {
-            Some((_, Ok(number))) if number < FORMAT => Ok(Format::Earlier),
             Some((_, Ok(FORMAT))) => Ok(Format::Known),
             Some((found, _)) => Err(Error::NewerFormat {
                 path: self.git_dir.clone(),
@@ -179,13 +176,11 @@ impl Store {
         }
     }
 
-    /// Write the format file if it is missing, damaged or of an earlier format, which does not know what is written from now on. The caller has the lock.
+    /// Write the format file if it is missing or damaged. The caller has the lock.
     pub(super) fn write_format(&self) -> Result<()> {
         match self.format()? {
             Format::Known => Ok(()),
-            Format::Earlier | Format::Missing | Format::Damaged => {
-                write_format_file(&self.private_dir())
-            }
+            Format::Missing | Format::Damaged => write_format_file(&self.private_dir()),
         }
     }
 

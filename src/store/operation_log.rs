@@ -182,7 +182,7 @@ fn unfinished(lines: Vec<Line>) -> Vec<LoggedOperation> {
             Line::Finished(number) => open.retain(|operation| operation.number != number),
             Line::Operation(operation) => {
                 open.retain(|former| operation.unfinished.contains(&former.number));
-                if operation.is_checked && !operation.summary {
+                if !operation.summary {
                     open.push(*operation);
                 }
             }
@@ -199,8 +199,8 @@ fn end_of<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<End> {
             Some(Line::Finished(number)) => finished.push(number),
             Some(Line::Operation(last)) => {
                 let mut unfinished = last.unfinished.clone();
-                // A line that stands for others, or is an older program's, is not looked after.
-                if last.is_checked && !last.summary {
+                // A line that stands for others was finished before it was written.
+                if !last.summary {
                     unfinished.push(last.number);
                 }
                 unfinished.retain(|number| !finished.contains(number));
@@ -228,24 +228,19 @@ pub(super) fn seal(mut line: Vec<u8>) -> Vec<u8> {
     line
 }
 
-/// A line whose checksum is right; or one of an older program, which had none. (Those never ended in a string.)
+/// Reads a line; `None` if its checksum is wrong.
 pub(super) fn decode(line: &[u8]) -> Option<Line> {
-    let (text, is_checked) = match line.strip_suffix(b"\"}") {
-        None => (line.to_vec(), false),
-        Some(rest) => {
-            let (text, tail) =
-                rest.split_at_checked(rest.len().checked_sub(CHECK.len() + DIGITS)?)?;
-            let found = tail.strip_prefix(CHECK.as_bytes())?;
-            if blake3::hash(text).to_hex().as_bytes()[..DIGITS] != *found {
-                return None;
-            }
-            ([text, b"}"].concat(), true)
-        }
-    };
+    let rest = line.strip_suffix(b"\"}")?;
+    let (text, tail) = rest.split_at_checked(rest.len().checked_sub(CHECK.len() + DIGITS)?)?;
+    let found = tail.strip_prefix(CHECK.as_bytes())?;
+    if blake3::hash(text).to_hex().as_bytes()[..DIGITS] != *found {
+        return None;
+    }
+    let text = [text, b"}"].concat();
     match serde_json::from_slice::<LoggedOperation>(&text) {
         Ok(operation) => (1..=LAST_NUMBER)
             .contains(&operation.number)
-            .then_some(Line::Operation(Box::new(LoggedOperation { is_checked, ..operation }))),
+            .then_some(Line::Operation(Box::new(operation))),
         Err(_) => {
             let Finished { finished } = serde_json::from_slice(&text).ok()?;
             Some(Line::Finished(finished))
@@ -295,7 +290,7 @@ mod tests {
     fn a_line_that_changed_anywhere_is_no_line() {
         let line = encode(&operation()).unwrap();
         let line = line.strip_suffix(b"\n").unwrap();
-        assert!(matches!(decode(line), Some(Line::Operation(found)) if found.is_checked));
+        assert!(matches!(decode(line), Some(Line::Operation(found)) if *found == operation()));
         for at in 0..line.len() {
             for bit in 0..8 {
                 let mut other = line.to_vec();
@@ -312,13 +307,6 @@ mod tests {
         let upper = text.replace("0123456789012345678901234567890123456789", &"aB".repeat(20));
         let read: LoggedOperation = serde_json::from_str(&upper).unwrap();
         assert_eq!(read.refs[0].after.unwrap().to_string(), "ab".repeat(20));
-    }
-
-    #[test]
-    fn lines_of_the_first_version_are_read_and_are_finished() {
-        let line = serde_json::to_vec(&operation()).unwrap();
-        assert!(matches!(decode(&line), Some(Line::Operation(found)) if !found.is_checked));
-        assert!(end_of([line.as_slice()].into_iter()).unwrap().unfinished.is_empty());
     }
 
     #[test]

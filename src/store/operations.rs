@@ -93,7 +93,6 @@ impl Store {
             summary: false,
             unfinished: end.unfinished,
             automatic,
-            is_checked: true,
         };
         self.log_operation(&operation)?;
         if let Err(error) = self.move_refs(&operation.refs) {
@@ -195,9 +194,10 @@ impl Store {
         let mut last: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
         for operation in self.operations()?.0 {
             for change in operation.refs {
-                match unfinished.contains(&operation.number) {
-                    true => last.remove(&change.name),
-                    false => last.insert(change.name, change.after),
+                if unfinished.contains(&operation.number) {
+                    last.remove(&change.name)
+                } else {
+                    last.insert(change.name, change.after)
                 };
             }
         }
@@ -212,25 +212,9 @@ impl Store {
 
     /// Finish the refs of what was interrupted: it is logged, its objects are synced, its refs are perhaps not moved. Those without files
     /// are finished then. A ref that is neither where it was nor where it goes was moved by somebody else, and stays.
-    ///
-    /// An operation of the first version has no note that it is finished; `was_killed` tells whether the last holder of the lock was.
-    pub(super) fn finish_refs(
-        &self,
-        was_killed: bool,
-        by: &[String],
-        now: &str,
-    ) -> Result<Vec<LoggedOperation>> {
+    pub(super) fn finish_refs(&self, by: &[String], now: &str) -> Result<Vec<LoggedOperation>> {
         let mut finished = Vec::new();
-        let mut operations = self.unfinished()?;
-        if was_killed {
-            let last = self.end_of_log()?.last.filter(|last| !last.is_checked && !last.summary);
-            if let Some(last) = last
-                && self.why_impossible(&last)?.is_none()
-            {
-                operations.push(LoggedOperation { files: Vec::new(), ..last });
-            }
-        }
-        for operation in operations {
+        for operation in self.unfinished()? {
             self.clear_ref_locks(&operation.refs)?;
             let mut open = Vec::new();
             for change in &operation.refs {

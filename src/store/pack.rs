@@ -199,11 +199,10 @@ impl PackWriter {
     }
 
     pub(super) fn has(&self, id: ObjectId, kind: Kind) -> Result<bool> {
-        match self.distrust {
-            _ if self.added.contains(&id) => Ok(true),
-            true => self.known.is_sound(id, kind),
-            false => self.known.has(id),
+        if self.added.contains(&id) {
+            return Ok(true);
         }
+        if self.distrust { self.known.is_sound(id, kind) } else { self.known.has(id) }
     }
 
     fn append(&mut self, id: ObjectId, kind: Kind, size: usize, compressed: &[u8]) -> Result<()> {

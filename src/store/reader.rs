@@ -73,9 +73,10 @@ impl Reader {
         self.find(id, |place, kept| {
             let found = read_at(id, place, kept, buffer)?;
             verify(id, found, buffer)?;
-            match found == kind {
-                true => Ok(()),
-                false => Err(Error::Damaged { id, why: format!("it is a {found}, not a {kind}") }),
+            if found == kind {
+                Ok(())
+            } else {
+                Err(Error::Damaged { id, why: format!("it is a {found}, not a {kind}") })
             }
         })?;
         self.files.note_read(buffer.len());

@@ -63,9 +63,10 @@ impl TryFrom<String> for RefName {
 
     fn try_from(name: String) -> Result<Self> {
         let is_valid = is_plain(&name) || FullName::try_from(name.as_str()).is_ok();
-        match is_valid && name.starts_with("refs/") {
-            true => Ok(Self(name)),
-            false => Err(Error::BadRefName { name }),
+        if is_valid && name.starts_with("refs/") {
+            Ok(Self(name))
+        } else {
+            Err(Error::BadRefName { name })
         }
     }
 }

@@ -89,9 +89,10 @@ impl Transit {
     /// Fetch refs, each as `from:to`; `have` are commits that need not be sent. All new objects are in packs afterwards.
     pub fn fetch(&self, refspecs: &[String], have: &[ObjectId]) -> Result<(), RemoteError> {
         self.set_refs(have.iter().map(|id| (format!("refs/have/{id}"), *id)))?;
-        match self.opened()?.folds_names() && refspecs.iter().any(|refspec| refspec.contains('*')) {
-            true => self.fetch_numbered(refspecs),
-            false => self.fetch_as_named(refspecs),
+        if self.opened()?.folds_names() && refspecs.iter().any(|refspec| refspec.contains('*')) {
+            self.fetch_numbered(refspecs)
+        } else {
+            self.fetch_as_named(refspecs)
         }
     }
 
@@ -358,9 +359,10 @@ fn in_words(text: &str) -> String {
         })
         .collect();
     let begin = lines.len().saturating_sub(6);
-    match lines.is_empty() {
-        true => "git failed and did not say why".into(),
-        false => lines[begin..].join("; "),
+    if lines.is_empty() {
+        "git failed and did not say why".into()
+    } else {
+        lines[begin..].join("; ")
     }
 }
 

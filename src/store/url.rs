@@ -27,19 +27,18 @@ impl Url {
             return Err("there are control characters in it");
         }
         if let Some((scheme, rest)) = text.split_once("://") {
-            let known = SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known));
-            return match known {
-                // `ssh://-oProxyCommand=…`: git refuses it, too.
-                true if rest.starts_with(['-', '/']) || rest.contains("@-") => {
-                    Err("it names no server")
-                }
-                // Git talks to its helpers in lines.
-                true if percent_encoding::undo(rest).iter().any(u8::is_ascii_control) => {
-                    Err("there are control characters in it")
-                }
-                true => Ok(Some(Self(text.to_owned()))),
-                false => Err("only ssh://, https://, http:// and git:// lead to a git server"),
-            };
+            if !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+                return Err("only ssh://, https://, http:// and git:// lead to a git server");
+            }
+            // `ssh://-oProxyCommand=…`: git refuses it, too.
+            if rest.starts_with(['-', '/']) || rest.contains("@-") {
+                return Err("it names no server");
+            }
+            // Git talks to its helpers in lines.
+            if percent_encoding::undo(rest).iter().any(u8::is_ascii_control) {
+                return Err("there are control characters in it");
+            }
+            return Ok(Some(Self(text.to_owned())));
         }
         let Some((host, path)) = text.split_once(':') else { return Ok(None) };
         if host.contains(['/', '\\']) || host.chars().count() < 2 {
@@ -63,9 +62,10 @@ impl Url {
         let Some((user, password)) = login.split_once(':') else { return whole() };
         let text = |part| String::from_utf8_lossy(&percent_encoding::undo(part)).into_owned();
         // To a server by SSH the name belongs into the address, and a password is of no use.
-        let (kept, login) = match scheme.to_ascii_lowercase().starts_with("http") {
-            true => ("", Some(Login { user: text(user), password: text(password) })),
-            false => (user, None),
+        let (kept, login) = if scheme.to_ascii_lowercase().starts_with("http") {
+            ("", Some(Login { user: text(user), password: text(password) }))
+        } else {
+            (user, None)
         };
         let at = if kept.is_empty() { "" } else { "@" };
         (format!("{scheme}://{kept}{at}{host}{}", &rest[end..]), login)

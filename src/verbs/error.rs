@@ -209,9 +209,6 @@ impl Loss for Error {
 impl Error {
     /// For `map_err` of what comes after something was done, or not.
     pub(super) fn after(done: bool) -> impl FnOnce(Self) -> Self {
-        move |error| match done {
-            true => Self::Partway { source: Box::new(error) },
-            false => error,
-        }
+        move |error| if done { Self::Partway { source: Box::new(error) } } else { error }
     }
 }

@@ -61,9 +61,10 @@ pub fn forget(
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
     let (store, held) = workspace.open(options.dry_run)?;
-    let policy = match options.policy.is_empty() {
-        true => Configuration::of(&store)?.retention().ok_or(Error::NoPolicy)?,
-        false => options.policy.clone(),
+    let policy = if options.policy.is_empty() {
+        Configuration::of(&store)?.retention().ok_or(Error::NoPolicy)?
+    } else {
+        options.policy.clone()
     };
     policy.check()?;
     let history = History::load(&store)?;

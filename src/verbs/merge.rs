@@ -190,7 +190,7 @@ pub fn merge(
             operation.say(&words);
             let after =
                 leave_trace(&library, &groups, &ours, &merged, before, joined, &mut operation)?;
-            plan.stored_in = after;
+            plan = plan.stored_in(after);
         }
         let why = format!("{} as it was before {} was merged into it", ours.path, theirs.path);
         let had: Vec<_> = mine.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();

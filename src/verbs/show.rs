@@ -75,9 +75,10 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let has = |path: &_| library.as_ref().is_some_and(|library| library.has(path));
     findings.extend(rules::of_stored(&contents.files, &chat, &template, has));
     // A moment that no snapshot has by itself has other files than its snapshot.
-    let manifest = match origin.is_some() || book_of.is_some() {
-        true => State::of(&contents.files).manifest,
-        false => contents.manifest.clone(),
+    let manifest = if origin.is_some() || book_of.is_some() {
+        State::of(&contents.files).manifest
+    } else {
+        contents.manifest.clone()
     };
     let card = match snapshot.timeline.category() {
         Category::Card => fields(&contents.files.main.bytes),

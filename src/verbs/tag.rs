@@ -68,9 +68,10 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
             if before == Some(taken.id.0) && matches!(moment.book, Book::Recorded) {
                 return Ok(vec![Tag { name: name.clone(), snapshot: taken.clone() }]);
             }
-            match lead {
-                true => tags::wanted(&store, name)?,
-                false => tags::free(&store, name)?,
+            if *lead {
+                tags::wanted(&store, name)?
+            } else {
+                tags::free(&store, name)?
             };
             let mut operation = Operation::new(workspace, &store, None);
             let snapshot = snapshot_of(&store, &moment, &mut operation)?;

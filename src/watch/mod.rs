@@ -26,7 +26,7 @@ use crate::progress::Silent;
 use crate::rules::Finding;
 use crate::st::TimelineName;
 use crate::store::Store;
-use crate::verbs::snapshot::{self, Report, Taken};
+use crate::verbs::snapshot::{self, Report, Subject, Taken};
 use crate::verbs::{self, forget, gc};
 use due::Due;
 use single_watcher::Guard;
@@ -325,7 +325,7 @@ impl Watch<'_> {
             return;
         }
         let options = snapshot::Options {
-            timelines: late.iter().map(ToString::to_string).collect(),
+            subject: Subject::Named(late.iter().map(ToString::to_string).collect()),
             gate: GatePolicy { allow_active_queue: true, ..GatePolicy::default() },
             autosave: true,
             ..snapshot::Options::default()

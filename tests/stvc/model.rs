@@ -272,7 +272,9 @@ impl Model {
     /// Of everything that changed, or of one chat and its lorebook.
     fn snapshot(&mut self, named: Option<&'static str>) {
         let timelines = named.map(str::to_owned).into_iter().collect();
-        let options = snapshot::Options { timelines, ..Default::default() };
+        let asked = snapshot::Asked { timelines, ..Default::default() };
+        let subject = asked.try_into().unwrap();
+        let options = snapshot::Options { subject, ..Default::default() };
         let report = snapshot::snapshot(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
         let mut outcomes = report.timelines.iter().peekable();
         let mut untouched = 0;
@@ -328,11 +330,10 @@ impl Model {
         let lines: Vec<_> = chat.split(|byte| *byte == b'\n').collect();
         // One too many, at times.
         let at = at.index(lines.len());
-        let options = snapshot::Options {
-            timelines: vec![timeline.into()],
-            at: Some(at),
-            ..Default::default()
-        };
+        let timelines = vec![timeline.into()];
+        let asked = snapshot::Asked { timelines, at: Some(at), ..Default::default() };
+        let subject = asked.try_into().unwrap();
+        let options = snapshot::Options { subject, ..Default::default() };
         let report = snapshot::snapshot(&self.sandbox.workspace(), &options, &mut Silent);
         // Blank lines at the end are no messages.
         let messages = lines.iter().rposition(|line| !line.trim_ascii().is_empty()).unwrap_or(0);

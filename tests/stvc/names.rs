@@ -6,7 +6,7 @@ use std::fs;
 use stvc::st::{LibraryPath, must_be_a_name_here};
 use stvc::verbs::tag;
 
-use crate::common::{Sandbox, assert_same, cannot_here, git_given};
+use crate::common::{Sandbox, assert_same, cannot_here};
 
 /// What is lost most easily: spaces of all kinds at the ends, escapes and what looks like one, ends of lines, devices, lengths.
 fn odd_names() -> Vec<String> {
@@ -297,79 +297,6 @@ fn a_file_that_cannot_be_a_timeline_stops_no_other() {
     assert_eq!(sandbox.snapshot_ids().len(), 1);
 }
 
-/// The commit that a branch leads to, written anew by git with another tree or message.
-fn rewrite(sandbox: &Sandbox, branch: &str, tree: Option<&str>, message: impl Fn(&str) -> String) {
-    let old = sandbox.git(&["cat-file", "commit", branch]);
-    let (header, text) = old.split_once("\n\n").unwrap();
-    let found = header.lines().next().unwrap().strip_prefix("tree ").unwrap();
-    let header = header.replace(found, tree.unwrap_or(found));
-    let new = format!("{header}\n\n{}", message(text));
-    let id = git_given(
-        &sandbox.store(),
-        &["hash-object", "-t", "commit", "-w", "--stdin"],
-        new.as_bytes(),
-    );
-    let id = String::from_utf8(id).unwrap();
-    sandbox.git(&["update-ref", branch, id.trim()]);
-}
-
-/// Earlier versions gave devices such as `COM¹` no escape, and lost white space at the end of a timeline's name.
-// Earlier versions had other names for what Windows cannot have as a file.
-#[cfg(unix)]
-#[test]
-fn what_earlier_versions_called_otherwise_is_read_and_goes_on() {
-    let mut sandbox = Sandbox::empty();
-    let chat = "{\"chat_metadata\":{\"world_info\":\"COM¹\"}}\n{\"mes\":\"a\"}";
-    sandbox.write("chats/Mira/COM².jsonl", chat);
-    sandbox.write("chats/Mira/abc\u{3000}.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"b\"}");
-    sandbox.write("worlds/COM¹.json", "{\"entries\":{\"LPT¹\":{\"uid\":1},\"2\":{}}}");
-    let before = sandbox.files();
-    sandbox.stvc(&["snapshot"]).exits(0);
-    let (now, then) = ("refs/heads/chats/Mira/%43OM²", "refs/heads/chats/Mira/COM²");
-    sandbox.git(&["update-ref", then, now]);
-    let mut tree = sandbox.git(&["ls-tree", "-r", "-z", then]);
-    for (now, then) in [("%43OM¹/", "COM¹/"), ("%4CPT¹", "LPT¹")] {
-        assert!(tree.contains(now), "{tree}");
-        tree = tree.replace(now, then);
-    }
-    // An index makes trees of paths.
-    sandbox.git(&["read-tree", "--empty"]);
-    git_given(&sandbox.store(), &["update-index", "-z", "--index-info"], tree.as_bytes());
-    let tree = sandbox.git(&["write-tree"]);
-    rewrite(&sandbox, then, Some(tree.trim()), str::to_owned);
-    let blank = "refs/heads/chats/Mira/abc\u{3000}";
-    rewrite(&sandbox, blank, None, |text| {
-        assert!(text.contains("abc%E3%80%80\n"), "{text}");
-        text.replace("abc%E3%80%80\n", "abc\n")
-    });
-    sandbox.git(&["update-ref", "-d", now]);
-    for stale in ["operations.jsonl", "cache", "lineage.json"] {
-        fs::remove_file(sandbox.store().join("stvc").join(stale)).ok();
-    }
-
-    let to = sandbox.folder().join("to");
-    sandbox.stvc(&["restore", "COM²", "--to", to.to_str().unwrap()]).exits(0);
-    let restored = crate::common::files(&to);
-    assert_eq!(restored["worlds/COM¹.json"], before["worlds/COM¹.json"]);
-    let states = sandbox.json(&["status"]).exits(0).of_chats("timeline");
-    let known = states.iter().filter(|line| line["state"] == "unchanged").count();
-    assert_eq!(known, 2, "{states:?}");
-
-    sandbox.wait(60);
-    sandbox.append("chats/Mira/COM².jsonl", "{\"mes\":\"more\"}");
-    sandbox.append("chats/Mira/abc\u{3000}.jsonl", "{\"mes\":\"more\"}");
-    sandbox.stvc(&["snapshot"]).exits(0);
-    let timelines = sandbox.json(&["timelines"]).exits(0).of_chats("timeline");
-    let counts: BTreeMap<_, _> = timelines
-        .iter()
-        .map(|line| (line["timeline"].as_str().unwrap(), line["snapshots"].as_u64().unwrap()))
-        .collect();
-    let expected = [("chats/Mira/COM²", 2), ("chats/Mira/abc\u{3000}", 2)];
-    assert_eq!(counts, BTreeMap::from(expected));
-    let refs = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads/chats"]);
-    assert_eq!(refs.lines().collect::<Vec<_>>(), [now, blank]);
-}
-
 /// Whose a branch is, its commit says, not its name.
 #[test]
 fn a_branch_that_git_renamed_is_still_its_timelines() {
@@ -562,7 +489,7 @@ fn a_tag_reads_like_nothing_else() {
         ids[0].as_str()
     );
 
-    // Where an earlier version let one be called like something else, nothing is guessed.
+    // A tag that git gave the name of something else is not preferred.
     sandbox.wait(60);
     let old = ids.iter().find(|id| !id.starts_with(&ids[1][..6])).unwrap();
     sandbox.git(&["tag", &ids[1][..6], old]);

@@ -230,12 +230,13 @@ fn write_version(folder: &Path, note: &Note, texts: &[(&str, String)]) -> Result
 /// Links a file that the user added into the new folder, so that it is there as soon as the folder is. Folders are moved afterwards.
 fn carry_over(folder: &Path, new: &Path, name: &OsString) -> Result<()> {
     let (from, to) = (folder.join(name), new.join(name));
-    match fs::symlink_metadata(&from).map_err(failed(&from))?.is_file() {
-        true => fs::hard_link(&from, &to)
+    if fs::symlink_metadata(&from).map_err(failed(&from))?.is_file() {
+        fs::hard_link(&from, &to)
             .or_else(|_| fs::copy(&from, &to).map(drop))
             .and_then(|()| durable::sync_dir(new))
-            .map_err(failed(&to)),
-        false => Ok(()),
+            .map_err(failed(&to))
+    } else {
+        Ok(())
     }
 }
 

@@ -24,8 +24,5 @@ fn of_json<'a>(root: Root, before: Option<&'a [u8]>, after: Option<&'a [u8]>) ->
         (Some(old), Some(new)) => by_path(Part::Card, root, old, new, &[]),
         _ => return vec![whole(Part::Card, root, before, after)],
     };
-    match changes.is_empty() {
-        true => vec![rewritten(Part::Card, root, before, after)],
-        false => changes,
-    }
+    if changes.is_empty() { vec![rewritten(Part::Card, root, before, after)] } else { changes }
 }

@@ -237,9 +237,10 @@ impl<'a> Merge<'a> {
                 Choice::Theirs => out.edited.push(Edited { entry, fields: vec![value] }),
                 Choice::Conflict => out.conflict(Some(&entry), vec![value]),
             }
-            return match take {
-                true => (Some(Cow::Borrowed(theirs.as_bytes())), Side::Theirs),
-                false => (None, Side::Ours),
+            return if take {
+                (Some(Cow::Borrowed(theirs.as_bytes())), Side::Theirs)
+            } else {
+                (None, Side::Ours)
             };
         }
         let Mixed { value, changed, conflicts } = mix(base, ours, theirs, self.prefer, skip);

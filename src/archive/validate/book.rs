@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::needed::needed;
 use crate::archive::layout::{self, Noticed};
-use crate::archive::part_names::{entry_file, former_entry_file};
+use crate::archive::part_names::entry_file;
 use crate::archive::problem::Problem;
 use crate::archive::{Blake3, Error, Result};
 use crate::st;
@@ -84,8 +84,7 @@ impl Books {
         // A book that names one large entry very often must not take all memory.
         let (mut room, mut too_long) = (longest, false);
         let filled = st::fill(&book, |key| {
-            let names = [Some(entry_file(key)), former_entry_file(key)];
-            let file = names.into_iter().flatten().find(|file| entries.contains_key(file))?;
+            let file = entry_file(key);
             let id = entries.get(&file)?;
             used.insert(file);
             let known = self.entries.get(id).cloned().or_else(|| before.remove(id));

@@ -43,10 +43,7 @@ pub enum Verdict {
 
 impl Verdict {
     fn of(problems: Problems) -> Self {
-        match problems.is_empty() {
-            true => Verdict::Sound,
-            false => Verdict::Unsound(problems),
-        }
+        if problems.is_empty() { Verdict::Sound } else { Verdict::Unsound(problems) }
     }
 
     /// Returns the attachments that cannot be restored. They prevent nothing else.
@@ -134,20 +131,14 @@ impl Says {
 
     /// Hold it against the commit.
     fn compare(&self, snapshot: &Snapshot, problems: &mut Problems) {
-        match snapshot.timeline.as_str() {
-            same if same == self.timeline => {}
-            trimmed if trimmed.trim() == self.timeline.trim() => {
-                problems.push(Problem::TrimmedTimeline);
-            }
-            _ => {
-                let (commit, manifest) = (snapshot.timeline.clone(), self.timeline.clone());
-                problems.push(Problem::OtherTimeline { commit, manifest });
-            }
+        if snapshot.timeline.as_str() != self.timeline {
+            let (commit, manifest) = (snapshot.timeline.clone(), self.timeline.clone());
+            problems.push(Problem::OtherTimeline { commit, manifest });
         }
         if self.content != snapshot.content {
             problems.push(Problem::OtherContent);
         }
-        if self.lorebook.as_deref().map(str::trim) != snapshot.lorebook.as_deref().map(str::trim) {
+        if self.lorebook != snapshot.lorebook {
             problems.push(Problem::OtherLorebook);
         }
         count("commit", snapshot.messages, self.messages, problems);

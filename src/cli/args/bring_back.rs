@@ -5,8 +5,9 @@ use clap_complete::engine::ArgValueCompleter;
 use crate::cli::complete::{snapshots, timelines};
 use std::path::PathBuf;
 
-use super::take::{Wait, seconds};
+use super::take::seconds;
 use super::values::{Only, SNAPSHOT_HELP};
+use stvc::engine::gate::Wait;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]

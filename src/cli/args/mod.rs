@@ -23,7 +23,7 @@ pub use look::{
     Status, Timelines, View,
 };
 pub use programs::{Completions, Extension, ExtensionDeed, Man};
-pub use take::{Kind, Snapshot, Wait, Watch};
+pub use take::{Kind, Snapshot, Watch};
 pub use values::{Only, Secret};
 
 use super::clock::DateStyle;

@@ -7,6 +7,7 @@ use crate::cli::complete::timelines;
 use std::time::Duration;
 
 use super::values::{Span, span};
+use stvc::engine::gate::Wait;
 
 /// A kind of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -74,17 +75,13 @@ pub struct Snapshot {
     pub dry_run: bool,
 }
 
-/// How long to wait; none: as long as it takes.
-#[derive(Clone, Copy, Debug)]
-pub struct Wait(pub Option<Duration>);
-
 pub(super) fn seconds(text: &str) -> Result<Wait, String> {
     if text.is_empty() {
-        return Ok(Wait(None));
+        return Ok(Wait::Forever);
     }
     let seconds = text.parse::<f64>().ok().and_then(|n| Duration::try_from_secs_f64(n).ok());
     seconds
-        .map(|limit| Wait(Some(limit)))
+        .map(Wait::AtMost)
         .ok_or_else(|| "a number of seconds is expected; name the chat before --wait".to_owned())
 }
 

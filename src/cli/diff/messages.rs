@@ -101,14 +101,13 @@ fn line(change: &Change<'_>, number: usize, from: usize, page: Page) -> Line {
         return line;
     }
     let notes = clean(&notes.join("; "));
-    line.text = match notes.is_empty() {
-        true => format!("{speaker}{}", page.told(&said.text)),
+    line.text = if notes.is_empty() {
+        format!("{speaker}{}", page.told(&said.text))
+    } else {
         // The text is as it was, and only there to know it by.
-        false => {
-            let used = speaker.chars().count() + notes.chars().count() + 2;
-            let gist = format!("{speaker}{}", page.gist(&said.text, used));
-            format!("{notes}  {}", paint(LOOK.dim, gist))
-        }
+        let used = speaker.chars().count() + notes.chars().count() + 2;
+        let gist = format!("{speaker}{}", page.gist(&said.text, used));
+        format!("{notes}  {}", paint(LOOK.dim, gist))
     };
     line
 }

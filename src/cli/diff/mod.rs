@@ -42,9 +42,10 @@ pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> Result<u8
                 out.line("");
             }
             tally.add(&changes);
-            match out.is_json() {
-                true => compared(comparison, &changes, args.stat, &mut |line| out.object(line)),
-                false => one_of_many(comparison, &changes, args.stat, workspace, out),
+            if out.is_json() {
+                compared(comparison, &changes, args.stat, &mut |line| out.object(line))
+            } else {
+                one_of_many(comparison, &changes, args.stat, workspace, out)
             }
         };
         verbs::diff::history(workspace, &options, &mut each)?;

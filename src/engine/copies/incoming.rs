@@ -307,9 +307,10 @@ impl Received {
         let (mut left, mut led_to) = (Vec::new(), HashSet::new());
         for (name, id) in &self.refs {
             let past = past(*id);
-            match past.iter().all(is_fit) {
-                true => led_to.extend(past),
-                false => left.push((name.clone(), *id)),
+            if past.iter().all(is_fit) {
+                led_to.extend(past)
+            } else {
+                left.push((name.clone(), *id))
             }
         }
         self.refs.retain(|name, _| !left.iter().any(|(left, _)| left == name));

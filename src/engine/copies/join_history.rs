@@ -64,10 +64,7 @@ pub(crate) fn join(store: &Store, found: &[Found], refs: &Refs, ours: Ours<'_>) 
     let mut tags = BTreeMap::new();
     for (name, id) in refs {
         let is_branch = name.as_str().starts_with(HEADS);
-        let target = match is_branch {
-            true => joiner.newest(name, *id),
-            false => joiner.stands_itself(*id),
-        };
+        let target = if is_branch { joiner.newest(name, *id) } else { joiner.stands_itself(*id) };
         match (target, name.tag_name()) {
             (None, _) => joiner.joined.left_out.push(name.clone()),
             (Some(target), Some(tag)) => drop(tags.insert(tag, target)),

@@ -192,19 +192,13 @@ pub(crate) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>
     }
     match Store::open_bare(folder) {
         // A store that is in use by a library has a log of its own, and no mark.
-        Ok(Some(mirror))
-            if !mirror.is_mirror()
-                && matches!(mirror.format()?, Format::Known | Format::Earlier) =>
-        {
+        Ok(Some(mirror)) if !mirror.is_mirror() && mirror.format()? == Format::Known => {
             Err(refused(InTheWay::AnotherStore))
         }
         Ok(Some(mirror)) => Ok(Some(mirror)),
         Ok(None) => {
             let occupied = std::fs::read_dir(folder).is_ok_and(|mut found| found.next().is_some());
-            match occupied {
-                true => Err(refused(InTheWay::OtherFolder)),
-                false => Ok(None),
-            }
+            if occupied { Err(refused(InTheWay::OtherFolder)) } else { Ok(None) }
         }
         Err(store::Error::Foreign { .. }) => Err(refused(InTheWay::OtherRepository)),
         Err(error) => Err(error.into()),
@@ -226,14 +220,14 @@ fn lacking(
     refs: &Refs,
     is_hurt: bool,
 ) -> Result<Vec<Placed>> {
-    let known = match is_hurt {
-        true => HashSet::new(),
-        false => history.iter().map(|snapshot| snapshot.id.0).collect(),
+    let known = if is_hurt {
+        HashSet::new()
+    } else {
+        history.iter().map(|snapshot| snapshot.id.0).collect()
     };
     let reader = mirror.reader();
-    let has = |object: &Placed| match is_hurt {
-        true => reader.is_sound(object.id, object.kind),
-        false => reader.has(object.id),
+    let has = |object: &Placed| {
+        if is_hurt { reader.is_sound(object.id, object.kind) } else { reader.has(object.id) }
     };
     let mut lacking = Vec::new();
     for object in readable_beyond(store, refs.values().copied().collect(), &known)? {

@@ -51,9 +51,10 @@ impl Update {
 
     /// Says which snapshots the copy had that were removed here.
     pub fn removed_finding(&self, destination: &str, may: May) -> Option<Finding> {
-        let then = match may.prune {
-            true => "they are gone there, too",
-            false => "they are kept there, out of sight",
+        let then = if may.prune {
+            "they are gone there, too"
+        } else {
+            "they are kept there, out of sight"
         };
         removed_here::finding(destination, &self.removed, then)
     }
@@ -140,9 +141,10 @@ pub fn plan(
     for (name, id) in there.iter().filter(|(name, _)| name.is_kept()) {
         let is_planned = update.forced.iter().any(|change| change.name == *name);
         let is_known = history_there.get(SnapshotId(*id)).is_some();
-        let goes = match is_known {
-            true => removed.leads_to_erased(history_there, reader, *id)?,
-            false => removed.is_erased(*id),
+        let goes = if is_known {
+            removed.leads_to_erased(history_there, reader, *id)?
+        } else {
+            removed.is_erased(*id)
         };
         if goes && !is_planned {
             let (name, before) = (name.clone(), Some(*id));

@@ -66,9 +66,10 @@ impl Operation<'_> {
             return Ok(false);
         };
         let Some(replaced) = name_lookup::find(self.store, *replaced)? else { return Ok(false) };
-        let found = match state.timeline().is_chat() {
-            true => self.has_messages_of(state, &replaced, head),
-            false => self.has_entries_of(state, replaced.id, head.id),
+        let found = if state.timeline().is_chat() {
+            self.has_messages_of(state, &replaced, head)
+        } else {
+            self.has_entries_of(state, replaced.id, head.id)
         };
         // What is damaged says nothing.
         Ok(found.unwrap_or(false))

@@ -115,9 +115,10 @@ impl Operation<'_> {
     /// Stores an attachment again that is lost in the store, if the library's file still is what it was. Only a store that is
     /// known to be damaged is read for that.
     fn mend_attachment(&mut self, known: &Attachment, reader: &Reader) -> Result<Attachment> {
-        let is_lost = match self.pack.distrusts_store() {
-            true => known.read(reader)?.is_err(),
-            false => known.glance(reader)?.is_some(),
+        let is_lost = if self.pack.distrusts_store() {
+            known.read(reader)?.is_err()
+        } else {
+            known.glance(reader)?.is_some()
         };
         if !is_lost {
             return Ok(known.clone());

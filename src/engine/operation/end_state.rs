@@ -46,10 +46,7 @@ impl Operation<'_> {
         if future.stamp(library.root(), &timeline.file()).is_err() {
             return Ok(None);
         }
-        let groups = match timeline.is_group() {
-            true => self.groups(library)?,
-            false => Groups::default(),
-        };
+        let groups = if timeline.is_group() { self.groups(library)? } else { Groups::default() };
         let head = self.newest(timeline)?;
         if let Some(head) = head.as_ref().filter(|head| head.kind != Kind::DELETED)
             && self.will_be(timeline, head, library)?

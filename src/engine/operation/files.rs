@@ -48,65 +48,109 @@ pub struct FileAction {
 
 /// One file: what is there now, and what shall be.
 pub struct FilePlan<'c> {
-    /// The path of the file or part.
     pub path: LibraryPath,
-    /// What is there; `None`: nothing.
+    /// The bytes that are there; `None`: there is no file.
     pub now: Option<Vec<u8>>,
-    /// What shall be; `None`: nothing.
-    pub new: Option<Cow<'c, [u8]>>,
-    /// The snapshot that has `new` under this path, if one does.
-    pub(crate) stored_in: Option<SnapshotId>,
-    /// What is there loses nothing: a chat is listed in its group's file.
+    pub(crate) new: NewFile<'c>,
+    /// Whether nothing is lost with what is there, as when a chat is added to the list in its group's file.
     pub(crate) harmless: bool,
-    /// Whether `new` stays in memory until it is written; else it is read from the store then.
-    pub(crate) in_memory: bool,
-    /// Where both are in the store, if that is known.
+    /// The change of the log that is taken back. It says where both states are stored.
     pub(crate) known: Option<FileChange>,
-    /// What shall be and is not in memory: its length and hash.
-    pub(crate) described: Option<(u64, Blake3)>,
-    /// The hash of `new`, if it is known.
-    pub(crate) hash: Option<Blake3>,
-    /// The mark that `new` got. Then it is in no snapshot yet, whatever `known` says.
-    pub(crate) mark: Option<String>,
+}
+
+/// What a file shall be.
+pub(crate) enum NewFile<'c> {
+    /// There shall be no file.
+    Deleted,
+    Bytes {
+        bytes: Cow<'c, [u8]>,
+        /// Their hash, if it is known already.
+        hash: Option<Blake3>,
+        /// The snapshot that has these bytes under this path, if one does.
+        stored_in: Option<SnapshotId>,
+        /// The mark that the chat got. Then no snapshot has these bytes yet.
+        mark: Option<String>,
+    },
+    /// A file that the store has and that is not there. It is read when it is written.
+    Stored { kept: Kept, bytes: u64, blake3: Blake3 },
+}
+
+impl<'c> NewFile<'c> {
+    pub(crate) fn of(bytes: Cow<'c, [u8]>) -> Self {
+        Self::Bytes { bytes, hash: None, stored_in: None, mark: None }
+    }
 }
 
 impl<'c> FilePlan<'c> {
-    /// What is there, and what shall be.
+    /// Plans to replace what is there by `new`; `None`: by nothing.
     pub(crate) fn new(path: LibraryPath, now: Option<Vec<u8>>, new: Option<Cow<'c, [u8]>>) -> Self {
-        Self {
-            path,
-            now,
-            new,
-            stored_in: None,
-            harmless: false,
-            in_memory: true,
-            known: None,
-            described: None,
-            hash: None,
-            mark: None,
+        let new = new.map_or(NewFile::Deleted, NewFile::of);
+        Self { path, now, new, harmless: false, known: None }
+    }
+
+    /// Plans to write an attachment that is not there. Its blob was verified.
+    pub(crate) fn attachment(attachment: &Attachment) -> Option<Self> {
+        let Attachment { path, bytes, blake3, blob, .. } = attachment;
+        Some(Self::from_store(path, Kept::Blob((*blob)?), *bytes, *blake3))
+    }
+
+    /// Plans to write a file that is not there as this snapshot has it.
+    pub(crate) fn stored(path: &LibraryPath, id: SnapshotId, bytes: u64, blake3: Blake3) -> Self {
+        Self::from_store(path, Kept::Commit(id.0), bytes, blake3)
+    }
+
+    fn from_store(path: &LibraryPath, kept: Kept, bytes: u64, blake3: Blake3) -> Self {
+        let new = NewFile::Stored { kept, bytes, blake3 };
+        Self { new, ..Self::new(path.clone(), None, None) }
+    }
+
+    /// Returns the plan with the snapshot that has the new bytes under this path.
+    pub(crate) fn stored_in(mut self, snapshot: Option<SnapshotId>) -> Self {
+        if let NewFile::Bytes { stored_in, .. } = &mut self.new {
+            *stored_in = snapshot;
+        }
+        self
+    }
+
+    /// Returns the plan with the hash of the new bytes.
+    pub(crate) fn hashed(mut self, blake3: Blake3) -> Self {
+        if let NewFile::Bytes { hash, .. } = &mut self.new {
+            *hash = Some(blake3);
+        }
+        self
+    }
+
+    /// Returns the new bytes, if they are in memory.
+    pub(crate) fn new_bytes(&self) -> Option<&[u8]> {
+        if let NewFile::Bytes { bytes, .. } = &self.new { Some(bytes) } else { None }
+    }
+
+    /// Returns whether the store has the new bytes under this path.
+    fn is_stored(&self) -> bool {
+        match &self.new {
+            NewFile::Deleted => false,
+            NewFile::Bytes { stored_in, mark, .. } => {
+                stored_in.is_some() || self.known.is_some() && mark.is_none()
+            }
+            NewFile::Stored { .. } => true,
         }
     }
 
-    /// An attachment that is not there, from the store. Its blob was verified.
-    pub(crate) fn attachment(attachment: &Attachment) -> Option<Self> {
-        let Attachment { path, bytes, blake3, blob, .. } = attachment;
-        Some(Self::from_store(path, Kept::Blob((*blob)?), (*bytes, *blake3)))
-    }
-
-    /// A file that is not there, as this snapshot has it.
-    pub(crate) fn stored(path: &LibraryPath, id: SnapshotId, bytes: u64, blake3: Blake3) -> Self {
-        Self::from_store(path, Kept::Commit(id.0), (bytes, blake3))
-    }
-
-    fn from_store(path: &LibraryPath, kept: Kept, described: (u64, Blake3)) -> Self {
-        let change = FileChange { path: path.to_string(), before: None, after: Some(kept) };
-        let (known, described) = (Some(change), Some(described));
-        Self { known, described, ..Self::new(path.clone(), None, None) }
+    /// Returns the change that the log will have, if it is known where both states are stored.
+    fn change(&self) -> Option<FileChange> {
+        match &self.new {
+            NewFile::Bytes { mark: Some(_), .. } => None,
+            NewFile::Stored { kept, .. } => {
+                let path = self.path.to_string();
+                Some(FileChange { path, before: None, after: Some(*kept) })
+            }
+            NewFile::Deleted | NewFile::Bytes { .. } => self.known.clone(),
+        }
     }
 
     /// Whether it is as it shall be.
     pub fn is_there(&self) -> bool {
-        self.described.is_none() && self.now.as_deref() == self.new.as_deref()
+        !matches!(self.new, NewFile::Stored { .. }) && self.now.as_deref() == self.new_bytes()
     }
 
     /// Whether something else is there.
@@ -116,32 +160,26 @@ impl<'c> FilePlan<'c> {
 
     /// What is done with it.
     pub fn action(&self) -> FileAction {
-        if let Some((bytes, blake3)) = self.described {
-            let (path, action) = (self.path.clone(), Action::Write);
-            return FileAction {
-                path,
-                action,
-                bytes,
-                blake3,
-                replaces: false,
-                there: None,
-                mark: None,
-            };
-        }
-        let bytes = self.new.as_deref().or(self.now.as_deref()).unwrap_or_default();
-        FileAction {
-            path: self.path.clone(),
-            action: match &self.new {
-                _ if self.is_there() => Action::Keep,
-                Some(_) => Action::Write,
-                None => Action::Delete,
-            },
-            bytes: bytes.len() as u64,
-            blake3: self.hash.unwrap_or_else(|| Blake3::of(bytes)),
-            replaces: self.replaces() && self.new.is_some(),
-            there: self.now.as_deref().map(Blake3::of),
-            mark: self.mark.clone(),
-        }
+        let there = self.now.as_deref().map(Blake3::of);
+        let length = |bytes: &[u8]| bytes.len() as u64;
+        let (action, bytes, blake3) = match &self.new {
+            NewFile::Deleted => {
+                let now = self.now.as_deref().unwrap_or_default();
+                let action = if self.is_there() { Action::Keep } else { Action::Delete };
+                (action, length(now), there.unwrap_or_else(|| Blake3::of(now)))
+            }
+            NewFile::Bytes { bytes, hash, .. } => {
+                let action = if self.is_there() { Action::Keep } else { Action::Write };
+                (action, length(bytes), hash.unwrap_or_else(|| Blake3::of(bytes)))
+            }
+            NewFile::Stored { bytes, blake3, .. } => (Action::Write, *bytes, *blake3),
+        };
+        let mark = match &self.new {
+            NewFile::Bytes { mark, .. } => mark.clone(),
+            NewFile::Deleted | NewFile::Stored { .. } => None,
+        };
+        let replaces = self.replaces() && action != Action::Delete;
+        FileAction { path: self.path.clone(), action, bytes, blake3, replaces, there, mark }
     }
 }
 
@@ -203,6 +241,9 @@ pub struct Leave {
     pub active_queue: bool,
 }
 
+/// Returns what of a file's new bytes stays in memory until it is written; the second value tells whether the store has them.
+type Hold<'p, 'a> = fn(Cow<'p, [u8]>, bool) -> Option<Cow<'a, [u8]>>;
+
 /// What was planned for the files.
 #[derive(Default)]
 pub(crate) struct Planned {
@@ -225,7 +266,7 @@ impl<'a> Operation<'a> {
         leave: Leave,
         why: &str,
     ) -> Result<Planned> {
-        self.plan_files(root, plan, had, leave, why, |bytes| bytes)
+        self.plan_files(root, plan, had, leave, why, |bytes, _| Some(bytes))
     }
 
     /// Plans files as [`write_files`](Self::write_files) does, one of many times in one operation. What the store has is read from there when it
@@ -233,16 +274,14 @@ impl<'a> Operation<'a> {
     pub(crate) fn write_stored_files(
         &mut self,
         root: &Path,
-        mut plan: Vec<FilePlan<'_>>,
+        plan: Vec<FilePlan<'_>>,
         had: &[(SnapshotId, &Manifest)],
         leave: Leave,
         why: &str,
     ) -> Result<Planned> {
-        for file in &mut plan {
-            let is_stored = file.stored_in.is_some() || file.known.is_some() && file.mark.is_none();
-            file.in_memory = !is_stored;
-        }
-        self.plan_files(root, plan, had, leave, why, |bytes| Cow::Owned(bytes.into_owned()))
+        self.plan_files(root, plan, had, leave, why, |bytes, is_stored| {
+            (!is_stored).then(|| Cow::Owned(bytes.into_owned()))
+        })
     }
 
     /// Drops the bytes of chats that were planned since a point: no later part of the operation looks at them.
@@ -265,9 +304,9 @@ impl<'a> Operation<'a> {
         had: &[(SnapshotId, &Manifest)],
         leave: Leave,
         why: &str,
-        hold: fn(Cow<'p, [u8]>) -> Cow<'a, [u8]>,
+        hold: Hold<'p, 'a>,
     ) -> Result<Planned> {
-        for file in plan.iter().filter(|file| file.new.is_some() || file.described.is_some()) {
+        for file in plan.iter().filter(|file| !matches!(file.new, NewFile::Deleted)) {
             st::must_be_a_name_here(&file.path)?;
         }
         self.ask_pages(&plan, leave, root)?;
@@ -278,10 +317,14 @@ impl<'a> Operation<'a> {
             let action = file.action();
             let (there, blake3) = (action.there, action.blake3);
             planned.actions.push(action);
-            if let (Some(change), None) = (&file.known, &file.mark) {
+            let is_stored = file.is_stored();
+            if let Some(change) = file.change() {
                 // Also one that is there: the log says all that was taken back.
-                let bytes = file.new.filter(|_| file.in_memory).map(hold);
-                self.steps.push(FileStep { bytes, ..FileStep::of(self.store, change)? });
+                let bytes = match file.new {
+                    NewFile::Bytes { bytes, .. } => hold(bytes, is_stored),
+                    NewFile::Deleted | NewFile::Stored { .. } => None,
+                };
+                self.steps.push(FileStep { bytes, ..FileStep::of(self.store, &change)? });
                 continue;
             }
             if file.is_there() {
@@ -292,7 +335,7 @@ impl<'a> Operation<'a> {
                 |now: &[u8]| had.iter().find(|(_, manifest)| holds(manifest, &file.path, now));
             // What this operation planned to write there before never comes to be.
             let earlier = self.steps.of(&file.path).map(|step| (step.before, step.change.before));
-            let before = match (earlier, &file.now, file.known) {
+            let before = match (earlier, &file.now, &file.known) {
                 (Some((_, before)), ..) => before,
                 (None, None, _) => None,
                 (None, Some(_), Some(change)) => change.before,
@@ -304,18 +347,18 @@ impl<'a> Operation<'a> {
                     }
                 },
             };
-            let after = match (&file.new, file.stored_in) {
-                (None, _) => None,
-                (Some(_), Some(snapshot)) => Some(Kept::Commit(snapshot.0)),
-                // The snapshot that the timeline ends with may have it.
-                (Some(_), None) if file.in_memory => None,
-                (Some(new), None) => Some(self.keep(&format!("{path} after"), new)?),
-            };
             let now = file.now.as_deref().zip(there).map(print);
+            let print_after = file.new_bytes().map(|new| print((new, blake3)));
+            let (bytes, stored_in) = match file.new {
+                NewFile::Bytes { bytes, stored_in, .. } => (hold(bytes, is_stored), stored_in),
+                NewFile::Deleted | NewFile::Stored { .. } => (None, None),
+            };
+            // If no snapshot has it now, the one that the timeline ends with may.
+            let after = stored_in.map(|snapshot| Kept::Commit(snapshot.0));
             self.steps.push(FileStep {
                 before: earlier.map_or(now, |(before, _)| before),
-                after: file.new.as_deref().map(|new| print((new, blake3))),
-                bytes: file.new.filter(|_| file.in_memory).map(hold),
+                after: print_after,
+                bytes,
                 change: FileChange { path, before, after },
                 path: file.path,
             });

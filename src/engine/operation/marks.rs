@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::files::{Closed, FilePlan};
+use super::files::{Closed, FilePlan, NewFile};
 use crate::archive::Blake3;
 use crate::engine::Workspace;
 use crate::st::{self, Running, TimelineName};
@@ -50,29 +50,30 @@ impl FilePlan<'_> {
     /// Whether it is a chat, and another one is there.
     fn replaces_chat(&self) -> bool {
         let is_chat = TimelineName::of_file(&self.path).is_some_and(|name| name.is_chat());
-        is_chat && self.replaces() && self.new.is_some()
+        is_chat && self.replaces() && self.new_bytes().is_some()
     }
 
     /// Whether SillyTavern asks before a page writes back what is there now.
     pub(crate) fn is_asked_about(&self) -> bool {
-        let marks =
-            [&self.now.as_deref(), &self.new.as_deref()].map(|chat| chat.and_then(st::mark));
+        let marks = [self.now.as_deref(), self.new_bytes()].map(|chat| chat.and_then(st::mark));
         self.replaces_chat() && marks[0] != marks[1] && marks[1].is_some()
     }
 
     /// One that is there already but for its mark stays.
     fn give_mark(&mut self, mark: &str) {
-        let (Some(now), Some(new)) = (&self.now, &self.new) else { return };
+        let (Some(now), NewFile::Bytes { bytes: new, .. }) = (&self.now, &self.new) else {
+            return;
+        };
         let as_now = st::mark(now).and_then(|mark| st::with_mark(new, mark));
         if as_now.as_ref() == Some(now) {
-            (self.known, self.hash) = (None, None);
-            self.new = as_now.map(Cow::Owned);
+            self.known = None;
+            self.new = as_now.map_or(NewFile::Deleted, |bytes| NewFile::of(Cow::Owned(bytes)));
             return;
         }
         let quoted = serde_json::to_string(mark).unwrap_or_default();
         if let Some(marked) = st::with_mark(new, quoted.as_bytes()) {
-            (self.new, self.hash, self.stored_in) = (Some(Cow::Owned(marked)), None, None);
-            self.mark = Some(mark.to_owned());
+            let (bytes, mark) = (Cow::Owned(marked), Some(mark.to_owned()));
+            self.new = NewFile::Bytes { bytes, hash: None, stored_in: None, mark };
         }
     }
 }

@@ -22,7 +22,7 @@ use super::cache::Cache;
 use super::{Error, Result, Workspace, known_folders};
 use crate::archive::{
     self, CheckpointState, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Unwritten,
-    Written, WrittenFiles, branch, former_branch,
+    Written, WrittenFiles, branch,
 };
 use crate::history::name_lookup;
 use crate::history::origin::{Origin, without_blank_end};
@@ -261,7 +261,7 @@ impl<'a> Operation<'a> {
         {
             self.move_ref(RefName::kept(former), SnapshotId(former))?;
         }
-        self.lead(timeline, snapshot.id, &snapshot.parents)?;
+        self.move_ref(branch(timeline), snapshot.id)?;
         if let Some(old) = old.map(|old| branch(&old)) {
             // Another timeline may have taken the name.
             let target = self.target(&old)?.map(SnapshotId);
@@ -271,24 +271,6 @@ impl<'a> Operation<'a> {
         }
         self.made.push((snapshot.clone(), commit));
         Ok(snapshot)
-    }
-
-    /// Lead a timeline's branch to a snapshot that follows `parents`. A branch that an earlier version of this program called otherwise goes, if
-    /// nothing is lost with it.
-    pub(crate) fn lead(
-        &mut self,
-        timeline: &TimelineName,
-        to: SnapshotId,
-        parents: &[SnapshotId],
-    ) -> Result<()> {
-        self.move_ref(branch(timeline), to)?;
-        if let Some(former) = former_branch(timeline)
-            && let Some(id) = self.store.ref_target(&former)?.map(SnapshotId)
-            && (id == to || parents.contains(&id))
-        {
-            self.drop_ref(former)?;
-        }
-        Ok(())
     }
 
     /// Store a state; no branch moves.

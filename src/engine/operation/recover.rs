@@ -180,9 +180,12 @@ fn finish(
     match apply::apply(store, root, &steps) {
         Ok(mut left) => {
             let mut findings = vec![was_finished(operation)];
-            findings.extend(lost.iter().map(|path| match st::is_attachment(path) {
-                true => attachment_lost(operation, path),
-                false => was_lost(operation, path),
+            findings.extend(lost.iter().map(|path| {
+                if st::is_attachment(path) {
+                    attachment_lost(operation, path)
+                } else {
+                    was_lost(operation, path)
+                }
             }));
             findings.extend(left.iter().map(|path| was_left(operation, path)));
             left.append(&mut lost);

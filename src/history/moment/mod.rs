@@ -10,6 +10,7 @@
 //! | `CHAT~N` | N moments back, counting changes of either | the one of that moment |
 //! | `CHAT:N` | messages 0 to N | the latest before the chat went past N |
 
+pub mod dates;
 pub(super) mod words;
 
 use std::sync::Arc;
@@ -265,7 +266,7 @@ impl Names<'_> {
         let id = self.store.ref_target(&branch(&name))?.map(SnapshotId);
         let is_recorded = head.kind != SnapshotKind::DELETED && head.unread.is_none();
         let book = match id.filter(|_| is_recorded) {
-            Some(id) => find(self.store, id)?.filter(|found| found.is_of(&name)),
+            Some(id) => find(self.store, id)?.filter(|found| found.timeline == name),
             None => None,
         };
         let book = match book {
@@ -367,7 +368,7 @@ impl Names<'_> {
 
     fn tagged(&self, text: &str, id: ObjectId) -> Result<Snapshot> {
         let tagged = read(self.store, SnapshotId(id))?;
-        // Earlier versions let a tag be called like something else.
+        // Git, or another device, may have given a tag the name of something else.
         match self.shadowed(text, &tagged)? {
             others if others.is_empty() => Ok(tagged),
             mut candidates => {
@@ -434,19 +435,18 @@ impl Names<'_> {
 
 /// Returns the moment of a pair among those of `timeline`: one from before the fork point belongs to another timeline.
 fn moment_of(history: &History, pair: &Pair<'_>, timeline: TimelineName) -> Moment {
-    let timeline = match pair.is_own {
-        true => timeline,
-        false => Owners::of(history).target(history, pair.own).clone(),
-    };
+    let timeline =
+        if pair.is_own { timeline } else { Owners::of(history).target(history, pair.own).clone() };
     Moment::of(pair, timeline)
 }
 
 /// Returns the position so many moments before `at`.
 fn back(pairs: &[Pair<'_>], at: usize, name: &str, steps: usize) -> Result<usize> {
     let before = pairs.len() - 1 - at;
-    match steps <= before {
-        true => Ok(at + steps),
-        false => Err(Error::NotSoFarBack { name: name.into(), steps: before }),
+    if steps <= before {
+        Ok(at + steps)
+    } else {
+        Err(Error::NotSoFarBack { name: name.into(), steps: before })
     }
 }
 

@@ -11,7 +11,7 @@
 
 use chrono::{DateTime, FixedOffset};
 
-use crate::history::dates;
+use super::dates;
 
 /// A step from one state of a timeline to an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 
-use crate::st::png::{SIGNATURE, encode};
+use crate::st::card::png::{SIGNATURE, encode};
 use crate::st::{Category, OpenCard, cut_card, cut_text, differ_by_use, fill_card, fill_text};
 
 fn text(keyword: &str, json: &str) -> Vec<u8> {

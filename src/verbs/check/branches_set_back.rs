@@ -15,9 +15,10 @@ pub(super) fn check(store: &Store, operations: &[LoggedOperation]) -> Result<Vec
     let mut last = BTreeMap::new();
     for operation in operations {
         for change in &operation.refs {
-            match unfinished.contains(&operation.number) {
-                true => last.remove(&change.name),
-                false => last.insert(&change.name, change.after),
+            if unfinished.contains(&operation.number) {
+                last.remove(&change.name)
+            } else {
+                last.insert(&change.name, change.after)
             };
         }
     }

@@ -147,7 +147,7 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
         );
     };
     match store.format()? {
-        Format::Known | Format::Earlier => {}
+        Format::Known => {}
         // A clone has none of stvc's own files until something is written to it.
         Format::Missing if !store.private_dir().exists() => {}
         Format::Missing => {

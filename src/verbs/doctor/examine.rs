@@ -310,9 +310,10 @@ fn timeline_facts(captured: &Captured, chat: &Chat<'_>) -> TimelineFacts {
         recap_of: recap.and_then(|recap| recap.chat_id),
         metadata_in: metadata.and_then(|metadata| {
             let header = chat.header.unwrap_or_default();
-            match metadata.span_in(header).is_empty() {
-                false => Some(captured.files.main.path.clone()),
-                true => captured.files.group.as_ref().map(|group| group.path.clone()),
+            if metadata.span_in(header).is_empty() {
+                captured.files.group.as_ref().map(|group| group.path.clone())
+            } else {
+                Some(captured.files.main.path.clone())
             }
         }),
     }
@@ -414,10 +415,7 @@ pub(super) fn stored_book(
     let reader = store.reader();
     let snapshot = Snapshot::read(&reader.commit(snapshot.0)?)?;
     let tree = Tree::open(&reader, snapshot.tree)?;
-    let role = match snapshot.timeline.is_chat() {
-        true => Role::Lorebook,
-        false => tree.manifest.main_role(),
-    };
+    let role = if snapshot.timeline.is_chat() { Role::Lorebook } else { tree.manifest.main_role() };
     match tree.manifest.file(role) {
         Some(record) => Ok(Some((tree.rebuild(&reader, record)?, record.path == path.as_str()))),
         None => Ok(None),

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::examine::stored_book;
 use super::repairs::{Repair, RepairStep, Source};
-use crate::archive::{self, Kind, Manifest, Snapshot, SnapshotId, State};
+use crate::archive::{self, Kind, Snapshot, SnapshotId, State};
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
@@ -57,10 +57,11 @@ pub fn fix(
     let refused: Vec<_> = repairs.iter().map(|repair| at_work(&library, repair)).collect();
     let allowed = repairs.iter().zip(&refused).filter(|(_, refused)| refused.is_none());
     let allowed: Vec<_> = allowed.map(|(repair, _)| *repair).collect();
-    let mut fixed = match allowed.is_empty() {
-        true => Fixed::default(),
-        false => fix_stored(workspace, &library, &allowed, closed, monitor)
-            .map_err(Error::after(first.new > 0))?,
+    let mut fixed = if allowed.is_empty() {
+        Fixed::default()
+    } else {
+        fix_stored(workspace, &library, &allowed, closed, monitor)
+            .map_err(Error::after(first.new > 0))?
     };
     let mut done = std::mem::take(&mut fixed.done).into_iter();
     let is_done = |refused: &Option<Finding>| refused.is_none() && done.next() == Some(true);
@@ -244,7 +245,7 @@ impl Work<'_> {
                     }
                     let (bytes, stored_in) = self.book_from(path, source)?;
                     let new = Some(Cow::Owned(bytes));
-                    let plan = FilePlan { stored_in, ..FilePlan::new(path.clone(), now, new) };
+                    let plan = FilePlan::new(path.clone(), now, new).stored_in(stored_in);
                     self.whole.push((Turn::Books, plan));
                 }
                 RepairStep::Remove { path, .. } => {
@@ -354,7 +355,7 @@ impl Work<'_> {
         let path = book.and_then(|book| st::lorebook_path(&book.name));
         let mut planned = self.whole.iter().map(|(_, plan)| plan);
         if let Some(plan) = planned.find(|plan| Some(&plan.path) == path.as_ref())
-            && let Some(bytes) = &plan.new
+            && let Some(bytes) = plan.new_bytes()
         {
             after.set_book(bytes.to_vec());
         }
@@ -365,19 +366,20 @@ impl Work<'_> {
         let former = files.main;
         self.turns.insert(former.path.clone(), Turn::Metadata);
         let new = Some(Cow::Owned(after.main.bytes.to_vec()));
-        let mut plans = vec![FilePlan {
-            stored_in,
-            in_memory: false,
-            ..FilePlan::new(former.path, Some(former.bytes.into_vec()), new)
-        }];
+        let chat = FilePlan::new(former.path, Some(former.bytes.into_vec()), new);
+        let chat = vec![chat.stored_in(stored_in)];
+        let why = format!("Files as they were before {} was repaired", files.timeline);
+        let (root, leave) = (self.library.root(), self.leave());
+        let had = [(had, &manifest)];
+        let planned = self.operation.write_stored_files(root, chat, &had, leave, &why)?;
+        self.fixed.files.extend(planned.actions);
         if let Some(new) = after.book().filter(|_| edit.own_book.is_some()) {
             self.turns.insert(new.path.clone(), Turn::Books);
             let bytes = Some(Cow::Owned(new.bytes.to_vec()));
             let plan = FilePlan::new(new.path.clone(), None, bytes);
-            plans.push(FilePlan { stored_in, ..plan });
+            self.plan(vec![plan.stored_in(stored_in)], &why)?;
         }
-        let why = format!("Files as they were before {} was repaired", files.timeline);
-        self.plan(plans, &[(had, &manifest)], &why)
+        Ok(())
     }
 
     /// Several chats may have their metadata in one group's file: it is changed for one after the other.
@@ -413,20 +415,18 @@ impl Work<'_> {
         for (turn, plan) in turns.into_iter().zip(&plans) {
             self.turns.insert(plan.path.clone(), turn);
         }
-        self.plan(plans, &[], "Files as they were before a repair")
+        self.plan(plans, "Files as they were before a repair")
     }
 
-    fn plan(
-        &mut self,
-        plans: Vec<FilePlan<'static>>,
-        had: &[(SnapshotId, &Manifest)],
-        why: &str,
-    ) -> Result<()> {
-        let root = self.library.root();
-        let leave = Leave { closed: self.closed, active_queue: false };
-        let planned = self.operation.write_files(root, plans, had, leave, why)?;
+    fn plan(&mut self, plans: Vec<FilePlan<'static>>, why: &str) -> Result<()> {
+        let (root, leave) = (self.library.root(), self.leave());
+        let planned = self.operation.write_files(root, plans, &[], leave, why)?;
         self.fixed.files.extend(planned.actions);
         Ok(())
+    }
+
+    fn leave(&self) -> Leave {
+        Leave { closed: self.closed, active_queue: false }
     }
 }
 

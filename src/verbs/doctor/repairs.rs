@@ -6,7 +6,7 @@ use super::examine::{Examined, is_lorebook};
 use super::unlisted::{Group, Unlisted};
 use super::{Missing, Options};
 use crate::archive::{Snapshot, SnapshotId};
-use crate::engine::free_book_name::clone_name;
+use crate::engine::free_names::free_lorebook;
 use crate::engine::{Workspace, files};
 use crate::history::latest_valid::described;
 use crate::rules::{Code, Finding, LibraryFacts, TimelineFacts, UnusedBook};
@@ -188,7 +188,7 @@ fn free_name(
     chat: &str,
     taken: &mut BTreeSet<String>,
 ) -> Result<(String, LibraryPath)> {
-    let name = clone_name(library, book, known, chat, taken)?;
+    let name = free_lorebook(library, book, known, chat, taken)?;
     taken.insert(name.to_lowercase());
     let path = lorebook_path(&name)
         .ok_or(Error::BadName { name: name.clone(), why: "no lorebook can be called that" })?;

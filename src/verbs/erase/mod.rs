@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::archive::{CopyMark, Snapshot, SnapshotId, branch, erasure_marks, former_branch};
+use crate::archive::{CopyMark, Snapshot, SnapshotId, branch, erasure_marks};
 use crate::engine::cache;
 use crate::engine::copies::CopyError;
 use crate::engine::copies::erased::erased_among;
@@ -172,8 +172,7 @@ fn erase_from(
     let mut operation = Operation::new(workspace, &store, None);
     let rewritten = rewrite_history::without(&mut operation.pack, &store, &history, &gone)?;
     operation.follow(&rewritten)?;
-    // Whatever leads there, by whatever name.
-    for name in names.iter().map(branch).chain(names.iter().filter_map(former_branch)) {
+    for name in names.iter().map(branch) {
         if store.ref_target(&name)?.is_some_and(|id| !staying.contains(&SnapshotId(id))) {
             operation.drop_ref(name)?;
         }
@@ -396,10 +395,7 @@ fn branches_ever(
         going.flat_map(|snapshot| snapshot.renamed_from.iter().chain([&snapshot.timeline]));
     let is_free = |name: &&TimelineName| names.contains(name) || history.head(name).is_none();
     let all = names.iter().chain(former.filter(is_free));
-    all.flat_map(|name| [Some(branch(name)), former_branch(name)])
-        .flatten()
-        .map(|name| name.to_string())
-        .collect()
+    all.map(|name| branch(name).to_string()).collect()
 }
 
 /// All commits that ever were these snapshots: under former ids, and kept for `undo`. Other devices may have them.

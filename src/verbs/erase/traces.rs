@@ -266,10 +266,7 @@ fn attachments<'s>(
         !is_certain || used.contains(path) || settings.contains(path.file_name())
     };
     let trace = |path: &LibraryPath| {
-        let kind = match is_used(path) {
-            true => TraceKind::SharedAttachment,
-            false => TraceKind::Attachment,
-        };
+        let kind = if is_used(path) { TraceKind::SharedAttachment } else { TraceKind::Attachment };
         Trace { path: path.to_string(), kind }
     };
     traces.extend(named.iter().map(trace));
@@ -311,10 +308,8 @@ fn lorebooks(library: &Library, mut books: BTreeSet<LibraryPath>) -> Result<Vec<
     let is_certain = references.unreadable.is_empty();
     let trace = |path: &LibraryPath| {
         let is_unused = unused.iter().any(|name| path.file_name() == format!("{name}.json"));
-        let kind = match is_certain && is_unused {
-            true => TraceKind::Lorebook,
-            false => TraceKind::SharedLorebook,
-        };
+        let kind =
+            if is_certain && is_unused { TraceKind::Lorebook } else { TraceKind::SharedLorebook };
         Trace { path: path.to_string(), kind }
     };
     let unread = references.unread.iter().map(|(subject, _)| unreadable(subject.clone()));

@@ -57,10 +57,7 @@ impl KnownOwners {
         }
         let mut groups: Vec<_> = self.group_chats.iter().filter(has_key).collect();
         if !folders.is_empty() && !groups.is_empty() {
-            match is_of_group(chat) {
-                true => folders.clear(),
-                false => groups.clear(),
-            }
+            if is_of_group(chat) { folders.clear() } else { groups.clear() }
         }
         match (&folders[..], &groups[..]) {
             ([], []) => Owner::Unknown,

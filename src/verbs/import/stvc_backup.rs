@@ -14,7 +14,7 @@ use crate::durable;
 use crate::engine::copies::CopyPlace;
 use crate::engine::copies::incoming::{Incoming, Source, nearest_folder, receive_what_is_fit};
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
-use crate::engine::free_chat_name::free_name;
+use crate::engine::free_names::free_timeline;
 use crate::engine::operation::{Ending, Follows, Held, Operation};
 use crate::engine::{Workspace, changed_timelines};
 use crate::history::origin::without_blank_end;
@@ -329,7 +329,7 @@ fn plan(
                     None => ImportOutcome::Known,
                 }
             }
-            _ => ImportOutcome::Beside(free_name(
+            _ => ImportOutcome::Beside(free_timeline(
                 &timeline,
                 "from backup",
                 incoming.header.day(),
@@ -420,8 +420,7 @@ fn following_files(
         let plan = |path: &LibraryPath, bytes: &[u8]| -> Result<FilePlan<'_>> {
             let now = files::read(library.root(), path)?;
             let new = Some(Cow::Owned(bytes.to_vec()));
-            let stored_in = Some(entry.head.id);
-            Ok(FilePlan { stored_in, ..FilePlan::new(path.clone(), now, new) })
+            Ok(FilePlan::new(path.clone(), now, new).stored_in(Some(entry.head.id)))
         };
         chats.push(plan(&files.main.path, &files.main.bytes)?);
         // One with a history of its own comes with that.

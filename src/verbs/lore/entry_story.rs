@@ -71,10 +71,7 @@ pub(super) fn entry(
         was_lost = !was_gone && after.is_none();
         before = after;
     }
-    let sentences = match asked.options.blame {
-        true => blame::sentences(&changes),
-        false => Vec::new(),
-    };
+    let sentences = if asked.options.blame { blame::sentences(&changes) } else { Vec::new() };
     changes.reverse();
     let last = changes.iter().find_map(|change| change.after.as_ref().or(change.before.as_ref()));
     let (uid, title) = match last {

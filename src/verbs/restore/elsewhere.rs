@@ -54,9 +54,10 @@ pub(super) fn restore(
         }
         Ok(())
     };
-    match options.dry_run {
-        true => write_attached(None)?,
-        false => write_folder(&root, &files, write_attached)?,
+    if options.dry_run {
+        write_attached(None)?
+    } else {
+        write_folder(&root, &files, write_attached)?
     }
     report.findings.extend(lost.findings());
     for Attachment { path, bytes, blake3, .. } in written {

@@ -8,7 +8,7 @@ use super::material::Material;
 use super::options::{Options, Report, reload};
 use crate::archive::{Kind, Role, Snapshot, State, Tree, uses_auto_recap};
 use crate::engine::files::{self, FilePlan, Leave};
-use crate::engine::free_book_name::clone_name;
+use crate::engine::free_names::free_lorebook;
 use crate::engine::operation::{self, Ending, Follows, Held, Operation, attachments, marks};
 use crate::engine::{Workspace, group_list};
 use crate::history::History;
@@ -132,7 +132,7 @@ pub(super) fn restore(
             .map(|clone| BoundBook::new(&*clone.new, clone.path.clone(), clone.bytes.to_vec())),
         group: new_group.as_ref().map(|group| FileAt {
             path: group.path.clone(),
-            bytes: group.new.as_deref().unwrap_or_default().to_vec().into(),
+            bytes: group.new_bytes().unwrap_or_default().to_vec().into(),
         }),
     };
     let state = State::made(&files, None);
@@ -159,9 +159,7 @@ pub(super) fn restore(
         operation.want_attachments(&missing);
         let follows = Follows::copy(in_history(history, &report.snapshot), &state);
         let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
-        for file in &mut plan {
-            file.stored_in = Some(fork.id);
-        }
+        plan = plan.into_iter().map(|file| file.stored_in(Some(fork.id))).collect();
         plan.extend(new_group);
         plan.extend(missing.plan);
         let why = format!("Files as they were before {} was restored as {name}", material.id);
@@ -193,17 +191,15 @@ fn copy(
     let root = workspace.library()?.root().to_owned();
     let files = material.files().clone().called(name);
     let bytes = Cow::Borrowed(files.main.bytes.as_slice());
-    let mut plan = vec![FilePlan::new(files.main.path.clone(), None, Some(bytes))];
+    let plan = FilePlan::new(files.main.path.clone(), None, Some(bytes));
     match held {
-        None => report.files = plan.iter().map(FilePlan::action).collect(),
+        None => report.files = vec![plan.action()],
         Some(held) => {
             let mut operation = Operation::new(workspace, store, None);
             let state = State::of(&files);
             let follows = Follows::copy(&report.snapshot, &state);
             let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
-            for file in &mut plan {
-                file.stored_in = Some(fork.id);
-            }
+            let plan = vec![plan.stored_in(Some(fork.id))];
             let planned = operation.write_files(&root, plan, &[], Leave::default(), "")?;
             operation.finish(held)?;
             report.files = planned.actions;
@@ -295,7 +291,7 @@ fn clone_book<'m>(
     // The lorebook may be named after the chat by a former name of it.
     let mut known = vec![material.files().timeline.chat(), report.snapshot.timeline.chat()];
     known.extend(forked_from.as_deref());
-    let new = clone_name(library, &old, &known, name.chat(), &BTreeSet::new())?;
+    let new = free_lorebook(library, &old, &known, name.chat(), &BTreeSet::new())?;
     let path = st::lorebook_path(&new)
         .ok_or(Error::BadName { name: new.clone(), why: "no lorebook can be called that" })?;
     Ok(Some(Clone { old, new, path, bytes }))

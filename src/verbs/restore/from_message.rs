@@ -66,10 +66,7 @@ pub struct Report {
 
 /// Make a timeline of the beginning of another.
 pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
-    let copy = match options.dry_run {
-        true => Some(workspace.on_a_copy()?),
-        false => None,
-    };
+    let copy = if options.dry_run { Some(workspace.on_a_copy()?) } else { None };
     let mut workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy).clone();
     let library = workspace.library()?;
     let scan = library.scan()?;
@@ -185,11 +182,10 @@ fn book_at(names: Names<'_>, from: SnapshotId, at: usize) -> Result<Option<(Snap
 /// Whether there is such a message.
 pub(super) fn within(files: &TimelineFiles, at: usize) -> Result<()> {
     let messages = without_blank_end(&files.split().messages).len();
-    match at < messages {
-        true => Ok(()),
-        false => {
-            Err(engine::Error::refused(message_not_found(&files.timeline, messages, at)).into())
-        }
+    if at < messages {
+        Ok(())
+    } else {
+        Err(engine::Error::refused(message_not_found(&files.timeline, messages, at)).into())
     }
 }
 

@@ -41,11 +41,8 @@ pub(super) fn restore(
             (Role::Group, Some(now)) => plan_group(material, path, now, &mut report.findings),
             (_, now) => {
                 let hash = material.hash(role, bytes);
-                FilePlan {
-                    stored_in: material.stored_in(role, path, hash),
-                    hash: Some(hash),
-                    ..FilePlan::new(path.clone(), now, Some(Cow::Borrowed(bytes)))
-                }
+                let plan = FilePlan::new(path.clone(), now, Some(Cow::Borrowed(bytes)));
+                plan.hashed(hash).stored_in(material.stored_in(role, path, hash))
             }
         });
     }

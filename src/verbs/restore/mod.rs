@@ -48,10 +48,7 @@ pub fn restore(
     let options = &Options { at: moment.upto.message(), ..options.clone() };
     monitor.begin("rebuilding files", None);
     // Only a timeline of its own needs to know of other snapshots.
-    let history = match options.name.is_some() {
-        true => History::load(&store)?,
-        false => History::default(),
-    };
+    let history = if options.name.is_some() { History::load(&store)? } else { History::default() };
     let mode = held.as_ref().map_or(Mode::Plan, Mode::Now);
     bring_back(workspace, &store, mode, &history, &moment, options)
 }
@@ -158,12 +155,13 @@ fn bring_back(
     // A timeline of its own is looked at under its new name.
     let is_looked_at = options.name.is_none() || options.to.is_some();
     let is_there = |path: &_| library.as_ref().is_some_and(|library| library.has(path));
-    let look = |has: &dyn Fn(&LibraryPath) -> bool| match is_looked_at {
-        true => {
+    let look = |has: &dyn Fn(&LibraryPath) -> bool| {
+        if is_looked_at {
             let chat = material.files().split();
             rules::of_stored(material.files(), &chat, &template, has)
+        } else {
+            Vec::new()
         }
-        false => Vec::new(),
     };
     // What is said of the files changes nothing about them.
     let (written, mut found) = match mode {

@@ -2,7 +2,7 @@
 //! the chat's latest state may still be waited for.
 
 use crate::archive;
-use crate::engine::gate;
+use crate::engine::gate::{self, SceneRule};
 use crate::engine::{self, Workspace, changed_timelines, files};
 use crate::history::moment::Moment;
 use crate::progress::Monitor;
@@ -41,7 +41,7 @@ pub(super) fn ask(
     let is_fork = options.name.is_some() && moment.snapshot.timeline.is_chat();
     let Some(policy) = options.gate.filter(|_| is_fork) else { return Ok(Vec::new()) };
     let at = options.at.or(options.cut);
-    if at.is_none() && !policy.strict && !policy.require_scene_break {
+    if at.is_none() && policy.scene == SceneRule::Warn {
         return Ok(Vec::new());
     }
     let source = archive::rebuild(&store.reader(), &moment.snapshot)?.contents.files;
@@ -57,7 +57,7 @@ pub(super) fn ask(
     if judgement.refused.is_empty() && judgement.warnings.is_empty() {
         let subject = moment.timeline.as_str();
         let then = rules::queue_active(subject, source.book_bytes(), Wish::BringBack);
-        let is_blocker = policy.strict && !policy.allow_active_queue;
+        let is_blocker = policy.scene == SceneRule::Strict && !policy.allow_active_queue;
         let blockers: &[Code] = if is_blocker { &[Code::QueueActive] } else { &[] };
         let (refused, warnings) = rules::refuse(then.into_iter().collect(), blockers);
         judgement.refused.extend(refused);

@@ -45,9 +45,10 @@ impl<'h> Listing<'h> {
         let mut many = 0;
         while many < SOME && listed.len() < SOME {
             let Some((snapshot, is_said)) = self.looks.next() else { break };
-            let texts = match is_said {
-                true => self.messages.of(snapshot.tree),
-                false => self.others.of(snapshot.tree),
+            let texts = if is_said {
+                self.messages.of(snapshot.tree)
+            } else {
+                self.others.of(snapshot.tree)
             };
             many += texts.len();
             listed.push(Look { snapshot, is_said, texts });

@@ -154,9 +154,10 @@ pub fn search(
     };
     snapshots.sort_by_key(|snapshot| (!is_head(snapshot), deleted.contains(&snapshot.id)));
 
-    let terms = match options.regex {
-        true => Terms::pattern(&options.text).map_err(|why| Error::BadPattern { why })?,
-        false => Terms::new(&options.text, options.phrase),
+    let terms = if options.regex {
+        Terms::pattern(&options.text).map_err(|why| Error::BadPattern { why })?
+    } else {
+        Terms::new(&options.text, options.phrase)
     };
     let who = options.who.as_ref().map(|who| who.to_lowercase());
     let is_wanted = |hit: &Hit, snapshot: &Snapshot| {
@@ -233,9 +234,10 @@ pub fn search(
     report.more = report.matches.len() > limit;
     report.matches.truncate(limit);
     for error in listing.into_broken() {
-        match error.is_loss() {
-            true => report.broken.push(error.to_string()),
-            false => return Err(error.into()),
+        if error.is_loss() {
+            report.broken.push(error.to_string())
+        } else {
+            return Err(error.into());
         }
     }
     Ok(report)
@@ -275,9 +277,10 @@ fn read_all(
     };
     let stretch = texts.len().div_ceil(cores()).max(WORTH_A_THREAD);
     let readers = reader.shared();
-    let parts = match texts.len() <= stretch {
-        true => vec![read(reader, texts)],
-        false => each(texts.chunks(stretch).collect(), |part| read(&readers.reader(), part)),
+    let parts = if texts.len() <= stretch {
+        vec![read(reader, texts)]
+    } else {
+        each(texts.chunks(stretch).collect(), |part| read(&readers.reader(), part))
     };
     let (mut hits, mut broken) = (Vec::new(), Vec::new());
     for part in parts {

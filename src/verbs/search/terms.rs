@@ -34,9 +34,10 @@ impl Terms {
     pub(super) fn new(text: &str, phrase: bool) -> Self {
         let folded = fold(text);
         let folded = folded.trim();
-        let mut words: Vec<_> = match phrase {
-            true => vec![folded.to_owned()],
-            false => folded.split(' ').map(str::to_owned).collect(),
+        let mut words: Vec<_> = if phrase {
+            vec![folded.to_owned()]
+        } else {
+            folded.split(' ').map(str::to_owned).collect()
         };
         words.retain(|word| !word.is_empty());
         words.sort_unstable();

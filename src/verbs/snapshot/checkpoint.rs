@@ -21,9 +21,12 @@ pub(super) struct Checkpoints<'a> {
 
 impl Checkpoints<'_> {
     /// A checkpoint of one timeline at a message.
-    pub(super) fn take_at(&mut self, name: &TimelineName, at: usize) -> Result<()> {
-        let result = self.try_at(name, at);
-        self.taking.record(name, result)
+    pub(super) fn take_at(&mut self, names: &[TimelineName], at: usize) -> Result<()> {
+        for name in names {
+            let result = self.try_at(name, at);
+            self.taking.record(name, result)?;
+        }
+        Ok(())
     }
 
     fn try_at(&mut self, name: &TimelineName, at: usize) -> Result<Taken> {
@@ -40,16 +43,16 @@ impl Checkpoints<'_> {
         head: Option<&Snapshot>,
     ) -> Result<Taken> {
         let files = cut(&captured.files, at)?;
-        let said = self.taking.findings.len();
+        let said = self.taking.done.findings.len();
         let judgement = gate::judge(self.options.gate, &captured.files, Some(at));
         if !judgement.refused.is_empty() {
             return Ok(Taken::Refused(judgement.refused));
         }
-        self.taking.findings.extend(judgement.warnings);
-        self.taking.findings.extend(gate::of_later(&captured.files, at));
+        self.taking.done.findings.extend(judgement.warnings);
+        self.taking.done.findings.extend(gate::of_later(&captured.files, at));
         let mut state = State::cut(&files, at, &captured.files.main.bytes);
         if let Some(noted) = &mut state.manifest.checkpoint {
-            let warned = self.taking.findings[said..].iter();
+            let warned = self.taking.done.findings[said..].iter();
             let warned = warned.filter(|finding| finding.level > Level::Info);
             noted.warnings = warned.map(|finding| finding.code.to_string()).collect();
         }
@@ -97,7 +100,7 @@ impl Checkpoints<'_> {
     ) -> Result<()> {
         // A lorebook that was taken with its chat was not named.
         let is_wanted = |outcome: &&mut TakenTimeline| wanted.contains(&outcome.timeline);
-        for outcome in self.taking.outcomes.iter_mut().filter(is_wanted) {
+        for outcome in self.taking.done.outcomes.iter_mut().filter(is_wanted) {
             if let Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags) =
                 &mut outcome.result
             {

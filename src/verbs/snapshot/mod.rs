@@ -7,13 +7,14 @@ mod checkpoint;
 mod options;
 mod plan;
 mod scenes;
+mod template;
 
 use std::collections::BTreeSet;
 
 use crate::archive::Kind;
 use crate::engine::cache::Cache;
 use crate::engine::files;
-use crate::engine::gate;
+use crate::engine::gate::{self, SceneRule};
 use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
 use crate::engine::{
     self, Include, TagError, Workspace, changed_timelines, finish_interrupted, left_out, tags,
@@ -28,8 +29,8 @@ use checkpoint::Checkpoints;
 use options::cut;
 
 pub use crate::engine::take_snapshots::{Taken, TakenTimeline};
-pub use options::{Options, Report};
-pub use scenes::TEMPLATE;
+pub use options::{Asked, CheckpointName, OneTimeline, Options, Report, Subject};
+pub use template::TEMPLATE;
 
 /// Take snapshots.
 pub fn snapshot(
@@ -45,37 +46,26 @@ pub fn snapshot(
     let library = workspace.library()?;
     let scan = library.scan()?;
     let existing = workspace.find_store()?;
-    let names = select(options, &library, &scan, existing.as_ref())?;
+    let names = select(&options.subject, &library, &scan, existing.as_ref())?;
+    options.subject.must_be_one_of(&names)?;
     let mut workspace = workspace.clone();
-    if let Some(limit) = options.gate.wait {
-        let changed = changed(options, &library, &scan, &names, existing.as_ref())?;
-        let waited = gate::wait(&library, &scan, &changed, limit, monitor);
+    if let Some(wait) = options.gate.wait {
+        let changed = changed(&options.subject, &library, &scan, &names, existing.as_ref())?;
+        let waited = gate::wait(&library, &scan, &changed, wait, monitor);
         // The state is of after the waiting.
         workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
     }
     let workspace = &workspace;
-    if let Some(template) = &options.template {
-        scenes::check(template)?;
-    }
-    if options.template.is_some() && options.at.is_none() && !options.scenes {
-        return Err(Error::NeedsCheckpoint { option: "--name" });
-    }
-    if options.at.is_some() && names.len() != 1 {
-        return Err(Error::NeedsOneTimeline { option: "--at" });
-    }
-    if options.tag.is_some() && (names.len() != 1 || options.scenes) {
-        return Err(Error::NeedsOneTimeline { option: "--tag" });
-    }
-    if let Some(expected) = &options.holds {
-        let [name] = &names[..] else { return Err(Error::NeedsOneTimeline { option: "holds" }) };
+    if let (Some(expected), Some(name)) = (options.subject.holds(), names.first()) {
         let there = files::read(library.root(), &name.file())?;
         let id = there.map(|bytes| store::hash(store::Kind::Blob, &bytes)).transpose()?;
-        if id.map(|id| id.to_string()).as_ref() != Some(expected) {
+        if id.map(|id| id.to_string()).as_deref() != Some(expected) {
             return Err(Error::NotSaved { path: name.file().to_string() });
         }
     }
     // Whoever asks for one chat is not told of another.
-    let unreadable = if options.timelines.is_empty() { unreadable(&scan) } else { Vec::new() };
+    let is_named = options.subject.is_named();
+    let unreadable = if is_named { Vec::new() } else { unreadable(&scan) };
     let mut report = Report { findings: unreadable.clone(), unreadable, ..Report::default() };
     if existing.is_none()
         && let Some(refused) = all_refused(options, &library, &scan, &names)?
@@ -90,7 +80,7 @@ pub fn snapshot(
         None => Store::create(&workspace.store_path()?)?,
     };
     let (store, held) = workspace.hold(&store)?;
-    let tag = match &options.tag {
+    let tag = match options.subject.tag() {
         Some(name) => Some(match tags::free(&store, name) {
             // The same command was interrupted, and its tag is there by now.
             Err(engine::Error::Tag(TagError::Taken { .. }))
@@ -107,28 +97,36 @@ pub fn snapshot(
         kind: if options.autosave { Kind::AUTOSAVE } else { Kind::SNAPSHOT },
         kind_if_busy: if options.autosave { Kind::AUTOSAVE } else { Kind::SNAPSHOT },
         on_purpose: options.is_on_purpose(),
-        named: !options.timelines.is_empty(),
+        named: is_named,
         tell_all: options.tell_all,
         gate: &|captured| gate::judge(options.gate, &captured.files, None),
     };
     let taking = Taking::new(workspace, &store, &library, &scan, how)?;
     let mut checkpoints = Checkpoints { taking, options };
-    match options.at {
-        _ if options.scenes => checkpoints.take_scenes(&names, monitor)?,
-        Some(at) => checkpoints.take_at(&names[0], at)?,
-        None => checkpoints.taking.take(&names, monitor)?,
+    match &options.subject {
+        Subject::Scenes { template, .. } => checkpoints.take_scenes(&names, template, monitor)?,
+        Subject::Checkpoint { at, .. } => checkpoints.take_at(&names, *at)?,
+        Subject::Changed { .. } | Subject::Named(_) | Subject::One { .. } => {
+            checkpoints.taking.take(&names, monitor)?;
+        }
     }
-    if options.timelines.is_empty() && options.only.is_empty() {
-        checkpoints.taking.note_deleted()?;
+    match &options.subject {
+        Subject::Changed { only } if only.is_empty() => checkpoints.taking.note_deleted()?,
+        Subject::Scenes { timelines, .. } if timelines.is_empty() => {
+            checkpoints.taking.note_deleted()?;
+        }
+        Subject::Checkpoint { at, name: CheckpointName::Template(template), .. } => {
+            checkpoints.name_by_template(&names, *at, template)?;
+        }
+        Subject::Checkpoint { at, name: CheckpointName::Default, .. } => {
+            checkpoints.tag(&names, |snapshot| tags::free_for(&store, snapshot, Some(*at)))?;
+        }
+        _ => {}
     }
     if let Some(tag) = &tag {
         checkpoints.tag(&names, |_| Ok(tag.clone()))?;
-    } else if let (Some(at), Some(_)) = (options.at, &options.template) {
-        checkpoints.name_by_template(&names[0], at)?;
-    } else if options.at.is_some() {
-        checkpoints.tag(&names, |snapshot| tags::free_for(&store, snapshot, options.at))?;
     }
-    if options.timelines.is_empty() {
+    if !is_named {
         report.deleted = checkpoints.taking.without_files()?;
     }
     let Finished { outcomes, untouched, states, findings, deleted, objects, bytes } =
@@ -158,13 +156,13 @@ fn words_not_kept(options: &Options, outcomes: &[TakenTimeline]) -> Option<Findi
 
 /// The timelines of which a state will be taken: those that were named, or that changed. Nobody waits for the others.
 fn changed(
-    options: &Options,
+    subject: &Subject,
     library: &Library,
     scan: &Scan,
     names: &[TimelineName],
     store: Option<&Store>,
 ) -> Result<Vec<TimelineName>> {
-    if !options.timelines.is_empty() {
+    if subject.is_named() {
         return Ok(names.to_vec());
     }
     let mut cache = store.map(Cache::load);
@@ -183,7 +181,7 @@ fn changed(
 
 /// The report; or, if the one chat that was named was refused, the refusal itself.
 fn answer(report: Report, names: &[TimelineName], options: &Options) -> Result<Report> {
-    let named = !options.timelines.is_empty() && names.len() == 1;
+    let named = options.subject.is_named() && names.len() == 1;
     match report.timelines.as_slice() {
         [TakenTimeline { result: Taken::Refused(findings), .. }] if named => {
             Err(engine::Error::Refused { findings: findings.clone() }.into())
@@ -202,11 +200,14 @@ fn all_refused(
     let mut refused = Vec::new();
     for name in names {
         let Ok(captured) = st::capture(library, &scan.groups, name, &Disk) else { return Ok(None) };
-        if let Some(at) = options.at {
+        let at = options.subject.at();
+        if let Some(at) = at {
             cut(&captured.files, at)?;
         }
-        let judgement = gate::judge(options.gate, &captured.files, options.at);
-        if judgement.refused.is_empty() || (options.scenes && options.gate.strict) {
+        let judgement = gate::judge(options.gate, &captured.files, at);
+        let is_of_scenes = matches!(options.subject, Subject::Scenes { .. });
+        if judgement.refused.is_empty() || (is_of_scenes && options.gate.scene == SceneRule::Strict)
+        {
             return Ok(None);
         }
         let result = Taken::Refused(judgement.refused);
@@ -216,20 +217,21 @@ fn all_refused(
 }
 
 fn select(
-    options: &Options,
+    subject: &Subject,
     library: &Library,
     scan: &Scan,
     store: Option<&Store>,
 ) -> Result<Vec<TimelineName>> {
-    if options.timelines.is_empty() {
-        let include = Include::of(store);
-        let mut names = include.timelines(scan);
-        names.retain(|name| options.only.is_empty() || options.only.contains(&name.category()));
+    if !subject.is_named() {
+        let mut names = Include::of(store).timelines(scan);
+        if let Subject::Changed { only } = subject {
+            names.retain(|name| only.is_empty() || only.contains(&name.category()));
+        }
         return Ok(names);
     }
     let here: BTreeSet<_> = scan.all().cloned().collect();
     let mut names = Vec::new();
-    for text in &options.timelines {
+    for text in subject.names() {
         let name = match name_lookup::timeline(text, Some(library), &here) {
             // Perhaps it is stored but its file is gone: then say that.
             Err(unknown @ history::Error::NoSuchTimeline { .. }) => match store {

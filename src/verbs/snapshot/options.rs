@@ -2,49 +2,179 @@
 
 use std::collections::HashMap;
 
+use super::template::{self, TEMPLATE};
 use crate::archive::{CheckpointState, Snapshot, SnapshotId};
-use crate::engine::gate::GatePolicy;
+use crate::engine;
+use crate::engine::gate::{GatePolicy, SceneRule};
 use crate::engine::take_snapshots::{Taken, TakenTimeline};
-use crate::engine::{self, Result};
 use crate::history::at_message::message_not_found;
 use crate::history::origin::without_blank_end;
 use crate::rules::{Code, Finding};
-use crate::st::{Category, TimelineFiles};
+use crate::st::{Category, TimelineFiles, TimelineName};
+use crate::verbs::{Error, Result};
 
-/// What to take.
+/// How to take snapshots, and of what.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Timelines by name; none: every one that changed.
-    pub timelines: Vec<String>,
-    /// Cut after this message.
-    pub at: Option<usize>,
-    /// Only where the one chat's file is the git object of this id: else somebody still has to save it.
-    pub holds: Option<String>,
-    /// Checkpoints at the end of every scene instead.
-    pub scenes: bool,
-    /// What these are called; see [`TEMPLATE`](super::TEMPLATE).
-    pub template: Option<String>,
+    pub subject: Subject,
     /// What is asked of the readiness check.
     pub gate: GatePolicy,
-    /// Mark it as taken without being asked, in the middle of that work.
+    /// Mark them as taken without being asked, in the middle of that work.
     pub autosave: bool,
-    /// The user's words for it.
+    /// The user's words for them.
     pub message: Option<String>,
-    /// A tag for it.
-    pub tag: Option<String>,
-    /// Only files of these kinds, if there are any.
-    pub only: Vec<Category>,
     /// Only say what would be done.
     pub dry_run: bool,
     /// Tell of every timeline, also of those that nobody touched.
     pub tell_all: bool,
 }
 
+/// What snapshots are taken of.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// Every timeline that changed; if categories are given, only those.
+    Changed { only: Vec<Category> },
+    /// Several timelines, by name.
+    Named(Vec<String>),
+    /// One timeline, by name, with a tag if one is given.
+    One { timeline: OneTimeline, tag: Option<String> },
+    /// The messages of one chat up to number `at`, under a tag. Its branch does not move.
+    Checkpoint { timeline: OneTimeline, at: usize, name: CheckpointName },
+    /// The end of each scene of these chats, or of all if none is given, each as a checkpoint.
+    Scenes { timelines: Vec<String>, template: String },
+}
+
+/// A timeline that is named alone.
+#[derive(Clone, Debug)]
+pub struct OneTimeline {
+    /// Its name; `None`: it is the only one of the library.
+    pub name: Option<String>,
+    /// The git object that its file must hold; otherwise somebody still has to save it.
+    pub holds: Option<String>,
+}
+
+/// How a checkpoint at a message is called.
+#[derive(Clone, Debug)]
+pub enum CheckpointName {
+    /// After its chat and message.
+    Default,
+    Tag(String),
+    /// By filling in a template; see [`TEMPLATE`].
+    Template(String),
+}
+
+/// What a front end was asked to take, value by value.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    pub timelines: Vec<String>,
+    pub only: Vec<Category>,
+    pub at: Option<usize>,
+    pub scenes: bool,
+    pub template: Option<String>,
+    pub tag: Option<String>,
+    pub holds: Option<String>,
+}
+
+impl Default for Subject {
+    fn default() -> Self {
+        Self::Changed { only: Vec::new() }
+    }
+}
+
+impl Subject {
+    /// Returns whether timelines were named.
+    pub fn is_named(&self) -> bool {
+        !self.names().is_empty()
+    }
+
+    /// Returns the names that were given.
+    pub(super) fn names(&self) -> &[String] {
+        match self {
+            Self::Changed { .. } => &[],
+            Self::Named(timelines) | Self::Scenes { timelines, .. } => timelines,
+            Self::One { timeline, .. } | Self::Checkpoint { timeline, .. } => {
+                timeline.name.as_slice()
+            }
+        }
+    }
+
+    /// Returns the message of a checkpoint.
+    pub(super) fn at(&self) -> Option<usize> {
+        if let Self::Checkpoint { at, .. } = self { Some(*at) } else { None }
+    }
+
+    /// Checks that one timeline was found where one is needed.
+    pub(super) fn must_be_one_of(&self, names: &[TimelineName]) -> Result<()> {
+        let option = match self {
+            Self::Checkpoint { .. } => "--at",
+            Self::One { .. } => "--tag",
+            Self::Changed { .. } | Self::Named(_) | Self::Scenes { .. } => return Ok(()),
+        };
+        if names.len() == 1 { Ok(()) } else { Err(Error::NeedsOneTimeline { option }) }
+    }
+
+    /// Returns the git object that the file of the timeline must hold.
+    pub(super) fn holds(&self) -> Option<&str> {
+        match self {
+            Self::One { timeline, .. } | Self::Checkpoint { timeline, .. } => {
+                timeline.holds.as_deref()
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the tag that was asked for.
+    pub(super) fn tag(&self) -> Option<&str> {
+        match self {
+            Self::One { tag, .. } => tag.as_deref(),
+            Self::Checkpoint { name: CheckpointName::Tag(tag), .. } => Some(tag),
+            _ => None,
+        }
+    }
+}
+
+impl TryFrom<Asked> for Subject {
+    type Error = Error;
+
+    fn try_from(asked: Asked) -> Result<Self> {
+        let Asked { mut timelines, only, at, scenes, template, tag, holds } = asked;
+        if let Some(template) = &template {
+            template::check(template)?;
+        }
+        if scenes && tag.is_none() && at.is_none() {
+            let template = template.unwrap_or_else(|| TEMPLATE.to_owned());
+            return Ok(Self::Scenes { timelines, template });
+        }
+        let needs_one =
+            [(at.is_some(), "--at"), (tag.is_some(), "--tag"), (holds.is_some(), "holds")];
+        let needs_one = needs_one.into_iter().find(|(is_asked, _)| *is_asked);
+        if let Some((_, option)) = needs_one.filter(|_| timelines.len() > 1 || scenes) {
+            return Err(Error::NeedsOneTimeline { option });
+        }
+        if template.is_some() && at.is_none() {
+            return Err(Error::NeedsCheckpoint { option: "--name" });
+        }
+        match (timelines.len(), needs_one) {
+            (0, None) => return Ok(Self::Changed { only }),
+            (2.., None) => return Ok(Self::Named(timelines)),
+            _ => {}
+        }
+        let timeline = OneTimeline { name: timelines.pop(), holds };
+        let Some(at) = at else { return Ok(Self::One { timeline, tag }) };
+        let name = match (tag, template) {
+            (Some(tag), _) => CheckpointName::Tag(tag),
+            (None, Some(template)) => CheckpointName::Template(template),
+            (None, None) => CheckpointName::Default,
+        };
+        Ok(Self::Checkpoint { timeline, at, name })
+    }
+}
+
 impl Options {
-    /// Whether it is a checkpoint that the user means: then the rules are asked also where nothing changed.
+    /// Returns whether the user means a checkpoint: then the rules are asked although nothing changed.
     pub(super) fn is_on_purpose(&self) -> bool {
-        let GatePolicy { strict, require_scene_break, .. } = self.gate;
-        self.at.is_some() || self.tag.is_some() || strict || require_scene_break
+        let is_checkpoint = self.subject.at().is_some() || self.subject.tag().is_some();
+        is_checkpoint || self.gate.scene != SceneRule::Warn
     }
 }
 
@@ -92,7 +222,7 @@ impl Report {
 }
 
 /// The files with the chat cut after message `at`.
-pub(super) fn cut(files: &TimelineFiles, at: usize) -> Result<TimelineFiles> {
+pub(super) fn cut(files: &TimelineFiles, at: usize) -> engine::Result<TimelineFiles> {
     let messages = without_blank_end(&files.split().messages).len();
     if at >= messages {
         return Err(engine::Error::refused(message_not_found(&files.timeline, messages, at)));

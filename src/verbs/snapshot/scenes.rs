@@ -1,9 +1,9 @@
 //! `--scenes`: a checkpoint at the end of every scene.
 
 use super::checkpoint::Checkpoints;
+use super::template::fill;
 use crate::archive::message_identity::Identity;
 use crate::archive::{Kind, Snapshot, Tree};
-use crate::engine::TagError;
 use crate::engine::take_snapshots::{Taken, TakenTimeline};
 use crate::engine::{Result, changed_timelines, tags};
 use crate::history::History;
@@ -14,9 +14,6 @@ use crate::rules::{Code, Finding, Level};
 use crate::st::TimelineName;
 use crate::st::auto_recap::scene_breaks;
 use crate::store::unless_lost;
-
-/// What checkpoints of scenes are called unless the user says otherwise.
-pub const TEMPLATE: &str = "Scene {scene_number} - {scene_name}";
 
 /// A scene that ends at a message.
 struct End {
@@ -31,11 +28,12 @@ impl Checkpoints<'_> {
     pub(super) fn take_scenes(
         &mut self,
         names: &[TimelineName],
+        template: &str,
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
         monitor.begin("taking checkpoints", Some(names.len() as u64));
         for name in names {
-            match self.scenes_of(name) {
+            match self.scenes_of(name, template) {
                 Ok(()) => {}
                 Err(error) => self.taking.record(name, Err(error))?,
             }
@@ -44,7 +42,7 @@ impl Checkpoints<'_> {
         Ok(())
     }
 
-    fn scenes_of(&mut self, name: &TimelineName) -> Result<()> {
+    fn scenes_of(&mut self, name: &TimelineName, template: &str) -> Result<()> {
         let captured = self.taking.capture(name)?;
         let chat = captured.files.split();
         let ends: Vec<_> = scene_breaks(&chat)
@@ -52,9 +50,9 @@ impl Checkpoints<'_> {
             .enumerate()
             .map(|(n, (message, scene))| End { message, number: n + 1, name: scene.name() })
             .collect();
-        if ends.is_empty() && !self.options.timelines.is_empty() {
+        if ends.is_empty() && self.options.subject.is_named() {
             let message = "no message of it ends a scene, so there is no checkpoint to take";
-            self.taking.findings.push(Finding::new(
+            self.taking.done.findings.push(Finding::new(
                 Code::ScenesNone,
                 Level::Info,
                 name.as_str(),
@@ -66,13 +64,13 @@ impl Checkpoints<'_> {
             let upto = &chat.messages[..=end.message];
             if let Some((snapshot, tags)) = self.known_checkpoint(&known, upto)? {
                 let result = Taken::Unchanged(Box::new(snapshot), tags);
-                self.taking.outcomes.push(TakenTimeline { timeline: name.clone(), result });
+                self.taking.done.outcomes.push(TakenTimeline { timeline: name.clone(), result });
                 continue;
             }
             let head = changed_timelines::head(self.taking.store, name)?.0;
             let mut result = self.checkpoint(&captured, end.message, head.as_ref());
             if let Ok(Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags)) = &mut result {
-                let wanted = self.called(name, &end);
+                let wanted = called(template, name, &end);
                 let taken = |tag: &_| self.taking.operation.moves_to(tag);
                 let tag = tags::free_like(self.taking.store, taken, &wanted, snapshot.id)?;
                 tags.extend(tag.tag_name());
@@ -122,84 +120,35 @@ impl Checkpoints<'_> {
     }
 
     /// Give the checkpoint that was taken at a message the name that the template makes.
-    pub(super) fn name_by_template(&mut self, name: &TimelineName, at: usize) -> Result<()> {
+    pub(super) fn name_by_template(
+        &mut self,
+        names: &[TimelineName],
+        at: usize,
+        template: &str,
+    ) -> Result<()> {
+        let Some(name) = names.first() else { return Ok(()) };
         let captured = self.taking.capture(name)?;
         let breaks = scene_breaks(&captured.files.split());
         let before = breaks.iter().filter(|(message, _)| *message < at).count();
         let scene = breaks.iter().find(|(message, _)| *message >= at);
         let scene = scene.and_then(|(_, scene)| scene.name());
-        let wanted = self.called(name, &End { message: at, number: before + 1, name: scene });
+        let wanted = called(template, name, &End { message: at, number: before + 1, name: scene });
         let store = self.taking.store;
-        let names = std::slice::from_ref(name);
         self.tag(names, |snapshot| tags::free_like(store, |_| None, &wanted, snapshot.id))
     }
-
-    fn called(&self, timeline: &TimelineName, end: &End) -> String {
-        let template = self.options.template.as_deref().unwrap_or(TEMPLATE);
-        let scene = end.name.as_deref().unwrap_or("Unnamed Scene");
-        fill(
-            template,
-            &[
-                ("scene_number", &end.number.to_string()),
-                ("scene_name", scene.trim()),
-                ("chat", timeline.chat()),
-                ("character", timeline.folder().unwrap_or("group")),
-                ("message", &end.message.to_string()),
-            ],
-        )
-    }
 }
 
-/// The words that a template may have.
-const WORDS: [&str; 5] = ["scene_number", "scene_name", "chat", "character", "message"];
-
-/// A word that is none of these is most likely a mistake.
-pub(super) fn check(template: &str) -> Result<()> {
-    let words = template.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
-    match words.map(|(word, _)| word).find(|word| !WORDS.contains(word)) {
-        None => Ok(()),
-        Some(_) => Err(TagError::BadName {
-            name: template.to_owned(),
-            why: "only {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in",
-        }
-        .into()),
-    }
-}
-
-/// A template with its `{words}` filled in, in one pass: what is filled in is never read as a template again.
-fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let mut out = String::new();
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        out.push_str(before);
-        let known = after.split_once('}').and_then(|(word, after)| {
-            let (_, value) = values.iter().find(|(name, _)| *name == word)?;
-            Some((value, after))
-        });
-        match known {
-            Some((value, after)) => {
-                out.push_str(value);
-                rest = after;
-            }
-            None => {
-                out.push('{');
-                rest = after;
-            }
-        }
-    }
-    out.push_str(rest);
-    // A tag is a short name.
-    out.chars().take(100).collect::<String>().trim().to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn req_42_templates() {
-        let values = [("scene_number", "3"), ("scene_name", "The {chat} duel"), ("chat", "Main")];
-        assert_eq!(fill(TEMPLATE, &values), "Scene 3 - The {chat} duel");
-        assert_eq!(fill("{chat}: {scene_number} {unknown} {", &values), "Main: 3 {unknown} {");
-    }
+/// Returns the name of the checkpoint at the end of a scene.
+fn called(template: &str, timeline: &TimelineName, end: &End) -> String {
+    let scene = end.name.as_deref().unwrap_or("Unnamed Scene");
+    fill(
+        template,
+        &[
+            ("scene_number", &end.number.to_string()),
+            ("scene_name", scene.trim()),
+            ("chat", timeline.chat()),
+            ("character", timeline.folder().unwrap_or("group")),
+            ("message", &end.message.to_string()),
+        ],
+    )
 }

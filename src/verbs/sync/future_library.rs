@@ -115,12 +115,12 @@ impl FutureLibrary {
                     found.map(|(id, _)| *id)
                 };
                 let new = file.new.bytes();
-                FilePlan {
-                    stored_in: new.and_then(has),
+                let plan = FilePlan {
                     // What a group lists takes nothing away.
                     harmless: path.as_str().starts_with("groups/"),
                     ..FilePlan::new(path.clone(), file.now.clone(), new.map(Cow::Borrowed))
-                }
+                };
+                plan.stored_in(new.and_then(has))
             })
             .collect();
         let is_chat = |path: &LibraryPath| path.as_str().ends_with(".jsonl");

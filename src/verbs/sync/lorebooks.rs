@@ -2,7 +2,7 @@
 
 use super::plan::Planner;
 use crate::archive::Blake3;
-use crate::engine::free_book_name::clone_name;
+use crate::engine::free_names::free_lorebook;
 use crate::st::{self, LibraryPath, TimelineFiles, TimelineName};
 use crate::verbs::Result;
 
@@ -35,7 +35,7 @@ impl Planner<'_> {
         {
             return Ok(whole.bound_to(&name, path));
         }
-        let name = clone_name(library, book.name, &[chat], chat, &self.books)?;
+        let name = free_lorebook(library, book.name, &[chat], chat, &self.books)?;
         self.books.insert(name.to_lowercase());
         let path = st::lorebook_path(&name).filter(|_| whole.can_be_bound());
         Ok(match path {

@@ -108,10 +108,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         mirror::look(folder, workspace.find_store()?.as_ref())?;
     }
     // A plan begins with the snapshots, too; it is made on a copy.
-    let copy = match options.dry_run {
-        true => Some(workspace.on_a_copy()?),
-        false => None,
-    };
+    let copy = if options.dry_run { Some(workspace.on_a_copy()?) } else { None };
     let workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy);
     if workspace.library().is_ok() {
         let first = take_what_is_ready(workspace, monitor)?;
@@ -221,15 +218,14 @@ fn take_in(
     let Some(mut incoming) = fetch(workspace, options, &store, monitor)? else {
         return Ok(Unsent::default());
     };
-    let (store, held) = match options.dry_run {
-        true => (store, None),
-        false => workspace.hold(&store).map(|(store, held)| (store, Some(held)))?,
+    let (store, held) = if options.dry_run {
+        (store, None)
+    } else {
+        workspace.hold(&store).map(|(store, held)| (store, Some(held)))?
     };
     // Branches that move without their files would make those look like something newer.
-    let library = match options.dry_run {
-        true => workspace.library().ok(),
-        false => Some(workspace.library()?),
-    };
+    let library =
+        if options.dry_run { workspace.library().ok() } else { Some(workspace.library()?) };
     let ours = History::load(&store)?;
     if !incoming.fits(&ours)
         && let Some(again) = fetch(workspace, options, &store, monitor)?
@@ -377,9 +373,10 @@ fn leave_out_erased(
         if found.is_fork && !store.find_former(&found.head.id.to_string())?.is_empty() {
             continue;
         }
-        match found.is_fork || here.iter().any(|here| here.name == found.name) {
-            true => unsent.except.insert(found.name.clone()),
-            false => unsent.erased.insert(found.name.clone()),
+        if found.is_fork || here.iter().any(|here| here.name == found.name) {
+            unsent.except.insert(found.name.clone())
+        } else {
+            unsent.erased.insert(found.name.clone())
         };
         told.push((found, SyncOutcome::Erased));
     }
@@ -506,9 +503,10 @@ fn apply(
                 let follows = Follows::joined(head.clone(), *joined);
                 // A chat that both sides deleted stays deleted.
                 let is_deleted = |side: &Snapshot| side.kind == Kind::DELETED;
-                let kind = match is_deleted(head) && step.local.as_ref().is_some_and(is_deleted) {
-                    true => Kind::DELETED,
-                    false => Kind::SNAPSHOT,
+                let kind = if is_deleted(head) && step.local.as_ref().is_some_and(is_deleted) {
+                    Kind::DELETED
+                } else {
+                    Kind::SNAPSHOT
                 };
                 let taken = operation.take(&state, kind, follows)?;
                 will_have.push((taken.id, state.manifest));

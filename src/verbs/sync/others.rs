@@ -97,9 +97,10 @@ impl Planner<'_> {
         whole: TimelineFiles,
         here: Here,
     ) -> Result<()> {
-        let whole = match whole.timeline == step.entry.timeline {
-            true => whole,
-            false => whole.called(step.entry.timeline.clone()),
+        let whole = if whole.timeline == step.entry.timeline {
+            whole
+        } else {
+            whole.called(step.entry.timeline.clone())
         };
         if here == Here::Same {
             self.put_main(&whole)?;

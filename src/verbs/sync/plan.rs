@@ -12,7 +12,7 @@ use super::outcome::{Conflict, SyncOutcome, SyncedTimeline};
 use crate::archive::merge::merge_chats;
 use crate::archive::{Blake3, Snapshot, SnapshotId, Tree, read_manifest};
 use crate::engine::device::Device;
-use crate::engine::free_chat_name::free_name;
+use crate::engine::free_names::free_timeline;
 use crate::engine::include::Include;
 use crate::engine::{self, changed_timelines, group_list};
 use crate::history::History;
@@ -205,7 +205,7 @@ impl Planner<'_> {
 
     /// Returns an unused name for a timeline that has to make room for another.
     pub(super) fn free_name(&mut self, name: &TimelineName) -> Result<TimelineName> {
-        Ok(free_name(name, "other version", &self.day, self.library, &mut self.names)?)
+        Ok(free_timeline(name, "other version", &self.day, self.library, &mut self.names)?)
     }
 
     /// Returns whether no file has this name, or only one that gets another.
@@ -249,10 +249,8 @@ impl Planner<'_> {
             theirs = theirs.called(name);
         }
         if !files {
-            step.branch = match made {
-                true => BranchMove::Made(Box::new(theirs), None),
-                false => BranchMove::There,
-            };
+            step.branch =
+                if made { BranchMove::Made(Box::new(theirs), None) } else { BranchMove::There };
             return Ok(());
         }
         if let Some(book) = theirs.book().filter(|_| theirs.timeline.is_chat()) {
@@ -293,10 +291,8 @@ impl Planner<'_> {
             self.put_main(&theirs)?;
         }
         self.list_in_group(&theirs, step.entry.former.as_ref())?;
-        step.branch = match made {
-            true => BranchMove::Made(Box::new(theirs), None),
-            false => BranchMove::There,
-        };
+        step.branch =
+            if made { BranchMove::Made(Box::new(theirs), None) } else { BranchMove::There };
         Ok(())
     }
 

@@ -42,9 +42,10 @@ pub fn set_parent(workspace: &Workspace, timeline: &str, parent: Option<&str>) -
         let unrelated =
             || Error::NoParent { parent: parent.to_string(), child: timeline.to_string() };
         let head = head_of(parent)?;
-        let closest = match *parent == timeline {
-            true => None,
-            false => family::closest(&store, &history, head, first)?,
+        let closest = if *parent == timeline {
+            None
+        } else {
+            family::closest(&store, &history, head, first)?
         };
         let (from, shared) = closest.ok_or_else(unrelated)?;
         // If that one comes from this one, it comes from where this one came from so far.

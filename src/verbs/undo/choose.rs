@@ -37,7 +37,7 @@ pub(super) fn choose(entries: &[Logged], number: Option<u64>) -> Result<Choice> 
     let entry = match number {
         None => {
             let standing: Vec<_> = entries.iter().filter(|entry| stands(entry)).collect();
-            let asked_for = standing.iter().position(|entry| !is_automatic(&entry.operation));
+            let asked_for = standing.iter().position(|entry| !entry.operation.automatic);
             let Some(at) = asked_for else { return Ok(Choice::Nothing) };
             passed_by.extend(standing[..at].iter().map(|entry| entry.operation.number));
             standing[at]
@@ -68,11 +68,6 @@ fn stands(entry: &Logged) -> bool {
         && entry.continued_by.is_none()
         && operation.undoes.is_none()
         && operation.finishes.is_none()
-}
-
-/// Whether nobody asked for it. The first version did not note that, but who was at work.
-fn is_automatic(operation: &LoggedOperation) -> bool {
-    operation.automatic || operation.command.get(1).is_some_and(|word| word == "watch")
 }
 
 fn find(entries: &[Logged], number: u64) -> Option<&Logged> {

@@ -84,10 +84,7 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         let number = chosen.operation.number;
         return Err(UndoError::UndoneBelow { number, first, undone }.into());
     }
-    let library = match chosen.operation.files.is_empty() {
-        true => None,
-        false => Some(workspace.library()?),
-    };
+    let library = if chosen.operation.files.is_empty() { None } else { Some(workspace.library()?) };
     let root = library.as_ref().map_or_else(PathBuf::new, |library| library.root().to_owned());
     let (mut refs, moved) = plan_refs(&store, &entries, &chosen)?;
     let (mut changes, saved, mut findings) = look_at_files(&store, &root, &chosen.operation)?;
@@ -178,9 +175,10 @@ fn look_at_files(
         };
         let now = Fingerprint::of_file(root, &path)?;
         // Interrupted between its log entry and its writing, an operation may have left the former bytes.
-        match now == step.after || now == step.before {
-            true => changes.push(change.reversed()),
-            false => saved.push(change.clone()),
+        if now == step.after || now == step.before {
+            changes.push(change.reversed())
+        } else {
+            saved.push(change.clone())
         }
     }
     Ok((changes, saved, findings))
@@ -206,7 +204,7 @@ struct PlannedFiles {
 impl PlannedFiles {
     fn add(&mut self, file: &FilePlan<'_>) {
         // What was never written has nothing to be told of.
-        if file.now.is_some() || file.new.is_some() {
+        if file.now.is_some() || file.new_bytes().is_some() {
             self.actions.push(file.action());
         }
         self.asked &= !file.replaces() || file.is_asked_about();

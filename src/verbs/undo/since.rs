@@ -8,7 +8,7 @@ use crate::archive::message_identity::Identity;
 use crate::archive::{Role, SnapshotId, branch, read_manifest};
 use crate::engine::Workspace;
 use crate::engine::files;
-use crate::engine::free_chat_name::free_name;
+use crate::engine::free_names::free_timeline;
 use crate::engine::operation::bytes_of;
 use crate::engine::operation::log::Logged;
 use crate::engine::written_since::{ChangeSince, Offer, WrittenSince};
@@ -139,7 +139,7 @@ impl Since<'_> {
             };
             // By its name of today: that is where it would be restored beside.
             let timeline = names.moment(&moment).map_or(timeline, |moment| moment.timeline);
-            let name = free_name(&timeline, "before", day, library.as_ref(), &mut taken)?;
+            let name = free_timeline(&timeline, "before", day, library.as_ref(), &mut taken)?;
             offers.push(Offer { timeline, moment, name: name.chat().to_owned() });
         }
         Ok(offers)

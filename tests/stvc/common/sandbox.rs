@@ -155,7 +155,9 @@ impl Sandbox {
     #[track_caller]
     pub fn take(&self, timelines: &[&str]) -> Vec<String> {
         let timelines = timelines.iter().map(|&name| name.to_owned()).collect();
-        let options = snapshot::Options { timelines, ..Default::default() };
+        let asked = snapshot::Asked { timelines, ..Default::default() };
+        let subject = asked.try_into().unwrap();
+        let options = snapshot::Options { subject, ..Default::default() };
         let report = snapshot::snapshot(&self.workspace(), &options, &mut Silent).unwrap();
         let id = |outcome: &TakenTimeline| match &outcome.result {
             Taken::New(snapshot, _) if outcome.timeline.is_chat() => Some(snapshot.id.to_string()),

@@ -71,7 +71,7 @@ fn every_entry_that_had_a_uid_can_be_named_by_it() {
     insta::assert_snapshot!(sandbox.stvc(&["lore", "Harbour", "0"]).exits(0).stdout, @"
     Gull  UID 0 in Harbour
 
-    1e61911884 2026-11-17 23:46  Mira / one #1
+    5eddd8f4a2 2026-11-17 23:46  Mira / one #1
         Mira: one 1: e4c4fb91926ea3c3 e5696e97d6975c9b
       changed between 2026-11-16 23:46 and 2026-11-17 23:46, during message 1
       {+Grey wings above every harbour wall.+}

@@ -78,19 +78,19 @@ fn which_message_changed_it() {
     insta::assert_snapshot!(sandbox.stvc(&["lore", "kestrel"]).exits(0).stdout, @"
     The Kestrel  UID 0 in Harbour
 
-    a95c061d71 2026-11-16 23:46  Mira / one #3
+    bed1009b90 2026-11-16 23:46  Mira / one #3
         Mira: one 3: e4c4fd91926ea729 f1696e97eafb5c9b
       changed between 2026-11-15 23:46 and 2026-11-16 23:46, during messages 2 to 3
       title: {+The +}Kestrel
       content: The Kestrel is a ship with one mast. She is old.{+ Her hull is green.+}
       keys: [-kestrel-] {+the kestrel+}
 
-    3f61340aae 2026-11-15 23:46  Mira / one #2
+    f2a5496aa5 2026-11-15 23:46  Mira / one #2
         Mira: one 2: e4c4fc91926ea576 eb696e97e0c95c9b
       changed between 2026-11-14 23:46 and 2026-11-15 23:46, during messages 1 to 2
       content: The Kestrel is a ship with [-two masts-]{+one mast+}. She is old.
 
-    c4aa191e5d 2026-11-14 23:46  Mira / one #1
+    4e5bfe1057 2026-11-14 23:46  Mira / one #1
         Mira: one 1: e4c4fb91926ea3c3 e5696e97d6975c9b
       {+The Kestrel is a ship with two masts. She is old.+}
     ");
@@ -98,13 +98,13 @@ fn which_message_changed_it() {
     The Kestrel  UID 0 in Harbour
 
     The Kestrel is a ship with one mast.
-        3f61340aae 2026-11-15 23:46  Mira / one #2
+        f2a5496aa5 2026-11-15 23:46  Mira / one #2
 
     She is old.
-        c4aa191e5d 2026-11-14 23:46  Mira / one #1
+        4e5bfe1057 2026-11-14 23:46  Mira / one #1
 
     Her hull is green.
-        a95c061d71 2026-11-16 23:46  Mira / one #3
+        bed1009b90 2026-11-16 23:46  Mira / one #3
     ");
     // By git's own word, on its file.
     let git = sandbox.git(&[

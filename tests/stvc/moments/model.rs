@@ -223,8 +223,10 @@ impl World {
     /// Takes a snapshot and lets the model note what is on disk.
     fn snapshot(&mut self, only: Option<usize>) {
         let timelines = only.map(|chat| format!("chats/Mira/{}", self.chats[chat].name));
-        let options =
-            snapshot::Options { timelines: timelines.into_iter().collect(), ..Default::default() };
+        let timelines = timelines.into_iter().collect();
+        let asked = snapshot::Asked { timelines, ..Default::default() };
+        let subject = asked.try_into().unwrap();
+        let options = snapshot::Options { subject, ..Default::default() };
         let before = self.stored.clone();
         let taken = snapshot::snapshot(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
         let mut new = BTreeMap::new();

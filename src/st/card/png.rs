@@ -1,8 +1,8 @@
 //! The frame of a PNG: a signature and chunks, each with its length, kind, data and checksum.
 
-pub(super) const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
+pub(in crate::st) const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-pub(super) struct Chunk<'a> {
+pub(in crate::st) struct Chunk<'a> {
     /// All of it.
     pub bytes: &'a [u8],
     pub kind: [u8; 4],
@@ -11,13 +11,13 @@ pub(super) struct Chunk<'a> {
 
 impl Chunk<'_> {
     /// Whether its checksum is right.
-    pub(super) fn is_sound(&self) -> bool {
+    pub(in crate::st) fn is_sound(&self) -> bool {
         encode(self.kind, self.data) == self.bytes
     }
 }
 
 /// The chunks up to the last, and what follows it; none if it is no whole PNG.
-pub(super) fn chunks(png: &[u8]) -> Option<(Vec<Chunk<'_>>, &[u8])> {
+pub(in crate::st) fn chunks(png: &[u8]) -> Option<(Vec<Chunk<'_>>, &[u8])> {
     let mut rest = png.strip_prefix(&SIGNATURE)?;
     let mut chunks = Vec::new();
     loop {
@@ -34,7 +34,7 @@ pub(super) fn chunks(png: &[u8]) -> Option<(Vec<Chunk<'_>>, &[u8])> {
 }
 
 /// A chunk with its length and checksum.
-pub(super) fn encode(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
+pub(in crate::st) fn encode(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
     let body = [&kind[..], data].concat();
     let check = crc32fast::hash(&body);

@@ -1,15 +1,44 @@
-//! Names for cloned lorebooks.
+//! Names that are free: for timelines that are put beside others, and for copies of lorebooks.
 
 use std::collections::{BTreeSet, HashSet};
 
 use super::Result;
-use crate::st::{Library, lorebook_path};
+use crate::st::{Library, TimelineName, lorebook_path};
 
-/// A free name for the clone of `book` that the chat `chat` gets: by the template of the user's extension if the book itself is called by it (`known` are the chats whose
+/// The longest that a chat's name may be with what is put behind it: file systems stop at 255 bytes.
+const LONGEST: usize = 200;
+
+/// Returns `<chat> (from backup 2026-11-15)`, with a number if there is such a timeline already.
+pub(crate) fn free_timeline(
+    timeline: &TimelineName,
+    what: &str,
+    day: &str,
+    library: Option<&Library>,
+    taken: &mut BTreeSet<String>,
+) -> Result<TimelineName> {
+    let mut chat = timeline.chat().to_owned();
+    while chat.len() > LONGEST {
+        chat.pop();
+    }
+    let mut number = 1;
+    loop {
+        let more = if number == 1 { String::new() } else { format!(" {number}") };
+        let chat = format!("{} ({what} {day}{more})", chat.trim_end());
+        let name = timeline.sibling(&chat)?;
+        let file = library.map(|library| name.file().under(library.root()));
+        let is_there = file.is_some_and(|file| file.exists());
+        if !is_there && taken.insert(name.as_str().to_lowercase()) {
+            return Ok(name);
+        }
+        number += 1;
+    }
+}
+
+/// Returns a free name for the copy of `book` that the chat `chat` gets: by the template of the user's extension if the book itself is called by it (`known` are the chats whose
 /// name may stand in it), else the book's name and the chat's.
 ///
 /// `planned` are names that are as good as taken, in lower case.
-pub(crate) fn clone_name(
+pub(crate) fn free_lorebook(
     library: &Library,
     book: &str,
     known: &[&str],

@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::collections::HashSet;
 
-use super::json::Raw;
 use super::png::{self, Chunk, SIGNATURE};
+use crate::st::json::Raw;
 
 /// Strings at least this long, quotes and all, are kept apart.
 const LONG: usize = 128;

@@ -3,9 +3,9 @@
 //! A PNG is a signature and chunks, each with its length, type, data and checksum. The character is base64 of JSON in a `tEXt` chunk called `ccv3`
 //! or, in older cards, `chara`. Only such chunks are read; the picture is skipped. Lengths may lie: nothing is reserved on their word.
 
-use super::json::Raw;
 use super::png::SIGNATURE;
 use crate::regular;
+use crate::st::json::Raw;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -18,7 +18,7 @@ const LONGEST: u64 = 256 << 20;
 const TORN: &str = "the picture is torn";
 
 /// The name of the lorebook that a card is bound to; none if it is bound to none, or the picture is no card. If it cannot be read: why.
-pub(super) fn card_lorebook(file: impl Read + Seek) -> Result<Option<String>, String> {
+pub(in crate::st) fn card_lorebook(file: impl Read + Seek) -> Result<Option<String>, String> {
     let Some(json) = character(file)? else { return Ok(None) };
     let card = Raw::parse_str(&json).filter(Raw::is_object);
     let card = card.ok_or("the character in it is not valid JSON")?;
@@ -35,15 +35,16 @@ pub fn card_name(path: &Path) -> Option<String> {
 }
 
 /// Returns whether a card was not written to its end: a PNG without its last chunk, or zero bytes only. Pictures of other kinds are not judged.
-pub(super) fn is_torn(mut file: impl Read + Seek) -> bool {
+pub(in crate::st) fn is_torn(mut file: impl Read + Seek) -> bool {
     let mut first = Vec::new();
     let read = file.by_ref().take(SIGNATURE.len() as u64).read_to_end(&mut first);
     if read.and_then(|_| file.rewind()).is_err() {
         return false;
     }
-    match first == SIGNATURE {
-        true => texts(file).is_err_and(|why| why == TORN),
-        false => first.iter().all(|byte| *byte == 0),
+    if first == SIGNATURE {
+        texts(file).is_err_and(|why| why == TORN)
+    } else {
+        first.iter().all(|byte| *byte == 0)
     }
 }
 
