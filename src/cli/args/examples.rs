@@ -300,13 +300,19 @@ mod tests {
         ];
         for line in listed.chain(odd) {
             let typed: Vec<_> = words(line).into_iter().map(Into::into).collect();
-            let with_all = command().try_get_matches_from(&typed);
-            let with_all = with_all.and_then(|found| Args::from_arg_matches(&found));
             let told = |read: Result<Args, clap::Error>| match read {
                 Ok(args) => format!("{args:?}"),
                 Err(error) => error.to_string(),
             };
-            assert_eq!(told(Args::read(&typed)), told(with_all), "{line}");
+            let with_all = || {
+                let found = command().try_get_matches_from(&typed);
+                told(found.and_then(|found| Args::from_arg_matches(&found)))
+            };
+            // "2 weeks ago" is another second if the clock moves on between two readings.
+            let (before, read, after) = (with_all(), told(Args::read(&typed)), with_all());
+            if read != after {
+                assert_eq!(read, before, "{line}");
+            }
         }
     }
 
