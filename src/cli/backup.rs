@@ -1,11 +1,14 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use clap_complete::engine::ArgValueCompleter;
+
 use super::clock::Clock;
+use super::complete::timelines;
 use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
 use super::wording::{AND, clean, count, shell, size};
-use super::{args, exit, passphrase, place};
+use super::{exit, passphrase, place};
 use stvc::engine::Workspace;
 use stvc::engine::copies::last_backups::{self, Since};
 use stvc::engine::copies::{CopyError, CopyPlace, May, mirror, server};
@@ -17,11 +20,49 @@ use stvc::store::Time;
 use stvc::verbs::backup;
 use stvc::verbs::backup::file::{self, Options, Report};
 
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// Where to: a file that ends in .stvc, a folder, or a git server; - for standard output. Where the last one went, if not given
+    #[arg(value_name = "DEST")]
+    pub destination: Option<String>,
+
+    /// Only these timelines, with the history they come from and their tags; everything if none is named
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    pub timelines: Vec<String>,
+
+    /// Encrypt it with a passphrase, which is asked for on the terminal if neither --passphrase-file nor --passphrase-command is given
+    #[arg(long)]
+    pub encrypt: bool,
+
+    /// Also in the place of a backup that holds snapshots which this one does not; a folder or server keeps them out of sight
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// In a folder or on a server, drop the timelines, tags and snapshots that are not here any more
+    #[arg(long, conflicts_with_all = ["timelines", "encrypt"])]
+    pub prune: bool,
+
+    /// Only what is in the store already: no snapshots of what changed are taken first
+    #[arg(long)]
+    pub no_snapshot: bool,
+
+    /// Only tell when the last backups were taken, all or the one at DEST, and what came since
+    #[arg(long, conflicts_with_all = ["timelines", "encrypt", "overwrite", "prune", "no_snapshot"])]
+    pub last: bool,
+}
+
+const HELP: &str = "First a snapshot of every chat that changed is taken. A file is written whole each time; it is read back and every object in it hashed before it gets its name. On standard output it cannot be, so check it where it went: \
+                    `stvc check FILE`. A folder is a store of its own (`stvc --store FOLDER log`) to which only what is new is copied, and a git server, such as ssh://host/chats.git or \
+                    me@host:chats.git, gets it through your git; what you delete here stays there without --prune. \
+                    A backup holds all timelines and tags and what they lead to, not what only `undo` needs. \
+                    Everything comes back with `stvc import DEST && stvc restore --all`, also into an empty folder (--data).";
+
 /// `user`: of all users this one, who gets a place beside the others.
 pub fn run(
-    args: &args::Backup,
+    args: &Args,
     user: Option<&str>,
-    secret: &args::Secret,
+    secret: &passphrase::Secret,
     workspace: &Workspace,
     out: &mut Out,
 ) -> Result<u8> {
@@ -91,7 +132,7 @@ fn code(odd: usize, findings: &[Finding], first: &TakenFirst) -> u8 {
     if odd + lost + first.not_taken == 0 { exit::DONE } else { exit::PARTLY }
 }
 
-fn take_first(args: &args::Backup, workspace: &Workspace, out: &mut Out) -> Result<TakenFirst> {
+fn take_first(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<TakenFirst> {
     if args.no_snapshot {
         return Ok(TakenFirst::default());
     }
@@ -112,12 +153,7 @@ fn tell_odd(odd: usize, out: &mut Out) {
 }
 
 /// Into a folder or to a server, where only what is new goes.
-fn to_copy(
-    place: &CopyPlace,
-    args: &args::Backup,
-    workspace: &Workspace,
-    out: &mut Out,
-) -> Result<u8> {
+fn to_copy(place: &CopyPlace, args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if args.encrypt {
         return Err(no_place(args, "only a file can be encrypted; it must end in .stvc"));
     }
@@ -167,7 +203,7 @@ fn place_of(user: &str, destination: &str) -> String {
     }
 }
 
-fn no_place(args: &args::Backup, why: &'static str) -> Error {
+fn no_place(args: &Args, why: &'static str) -> Error {
     let destination = args.destination.clone().unwrap_or_default();
     CopyError::UnknownDestination { destination, why }.into()
 }

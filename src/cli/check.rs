@@ -1,7 +1,9 @@
+use std::path::PathBuf;
+
 use super::error::Result;
 use super::output::Out;
 use super::wording::{clean, count};
-use super::{args, exit, passphrase};
+use super::{exit, passphrase};
 use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
 use stvc::lines::Counts;
@@ -9,9 +11,16 @@ use stvc::rules::Level;
 use stvc::verbs;
 use stvc::verbs::check::Report;
 
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A backup: a file, a folder or a git server; the store if not given
+    #[arg(value_name = "SRC")]
+    pub source: Option<PathBuf>,
+}
+
 pub fn run(
-    args: &args::Check,
-    secret: &args::Secret,
+    args: &Args,
+    secret: &passphrase::Secret,
     workspace: &Workspace,
     out: &mut Out,
 ) -> Result<u8> {
@@ -35,7 +44,7 @@ pub fn run(
 /// A file or a server: all of it is unpacked first.
 fn backup(
     source: &CopyPlace,
-    secret: &args::Secret,
+    secret: &passphrase::Secret,
     workspace: &Workspace,
     out: &mut Out,
 ) -> Result<u8> {

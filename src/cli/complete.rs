@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use clap::Parser;
 use clap_complete::engine::CompletionCandidate;
 
-use super::args::{Args, Command};
+use super::args::{Command, GlobalArgs};
 use super::wording::{clean, short};
 use stvc::engine::Workspace;
 use stvc::history::{self, History};
@@ -53,7 +53,7 @@ fn asked(typed: &OsStr) -> Option<(String, Workspace)> {
         line.extend(value(option).into_iter().flat_map(|value| [option.into(), value]));
     }
     line.push("init".into());
-    let args = Args::try_parse_from(line).ok()?;
+    let args = GlobalArgs::try_parse_from(line).ok()?;
     debug_assert!(matches!(args.command, Command::Init));
     Some((typed, super::workspace(&args, &[])))
 }

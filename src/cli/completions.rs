@@ -1,15 +1,21 @@
 use clap_complete::Shell;
 use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 
-use super::args::Completions;
 use super::error::Result;
 use super::exit;
 use super::output::Out;
 
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
 /// The variable by which a shell asks for what fits; see [`complete`](super::complete).
 pub const ASKED: &str = "COMPLETE";
 
-pub fn run(args: &Completions, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, out: &mut Out) -> Result<u8> {
     let shell: &dyn EnvCompleter = match args.shell {
         Shell::Elvish => &Elvish,
         Shell::Fish => &Fish,

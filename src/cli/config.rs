@@ -1,12 +1,31 @@
 use super::error::Result;
+use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, pad};
-use super::{args, exit};
 use stvc::engine::{self, ConfigurationError, Workspace, configuration};
 use stvc::lines::{Counts, SettingLine};
 use stvc::store::Store;
 
-pub fn run(args: &args::Config, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// What; everything is shown if it is not given
+    #[arg(value_name = "KEY", required_if_eq("unset", "true"))]
+    pub key: Option<String>,
+
+    /// What it shall be
+    #[arg(value_name = "VALUE", conflicts_with = "unset", allow_negative_numbers = true)]
+    pub value: Option<String>,
+
+    /// Let it be as if it had never been set
+    #[arg(long)]
+    pub unset: bool,
+}
+
+const HELP: &str = "What is set holds where the command line says nothing. It stands in stvc/config.toml in the store, which can be edited by hand as well; comments stay. \
+                    Where it cannot be understood, the line is named and it is not used.";
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let store = match workspace.find_store()? {
         Some(store) => store,
         // Setting something is reason enough to make one.

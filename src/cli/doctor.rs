@@ -1,22 +1,76 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
+
+use super::complete::timelines;
 use super::error::Result;
+use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, size};
-use super::{args, exit};
 use stvc::engine::files::Action;
 use stvc::engine::{self, Workspace};
 use stvc::lines::{Counts, FileLine, FindingLine, RepairLine};
 use stvc::rules::{Finding, Level};
 use stvc::verbs::doctor::{self, Fixed, Missing, Options, Repair, Undecided};
 
-pub fn run(args: &args::Doctor, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// Only these chats; the whole library if not given
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    pub timelines: Vec<String>,
+
+    /// Repair: each repair is shown and asked for, and `stvc undo` takes all of it back
+    #[arg(long)]
+    pub fix: bool,
+
+    /// Repair all of it without asking
+    #[arg(long, short, requires = "fix")]
+    pub yes: bool,
+
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
+
+    /// What to do about missing lorebooks; if not given, those that the store has are brought back
+    #[arg(long, value_name = "HOW")]
+    pub repair: Option<MissingLorebook>,
+
+    /// Make missing lorebooks copies of this one
+    #[arg(long, value_name = "LOREBOOK", conflicts_with = "repair")]
+    pub clone_of: Option<String>,
+
+    /// Also remove lorebooks that nothing uses and that no chat left behind: you may keep them for later
+    #[arg(long)]
+    pub orphans: bool,
+
+    /// The group, by its name or its file's, in which group chats are listed that can belong to several groups, or of which nothing tells the group
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+}
+
+const HELP: &str = "Repairs: a fork that shares its lorebook with the chat it comes from gets a copy of its own; a missing lorebook is brought back; a lorebook \
+                    that a deleted chat left behind is removed; the running recap of a renamed chat is told the chat's new name; a group chat that no group lists is listed in its group again. \
+                    Exits with 1 if an error is left, with 0 if there are only warnings and notes.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MissingLorebook {
+    /// Make an empty one
+    Empty,
+    /// Copy the one of the chat that it was forked from
+    Clone,
+    /// Let the chat go without
+    Detach,
+}
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         timelines: args.timelines.clone(),
         missing: match (args.repair, &args.clone_of) {
-            (Some(args::Repair::Empty), _) => Some(Missing::Empty),
-            (Some(args::Repair::Clone), _) => Some(Missing::Clone),
-            (Some(args::Repair::Detach), _) => Some(Missing::Detach),
+            (Some(MissingLorebook::Empty), _) => Some(Missing::Empty),
+            (Some(MissingLorebook::Clone), _) => Some(Missing::Clone),
+            (Some(MissingLorebook::Detach), _) => Some(Missing::Detach),
             (None, book) => book.clone().map(Missing::CloneOf),
         },
         orphans: args.orphans,
@@ -142,14 +196,7 @@ fn show_files(fixed: &Fixed, out: &mut Out) {
     }
 }
 
-fn advise(
-    args: &args::Doctor,
-    asks: bool,
-    repairs: usize,
-    undecided: usize,
-    done: usize,
-    out: &mut Out,
-) {
+fn advise(args: &Args, asks: bool, repairs: usize, undecided: usize, done: usize, out: &mut Out) {
     if done > 0 {
         out.say("What was there is kept; `stvc undo` takes all of it back.");
     } else if repairs > 0 && !args.fix {

@@ -1,18 +1,44 @@
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
+use clap_complete::engine::ArgValueCompleter;
+
+use super::complete::timelines;
 use super::error::Result;
+use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, name, shell, size};
-use super::{args, exit};
 use stvc::engine::copies::last_backups::LastBackup;
 use stvc::engine::{self, Workspace};
-use stvc::history;
 use stvc::lines::{CopyLine, Counts, ErasedLine, TraceLine};
-use stvc::verbs;
 use stvc::verbs::erase::{Options, Report, TraceKind};
+use stvc::{history, verbs};
 
-pub fn run(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// The timelines: chats that are deleted in SillyTavern already; with --copies none, to remove the copies of what was erased before
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE", required_unless_present = "copies")]
+    pub timelines: Vec<String>,
+
+    /// Also remove it from SillyTavern's own backups and from folder backups, and its lorebook, pictures and files if nothing else uses them
+    #[arg(long)]
+    pub copies: bool,
+
+    /// Do it without asking
+    #[arg(long, short)]
+    pub yes: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const HELP: &str = "For what nobody shall read again. The snapshots go with their tags, out of the history and the operation log, and what only they had is off the disk when the command ends. \
+                    Chats that were forked from it stay, with the messages that they share with it. Nothing that was done before can be undone afterwards. Backups are named that \
+                    still have it; `sync` does not bring it back. Without a name, `stvc erase --copies` removes the copies in reach of what was erased before.";
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if args.timelines.is_empty() {
         return finish(args, workspace, out);
     }
@@ -71,7 +97,7 @@ fn has_left_copies(workspace: &Workspace) -> bool {
 }
 
 /// Removes the copies in reach of what was erased before.
-fn finish(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn finish(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let plan = verbs::erase::left_copies(workspace, args.dry_run)?;
     for trace in &plan.traces {
         let what = match trace.kind {
@@ -99,7 +125,7 @@ fn finish(args: &args::Erase, workspace: &Workspace, out: &mut Out) -> Result<u8
 }
 
 /// Says that nothing was done, because only a plan was wanted or nobody agreed.
-fn unchanged(plan: &Report, args: &args::Erase, out: &mut Out) -> u8 {
+fn unchanged(plan: &Report, args: &Args, out: &mut Out) -> u8 {
     out.say(if args.dry_run || out.may_ask() {
         "Nothing has been changed."
     } else {

@@ -8,7 +8,7 @@ use stvc::verbs::{self, MergeError};
 use stvc::{engine, st, watch};
 
 /// What commands return.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a command could not be done.
 #[derive(Debug, thiserror::Error)]

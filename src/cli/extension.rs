@@ -1,6 +1,7 @@
 //! `stvc extension`: into SillyTavern's page and out of it.
 
-use super::args::{self, ExtensionDeed};
+use clap::ValueEnum;
+
 use super::error::Result;
 use super::exit;
 use super::output::Out;
@@ -10,15 +11,38 @@ use stvc::engine::Workspace;
 use stvc::lines::{Counts, ExtensionLine};
 use stvc::watch;
 
-pub fn run(args: &args::Extension, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// What to do with it
+    #[arg(value_enum, default_value = "status")]
+    pub deed: Deed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Deed {
+    /// Put it there
+    Install,
+    /// Put this program's version in the place of another
+    Update,
+    /// Take it away
+    Remove,
+    /// Say what is there
+    Status,
+}
+
+const HELP: &str = "It goes into the user's extensions/stvc, out of this program: no download, always the same version. It asks `stvc watch` through SillyTavern's own files (docs/mailbox.md), with no port and \
+                    no server plugin, so the watch must run beside SillyTavern's data. `stvc config extension.write false` lets it look and change nothing.";
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let folder = shell(&extension::folder(workspace)?.display().to_string());
     let state = match args.deed {
-        ExtensionDeed::Install | ExtensionDeed::Update => extension::install(workspace)?,
-        ExtensionDeed::Remove => {
+        Deed::Install | Deed::Update => extension::install(workspace)?,
+        Deed::Remove => {
             extension::remove(workspace)?;
             extension::state(workspace)?
         }
-        ExtensionDeed::Status => extension::state(workspace)?,
+        Deed::Status => extension::state(workspace)?,
     };
     let running = watch::is_running(workspace);
     let (version, edited) = match &state {
@@ -33,7 +57,7 @@ pub fn run(args: &args::Extension, workspace: &Workspace, out: &mut Out) -> Resu
         watch: running,
     });
     match (&state, args.deed) {
-        (State::Installed { .. }, ExtensionDeed::Install | ExtensionDeed::Update) => {
+        (State::Installed { .. }, Deed::Install | Deed::Update) => {
             out.line(format!("Written: {folder}"));
             out.say("Reload SillyTavern's page (F5); it is listed under Extensions.");
         }
@@ -43,7 +67,7 @@ pub fn run(args: &args::Extension, workspace: &Workspace, out: &mut Out) -> Resu
                 out.say("`stvc extension update` puts this program's version there.");
             }
         }
-        (State::Absent, ExtensionDeed::Remove) => out.line(format!("Not there any more: {folder}")),
+        (State::Absent, Deed::Remove) => out.line(format!("Not there any more: {folder}")),
         (State::Absent, _) => {
             out.line("Not installed.");
             out.say("`stvc extension install` puts it there.");

@@ -1,24 +1,73 @@
+use std::time::Duration;
+
+use clap_complete::engine::ArgValueCompleter;
+
+use super::complete::timelines;
 use super::error::Result;
+use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{count, name, short, size};
-use super::{args, exit};
 use stvc::engine::Workspace;
-use stvc::history::retention::Policy;
+use stvc::history::retention::{Policy, parse_span};
 use stvc::lines::{Counts, SnapshotLine};
 use stvc::verbs;
 use stvc::verbs::forget::Options;
 
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// Only these timelines; all if none is named
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    pub timelines: Vec<String>,
+
+    /// Keep the newest N of each timeline
+    #[arg(long, value_name = "N")]
+    pub keep_last: Option<u64>,
+
+    /// Keep the newest of each of the last N hours that have any
+    #[arg(long, value_name = "N")]
+    pub keep_hourly: Option<u64>,
+
+    /// Keep the newest of each of the last N days that have any
+    #[arg(long, value_name = "N")]
+    pub keep_daily: Option<u64>,
+
+    /// Keep the newest of each of the last N weeks that have any
+    #[arg(long, value_name = "N")]
+    pub keep_weekly: Option<u64>,
+
+    /// Keep the newest of each of the last N months that have any
+    #[arg(long, value_name = "N")]
+    pub keep_monthly: Option<u64>,
+
+    /// Keep those younger than this, such as 30d or 36h
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub keep_within: Option<Duration>,
+
+    /// Keep tagged ones: they always stay, so on its own it means that nothing else does
+    #[arg(long)]
+    pub keep_tag: bool,
+
+    /// Only show what would go, and how much space that frees
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const HELP: &str = "Each option keeps some; what none keeps goes. Without any, the [retention] table in stvc/config.toml of the store is used, for example:\n\n  \
+                    [retention]\n  keep-last = 10\n  keep-daily = 30\n  keep-within = \"7d\"\n\n\
+                    `stvc undo` brings them back until `stvc gc` drops them; what they take is freed then.";
+
 /// How many of a timeline are listed.
 const LISTED: usize = 5;
 
-pub fn run(args: &args::Forget, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let policy = Policy {
         keep_last: args.keep_last,
         keep_hourly: args.keep_hourly,
         keep_daily: args.keep_daily,
         keep_weekly: args.keep_weekly,
         keep_monthly: args.keep_monthly,
-        keep_within: args.keep_within.map(|span| span.0),
+        keep_within: args.keep_within,
         keep_tag: args.keep_tag,
     };
     let options = Options { timelines: args.timelines.clone(), policy, dry_run: args.dry_run };

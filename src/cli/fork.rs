@@ -1,17 +1,63 @@
-use super::args;
+use clap_complete::engine::ArgValueCompleter;
+
+use super::args::seconds;
+use super::complete::timelines;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::restore::{queue_change, recaps};
 use super::restored_files::{files, tell_lost_attachments};
 use super::wording::{clean, count, name, short};
 use stvc::engine::Workspace;
-use stvc::engine::gate::{GatePolicy, SceneRule};
+use stvc::engine::gate::{GatePolicy, SceneRule, Wait};
 use stvc::lines::answers::Answer;
 use stvc::rules::lost_attachments;
 use stvc::verbs;
 use stvc::verbs::restore::from_message::{CopiedBook, Options, fork};
 
-pub fn run(args: &args::Fork, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// The chat: a file, `Character/Chat name`, or any part of that which fits only one
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    pub timeline: String,
+
+    /// The last message that both have; the whole chat if not given
+    #[arg(long, value_name = "N")]
+    pub at: Option<usize>,
+
+    /// What the new chat is called; `… - Branch #1` and so on if not given
+    #[arg(long = "as", value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Refuse where the message ends no scene, the scene's lorebook entry is not finished or the running recap does not have it, instead of warning
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Wait for the lorebook's queue to finish, at most so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "", value_parser = seconds)]
+    pub wait: Option<Wait>,
+
+    /// Fork it though work is pending in the lorebook's queue; the snapshot says so
+    #[arg(long)]
+    pub allow_active_queue: bool,
+
+    /// Drop all work that waits in the new lorebook's queue (ST-Auto-Recap)
+    #[arg(long)]
+    pub clear_queue: bool,
+
+    /// Drop the work in the new lorebook's queue that is about messages which the new chat does not have
+    #[arg(long, conflicts_with = "clear_queue")]
+    pub trim_queue: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const HELP: &str = "First a snapshot of the chat is taken. The new chat has messages 0 to N and a lorebook of its own, a copy of the one of now, so that neither story writes into the other's. \
+                    No other chat is touched, and `stvc undo` takes it back. For the lorebook of then, where it is known: `stvc restore TIMELINE --at N --as NAME`.";
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         timeline: args.timeline.clone(),
         at: args.at,

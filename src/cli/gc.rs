@@ -1,14 +1,32 @@
+use std::time::Duration;
+
 use super::error::Result;
+use super::exit;
 use super::output::Out;
 use super::wording::{count, size};
-use super::{args, exit};
 use stvc::engine::Workspace;
+use stvc::history::retention::parse_span;
 use stvc::lines::Counts;
 use stvc::verbs;
 use stvc::verbs::gc::Options;
 
-pub fn run(args: &args::Gc, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let options = Options { undo: args.keep_undo.0, grace: args.grace.0, dry_run: args.dry_run };
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// How long commands can be undone; what only older ones need goes
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = parse_span)]
+    pub keep_undo: Duration,
+
+    /// Objects that nothing refers to go when they are older than this
+    #[arg(long, value_name = "TIME", default_value = "14d", value_parser = parse_span)]
+    pub grace: Duration,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let options = Options { undo: args.keep_undo, grace: args.grace, dry_run: args.dry_run };
     let report = verbs::gc::gc(workspace, &options, &mut out.progress())?;
     let collected = &report.collected;
     let (before, after) = (collected.bytes_before, collected.bytes_after);

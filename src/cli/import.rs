@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, name, size};
-use super::{args, exit, import_backup};
+use super::{exit, import_backup, passphrase};
 use stvc::engine::Workspace;
 use stvc::engine::copies::{self, CopyPlace};
 use stvc::lines::{Counts, ImportLine};
@@ -12,9 +12,24 @@ use stvc::rules::Level;
 use stvc::verbs;
 use stvc::verbs::import::chat_backups::{ChatBackupOutcome, Options, Report};
 
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A backup: a file, a folder or a git server; or a folder of SillyTavern's backups. SillyTavern's own backups/ if not given
+    #[arg(value_name = "SRC")]
+    pub source: Option<PathBuf>,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
+}
+
 pub fn run(
-    args: &args::Import,
-    secret: &args::Secret,
+    args: &Args,
+    secret: &passphrase::Secret,
     workspace: &Workspace,
     out: &mut Out,
 ) -> Result<u8> {

@@ -3,7 +3,7 @@
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, name, size};
-use super::{args, exit, passphrase};
+use super::{exit, import, passphrase};
 use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
 use stvc::lines::{Counts, FileLine, TagLine, TakenInLine};
@@ -12,8 +12,8 @@ use stvc::verbs::import::stvc_backup::{ImportOutcome, ImportedTimeline, Options,
 
 pub fn run(
     source: &CopyPlace,
-    args: &args::Import,
-    secret: &args::Secret,
+    args: &import::Args,
+    secret: &passphrase::Secret,
     workspace: &Workspace,
     out: &mut Out,
 ) -> Result<u8> {

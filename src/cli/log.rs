@@ -1,20 +1,54 @@
+use clap_complete::engine::ArgValueCompleter;
 use unicode_width::UnicodeWidthStr;
 
+use super::args::{date, last_date};
 use super::clock::Clock;
+use super::complete::timelines;
 use super::error::Result;
+use super::graph;
 use super::output::{LOOK, Out, paint};
 use super::wording::{
     clean, count, cut, cut_front, cut_middle, fork_point, length, messages_in_short, name,
     own_words, short, was_called,
 };
-use super::{args, graph};
 use stvc::archive::{Kind, Snapshot};
 use stvc::engine::Workspace;
 use stvc::lines::answers::Answer;
 use stvc::verbs;
 use stvc::verbs::log::{LoggedSnapshot, Options};
 
-pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only this timeline
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    pub timeline: Option<String>,
+
+    /// Every version of this message of the timeline: edits, swipes, hiding, and what it is in other forks
+    #[arg(long, value_name = "N", requires = "timeline", conflicts_with_all = ["graph", "since", "until", "all"])]
+    pub message: Option<usize>,
+
+    /// Draw the timelines with their fork points
+    #[arg(long)]
+    pub graph: bool,
+
+    /// Only snapshots taken from then on: 2026-11-01, yesterday, "2 weeks ago"
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub since: Option<i64>,
+
+    /// Only snapshots taken until then; a day counts whole
+    #[arg(long, value_name = "DATE", value_parser = last_date)]
+    pub until: Option<i64>,
+
+    /// In a long graph, show every snapshot: nothing is folded
+    #[arg(long)]
+    pub all: bool,
+
+    /// At most this many
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    pub limit: Option<usize>,
+}
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         timeline: args.timeline.clone(),
         since: args.since,
@@ -50,7 +84,7 @@ pub fn run(args: &args::Log, workspace: &Workspace, out: &mut Out) -> Result<u8>
 /// Above so many rows, what is linear is folded.
 const FOLD_ABOVE: usize = 40;
 
-fn draw(args: &args::Log, entries: &[LoggedSnapshot], clock: Clock, columns: usize) -> String {
+fn draw(args: &Args, entries: &[LoggedSnapshot], clock: Clock, columns: usize) -> String {
     let everything = args.all || args.timeline.is_some() || args.limit.is_some();
     // A change of the lorebook alone has no place among the chat's commits; the list has it.
     let entries: Vec<_> = entries.iter().filter(|entry| entry.chat.is_none()).collect();

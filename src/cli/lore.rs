@@ -1,8 +1,11 @@
-use super::args;
+use clap_complete::engine::ArgValueCompleter;
+
 use super::clock::Clock;
+use super::complete::timelines;
 use super::diff::{Page, entry_lines};
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
+use super::show;
 use super::table::{self, Cell};
 use super::wording::{clean, count, cut, cut_front, cut_middle, name, short};
 use super::wrap::hanging;
@@ -16,7 +19,45 @@ use stvc::verbs::lore::{
     Active, Book, EntryChange, EntryStory, EntryThen, KnownFrom, Options, Report, SceneName, Then,
 };
 
-pub fn run(args: &args::Lore, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP, group = clap::ArgGroup::new("when").args(["at", "active"]))]
+pub struct Args {
+    /// A lorebook, an entry, or a lorebook and one of its entries; all of them if nothing is said
+    #[arg(value_name = "NAME", num_args = 0..=2)]
+    pub named: Vec<String>,
+
+    /// The text of now, and for each sentence the snapshot and message it came with
+    #[arg(long, conflicts_with = "at")]
+    pub blame: bool,
+
+    /// What was known then: a message's number, a date, ~N (states ago), or a snapshot
+    #[arg(long, value_name = "WHEN")]
+    pub at: Option<String>,
+
+    /// Which entries the model was told at message N, where ST-Auto-Recap noted it there
+    #[arg(long, value_name = "N", conflicts_with_all = ["at", "blame"])]
+    pub active: Option<usize>,
+
+    /// The chat whose messages --at and --active count; if not given, the last one with the lorebook
+    #[arg(add = ArgValueCompleter::new(timelines), long = "in", value_name = "TIMELINE", requires = "when")]
+    pub chat: Option<String>,
+
+    /// At most this many changes
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    pub limit: Option<usize>,
+
+    /// Also changes of formatting alone
+    #[arg(long, conflicts_with = "when")]
+    pub all: bool,
+}
+
+const HELP: &str = "An entry is named by its title, one of its keywords, or any part of a title that no other has, also by a title it once had; with its lorebook also by its UID. \
+                    SillyTavern gives the UID of a deleted entry to the next one: 5 is the entry that has UID 5 or had it last, 5~1 the one that had it before. An exact title comes before a part of one, also if that entry was deleted. \
+                    Its history is told across renames and forks, newest first: the snapshot, the message that the story had come to, and what changed. \
+                    A scene is named if it ended after the state before and ST-Auto-Recap recorded the new text at its end; otherwise only the time between the two states is certain. \
+                    An entry that was deleted and made again is the same one if it says the same, or if under the same UID it has the same title or much of what it said.";
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         named: args.named.clone(),
         blame: args.blame,
@@ -32,7 +73,7 @@ pub fn run(args: &args::Lore, workspace: &Workspace, out: &mut Out) -> Result<u8
 }
 
 /// `stvc show --book` and `--entry`.
-pub fn of_snapshot(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn of_snapshot(args: &show::Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         named: args.entry.iter().cloned().collect(),
         in_snapshot: Some(args.snapshot.clone()),

@@ -1,19 +1,26 @@
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap_mangen::Man;
 
 use super::error::Result;
 use super::output::Out;
 use super::wording::count;
-use super::{args, exit};
+use super::{examples, exit};
 use stvc::lines::Counts;
 use stvc::output_files::{self, Existing};
 use stvc::st;
 
-pub fn run(args: &args::Man, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Write a page for each command into this folder, such as ~/.local/share/man/man1
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, out: &mut Out) -> Result<u8> {
     // Built, so that options for all commands stand in every page.
-    let mut command = args::command();
+    let mut command = examples::command();
     command.build();
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();

@@ -1,20 +1,66 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use super::args::KeptSide;
+use clap_complete::engine::ArgValueCompleter;
+
+use super::complete::snapshots;
 use super::diff::Page;
 use super::error::Result;
+use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, cut, name, shell, short, size};
-use super::{args, exit};
 use stvc::archive::merge::{Conflict, ConflictKind, FieldChange, Named, Side};
 use stvc::engine::{self, Workspace};
-use stvc::lines::hint;
-use stvc::lines::{Counts, FileLine, MergeLine, SnapshotLine};
+use stvc::lines::{Counts, FileLine, MergeLine, SnapshotLine, hint};
 use stvc::st::Raw;
 use stvc::verbs::merge::{Keep, Options, Report};
 use stvc::verbs::{self, MergeError};
 
-pub fn run(args: &args::Merge, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// The timeline whose lorebook is changed
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "A")]
+    pub into: String,
+
+    /// The timeline or snapshot whose lorebook is merged into it; its own file stays as it is
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "B")]
+    pub from: String,
+
+    /// Where both changed one value differently, keep the value of A, of B, of this device, or of another device. The last two are for lorebooks that a sync set aside
+    #[arg(long, value_name = "SIDE")]
+    pub keep: Option<KeptSide>,
+
+    /// Do it without asking
+    #[arg(long, short)]
+    pub yes: bool,
+
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
+
+    /// Also while ST-Auto-Recap is at work in the lorebook that is replaced
+    #[arg(long)]
+    pub allow_active_queue: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+/// Whose value is kept in a conflict.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum KeptSide {
+    A,
+    B,
+    Local,
+    Remote,
+}
+
+const HELP: &str = "What would change is always shown first. Entries are the same by what they say, not by their UID alone; a new one whose UID is taken gets the \
+                    lowest free one. Both lorebooks are held against the snapshot from which both timelines come: what only one side changed is taken, also that an \
+                    entry was removed. An entry that one side removed and the other edited stays. Without --keep, conflicts are listed and nothing is changed.";
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     // What an interrupted merge left to be written is part of what is merged now.
     engine::finish_interrupted(workspace)?;
     let mut options = Options {

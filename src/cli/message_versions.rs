@@ -1,8 +1,8 @@
 //! `stvc log --message`: what one message was over time.
 
-use super::args;
 use super::diff::{Page, message_lines};
 use super::error::Result;
+use super::log;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, cut_middle, name, short};
 use stvc::engine::Workspace;
@@ -11,7 +11,7 @@ use stvc::lines::message_change_of;
 use stvc::st;
 use stvc::verbs::message_versions::{Elsewhere, Options, Report, Version, message_versions};
 
-pub fn run(args: &args::Log, message: usize, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &log::Args, message: usize, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options =
         Options { timeline: args.timeline.clone().unwrap_or_default(), message, limit: args.limit };
     let report = message_versions(workspace, &options)?;

@@ -15,6 +15,7 @@ mod diff;
 mod doctor;
 mod erase;
 mod error;
+mod examples;
 mod exit;
 mod extension;
 mod forget;
@@ -67,7 +68,7 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 use clap_complete::CompleteEnv;
 
-use args::{Args, Command};
+use args::{Command, GlobalArgs};
 use error::{Error, Result};
 use output::{LOOK, Out, paint};
 use stvc::engine::configuration::{self, Configuration};
@@ -85,13 +86,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Run the program on its own arguments.
 pub fn main() -> ExitCode {
     // A shell may ask what fits; then that is the answer, and the end.
-    CompleteEnv::with_factory(args::command).var(completions::ASKED).bin("stvc").complete();
+    CompleteEnv::with_factory(examples::command).var(completions::ASKED).bin("stvc").complete();
     ExitCode::from(run(&std::env::args_os().collect::<Vec<_>>()))
 }
 
 /// Run one command line; its exit code.
 fn run(arguments: &[OsString]) -> u8 {
-    let args = match Args::read(arguments) {
+    let args = match GlobalArgs::read(arguments) {
         Ok(args) => args,
         Err(problem) => {
             return report_error::usage(
@@ -130,7 +131,7 @@ fn settings(workspace: &Workspace) -> Configuration {
 }
 
 /// Warns of a configuration that cannot be understood. `config` fails because of it, and the watch looks at it again and again.
-fn tell_of_configuration(args: &Args, workspace: &Workspace, out: &mut Out) {
+fn tell_of_configuration(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) {
     if !matches!(args.command, Command::Config(_) | Command::Watch(_))
         && let Ok(Some(store)) = workspace.find_store()
     {
@@ -139,7 +140,7 @@ fn tell_of_configuration(args: &Args, workspace: &Workspace, out: &mut Out) {
 }
 
 /// Somebody else's chats are not taken, and they may not know.
-fn tell_of_others(args: &Args, workspace: &Workspace, out: &mut Out) {
+fn tell_of_others(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) {
     let is_told = args.command.is_for_users() || matches!(args.command, Command::Status(_));
     let library = workspace.library().ok().filter(|_| is_told && workspace.store.is_none());
     let others = library.as_ref().map(|library| library.other_users()).unwrap_or_default();
@@ -150,7 +151,7 @@ fn tell_of_others(args: &Args, workspace: &Workspace, out: &mut Out) {
 }
 
 /// The same command for each user. One that fails does not keep the others from it.
-fn for_all_users(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn for_all_users(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let command = args.command.name();
     if !args.command.is_for_users() {
         return Err(Error::OneUser { command });
@@ -181,7 +182,7 @@ fn for_all_users(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8
 }
 
 /// A command on a backup works on a store that is unpacked for it and gone afterwards.
-fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn on_backup(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let Some(path) = workspace.store.as_deref() else { return dispatch(args, workspace, out) };
     let typed = args.store.as_deref().and_then(Path::to_str);
     let place = match typed.map(stvc::engine::copies::CopyPlace::parse).transpose()? {
@@ -202,7 +203,7 @@ fn on_backup(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     dispatch(args, &Workspace { store, ..workspace.clone() }, out)
 }
 
-fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn dispatch(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let secret = &args.secret;
     match &args.command {
         Command::Init => init::run(workspace, out),
@@ -247,7 +248,7 @@ fn dispatch(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     }
 }
 
-fn workspace(args: &Args, arguments: &[OsString]) -> Workspace {
+fn workspace(args: &GlobalArgs, arguments: &[OsString]) -> Workspace {
     let here = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     Workspace {

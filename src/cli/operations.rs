@@ -1,6 +1,5 @@
 use chrono::DateTime;
 
-use super::args;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, shell};
@@ -9,7 +8,14 @@ use stvc::lines::answers::Answer;
 use stvc::store::{LoggedOperation, Time};
 use stvc::verbs;
 
-pub fn run(args: &args::Operations, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// At most this many
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    pub limit: Option<usize>,
+}
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::operations::operations(workspace, args.limit)?;
     if out.is_json() {
         return Ok(out.answer(&report));

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 
-use super::args::{Args, Color};
+use super::args::{Color, GlobalArgs};
 use super::clock::{Clock, DateStyle};
 use super::exit::FAILED;
 use super::pager;
@@ -76,7 +76,7 @@ struct Paged {
 }
 
 impl Out {
-    pub fn new(args: &Args, settings: &Configuration) -> Self {
+    pub fn new(args: &GlobalArgs, settings: &Configuration) -> Self {
         let set = settings.color.map(|color| match color {
             When::Auto => Color::Auto,
             When::Always => Color::Always,

@@ -1,8 +1,8 @@
 //! `stvc show --message` and `--text`: messages to read.
 
-use super::args;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
+use super::show;
 use super::story::{self, Format, Style};
 use super::wording::{clean, count, name};
 use stvc::engine::Workspace;
@@ -11,10 +11,10 @@ use stvc::store::Time;
 use stvc::verbs;
 use stvc::verbs::read::{Options, Report, SpokenMessage};
 
-pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &show::Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         snapshot: args.snapshot.clone(),
-        messages: args.message.clone().map(|args::Messages(range)| range),
+        messages: args.message.clone(),
         with_hidden: args.hidden,
     };
     let report = verbs::read::read(workspace, &options)?;
@@ -40,7 +40,7 @@ pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8
     if out.is_json() { Ok(out.answer(&report)) } else { Ok(report.exit()) }
 }
 
-fn tell(args: &args::Show, report: &Report, workspace: &Workspace, out: &Out) -> String {
+fn tell(args: &show::Args, report: &Report, workspace: &Workspace, out: &Out) -> String {
     let (clock, zone) = (out.clock(workspace), report.snapshot.time);
     // Whoever asks for single messages wants to know which they are.
     let is_named = args.message.is_some();

@@ -1,15 +1,42 @@
+use clap_complete::engine::ArgValueCompleter;
+
 use super::clock::Clock;
+use super::complete::timelines;
 use super::error::Result;
+use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, name, short};
-use super::{args, exit};
 use stvc::engine::Workspace;
 use stvc::history::at_message::Origin;
 use stvc::lines::{Counts, EntryLine, SnapshotLine};
 use stvc::verbs;
 use stvc::verbs::reconstruct::{Found, Options, Reconstruction};
 
-pub fn run(args: &args::Reconstruct, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// The chat: a file, `Character/Chat name`, or any part of that which fits only one
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    pub timeline: String,
+
+    /// The state at message N
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    pub at: Option<usize>,
+
+    /// The state at the end of every scene; so it is without --at, too
+    #[arg(long)]
+    pub all: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+const HELP: &str = "ST-Auto-Recap notes the whole lorebook on each message that ends a scene. From that, the state of then is put together: messages 0 to N, the running recap \
+                    without later versions, the lorebook with its UIDs and an empty queue. Such a snapshot says that it is reconstructed. What the note does not hold comes \
+                    from the nearest snapshot's lorebook or today's, where the same entry stands, else it is SillyTavern's default; --json tells which, for every entry.";
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options { timeline: args.timeline.clone(), at: args.at, dry_run: args.dry_run };
     let report = verbs::reconstruct::reconstruct(workspace, &options, &mut out.progress())?;
     if report.taken_first {

@@ -1,4 +1,10 @@
-use super::args::{self, Only};
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
+
+use super::args::{SNAPSHOT_HELP, seconds};
+use super::complete::snapshots;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::restore_all;
@@ -7,14 +13,88 @@ use super::wording::{clean, closed, count, name, recap, short};
 use stvc::archive::Role;
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
-use stvc::engine::gate::{GatePolicy, SceneRule};
+use stvc::engine::gate::{GatePolicy, SceneRule, Wait};
 use stvc::history::at_message::{BookSource, Origin};
 use stvc::lines::answers::Answer;
 use stvc::rules::lost_attachments;
 use stvc::verbs;
 use stvc::verbs::restore::{Options, QueueChange, Report};
 
-pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+#[command(after_help = SNAPSHOT_HELP)]
+pub struct Args {
+    /// The snapshot
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "SNAPSHOT", required_unless_present = "all")]
+    pub snapshot: Option<String>,
+
+    /// Every timeline, its newest snapshot: what is missing in the library comes back
+    #[arg(long, conflicts_with_all = ["snapshot", "name", "at", "to", "only", "clear_queue", "trim_queue"])]
+    pub all: bool,
+
+    /// With --all: also timelines that had been deleted when the last snapshots were taken
+    #[arg(long, requires = "all")]
+    pub deleted: bool,
+
+    /// As a chat of its own under this name, with a lorebook of its own: no other timeline is touched
+    #[arg(long = "as", value_name = "NAME", conflicts_with_all = ["to", "overwrite", "only"])]
+    pub name: Option<String>,
+
+    /// As it was at message N: messages 0 to N, with the recap and the lorebook of then
+    #[arg(long, value_name = "N")]
+    pub at: Option<usize>,
+
+    /// Into this new or empty folder; SillyTavern's files are not touched
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+
+    /// Only the chat, or only the lorebook
+    #[arg(long, value_name = "PART")]
+    pub only: Option<Only>,
+
+    /// Also where something else is now; a snapshot of that is taken first
+    #[arg(long, conflicts_with = "to")]
+    pub overwrite: bool,
+
+    /// SillyTavern is running, and the chat is closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long, requires = "overwrite")]
+    pub chat_closed: bool,
+
+    /// With --as: refuse where the message ends no scene, the scene's lorebook entry is not finished or the running recap does not have it, instead of warning
+    #[arg(long, requires = "name")]
+    pub strict: bool,
+
+    /// With --as: wait for the queue of the chat's lorebook to finish, at most so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "", value_parser = seconds, requires = "name")]
+    pub wait: Option<Wait>,
+
+    /// With --overwrite: also while ST-Auto-Recap is at work in the lorebook that is replaced; with --as: also while it is at work in the chat's lorebook
+    #[arg(long)]
+    pub allow_active_queue: bool,
+
+    /// Also write attachments that came from a backup or another device and that may run code: web pages, scripts, programs
+    #[arg(long)]
+    pub any_attachments: bool,
+
+    /// Drop all work that waits in the lorebook's queue (ST-Auto-Recap)
+    #[arg(long)]
+    pub clear_queue: bool,
+
+    /// Drop the work in the queue that is about messages which this state does not have
+    #[arg(long, conflicts_with = "clear_queue")]
+    pub trim_queue: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Only {
+    Chat,
+    Lorebook,
+}
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let Some(snapshot) = args.snapshot.clone() else {
         return restore_all::run(args, workspace, out);
     };

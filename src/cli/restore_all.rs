@@ -5,7 +5,7 @@ use super::exit::code_of_verb;
 use super::output::{LOOK, Out, paint};
 use super::restored_files::{tell_lost_attachments, written_files};
 use super::wording::{clean, closed, count, name, short};
-use super::{args, exit};
+use super::{exit, restore};
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
 use stvc::lines::{Counts, FailedLine, RestoredLine, SnapshotLine};
@@ -14,7 +14,7 @@ use stvc::verbs::restore::Options;
 use stvc::verbs::restore::all::restore_all;
 use stvc::verbs::{Error, RestoreError};
 
-pub fn run(args: &args::Restore, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &restore::Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         overwrite: args.overwrite,
         closed: closed(args.chat_closed),

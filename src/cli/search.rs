@@ -1,7 +1,10 @@
+use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::args::{self, SearchPart};
+use super::args::{date, last_date};
 use super::clock::Clock;
+use super::complete::timelines;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, cut, cut_middle, name, short};
@@ -11,7 +14,62 @@ use stvc::store::Time;
 use stvc::verbs;
 use stvc::verbs::search::{Excerpt, Match, MatchPlace, Options, Part};
 
-pub fn run(args: &args::Search, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SearchPart {
+    Chat,
+    Lorebook,
+    Character,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// Words, in any case, also parts of words; a text must have them all
+    #[arg(value_name = "TEXT", required = true, value_parser = not_blank)]
+    pub text: Vec<String>,
+
+    /// The words must stand together, in this order
+    #[arg(long)]
+    pub phrase: bool,
+
+    /// TEXT is a regular expression
+    #[arg(long, conflicts_with = "phrase")]
+    pub regex: bool,
+
+    /// Only what this one says: a part of the speaker's name, or of an entry's title
+    #[arg(long, value_name = "NAME", value_parser = not_blank)]
+    pub who: Option<String>,
+
+    /// Only what was said from then on: 2026-11-01, yesterday, "2 weeks ago"
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub since: Option<i64>,
+
+    /// Only what was said until then; a day counts whole
+    #[arg(long, value_name = "DATE", value_parser = last_date)]
+    pub until: Option<i64>,
+
+    /// Only in this timeline's snapshots
+    #[arg(add = ArgValueCompleter::new(timelines), long = "in", value_name = "TIMELINE")]
+    pub timeline: Option<String>,
+
+    /// Only in chats, only in lorebooks, or only in characters' cards
+    #[arg(long, value_name = "PART")]
+    pub only: Option<SearchPart>,
+
+    /// At most this many
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    pub limit: Option<usize>,
+}
+
+const HELP: &str = "Messages with all their swipes and lorebook entries (title, keys, content) are searched, also hidden and deleted ones. \
+                    Each text is listed once: in the newest state of a timeline that still has it, else in the last snapshot that did. \
+                    It is named where it was first said, with how many others have it. Nothing found: exit code 1, as grep does.";
+
+fn not_blank(text: &str) -> Result<String, &'static str> {
+    if text.trim().is_empty() { Err("there is nothing to search for") } else { Ok(text.into()) }
+}
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         text: args.text.join(" "),
         phrase: args.phrase,

@@ -1,11 +1,91 @@
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use clap_complete::engine::ArgValueCompleter;
+
+use super::args::SNAPSHOT_HELP;
+use super::complete::snapshots;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
+use super::restore;
+use super::story::Format;
 use super::wording::{clean, count, cut, fork_point, name, recap, short, size};
-use super::{args, restore};
 use stvc::engine::Workspace;
 use stvc::lines::answers::Answer;
 use stvc::st::User;
 use stvc::verbs;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SNAPSHOT_HELP)]
+pub struct Args {
+    /// The snapshot
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "SNAPSHOT")]
+    pub snapshot: String,
+
+    /// These messages, whole: N, or N..M
+    #[arg(long, value_name = "N[..M]", value_parser = messages)]
+    pub message: Option<RangeInclusive<usize>>,
+
+    /// The lorebook of the snapshot, whole
+    #[arg(long, conflicts_with = "message")]
+    pub book: bool,
+
+    /// One entry of the lorebook of the snapshot, whole
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["message", "book"])]
+    pub entry: Option<String>,
+
+    /// As a story to read
+    #[arg(long, conflicts_with_all = ["book", "entry"])]
+    pub text: bool,
+
+    /// The story as text, Markdown or a page for the browser
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+
+    /// In the story: also messages that are hidden from the prompt
+    #[arg(long)]
+    pub hidden: bool,
+
+    /// In the story: when each message was said
+    #[arg(long)]
+    pub dates: bool,
+
+    /// In the story: not who says it
+    #[arg(long)]
+    pub no_names: bool,
+
+    /// With all swipes
+    #[arg(long)]
+    pub swipes: bool,
+
+    /// With what the model thought before it spoke
+    #[arg(long)]
+    pub reasoning: bool,
+
+    /// Write the story into this file, which must not be there yet
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+impl Args {
+    /// Whether messages are to be read, and not what the snapshot is.
+    pub fn is_to_read(&self) -> bool {
+        let told = [self.text, self.hidden, self.dates, self.no_names, self.swipes, self.reasoning];
+        let is_told = told.contains(&true) || self.format.is_some() || self.output.is_some();
+        self.message.is_some() || is_told
+    }
+}
+
+fn messages(text: &str) -> Result<RangeInclusive<usize>, String> {
+    let number = |text: &str| {
+        let text = text.trim().trim_start_matches('#');
+        text.parse::<usize>()
+            .map_err(|_| format!("{text:?} is no message's number; write 12, or 12..20"))
+    };
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let range = number(first)?..=number(last.trim_start_matches('='))?;
+    if range.is_empty() { Err(format!("{text:?} ends before it begins")) } else { Ok(range) }
+}
 
 /// `3 chats, character Mira, all chats`.
 fn users(users: &[User]) -> String {
@@ -21,7 +101,7 @@ fn users(users: &[User]) -> String {
     told.join(", ")
 }
 
-pub fn run(args: &args::Show, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::show::show(workspace, &args.snapshot)?;
     if out.is_json() {
         return Ok(out.answer(&report));

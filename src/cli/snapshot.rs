@@ -1,29 +1,99 @@
-use super::args;
+use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
+
+use super::args::seconds;
+use super::complete::timelines;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::table::{self, Cell};
 use super::wording::{clean, count, fork_point, length, name, recap, short, size, was_called};
 use stvc::archive::{CheckpointState, Kind, Snapshot};
 use stvc::engine::Workspace;
-use stvc::engine::gate::{GatePolicy, SceneRule};
+use stvc::engine::gate::{GatePolicy, SceneRule, Wait};
 use stvc::lines::answers::{Answer, Snapshots};
 use stvc::rules::READINESS;
 use stvc::st::Category;
 use stvc::verbs;
 use stvc::verbs::snapshot::{Asked, Options, Report, Taken};
 
-fn categories(kind: args::Kind) -> &'static [Category] {
+/// A kind of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FileKind {
+    Chats,
+    Lorebooks,
+    Characters,
+    Personas,
+    Groups,
+    Settings,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Chats: a file, `Character/Chat name`, or any part of that which fits only one
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    pub timelines: Vec<String>,
+
+    /// Only these, and not all that changed
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["timelines", "at", "scenes", "tag"])]
+    pub only: Vec<FileKind>,
+
+    /// A checkpoint at message N: messages 0 to N, kept under a tag; the timeline itself stays as it is
+    #[arg(long, value_name = "N")]
+    pub at: Option<usize>,
+
+    /// A checkpoint at every message that ends a scene (ST-Auto-Recap) and has none yet, each under a name
+    #[arg(long, conflicts_with_all = ["at", "tag"])]
+    pub scenes: bool,
+
+    /// With --scenes or --at: what checkpoints are called; {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in. Scenes are called `Scene {scene_number} - {scene_name}` if not given
+    #[arg(long = "name", value_name = "TEMPLATE", conflicts_with = "tag")]
+    pub template: Option<String>,
+
+    /// Say what it is, in your own words
+    #[arg(long, short, value_name = "TEXT")]
+    pub message: Option<String>,
+
+    /// Give it a name
+    #[arg(long, value_name = "NAME")]
+    pub tag: Option<String>,
+
+    /// Refuse where the message ends no scene, the scene's lorebook entry is not finished or the running recap does not have it, instead of warning
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Refuse where the message ends no scene, and only warn of the rest
+    #[arg(long)]
+    pub require_scene_break: bool,
+
+    /// Do not say what of the scene is not finished; the snapshot records it all the same
+    #[arg(long)]
+    pub no_scene_warnings: bool,
+
+    /// Wait for the lorebook's queue to finish, at most so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "", value_parser = seconds)]
+    pub wait: Option<Wait>,
+
+    /// Take it though work is pending in the lorebook's queue; the snapshot says so
+    #[arg(long)]
+    pub allow_active_queue: bool,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+fn categories(kind: FileKind) -> &'static [Category] {
     match kind {
-        args::Kind::Chats => &[Category::Chat, Category::GroupChat],
-        args::Kind::Lorebooks => &[Category::Lorebook],
-        args::Kind::Characters => &[Category::Card],
-        args::Kind::Personas => &[Category::Persona],
-        args::Kind::Groups => &[Category::Group],
-        args::Kind::Settings => &[Category::Settings],
+        FileKind::Chats => &[Category::Chat, Category::GroupChat],
+        FileKind::Lorebooks => &[Category::Lorebook],
+        FileKind::Characters => &[Category::Card],
+        FileKind::Personas => &[Category::Persona],
+        FileKind::Groups => &[Category::Group],
+        FileKind::Settings => &[Category::Settings],
     }
 }
 
-pub fn run(args: &args::Snapshot, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let subject = Asked {
         timelines: args.timelines.clone(),
         only: args.only.iter().flat_map(|kind| categories(*kind)).copied().collect(),

@@ -2,7 +2,7 @@ use super::diff::Page;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, name, shell};
-use super::{args, exit, place};
+use super::{exit, place};
 use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
 use stvc::engine::files::Action;
@@ -11,10 +11,31 @@ use stvc::rules::lost_attachments;
 use stvc::verbs;
 use stvc::verbs::sync::{Conflict, Options, Report, SyncOutcome, SyncedTimeline};
 
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// A folder, or a git server such as ssh://host/chats.git or me@host:chats.git; the last one if not given
+    #[arg(value_name = "REMOTE")]
+    pub remote: Option<String>,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
+}
+
+const HELP: &str = "First a snapshot of every chat that changed is taken. A chat that went on elsewhere is brought up to date here. One that went on on both sides stays as two: what came to REMOTE \
+                    first keeps its name, the other is called `… (other version DAY)`. A lorebook that both changed is merged, entry by entry and field by field; where both changed one value, both \
+                    lorebooks stay and the command that settles it is shown. What changed since its snapshot is left alone. `stvc undo` takes back what came; what was deleted here and is \
+                    still there comes back.";
+
 /// So many places that stand against each other are shown.
 const PLACES: usize = 5;
 
-pub fn run(args: &args::Sync, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let (remembered, _) = match &args.remote {
         Some(_) => (None, false),
         None => place::remembered("sync", workspace)?,

@@ -1,4 +1,7 @@
-use super::args;
+use clap_complete::engine::ArgValueCompleter;
+
+use super::args::SNAPSHOT_HELP;
+use super::complete::{snapshots, tags};
 use super::error::Result;
 use super::output::{LOOK, Out};
 use super::table::{self, Cell};
@@ -8,7 +11,27 @@ use stvc::lines::answers::Answer;
 use stvc::verbs;
 use stvc::verbs::tag::Options;
 
-pub fn run(args: &args::Tag, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+#[command(after_help = SNAPSHOT_HELP)]
+pub struct Args {
+    /// The name; alone, it is shown what it names, and without it all names are listed
+    #[arg(add = ArgValueCompleter::new(tags), value_name = "NAME", required_if_eq("delete", "true"))]
+    pub name: Option<String>,
+
+    /// The snapshot it names
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "SNAPSHOT", requires = "name", conflicts_with = "delete")]
+    pub snapshot: Option<String>,
+
+    /// Take the name away
+    #[arg(long, short)]
+    pub delete: bool,
+
+    /// Also if another snapshot has the name: it gets it from that one
+    #[arg(long = "move", requires = "snapshot")]
+    pub lead: bool,
+}
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = match (&args.name, &args.snapshot, args.delete) {
         (Some(name), _, true) => Options::Delete { name: name.clone() },
         (Some(name), Some(snapshot), false) => {

@@ -3,23 +3,70 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashSet;
 
-use super::args::Order;
+use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
+
 use super::clock::Clock;
+use super::complete::timelines;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::table::{self, Cell};
 use super::tree::{self, notes};
 use super::wording::{clean, count, fork_point, messages_in_short, name, shell, short};
-use super::{args, backup, exit};
+use super::{backup, exit};
 use stvc::engine::Workspace;
 use stvc::lines::Counts;
 use stvc::lines::answers::{Answer, Timelines as Answered};
-use stvc::verbs;
 use stvc::verbs::timelines::{Report, Timeline, TimelineChange};
-use stvc::watch;
+use stvc::{verbs, watch};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// As a tree: each fork below the timeline it forked from, with the message after which it did
+    #[arg(long)]
+    pub tree: bool,
+
+    /// Only timelines with this in their name
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// In which order; most recent first if not given, in JSON by name
+    #[arg(long, value_name = "ORDER", conflicts_with = "tree")]
+    pub sort: Option<Order>,
+
+    /// Say that timeline NAME was forked from PARENT, where that was not found out rightly
+    #[arg(add = ArgValueCompleter::new(timelines), long, value_name = "PARENT", requires = "name", conflicts_with = "tree")]
+    pub parent: Option<String>,
+
+    /// Say that timeline NAME was forked from none
+    #[arg(long, requires = "name", conflicts_with_all = ["tree", "parent"])]
+    pub no_parent: bool,
+}
+
+/// In which order timelines are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// What was saved or taken last comes first
+    Recent,
+    /// By name; numbers count as numbers
+    Name,
+    /// The longest first
+    Messages,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {
+    /// Only timelines with this in their name
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// In which order; most recent first if not given, in JSON by name
+    #[arg(long, value_name = "ORDER")]
+    pub sort: Option<Order>,
+}
 
 /// Every timeline.
-pub fn run(args: &args::Timelines, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if let (Some(timeline), true) = (&args.name, args.no_parent || args.parent.is_some()) {
         return set_parent(timeline, args.parent.as_deref(), workspace, out);
     }
@@ -129,7 +176,7 @@ fn by_number(a: &str, b: &str) -> Ordering {
 }
 
 /// What changed.
-pub fn status(args: &args::Status, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn status(args: &StatusArgs, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     let is_any = !report.timelines.is_empty();
     choose(&mut report, args.name.as_deref(), args.sort.unwrap_or(usual_order(out)));

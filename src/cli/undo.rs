@@ -1,4 +1,3 @@
-use super::args;
 use super::error::Result;
 use super::operations::{command_line, effect};
 use super::output::{LOOK, Out, paint};
@@ -9,7 +8,22 @@ use stvc::lines::answers::Answer;
 use stvc::verbs;
 use stvc::verbs::undo::Options;
 
-pub fn run(args: &args::Undo, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The operation's number, as `stvc operations` lists it; the last one that stands if not given
+    #[arg(value_name = "NUMBER")]
+    pub operation: Option<u64>,
+
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
+}
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         operation: args.operation,
         closed: closed(args.chat_closed),

@@ -1,19 +1,50 @@
 //! `stvc view`: the page in the browser.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clap::ValueHint;
+use clap_complete::engine::ArgValueCompleter;
+
+use super::complete::timelines;
 use super::error::{Error, Result};
+use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, size};
-use super::{args, exit};
 use stvc::api::http::{Linger, Redirect, Server};
 use stvc::api::{Rights, page};
 use stvc::engine::Workspace;
 use stvc::lines::{Counts, PageLine, ViewLine};
 
-pub fn run(args: &args::View, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// Begin with the map of this timeline's story; with `--out`, write these (none: all chats)
+    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    pub timelines: Vec<String>,
+
+    /// Write the page with these timelines into this file instead: it opens in any browser, without this program
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["write", "no_open", "port"])]
+    pub out: Option<PathBuf>,
+
+    /// Let the page bring states back, fork, name and undo; without it, it only looks
+    #[arg(long)]
+    pub write: bool,
+
+    /// Only print the address
+    #[arg(long)]
+    pub no_open: bool,
+
+    /// On this port; if not given, on one that is free
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+}
+
+const HELP: &str = "The page is served to this computer only. The address opens it once; after that the page itself holds the secret, also when it is loaded again. It ends a minute after the last page was closed, or with Ctrl-C. \
+                    `stvc --store BACKUP view` shows a backup.";
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if let Some(path) = &args.out {
         return write(args, path, workspace, out);
     }
@@ -65,7 +96,7 @@ fn open(address: &str, server: &Server) -> bool {
 }
 
 /// The page in a file.
-fn write(args: &args::View, path: &Path, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn write(args: &Args, path: &Path, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = page::Options { timelines: args.timelines.clone(), out: path.to_owned() };
     let written = page::write(workspace, &options, &mut out.progress())?;
     let path = path.display().to_string();

@@ -1,31 +1,51 @@
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
 use super::snapshot::{new_snapshot, was_deleted};
-use super::table;
 use super::wording::{clean, count, name, shell};
-use super::{args, exit};
+use super::{exit, table};
 use stvc::api::mailbox::{Alarm, Mailbox};
 use stvc::engine::Workspace;
+use stvc::history::retention::parse_span;
 use stvc::lines::{Counts, FailedLine, InstallLine, SnapshotLine, UserLine, WatchEvent, WatchLine};
 use stvc::rules::{Finding, Level};
 use stvc::verbs::snapshot::{Report, Taken};
 use stvc::watch::install::{self, InstallStep, Starter};
 use stvc::watch::{self, Event, Options};
 
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// How long the files must be left alone before a snapshot is taken
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
+    pub settle: Duration,
+
+    /// How long to wait for ST-Auto-Recap's queue before a chat is saved all the same, marked as an autosave
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_span)]
+    pub patience: Duration,
+
+    /// Look at the files so often, where the system does not tell of changes (network drives, some containers)
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub poll: Option<Duration>,
+
+    /// Have it started at every login: write a systemd user unit, or say what to do on other systems
+    #[arg(long)]
+    pub install: bool,
+
+    /// Have it started no more: remove that unit, or say what to do on other systems
+    #[arg(long, conflicts_with = "install")]
+    pub uninstall: bool,
+}
+
 /// Watch over the libraries of these users; of one, if nobody spoke of users, its name is empty.
-pub fn run(args: &args::Watch, users: &[(String, Workspace)], out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Out) -> Result<u8> {
     if args.install || args.uninstall {
         return users
             .iter()
             .try_fold(exit::DONE, |_, (_, workspace)| install(args, workspace, out));
     }
-    let options = Options {
-        settle: args.settle.0,
-        patience: args.patience.0,
-        poll: args.poll.map(|span| span.0),
-    };
+    let options = Options { settle: args.settle, patience: args.patience, poll: args.poll };
     let watches: Vec<_> = users.iter().map(|user| (user, watch::waker())).collect();
     let stop: Vec<_> = watches.iter().map(|(_, (waker, _))| waker.clone()).collect();
     ctrlc::set_handler(move || stop.iter().for_each(|waker| waker.stop()))
@@ -180,7 +200,7 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
     out.findings(&report.findings);
 }
 
-fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn install(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let program = std::env::current_exe().unwrap_or_else(|_| "stvc".into());
     let options: Vec<String> = [
         ("--settle", Some(args.settle)),
@@ -188,7 +208,7 @@ fn install(args: &args::Watch, workspace: &Workspace, out: &mut Out) -> Result<u
         ("--poll", args.poll),
     ]
     .into_iter()
-    .filter_map(|(name, span)| Some([name.to_owned(), format!("{}s", span?.0.as_secs_f64())]))
+    .filter_map(|(name, span)| Some([name.to_owned(), format!("{}s", span?.as_secs_f64())]))
     .flatten()
     .collect();
     let home = std::env::home_dir().map(|home| home.join(".config"));

@@ -6,10 +6,13 @@ mod metadata;
 mod text;
 
 use anstyle::Style;
+use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
 use unicode_width::UnicodeWidthStr;
 
-use super::args::{self, DiffPart};
+use super::args::SNAPSHOT_HELP;
 use super::clock::Clock;
+use super::complete::snapshots;
 use super::error::Result;
 use super::exit;
 use super::output::{LOOK, Out, paint};
@@ -26,7 +29,47 @@ use stvc::verbs;
 use stvc::verbs::diff::{Compared, Comparison, HistoryOptions, Options};
 pub use text::Page;
 
-pub fn run(args: &args::Diff, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+#[derive(Debug, clap::Args)]
+#[command(after_help = SNAPSHOT_HELP)]
+pub struct Args {
+    /// The snapshot before; or A...B: what two timelines have each for itself since they parted
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "A")]
+    pub before: String,
+
+    /// The snapshot after; the files as they are now if not given
+    #[arg(add = ArgValueCompleter::new(snapshots), value_name = "B")]
+    pub after: Option<String>,
+
+    /// One timeline over time: each snapshot of A against the one before it, newest first
+    #[arg(long, conflicts_with = "after")]
+    pub history: bool,
+
+    /// With --history: at most this many
+    #[arg(short = 'n', long = "limit", value_name = "N", requires = "history")]
+    pub limit: Option<usize>,
+
+    /// Only this part
+    #[arg(long, value_name = "PART")]
+    pub only: Option<DiffPart>,
+
+    /// Only how much changed
+    #[arg(long)]
+    pub stat: bool,
+
+    /// Exit with 1 if something changed, as `git diff` does
+    #[arg(long)]
+    pub exit_code: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffPart {
+    Chat,
+    Lorebook,
+    Metadata,
+    Card,
+}
+
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let only = args.only.map(|only| match only {
         DiffPart::Chat => Part::Message,
         DiffPart::Lorebook => Part::Lorebook,

@@ -1,40 +1,34 @@
-//! What can be typed.
-
-mod bring_back;
-mod copies;
-mod examples;
-mod keep;
-mod look;
-mod programs;
-mod take;
-mod values;
+//! The global arguments, the list of commands, and the values that several commands take. The arguments of a command are in its own file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-pub use bring_back::{Fork, KeptSide, Merge, Reconstruct, Restore, Undo};
-pub use copies::{Backup, Import, Sync};
-pub use examples::command;
-pub use keep::{Config, Doctor, Erase, Forget, Gc, Repair, Tag};
-pub use look::{
-    Check, Diff, DiffPart, Log, Lore, Messages, Operations, Order, Search, SearchPart, Show,
-    Status, Timelines, View,
-};
-pub use programs::{Completions, Extension, ExtensionDeed, Man};
-pub use take::{Kind, Snapshot, Watch};
-pub use values::{Only, Secret};
-
 use super::clock::DateStyle;
-use values::FOR_ALL;
+use super::examples::command;
+use super::passphrase::Secret;
+use super::{
+    backup, check, completions, config, diff, doctor, erase, extension, forget, fork, gc, import,
+    log, lore, man, merge, operations, reconstruct, restore, search, show, snapshot, sync, tag,
+    timelines, undo, view, watch,
+};
+use stvc::engine::gate::Wait;
+use stvc::history::dates;
+
+/// The heading over the options that every command has.
+pub const FOR_ALL: &str = "Options for all commands";
+
+pub const SNAPSHOT_HELP: &str = "A snapshot is named by the beginning of its id (4 or more digits), by a tag, by b3: and the beginning of its \
+                             content id, or by a timeline (its newest snapshot); ~N behind any of these goes N snapshots back, @DATE to what it was then, :N to when message N was the last: \"Tide Office@2 weeks ago\", @2026-11-01 (the end of that day), @{2026-11-01 18:30}, \"Tide Office:12\". docs/moments.md tells all of it.";
 
 /// Snapshots of SillyTavern chats and their lorebooks, kept in a git repository and brought back byte for byte.
 ///
 /// Run it inside your SillyTavern folder, or say where that is with --data.
 #[derive(Debug, Parser)]
 #[command(name = "stvc", version, long_version = env!("STVC_VERSION"), propagate_version = true, arg_required_else_help = true)]
-pub struct Args {
+pub struct GlobalArgs {
     /// SillyTavern's folder, or a user's folder in its data/; found from here upward if not given
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_DATA", hide_env_values = true)]
     pub data: Option<PathBuf>,
@@ -78,7 +72,7 @@ pub struct Args {
     pub command: Command,
 }
 
-impl Args {
+impl GlobalArgs {
     /// What was typed. To describe every command takes longer than to do most of them, so one that is typed as it should be is read with its own
     /// description alone; all else is answered with all of them at hand.
     pub fn read(arguments: &[OsString]) -> Result<Self, clap::Error> {
@@ -110,65 +104,65 @@ pub enum Command {
     /// Make the store (snapshot does it by itself, too)
     Init,
     /// Take a snapshot of every chat that changed, or of the named ones
-    Snapshot(Snapshot),
+    Snapshot(snapshot::Args),
     /// Show what changed since the last snapshots
-    Status(Status),
+    Status(timelines::StatusArgs),
     /// List all timelines: every chat, also deleted ones
-    Timelines(Timelines),
+    Timelines(timelines::Args),
     /// List the snapshots, newest first
-    Log(Log),
+    Log(log::Args),
     /// Show one snapshot
-    Show(Show),
+    Show(show::Args),
     /// Show what changed between two snapshots, or between one and the files now
-    Diff(Diff),
+    Diff(diff::Args),
     /// Search everything that was ever said, in every snapshot
-    Search(Search),
+    Search(search::Args),
     /// What the story knew: lorebooks and their entries, when each changed, and at which message
-    Lore(Lore),
+    Lore(lore::Args),
     /// Bring a snapshot's files back
-    Restore(Restore),
+    Restore(restore::Args),
     /// Another ending: the beginning of a chat as a chat of its own, with a lorebook of its own
-    Fork(Fork),
+    Fork(fork::Args),
     /// Merge the lorebook of one timeline into that of another, entry by entry and field by field
-    Merge(Merge),
+    Merge(merge::Args),
     /// Snapshots of states that were never taken, from what ST-Auto-Recap noted in the messages
-    Reconstruct(Reconstruct),
+    Reconstruct(reconstruct::Args),
     /// Check that the store, or a backup, is sound: read every object, rebuild every snapshot
-    Check(Check),
+    Check(check::Args),
     /// Check that your chats and lorebooks are sound, one by one and together, and repair what can be repaired
-    Doctor(Doctor),
+    Doctor(doctor::Args),
     /// Give a snapshot a name, or list the names
-    Tag(Tag),
+    Tag(tag::Args),
     /// Copy all snapshots, or those of some timelines, elsewhere: into one file, a folder, or a git server
-    Backup(Backup),
+    Backup(backup::Args),
     /// Take in a backup, or SillyTavern's own backups as snapshots of the chats they are of
-    Import(Import),
+    Import(import::Args),
     /// Bring two devices to the same state through a folder or a git server that both reach
-    Sync(Sync),
+    Sync(sync::Args),
     /// Show what the store holds and saves: the share of each timeline, the largest messages
     Stats,
     /// Let snapshots go by a policy; the newest, tagged ones and fork points always stay
-    Forget(Forget),
+    Forget(forget::Args),
     /// Remove chats for good: out of the history, the log and the disk
-    Erase(Erase),
+    Erase(erase::Args),
     /// Make the store small: one pack with deltas, without what nobody can ask for any more
-    Gc(Gc),
+    Gc(gc::Args),
     /// Take the last command back: snapshots, tags, restores
-    Undo(Undo),
+    Undo(undo::Args),
     /// List what was done, newest first
-    Operations(Operations),
+    Operations(operations::Args),
     /// Take a snapshot after every save, until it is stopped
-    Watch(Watch),
+    Watch(watch::Args),
     /// Look at the timelines in the browser
-    View(View),
+    View(view::Args),
     /// Put the extension into SillyTavern's page, bring it up to date, or take it away
-    Extension(Extension),
+    Extension(extension::Args),
     /// See and set defaults: where backups go, colours, the pager, dates, retention
-    Config(Config),
+    Config(config::Args),
     /// Print what your shell needs to complete commands and options
-    Completions(Completions),
+    Completions(completions::Args),
     /// Print the manual page, or write the pages of all commands into a folder
-    Man(Man),
+    Man(man::Args),
     /// Try it: the whole round trip on a sample library in a temporary folder
     Demo,
 }
@@ -262,4 +256,22 @@ impl Command {
             _ => false,
         }
     }
+}
+
+pub fn date(text: &str) -> Result<i64, String> {
+    dates::parse(text, super::now()).map(|moment| moment.timestamp())
+}
+
+pub fn last_date(text: &str) -> Result<i64, String> {
+    dates::parse_end(text, super::now()).map(|moment| moment.timestamp())
+}
+
+pub fn seconds(text: &str) -> Result<Wait, String> {
+    if text.is_empty() {
+        return Ok(Wait::Forever);
+    }
+    let seconds = text.parse::<f64>().ok().and_then(|n| Duration::try_from_secs_f64(n).ok());
+    seconds
+        .map(Wait::AtMost)
+        .ok_or_else(|| "a number of seconds is expected; name the chat before --wait".to_owned())
 }

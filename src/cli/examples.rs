@@ -2,7 +2,7 @@
 
 use clap::CommandFactory;
 
-use super::Args;
+use super::args::GlobalArgs;
 
 type Example = (&'static str, &'static str);
 
@@ -251,7 +251,7 @@ const SHORT: &str = "`--help` tells more, and the options that all commands have
 
 /// The whole command line, with examples.
 pub fn command() -> clap::Command {
-    Args::command().mut_subcommands(|command| {
+    GlobalArgs::command().mut_subcommands(|command| {
         let of = EXAMPLES.iter().find(|(of, _)| *of == command.get_name());
         with_examples(command, of.map_or(&[], |(_, list)| list))
     })
@@ -300,16 +300,16 @@ mod tests {
         ];
         for line in listed.chain(odd) {
             let typed: Vec<_> = words(line).into_iter().map(Into::into).collect();
-            let told = |read: Result<Args, clap::Error>| match read {
+            let told = |read: Result<GlobalArgs, clap::Error>| match read {
                 Ok(args) => format!("{args:?}"),
                 Err(error) => error.to_string(),
             };
             let with_all = || {
                 let found = command().try_get_matches_from(&typed);
-                told(found.and_then(|found| Args::from_arg_matches(&found)))
+                told(found.and_then(|found| GlobalArgs::from_arg_matches(&found)))
             };
             // "2 weeks ago" is another second if the clock moves on between two readings.
-            let (before, read, after) = (with_all(), told(Args::read(&typed)), with_all());
+            let (before, read, after) = (with_all(), told(GlobalArgs::read(&typed)), with_all());
             if read != after {
                 assert_eq!(read, before, "{line}");
             }
