@@ -10,7 +10,7 @@ use super::{ConfigurationError, Result};
 use crate::durable::{self, Existing};
 use crate::history::retention::Policy;
 use crate::regular;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::store::{self, Store};
 
 /// What can be set.
@@ -131,7 +131,7 @@ pub fn finding(store: &Store) -> Option<Finding> {
         Err(super::Error::Configuration(ConfigurationError::Bad { path, why })) => {
             let message = format!("{why}; the defaults are used instead");
             let subject = path.display().to_string();
-            let finding = Finding::new(Code::ConfigurationBroken, Level::Warning, subject, message);
+            let finding = Finding::new(Code::ConfigurationBroken, subject, message);
             Some(
                 finding.remedy("correct the file, or move it away; `watch` notices that by itself"),
             )

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::operation::attachments;
 use super::{Include, Result};
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::st::{Category, Library, list_folder};
 use crate::store::Store;
 
@@ -84,7 +84,7 @@ pub(crate) fn finding(
     if !ways.is_empty() {
         remedy.push_str(&format!("; {} keeps what it names from now on", ways.join(", ")));
     }
-    Ok(Some(Finding::new(Code::LeftOut, Level::Info, subject, message).remedy(remedy)))
+    Ok(Some(Finding::new(Code::LeftOut, subject, message).remedy(remedy)))
 }
 
 /// The bytes of all files below, links not followed; what cannot be read counts nothing.

@@ -57,5 +57,5 @@ pub(crate) fn reload(root: &Path, subject: &str, written: Written) -> Finding {
     if written.new_chat {
         remedy.push_str("; the chat is under \"Manage chat files\" (menu ☰, bottom left)");
     }
-    Finding::new(Code::ReloadSillytavern, level, subject, message).remedy(remedy)
+    Finding::new(Code::ReloadSillytavern, subject, message).at(level).remedy(remedy)
 }

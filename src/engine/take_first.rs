@@ -3,7 +3,7 @@
 use super::take_snapshots::{Finished, How, Judgement, Taken, TakenTimeline, Taking, count_new};
 use super::{Result, Workspace, finish_interrupted};
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Level, Wish};
+use crate::rules::{self, Code, Finding, Wish};
 use crate::st::{Captured, TimelineName};
 use crate::store::Store;
 
@@ -22,9 +22,8 @@ impl TakenFirst {
     fn of(taken: AllTaken, remedy: &str) -> Self {
         let AllTaken { outcomes, unreadable, busy } = taken;
         let mut first = Self { new: count_new(&outcomes), ..Self::default() };
-        let unread = |subject: &str, why: &str| {
-            Finding::new(Code::Unreadable, Level::Error, subject, why).remedy(remedy)
-        };
+        let unread =
+            |subject: &str, why: &str| Finding::new(Code::Unreadable, subject, why).remedy(remedy);
         first.not_taken = unreadable.len();
         first.findings = unreadable.iter().map(|(subject, why)| unread(subject, why)).collect();
         for TakenTimeline { timeline, result } in outcomes {

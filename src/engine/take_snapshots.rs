@@ -14,7 +14,7 @@ use crate::archive::{
 use crate::history::origin::{Lineage, Newcomer};
 use crate::history::{self, History, latest_valid};
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Level, Wish};
+use crate::rules::{self, Code, Finding, Wish};
 use crate::st::auto_recap::queue_activity;
 use crate::st::{self, Captured, Disk, Library, Presence, Scan, TimelineFiles, TimelineName};
 use crate::store::Store;
@@ -434,12 +434,7 @@ impl<'a> Taking<'a> {
         {
             let message = format!("small packs and refs could not be joined: {error}");
             let subject = self.store.path().display().to_string();
-            self.done.findings.push(Finding::new(
-                Code::PacksNotJoined,
-                Level::Info,
-                subject,
-                message,
-            ));
+            self.done.findings.push(Finding::new(Code::PacksNotJoined, subject, message));
         }
         if let Some(cache) = self.cache {
             cache.save(self.store);

@@ -31,7 +31,8 @@ const NEWER: Code = Code::SnapshotNewer;
 fn newer(snapshot: &Snapshot, format: u64) -> Finding {
     let why = format!("it has format {format}, which is newer than this program");
     let message = about(snapshot, &why);
-    Finding::new(NEWER, Level::Warning, snapshot.id.to_string(), message)
+    Finding::new(NEWER, snapshot.id.to_string(), message)
+        .at(Level::Warning)
         .remedy("update stvc; until then it is kept as it is")
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn unsound(snapshot: &Snapshot, problems: &Problems) -> Option<Findin
         Weight::Flaw => (Code::SnapshotOdd, Level::Warning),
     };
     let message = about(snapshot, &problems.to_string());
-    let finding = Finding::new(code, level, snapshot.id.to_string(), message);
+    let finding = Finding::new(code, snapshot.id.to_string(), message).at(level);
     Some(match problems.worst()? {
         Weight::Fatal => finding,
         Weight::Unsafe => finding
@@ -107,20 +108,20 @@ impl LostAttachments {
             let of = listed(&timelines.collect::<Vec<_>>());
             if is_list {
                 let message = format!("the list of attachments of {of} is lost: {why}");
-                Finding::new(Code::AttachmentListLost, Level::Error, subject, message).remedy(
+                Finding::new(Code::AttachmentListLost, subject, message).remedy(
                     "the chat itself can be restored; `stvc check` and then `stvc snapshot` store the attachments that are in the library again",
                 )
             } else if cause != LossCause::Lost {
                 let message = format!("attachment of {of}: {why}");
                 let finding =
-                    Finding::new(Code::AttachmentRefused, Level::Warning, subject, message);
+                    Finding::new(Code::AttachmentRefused, subject, message);
                 finding.remedy(match cause {
                     LossCause::Kind => format!("if you know the file, `stvc restore \"{first}\" --any-attachments` writes it"),
                     _ => "nothing; SillyTavern gives no file such a name. The rest of the chat is restored".to_owned(),
                 })
             } else {
                 let message = format!("attachment of {of}: {why}");
-                Finding::new(Code::AttachmentLost, Level::Error, subject, message).remedy(
+                Finding::new(Code::AttachmentLost, subject, message).remedy(
                     "the chat itself can be restored; if the file is in the library, `stvc check` and then `stvc snapshot` store it again, else copy it from a backup",
                 )
             }

@@ -11,7 +11,7 @@ use super::{Error, Result};
 use crate::archive::message_identity::Identity;
 use crate::archive::reconstruct::{EntryOrigin, Trimmed, rebuild_book, trim_metadata};
 use crate::archive::{Kind, Role, Snapshot, SnapshotId, Tree};
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::st::auto_recap::{Scene, scene, scene_breaks};
 use crate::st::{
     self, BoundBook, Chat, FileAt, Raw, TimelineFiles, TimelineName, entries, entry_uid,
@@ -433,12 +433,7 @@ fn noted_book(
             "{} of the noted lorebook entries cannot be read as entries and were left out",
             rebuilt.left_out
         );
-        findings.push(Finding::new(
-            Code::NoteUnreadable,
-            Level::Warning,
-            base.timeline.as_str(),
-            message,
-        ));
+        findings.push(Finding::new(Code::NoteUnreadable, base.timeline.as_str(), message));
     }
     if let Some(finding) = gaps(&base.timeline, &rebuilt.entries) {
         findings.push(finding);
@@ -483,7 +478,7 @@ pub(crate) fn message_not_found(timeline: &TimelineName, messages: usize, at: us
         None => "it has no messages".into(),
     };
     let message = format!("Message not found: {timeline} has no message {at}; {last}");
-    Finding::new(Code::MessageNotFound, Level::Error, timeline.as_str(), message)
+    Finding::new(Code::MessageNotFound, timeline.as_str(), message)
 }
 
 fn not_known(timeline: &TimelineName, at: usize, breaks: &[(usize, Scene<'_>)]) -> Finding {
@@ -500,7 +495,7 @@ fn not_known(timeline: &TimelineName, at: usize, breaks: &[(usize, Scene<'_>)]) 
     let message = format!(
         "what its lorebook was like at message {at} is not known: no snapshot was taken there, and {scenes}"
     );
-    Finding::new(Code::LorebookThenUnknown, Level::Error, timeline.as_str(), message).remedy(
+    Finding::new(Code::LorebookThenUnknown, timeline.as_str(), message).remedy(
         "`stvc restore … --at N --only chat` with `--to` or `--overwrite` brings the messages back without a lorebook; `stvc snapshot … --at N` takes them with the lorebook of now, and that can be restored with `--as`",
     )
 }
@@ -510,7 +505,7 @@ fn lost_book(timeline: &TimelineName, at: usize, from: &Snapshot) -> Finding {
         "the lorebook at message {at} cannot be read: snapshot {} that has it is damaged",
         from.id
     );
-    Finding::new(Code::LorebookThenUnknown, Level::Error, timeline.as_str(), message)
+    Finding::new(Code::LorebookThenUnknown, timeline.as_str(), message)
         .remedy("`stvc check` lists what is damaged; `stvc restore … --only chat` restores the chat without a lorebook")
 }
 
@@ -522,7 +517,7 @@ pub(crate) fn earlier_book(timeline: &TimelineName, at: usize, from: &Snapshot) 
         &from.id.to_string()[..10],
         when.unwrap_or_default()
     );
-    Finding::new(Code::LorebookFromElsewhere, Level::Warning, timeline.as_str(), message)
+    Finding::new(Code::LorebookFromElsewhere, timeline.as_str(), message)
         .remedy("check its entries: changes between that snapshot and this message are not in it")
 }
 
@@ -530,7 +525,7 @@ fn stale(timeline: &TimelineName, later: usize, noted: usize) -> Finding {
     let message = format!(
         "the scene that ends at message {later} has no note of the lorebook; the note at message {noted} was taken, so entries made between them are missing"
     );
-    Finding::new(Code::NoteMissing, Level::Warning, timeline.as_str(), message)
+    Finding::new(Code::NoteMissing, timeline.as_str(), message)
 }
 
 /// Gaps are no damage: entries were deleted. They are said because other tools would have renumbered them.
@@ -541,6 +536,6 @@ fn gaps(timeline: &TimelineName, entries: &[EntryOrigin]) -> Option<Finding> {
     (missing > 0).then(|| {
         let message =
             format!("UIDs go up to {last} with {missing} not in use; they were kept as they are");
-        Finding::new(Code::UidGaps, Level::Info, timeline.as_str(), message)
+        Finding::new(Code::UidGaps, timeline.as_str(), message)
     })
 }

@@ -6,7 +6,7 @@ use super::pairs::Pairs;
 use super::state_then::{NeedBook, StateThen};
 use super::{History, Result};
 use crate::archive::{Snapshot, Tree};
-use crate::rules::{self, Code, Finding, Level, StoredVersion};
+use crate::rules::{self, Code, Finding, StoredVersion};
 use crate::st::{TimelineName, book_damage, damage, damage_of_files};
 use crate::store::{Reader, Store, unless_lost};
 
@@ -153,7 +153,7 @@ fn passed_over(timeline: &TimelineName, part: &str, valid: &Valid<'_>) -> Findin
     );
     let subject = timeline.as_str();
     let remedy = "`stvc restore ID` restores exactly the snapshot with that id";
-    Finding::new(Code::DamagePassedOver, Level::Warning, subject, message).remedy(remedy)
+    Finding::new(Code::DamagePassedOver, subject, message).remedy(remedy)
 }
 
 /// Returns a snapshot as a person can find it again: `snapshot 0123456789 of 2026-11-01 18:30`.

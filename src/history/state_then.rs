@@ -98,6 +98,7 @@ fn older_book(chat: &Snapshot, damaged: &Snapshot) -> Finding {
         short(damaged),
         short(chat)
     );
-    Finding::new(Code::LorebookFromElsewhere, Level::Error, chat.timeline.as_str(), message)
+    Finding::new(Code::LorebookFromElsewhere, chat.timeline.as_str(), message)
+        .at(Level::Error)
         .remedy("`stvc check` lists what is damaged; import a backup that has the snapshot")
 }

@@ -3,7 +3,7 @@
 //! The record in the chat describes the moment at which the checkpoint or fork was created, and stays in the header while the story goes on. Its recaps are
 //! compared only while the chat is still at that moment; the snapshot's own record always describes the very bytes.
 
-use super::{Code, Finding, Level};
+use super::{Code, Finding};
 use crate::archive::Contents;
 use crate::st::auto_recap::{
     CombinedRecap, RunningRecap, checkpoint_state, combined_recap, running_recap,
@@ -88,10 +88,7 @@ fn version(timeline: &TimelineName, record: &Record, recap: &RunningRecap<'_>) -
         record.by
     );
     let remedy = "choose the right version in the extension, or restore another snapshot: `stvc log` lists them";
-    Some(
-        Finding::new(Code::RecapVersionMismatch, Level::Error, timeline.as_str(), message)
-            .remedy(remedy),
-    )
+    Some(Finding::new(Code::RecapVersionMismatch, timeline.as_str(), message).remedy(remedy))
 }
 
 fn count(timeline: &TimelineName, record: &Record, combined: &CombinedRecap) -> Option<Finding> {
@@ -104,7 +101,7 @@ fn count(timeline: &TimelineName, record: &Record, combined: &CombinedRecap) -> 
         "Combined recap message count mismatch: expected {expected} as {} recorded, got {found}",
         record.by
     );
-    Some(Finding::new(Code::CombinedRecapMismatch, Level::Warning, timeline.as_str(), message))
+    Some(Finding::new(Code::CombinedRecapMismatch, timeline.as_str(), message))
 }
 
 fn book(timeline: &TimelineName, record: &Record, found: Option<&str>) -> Option<Finding> {
@@ -121,13 +118,10 @@ fn book(timeline: &TimelineName, record: &Record, found: Option<&str>) -> Option
         quoted(found)
     );
     let remedy = "`stvc doctor` tells which chats share a lorebook";
-    Some(
-        Finding::new(Code::LorebookNameMismatch, Level::Warning, timeline.as_str(), message)
-            .remedy(remedy),
-    )
+    Some(Finding::new(Code::LorebookNameMismatch, timeline.as_str(), message).remedy(remedy))
 }
 
 fn legacy(timeline: &TimelineName) -> Finding {
     let message = "nothing was recorded of the recaps' state when this snapshot was taken, so it could not be compared";
-    Finding::new(Code::CheckpointStateMissing, Level::Info, timeline.as_str(), message)
+    Finding::new(Code::CheckpointStateMissing, timeline.as_str(), message)
 }

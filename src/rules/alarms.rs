@@ -1,6 +1,6 @@
 //! Alarms: a chat or lorebook that lost what it had. It is stored all the same, and the finding says how to get the old state back.
 
-use super::{Code, Finding, Level};
+use super::{Code, Finding};
 use crate::archive::SnapshotId;
 
 /// How a chat changed since its last snapshot.
@@ -40,7 +40,7 @@ pub fn alarm(passage: &Passage<'_>) -> Option<Finding> {
     let id = &last_good.to_string()[..10];
     let remedy =
         format!("the state before is snapshot {id}: `stvc restore {id} --overwrite` restores it");
-    let finding = Finding::new(code, Level::Warning, timeline, what);
+    let finding = Finding::new(code, timeline, what);
     Some(finding.remedy(remedy).restorable_from(last_good.to_string()))
 }
 

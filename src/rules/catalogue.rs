@@ -4,7 +4,7 @@ use super::level::Level::{self, Error, Info, Warning};
 
 pub struct Rule {
     pub code: Code,
-    /// How bad it may be.
+    /// How bad it may be; the first is what it is unless the finding says another.
     pub levels: &'static [Level],
     /// The commands that find it.
     pub from: &'static str,
@@ -16,7 +16,7 @@ pub struct Rule {
 /// Makes the codes and what is known of them, by subject.
 macro_rules! catalogue {
     ($($title:literal => {$(
-        $name:ident = $code:literal $levels:tt {
+        $name:ident = $code:literal [$level:ident $(, $other:ident)*] {
             from: $from:expr,
             meaning: $meaning:literal,
             remedy: $remedy:literal,
@@ -35,6 +35,13 @@ macro_rules! catalogue {
                     $($(Code::$name => $code,)*)*
                 }
             }
+
+            /// Returns the level that it has unless the finding says another.
+            pub(super) fn level(self) -> Level {
+                match self {
+                    $($(Code::$name => $level,)*)*
+                }
+            }
         }
 
         /// All codes, by subject.
@@ -42,7 +49,7 @@ macro_rules! catalogue {
             ($title, &[$(
                 Rule {
                     code: Code::$name,
-                    levels: &$levels,
+                    levels: &[$level $(, $other)*],
                     from: $from,
                     meaning: $meaning,
                     remedy: $remedy,
@@ -344,9 +351,9 @@ catalogue! {
             meaning: "nothing was recorded of the recaps' state when the snapshot was taken, so nothing could be compared",
             remedy: "nothing",
         }
-        LorebookFromElsewhere = "lorebook-from-elsewhere" [Warning] {
+        LorebookFromElsewhere = "lorebook-from-elsewhere" [Warning, Error] {
             from: "`restore --as`",
-            meaning: "the snapshot has no lorebook, so the new chat got a copy of another snapshot's, or of the one of today",
+            meaning: "the snapshot has no lorebook, so the new chat got a copy of another snapshot's, or of the one of today (an error if the snapshot with the lorebook of that moment is damaged)",
             remedy: "look through it: it may know what had not happened yet",
         }
         LorebookThenUnknown = "lorebook-then-unknown" [Error] {

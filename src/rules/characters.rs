@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Code, Finding, Level};
+use super::{Code, Finding};
 
 /// What there is of characters.
 #[derive(Clone, Debug, Default)]
@@ -33,13 +33,13 @@ pub fn characters(facts: &CharacterFacts) -> Vec<Finding> {
             "import the character again, and rename its card or the folder so that both are called the same".to_owned()
         };
         let subject = format!("chats/{folder}");
-        let finding = Finding::new(Code::CharacterMissing, Level::Warning, subject, message);
+        let finding = Finding::new(Code::CharacterMissing, subject, message);
         findings.push(finding.remedy(remedy));
     }
     for (card, book) in &facts.missing_books {
         let message = format!("it names the lorebook {book:?}, which does not exist");
         let subject = format!("characters/{card}.png");
-        let finding = Finding::new(Code::CardLorebookMissing, Level::Warning, subject, message);
+        let finding = Finding::new(Code::CardLorebookMissing, subject, message);
         let remedy = format!(
             "`stvc restore \"worlds/{book}\"` brings it back if it was ever stored; or choose another in SillyTavern"
         );

@@ -9,7 +9,7 @@ use crate::st::{Damage, Raw, broken_lines, chat_damage};
 pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     let (chat, path) = (parts.chat, parts.chat_path);
     let mut findings = Vec::new();
-    let warn = |code, message: String| Finding::new(code, Level::Warning, path, message);
+    let warn = |code, message: String| Finding::new(code, path, message);
     if let Some(damage) = chat_damage(chat, parts.looked_at) {
         let code = if damage == Damage::Empty { Code::ChatEmpty } else { Code::ChatDamaged };
         // SillyTavern 1.12 writes a group chat without messages as an empty file.
@@ -19,7 +19,7 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
             Level::Error
         };
         let message = format!("the chat file {}", damage.words());
-        findings.push(Finding::new(code, level, path, message).remedy(DAMAGED));
+        findings.push(Finding::new(code, path, message).at(level).remedy(DAMAGED));
         if damage != Damage::Zeros {
             return findings;
         }
@@ -84,6 +84,6 @@ pub(super) fn not_utf8(path: &str, which: &str) -> Finding {
     let message = format!(
         "{which} not UTF-8; SillyTavern reads what is odd there as \u{fffd} and writes that back with its next save"
     );
-    Finding::new(Code::NotUtf8, Level::Warning, path, message)
+    Finding::new(Code::NotUtf8, path, message)
         .remedy("restore an earlier snapshot, or save the file as UTF-8")
 }

@@ -22,7 +22,7 @@ pub fn readiness(point: &Point<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut warn = |code, words: &str, remedy: &str| {
         let message = format!("{words} (message {at})");
-        let finding = Finding::new(code, Level::Warning, point.timeline.as_str(), message);
+        let finding = Finding::new(code, point.timeline.as_str(), message);
         findings.push(finding.remedy(remedy));
     };
     let scene = point.chat.messages.get(at).and_then(|line| scene(line));
@@ -100,7 +100,7 @@ pub fn recap_from_future(point: &Point<'_>) -> Vec<Finding> {
     let remedy = "`stvc restore … --at N` and `stvc reconstruct` take that out; this checkpoint keeps what is on disk";
     let finding = |message| {
         let subject = point.timeline.as_str();
-        Finding::new(Code::RecapFromFuture, Level::Warning, subject, message).remedy(remedy)
+        Finding::new(Code::RecapFromFuture, subject, message).remedy(remedy)
     };
     running.into_iter().chain(combined).map(finding).collect()
 }
@@ -108,7 +108,7 @@ pub fn recap_from_future(point: &Point<'_>) -> Vec<Finding> {
 /// A checkpoint at an earlier message is what is on disk: its lorebook knows what came after.
 pub fn lorebook_of_now(timeline: &TimelineName, message: usize) -> Finding {
     let what = format!("its lorebook is that of now, not of message {message}");
-    Finding::new(Code::LorebookOfNow, Level::Info, timeline.as_str(), what).remedy(
+    Finding::new(Code::LorebookOfNow, timeline.as_str(), what).remedy(
         "for the lorebook of then: `stvc restore … --at N`, or `stvc reconstruct`, where ST-Auto-Recap has noted it",
     )
 }

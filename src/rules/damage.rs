@@ -31,7 +31,7 @@ pub fn damaged(name: &TimelineName, words: &str) -> Finding {
         _ => "the file",
     };
     let message = format!("{file} {words}");
-    Finding::new(Code::FileDamaged, Level::Error, name.file().as_str(), message).remedy(DAMAGED)
+    Finding::new(Code::FileDamaged, name.file().as_str(), message).remedy(DAMAGED)
 }
 
 /// Returns the timeline whose own file a finding calls damaged.

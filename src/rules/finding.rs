@@ -20,26 +20,22 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding without a remedy. Its code and level stand in [`catalogue`](super::CATALOGUE).
-    pub fn new(
-        code: Code,
-        level: Level,
-        subject: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Self {
+    /// A finding without a remedy, with the first level that its code has in [`catalogue`](super::CATALOGUE).
+    pub fn new(code: Code, subject: impl Into<String>, message: impl Into<String>) -> Self {
+        let (subject, message) = (subject.into(), message.into());
+        Self { code, level: code.level(), subject, message, remedy: None, snapshot: None }
+    }
+
+    /// Sets another level that its code may have.
+    pub fn at(mut self, level: Level) -> Self {
         debug_assert!(
-            catalogue::knows(code, level),
-            "{code} ({}) is missing in src/rules/catalogue.rs",
+            catalogue::knows(self.code, level),
+            "{} ({}) is missing in src/rules/catalogue.rs",
+            self.code,
             level.as_str()
         );
-        Self {
-            code,
-            level,
-            subject: subject.into(),
-            message: message.into(),
-            remedy: None,
-            snapshot: None,
-        }
+        self.level = level;
+        self
     }
 
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {

@@ -10,7 +10,7 @@ use crate::st::{Damage, LibraryPath, TimelineName, chat_name};
 /// Somebody else's chats are not looked at, and they may not know.
 pub fn other_users(user: &str, others: &[String]) -> Finding {
     let message = format!("there are other users, too: {}", listed(others));
-    Finding::new(Code::OtherUsers, Level::Info, user, message)
+    Finding::new(Code::OtherUsers, user, message)
         .remedy("`--user NAME` for another one, `--all-users` for all")
 }
 
@@ -192,7 +192,7 @@ pub fn library(facts: &LibraryFacts) -> Vec<Finding> {
     findings.extend(facts.unused.iter().map(|book| orphan(book, facts.unknown.is_empty())));
     findings.extend(facts.unknown.iter().map(|(subject, why)| {
         let message = format!("{why}, so which lorebooks it uses is not known");
-        Finding::new(Code::ReferencesUnknown, Level::Warning, subject, message)
+        Finding::new(Code::ReferencesUnknown, subject, message)
             .remedy("mend or remove it; until then no lorebook is removed as unused")
     }));
     findings
@@ -212,7 +212,7 @@ fn shared(facts: &LibraryFacts, book: &SharedBook<'_>) -> Finding {
         0 => "if they should not share it, choose another lorebook for one of them in SillyTavern",
         _ => "`stvc doctor --fix` gives each fork a copy of its own",
     };
-    Finding::new(Code::LorebookShared, Level::Warning, book.path.as_str(), message).remedy(remedy)
+    Finding::new(Code::LorebookShared, book.path.as_str(), message).remedy(remedy)
 }
 
 /// Files that a chat's messages name and that are not there.
@@ -227,7 +227,7 @@ pub fn missing_attachments(timeline: &TimelineName, missing: &[LibraryPath]) -> 
         names.push(format!("and {} more", missing.len() - SHOWN));
     }
     let message = format!("its messages name files that are not there: {}", names.join(", "));
-    let finding = Finding::new(Code::AttachmentMissing, Level::Warning, timeline.as_str(), message);
+    let finding = Finding::new(Code::AttachmentMissing, timeline.as_str(), message);
     let remedy = format!(
         "`stvc restore \"{timeline}\"` brings back those that were stored; the chat itself stays as it is"
     );
@@ -238,7 +238,7 @@ pub fn missing_attachments(timeline: &TimelineName, missing: &[LibraryPath]) -> 
 fn none(timeline: &TimelineFacts) -> Option<Finding> {
     let none = timeline.book.is_none() && timeline.metadata_in.is_some();
     let message = "it has no lorebook, which is allowed";
-    none.then(|| Finding::new(Code::LorebookNone, Level::Info, timeline.name.as_str(), message))
+    none.then(|| Finding::new(Code::LorebookNone, timeline.name.as_str(), message))
 }
 
 fn missing(timeline: &TimelineFacts) -> Option<Finding> {
@@ -254,7 +254,7 @@ fn missing(timeline: &TimelineFacts) -> Option<Finding> {
             .to_owned(),
     };
     let subject = timeline.name.as_str();
-    Some(Finding::new(Code::LorebookMissing, Level::Error, subject, message).remedy(remedy))
+    Some(Finding::new(Code::LorebookMissing, subject, message).remedy(remedy))
 }
 
 /// How many of several are named in a message.
@@ -278,8 +278,7 @@ fn dangling_links(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
         Some(gone) => restores(&gone),
         None => "remove the link in SillyTavern, or leave it alone".into(),
     };
-    let finding =
-        Finding::new(Code::CheckpointLinkDangling, Level::Warning, name.as_str(), message);
+    let finding = Finding::new(Code::CheckpointLinkDangling, name.as_str(), message);
     Some(finding.remedy(remedy))
 }
 
@@ -303,7 +302,7 @@ fn missing_parent(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
             }
         },
     };
-    Some(Finding::new(Code::ParentMissing, Level::Warning, name.as_str(), message).remedy(remedy))
+    Some(Finding::new(Code::ParentMissing, name.as_str(), message).remedy(remedy))
 }
 
 fn restores(timeline: &TimelineName) -> String {
@@ -317,7 +316,7 @@ fn other_settings(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
     }
     let message =
         format!("Auto-Recap's settings are not those of {}, which it was forked from", parent.name);
-    Some(Finding::new(Code::SettingsHashDiffers, Level::Info, timeline.name.as_str(), message))
+    Some(Finding::new(Code::SettingsHashDiffers, timeline.name.as_str(), message))
 }
 
 /// The finding about a lorebook that nothing uses; `certain`: everything that may use one could be read.
@@ -343,7 +342,8 @@ pub fn orphan(book: &UnusedBook, certain: bool) -> Finding {
     };
     // A book that a writer may keep for later is nothing to worry about.
     let level = if book.leftover { Level::Warning } else { Level::Info };
-    Finding::new(Code::LorebookOrphaned, level, book.path.as_str(), format!("{who}{once}"))
+    Finding::new(Code::LorebookOrphaned, book.path.as_str(), format!("{who}{once}"))
+        .at(level)
         .remedy(remedy)
 }
 

@@ -45,8 +45,7 @@ pub(super) fn read<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Option<Finding
             "its lorebook {:?} does not exist; SillyTavern shows it as empty",
             brief(bound.name)
         );
-        let finding =
-            Finding::new(Code::LorebookMissing, Level::Error, parts.timeline.as_str(), message);
+        let finding = Finding::new(Code::LorebookMissing, parts.timeline.as_str(), message);
         return (
             None,
             Some(finding.remedy(
@@ -59,7 +58,7 @@ pub(super) fn read<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Option<Finding
     };
     let finding = (repeated && !entries.is_empty()).then(|| {
         let message = "a key stands twice in it, so it is stored as one piece; SillyTavern keeps the last of the two";
-        Finding::new(Code::LorebookKeyRepeated, Level::Warning, path, message)
+        Finding::new(Code::LorebookKeyRepeated, path, message)
     });
     let entries = entries.into_iter().filter_map(|(key, value)| {
         let [uid, comment, content] = value.pick(["uid", "comment", "content"])?;
@@ -79,7 +78,7 @@ pub fn unread(timeline: &TimelineName, book: &str, why: &str) -> Finding {
         "its lorebook {:?} cannot be read, so a snapshot has the chat alone: {why}",
         brief(book)
     );
-    Finding::new(Code::LorebookUnread, Level::Warning, timeline.as_str(), message)
+    Finding::new(Code::LorebookUnread, timeline.as_str(), message)
         .remedy("check the permissions of the lorebook's file, and the disk; the next snapshot after that has both")
 }
 
@@ -91,7 +90,7 @@ fn broken(path: &str, bytes: &[u8]) -> Finding {
             (Level::Warning, message.to_owned())
         }
     };
-    Finding::new(Code::LorebookBroken, level, path, message).remedy(DAMAGED)
+    Finding::new(Code::LorebookBroken, path, message).at(level).remedy(DAMAGED)
 }
 
 /// UIDs that several entries have. Which of them a registry or an extension means is chance.
@@ -121,7 +120,7 @@ pub(super) fn findings(book: &Book<'_>) -> Vec<Finding> {
             if same.len() > names.len() { ", …" } else { "" },
         );
         findings.push(
-            Finding::new(Code::UidRepeated, Level::Error, book.path, message)
+            Finding::new(Code::UidRepeated, book.path, message)
                 .remedy("give all but one of them a UID of their own, or restore an earlier snapshot of the lorebook"),
         );
     }
@@ -147,7 +146,7 @@ pub(super) fn names(parts: &Subject<'_>) -> Option<Finding> {
         // Of a fork that was given a lorebook of its own only `world_info` is set.
         let level = if is_fork() { Level::Info } else { Level::Warning };
         return Some(
-            Finding::new(Code::LorebookAttachedDiffers, level, parts.chat_path, message)
+            Finding::new(Code::LorebookAttachedDiffers, parts.chat_path, message).at(level)
                 .remedy("bind the lorebook that holds this chat's entries, and let the extension refresh its registry"),
         );
     }
@@ -166,7 +165,7 @@ pub(super) fn names(parts: &Subject<'_>) -> Option<Finding> {
         brief(template.as_str())
     );
     Some(
-        Finding::new(Code::LorebookNameUnexpected, Level::Info, parts.chat_path, message).remedy(
+        Finding::new(Code::LorebookNameUnexpected, parts.chat_path, message).remedy(
             "nothing, if the chat was renamed or you chose the lorebook; else make sure that no other chat writes to it",
         ),
     )

@@ -83,7 +83,7 @@ pub fn queue_active(subject: &str, book: Option<&[u8]>, wish: Wish) -> Option<Fi
         "{outcome}: {total} {operations} in queue.{wait} ST-Auto-Recap: Queue is not empty ({} pending, {} in progress{retrying})",
         activity.pending, activity.in_progress
     );
-    Some(Finding::new(Code::QueueActive, level, subject, message).remedy(remedy))
+    Some(Finding::new(Code::QueueActive, subject, message).at(level).remedy(remedy))
 }
 
 pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
@@ -97,7 +97,7 @@ pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
             listed(&keys)
         );
         findings.push(
-            Finding::new(Code::QueueSeveral, Level::Warning, book.path, message)
+            Finding::new(Code::QueueSeveral, book.path, message)
                 .remedy("delete all but the first of them in SillyTavern's lorebook editor"),
         );
     }
@@ -114,7 +114,7 @@ fn one_queue(parts: &Subject<'_>, book: &Book<'_>, queue: &BookEntry<'_>) -> Vec
             brief(&queue.key)
         );
         return vec![
-            Finding::new(Code::QueueUnreadable, Level::Warning, book.path, message)
+            Finding::new(Code::QueueUnreadable, book.path, message)
                 .remedy("what was queued is lost, unless an earlier snapshot has it; delete the entry, the extension makes a new one"),
         ];
     };
@@ -133,7 +133,7 @@ fn one_queue(parts: &Subject<'_>, book: &Book<'_>, queue: &BookEntry<'_>) -> Vec
             parts.messages.len(),
         );
         findings.push(
-            Finding::new(Code::QueuePastEnd, Level::Warning, book.path, message)
+            Finding::new(Code::QueuePastEnd, book.path, message)
                 .remedy("clear the extension's queue once the chat is open; the operation belongs to a longer chat"),
         );
     }

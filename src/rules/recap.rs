@@ -2,7 +2,7 @@
 
 use super::finding::{brief, listed};
 use super::subject::Subject;
-use super::{Code, Finding, Level};
+use super::{Code, Finding};
 use crate::st::auto_recap::{RunningRecap, running_recap, scene};
 use crate::st::{Raw, chat_name, main_chat};
 
@@ -23,7 +23,7 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
 
 fn unreadable(parts: &Subject<'_>, why: &str) -> Finding {
     let message = format!("the running recap cannot be read: {why}");
-    Finding::new(Code::RecapUnreadable, Level::Warning, parts.chat_path, message)
+    Finding::new(Code::RecapUnreadable, parts.chat_path, message)
         .remedy("restore an earlier snapshot, or clear the running recap in the extension")
 }
 
@@ -50,7 +50,7 @@ fn version_in_use(parts: &Subject<'_>, recap: &RunningRecap<'_>) -> Option<Findi
         listed(&recap.numbers())
     );
     Some(
-        Finding::new(Code::RecapVersionLost, Level::Error, parts.chat_path, message)
+        Finding::new(Code::RecapVersionLost, parts.chat_path, message)
             .remedy("choose one of its versions in the extension, or restore an earlier snapshot"),
     )
 }
@@ -87,7 +87,7 @@ fn foreign(parts: &Subject<'_>, metadata: Raw<'_>, recap: &RunningRecap<'_>) -> 
         ("it will be reset when the chat is opened with the extension", Some(remedy))
     };
     let message = format!("{whose}; {fate}");
-    let finding = Finding::new(Code::RecapForeign, Level::Warning, parts.chat_path, message);
+    let finding = Finding::new(Code::RecapForeign, parts.chat_path, message);
     Some(match remedy {
         Some(remedy) => finding.remedy(remedy),
         None => finding,
@@ -124,7 +124,7 @@ fn scenes(parts: &Subject<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
             parts.messages.len(),
         );
         findings.push(
-            Finding::new(Code::RecapPastEnd, Level::Warning, parts.chat_path, message)
+            Finding::new(Code::RecapPastEnd, parts.chat_path, message)
                 .remedy("choose an older version in the extension and delete these, if the chat was cut on purpose"),
         );
     }
@@ -133,11 +133,9 @@ fn scenes(parts: &Subject<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
             "the running recap tells of scenes that have no recap: version {}",
             listed(&missing)
         );
-        findings.push(
-            Finding::new(Code::RecapSceneMissing, Level::Warning, parts.chat_path, message).remedy(
-                "let the extension make the scene's recap again, or restore an earlier snapshot",
-            ),
-        );
+        findings.push(Finding::new(Code::RecapSceneMissing, parts.chat_path, message).remedy(
+            "let the extension make the scene's recap again, or restore an earlier snapshot",
+        ));
     }
     findings
 }

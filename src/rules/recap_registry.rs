@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::finding::{brief, few, more};
 use super::lorebook::Book;
 use super::subject::Subject;
-use super::{Code, Finding, Level};
+use super::{Code, Finding};
 use crate::st::auto_recap::{CachedItem, REGISTRY_PREFIX, registry_cache, registry_items};
 
 pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
@@ -35,7 +35,7 @@ fn listed(book: &Book<'_>, listable: &HashSet<&str>) -> Vec<Finding> {
                     brief(&entry.key)
                 );
                 findings.push(
-                    Finding::new(Code::RegistryUnreadable, Level::Error, book.path, message)
+                    Finding::new(Code::RegistryUnreadable, book.path, message)
                         .remedy("restore an earlier snapshot of the lorebook, or empty the entry: the extension writes it anew"),
                 );
                 continue;
@@ -51,8 +51,7 @@ fn listed(book: &Book<'_>, listable: &HashSet<&str>) -> Vec<Finding> {
                 brief(&item.uid),
                 brief(&item.name),
             );
-            dangling
-                .push(Finding::new(Code::RegistryDangling, Level::Warning, book.path, message).remedy(
+            dangling.push(Finding::new(Code::RegistryDangling, book.path, message).remedy(
                 format!(
                     "restore an earlier snapshot of the lorebook, or take the line out of {title:?}"
                 ),
@@ -79,7 +78,7 @@ fn cached(parts: &Subject<'_>, cache: &[CachedItem], listable: &HashSet<&str>) -
         more(lost.len(), names.len()),
     );
     Some(
-        Finding::new(Code::RegistryCacheDangling, Level::Warning, parts.chat_path, message).remedy(
+        Finding::new(Code::RegistryCacheDangling, parts.chat_path, message).remedy(
             "make sure that the right lorebook is bound; the extension reads its registries again when it next looks for entries",
         ),
     )

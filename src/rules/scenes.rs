@@ -4,7 +4,7 @@ use memchr::memmem::Finder;
 
 use super::finding::listed;
 use super::subject::Subject;
-use super::{Code, Finding, Level};
+use super::{Code, Finding};
 use crate::st::auto_recap::{Scene, scene};
 
 pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
@@ -37,7 +37,7 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
             listed(&wrong)
         );
         findings.push(
-            Finding::new(Code::SceneIndexWrong, Level::Warning, parts.chat_path, message)
+            Finding::new(Code::SceneIndexWrong, parts.chat_path, message)
                 .remedy("choose a version in the extension; until then it shows the last one"),
         );
     }
@@ -46,7 +46,7 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
             "message {}: the scene's recap was changed since the extension noted its hash",
             listed(&differing)
         );
-        findings.push(Finding::new(Code::SceneHashDiffers, Level::Info, parts.chat_path, message));
+        findings.push(Finding::new(Code::SceneHashDiffers, parts.chat_path, message));
     }
     findings
 }

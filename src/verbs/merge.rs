@@ -16,7 +16,7 @@ use crate::history::moment::Named;
 use crate::history::state_then::{NeedBook, StateThen};
 use crate::listed::listed;
 use crate::progress::Monitor;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::st::{self, Disk, Groups, Library, LibraryPath, TimelineName};
 use crate::store::Store;
 use crate::verbs::{MergeError, Result};
@@ -321,7 +321,7 @@ fn noticed(merged: &Merged, ours: &Book, theirs: &Book) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !merged.with_base && ours.bytes != theirs.bytes {
         let what = "it is not known from which state both lorebooks come: nothing is removed, and every difference in an entry that both have is a conflict";
-        findings.push(Finding::new(Code::MergeNoBase, Level::Info, ours.path.as_str(), what));
+        findings.push(Finding::new(Code::MergeNoBase, ours.path.as_str(), what));
     }
     if merged.queue_left > 0 {
         let what = format!(
@@ -332,7 +332,7 @@ fn noticed(merged: &Merged, ours: &Book, theirs: &Book) -> Vec<Finding> {
                 format!("{} pieces", merged.queue_left)
             }
         );
-        findings.push(Finding::new(Code::MergeQueueLeft, Level::Info, theirs.path.as_str(), what));
+        findings.push(Finding::new(Code::MergeQueueLeft, theirs.path.as_str(), what));
     }
     for registry in &merged.not_renumbered {
         let what = format!(
@@ -340,7 +340,7 @@ fn noticed(merged: &Merged, ours: &Book, theirs: &Book) -> Vec<Finding> {
             registry.title, registry.uid
         );
         let remedy = "look at the entry after the merge, and correct its UIDs";
-        let finding = Finding::new(Code::MergeRegistry, Level::Warning, ours.path.as_str(), what);
+        let finding = Finding::new(Code::MergeRegistry, ours.path.as_str(), what);
         findings.push(finding.remedy(remedy));
     }
     findings
@@ -357,6 +357,6 @@ fn shared(library: &Library, ours: &Book) -> Result<Option<Finding>> {
     let message =
         format!("this lorebook is also used by {list}: they get what is merged into it, too");
     let remedy = "`stvc doctor --fix` gives each fork a copy of its own";
-    let finding = Finding::new(Code::LorebookShared, Level::Warning, ours.path.as_str(), message);
+    let finding = Finding::new(Code::LorebookShared, ours.path.as_str(), message);
     Ok(Some(finding.remedy(remedy)))
 }

@@ -277,12 +277,9 @@ impl Received {
                 lost.note(&snapshot.timeline, verdict.lost_attachments());
                 verdict_findings::finding(snapshot, verdict)
             }
-            What::Nothing(why) => Some(Finding::new(
-                Code::HistoryBroken,
-                Level::Error,
-                found.id.to_string(),
-                why.as_str(),
-            )),
+            What::Nothing(why) => {
+                Some(Finding::new(Code::HistoryBroken, found.id.to_string(), why.as_str()))
+            }
             What::Known => None,
         };
         let mut findings: Vec<_> = self.judged.commits.iter().filter_map(finding).collect();
@@ -408,7 +405,7 @@ fn is_its_own(store: &Store, head: Snapshot, ids: &HashSet<ObjectId>) -> Result<
 fn left_there(name: &RefName) -> Finding {
     let message =
         "a snapshot that it leads to cannot be taken in, so it was neither taken nor sent";
-    Finding::new(Code::RefLeftOut, Level::Error, called(name), message)
+    Finding::new(Code::RefLeftOut, called(name), message)
         .remedy("`stvc check` on that place says what is wrong; all else was synced")
 }
 
@@ -422,12 +419,13 @@ fn called(name: &RefName) -> String {
 fn refs_told(joined: &Joined) -> Vec<Finding> {
     let shortened = joined.shortened.iter().map(|(branch, head)| {
         let message = format!("its newest snapshot was left out; it ends with {head} here");
-        Finding::new(Code::RefLeftOut, Level::Warning, called(branch), message)
+        Finding::new(Code::RefLeftOut, called(branch), message)
+            .at(Level::Warning)
             .remedy("take a new snapshot while the files are there")
     });
     let left_out = joined.left_out.iter().map(|left_out| {
         let message = "what it names was left out, and so was the name";
-        Finding::new(Code::RefLeftOut, Level::Error, called(left_out), message)
+        Finding::new(Code::RefLeftOut, called(left_out), message)
             .remedy("`stvc check` on the backup says what is wrong")
     });
     shortened.chain(left_out).collect()

@@ -8,7 +8,7 @@ use crate::archive::{Snapshot, SnapshotId, Validator};
 use crate::engine::verdict_findings::LostAttachments;
 use crate::engine::{Error, Result, lost_objects, verdict_findings};
 use crate::progress::Monitor;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::store::{ObjectId, RefName, Store, name_encoding};
 
 /// What was found.
@@ -74,8 +74,7 @@ impl Judged {
             let commit = ObjectId::from_hex(broken.subject.as_bytes()).ok().map(SnapshotId);
             if commit.map_or(chosen.whole, |id| all.contains(&id)) {
                 self.odd += 1;
-                let finding =
-                    Finding::new(Code::HistoryBroken, Level::Error, &broken.subject, &*broken.why);
+                let finding = Finding::new(Code::HistoryBroken, &broken.subject, &*broken.why);
                 self.findings.push(finding);
             }
         }
@@ -112,7 +111,7 @@ fn left_out(name: &RefName) -> Finding {
     let short = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
     let message =
         "a server takes nothing that is not whole, and something that it leads to is lost";
-    Finding::new(Code::RefLeftOut, Level::Error, name_encoding::decode(short), message).remedy(
+    Finding::new(Code::RefLeftOut, name_encoding::decode(short), message).remedy(
         "back up to a file or a folder, which take the rest; `stvc check` says what is lost",
     )
 }

@@ -12,7 +12,7 @@ use crate::durable::{self, Existing};
 use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::regular;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::store::{self, ObjectId, Store};
 
 /// A backup this old is mentioned by `status`.
@@ -96,7 +96,7 @@ pub(crate) fn note(workspace: &Workspace, store: &Store, taken: LastBackup) -> O
     let destination = taken.destination.clone();
     let error = remember(workspace, store, taken).err()?;
     let what = format!("it could not be noted in the store: {error}");
-    let finding = Finding::new(Code::BackupNotNoted, Level::Warning, destination, what);
+    let finding = Finding::new(Code::BackupNotNoted, destination, what);
     Some(finding.remedy("the backup is sound; only `stvc backup --last` does not know of it"))
 }
 
@@ -190,7 +190,7 @@ pub(crate) fn overdue(workspace: &Workspace, last: &Since) -> Option<Finding> {
     }
     let plural = if *snapshots == 1 { "snapshot" } else { "snapshots" };
     let message = format!("the last backup is {days} days old; {snapshots} {plural} since");
-    let finding = Finding::new(Code::BackupOld, Level::Info, &taken.destination, message);
+    let finding = Finding::new(Code::BackupOld, &taken.destination, message);
     Some(finding.remedy("`stvc backup` takes another one there"))
 }
 

@@ -16,7 +16,7 @@ use crate::engine::copies::{CopyError, InTheWay};
 use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::store::{self, Copied, Effect, Format, Loss, Placed, RefName, Store};
 use crate::{durable, real_path};
 
@@ -115,12 +115,12 @@ pub fn to_folder(
             return Err(error);
         }
         let message = format!("what was erased could not be removed from it: {error}");
-        let finding = Finding::new(Code::ErasedLeft, Level::Warning, &*destination, message);
+        let finding = Finding::new(Code::ErasedLeft, &*destination, message);
         findings.push(finding.remedy("the next backup or sync to it tries again"));
     }
     if let Err(error) = mirror.tidy(lock, &new_versions) {
         let message = format!("small packs and refs could not be joined: {error}");
-        findings.push(Finding::new(Code::PacksNotJoined, Level::Info, &*destination, message));
+        findings.push(Finding::new(Code::PacksNotJoined, &*destination, message));
     }
     drop(held);
     findings.extend(update.removed_finding(&destination, options.may));

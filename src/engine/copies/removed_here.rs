@@ -9,7 +9,7 @@ use crate::archive::SnapshotId;
 use crate::engine::Result;
 use crate::history::History;
 use crate::listed::listed;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::store::{Erasures, ObjectId, Reader, RefName, Store, name_encoding};
 
 /// What the store knows of snapshots that it does not have any more.
@@ -97,5 +97,5 @@ pub(crate) fn finding(destination: &str, refs: &[RefName], then: &str) -> Option
         "it had snapshots of {} that `forget`, `erase` or `undo` removed here since; {then}",
         listed(&names)
     );
-    Some(Finding::new(Code::RemovedHere, Level::Info, destination, message))
+    Some(Finding::new(Code::RemovedHere, destination, message))
 }

@@ -11,7 +11,7 @@ use crate::engine::Result;
 use crate::engine::configuration::Configuration;
 use crate::engine::verdict_findings::LostAttachments;
 use crate::history;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{Kind, ObjectId, Reader, Store, unless_lost};
 
@@ -190,8 +190,7 @@ impl Operation<'_> {
         for path in refused {
             let what =
                 "a message names it, and its name belongs to stvc; the chat was stored without it";
-            let finding =
-                Finding::new(Code::AttachmentRefused, Level::Warning, path.as_str(), what);
+            let finding = Finding::new(Code::AttachmentRefused, path.as_str(), what);
             findings.push(
                 finding.remedy("if it is yours, give the file another name and attach it again"),
             );
@@ -202,13 +201,11 @@ impl Operation<'_> {
                 "{many} of the files that messages name are not kept, {:.1} MB: they are more than the limit",
                 bytes as f64 / 1e6
             );
-            let finding =
-                Finding::new(Code::AttachmentsLeftOut, Level::Warning, first.as_str(), message);
+            let finding = Finding::new(Code::AttachmentsLeftOut, first.as_str(), message);
             findings.push(finding.remedy("`stvc config attachments 2000000000` sets the limit, in bytes; the next snapshot of the chat has them then"));
         }
         for (path, why) in unreadable {
-            let finding =
-                Finding::new(Code::AttachmentsLeftOut, Level::Warning, path.as_str(), why);
+            let finding = Finding::new(Code::AttachmentsLeftOut, path.as_str(), why);
             findings.push(finding.remedy("the chat was stored without it"));
         }
         findings
@@ -318,7 +315,7 @@ pub(crate) fn missing(
             _ => {
                 let what = "another file is there than the chat had; it stays as it is";
                 let subject = attachment.path.as_str();
-                let finding = Finding::new(Code::AttachmentDiffers, Level::Warning, subject, what);
+                let finding = Finding::new(Code::AttachmentDiffers, subject, what);
                 missing.findings.push(finding.remedy(
                     "move it away and give the command again to get the one that the chat had",
                 ));

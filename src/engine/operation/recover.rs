@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use super::apply::{self, FileStep};
 use crate::archive::{Snapshot, branch};
 use crate::engine::{Error, Include, Result, Workspace};
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::st::{self, Category, LibraryPath, TimelineName};
 use crate::store::{Effect, Lock, LoggedOperation, SET_ASIDE, SetAside, Store};
 use crate::{durable, real_path};
@@ -216,7 +216,7 @@ fn was_set_aside(SetAside { operation, why }: &SetAside) -> Finding {
         "operation {} of the log cannot be carried out ({why}), so it was removed from the log",
         operation.number
     );
-    let finding = Finding::new(Code::OperationSetAside, Level::Warning, subject(operation), what);
+    let finding = Finding::new(Code::OperationSetAside, subject(operation), what);
     finding.remedy(format!(
         "run `stvc check` to look for other damage; the line is in stvc/{SET_ASIDE} inside the store"
     ))
@@ -224,7 +224,7 @@ fn was_set_aside(SetAside { operation, why }: &SetAside) -> Finding {
 
 fn was_finished(operation: &LoggedOperation) -> Finding {
     let what = format!("operation {} was interrupted, and is finished now", operation.number);
-    let finding = Finding::new(Code::OperationFinished, Level::Warning, subject(operation), what);
+    let finding = Finding::new(Code::OperationFinished, subject(operation), what);
     finding.remedy(format!("`stvc undo {}` takes it back", operation.number))
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn was_left(operation: &LoggedOperation, path: &LibraryPath) -> Findi
         "it was saved by another program before operation {} could write it, and is left as it is",
         operation.number
     );
-    let finding = Finding::new(Code::SavedMeanwhile, Level::Warning, path.as_str(), what);
+    let finding = Finding::new(Code::SavedMeanwhile, path.as_str(), what);
     finding
         .remedy(format!("what was to be written: `stvc operations`, number {}", operation.number))
 }
@@ -243,7 +243,7 @@ fn was_lost(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
         "operation {} was interrupted, and the store has lost the bytes of this file; it is left as it is",
         operation.number
     );
-    let finding = Finding::new(Code::KeptDamaged, Level::Error, path.as_str(), what);
+    let finding = Finding::new(Code::KeptDamaged, path.as_str(), what);
     finding.remedy(
         "`stvc check` finds what else is lost; `stvc import` may bring it back from a backup",
     )
@@ -254,7 +254,7 @@ fn attachment_lost(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
         "operation {} had to write this attachment, and the store has lost it",
         operation.number
     );
-    let finding = Finding::new(Code::AttachmentLost, Level::Error, path.as_str(), what);
+    let finding = Finding::new(Code::AttachmentLost, path.as_str(), what);
     finding.remedy("everything else of the operation is done; copy the file from a backup")
 }
 
@@ -263,7 +263,7 @@ fn was_taken_back(operation: &LoggedOperation, why: &str) -> Finding {
         "operation {} was interrupted and cannot be finished ({why}), so it was taken back",
         operation.number
     );
-    let finding = Finding::new(Code::OperationTakenBack, Level::Warning, subject(operation), what);
+    let finding = Finding::new(Code::OperationTakenBack, subject(operation), what);
     finding.remedy("mend the cause, then give the command again")
 }
 

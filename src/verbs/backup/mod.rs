@@ -8,7 +8,7 @@ use crate::engine::has_changed::has_changed;
 use crate::engine::take_first::{TakenFirst, take_what_is_ready};
 use crate::engine::{self, Include, Workspace, left_out};
 use crate::progress::Monitor;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::verbs::Result;
 
 /// Take what changed since the last snapshots, so that it is in the backup. Nothing where there is no library.
@@ -45,7 +45,7 @@ fn not_stored(workspace: &Workspace, error: &engine::Error) -> TakenFirst {
     let message = format!("what changed since the latest snapshots is not in the backup: {error}");
     let subject =
         workspace.store_path().map_or_else(|_| String::new(), |path| path.display().to_string());
-    let finding = Finding::new(Code::NotStored, Level::Warning, subject, message)
+    let finding = Finding::new(Code::NotStored, subject, message)
         .remedy("make room or let stvc write to the store, then take another backup");
     TakenFirst { new: 0, not_taken: 1, findings: vec![finding] }
 }

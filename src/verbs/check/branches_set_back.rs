@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::engine::Result;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::store::{LoggedOperation, Loss, ObjectId, Store};
 
 /// The branches that were set back. One that another git led onward or elsewhere is its own business.
@@ -29,7 +29,7 @@ pub(super) fn check(store: &Store, operations: &[LoggedOperation]) -> Result<Vec
         if now != logged && is_before(store, now, logged)? {
             let message =
                 format!("it leads to {now}, though the log says {logged}, which follows it");
-            let finding = Finding::new(Code::BranchSetBack, Level::Warning, name.as_str(), message);
+            let finding = Finding::new(Code::BranchSetBack, name.as_str(), message);
             findings.push(finding.remedy(format!(
                 "if you did not do that: `stvc tag NAME {logged}` keeps what follows, and `stvc restore {logged}` brings its files back"
             )));

@@ -64,12 +64,7 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
 
     let history = History::load(store)?;
     for broken in &history.broken {
-        findings.push(Finding::new(
-            Code::HistoryBroken,
-            Level::Error,
-            &broken.subject,
-            &*broken.why,
-        ));
+        findings.push(Finding::new(Code::HistoryBroken, &broken.subject, &*broken.why));
     }
     let mut tally = Tally::default();
     monitor.begin("rebuilding snapshots", Some(history.len() as u64));
@@ -135,7 +130,7 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
 fn file_finding(file: &DamagedFile) -> Finding {
     let level = if file.harmful { Level::Error } else { Level::Warning };
     let subject = file.path.display().to_string();
-    Finding::new(Code::StoreFileDamaged, level, subject, &*file.why)
+    Finding::new(Code::StoreFileDamaged, subject, &*file.why).at(level)
 }
 
 /// The repository's small files: git needs them, stvc can do without.
@@ -143,7 +138,9 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let mut warn = |subject: &str, message: String, remedy: &str| {
         findings.push(
-            Finding::new(Code::StoreFileDamaged, Level::Warning, subject, message).remedy(remedy),
+            Finding::new(Code::StoreFileDamaged, subject, message)
+                .at(Level::Warning)
+                .remedy(remedy),
         );
     };
     match store.format()? {
@@ -186,7 +183,7 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
     }
     for (name, id) in store.missing_refs()? {
         let message = format!("it should lead to {id} and is gone or damaged");
-        let finding = Finding::new(Code::RefMissing, Level::Error, name.as_str(), message);
+        let finding = Finding::new(Code::RefMissing, name.as_str(), message);
         findings.push(finding.remedy(
             "the next snapshot of the timeline leads it there again; a tag: `stvc tag NAME ID`",
         ));
@@ -213,7 +210,7 @@ fn object_finding(id: ObjectId, why: &str, snapshots: &[String]) -> Finding {
         [] => "nothing needs it".to_owned(),
         list => format!("it hurts {}", list.join(", ")),
     };
-    Finding::new(Code::ObjectDamaged, Level::Error, id.to_string(), format!("{why}; {hurt}"))
+    Finding::new(Code::ObjectDamaged, id.to_string(), format!("{why}; {hurt}"))
 }
 
 /// The objects of a tree of which no sound copy can be read, the tree included.

@@ -7,7 +7,7 @@ use super::{Hurt, is_lost, lost_objects};
 use crate::archive::{self, Snapshot, Validator, Verdict, read_manifest};
 use crate::engine::Result;
 use crate::history::History;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::store::verify::Health;
 use crate::store::{Kept, Kind, LoggedOperation, Loss, ObjectId, Reader, RefName, Store};
 
@@ -66,7 +66,7 @@ enum Held {
 
 impl Look<'_> {
     fn tell(&mut self, subject: &str, message: String) {
-        let finding = Finding::new(Code::KeptDamaged, Level::Error, subject, message);
+        let finding = Finding::new(Code::KeptDamaged, subject, message);
         self.findings.push(finding.remedy(
             "`undo` cannot bring it back; `stvc gc --keep-undo 0s` lets go of all that could be undone",
         ));

@@ -11,7 +11,7 @@ use crate::history::latest_valid::{Part, described, first_valid, stored_version}
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{
-    self, BookFacts, CharacterFacts, Code, DamagedFile, Finding, Level, LibraryFacts, TimelineFacts,
+    self, BookFacts, CharacterFacts, Code, DamagedFile, Finding, LibraryFacts, TimelineFacts,
 };
 use crate::st::auto_recap::running_recap;
 use crate::st::{
@@ -258,7 +258,7 @@ fn free_name(head: &Snapshot, library: &Library, history: &History) -> Option<St
 
 /// A file or folder that the system cannot read.
 fn unreadable(subject: &str, why: &str) -> Finding {
-    Finding::new(Code::Unreadable, Level::Error, subject, why)
+    Finding::new(Code::Unreadable, subject, why)
         .remedy("check its name, its permissions and the disk")
 }
 

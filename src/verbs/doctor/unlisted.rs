@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::archive::{Role, Tree};
 use crate::history::History;
 use crate::regular;
-use crate::rules::{Code, Finding, Level, LibraryFacts};
+use crate::rules::{Code, Finding, LibraryFacts};
 use crate::st::{Category, Chat, Groups, Library, LibraryPath, Message, Raw, Scan, TimelineName};
 use crate::store::{Store, unless_lost};
 use crate::verbs::Result;
@@ -135,8 +135,7 @@ impl Unlisted {
             }
         };
         let message = "no group lists this chat, so SillyTavern does not show it";
-        Finding::new(Code::GroupChatUnlisted, Level::Warning, self.chat.as_str(), message)
-            .remedy(remedy)
+        Finding::new(Code::GroupChatUnlisted, self.chat.as_str(), message).remedy(remedy)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use crate::history::origin::Lineage;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::st::{self, Backup, Category, Chat, Library, Message, Scan, TimelineName};
 
 /// The characters and group chats that there are or were, as folders under `chats/` and names of chats.
@@ -149,7 +149,7 @@ pub(super) fn ambiguous(backup: &Backup, owners: &[String], stored: &TimelineNam
         "`stvc restore {:?}` writes it; then move the file to the folder of the right character under chats/",
         stored.as_str()
     );
-    Finding::new(Code::BackupAmbiguous, Level::Warning, stored.as_str(), message).remedy(remedy)
+    Finding::new(Code::BackupAmbiguous, stored.as_str(), message).remedy(remedy)
 }
 
 /// The name of a backup gives a date that does not exist.
@@ -159,5 +159,5 @@ pub(super) fn undated(backup: &Backup) -> Finding {
     let message = format!(
         "its name gives a date that does not exist; the time at which the file was written is used instead: {written}"
     );
-    Finding::new(Code::BackupUndated, Level::Warning, subject, message)
+    Finding::new(Code::BackupUndated, subject, message)
 }

@@ -17,7 +17,7 @@ use crate::engine::{self, Workspace};
 use crate::history::History;
 use crate::history::moment::Moment;
 use crate::progress::Monitor;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::st::{self, TimelineName};
 use crate::store::{Store, unless_lost};
 use crate::verbs::Result;
@@ -225,6 +225,6 @@ fn prevented_by(error: &engine::Error, outcomes: &[RestoredTimeline]) -> Vec<Res
 
 fn newer_book(head: &Snapshot, with: &TimelineName) -> Finding {
     let message = format!("its lorebook was written as {with} has it, which is newer");
-    Finding::new(Code::LorebookNewer, Level::Warning, head.timeline.as_str(), message)
+    Finding::new(Code::LorebookNewer, head.timeline.as_str(), message)
         .remedy("`stvc restore NAME --as OTHER` brings this chat back with a lorebook of its own")
 }

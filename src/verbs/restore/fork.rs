@@ -14,7 +14,7 @@ use crate::engine::{Workspace, group_list};
 use crate::history::History;
 use crate::history::at_message::Origin;
 use crate::history::owner_of_snapshot::Owners;
-use crate::rules::{self, Code, Finding, Level};
+use crate::rules::{self, Code, Finding};
 use crate::st::{
     self, BookRename, BoundBook, Category, Chat, FileAt, Groups, Library, LibraryPath, Rename,
     TimelineFiles, TimelineName,
@@ -333,14 +333,12 @@ fn nearest_book(
     report.findings.push(match &bytes {
         Some(_) => Finding::new(
             Code::LorebookFromElsewhere,
-            Level::Warning,
             subject,
             format!("the snapshot has no lorebook, so the new chat got a copy of {from}"),
         )
         .remedy("look through it: it may know what had not happened yet"),
         None => Finding::new(
             Code::LorebookMissing,
-            Level::Error,
             subject,
             format!("the snapshot has no lorebook, and {name:?} is nowhere to be found"),
         )
@@ -385,6 +383,6 @@ fn plan_group(
 
 fn not_isolated(name: &TimelineName) -> Finding {
     let what = "its header cannot be read, so nothing in it could be changed; it names the lorebook of the chat it came from";
-    Finding::new(Code::NotIsolated, Level::Warning, name.as_str(), what)
+    Finding::new(Code::NotIsolated, name.as_str(), what)
         .remedy("mend line 1 of the new file, and choose a lorebook for it in SillyTavern")
 }

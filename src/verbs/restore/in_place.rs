@@ -13,7 +13,7 @@ use crate::engine::operation::marks::{self, Which};
 use crate::engine::operation::{Ending, Operation, attachments};
 use crate::engine::{self, Workspace, group_list, safety_snapshot};
 use crate::listed::listed;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::Store;
 use crate::verbs::{Error, RestoreError, Result};
@@ -235,7 +235,5 @@ fn shared_book(
     let list = listed(&users);
     let message = format!("this lorebook is also used by {list}: what they know goes back with it");
     let remedy = "`stvc undo` takes it back; `stvc restore … --as NAME` gives the restored chat a lorebook of its own";
-    Ok(Some(
-        Finding::new(Code::LorebookShared, Level::Warning, book.as_str(), message).remedy(remedy),
-    ))
+    Ok(Some(Finding::new(Code::LorebookShared, book.as_str(), message).remedy(remedy)))
 }

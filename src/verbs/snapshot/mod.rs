@@ -21,7 +21,7 @@ use crate::engine::{
 };
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::st::{self, Disk, Library, Scan, TimelineName};
 use crate::store::{self, Store};
 use crate::verbs::{Error, Result};
@@ -150,7 +150,7 @@ fn words_not_kept(options: &Options, outcomes: &[TakenTimeline]) -> Option<Findi
         return None;
     }
     let what = "nothing changed, so no snapshot was taken and your words are not kept";
-    let finding = Finding::new(Code::WordsNotKept, Level::Info, "-m", what);
+    let finding = Finding::new(Code::WordsNotKept, "-m", what);
     Some(finding.remedy("`--tag NAME` names a state that is there already"))
 }
 
@@ -253,7 +253,7 @@ fn select(
 
 fn unreadable(scan: &Scan) -> Vec<Finding> {
     let finding = |(subject, why): &(String, String)| {
-        Finding::new(Code::Unreadable, Level::Error, subject, why)
+        Finding::new(Code::Unreadable, subject, why)
             .remedy("check its name and permissions; it was not stored")
     };
     scan.unreadable.iter().map(finding).collect()

@@ -10,7 +10,7 @@ use crate::history::History;
 use crate::history::origin::Identities;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::st::TimelineName;
 use crate::st::auto_recap::scene_breaks;
 use crate::store::unless_lost;
@@ -52,12 +52,7 @@ impl Checkpoints<'_> {
             .collect();
         if ends.is_empty() && self.options.subject.is_named() {
             let message = "no message of it ends a scene, so there is no checkpoint to take";
-            self.taking.done.findings.push(Finding::new(
-                Code::ScenesNone,
-                Level::Info,
-                name.as_str(),
-                message,
-            ));
+            self.taking.done.findings.push(Finding::new(Code::ScenesNone, name.as_str(), message));
         }
         let known = self.checkpoints_of(name)?;
         for end in ends {

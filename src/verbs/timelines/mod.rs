@@ -16,7 +16,7 @@ use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::Pairs;
 use crate::history::{History, latest_valid};
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Level, Wish};
+use crate::rules::{self, Code, Finding, Wish};
 use crate::st::{self, Category, Library, Presence, Scan, TimelineName};
 use crate::store::Store;
 use crate::verbs::Result;
@@ -143,7 +143,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     let mut findings: Vec<_> = scan
         .unreadable
         .iter()
-        .map(|(subject, why)| Finding::new(Code::Unreadable, Level::Error, subject, why))
+        .map(|(subject, why)| Finding::new(Code::Unreadable, subject, why))
         .collect();
     let owners = Owners::of(&history);
     let mut list = Vec::new();
@@ -189,12 +189,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                 }
                 Err(error) => {
                     timeline.change = TimelineChange::Unreadable;
-                    findings.push(Finding::new(
-                        Code::Unreadable,
-                        Level::Error,
-                        name.as_str(),
-                        error.to_string(),
-                    ));
+                    findings.push(Finding::new(Code::Unreadable, name.as_str(), error.to_string()));
                 }
             }
         } else if let Presence::Unreadable(_) = library.presence(&scan, &name) {
@@ -280,8 +275,7 @@ fn mark_damaged(
             }
             _ => "`stvc snapshot` stores what the files have anew; `stvc check` tells more",
         };
-        let finding =
-            Finding::new(Code::SnapshotDamaged, Level::Error, timeline.name.as_str(), message);
+        let finding = Finding::new(Code::SnapshotDamaged, timeline.name.as_str(), message);
         findings.push(finding.remedy(remedy));
     }
 }
@@ -294,7 +288,7 @@ fn interrupted(store: &Store) -> Result<Option<Finding>> {
     };
     let what = "it was interrupted before all its files were written, or is at work just now";
     let subject = format!("operation {}", operation.number);
-    let finding = Finding::new(Code::OperationUnfinished, Level::Info, subject, what);
+    let finding = Finding::new(Code::OperationUnfinished, subject, what);
     Ok(Some(finding.remedy("the next command that writes finishes it, such as `stvc snapshot`")))
 }
 

@@ -19,7 +19,7 @@ use crate::engine::operation::{self, Ending, FileStep, Held, Operation, bytes_of
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::{self, Workspace};
 use crate::history::{History, name_lookup};
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::st::{self, Fingerprint, Library, LibraryPath, TimelineName};
 use crate::store::{FileChange, LoggedOperation, ObjectId, RefChange, RefName, Store};
 use crate::verbs::{Result, UndoError};
@@ -372,6 +372,6 @@ fn unreachable_after(store: &Store, refs: &[RefChange]) -> Result<Vec<ObjectId>>
 
 fn left_attachment(path: &LibraryPath, why: &str) -> Finding {
     let message = format!("the store has lost this attachment, so it was left as it is: {why}");
-    Finding::new(Code::AttachmentLost, Level::Error, path.as_str(), message)
+    Finding::new(Code::AttachmentLost, path.as_str(), message)
         .remedy("everything else was undone; remove the file yourself if you do not want it")
 }

@@ -9,7 +9,7 @@ use crate::engine::operation::bytes_of;
 use crate::engine::operation::log::Logged;
 use crate::history::name_lookup;
 use crate::listed::listed;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::st::{self, Category, Library, LibraryPath, TimelineName, lorebook_path};
 use crate::store::{FileChange, RefChange, Store};
 use crate::verbs::Result;
@@ -51,7 +51,7 @@ pub(super) fn keep(
         refs.retain(|change| Some(&change.name) != own.as_ref());
         let message =
             format!("this lorebook was not removed, because it is used by {}", listed(&names));
-        let finding = Finding::new(Code::LorebookInUse, Level::Warning, book.as_str(), message);
+        let finding = Finding::new(Code::LorebookInUse, book.as_str(), message);
         findings.push(finding.remedy(
             "everything else was undone; delete the lorebook in SillyTavern if no chat needs it",
         ));
