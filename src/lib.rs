@@ -5,7 +5,7 @@
 //! something was saved. [`lines`] are the documented objects that reports become for other programs.
 //!
 //! What reports are made of is public for that reason, lowest first: [`st`] knows SillyTavern's files and [`store`] knows git;
-//! [`archive`] says what a snapshot is; [`rules`] find fault with values; [`history`] says what follows what; [`engine`] is what verbs
+//! [`archive`] says what a snapshot is; [`rules`] find fault with values; [`auto_recap`] knows the extension of that name; [`history`] says what follows what; [`engine`] is what verbs
 //! are made of. Imports go downward only, and `st` and `store` are strangers to each other.
 //!
 //! Nothing here prints, asks, or reads a command line: that is the program's, and this library does not have it.
@@ -14,6 +14,7 @@
 
 pub mod api;
 pub mod archive;
+pub mod auto_recap;
 mod durable;
 pub mod engine;
 mod file_lock;

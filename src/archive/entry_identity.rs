@@ -15,12 +15,12 @@ const ALIKE: f32 = 0.3;
 const MOST: f32 = 0.5;
 
 /// A book's entries, each key once.
-pub(super) type Entries<'a> = [(Key, Raw<'a>)];
+pub(crate) type Entries<'a> = [(Key, Raw<'a>)];
 
 /// Which entry of the old book became which of the new, by their places. What agrees word for word decides before what is only alike: first come those
 /// that kept their key and with it title or content; then those that stand with both under another key; then what is alike under its key; last what
 /// stands under another key and title.
-pub(super) fn pairs(old: &Entries<'_>, new: &Entries<'_>) -> Vec<(usize, usize)> {
+pub(crate) fn pairs(old: &Entries<'_>, new: &Entries<'_>) -> Vec<(usize, usize)> {
     let places: HashMap<&Key, usize> =
         new.iter().enumerate().map(|(to, (key, _))| (key, to)).collect();
     let mut found = Vec::new();
@@ -91,7 +91,7 @@ fn moves(gone: &mut Open, come: &mut Open, has_same_title: bool) -> Vec<(usize, 
 
 /// Whether an entry that went is there again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Again {
+pub(crate) enum Again {
     /// Under its key with its title, or with much of its content. Less is not enough: the key may have been given to another.
     Alike,
     /// With its title and its content, under whichever key.
@@ -170,27 +170,27 @@ fn after_kind(title: &str) -> Option<&str> {
 
 /// What two states of one entry can have in common word for word. UIDs are given out again and titles change, so neither is enough: the UID and
 /// one of title, content and keys must agree, or title and content under another UID.
-pub(super) struct Marks<'a> {
+pub(crate) struct Marks<'a> {
     title: Option<Raw<'a>>,
     content: Option<Raw<'a>>,
     keys: Option<Raw<'a>>,
 }
 
 impl<'a> Marks<'a> {
-    pub(super) fn of(entry: Raw<'a>) -> Self {
+    pub(crate) fn of(entry: Raw<'a>) -> Self {
         let [title, content, keys] = entry.pick(["comment", "content", "key"]).unwrap_or_default();
         Self { title, content, keys }
     }
 
     /// Whether that is enough for entries of one UID.
-    pub(super) fn agree(&self, other: &Marks<'_>) -> bool {
+    pub(crate) fn agree(&self, other: &Marks<'_>) -> bool {
         agree(self.title, other.title)
             || agree(self.content, other.content)
             || agree(self.keys, other.keys)
     }
 
     /// Whether it is enough for entries of different UIDs.
-    pub(super) fn agree_wholly(&self, other: &Marks<'_>) -> bool {
+    pub(crate) fn agree_wholly(&self, other: &Marks<'_>) -> bool {
         agree(self.title, other.title) && agree(self.content, other.content)
     }
 }
@@ -203,7 +203,7 @@ fn agree(a: Option<Raw<'_>>, b: Option<Raw<'_>>) -> bool {
 }
 
 /// Whether a value says nothing.
-pub(super) fn is_blank(value: Raw<'_>) -> bool {
+pub(crate) fn is_blank(value: Raw<'_>) -> bool {
     matches!(value.as_str(), "\"\"" | "[]" | "null")
 }
 

@@ -4,11 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::attachments::{Attachment, AttachmentsRecord, record};
-use super::checkpoint::known_state;
 use super::file_role::Role;
 use super::part_names::plain_file;
 use super::problem::{Problem, Problems};
-use super::{Blake3, CheckpointState, ContentId, Error, Result};
+use super::{Blake3, ContentId, Error, Result};
+use crate::auto_recap::CheckpointState;
+use crate::auto_recap::stored::known_state;
 use crate::st::{Category, LibraryPath, TimelineName, lorebook_path};
 use crate::store::ObjectId;
 

@@ -4,9 +4,8 @@
 mod attachments;
 pub mod backup;
 mod card;
-mod checkpoint;
 pub mod diff;
-mod entry_identity;
+pub(crate) mod entry_identity;
 pub mod entry_lives;
 mod erasure_mark;
 mod error;
@@ -25,14 +24,12 @@ mod pack_order;
 mod part_names;
 mod problem;
 mod rebuild_files;
-pub mod reconstruct;
 mod snapshot;
 mod state;
 mod validate;
 mod write;
 
 pub use attachments::{Attachment, AttachmentsRecord};
-pub use checkpoint::{CheckpointState, uses_auto_recap};
 pub use erasure_mark::{CopyMark, erasure_marks};
 pub use error::{Error, Result};
 pub use file_role::Role;

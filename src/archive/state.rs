@@ -1,9 +1,9 @@
 //! The state of a timeline that is to be stored: its files, what they are made of, and the manifest that says so.
 
-use super::checkpoint::{CheckpointState, uses_auto_recap};
 use super::manifest::{FileRecord, Manifest};
 use super::part_names::PER_FOLDER;
 use super::{Blake3, Role};
+use crate::auto_recap::{CheckpointState, uses_auto_recap};
 use crate::parallel::both_if;
 use crate::st::{Chat, FileAt, LibraryPath, TimelineFiles, TimelineName};
 

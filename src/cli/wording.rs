@@ -3,7 +3,8 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::screen::Screen;
-use stvc::archive::{CheckpointState, Snapshot};
+use stvc::archive::Snapshot;
+use stvc::auto_recap::CheckpointState;
 use stvc::engine::files::Closed;
 pub use stvc::lines::words::{AND, clean, shell, short};
 use stvc::st::{Category, TimelineName};

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::take_snapshots::Judgement;
-use crate::archive::uses_auto_recap;
+use crate::auto_recap::{self, Point, Wish, queue_activity, scene_breaks, uses_auto_recap};
 use crate::history::at_message::message_not_found;
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Point, Wish};
-use crate::st::auto_recap::{queue_activity, scene_breaks};
+use crate::rules::{self, Code, Finding};
 use crate::st::{self, Chat, Library, Scan, TimelineFiles, TimelineName};
 
 /// How often the queue is looked at while waiting for it.
@@ -49,7 +48,7 @@ impl SceneRule {
         match self {
             Self::Warn => &[],
             Self::RequireBreak => &[Code::SceneBreakMissing],
-            Self::Strict => &rules::STRICT,
+            Self::Strict => &auto_recap::STRICT,
         }
     }
 }
@@ -66,7 +65,7 @@ pub(crate) fn judge(policy: GatePolicy, files: &TimelineFiles, at: Option<usize>
         && let Some(why) = &book.unread
     {
         let unread = rules::lorebook_unread(&files.timeline, &book.name, why);
-        judgement.refused.extend(rules::refuse(vec![unread], &[Code::LorebookUnread]).0);
+        judgement.refused.extend(auto_recap::refuse(vec![unread], &[Code::LorebookUnread]).0);
     }
     judgement
 }
@@ -77,7 +76,8 @@ pub(crate) fn judge_queue(
     timeline: &TimelineName,
     book: Option<&[u8]>,
 ) -> Judgement {
-    let active = |wish| rules::queue_active(timeline.as_str(), book, wish).into_iter().collect();
+    let active =
+        |wish| auto_recap::queue_active(timeline.as_str(), book, wish).into_iter().collect();
     match (policy.allow_active_queue, policy.wait) {
         (true, _) => Judgement { warnings: active(Wish::TakeAnyway), ..Judgement::default() },
         (_, Some(_)) => {
@@ -104,7 +104,7 @@ pub(crate) fn judge_message(
         return judgement;
     };
     let point = point(files, &chat, message);
-    let (refused, rest) = rules::refuse(rules::readiness(&point), blockers);
+    let (refused, rest) = auto_recap::refuse(auto_recap::readiness(&point), blockers);
     judgement.refused.extend(refused);
     // Whoever does not use the extension is not told of its scenes.
     if uses_auto_recap(&chat, point.metadata, point.book) || !scene_breaks(&chat).is_empty() {
@@ -116,10 +116,10 @@ pub(crate) fn judge_message(
 /// Returns what a state knows of the time after message `at`, if it is cut there and all else is as it is now.
 pub(crate) fn of_later(files: &TimelineFiles, at: usize) -> Vec<Finding> {
     let chat = files.split();
-    let mut findings = rules::recap_from_future(&point(files, &chat, at));
+    let mut findings = auto_recap::recap_from_future(&point(files, &chat, at));
     let is_earlier = last_message(&chat).is_some_and(|last| at < last);
     if is_earlier && files.book_bytes().is_some() {
-        findings.push(rules::lorebook_of_now(&files.timeline, at));
+        findings.push(auto_recap::lorebook_of_now(&files.timeline, at));
     }
     findings
 }

@@ -2,8 +2,9 @@
 
 use super::take_snapshots::{Finished, How, Judgement, Taken, TakenTimeline, Taking, count_new};
 use super::{Result, Workspace, finish_interrupted};
+use crate::auto_recap::{self, Wish};
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Wish};
+use crate::rules::{Code, Finding};
 use crate::st::{Captured, TimelineName};
 use crate::store::Store;
 
@@ -60,7 +61,8 @@ pub(crate) fn take_what_is_ready(
 ) -> Result<TakenFirst> {
     let gate = |captured: &Captured| {
         let files = &captured.files;
-        let active = rules::queue_active(files.timeline.as_str(), files.book_bytes(), Wish::Take);
+        let active =
+            auto_recap::queue_active(files.timeline.as_str(), files.book_bytes(), Wish::Take);
         Judgement { refused: active.into_iter().collect(), warnings: Vec::new() }
     };
     let how = How { gate: &gate, ..How::as_it_is() };

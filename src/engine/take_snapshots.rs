@@ -8,14 +8,12 @@ use super::cache::Cache;
 use super::changed_timelines::{self, Branches, Head, touched};
 use super::operation::{self, Follows, Held, Operation};
 use super::{Error, Include, Result, Workspace};
-use crate::archive::{
-    self, CheckpointState, Folders, Kind, Snapshot, SnapshotId, State, Validator, branch,
-};
+use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Validator, branch};
+use crate::auto_recap::{self, CheckpointState, Wish, queue_activity};
 use crate::history::origin::{Lineage, Newcomer};
 use crate::history::{self, History, latest_valid};
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Wish};
-use crate::st::auto_recap::queue_activity;
+use crate::rules::{self, Code, Finding};
 use crate::st::{self, Captured, Disk, Library, Presence, Scan, TimelineFiles, TimelineName};
 use crate::store::Store;
 
@@ -82,7 +80,7 @@ impl How<'static> {
         let gate = &|captured: &Captured| {
             let files = &captured.files;
             let (subject, book) = (files.timeline.as_str(), files.book_bytes());
-            let active = rules::queue_active(subject, book, Wish::TakeAnyway);
+            let active = auto_recap::queue_active(subject, book, Wish::TakeAnyway);
             Judgement { warnings: active.into_iter().collect(), ..Judgement::default() }
         };
         Self {

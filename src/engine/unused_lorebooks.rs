@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::Snapshot;
+use crate::auto_recap::is_fork_book;
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
 use crate::rules::UnusedBook;
-use crate::st::auto_recap::is_fork_book;
 use crate::st::{LibraryPath, MapEntry, References, TimelineName, lorebook_path};
 
 /// Returns the lorebooks among `books` that nothing uses, as far as could be read. `here` are the chats that exist.

@@ -9,10 +9,11 @@ use super::origin::{Identities, without_blank_end};
 use super::pairs::{Books, Pair};
 use super::{Error, Result};
 use crate::archive::message_identity::Identity;
-use crate::archive::reconstruct::{EntryOrigin, Trimmed, rebuild_book, trim_metadata};
 use crate::archive::{Kind, Role, Snapshot, SnapshotId, Tree};
+use crate::auto_recap::{
+    EntryOrigin, Scene, Trimmed, rebuild_book, scene, scene_breaks, trim_metadata,
+};
 use crate::rules::{Code, Finding};
-use crate::st::auto_recap::{Scene, scene, scene_breaks};
 use crate::st::{
     self, BoundBook, Chat, FileAt, Raw, TimelineFiles, TimelineName, entries, entry_uid,
 };

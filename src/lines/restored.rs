@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::archive::reconstruct::EntryOrigin;
-use crate::archive::{Blake3, CheckpointState, SnapshotId};
+use crate::archive::{Blake3, SnapshotId};
+use crate::auto_recap::{CheckpointState, EntryOrigin};
 use crate::engine::files::{Action, FileAction};
 use crate::history::at_message::{BookSource, Origin};
 use crate::store::Time;

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::archive::{CheckpointState, ContentId, FileRecord, Snapshot, SnapshotId};
+use crate::archive::{ContentId, FileRecord, Snapshot, SnapshotId};
+use crate::auto_recap::CheckpointState;
 use crate::store::Time;
 use crate::verbs::erase::{ErasedTimeline, Trace};
 use crate::verbs::log::LoggedSnapshot;

@@ -2,7 +2,7 @@
 
 use super::catalogue::{self, Code};
 use super::level::Level;
-pub(super) use crate::listed::{listed, more};
+pub(crate) use crate::listed::{listed, more};
 
 /// Something found in the user's data or in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub fn without_repeats(findings: Vec<Finding>) -> Vec<Finding> {
 const BRIEF: usize = 80;
 
 /// The beginning of a text that may be very long.
-pub(super) fn brief(text: &str) -> String {
+pub(crate) fn brief(text: &str) -> String {
     match text.char_indices().nth(BRIEF) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -85,7 +85,7 @@ pub(super) fn brief(text: &str) -> String {
 const FEW: usize = 20;
 
 /// A list that would fill screens, cut short; its last finding says so.
-pub(super) fn few(mut findings: Vec<Finding>) -> Vec<Finding> {
+pub(crate) fn few(mut findings: Vec<Finding>) -> Vec<Finding> {
     let rest = findings.len().saturating_sub(FEW);
     if rest > 0 {
         findings.truncate(FEW);

@@ -1,37 +1,25 @@
 //! The lorebook bound to a chat: whether it is there, whether it can be read, whose it is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::damage::DAMAGED;
 use super::finding::{brief, few};
 use super::subject::Subject;
 use super::{Code, Finding, Level};
-use crate::st::auto_recap::{REGISTRY_PREFIX, attached_lorebook};
-use crate::st::{Raw, TimelineName, book_damage, entries_and_repeats, main_chat, uid_text};
+use crate::st::{Raw, TimelineName, book_damage, entries_and_repeats, uid_text};
 
-pub(super) struct Book<'a> {
+pub struct Book<'a> {
     pub path: &'a str,
     /// Its entries that are objects, as JavaScript sees them, in the order of the file.
     pub entries: Vec<BookEntry<'a>>,
 }
 
-pub(super) struct BookEntry<'a> {
+pub struct BookEntry<'a> {
     pub key: String,
     pub uid: Option<String>,
     /// Its title; empty if it has none.
     pub title: String,
     pub content: Option<Raw<'a>>,
-}
-
-impl Book<'_> {
-    /// All that a registry may list: the UIDs and keys of entries that are no registries themselves.
-    pub fn listable(&self) -> HashSet<&str> {
-        let entries = self.entries.iter().filter(|entry| !entry.title.starts_with(REGISTRY_PREFIX));
-        entries
-            .flat_map(|entry| [Some(entry.key.as_str()), entry.uid.as_deref()])
-            .flatten()
-            .collect()
-    }
 }
 
 /// Read the lorebook, and say why if that cannot be done as it should.
@@ -125,48 +113,4 @@ pub(super) fn findings(book: &Book<'_>) -> Vec<Finding> {
         );
     }
     few(findings)
-}
-
-/// Whose lorebook it is, by its name.
-pub(super) fn names(parts: &Subject<'_>) -> Option<Finding> {
-    let metadata = parts.metadata?;
-    let bound = parts.lorebook.as_ref().map(|book| book.name);
-    let is_fork = || main_chat(metadata).is_some();
-    if let Some(attached) = attached_lorebook(metadata)
-        && Some(attached.as_str()) != bound
-    {
-        let bound = match bound {
-            Some(bound) => format!("is {:?}", brief(bound)),
-            None => "is none".into(),
-        };
-        let message = format!(
-            "ST-Auto-Recap has noted {:?} as its lorebook, but the one bound to it {bound}",
-            brief(&attached)
-        );
-        // Of a fork that was given a lorebook of its own only `world_info` is set.
-        let level = if is_fork() { Level::Info } else { Level::Warning };
-        return Some(
-            Finding::new(Code::LorebookAttachedDiffers, parts.chat_path, message).at(level)
-                .remedy("bind the lorebook that holds this chat's entries, and let the extension refresh its registry"),
-        );
-    }
-    let bound = bound?;
-    let template = parts.book_template;
-    if template.is_book_of(bound, parts.timeline.chat()) || is_fork() {
-        return None;
-    }
-    // A book that the extension neither noted nor made is a writer's own, who calls it as he likes.
-    if attached_lorebook(metadata).is_none() && !template.is_made(bound) {
-        return None;
-    }
-    let message = format!(
-        "its lorebook {:?} is not called as ST-Auto-Recap calls that of this chat: {:?}",
-        brief(bound),
-        brief(template.as_str())
-    );
-    Some(
-        Finding::new(Code::LorebookNameUnexpected, parts.chat_path, message).remedy(
-            "nothing, if the chat was renamed or you chose the lorebook; else make sure that no other chat writes to it",
-        ),
-    )
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::st::auto_recap::BookTemplate;
+use crate::auto_recap::BookTemplate;
 use crate::st::{Chat, Raw, TimelineName};
 
 pub struct Subject<'a> {

@@ -4,8 +4,8 @@ use super::lorebook::Book;
 use super::subject::{Bound, Subject};
 use std::ops::Range;
 
-use super::{Code, Finding, chat, damage, lorebook, queue, recap, recap_registry, scenes};
-use crate::st::auto_recap::BookTemplate;
+use super::{Code, Finding, chat, damage, lorebook};
+use crate::auto_recap::{self, BookTemplate};
 use crate::st::{self, Category, Chat, LibraryPath, TimelineFiles};
 
 /// All findings about a timeline's files, whose chat is `chat`. Of its messages only those in `looked_at` count: a save changes few, and what was found before was said
@@ -76,14 +76,9 @@ fn numbered<'a>(chat: &Chat<'a>) -> Vec<(usize, &'a [u8])> {
 
 fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     let mut findings = chat::findings(parts);
-    findings.extend(scenes::findings(parts));
-    findings.extend(recap::findings(parts));
-    findings.extend(lorebook::names(parts));
+    findings.extend(auto_recap::of_chat(parts));
     let (book, found) = of_book(parts);
     findings.extend(found);
-    if let Some(book) = &book {
-        findings.extend(recap_registry::findings(parts, book));
-        findings.extend(queue::findings(parts, book));
-    }
+    findings.extend(book.iter().flat_map(|book| auto_recap::of_book(parts, book)));
     findings
 }

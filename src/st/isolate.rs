@@ -1,10 +1,10 @@
 //! A chat under another name, or with another lorebook: the few values of its metadata that name either are changed where they
 //! stand, and no other byte is.
 
-use super::auto_recap::{STATE, checkpoint_state, running_recap};
 use super::json::{Edits, Raw};
 use super::timed_effects::rename_effects;
 use super::{entries, lorebook_name};
+use crate::auto_recap::{STATE, checkpoint_state, running_recap};
 
 /// What to change. What the metadata does not have is not added, but for `main_chat` and the lorebook's name.
 #[derive(Clone, Copy, Debug, Default)]

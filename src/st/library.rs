@@ -1,10 +1,10 @@
 //! One user's directory and what lies in it.
 
-use super::auto_recap::BookTemplate;
 use super::discover;
 use super::folder::{Listing, is_absent, list_existing, list_folder};
 use super::name::{CHAT_ENDING, Category, LibraryPath, SETTINGS, TimelineName};
 use super::{Error, Groups, Result, open_file, open_folder, read};
+use crate::auto_recap::BookTemplate;
 use crate::regular;
 use std::fs::{self, DirEntry};
 use std::io::{self, Read};

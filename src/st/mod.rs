@@ -4,7 +4,6 @@
 //! bytes, so whatever SillyTavern, an extension or an editor wrote comes back as it was.
 
 mod attachments;
-pub mod auto_recap;
 mod backups;
 mod capture;
 mod card;

@@ -3,7 +3,6 @@
 //! A lorebook that nothing uses may be cleared away, so nothing here guesses: what cannot be read is recorded, and then no lorebook is
 //! unused for certain.
 
-use super::auto_recap::lorebook_map;
 use super::card::card_lorebook;
 use super::json::Raw;
 use super::name::{SETTINGS, lorebook_path};
@@ -11,6 +10,7 @@ use super::{
     Category, Chat, Library, LibraryPath, Scan, TimelineName, chat_name, lorebook_name, open_file,
     read,
 };
+use crate::auto_recap::lorebook_map;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

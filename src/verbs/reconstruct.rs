@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::archive::{self, ContentId, Folders, Kind, NewSnapshot, Snapshot, State};
+use crate::auto_recap::scene_breaks;
 use crate::engine::operation::Operation;
 use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace};
@@ -13,7 +14,6 @@ use crate::history::rewrite_history::{Insertion, insert};
 use crate::history::{self, History, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::Finding;
-use crate::st::auto_recap::scene_breaks;
 use crate::st::{self, Captured, Disk, TimelineName};
 use crate::store::{Store, Time};
 use crate::verbs::Result;

@@ -1,6 +1,7 @@
 //! One snapshot, with its files and its last messages.
 
 use crate::archive::{Manifest, Snapshot, State};
+use crate::auto_recap;
 use crate::engine::{Workspace, verdict_findings};
 use crate::history::at_message::Origin;
 use crate::history::state_then::{NeedBook, StateThen};
@@ -69,7 +70,7 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let mut findings = verdict_findings::all(&snapshot, &moment.timeline, &problems);
     findings.extend(noticed);
     if origin.is_none() {
-        findings.extend(rules::restored(&contents));
+        findings.extend(auto_recap::restored(&contents));
     }
     let template = library.as_ref().map(Library::book_template).cloned().unwrap_or_default();
     let has = |path: &_| library.as_ref().is_some_and(|library| library.has(path));

@@ -187,8 +187,10 @@ fn req_68_req_69_the_queue_is_changed_only_when_asked() {
     library.write(&sandbox);
     sandbox.stvc(&["snapshot", "--allow-active-queue"]).exits(0);
     let active = |name: &str| {
-        st::auto_recap::queue_activity(&sandbox.read(&format!("worlds/z-AutoLB-Mira-{name}.json")))
-            .total()
+        stvc::auto_recap::queue_activity(
+            &sandbox.read(&format!("worlds/z-AutoLB-Mira-{name}.json")),
+        )
+        .total()
     };
     sandbox.stvc(&["restore", "Harbour", "--as", "kept"]).exits(0);
     assert_eq!(active("kept"), 3);
@@ -212,7 +214,7 @@ fn req_68_req_69_the_queue_is_changed_only_when_asked() {
     // In place, too: only asked for, and undone to the byte.
     let before = sandbox.files();
     sandbox.stvc(&["restore", "Harbour nights", "--clear-queue", "--overwrite"]).exits(0);
-    assert_eq!(st::auto_recap::queue_activity(&sandbox.read(&library.book_path())).total(), 0);
+    assert_eq!(stvc::auto_recap::queue_activity(&sandbox.read(&library.book_path())).total(), 0);
     sandbox.stvc(&["undo"]).exits(0);
     assert_same(&sandbox.files(), &before);
 }

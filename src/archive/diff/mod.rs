@@ -11,7 +11,7 @@ mod message;
 mod messages;
 mod metadata;
 pub(super) mod pairing;
-pub(super) mod value;
+pub(crate) mod value;
 mod words;
 
 use super::message_identity::Identity;

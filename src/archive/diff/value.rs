@@ -171,7 +171,7 @@ pub(super) fn side_by_side<'m, 'a>(old: &'m Members<'a>, new: &'m Members<'a>) -
 }
 
 /// Whether two values are the same to a reader of JSON, however they are written. Numbers are compared as they are written.
-pub(in crate::archive) fn same(a: Raw<'_>, b: Raw<'_>) -> bool {
+pub(crate) fn same(a: Raw<'_>, b: Raw<'_>) -> bool {
     same_to(a, b, DEPTH)
 }
 

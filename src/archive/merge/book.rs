@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::st::auto_recap::{QUEUE, REGISTRY_PREFIX};
+use crate::auto_recap::{QUEUE, REGISTRY_PREFIX};
 use crate::st::{Key, Member, Raw, entry_comment};
 
 pub(super) struct Book<'a> {

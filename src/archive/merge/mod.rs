@@ -11,20 +11,19 @@ mod matching;
 mod numbering;
 mod object;
 mod outcome;
-mod recap_registry;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::st::auto_recap::{queue_operations, registry_items};
+use crate::auto_recap::stored::merge_registry::{self, Directory, Lines, Uids};
+use crate::auto_recap::{queue_operations, registry_items};
 use crate::st::{Edits, Key, Raw, entry_comment};
 use book::{Book, is_entries, is_queue, is_registry};
 use entry::{Choice, Mixed, Sides, mix, untouched};
 use matching::{Group, groups};
 use object::{Part, compose};
-use recap_registry::{Directory, Lines, Uids};
 
 pub use chat::merge_chats;
 pub use outcome::{
@@ -350,7 +349,7 @@ impl Registries {
         ours: Option<Raw<'_>>,
         theirs: Option<Raw<'_>>,
         prefer: Side,
-    ) -> Option<recap_registry::Merged> {
+    ) -> Option<merge_registry::Merged> {
         let of = |entry: Option<Raw<'_>>| entry.is_some_and(is_registry);
         if !of(ours.or(theirs)) || (theirs.is_some() && !of(theirs)) {
             return None;
@@ -359,14 +358,14 @@ impl Registries {
             Lines::read(entry?.get("content"), uids)
         }
         let (here, there) = (read(ours, &self.ours), read(theirs, &self.theirs));
-        let only = |lines: &Lines<'_>| recap_registry::Merged {
-            content: recap_registry::renamed(lines, &self.directory),
+        let only = |lines: &Lines<'_>| merge_registry::Merged {
+            content: merge_registry::renamed(lines, &self.directory),
             conflicts: Vec::new(),
         };
         match (ours, here, theirs, there) {
             (Some(_), Some(here), Some(_), Some(there)) => {
                 let before = read(base, &self.base);
-                Some(recap_registry::merge(before.as_ref(), &here, &there, &self.directory, prefer))
+                Some(merge_registry::merge(before.as_ref(), &here, &there, &self.directory, prefer))
             }
             (Some(_), Some(here), None, _) => Some(only(&here)),
             (None, _, Some(_), Some(there)) => Some(only(&there)),
@@ -381,7 +380,7 @@ fn told_lines(
     base: Option<Raw<'_>>,
     ours: Option<Raw<'_>>,
     theirs: Option<Raw<'_>>,
-    lines: &recap_registry::Merged,
+    lines: &merge_registry::Merged,
     out: &mut Merged,
 ) {
     let of = |entry: Option<Raw<'_>>| {

@@ -8,8 +8,8 @@ use std::path::Path;
 use super::apply::{FileStep, is_lost};
 use super::{Operation, Point};
 use crate::archive::{Attachment, Blake3, Manifest, SnapshotId};
+use crate::auto_recap::{self, Wish};
 use crate::engine::{Error, Result};
-use crate::rules::{self, Wish};
 use crate::st::{self, Fingerprint, LibraryPath, Running, TimelineName};
 use crate::store::name_encoding::tree_segment;
 use crate::store::{
@@ -445,7 +445,8 @@ fn keep(
 /// Refuse to replace a lorebook in which ST-Auto-Recap is at work, unless that may be.
 pub(crate) fn ask_queues(plan: &[FilePlan<'_>], leave: Leave) -> Result<()> {
     for file in plan.iter().filter(|file| file.path.is_lorebook() && !file.is_there()) {
-        let active = rules::queue_active(file.path.as_str(), file.now.as_deref(), Wish::Replace);
+        let active =
+            auto_recap::queue_active(file.path.as_str(), file.now.as_deref(), Wish::Replace);
         if let Some(finding) = active.filter(|_| !leave.active_queue) {
             return Err(Error::refused(finding));
         }

@@ -21,9 +21,10 @@ use std::path::{Path, PathBuf};
 use super::cache::Cache;
 use super::{Error, Result, Workspace, known_folders};
 use crate::archive::{
-    self, CheckpointState, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Unwritten,
-    Written, WrittenFiles, branch,
+    self, Folders, Kind, NewSnapshot, Snapshot, SnapshotId, State, Unwritten, Written,
+    WrittenFiles, branch,
 };
+use crate::auto_recap::CheckpointState;
 use crate::history::name_lookup;
 use crate::history::origin::{Origin, without_blank_end};
 use crate::history::rewrite_history::Rewritten;

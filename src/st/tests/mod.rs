@@ -1,6 +1,5 @@
 //! What this layer promises, by subject.
 
-mod auto_recap;
 mod capture;
 mod card_parts;
 mod chat;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::unlisted::{self, Group, Unlisted};
 use crate::archive::{Role, Snapshot, SnapshotId, Tree};
+use crate::auto_recap::running_recap;
 use crate::engine::files;
 use crate::engine::unused_lorebooks::{by_book, unused_lorebooks};
 use crate::history::History;
@@ -13,7 +14,6 @@ use crate::progress::Monitor;
 use crate::rules::{
     self, BookFacts, CharacterFacts, Code, DamagedFile, Finding, LibraryFacts, TimelineFacts,
 };
-use crate::st::auto_recap::running_recap;
 use crate::st::{
     self, Captured, Category, Chat, Disk, Library, LibraryPath, Message, Raw, References, Scan,
     TimelineFiles, TimelineName, User, lorebook_path,

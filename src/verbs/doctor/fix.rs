@@ -12,14 +12,14 @@ use std::path::Path;
 use super::examine::stored_book;
 use super::repairs::{Repair, RepairStep, Source};
 use crate::archive::{self, Kind, Snapshot, SnapshotId, State};
+use crate::auto_recap::{self, Wish, without_mapped};
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::{Ending, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace, changed_timelines};
 use crate::progress::Monitor;
-use crate::rules::{self, Finding, Wish};
-use crate::st::auto_recap::without_mapped;
+use crate::rules::Finding;
 use crate::st::{
     self, BookRename, BoundBook, Category, Chat, Library, LibraryPath, Raw, Rename, Scan,
     TimelineFiles, TimelineName,
@@ -81,7 +81,7 @@ fn at_work(library: &Library, repair: &Repair) -> Option<Finding> {
         _ => return None,
     };
     let bytes = files::read(library.root(), &book).ok()??;
-    rules::queue_active(subject, Some(&bytes), Wish::Copy)
+    auto_recap::queue_active(subject, Some(&bytes), Wish::Copy)
 }
 
 fn fix_stored(

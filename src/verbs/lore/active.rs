@@ -7,6 +7,7 @@ use super::find_entry::Found;
 use super::report::{Active, ActiveEntry};
 use crate::archive::Snapshot;
 use crate::archive::message_lives::MessageLists;
+use crate::auto_recap;
 use crate::engine;
 use crate::history::at_message::message_not_found;
 use crate::history::book_history::{book_of, newest_chat};
@@ -96,7 +97,7 @@ fn entries(line: &[u8]) -> Option<Vec<ActiveEntry>> {
         text: Arc::from(entry.as_str()),
     };
     // The queue of the extension's work is no lore.
-    Some(list.iter().filter(|entry| !st::auto_recap::is_queue(**entry)).map(entry).collect())
+    Some(list.iter().filter(|entry| !auto_recap::is_queue(**entry)).map(entry).collect())
 }
 
 fn carries(reader: &Reader, id: crate::store::ObjectId) -> Result<bool> {

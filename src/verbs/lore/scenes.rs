@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use crate::archive::message_lives::{MessageLists, counterpart};
 use crate::archive::{Blake3, Snapshot, read_manifest};
-use crate::st::auto_recap::{self, Scene};
+use crate::auto_recap::{self, Scene};
 use crate::st::{self, Key, Raw};
 use crate::store::{ObjectId, Reader, Store, unless_lost};
 use crate::verbs::Result;

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use super::material::Material;
 use super::options::{Options, Report, reload};
-use crate::archive::{Kind, Role, Snapshot, State, Tree, uses_auto_recap};
+use crate::archive::{Kind, Role, Snapshot, State, Tree};
+use crate::auto_recap::uses_auto_recap;
 use crate::engine::files::{self, FilePlan, Leave};
 use crate::engine::free_names::free_lorebook;
 use crate::engine::operation::{self, Ending, Follows, Held, Operation, attachments, marks};

@@ -2,8 +2,8 @@
 
 use super::options::QueueChange;
 use crate::archive::{Blake3, Contents, Role, Snapshot, SnapshotId};
+use crate::auto_recap::{clear_queue, trim_queue};
 use crate::history::state_then::StateThen;
-use crate::st::auto_recap::{clear_queue, trim_queue};
 use crate::st::{LibraryPath, TimelineFiles};
 
 /// The files to write.

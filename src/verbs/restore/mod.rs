@@ -16,14 +16,15 @@ mod readiness;
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use crate::archive::{CheckpointState, Role, State, uses_auto_recap};
+use crate::archive::{Role, State};
+use crate::auto_recap::{self, CheckpointState, Wish, uses_auto_recap};
 use crate::engine::{self, Workspace, tags, verdict_findings};
 use crate::history::moment::{Moment, Named};
 use crate::history::state_then::{NeedBook, StateThen};
 use crate::history::{History, latest_valid};
 use crate::parallel::both;
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Wish};
+use crate::rules::{self, Code, Finding};
 use crate::st::{self, Library, LibraryPath, TimelineFiles};
 use crate::store::Store;
 use crate::verbs::{Error, Result};
@@ -111,7 +112,7 @@ fn bring_back(
         (None, Some(_)) => state_in_use(material.files()),
     };
     if origin.is_none() {
-        findings.extend(rules::restored(&material.contents));
+        findings.extend(auto_recap::restored(&material.contents));
     }
     if let Some(part) = options.only
         && material.contents.bytes(part).is_none()
@@ -124,7 +125,7 @@ fn bring_back(
     }
     let dropped_operations = material.change_queue(options.queue);
     let queue = material.files().book_bytes().filter(|_| options.only != Some(Role::Chat));
-    let active = rules::queue_active(moment.timeline.as_str(), queue, Wish::BringBack);
+    let active = auto_recap::queue_active(moment.timeline.as_str(), queue, Wish::BringBack);
     let is_told = |active: &Finding| findings.contains(active);
     findings.extend(active.filter(|active| !is_told(active)).into_iter().collect::<Vec<_>>());
     let has_book = material.files().timeline.is_chat() && options.only != Some(Role::Chat);

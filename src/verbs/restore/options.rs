@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::archive::{Blake3, CheckpointState, Role, Snapshot};
+use crate::archive::{Blake3, Role, Snapshot};
+use crate::auto_recap::CheckpointState;
 use crate::engine::files::{Action, Closed, FileAction};
 use crate::engine::gate::GatePolicy;
 use crate::engine::reload_page::{self, Written};

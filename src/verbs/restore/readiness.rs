@@ -2,11 +2,12 @@
 //! the chat's latest state may still be waited for.
 
 use crate::archive;
+use crate::auto_recap::{self, Wish};
 use crate::engine::gate::{self, SceneRule};
 use crate::engine::{self, Workspace, changed_timelines, files};
 use crate::history::moment::Moment;
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Wish};
+use crate::rules::{Code, Finding};
 use crate::st::{self, Presence, TimelineName};
 use crate::store::Store;
 use crate::verbs::Result;
@@ -56,10 +57,10 @@ pub(super) fn ask(
     };
     if judgement.refused.is_empty() && judgement.warnings.is_empty() {
         let subject = moment.timeline.as_str();
-        let then = rules::queue_active(subject, source.book_bytes(), Wish::BringBack);
+        let then = auto_recap::queue_active(subject, source.book_bytes(), Wish::BringBack);
         let is_blocker = policy.scene == SceneRule::Strict && !policy.allow_active_queue;
         let blockers: &[Code] = if is_blocker { &[Code::QueueActive] } else { &[] };
-        let (refused, warnings) = rules::refuse(then.into_iter().collect(), blockers);
+        let (refused, warnings) = auto_recap::refuse(then.into_iter().collect(), blockers);
         judgement.refused.extend(refused);
         judgement.warnings.extend(warnings);
     }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::template::{self, TEMPLATE};
-use crate::archive::{CheckpointState, Snapshot, SnapshotId};
+use crate::archive::{Snapshot, SnapshotId};
+use crate::auto_recap::CheckpointState;
 use crate::engine;
 use crate::engine::gate::{GatePolicy, SceneRule};
 use crate::engine::take_snapshots::{Taken, TakenTimeline};

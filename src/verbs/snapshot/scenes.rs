@@ -4,6 +4,7 @@ use super::checkpoint::Checkpoints;
 use super::template::fill;
 use crate::archive::message_identity::Identity;
 use crate::archive::{Kind, Snapshot, Tree};
+use crate::auto_recap::scene_breaks;
 use crate::engine::take_snapshots::{Taken, TakenTimeline};
 use crate::engine::{Result, changed_timelines, tags};
 use crate::history::History;
@@ -12,7 +13,6 @@ use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::st::TimelineName;
-use crate::st::auto_recap::scene_breaks;
 use crate::store::unless_lost;
 
 /// A scene that ends at a message.

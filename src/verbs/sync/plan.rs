@@ -11,13 +11,13 @@ use super::joined_book::JoinedBook;
 use super::outcome::{Conflict, SyncOutcome, SyncedTimeline};
 use crate::archive::merge::merge_chats;
 use crate::archive::{Blake3, Snapshot, SnapshotId, Tree, read_manifest};
+use crate::auto_recap::queue_activity;
 use crate::engine::device::Device;
 use crate::engine::free_names::free_timeline;
 use crate::engine::include::Include;
 use crate::engine::{self, changed_timelines, group_list};
 use crate::history::History;
 use crate::rules::Finding;
-use crate::st::auto_recap::queue_activity;
 use crate::st::{
     self, Category, FileAt, Groups, Library, LibraryPath, TimelineFiles, TimelineName,
 };

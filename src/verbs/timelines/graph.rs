@@ -10,11 +10,11 @@ use super::tree::tree;
 use super::{Timeline, timelines};
 use crate::archive::message_lives::MessageLists;
 use crate::archive::{Snapshot, read_manifest};
+use crate::auto_recap::{self, Scene};
 use crate::engine::Workspace;
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::st::TimelineName;
-use crate::st::auto_recap::{self, Scene};
 use crate::store::{ObjectId, Store, unless_lost};
 use crate::verbs::{Error, Result};
 

@@ -7,6 +7,7 @@ pub mod tree;
 use std::collections::BTreeSet;
 
 use crate::archive::{Snapshot, SnapshotId};
+use crate::auto_recap::{self, Wish};
 use crate::engine::cache::Cache;
 use crate::engine::changed_timelines::{Branches, ChangedParts, look_from};
 use crate::engine::copies::last_backups::{self, Since};
@@ -16,7 +17,7 @@ use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::Pairs;
 use crate::history::{History, latest_valid};
 use crate::progress::Monitor;
-use crate::rules::{self, Code, Finding, Wish};
+use crate::rules::{self, Code, Finding};
 use crate::st::{self, Category, Library, Presence, Scan, TimelineName};
 use crate::store::Store;
 use crate::verbs::Result;
@@ -169,7 +170,11 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                     timeline.changed = look.changed;
                     if let Some(captured) = &look.captured {
                         let book = captured.files.book_bytes().filter(|_| !look.unchanged);
-                        findings.extend(rules::queue_active(name.as_str(), book, Wish::TakeLater));
+                        findings.extend(auto_recap::queue_active(
+                            name.as_str(),
+                            book,
+                            Wish::TakeLater,
+                        ));
                         let saved = captured.stamps.main.mtime_ns / 1_000_000_000;
                         if look.is_new() {
                             timeline.saved = timeline.saved.max(saved);

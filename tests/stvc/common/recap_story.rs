@@ -100,7 +100,7 @@ pub fn entries(book: &[u8]) -> Vec<(String, String, String)> {
 
 /// How much work waits in a lorebook's queue.
 pub fn waiting(book: &[u8]) -> u64 {
-    st::auto_recap::queue_activity(book).total()
+    stvc::auto_recap::queue_activity(book).total()
 }
 
 /// What a snapshot recorded of the state of the recaps.

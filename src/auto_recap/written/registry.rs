@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::super::json::Raw;
+use crate::st::json::Raw;
 
 /// How the titles of registries begin; the type follows.
 pub const REGISTRY_PREFIX: &str = "_registry_";

@@ -1,9 +1,9 @@
 //! The running recap in a chat's metadata: whether it can be read, whose it is, and whether the scenes that it tells of are there.
 
-use super::finding::{brief, listed};
-use super::subject::Subject;
-use super::{Code, Finding};
-use crate::st::auto_recap::{RunningRecap, running_recap, scene};
+use crate::auto_recap::{RunningRecap, running_recap, scene};
+use crate::rules::Subject;
+use crate::rules::{Code, Finding};
+use crate::rules::{brief, listed};
 use crate::st::{Raw, chat_name, main_chat};
 
 pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::super::diff::value::same;
-use super::super::entry_identity::{Marks, is_blank};
-use crate::st::auto_recap::QUEUE;
+use crate::archive::diff::value::same;
+use crate::archive::entry_identity::{Marks, is_blank};
+use crate::auto_recap::QUEUE;
 use crate::st::{Edits, Key, Raw, entries, entry_comment, entry_uid, replace};
 
 /// The fields of an entry in the order in which SillyTavern writes them, with its defaults.
@@ -258,7 +258,7 @@ mod tests {
                 {"uid":99,"comment":"__operation_queue","content":"{\"queue\":[{\"status\":\"pending\"}]}"}]"#,
         );
         assert_eq!(uids(&rebuilt.bytes), ["0", "1", "1763632438061"]);
-        let queues = crate::st::auto_recap::queues(&rebuilt.bytes);
+        let queues = crate::auto_recap::queues(&rebuilt.bytes);
         assert_eq!(queues.len(), 1);
         assert_eq!(queues[0].operations.as_deref(), Some(&[][..]));
         let text = String::from_utf8(rebuilt.bytes).unwrap();

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::finding::{brief, few, more};
-use super::lorebook::Book;
-use super::subject::Subject;
-use super::{Code, Finding};
-use crate::st::auto_recap::{CachedItem, REGISTRY_PREFIX, registry_cache, registry_items};
+use crate::auto_recap::{CachedItem, REGISTRY_PREFIX, registry_cache, registry_items};
+use crate::rules::Book;
+use crate::rules::Subject;
+use crate::rules::{Code, Finding};
+use crate::rules::{brief, few, more};
 
 pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
     let is_registry = |title: &str| title.starts_with(REGISTRY_PREFIX);
@@ -15,10 +15,16 @@ pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
     if !any && cache.is_empty() {
         return Vec::new();
     }
-    let listable = book.listable();
+    let listable = listable(book);
     let mut findings = listed(book, &listable);
     findings.extend(cached(parts, &cache, &listable));
     findings
+}
+
+/// All that a registry may list: the UIDs and keys of entries that are no registries themselves.
+fn listable<'b>(book: &'b Book<'_>) -> HashSet<&'b str> {
+    let entries = book.entries.iter().filter(|entry| !entry.title.starts_with(REGISTRY_PREFIX));
+    entries.flat_map(|entry| [Some(entry.key.as_str()), entry.uid.as_deref()]).flatten().collect()
 }
 
 /// What the registries of the book list.

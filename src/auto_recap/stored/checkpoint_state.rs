@@ -7,10 +7,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::Blake3;
-use crate::st::auto_recap::{
-    QUEUE, REGISTRY_PREFIX, checkpoint_state, combined_recap, queue_activity, running_recap, scene,
-};
+use crate::archive::Blake3;
+use crate::auto_recap::{checkpoint_state, combined_recap, queue_activity, running_recap, scene};
 use crate::st::{Chat, Raw, TimelineName, lorebook_name};
 
 /// The version of these fields.
@@ -61,7 +59,7 @@ pub struct CheckpointState {
 }
 
 /// For a manifest: the state, or none if a later version of these fields is there, of which nothing is known.
-pub(super) fn known_state<'de, D: Deserializer<'de>>(
+pub(crate) fn known_state<'de, D: Deserializer<'de>>(
     input: D,
 ) -> Result<Option<CheckpointState>, D::Error> {
     #[derive(Deserialize)]
@@ -169,17 +167,4 @@ impl CheckpointState {
             warnings: Vec::new(),
         }
     }
-}
-
-/// Whether the extension has left anything in a chat or its lorebook. Looks at words, not at values: it runs on every save.
-pub fn uses_auto_recap(chat: &Chat<'_>, metadata: Option<Raw<'_>>, book: Option<&[u8]>) -> bool {
-    let has = |text: &[u8], word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
-    let in_metadata = metadata.is_some_and(|metadata| {
-        ["\"auto_recap", "\"auto_lorebooks\"", "\"autoLorebooks\""]
-            .iter()
-            .any(|word| has(metadata.as_bytes(), word))
-    });
-    in_metadata
-        || book.is_some_and(|book| has(book, QUEUE) || has(book, REGISTRY_PREFIX))
-        || chat.messages.last().is_some_and(|line| scene(line).is_some())
 }

@@ -4,14 +4,14 @@
 mod lorebooks;
 mod odd_values;
 #[allow(dead_code, reason = "the program's tests need all of it")]
-#[path = "../../../tests/stvc/common/recap_library.rs"]
+#[path = "../../../../tests/stvc/common/recap_library.rs"]
 mod recap_library;
 mod recaps;
 
 use std::fs;
 use std::path::Path;
 
-use super::{ALL, of_files};
+use crate::rules::{ALL, of_files};
 use crate::st::{Chat, Disk, Library, capture};
 use recap_library::{Recap, RecapLibrary};
 

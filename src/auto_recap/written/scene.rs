@@ -1,7 +1,7 @@
 //! Scenes: what ST-Auto-Recap notes on the message that ends one.
 
-use super::super::chat::{Chat, Message};
-use super::super::json::{Key, Raw};
+use crate::st::json::{Key, Raw};
+use crate::st::{Chat, Message};
 
 /// What a message carries of the extension.
 #[derive(Clone, Copy, Debug)]

@@ -7,19 +7,19 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::{FieldChange, Side};
+use crate::archive::merge::{FieldChange, Side};
+use crate::auto_recap::{registry_items, registry_line_uid};
 use crate::st::Raw;
-use crate::st::auto_recap::{registry_items, registry_line_uid};
 
 /// The entry that a line names: one of the merge, or nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Who {
+pub(crate) enum Who {
     Group(usize),
     Unknown(String),
 }
 
 /// What is known of the entries that lines name.
-pub(super) struct Directory {
+pub(crate) struct Directory {
     /// Their UIDs in the merged book; none: it is not in there.
     pub now: Vec<Option<String>>,
     /// Which of them are in ours, and which in theirs.
@@ -27,10 +27,10 @@ pub(super) struct Directory {
     pub in_theirs: Vec<bool>,
 }
 
-pub(super) type Uids = HashMap<String, usize>;
+pub(crate) type Uids = HashMap<String, usize>;
 
 /// A registry's text in one of the books.
-pub(super) struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     text: &'a str,
     /// Up to the first line that names a UID.
     head: &'a str,
@@ -49,7 +49,7 @@ struct Item<'a> {
 
 impl<'a> Lines<'a> {
     /// The content of a registry's entry, if it is in this notation.
-    pub(super) fn read(content: Option<Raw<'a>>, uids: &Uids) -> Option<Self> {
+    pub(crate) fn read(content: Option<Raw<'a>>, uids: &Uids) -> Option<Self> {
         let content = content.filter(Raw::is_string)?;
         if content.string()?.trim_start().starts_with('{') || registry_items(Some(content)).is_err()
         {
@@ -118,17 +118,17 @@ impl Item<'_> {
 }
 
 /// A registry's text in the merged book, as JSON, and the lines that both changed differently.
-pub(super) struct Merged {
+pub(crate) struct Merged {
     pub content: String,
     pub conflicts: Vec<FieldChange>,
 }
 
 /// The text of a registry that only one side has.
-pub(super) fn renamed(lines: &Lines<'_>, directory: &Directory) -> String {
+pub(crate) fn renamed(lines: &Lines<'_>, directory: &Directory) -> String {
     format!("\"{}\"", lines.written(directory))
 }
 
-pub(super) fn merge(
+pub(crate) fn merge(
     base: Option<&Lines<'_>>,
     ours: &Lines<'_>,
     theirs: &Lines<'_>,

@@ -1,4 +1,4 @@
-use crate::st::auto_recap::*;
+use super::*;
 use crate::st::{Chat, Key, Raw, uid_text};
 
 fn raw(text: &str) -> Raw<'_> {
@@ -163,7 +163,7 @@ fn scenes_of_messages() {
     let line = message(
         r#"{"scene_break_name":"Given","scene_recap_memory":" \n","scene_break_recap":"{\"scene_name\":\"x\"}"}"#,
     );
-    let scene = super::super::auto_recap::scene(line.as_bytes()).unwrap();
+    let scene = crate::auto_recap::scene(line.as_bytes()).unwrap();
     assert_eq!(
         (scene.name().as_deref(), scene.recap().as_deref()),
         (Some("Given"), Some("{\"scene_name\":\"x\"}"))

@@ -1,7 +1,7 @@
 //! Taking work out of a lorebook's queue, where the user asks for it. Everything else in the book stays to the byte.
 
-use super::super::json::{Edits, Raw, item_spans};
 use super::queue::{message_references, queues};
+use crate::st::json::{Edits, Raw, item_spans};
 
 /// The book with nothing left to do, and how many operations were dropped.
 pub fn clear_queue(book: &[u8]) -> (Vec<u8>, usize) {
@@ -59,7 +59,7 @@ fn retain_in(text: &str, keep: impl Fn(Raw<'_>) -> bool) -> Option<(String, usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::st::auto_recap::queue_activity;
+    use crate::auto_recap::queue_activity;
 
     fn book() -> Vec<u8> {
         let content = r#"{\n  \"queue\": [\n    {\"id\": \"a\", \"status\": \"pending\", \"params\": {\"index\": 4}},\n    {\"id\": \"b\", \"status\": \"in_progress\", \"metadata\": {\"scene_index\": 15}},\n    {\"id\": \"c\", \"status\": \"retrying\"}\n  ],\n  \"current_operation_id\": \"b\",\n  \"paused\": true\n}"#;

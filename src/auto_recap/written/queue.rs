@@ -2,8 +2,8 @@
 //!
 //! Copies of it stand in messages (`extra.inactiveLorebookEntries`), stale ones; they are never read as the queue.
 
-use super::super::json::Raw;
-use super::super::lorebook::{entries, entry_comment};
+use crate::st::json::Raw;
+use crate::st::{entries, entry_comment};
 
 /// The title of the entry that holds the queue.
 pub const QUEUE: &str = "__operation_queue";

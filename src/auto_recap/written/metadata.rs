@@ -1,6 +1,6 @@
 //! The parts of a chat's metadata that belong to ST-Auto-Recap.
 
-use super::super::json::{Edits, Member, Raw, member_spans};
+use crate::st::json::{Edits, Member, Raw, member_spans};
 
 /// The running recap: the story so far, in versions.
 #[derive(Clone, Debug)]

@@ -2,10 +2,10 @@
 
 use memchr::memmem::Finder;
 
-use super::finding::listed;
-use super::subject::Subject;
-use super::{Code, Finding};
-use crate::st::auto_recap::{Scene, scene};
+use crate::auto_recap::{Scene, scene};
+use crate::rules::Subject;
+use crate::rules::listed;
+use crate::rules::{Code, Finding};
 
 pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     // Nearly every message has something of the extension, but only those that end a scene have a recap.

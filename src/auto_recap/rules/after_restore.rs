@@ -3,11 +3,11 @@
 //! The record in the chat describes the moment at which the checkpoint or fork was created, and stays in the header while the story goes on. Its recaps are
 //! compared only while the chat is still at that moment; the snapshot's own record always describes the very bytes.
 
-use super::{Code, Finding};
 use crate::archive::Contents;
-use crate::st::auto_recap::{
+use crate::auto_recap::{
     CombinedRecap, RunningRecap, checkpoint_state, combined_recap, running_recap,
 };
+use crate::rules::{Code, Finding};
 use crate::st::{self, Chat, Raw, TimelineName};
 
 /// What somebody wrote down of the state.

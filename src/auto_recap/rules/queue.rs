@@ -1,10 +1,10 @@
 //! The extension's queue, which is an entry of the lorebook: what is odd about it, and what must wait for it.
 
-use super::finding::{brief, few, listed};
-use super::lorebook::{Book, BookEntry};
-use super::subject::Subject;
-use super::{Code, Finding, Level};
-use crate::st::auto_recap::{Operation, QUEUE, queue_activity, queue_operations};
+use crate::auto_recap::{Operation, QUEUE, queue_activity, queue_operations};
+use crate::rules::Subject;
+use crate::rules::{Book, BookEntry};
+use crate::rules::{Code, Finding, Level};
+use crate::rules::{brief, few, listed};
 
 /// What somebody wants to do with a lorebook in whose queue work may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

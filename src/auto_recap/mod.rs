@@ -1,0 +1,23 @@
+//! The extension ST-Auto-Recap: what it writes, what snapshots record of it, and the rules about it.
+//!
+//! This is the only room that knows its keys and titles; every other one asks the functions and types named here. Another memory extension would be a room like this one.
+//! Its parts stand on three floors, because each floor of the program asks for its own: [`written`] beside `st`, [`stored`] beside `archive`, [`rules`] beside `rules`.
+
+pub(crate) mod rules;
+pub(crate) mod stored;
+pub(crate) mod written;
+
+pub use rules::{
+    Point, READINESS, STRICT, Wish, lorebook_of_now, queue_active, readiness, recap_from_future,
+    refuse, restored,
+};
+pub(crate) use rules::{of_book, of_chat};
+pub use stored::{CheckpointState, EntryOrigin, Rebuilt, Trimmed, rebuild_book, trim_metadata};
+pub use written::{
+    Activity, BookTemplate, CachedItem, CombinedRecap, Operation, QUEUE, QueueEntry,
+    REGISTRY_PREFIX, RecapVersion, RegistryItem, RunningRecap, STATE, Scene, attached_lorebook,
+    book_segment, checkpoint_state, clear_queue, combined_recap, is_fork_book, is_queue,
+    lorebook_map, queue_activity, queue_operations, queues, registry_cache, registry_items,
+    registry_line_uid, running_recap, scene, scene_breaks, trim_queue, uses_auto_recap,
+    without_mapped,
+};
