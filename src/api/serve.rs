@@ -9,11 +9,12 @@ use super::request::{self, Refusal, Request};
 use crate::archive::Role;
 use crate::archive::diff::Part;
 use crate::engine::Workspace;
-use crate::engine::files::Closed;
+use crate::engine::files::{Closed, Leave};
 use crate::engine::gate::{GatePolicy, SceneRule, Wait};
 use crate::lines::answers::{self, DiffCounts};
 use crate::lines::{CopyLine, ErrorLine, Line, Summary, exit};
 use crate::progress::Silent;
+use crate::verbs::restore::{Overwrite, Target, Until};
 use crate::verbs::{self, Result};
 
 /// What a front end may do.
@@ -311,24 +312,45 @@ impl Answer {
     }
 
     fn restore(&mut self, workspace: &Workspace, asked: &request::Restore) -> Result<()> {
-        let options = verbs::restore::Options {
-            snapshot: asked.snapshot.clone(),
-            name: asked.name.clone(),
-            at: asked.at,
-            cut: asked.cut,
-            only: asked.only.map(|only| match only {
-                request::Part::Lorebook => Role::Lorebook,
-                _ => Role::Chat,
-            }),
-            // A plan says what would be replaced, and what is replaced was in a plan.
-            overwrite: asked.dry_run == Some(true) || asked.expect.is_some(),
-            expect: asked.expect.clone(),
-            closed: closed(asked.chat_closed, asked.rereads),
-            allow_active_queue: asked.allow_active_queue == Some(true),
-            gate: Some(gate(asked.strict, asked.wait, asked.allow_active_queue)),
-            dry_run: asked.dry_run == Some(true),
-            ..Default::default()
+        let dry_run = asked.dry_run == Some(true);
+        let allow_active_queue = asked.allow_active_queue == Some(true);
+        let only = asked.only.map(|only| match only {
+            request::Part::Lorebook => Role::Lorebook,
+            _ => Role::Chat,
+        });
+        let target = match (&asked.name, only) {
+            (Some(_), Some(_)) => {
+                return Err(verbs::Error::Together { option: "name", other: "only" });
+            }
+            (Some(name), None) => Target::NewTimeline {
+                name: name.clone(),
+                gate: Some(gate(asked.strict, asked.wait, asked.allow_active_queue)),
+            },
+            (None, only) => Target::InPlace {
+                only,
+                // A plan says what would be replaced, and what is replaced was in a plan.
+                overwrite: match &asked.expect {
+                    Some(expected) => Overwrite::Only(expected.clone()),
+                    None if dry_run => Overwrite::All,
+                    None => Overwrite::None,
+                },
+                leave: Leave {
+                    closed: closed(asked.chat_closed, asked.rereads),
+                    active_queue: allow_active_queue,
+                },
+            },
         };
+        let until = match (asked.at, asked.cut) {
+            (Some(_), Some(_)) => {
+                return Err(verbs::Error::Together { option: "at", other: "cut" });
+            }
+            (Some(at), None) => Until::Message(at),
+            (None, Some(cut)) => Until::Cut(cut),
+            (None, None) => Until::End,
+        };
+        let snapshot = asked.snapshot.clone();
+        let options =
+            verbs::restore::Options { snapshot, until, target, dry_run, ..Default::default() };
         self.tell(&verbs::restore::restore(workspace, &options, &mut Silent)?);
         Ok(())
     }

@@ -12,7 +12,7 @@ use stvc::engine::gate::{GatePolicy, SceneRule, Wait};
 use stvc::lines::answers::Answer;
 use stvc::rules::lost_attachments;
 use stvc::verbs;
-use stvc::verbs::restore::from_message::{CopiedBook, Options, fork};
+use stvc::verbs::restore::fork::{CopiedBook, Options, fork};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -78,7 +78,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     files(made, out);
     let called = paint(LOOK.name, name(&report.timeline));
     let (messages, from) = (count(report.messages, "message"), name(&report.from));
-    match (&made.fork, made.dry_run) {
+    match (&made.written.fork, made.dry_run) {
         (Some(snapshot), false) => out.say(format!(
             "{called}: {messages} of {from}, snapshot {}.",
             paint(LOOK.id, short(snapshot.id))

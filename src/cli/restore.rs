@@ -12,13 +12,13 @@ use super::restored_files::{files, tell_lost_attachments};
 use super::wording::{clean, closed, count, name, recap, short};
 use stvc::archive::Role;
 use stvc::engine::Workspace;
-use stvc::engine::files::Action;
+use stvc::engine::files::{Action, Leave};
 use stvc::engine::gate::{GatePolicy, SceneRule, Wait};
 use stvc::history::at_message::{BookSource, Origin};
 use stvc::lines::answers::Answer;
 use stvc::rules::lost_attachments;
 use stvc::verbs;
-use stvc::verbs::restore::{Options, QueueChange, Report};
+use stvc::verbs::restore::{Options, Overwrite, QueueChange, Report, Target, Until};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]
@@ -98,27 +98,27 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let Some(snapshot) = args.snapshot.clone() else {
         return restore_all::run(args, workspace, out);
     };
+    let only = args.only.map(|only| match only {
+        Only::Chat => Role::Chat,
+        Only::Lorebook => Role::Lorebook,
+    });
+    let target = match (&args.to, &args.name) {
+        (Some(dir), _) => Target::Folder { dir: dir.clone(), only },
+        (None, Some(name)) => {
+            let gate = GatePolicy {
+                scene: if args.strict { SceneRule::Strict } else { SceneRule::Warn },
+                wait: args.wait,
+                allow_active_queue: args.allow_active_queue,
+            };
+            Target::NewTimeline { name: name.clone(), gate: Some(gate) }
+        }
+        (None, None) => Target::InPlace { only, overwrite: overwrite(args), leave: leave(args) },
+    };
     let options = Options {
-        cut: None,
         snapshot,
-        is_latest: false,
-        name: args.name.clone(),
-        at: args.at,
-        to: args.to.clone(),
-        only: args.only.map(|only| match only {
-            Only::Chat => Role::Chat,
-            Only::Lorebook => Role::Lorebook,
-        }),
-        expect: None,
-        overwrite: args.overwrite,
-        closed: closed(args.chat_closed),
-        allow_active_queue: args.allow_active_queue,
+        until: args.at.map_or(Until::End, Until::Message),
+        target,
         any_attachments: args.any_attachments,
-        gate: Some(GatePolicy {
-            scene: if args.strict { SceneRule::Strict } else { SceneRule::Warn },
-            wait: args.wait,
-            allow_active_queue: args.allow_active_queue,
-        }),
         queue: queue_change(args.clear_queue, args.trim_queue),
         dry_run: args.dry_run,
     };
@@ -126,25 +126,33 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if out.is_json() {
         return Ok(out.answer(&report));
     }
-    if let Some(safety) = &report.safety {
+    if let Some(safety) = &report.written.safety {
         out.say(format!(
             "What was there is kept as snapshot {}.",
             paint(LOOK.id, short(safety.id))
         ));
     }
-    if report.kept {
+    if report.written.kept {
         out.say("What was there is kept; `stvc undo` brings it back.");
     }
     files(&report, out);
-    let written = report.files.iter().filter(|file| file.action == Action::Write).count();
+    let written = report.written.files.iter().filter(|file| file.action == Action::Write).count();
     told(&report, written, workspace, out);
-    if let Some(origin) = &report.origin {
+    if let Some(origin) = &report.source.origin {
         made(origin, out);
     }
     state(&report, workspace, out);
     tell_lost_attachments(lost_attachments(&report.findings), out);
     out.findings(&report.findings);
     Ok(report.exit())
+}
+
+pub fn overwrite(args: &Args) -> Overwrite {
+    if args.overwrite { Overwrite::All } else { Overwrite::None }
+}
+
+pub fn leave(args: &Args) -> Leave {
+    Leave { closed: closed(args.chat_closed), active_queue: args.allow_active_queue }
 }
 
 /// What `--clear-queue` and `--trim-queue` say.
@@ -157,15 +165,15 @@ pub fn queue_change(clear: bool, trim: bool) -> QueueChange {
 }
 
 fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
-    let snapshot = &report.snapshot;
+    let snapshot = &report.source.snapshot;
     let messages = report.messages;
-    let when = match &report.origin {
+    let when = match &report.source.origin {
         None => format!("taken {}", out.clock(workspace).age(snapshot.time)),
         Some(made) => {
             format!("as of message {}, from snapshot {}", made.message, short(snapshot.id))
         }
     };
-    let what = format!("{}, {}, {when}", name(&report.timeline), count(messages, "message"));
+    let what = format!("{}, {}, {when}", name(&report.source.timeline), count(messages, "message"));
     match (written, report.dry_run) {
         (0, _) if lost_attachments(&report.findings) > 0 => {
             out.say(format!("No file was written: {what}."));
@@ -177,10 +185,10 @@ fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
         (_, true) => {}
         _ => out.say(format!(
             "Restored and verified in {}: {what}.",
-            clean(&report.root.display().to_string())
+            clean(&report.written.root.display().to_string())
         )),
     }
-    if let Some(fork) = &report.fork {
+    if let Some(fork) = &report.written.fork {
         let book = fork.lorebook.as_deref().map_or_else(
             || "it has no lorebook".to_owned(),
             |book| format!("its lorebook is {}", paint(LOOK.name, clean(book))),
@@ -200,18 +208,18 @@ fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
 
 /// What a writer who took it as a checkpoint, or uses ST-Auto-Recap, wants to know of the state.
 fn state(report: &Report, workspace: &Workspace, out: &mut Out) {
-    let (state, snapshot) = (report.state.as_ref(), &report.snapshot);
-    if state.is_none() && report.tags.is_empty() {
+    let (state, snapshot) = (report.state.as_ref(), &report.source.snapshot);
+    if state.is_none() && report.source.tags.is_empty() {
         return;
     }
-    if report.origin.is_none() {
+    if report.source.origin.is_none() {
         let scene = || state.and_then(|state| state.scene_break_name.clone());
-        let called = report.tags.first().cloned().or_else(scene);
-        let called = called.unwrap_or_else(|| report.timeline.chat().to_owned());
+        let called = report.source.tags.first().cloned().or_else(scene);
+        let called = called.unwrap_or_else(|| report.source.timeline.chat().to_owned());
         out.say(format!("Checkpoint:     {}", clean(&called)));
     }
     recaps(report, out);
-    if report.origin.is_none() {
+    if report.source.origin.is_none() {
         let taken = out.clock(workspace).both(snapshot.time);
         out.say(format!("Taken:          {taken}"));
     }

@@ -3,27 +3,26 @@
 use super::error::Result;
 use super::exit::code_of_verb;
 use super::output::{LOOK, Out, paint};
+use super::restore::{leave, overwrite};
 use super::restored_files::{tell_lost_attachments, written_files};
-use super::wording::{clean, closed, count, name, short};
+use super::wording::{clean, count, name, short};
 use super::{exit, restore};
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
 use stvc::lines::{Counts, FailedLine, RestoredLine, SnapshotLine};
 use stvc::rules::{Code, lost_attachments};
-use stvc::verbs::restore::Options;
-use stvc::verbs::restore::all::restore_all;
+use stvc::verbs::restore::all::{AllOptions, restore_all};
 use stvc::verbs::{Error, RestoreError};
 
 pub fn run(args: &restore::Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let options = Options {
-        overwrite: args.overwrite,
-        closed: closed(args.chat_closed),
-        allow_active_queue: args.allow_active_queue,
+    let options = AllOptions {
+        deleted: args.deleted,
+        overwrite: overwrite(args),
+        leave: leave(args),
         any_attachments: args.any_attachments,
         dry_run: args.dry_run,
-        ..Options::default()
     };
-    let restored = restore_all(workspace, &options, args.deleted, &mut out.progress())?;
+    let restored = restore_all(workspace, &options, &mut out.progress())?;
     let (outcomes, left_out) = (restored.timelines, restored.left_out);
     let (mut restored, mut failed, mut written, mut kept) = (0, 0, 0, 0);
     let mut attachments_lost = 0;
@@ -34,16 +33,17 @@ pub fn run(args: &restore::Args, workspace: &Workspace, out: &mut Out) -> Result
         match &outcome.result {
             Ok(report) => {
                 restored += 1;
-                let new = report.files.iter().filter(|file| file.action == Action::Write).count();
+                let new =
+                    report.written.files.iter().filter(|file| file.action == Action::Write).count();
                 written += new;
-                kept += report.files.len() - new;
-                if let Some(safety) = &report.safety {
+                kept += report.written.files.len() - new;
+                if let Some(safety) = &report.written.safety {
                     out.object(SnapshotLine::new(safety, &[]));
                     let id = paint(LOOK.id, short(safety.id));
                     out.say(format!("What was there is kept as snapshot {id}."));
                 }
                 written_files(report, out);
-                if let Some(restored) = &report.restored {
+                if let Some(restored) = &report.written.restored {
                     out.object(SnapshotLine::new(restored, &[]));
                 }
                 out.object(RestoredLine::from(report));

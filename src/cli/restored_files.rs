@@ -25,7 +25,7 @@ pub fn tell_lost_attachments(lost: usize, out: &mut Out) {
 }
 
 fn tell(report: &Report, is_told: impl Fn(Action) -> bool, out: &mut Out) {
-    for file in &report.files {
+    for file in &report.written.files {
         out.object(FileLine::from(file));
         if !is_told(file.action) {
             continue;

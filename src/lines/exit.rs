@@ -43,6 +43,7 @@ pub fn code_of_verb(error: &verbs::Error) -> u8 {
         verbs::Error::Merge(MergeError::NotNewest { .. } | MergeError::NotSetAside { .. })
         | verbs::Error::NeedsOneTimeline { .. }
         | verbs::Error::NeedsCheckpoint { .. }
+        | verbs::Error::Together { .. }
         | verbs::Error::BadName { .. }
         | verbs::Error::BadPattern { .. }
         | verbs::Error::NeedsOneLorebook

@@ -94,6 +94,7 @@ pub fn hint(error: &verbs::Error) -> Option<Hint> {
         verbs::Error::NeedsCheckpoint { option } => {
             format!("add `--at N` or `--scenes` to {option}; `--tag NAME` names the state as it is").into()
         }
+        verbs::Error::Together { option, .. } => format!("leave out {option:?} or the other").into(),
         verbs::Error::NotSaved { .. } => unchanged("save the chat, and ask again"),
         verbs::Error::NeedsOneTimeline { option } => {
             format!("name the chat: `stvc snapshot \"Chat name\" {option} …`").into()

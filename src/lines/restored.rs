@@ -99,18 +99,19 @@ impl From<&Origin> for OriginLine {
 
 impl<'a> From<&'a restore::Report> for RestoredLine<'a> {
     fn from(report: &'a restore::Report) -> Self {
-        let snapshot = &report.snapshot;
-        let made = report.origin.as_ref();
+        let (source, written) = (&report.source, &report.written);
+        let snapshot = &source.snapshot;
+        let made = source.origin.as_ref();
         let state = report.state.as_ref();
         let scene = state.and_then(|state| state.scene_break_name.as_deref());
-        let name = report.tags.first().map(String::as_str).or(scene);
+        let name = source.tags.first().map(String::as_str).or(scene);
         Self {
             snapshot: snapshot.id,
-            moment: &report.moment,
-            timeline: report.fork.as_ref().map_or(&report.timeline, |it| &it.timeline).as_str(),
-            fork: report.fork.as_ref().map(|fork| fork.id),
-            restored_as: report.restored.as_ref().map(|restored| restored.id),
-            name: name.unwrap_or(report.timeline.chat()),
+            moment: &source.moment,
+            timeline: written.fork.as_ref().map_or(&source.timeline, |it| &it.timeline).as_str(),
+            fork: written.fork.as_ref().map(|fork| fork.id),
+            restored_as: written.restored.as_ref().map(|restored| restored.id),
+            name: name.unwrap_or(source.timeline.chat()),
             taken: snapshot.time,
             messages: report.messages,
             running_recap_version: match made {

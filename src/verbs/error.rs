@@ -45,6 +45,9 @@ pub enum Error {
     /// The option is about checkpoints.
     #[error("{option} is for checkpoints")]
     NeedsCheckpoint { option: &'static str },
+    /// Two options contradict each other.
+    #[error("{option} cannot be given together with {other}")]
+    Together { option: &'static str, other: &'static str },
     /// `forget` was told nothing, and nor is the store's configuration.
     #[error("it is not said what to keep")]
     NoPolicy,

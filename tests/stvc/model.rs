@@ -368,9 +368,14 @@ impl Model {
 
     fn restore(&mut self, name: String, taking: &Taking) {
         let timeline = taking.timeline;
-        let options = restore::Options { snapshot: name, overwrite: true, ..Default::default() };
+        let target = restore::Target::InPlace {
+            only: None,
+            overwrite: restore::Overwrite::All,
+            leave: Default::default(),
+        };
+        let options = restore::Options { snapshot: name, target, ..Default::default() };
         let report = restore::restore(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
-        assert_eq!(report.snapshot.id.to_string(), taking.id);
+        assert_eq!(report.source.snapshot.id.to_string(), taking.id);
         // The group lists the chat already, so its file stays as it is.
         let own = file(timeline);
         let comes = |(path, _): &(&String, &Vec<u8>)| *path != GROUP || **path == own;
@@ -378,8 +383,8 @@ impl Model {
         let in_the_way =
             back.iter().any(|(path, bytes)| self.files.get(*path).is_some_and(|now| now != *bytes));
         let state = self.now(timeline).filter(|_| in_the_way);
-        assert_eq!(report.safety.is_some(), state.is_some());
-        if let (Some(state), Some(safety)) = (state, report.safety) {
+        assert_eq!(report.written.safety.is_some(), state.is_some());
+        if let (Some(state), Some(safety)) = (state, report.written.safety) {
             let known = self.heads.get(timeline).copied();
             let known = known.filter(|head| self.snapshots[*head].id == safety.id.to_string());
             match self.is_newest(timeline, &state).or(known) {
@@ -396,8 +401,8 @@ impl Model {
         // The timeline ends with what is there now.
         let Some(state) = self.now(timeline) else { return };
         let newest = self.is_newest(timeline, &state);
-        assert_eq!(report.restored.is_some(), newest.is_none());
-        if let Some(restored) = report.restored {
+        assert_eq!(report.written.restored.is_some(), newest.is_none());
+        if let Some(restored) = report.written.restored {
             let at = self.record(restored.id.to_string(), timeline, state);
             self.heads.insert(timeline, at);
         }
@@ -423,7 +428,7 @@ impl Model {
         let to = tempfile::tempdir_in(self.sandbox.folder()).unwrap();
         let options = restore::Options {
             snapshot: taking.id.clone(),
-            to: Some(to.path().into()),
+            target: restore::Target::Folder { dir: to.path().into(), only: None },
             ..Default::default()
         };
         restore::restore(&self.sandbox.workspace(), &options, &mut Silent).unwrap();

@@ -8,7 +8,7 @@ use super::answer::{Answer, Tell};
 use super::parts::{done, findings, made_of};
 use crate::engine::files::Action;
 use crate::rules::{Finding, lost_attachments};
-use crate::verbs::restore::from_message;
+use crate::verbs::restore::fork;
 use crate::verbs::snapshot::Taken;
 use crate::verbs::{restore, snapshot, tag, undo};
 
@@ -126,10 +126,10 @@ fn exit_but_attachments(found: &[Finding]) -> u8 {
 
 impl Answer for restore::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.safety.iter().for_each(|safety| tell(SnapshotLine::new(safety, &[]).into()));
-        self.files.iter().for_each(|file| tell(FileLine::from(file).into()));
-        self.origin.iter().for_each(|origin| made_of(origin, tell));
-        let new = self.fork.iter().chain(&self.restored);
+        self.written.safety.iter().for_each(|safety| tell(SnapshotLine::new(safety, &[]).into()));
+        self.written.files.iter().for_each(|file| tell(FileLine::from(file).into()));
+        self.source.origin.iter().for_each(|origin| made_of(origin, tell));
+        let new = self.written.fork.iter().chain(&self.written.restored);
         new.for_each(|new| tell(SnapshotLine::new(new, &[]).into()));
         tell(RestoredLine::from(self).into());
         findings(&self.findings, tell);
@@ -137,10 +137,10 @@ impl Answer for restore::Report {
 
     fn summary(&self) -> Summary {
         let is_written = |file: &&crate::engine::files::FileAction| file.action == Action::Write;
-        let written = self.files.iter().filter(is_written).count();
+        let written = self.written.files.iter().filter(is_written).count();
         let counts = Counts::Restore {
             written,
-            kept: self.files.len() - written,
+            kept: self.written.files.len() - written,
             attachments_lost: lost_attachments(&self.findings),
             dropped_operations: self.dropped_operations,
             dry_run: self.dry_run,
@@ -153,16 +153,16 @@ impl Answer for restore::Report {
     }
 }
 
-impl Answer for from_message::Report {
+impl Answer for fork::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.made.files.iter().for_each(|file| tell(FileLine::from(file).into()));
-        self.made.fork.iter().for_each(|new| tell(SnapshotLine::new(new, &[]).into()));
+        self.made.written.files.iter().for_each(|file| tell(FileLine::from(file).into()));
+        self.made.written.fork.iter().for_each(|new| tell(SnapshotLine::new(new, &[]).into()));
         tell(RestoredLine::from(&self.made).into());
         findings(&self.made.findings, tell);
     }
 
     fn summary(&self) -> Summary {
-        let (written, dry_run) = (self.made.files.len(), self.made.dry_run);
+        let (written, dry_run) = (self.made.written.files.len(), self.made.dry_run);
         let found = &self.made.findings;
         let attachments_lost = lost_attachments(found);
         let counts = Counts::Fork { written, messages: self.messages, attachments_lost, dry_run };

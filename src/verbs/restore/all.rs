@@ -8,10 +8,10 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::bring_back;
-use super::mode::Mode;
-use super::options::{Options, Report};
+use super::job::Mode;
+use super::options::{Options, Overwrite, Report, Target};
 use crate::archive::{Blake3, FileRecord, Kind, Role, Snapshot, read_manifest};
-use crate::engine::files::FileAction;
+use crate::engine::files::{FileAction, Leave};
 use crate::engine::operation::Operation;
 use crate::engine::{self, Workspace};
 use crate::history::History;
@@ -38,11 +38,23 @@ pub struct Restored {
     pub left_out: Vec<TimelineName>,
 }
 
-/// Bring every timeline back; also those that were deleted, if they are wanted. With `overwrite` also where something else is, which is stored first. What else the options say is for one timeline.
+/// How to restore every timeline.
+#[derive(Clone, Debug, Default)]
+pub struct AllOptions {
+    /// Also restore timelines that were deleted.
+    pub deleted: bool,
+    pub overwrite: Overwrite,
+    pub leave: Leave,
+    /// Also write attachments of uncommon kinds that the library never had.
+    pub any_attachments: bool,
+    /// Only report what would be done.
+    pub dry_run: bool,
+}
+
+/// Restores every timeline.
 pub fn restore_all(
     workspace: &Workspace,
-    wanted: &Options,
-    deleted: bool,
+    wanted: &AllOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Restored> {
     let (store, held) = workspace.open(wanted.dry_run)?;
@@ -50,7 +62,7 @@ pub fn restore_all(
     let history = History::load(&store)?;
     let heads: Vec<_> = history.heads().map(|(_, head)| head.clone()).collect();
     let (gone, mut heads): (Vec<_>, Vec<_>) =
-        heads.into_iter().partition(|head| !deleted && head.kind == Kind::DELETED);
+        heads.into_iter().partition(|head| !wanted.deleted && head.kind == Kind::DELETED);
     let order = |head: &Snapshot| (head.timeline.is_chat(), std::cmp::Reverse(head.time.seconds));
     heads.sort_by_key(|head| (order(head), head.timeline.clone()));
     let own = history.heads().map(|(name, _)| name.file().to_string()).collect();
@@ -90,7 +102,7 @@ struct All<'a> {
     history: &'a History,
     /// The files that have a history of their own.
     own: HashSet<String>,
-    wanted: &'a Options,
+    wanted: &'a AllOptions,
 }
 
 impl<'a> All<'a> {
@@ -108,15 +120,6 @@ impl<'a> All<'a> {
         monitor.begin("restoring timelines", Some(heads.len() as u64));
         for head in heads {
             let timeline = head.timeline.clone();
-            let mut options = Options {
-                snapshot: head.id.to_string(),
-                overwrite: self.wanted.overwrite,
-                closed: self.wanted.closed,
-                allow_active_queue: self.wanted.allow_active_queue,
-                any_attachments: self.wanted.any_attachments,
-                dry_run: self.wanted.dry_run,
-                ..Options::default()
-            };
             let manifest = unless_lost(read_manifest(&reader, head.tree))?;
             let book =
                 manifest.as_ref().and_then(|manifest| manifest.file(Role::Lorebook)).cloned();
@@ -124,14 +127,20 @@ impl<'a> All<'a> {
                 books.get(&book.path).filter(|(written, _)| *written != book.blake3)
             });
             let mut note = newer.map(|(_, with)| newer_book(head, with));
-            if note.is_some() {
-                options.only = Some(Role::Chat);
-            }
+            let mut only = note.is_some().then_some(Role::Chat);
             // A lorebook that has a history of its own comes with that.
             let is_own = |book: &FileRecord| self.own.contains(&book.path);
             if head.timeline.is_chat() && book.as_ref().is_some_and(is_own) {
-                (note, options.only) = (None, Some(Role::Chat));
+                (note, only) = (None, Some(Role::Chat));
             }
+            let AllOptions { overwrite, leave, any_attachments, dry_run, .. } = self.wanted.clone();
+            let options = Options {
+                snapshot: head.id.to_string(),
+                target: Target::InPlace { only, overwrite, leave },
+                any_attachments,
+                dry_run,
+                ..Options::default()
+            };
             let mut result = self.plan_one(head, &options, &mut operation);
             // The disk is full, or gone: that is not a matter of this timeline.
             if operation.pack.is_broken() {
@@ -181,10 +190,11 @@ impl RestoredTimeline {
     /// Notes that these files were saved by another program and left as they are.
     fn was_left_alone(&mut self, paths: &[String]) {
         let Ok(report) = &self.result else { return };
-        let own = |path: &&String| report.files.iter().any(|file| file.path.as_str() == *path);
+        let files = &report.written.files;
+        let own = |path: &&String| files.iter().any(|file| file.path.as_str() == *path);
         let paths: Vec<_> = paths.iter().filter(own).cloned().collect();
         if !paths.is_empty() {
-            let others = report.files.len() - paths.len();
+            let others = files.len() - paths.len();
             self.result = Err(engine::Error::LeftAlone { paths, others }.into());
         }
     }
@@ -208,8 +218,9 @@ fn prevented_by(error: &engine::Error, outcomes: &[RestoredTimeline]) -> Vec<Res
         return Vec::new();
     }
     let has = |report: &Report| {
-        let is_at = |file: &FileAction| file.path.under(&report.root).starts_with(path);
-        report.files.iter().any(is_at)
+        let written = &report.written;
+        let is_at = |file: &FileAction| file.path.under(&written.root).starts_with(path);
+        written.files.iter().any(is_at)
     };
     let prevented = outcomes.iter().filter(|outcome| outcome.result.as_ref().is_ok_and(has));
     let why = || st::Error::Io {

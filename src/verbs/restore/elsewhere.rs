@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::{fs, io};
 
-use super::material::Material;
-use super::options::{Options, Report, wanted};
+use super::job::Job;
+use super::options::Written;
 use crate::archive::{Attachment, Blake3, Role};
 use crate::durable::{self, TEMP_PREFIX};
 use crate::engine::files::{Action, FileAction};
@@ -12,16 +12,10 @@ use crate::engine::operation::attachments::{Admission, read_to_write};
 use crate::engine::verdict_findings::LostAttachments;
 use crate::st;
 use crate::st::LibraryPath;
-use crate::store::Store;
 use crate::verbs::{RestoreError, Result};
 
-pub(super) fn restore(
-    store: &Store,
-    dir: &Path,
-    material: &Material,
-    options: &Options,
-    report: &mut Report,
-) -> Result<()> {
+pub(super) fn restore(job: &Job<'_>, dir: &Path) -> Result<Written> {
+    let Job { store, material, options, .. } = *job;
     let root = std::path::absolute(dir).map_err(at(dir))?;
     if !options.dry_run {
         durable::clear_left_behind(durable::parent(&root));
@@ -29,9 +23,9 @@ pub(super) fn restore(
     if !st::list_folder(&root).complete().map_err(at(&root))?.is_empty() {
         return Err(RestoreError::NotEmpty { path: root }.into());
     }
-    let files = material.contents.parts().filter(|(role, ..)| wanted(options, *role));
+    let files = material.contents.parts().filter(|(role, ..)| options.target.includes(*role));
     let files: Vec<_> = files.map(|(_, path, bytes)| (path, bytes)).collect();
-    let attached = match options.only {
+    let attached = match options.target.only() {
         Some(Role::Lorebook) => &[][..],
         _ => &material.contents.attachments,
     };
@@ -46,7 +40,7 @@ pub(super) fn restore(
                 (Ok(bytes), Some(folder)) => st::write(folder, &attachment.path, &bytes, None)?,
                 (Ok(_), None) => {}
                 (Err(loss), _) => {
-                    lost.note(&report.timeline, &[loss]);
+                    lost.note(&job.source.timeline, &[loss]);
                     continue;
                 }
             }
@@ -59,24 +53,22 @@ pub(super) fn restore(
     } else {
         write_folder(&root, &files, write_attached)?
     }
-    report.findings.extend(lost.findings());
-    for Attachment { path, bytes, blake3, .. } in written {
-        let (action, replaces, there) = (Action::Write, false, None);
-        report.files.push(FileAction { path, action, bytes, blake3, replaces, there, mark: None });
-    }
-    for (path, bytes) in files {
-        report.files.push(FileAction {
-            path: path.clone(),
-            action: Action::Write,
-            bytes: bytes.len() as u64,
-            blake3: Blake3::of(bytes),
-            replaces: false,
-            there: None,
-            mark: None,
-        });
-    }
-    report.root = root;
-    Ok(())
+    let new = |path: LibraryPath, bytes: u64, blake3: Blake3| FileAction {
+        path,
+        action: Action::Write,
+        bytes,
+        blake3,
+        replaces: false,
+        there: None,
+        mark: None,
+    };
+    let attached =
+        written.into_iter().map(|Attachment { path, bytes, blake3, .. }| new(path, bytes, blake3));
+    let own = files
+        .iter()
+        .map(|(path, bytes)| new((*path).clone(), bytes.len() as u64, Blake3::of(bytes)));
+    let files = attached.chain(own).collect();
+    Ok(Written { root, files, findings: lost.findings().collect(), ..Written::default() })
 }
 
 /// All files into a folder that gets its name when it is complete: whoever is interrupted leaves none, and can begin again.

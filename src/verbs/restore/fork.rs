@@ -1,389 +1,205 @@
-//! `--as`: an isolated timeline. A new chat file and a clone of the lorebook, so that neither can change what any other timeline knows.
+//! `fork`: another ending. The messages of a chat up to one of them become a chat of their own, with a copy of the lorebook as it was then, or as it is now where that is not
+//! known.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use super::material::Material;
-use super::options::{Options, Report, reload};
-use crate::archive::{Kind, Role, Snapshot, State, Tree};
-use crate::auto_recap::uses_auto_recap;
-use crate::engine::files::{self, FilePlan, Leave};
-use crate::engine::free_names::free_lorebook;
-use crate::engine::operation::{self, Ending, Follows, Held, Operation, attachments, marks};
-use crate::engine::{Workspace, group_list};
-use crate::history::History;
-use crate::history::at_message::Origin;
-use crate::history::owner_of_snapshot::Owners;
-use crate::rules::{self, Code, Finding};
-use crate::st::{
-    self, BookRename, BoundBook, Category, Chat, FileAt, Groups, Library, LibraryPath, Rename,
-    TimelineFiles, TimelineName,
+use super::new_timeline::new_name;
+use super::options::{
+    Options as RestoreOptions, QueueChange, Report as RestoreReport, Target, Until,
 };
-use crate::store::{Store, unless_lost};
-use crate::verbs::{Error, RestoreError, Result};
+use super::restore_named;
+use crate::archive::{Snapshot, SnapshotId};
+use crate::engine::gate::{self, GatePolicy};
+use crate::engine::take_first::take_as_it_is;
+use crate::engine::{self, Workspace, changed_timelines};
+use crate::history::at_message::{earlier_book, message_not_found};
+use crate::history::moment::{Book, Named, Names};
+use crate::history::origin::without_blank_end;
+use crate::history::pairs::pair_id;
+use crate::history::{self, name_lookup};
+use crate::progress::Monitor;
+use crate::rules::Code;
+use crate::st::{self, Disk, Presence, TimelineFiles, TimelineName};
+use crate::verbs::{Error, Result};
 
-/// The lorebook that the new timeline gets.
-struct Clone<'m> {
-    /// What it was called.
-    old: String,
-    /// What it is called now.
-    new: String,
-    path: LibraryPath,
-    bytes: Cow<'m, [u8]>,
+/// What to fork, and where.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The timeline.
+    pub timeline: String,
+    /// The last message that both have; none: all of it.
+    pub at: Option<usize>,
+    /// What the new one is called; none: as SillyTavern calls branches.
+    pub name: Option<String>,
+    /// What is asked of the readiness check.
+    pub gate: GatePolicy,
+    /// What to do with the queue in the lorebook.
+    pub queue: QueueChange,
+    /// Only say what would be done.
+    pub dry_run: bool,
 }
 
-pub(super) fn restore(
-    workspace: &Workspace,
-    store: &Store,
-    held: Option<&Held>,
-    history: &History,
-    material: &Material,
-    options: &Options,
-    report: &mut Report,
-) -> Result<()> {
-    let wanted = options.name.as_deref().unwrap_or_default();
+/// Which version of a lorebook was copied for a fork.
+#[derive(Clone, Debug)]
+pub enum CopiedBook {
+    /// The one of now.
+    Now,
+    /// The one at the last message of the fork.
+    AtMessage,
+    /// The one of an earlier snapshot: none later is known to be valid, or from before the fork point.
+    Earlier(Box<Snapshot>),
+}
+
+/// What was made.
+pub struct Report {
+    /// What it was forked from.
+    pub from: TimelineName,
+    /// The new timeline.
+    pub timeline: TimelineName,
+    /// How many messages it has.
+    pub messages: u64,
+    /// Its lorebook.
+    pub lorebook: Option<String>,
+    /// Which version of the parent's lorebook that is a copy of.
+    pub copied_book: CopiedBook,
+    /// The files, and what was noticed.
+    pub made: RestoreReport,
+}
+
+/// Make a timeline of the beginning of another.
+pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
+    let copy = if options.dry_run { Some(workspace.on_a_copy()?) } else { None };
+    let mut workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy).clone();
     let library = workspace.library()?;
-    let root = library.root().to_owned();
-    let parent = report.timeline.clone();
-    let name = new_name(&parent, wanted)?;
-    if let Some(held) = held
-        && let Some(done) = held.done_before(workspace, store)?
-        // `fork` takes a snapshot first, which may be all that was done.
-        && !done.files.is_empty()
-    {
-        // It was interrupted, and is there by now.
-        report.files = operation::actions_of(store, &done)?;
-        report.fork = history.head(&name).cloned();
-        report.root = root;
-        reload(report);
-        return Ok(());
-    }
-    if is_taken(&root, &name)? {
-        return Err(RestoreError::NameTaken { path: name.file().to_string() }.into());
-    }
-    // A deleted chat of that name still has its history, which must stay its own.
-    let same = |other: &TimelineName| other.as_str().to_lowercase() == name.as_str().to_lowercase();
-    if let Some((other, _)) = history.heads().find(|(other, _)| same(other)) {
-        return Err(RestoreError::NameStored { timeline: other.to_string() }.into());
-    }
-    if !name.is_chat() {
-        return copy(workspace, store, held, material, name, report);
-    }
-    let chat = material.files().split();
-    let metadata = material.files().metadata(&chat);
-    let parent_chat = parent.chat().to_owned();
-    let parent = parent.file().under(&root).exists().then_some(parent);
-    let bound = metadata.and_then(st::lorebook_name);
-    let clone = clone_book(store, &library, material, bound, metadata, &name, report)?;
-    let integrity = marks::fresh(&format!("{name}\0{}", report.snapshot.id), workspace);
-    let state = State::made(material.files(), None).manifest.checkpoint;
-    let in_use = uses_auto_recap(&chat, metadata, material.files().book_bytes());
-    let state = state.filter(|_| in_use).map(|state| {
-        let book = clone.as_ref().map(|clone| (clone.old.as_str(), clone.new.as_str()));
-        let now = workspace.now.timestamp_millis();
-        state.of_fork(name.chat(), book, now, report.origin.as_ref().map(source_of_book))
-    });
-    let rename = Rename {
-        state: state.as_deref(),
-        chat: Some(name.chat()),
-        // Where the parent is gone, its name would lead SillyTavern to make an empty chat.
-        main_chat: parent.as_ref().map(TimelineName::chat),
-        integrity: Some(&integrity),
-        book: clone.as_ref().map(|clone| BookRename {
-            old: &clone.old,
-            new: &clone.new,
-            bytes: &clone.bytes,
-        }),
+    let scan = library.scan()?;
+    let here: BTreeSet<_> = scan.chats.iter().cloned().collect();
+    let stored = match workspace.find_store()? {
+        Some(store) => history::heads(&store)?,
+        None => Vec::new(),
     };
-    let header = match (chat.header, metadata) {
-        (Some(header), Some(metadata)) => Some(st::rename_in_metadata(header, metadata, &rename)),
-        (header, _) => header.map(<[u8]>::to_vec),
-    };
-    let readable = chat
-        .header
-        .is_none_or(|header| st::Raw::parse(header).is_some_and(|header| header.is_object()));
-    if metadata.is_none() && !readable {
-        report.findings.push(not_isolated(&name));
+    let mut all = here.clone();
+    all.extend(stored.into_iter().map(|head| head.timeline));
+    let from = name_lookup::timeline(&options.timeline, Some(&library), &all)?;
+    let mut taken = false;
+    let mut not_ready = Vec::new();
+    let is_here = library.presence(&scan, &from) != Presence::Gone;
+    if let Some(limit) = options.gate.wait.filter(|_| is_here && !options.dry_run) {
+        let waited = gate::wait(&library, &scan, std::slice::from_ref(&from), limit, monitor);
+        // The state is of after the waiting.
+        workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
     }
-    let new_chat = Chat { header: header.as_deref(), messages: chat.messages.clone() }.join();
-    // A backup is the chat alone; the group that has its chat has this one, too.
-    let groups = if name.is_group() { library.scan()?.groups } else { Groups::default() };
-    let group = material
-        .files()
-        .group
-        .as_ref()
-        .map(|group| &group.path)
-        .or_else(|| groups.group_of(&parent_chat));
-    let new_group = match group {
-        Some(path) => plan_group(&root, path, material, &name, &chat, &rename, report)?,
-        None => {
-            if name.is_group() {
-                report.findings.push(group_list::not_listed(&name));
-            }
-            None
+    let workspace = &workspace;
+    // What is only stored is forked as it is there. An unreadable one may differ from what is stored, and the capture says why it cannot be read.
+    if is_here {
+        let files = st::capture(&library, &scan.groups, &from, &Disk)?.files;
+        if let Some(at) = options.at {
+            within(&files, at)?;
         }
+        // Work that waits in the queue is about a chat that goes on; a copy would do it for another.
+        let judgement = gate::judge(options.gate, &files, options.at);
+        if !judgement.refused.is_empty() {
+            return Err(engine::Error::Refused { findings: judgement.refused }.into());
+        }
+        not_ready.extend(judgement.warnings);
+        not_ready.extend(options.at.into_iter().flat_map(|at| gate::of_later(&files, at)));
+        let first = take_as_it_is(workspace, Some(std::slice::from_ref(&from)), monitor)?;
+        // Its last snapshot would be another state than the one that was asked for.
+        if first.not_taken > 0 {
+            return Err(engine::Error::Refused { findings: first.findings }.into());
+        }
+        taken = first.new > 0;
+    }
+    let name = options.name.clone().unwrap_or_else(|| free_branch(&from, &all));
+    // By its ids: whatever is stored meanwhile, this is the state that is forked.
+    let store = workspace.open_store()?;
+    let names = workspace.names(&store, Some(&library));
+    let now = names.moment(from.as_str())?;
+    let book = match options.at {
+        Some(at) => book_at(names, now.snapshot.id, at)?,
+        None => None,
     };
-    let chat_path = name.file();
-    let files = TimelineFiles {
-        timeline: name.clone(),
-        main: FileAt { path: chat_path.clone(), bytes: new_chat.into() },
-        lorebook: clone
-            .as_ref()
-            .map(|clone| BoundBook::new(&*clone.new, clone.path.clone(), clone.bytes.to_vec())),
-        group: new_group.as_ref().map(|group| FileAt {
-            path: group.path.clone(),
-            bytes: group.new_bytes().unwrap_or_default().to_vec().into(),
-        }),
+    let moment = match &book {
+        Some((book, _)) => pair_id(now.snapshot.id, Some(book.id)),
+        None => now.id(),
     };
-    let state = State::made(&files, None);
-    let template = library.book_template();
-    report.findings.extend(rules::of_files(&files, &state.chat, rules::ALL, template));
-    let file = |path: &LibraryPath, bytes: &[u8]| {
-        FilePlan::new(path.clone(), None, Some(Cow::Owned(bytes.to_vec())))
+    // Of a chat in the library the files themselves were judged.
+    let gate = (!is_here).then_some(options.gate);
+    let wanted = RestoreOptions {
+        snapshot: moment,
+        until: options.at.map_or(Until::End, Until::Cut),
+        target: Target::NewTimeline { name: name.clone(), gate },
+        queue: options.queue,
+        dry_run: options.dry_run,
+        ..RestoreOptions::default()
     };
-    // The book first: a chat that is there names a book that is there.
-    let mut plan: Vec<FilePlan<'_>> =
-        clone.iter().map(|clone| file(&clone.path, &clone.bytes)).collect();
-    plan.push(file(&chat_path, &files.main.bytes));
-    // Both chats name the same files.
-    let attached = &material.contents.attachments;
-    let admission = attachments::Admission::of(store, options.any_attachments)?;
-    let reader = store.reader();
-    let unplanned = &|_: &LibraryPath| None;
-    let timeline = &report.timeline;
-    let mut missing =
-        attachments::missing(&root, &reader, timeline, attached, &admission, unplanned)?;
-    report.findings.append(&mut missing.findings);
-    if let Some(held) = held {
-        let mut operation = Operation::new(workspace, store, None);
-        operation.want_attachments(&missing);
-        let follows = Follows::copy(in_history(history, &report.snapshot), &state);
-        let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
-        plan = plan.into_iter().map(|file| file.stored_in(Some(fork.id))).collect();
-        plan.extend(new_group);
-        plan.extend(missing.plan);
-        let why = format!("Files as they were before {} was restored as {name}", material.id);
-        let planned = operation.write_files(&root, plan, &[], Leave::default(), &why)?;
-        let words = format!("the lorebook of {name}");
-        operation.end_others(&library, &Ending { message: &words, ..Ending::default() })?;
-        operation.finish(held)?;
-        report.files = planned.actions;
-        report.fork = Some(fork);
+    let named = if book.is_none() { Named::Timeline } else { Named::State };
+    let made = restore_named(workspace, &wanted, Some(named), monitor);
+    let mut made = made.map_err(Error::after(taken))?;
+    made.findings.splice(0..0, not_ready);
+    // The report says of when the lorebook is.
+    made.findings.retain(|found| found.code != Code::LorebookOfNow);
+    if let (Some(at), Some((book, true))) = (options.at, &book) {
+        made.findings.push(earlier_book(&from, at, book));
+    }
+    let copied_book = match (book, &made.source.older_book) {
+        (Some((book, true)), _) => CopiedBook::Earlier(Box::new(book)),
+        (Some((_, false)), _) => CopiedBook::AtMessage,
+        (None, Some(book)) => CopiedBook::Earlier(Box::new(book.clone())),
+        (None, None) => CopiedBook::Now,
+    };
+    // One that was interrupted is there by now, perhaps under the name that was free then.
+    let there = || {
+        let name = made.written.files.iter().find_map(|file| TimelineName::of_file(&file.path))?;
+        let store = workspace.find_store().ok()??;
+        changed_timelines::head(&store, &name).ok()?.0
+    };
+    let there = if made.written.fork.is_none() && !made.dry_run { there() } else { None };
+    let fork = made.written.fork.as_ref().or(there.as_ref());
+    let timeline = match fork {
+        Some(fork) => fork.timeline.clone(),
+        None => new_name(&from, &name)?,
+    };
+    let messages = match (fork, options.at) {
+        (Some(fork), _) => fork.messages,
+        (None, Some(at)) => at as u64 + 1,
+        (None, None) => made.source.snapshot.messages,
+    };
+    let lorebook = match fork {
+        Some(fork) => fork.lorebook.clone(),
+        None => made.source.snapshot.lorebook.clone(),
+    };
+    Ok(Report { from, timeline, messages, lorebook, copied_book, made })
+}
+
+/// Returns the snapshot that has the lorebook of a chat at a message, and whether it is from before that message; `None` if none is known to have it.
+fn book_at(names: Names<'_>, from: SnapshotId, at: usize) -> Result<Option<(Snapshot, bool)>> {
+    let then = match names.moment_at(&from.to_string(), Some(at)) {
+        Err(history::Error::Unknowable { .. }) => return Ok(None),
+        then => then?,
+    };
+    let has_book = |found: &&Snapshot| !found.timeline.is_chat() || found.lorebook.is_some();
+    let is_earlier = matches!(then.book, Book::Earlier(_));
+    Ok(then.book_snapshot().filter(has_book).map(|found| (found.clone(), is_earlier)))
+}
+
+/// Whether there is such a message.
+pub(super) fn within(files: &TimelineFiles, at: usize) -> Result<()> {
+    let messages = without_blank_end(&files.split().messages).len();
+    if at < messages {
+        Ok(())
     } else {
-        plan.extend(new_group);
-        plan.extend(missing.plan);
-        report.files = plan.iter().map(FilePlan::action).collect();
-    }
-    report.root = root;
-    reload(report);
-    Ok(())
-}
-
-/// What is no chat is one file, and nothing refers to the new one yet.
-fn copy(
-    workspace: &Workspace,
-    store: &Store,
-    held: Option<&Held>,
-    material: &Material,
-    name: TimelineName,
-    report: &mut Report,
-) -> Result<()> {
-    let root = workspace.library()?.root().to_owned();
-    let files = material.files().clone().called(name);
-    let bytes = Cow::Borrowed(files.main.bytes.as_slice());
-    let plan = FilePlan::new(files.main.path.clone(), None, Some(bytes));
-    match held {
-        None => report.files = vec![plan.action()],
-        Some(held) => {
-            let mut operation = Operation::new(workspace, store, None);
-            let state = State::of(&files);
-            let follows = Follows::copy(&report.snapshot, &state);
-            let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
-            let plan = vec![plan.stored_in(Some(fork.id))];
-            let planned = operation.write_files(&root, plan, &[], Leave::default(), "")?;
-            operation.finish(held)?;
-            report.files = planned.actions;
-            report.fork = Some(fork);
-        }
-    }
-    report.root = root;
-    reload(report);
-    Ok(())
-}
-
-/// Where the lorebook of a state that was put together comes from.
-fn source_of_book(origin: &Origin) -> String {
-    match (&origin.scene, origin.book_of) {
-        (Some((message, Some(scene))), _) => format!("as noted at message {message} ({scene})"),
-        (Some((message, None)), _) => format!("as noted at message {message}"),
-        (None, Some(id)) => format!("snapshot {id}"),
-        (None, None) => "there was none".to_owned(),
+        Err(engine::Error::refused(message_not_found(&files.timeline, messages, at)).into())
     }
 }
 
-/// The lorebook that the snapshot has, whatever its chat names.
-fn bound_name(material: &Material) -> Option<String> {
-    material.files().book().map(|book| book.name.to_owned())
-}
-
-/// The snapshot as the history has it now: one that was put into the past gave those after it other ids.
-fn in_history<'s>(history: &'s History, snapshot: &'s Snapshot) -> &'s Snapshot {
-    let same = |other: &&Snapshot| {
-        (other.content, other.time.seconds, &other.timeline)
-            == (snapshot.content, snapshot.time.seconds, &snapshot.timeline)
-    };
-    history.get(snapshot.id).or_else(|| history.iter().find(same)).unwrap_or(snapshot)
-}
-
-/// Returns whether a timeline can be restored under another name.
-pub(super) fn can_be_copied(source: &TimelineName) -> bool {
-    !matches!(source.category(), Category::Group | Category::Settings)
-}
-
-/// The new chat's name as SillyTavern would file it, beside the one that is restored.
-pub(super) fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineName> {
-    let bad = |why| Error::BadName { name: wanted.to_owned(), why };
-    if wanted.trim().is_empty() {
-        return Err(bad("it is empty"));
-    }
-    if !can_be_copied(source) {
-        return Err(bad("of groups and settings there can be no second one"));
-    }
-    let file = source.file();
-    let ending = file.as_str().strip_prefix(source.as_str()).unwrap_or_default();
-    let chat = wanted.trim().strip_suffix(ending).unwrap_or(wanted.trim());
-    let chat = st::chat_name(chat).ok_or_else(|| bad("SillyTavern can make no file name of it"))?;
-    Ok(source.sibling(&chat)?)
-}
-
-/// Whether a chat of that name is there, also one whose name differs only in case: on some systems that is the same file.
-fn is_taken(root: &Path, name: &TimelineName) -> Result<bool> {
-    let file = name.file().under(root);
-    let folder = file.parent().unwrap_or(root);
-    let listed = st::list_folder(folder).complete();
-    let listed = listed.map_err(|source| st::Error::Io { path: folder.to_owned(), source })?;
-    let wanted = name.file().file_name().to_lowercase();
-    let is_wanted = |name: &str| name.to_lowercase() == wanted;
-    Ok(file.exists()
-        || listed.iter().any(|entry| entry.file_name().to_str().is_some_and(is_wanted)))
-}
-
-/// The lorebook of the new timeline: the snapshot's own. A snapshot that has none though the chat names one (a backup is the chat alone) gets
-/// the nearest there is, and that is said.
-fn clone_book<'m>(
-    store: &Store,
-    library: &Library,
-    material: &'m Material,
-    bound: Option<String>,
-    metadata: Option<st::Raw<'_>>,
-    name: &TimelineName,
-    report: &mut Report,
-) -> Result<Option<Clone<'m>>> {
-    let Some(old) = bound.or_else(|| bound_name(material)) else { return Ok(None) };
-    let bytes = match material.files().book_bytes() {
-        Some(bytes) => Cow::Borrowed(bytes),
-        None => match nearest_book(store, library, material, &old, report)? {
-            Some(bytes) => Cow::Owned(bytes),
-            None => return Ok(None),
-        },
-    };
-    let forked_from = metadata.and_then(st::main_chat).and_then(|chat| st::chat_name(&chat));
-    // The lorebook may be named after the chat by a former name of it.
-    let mut known = vec![material.files().timeline.chat(), report.snapshot.timeline.chat()];
-    known.extend(forked_from.as_deref());
-    let new = free_lorebook(library, &old, &known, name.chat(), &BTreeSet::new())?;
-    let path = st::lorebook_path(&new)
-        .ok_or(Error::BadName { name: new.clone(), why: "no lorebook can be called that" })?;
-    Ok(Some(Clone { old, new, path, bytes }))
-}
-
-fn nearest_book(
-    store: &Store,
-    library: &Library,
-    material: &Material,
-    name: &str,
-    report: &mut Report,
-) -> Result<Option<Vec<u8>>> {
-    let reader = store.reader();
-    let Some(path) = st::lorebook_path(name) else { return Ok(None) };
-    let history = History::load(store)?;
-    let owners = Owners::of(&history);
-    let is_own = |found: &&Snapshot| {
-        found.lorebook.as_deref() == Some(name)
-            && *owners.by_descent(&history, found) == report.timeline
-    };
-    let mut snapshots: Vec<_> = history.iter().filter(is_own).collect();
-    let then = report.snapshot.time.seconds;
-    snapshots.sort_by_key(|found| found.time.seconds.abs_diff(then));
-    let mut stored = None;
-    for found in snapshots {
-        let Some(tree) = unless_lost(Tree::open(&reader, found.tree))? else { continue };
-        let Some(record) = tree.manifest.file(Role::Lorebook) else { continue };
-        if let Some(file) = unless_lost(tree.rebuild(&reader, record))? {
-            stored = Some((found.id, file));
-            break;
-        }
-    }
-    let (bytes, from) = match stored {
-        Some((id, bytes)) => (Some(bytes), format!("that of snapshot {}", &id.to_string()[..10])),
-        // The new chat need not wait for a file that cannot be read.
-        None => (files::read(library.root(), &path).unwrap_or(None), "the one of today".to_owned()),
-    };
-    let subject = material.files().timeline.as_str();
-    report.findings.push(match &bytes {
-        Some(_) => Finding::new(
-            Code::LorebookFromElsewhere,
-            subject,
-            format!("the snapshot has no lorebook, so the new chat got a copy of {from}"),
-        )
-        .remedy("look through it: it may know what had not happened yet"),
-        None => Finding::new(
-            Code::LorebookMissing,
-            subject,
-            format!("the snapshot has no lorebook, and {name:?} is nowhere to be found"),
-        )
-        .remedy("choose a lorebook for the chat in SillyTavern"),
-    });
-    Ok(bytes)
-}
-
-/// The group's file with the new chat listed; and, for chats without a header, with its metadata.
-fn plan_group(
-    root: &Path,
-    path: &LibraryPath,
-    material: &Material,
-    name: &TimelineName,
-    chat: &Chat<'_>,
-    rename: &Rename<'_>,
-    report: &mut Report,
-) -> Result<Option<FilePlan<'static>>> {
-    let stored = material.files().group_bytes().unwrap_or_default();
-    let now = files::read(root, path)?;
-    let live = now.as_deref().unwrap_or(stored);
-    let mut new = st::list_in_group(live, name);
-    if chat.header.is_none()
-        && let Some(metadata) = st::metadata(chat, &material.files().timeline, Some(stored))
-    {
-        // Edited as a text of its own: it stands alone in `past_metadata`.
-        let own = metadata.as_bytes();
-        let edited = st::Raw::parse(own).map(|raw| st::rename_in_metadata(own, raw, rename));
-        new = new
-            .zip(edited)
-            .and_then(|(group, edited)| st::set_group_metadata(&group, name, &edited));
-    }
-    if new.is_none() {
-        report.findings.push(group_list::not_edited(path));
-    }
-    // A chat more in the list takes nothing away.
-    Ok(new.map(|new| FilePlan {
-        harmless: true,
-        ..FilePlan::new(path.clone(), now, Some(Cow::Owned(new)))
-    }))
-}
-
-fn not_isolated(name: &TimelineName) -> Finding {
-    let what = "its header cannot be read, so nothing in it could be changed; it names the lorebook of the chat it came from";
-    Finding::new(Code::NotIsolated, name.as_str(), what)
-        .remedy("mend line 1 of the new file, and choose a lorebook for it in SillyTavern")
+/// `Chat - Branch #1`, as SillyTavern calls them, with the first number that is free.
+fn free_branch(from: &TimelineName, all: &BTreeSet<TimelineName>) -> String {
+    let taken: BTreeSet<_> = all
+        .iter()
+        .filter(|name| name.folder() == from.folder())
+        .map(|name| name.chat().to_lowercase())
+        .collect();
+    let name = |n: u64| format!("{} - Branch #{n}", from.chat());
+    let free = (1..).map(name).find(|name| !taken.contains(&name.to_lowercase()));
+    free.unwrap_or_else(|| from.chat().to_owned())
 }

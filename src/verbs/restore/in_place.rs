@@ -2,35 +2,35 @@
 
 use std::borrow::Cow;
 
-use super::fork;
+use super::job::{Job, Mode};
 use super::material::Material;
-use super::mode::Mode;
-use super::options::{Options, QueueChange, Report, reload, wanted};
-use crate::archive::{Blake3, Manifest, Role, Snapshot, SnapshotId};
+use super::new_timeline;
+use super::options::{Overwrite, QueueChange, Written};
+use crate::archive::{Blake3, Manifest, Role, SnapshotId};
 use crate::engine::files::{self, Closed, FilePlan, Leave, Planned};
 use crate::engine::operation::attachments::{Admission, MissingAttachments};
 use crate::engine::operation::marks::{self, Which};
 use crate::engine::operation::{Ending, Operation, attachments};
-use crate::engine::{self, Workspace, group_list, safety_snapshot};
+use crate::engine::{self, group_list, safety_snapshot};
 use crate::listed::listed;
 use crate::rules::{Code, Finding};
-use crate::st::{self, LibraryPath, TimelineName};
-use crate::store::Store;
+use crate::st::{self, LibraryPath};
 use crate::verbs::{Error, RestoreError, Result};
 
 pub(super) fn restore(
-    workspace: &Workspace,
-    store: &Store,
+    job: &Job<'_>,
     mode: Mode<'_, '_>,
-    material: &Material,
-    options: &Options,
-    report: &mut Report,
-) -> Result<()> {
+    overwrite: &Overwrite,
+    leave: Leave,
+) -> Result<Written> {
+    let Job { workspace, store, material, options, source, .. } = *job;
+    let only = options.target.only();
+    let mut written = Written::default();
     let library = workspace.library()?;
     let root = library.root().to_owned();
     let mut plan = Vec::new();
     for (role, path, bytes) in material.contents.parts() {
-        if !wanted(options, role) {
+        if !options.target.includes(role) {
             continue;
         }
         let now = match &mode {
@@ -38,7 +38,7 @@ pub(super) fn restore(
             _ => files::read(&root, path)?,
         };
         plan.push(match (role, now) {
-            (Role::Group, Some(now)) => plan_group(material, path, now, &mut report.findings),
+            (Role::Group, Some(now)) => plan_group(material, path, now, &mut written.findings),
             (_, now) => {
                 let hash = material.hash(role, bytes);
                 let plan = FilePlan::new(path.clone(), now, Some(Cow::Borrowed(bytes)));
@@ -47,7 +47,7 @@ pub(super) fn restore(
         });
     }
     let mut missing = MissingAttachments::default();
-    if options.only != Some(Role::Lorebook) {
+    if only != Some(Role::Lorebook) {
         let attached = &material.contents.attachments;
         let admission = Admission::of(store, options.any_attachments)?;
         let reader = store.reader();
@@ -55,16 +55,13 @@ pub(super) fn restore(
             Mode::Part(operation) => operation.planned_length(path),
             _ => None,
         };
-        let timeline = &report.timeline;
+        let timeline = &source.timeline;
         missing = attachments::missing(&root, &reader, timeline, attached, &admission, &planned)?;
         plan.extend(std::mem::take(&mut missing.plan));
-        report.findings.append(&mut missing.findings);
+        written.findings.append(&mut missing.findings);
     }
     let timeline = &material.files().timeline;
-    if material.files().group.is_none()
-        && timeline.is_group()
-        && options.only != Some(Role::Lorebook)
-    {
+    if material.files().group.is_none() && timeline.is_group() && only != Some(Role::Lorebook) {
         // A backup is the chat alone. If its group is there, it lists it.
         let groups = match &mode {
             Mode::Part(operation) => operation.groups(&library)?,
@@ -72,25 +69,25 @@ pub(super) fn restore(
         };
         let listed = groups.group_of(timeline.chat()).is_some();
         if !listed {
-            report.findings.push(group_list::not_listed(timeline));
+            written.findings.push(group_list::not_listed(timeline));
         }
     }
     let mark = marks::fresh(&format!("{timeline}\0{}", material.id), workspace);
-    marks::give(&mut plan, options.closed, &mark, Which::All, || st::running_on(&root));
+    marks::give(&mut plan, leave.closed, &mark, Which::All, || st::running_on(&root));
     let in_the_way: Vec<_> = plan.iter().filter(|file| file.replaces() && !file.harmless).collect();
-    if !in_the_way.is_empty() && !options.overwrite {
+    if !in_the_way.is_empty() && *overwrite == Overwrite::None {
         let chat = timeline.file();
         return Err(RestoreError::InTheWay {
             paths: in_the_way.iter().map(|file| file.path.to_string()).collect(),
             snapshot: material.id,
-            only: options.only,
-            at: options.at,
+            only,
+            at: job.at,
             chat_is_free: in_the_way.iter().all(|file| file.path != chat),
-            can_be_copied: fork::can_be_copied(timeline),
+            can_be_copied: new_timeline::can_be_copied(timeline),
         }
         .into());
     }
-    if let Some(expected) = &options.expect {
+    if let Overwrite::Only(expected) = overwrite {
         let is_other = |file: &&&FilePlan<'_>| {
             file.now.as_deref().is_some_and(|now| !expected.contains(&Blake3::of(now)))
         };
@@ -100,58 +97,46 @@ pub(super) fn restore(
     }
     let book = material.files().book().map(|book| book.path);
     if let Some(book) = in_the_way.iter().find(|file| Some(&file.path) == book) {
-        report.findings.extend(shared_book(&library, material, &book.path)?);
+        written.findings.extend(shared_book(&library, material, &book.path)?);
     }
     let anything_in_the_way = !in_the_way.is_empty();
     // Who says what becomes of the queue knows of it.
-    let active_queue = options.allow_active_queue || options.queue != QueueChange::Keep;
-    let leave = Leave { closed: options.closed, active_queue };
+    let active_queue = leave.active_queue || options.queue != QueueChange::Keep;
+    let leave = Leave { active_queue, ..leave };
     files::ask_queues(&plan, leave)?;
-    let write =
-        Write { library: &library, timeline, material, options, keep_first: anything_in_the_way };
+    let write = Write { job, library: &library, keep_first: anything_in_the_way };
     match mode {
-        Mode::Plan => report.files = plan.iter().map(FilePlan::action).collect(),
+        Mode::Plan => written.files = plan.iter().map(FilePlan::action).collect(),
         Mode::Now(held) => {
             let mut operation = Operation::new(workspace, store, Some("before a restore"));
             operation.want_attachments(&missing);
             let why = format!("Files as they were before {} was restored", material.id);
-            let written = write.plan(&mut operation, &report.snapshot, |operation, had| {
+            write.plan(&mut operation, &mut written, |operation, had| {
                 operation.write_files(&root, plan, had, leave, &why)
             })?;
             operation.finish(held)?;
-            written.tell(report);
         }
         Mode::Part(operation) => {
             operation.want_attachments(&missing);
             let why = "Files as they were before all timelines were restored";
-            let written = write.plan(operation, &report.snapshot, |operation, had| {
+            write.plan(operation, &mut written, |operation, had| {
                 operation.write_stored_files(&root, plan, had, leave, why)
             })?;
-            written.tell(report);
         }
     }
-    report.root = root;
-    if options.closed != Closed::Rereads {
-        reload(report);
+    written.root = root;
+    if leave.closed != Closed::Rereads {
+        written.advise_reload(&source.timeline, options);
     }
-    Ok(())
+    Ok(written)
 }
 
 /// What is written into an operation.
 struct Write<'w> {
+    job: &'w Job<'w>,
     library: &'w st::Library,
-    timeline: &'w TimelineName,
-    material: &'w Material,
-    options: &'w Options,
     /// Something else is there, and is stored first.
     keep_first: bool,
-}
-
-/// What was written into an operation.
-struct Written {
-    planned: Planned,
-    safety: Option<Snapshot>,
-    restored: Option<Snapshot>,
 }
 
 impl Write<'_> {
@@ -159,38 +144,34 @@ impl Write<'_> {
     fn plan<'a>(
         &self,
         operation: &mut Operation<'a>,
-        snapshot: &Snapshot,
+        written: &mut Written,
         write: impl FnOnce(&mut Operation<'a>, &[(SnapshotId, &Manifest)]) -> engine::Result<Planned>,
-    ) -> Result<Written> {
+    ) -> Result<()> {
+        let Job { material, options, source, at, .. } = *self.job;
+        let timeline = &material.files().timeline;
         let (since, library) = (operation.point(), self.library);
         let mut taken = None;
         if self.keep_first {
             let store = operation.store();
-            taken = safety_snapshot::take(store, library, self.timeline, operation)?;
+            taken = safety_snapshot::take(store, library, timeline, operation)?;
         }
         let had: Vec<_> = taken.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
         let planned = write(operation, &had).map_err(|error| match error {
             source @ engine::Error::SillyTavernRuns { .. } => {
-                let (snapshot, options) = (self.material.id, self.options);
-                let (only, at) = (options.only, options.at);
+                let (snapshot, only) = (material.id, options.target.only());
                 RestoreError::SillyTavernRuns { source, snapshot, only, at }.into()
             }
             error => Error::from(error),
         })?;
-        let words = format!("restored from {}", &self.material.id.to_string()[..10]);
-        let (from, source) = (Some(snapshot), Some(snapshot.id));
+        let words = format!("restored from {}", &material.id.to_string()[..10]);
+        let (from, source) = (Some(&source.snapshot), Some(source.snapshot.id));
         let ending = Ending { from, source, message: &words };
-        let restored = operation.end_with(library, self.timeline, &ending)?;
+        let restored = operation.end_with(library, timeline, &ending)?;
         operation.end_others_since(&since, library, &ending)?;
-        let safety = taken.map(|(snapshot, _)| snapshot);
-        Ok(Written { planned, safety, restored: restored.map(|(snapshot, _)| snapshot) })
-    }
-}
-
-impl Written {
-    fn tell(self, report: &mut Report) {
-        (report.files, report.kept) = (self.planned.actions, self.planned.kept);
-        (report.safety, report.restored) = (self.safety, self.restored);
+        (written.files, written.kept) = (planned.actions, planned.kept);
+        written.safety = taken.map(|(snapshot, _)| snapshot);
+        written.restored = restored.map(|(snapshot, _)| snapshot);
+        Ok(())
     }
 }
 

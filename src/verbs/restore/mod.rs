@@ -5,16 +5,15 @@
 
 pub mod all;
 mod elsewhere;
-mod fork;
-pub mod from_message;
+pub mod fork;
 mod in_place;
+mod job;
 mod material;
-mod mode;
+mod new_timeline;
 mod options;
 mod readiness;
 
 use std::borrow::Cow;
-use std::path::PathBuf;
 
 use crate::archive::{Role, State};
 use crate::auto_recap::{self, CheckpointState, Wish, uses_auto_recap};
@@ -28,33 +27,47 @@ use crate::rules::{self, Code, Finding};
 use crate::st::{self, Library, LibraryPath, TimelineFiles};
 use crate::store::Store;
 use crate::verbs::{Error, Result};
+use job::{Job, Mode};
 use material::Material;
-use mode::Mode;
-pub use options::{Options, QueueChange, Report};
+pub use options::{Options, Overwrite, QueueChange, Report, Source, Target, Until, Written};
 
-/// Bring a snapshot back.
+/// Restores a snapshot.
 pub fn restore(
     workspace: &Workspace,
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
+    restore_named(workspace, options, None, monitor)
+}
+
+/// Restores a snapshot; `named` says how the user named it, unless the name of the snapshot itself tells.
+fn restore_named(
+    workspace: &Workspace,
+    options: &Options,
+    named: Option<Named>,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
     let mut workspace = workspace.clone();
     readiness::wait(&mut workspace, options, monitor)?;
     let workspace = &workspace;
+    let only_reads = options.dry_run || matches!(options.target, Target::Folder { .. });
     // No other stvc may work on it meanwhile: neither on the files, nor drop what is restored. SillyTavern may; see `operation`.
-    let (store, held) = workspace.open(options.dry_run || options.to.is_some())?;
+    let (store, held) = workspace.open(only_reads)?;
     let library = workspace.library().ok();
     let names = workspace.names(&store, library.as_ref());
-    let moment = names.moment_at(&options.snapshot, options.at)?;
-    let options = &Options { at: moment.upto.message(), ..options.clone() };
+    let mut moment = names.moment_at(&options.snapshot, options.until.message())?;
+    moment.named = named.unwrap_or(moment.named);
     monitor.begin("rebuilding files", None);
-    // Only a timeline of its own needs to know of other snapshots.
-    let history = if options.name.is_some() { History::load(&store)? } else { History::default() };
+    // Only a new timeline needs to know of other snapshots.
+    let history = match options.target {
+        Target::NewTimeline { .. } => History::load(&store)?,
+        _ => History::default(),
+    };
     let mode = held.as_ref().map_or(Mode::Plan, Mode::Now);
     bring_back(workspace, &store, mode, &history, &moment, options)
 }
 
-/// Bring back a state that was found.
+/// Restores a moment.
 fn bring_back(
     workspace: &Workspace,
     store: &Store,
@@ -63,14 +76,17 @@ fn bring_back(
     moment: &Moment,
     options: &Options,
 ) -> Result<Report> {
+    let (only, cut) = (options.target.only(), options.until.cut());
+    let is_new = matches!(options.target, Target::NewTimeline { .. });
+    let at = moment.upto.message();
     let not_ready = readiness::ask(workspace, store, moment, options)?;
-    let need = if options.only == Some(Role::Chat) { NeedBook::No } else { NeedBook::Yes };
+    let need = if only == Some(Role::Chat) { NeedBook::No } else { NeedBook::Yes };
     let mut then = StateThen::rebuild(store, moment, need)?;
     let mut passed_over = Vec::new();
     let mut older_book = None;
     let mut moment = Cow::Borrowed(moment);
     // A name alone does not mean a snapshot of damage.
-    if (moment.named == Named::Timeline || options.is_latest)
+    if moment.named == Named::Timeline
         && let Some((valid, findings)) = latest_valid::instead_of(store, &moment, &then, need)?
     {
         then = StateThen::rebuild(store, &valid, need)?;
@@ -79,8 +95,8 @@ fn bring_back(
         (moment, passed_over) = (Cow::Owned(valid), findings);
     }
     // A fork of a timeline that was named is not bound to a copy of damage. An id means exactly that snapshot.
-    if options.is_latest
-        && options.name.is_some()
+    if moment.named == Named::Timeline
+        && is_new
         && let Some(book) = then.contents.files.book()
         && let Some(damage) = st::book_damage(book.bytes)
     {
@@ -88,14 +104,14 @@ fn bring_back(
         return Err(Error::DamagedLorebook { path, why: damage.words() });
     }
     // Elsewhere it is written as it was taken, byte for byte.
-    if options.to.is_none() {
+    if !matches!(options.target, Target::Folder { .. }) {
         then.rename(&moment.timeline);
     }
-    if let Some(at) = options.cut {
-        from_message::within(&then.contents.files, at)?;
+    if let Some(at) = cut {
+        fork::within(&then.contents.files, at)?;
         then.contents.files = then.contents.files.cut_after(at);
     }
-    let mut findings = match options.only {
+    let mut findings = match only {
         Some(Role::Lorebook) => {
             Vec::from_iter(verdict_findings::unsound(&then.snapshot, &then.problems))
         }
@@ -105,8 +121,8 @@ fn bring_back(
     findings.append(&mut then.findings);
     findings.extend(not_ready);
     let (snapshot, origin) = (then.snapshot.clone(), then.origin.clone());
-    let mut material = Material::of(then, options.cut.is_some());
-    let state = match (&origin, options.cut) {
+    let mut material = Material::of(then, cut.is_some());
+    let state = match (&origin, cut) {
         (None, None) => material.contents.manifest.checkpoint.clone(),
         (Some(_), _) => State::made(material.files(), None).manifest.checkpoint,
         (None, Some(_)) => state_in_use(material.files()),
@@ -114,7 +130,7 @@ fn bring_back(
     if origin.is_none() {
         findings.extend(auto_recap::restored(&material.contents));
     }
-    if let Some(part) = options.only
+    if let Some(part) = only
         && material.contents.bytes(part).is_none()
     {
         return Err(engine::Error::NoSuchPart {
@@ -124,75 +140,59 @@ fn bring_back(
         .into());
     }
     let dropped_operations = material.change_queue(options.queue);
-    let queue = material.files().book_bytes().filter(|_| options.only != Some(Role::Chat));
+    let queue = material.files().book_bytes().filter(|_| only != Some(Role::Chat));
     let active = auto_recap::queue_active(moment.timeline.as_str(), queue, Wish::BringBack);
     let is_told = |active: &Finding| findings.contains(active);
     findings.extend(active.filter(|active| !is_told(active)).into_iter().collect::<Vec<_>>());
-    let has_book = material.files().timeline.is_chat() && options.only != Some(Role::Chat);
+    let has_book = material.files().timeline.is_chat() && only != Some(Role::Chat);
     let book = material.files().book_bytes().filter(|_| has_book);
-    let mut report = Report {
+    let source = Source {
         timeline: moment.timeline.clone(),
         moment: moment.id(),
         tags: tags::tags_of(store, snapshot.id)?,
-        state,
-        messages: material.files().split().message_count() as u64,
-        entries: book.map(|book| st::entries(book).len() as u64),
-        root: PathBuf::new(),
-        files: Vec::new(),
-        safety: None,
-        restored: None,
-        fork: None,
         older_book,
         origin,
-        dropped_operations,
-        kept: false,
-        findings,
-        dry_run: options.dry_run,
         snapshot,
     };
-    let told = report.findings.len();
+    let (messages, entries) = (
+        material.files().split().message_count() as u64,
+        book.map(|book| st::entries(book).len() as u64),
+    );
     let library = workspace.library().ok();
     let template = library.as_ref().map(Library::book_template).cloned().unwrap_or_default();
-    // A timeline of its own is looked at under its new name.
-    let is_looked_at = options.name.is_none() || options.to.is_some();
     let is_there = |path: &_| library.as_ref().is_some_and(|library| library.has(path));
     let look = |has: &dyn Fn(&LibraryPath) -> bool| {
-        if is_looked_at {
-            let chat = material.files().split();
-            rules::of_stored(material.files(), &chat, &template, has)
-        } else {
-            Vec::new()
-        }
+        let files = material.files();
+        // A new timeline is looked at under its new name.
+        if is_new { Vec::new() } else { rules::of_stored(files, &files.split(), &template, has) }
     };
+    let material = &material;
+    let job = Job { workspace, store, history, options, source: &source, material, at };
     // What is said of the files changes nothing about them.
-    let (written, mut found) = match mode {
-        Mode::Part(operation) => {
+    let (written, mut found) = match (&options.target, mode) {
+        (Target::InPlace { overwrite, leave, .. }, Mode::Part(operation)) => {
             let found = look(&|path| operation.planned_length(path).is_some() || is_there(path));
-            let mode = Mode::Part(operation);
-            (in_place::restore(workspace, store, mode, &material, options, &mut report), found)
+            (in_place::restore(&job, Mode::Part(operation), overwrite, *leave), found)
         }
-        mode => both(
-            || match (&options.to, &options.name) {
-                (Some(dir), _) => elsewhere::restore(store, dir, &material, options, &mut report),
-                (None, Some(_)) => {
-                    let held = if let Mode::Now(held) = mode { Some(held) } else { None };
-                    fork::restore(workspace, store, held, history, &material, options, &mut report)
-                }
-                (None, None) => {
-                    in_place::restore(workspace, store, mode, &material, options, &mut report)
+        (target, mode) => both(
+            || match target {
+                Target::Folder { dir, .. } => elsewhere::restore(&job, dir),
+                Target::NewTimeline { name, .. } => new_timeline::restore(&job, &mode, name),
+                Target::InPlace { overwrite, leave, .. } => {
+                    in_place::restore(&job, mode, overwrite, *leave)
                 }
             },
             || look(&is_there),
         ),
     };
-    written?;
+    let mut written = written?;
     // Without its lorebook the chat is not looked at as if it had none.
-    found.retain(|finding| {
-        options.only != Some(Role::Chat) || finding.code != Code::LorebookMissing
-    });
-    report.findings.splice(told..told, found);
-    latest_valid::advise(&mut report.findings, Some(store))?;
-    Ok(report)
+    found.retain(|finding| only != Some(Role::Chat) || finding.code != Code::LorebookMissing);
+    findings.append(&mut found);
+    findings.append(&mut written.findings);
+    latest_valid::advise(&mut findings, Some(store))?;
+    let dry_run = options.dry_run;
+    Ok(Report { source, state, messages, entries, dropped_operations, written, findings, dry_run })
 }
 
 /// Returns the state of ST-Auto-Recap in files that were cut, if it is in use there.

@@ -12,7 +12,7 @@ use crate::st::{self, Presence, TimelineName};
 use crate::store::Store;
 use crate::verbs::Result;
 
-use super::options::Options;
+use super::options::{Options, Target};
 
 /// Waits until no work is pending in the lorebook of the chat that is forked. No lock is held meanwhile.
 pub(super) fn wait(
@@ -20,12 +20,12 @@ pub(super) fn wait(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<()> {
-    let policy = options.gate.filter(|_| options.name.is_some() && !options.dry_run);
-    let Some(limit) = policy.and_then(|policy| policy.wait) else { return Ok(()) };
+    let Target::NewTimeline { gate: Some(policy), .. } = &options.target else { return Ok(()) };
+    let Some(limit) = policy.wait.filter(|_| !options.dry_run) else { return Ok(()) };
     let store = workspace.open_store()?;
     let library = workspace.library()?;
     let names = workspace.names(&store, Some(&library));
-    let moment = names.moment_at(&options.snapshot, options.at)?;
+    let moment = names.moment_at(&options.snapshot, options.until.message())?;
     let Some(chat) = live_chat(workspace, &store, &moment)? else { return Ok(()) };
     let waited = gate::wait(&library, &library.scan()?, &[chat], limit, monitor);
     workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
@@ -39,10 +39,11 @@ pub(super) fn ask(
     moment: &Moment,
     options: &Options,
 ) -> Result<Vec<Finding>> {
-    let is_fork = options.name.is_some() && moment.snapshot.timeline.is_chat();
-    let Some(policy) = options.gate.filter(|_| is_fork) else { return Ok(Vec::new()) };
-    let at = options.at.or(options.cut);
-    if at.is_none() && policy.scene == SceneRule::Warn {
+    let Target::NewTimeline { gate: Some(policy), .. } = options.target else {
+        return Ok(Vec::new());
+    };
+    let at = moment.upto.message().or(options.until.cut());
+    if !moment.snapshot.timeline.is_chat() || at.is_none() && policy.scene == SceneRule::Warn {
         return Ok(Vec::new());
     }
     let source = archive::rebuild(&store.reader(), &moment.snapshot)?.contents.files;
@@ -71,7 +72,7 @@ pub(super) fn ask(
     }
     let mut warnings = judgement.warnings;
     warnings.extend(ready.warnings);
-    warnings.extend(options.cut.into_iter().flat_map(|cut| gate::of_later(&source, cut)));
+    warnings.extend(options.until.cut().into_iter().flat_map(|cut| gate::of_later(&source, cut)));
     Ok(warnings)
 }
 

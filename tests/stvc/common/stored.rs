@@ -31,7 +31,7 @@ impl Stored {
         let target = folder.path().join("out");
         let options = restore::Options {
             snapshot: self.id.clone(),
-            to: Some(target.clone()),
+            target: restore::Target::Folder { dir: target.clone(), only: None },
             ..Default::default()
         };
         match restore::restore(&sandbox.workspace(), &options, &mut Silent) {

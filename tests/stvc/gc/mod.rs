@@ -55,7 +55,7 @@ fn states(sandbox: &Sandbox) -> BTreeMap<String, Files> {
         let to = tempfile::tempdir_in(sandbox.folder()).unwrap();
         let options = restore::Options {
             snapshot: id.clone(),
-            to: Some(to.path().into()),
+            target: restore::Target::Folder { dir: to.path().into(), only: None },
             ..Default::default()
         };
         restore::restore(&sandbox.workspace(), &options, &mut Silent).unwrap();

@@ -16,7 +16,7 @@ use stvc::archive::{Blake3, Role};
 use stvc::engine::files::Closed;
 use stvc::progress::Silent;
 use stvc::verbs::lore::{self, Report as Lore};
-use stvc::verbs::restore::from_message;
+use stvc::verbs::restore::fork;
 use stvc::verbs::snapshot::{self, Taken};
 use stvc::verbs::{diff, log, restore, show, tag, undo};
 
@@ -389,14 +389,14 @@ impl World {
         let from = self.chats[chat].clone();
         let at = at.index(from.messages.len());
         let name = self.unique("fork");
-        let options = from_message::Options {
+        let options = fork::Options {
             timeline: format!("chats/Mira/{}", from.name),
             at: Some(at),
             name: Some(name.clone()),
             dry_run: false,
-            ..from_message::Options::default()
+            ..fork::Options::default()
         };
-        let made = from_message::fork(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
+        let made = fork::fork(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
         // Where the lorebook changed alone, a snapshot of the pair is created first; it is the same moment.
         let mut origin = known.moments;
         origin.last_mut().unwrap().id.get_or_insert_default();
@@ -419,7 +419,7 @@ impl World {
         let bytes = self.sandbox.read(&self.books.last().unwrap().path());
         assert_eq!(text_of(bytes.clone()), text_of(self.books.last().unwrap().bytes()));
         let pair = Pair { messages: messages.clone(), book: Some(bytes.clone()) };
-        let id = made.made.fork.unwrap().id.to_string();
+        let id = made.made.written.fork.unwrap().id.to_string();
         let inherited = origin.len();
         let bound = self.books.len() - 1;
         origin.push(Moment { pair, seconds: self.now(), id: Some(id), bound });
@@ -511,7 +511,7 @@ impl World {
         let to = folder.path().join("to");
         let options = restore::Options {
             snapshot: text.to_owned(),
-            to: Some(to.clone()),
+            target: restore::Target::Folder { dir: to.clone(), only: None },
             ..Default::default()
         };
         let report = restore::restore(workspace, &options, &mut Silent);
@@ -532,12 +532,12 @@ impl World {
             "restore --to {text}"
         );
         // What the answer names is the same moment, whatever else it was called.
-        let pinned = show::show(workspace, &report.moment).unwrap();
-        assert_eq!(book_hash(&pinned), hash, "show {}", report.moment);
+        let pinned = show::show(workspace, &report.source.moment).unwrap();
+        assert_eq!(book_hash(&pinned), hash, "show {}", report.source.moment);
         // show
         let shown = show::show(workspace, text).unwrap();
         assert_eq!(book_hash(&shown), hash, "show {text}");
-        assert_eq!(shown.moment, report.moment, "{text}");
+        assert_eq!(shown.moment, report.source.moment, "{text}");
         // The API's show
         let request = Request::of("show", Some(json!({ "snapshot": text }))).unwrap();
         let answer = api::serve(workspace, &request, Rights::Read);
@@ -547,10 +547,11 @@ impl World {
         let book = book.map(|book| book["blake3"].as_str().unwrap().to_owned());
         assert_eq!(book, hash.map(|hash| hash.to_string()), "API show {text}");
         // diff: nothing between a moment and itself by its own name.
-        let options = diff::Options { before: text.to_owned(), after: Some(report.moment.clone()) };
+        let options =
+            diff::Options { before: text.to_owned(), after: Some(report.source.moment.clone()) };
         let same = diff::diff(workspace, &options).unwrap();
         let changed: Vec<_> = same.changes(Some(Part::Lorebook));
-        assert!(changed.is_empty(), "diff {text} {}", report.moment);
+        assert!(changed.is_empty(), "diff {text} {}", report.source.moment);
         // lore --at
         if let Some(book) = &pair.book {
             let options =
@@ -570,12 +571,12 @@ impl World {
         // A fork from there
         let options = restore::Options {
             snapshot: text.to_owned(),
-            name: Some("another ending".into()),
+            target: restore::Target::NewTimeline { name: "another ending".into(), gate: None },
             dry_run: true,
             ..Default::default()
         };
         let plan = restore::restore(workspace, &options, &mut Silent).unwrap();
-        let book = plan.files.iter().find(|file| file.path.as_str().starts_with("worlds/"));
+        let book = plan.written.files.iter().find(|file| file.path.as_str().starts_with("worlds/"));
         if pair.book.is_some() {
             assert_eq!(book.map(|book| book.blake3), hash, "restore --as from {text}");
         }

@@ -308,7 +308,7 @@ fn req_77_snapshots_are_known_by_their_content_and_branches_share_what_they_have
         sandbox.wait(60);
         let options = restore::Options {
             snapshot: "Mira/Main".into(),
-            name: Some(format!("Fork {n}")),
+            target: restore::Target::NewTimeline { name: format!("Fork {n}"), gate: None },
             ..Default::default()
         };
         restore::restore(&sandbox.workspace(), &options, &mut Silent).unwrap();

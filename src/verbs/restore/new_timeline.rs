@@ -1,0 +1,368 @@
+//! `--as`: an isolated timeline. A new chat file and a clone of the lorebook, so that neither can change what any other timeline knows.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::job::{Job, Mode};
+use super::material::Material;
+use super::options::{Source, Written};
+use crate::archive::{Kind, Role, Snapshot, State, Tree};
+use crate::auto_recap::uses_auto_recap;
+use crate::engine::files::{self, FilePlan, Leave};
+use crate::engine::free_names::free_lorebook;
+use crate::engine::group_list;
+use crate::engine::operation::{self, Ending, Follows, Held, Operation, attachments, marks};
+use crate::history::History;
+use crate::history::at_message::Origin;
+use crate::history::owner_of_snapshot::Owners;
+use crate::rules::{self, Code, Finding};
+use crate::st::{
+    self, BookRename, BoundBook, Category, Chat, FileAt, Groups, Library, LibraryPath, Rename,
+    TimelineFiles, TimelineName,
+};
+use crate::store::{Store, unless_lost};
+use crate::verbs::{Error, RestoreError, Result};
+
+/// The lorebook that the new timeline gets.
+struct Clone<'m> {
+    /// What it was called.
+    old: String,
+    /// What it is called now.
+    new: String,
+    path: LibraryPath,
+    bytes: Cow<'m, [u8]>,
+}
+
+pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Result<Written> {
+    let Job { workspace, store, history, material, options, source, .. } = *job;
+    let held = if let Mode::Now(held) = mode { Some(*held) } else { None };
+    let library = workspace.library()?;
+    let root = library.root().to_owned();
+    let parent = &source.timeline;
+    let name = new_name(parent, wanted)?;
+    let mut written = Written { root: root.clone(), ..Written::default() };
+    if let Some(held) = held
+        && let Some(done) = held.done_before(workspace, store)?
+        // `fork` takes a snapshot first, which may be all that was done.
+        && !done.files.is_empty()
+    {
+        // It was interrupted, and is there by now.
+        written.files = operation::actions_of(store, &done)?;
+        written.fork = history.head(&name).cloned();
+        written.advise_reload(parent, options);
+        return Ok(written);
+    }
+    if is_taken(&root, &name)? {
+        return Err(RestoreError::NameTaken { path: name.file().to_string() }.into());
+    }
+    // A deleted chat of that name still has its history, which must stay its own.
+    let same = |other: &TimelineName| other.as_str().to_lowercase() == name.as_str().to_lowercase();
+    if let Some((other, _)) = history.heads().find(|(other, _)| same(other)) {
+        return Err(RestoreError::NameStored { timeline: other.to_string() }.into());
+    }
+    if !name.is_chat() {
+        return copy(job, held, name, written);
+    }
+    let chat = material.files().split();
+    let metadata = material.files().metadata(&chat);
+    let (clone, found) = clone_book(job, &library, metadata, &name)?;
+    written.findings.extend(found);
+    let integrity = marks::fresh(&format!("{name}\0{}", source.snapshot.id), workspace);
+    let state = State::made(material.files(), None).manifest.checkpoint;
+    let in_use = uses_auto_recap(&chat, metadata, material.files().book_bytes());
+    let state = state.filter(|_| in_use).map(|state| {
+        let book = clone.as_ref().map(|clone| (clone.old.as_str(), clone.new.as_str()));
+        let now = workspace.now.timestamp_millis();
+        state.of_fork(name.chat(), book, now, source.origin.as_ref().map(source_of_book))
+    });
+    let rename = Rename {
+        state: state.as_deref(),
+        chat: Some(name.chat()),
+        // Where the parent is gone, its name would lead SillyTavern to make an empty chat.
+        main_chat: parent.file().under(&root).exists().then(|| parent.chat()),
+        integrity: Some(&integrity),
+        book: clone.as_ref().map(|clone| BookRename {
+            old: &clone.old,
+            new: &clone.new,
+            bytes: &clone.bytes,
+        }),
+    };
+    let header = match (chat.header, metadata) {
+        (Some(header), Some(metadata)) => Some(st::rename_in_metadata(header, metadata, &rename)),
+        (header, _) => header.map(<[u8]>::to_vec),
+    };
+    let readable = chat
+        .header
+        .is_none_or(|header| st::Raw::parse(header).is_some_and(|header| header.is_object()));
+    if metadata.is_none() && !readable {
+        written.findings.push(not_isolated(&name));
+    }
+    let new_chat = Chat { header: header.as_deref(), messages: chat.messages.clone() }.join();
+    // A backup is the chat alone; the group that has its chat has this one, too.
+    let groups = if name.is_group() { library.scan()?.groups } else { Groups::default() };
+    let group = material
+        .files()
+        .group
+        .as_ref()
+        .map(|group| &group.path)
+        .or_else(|| groups.group_of(parent.chat()));
+    let new_group = match group {
+        Some(path) => {
+            let planned = plan_group(&root, path, material, &name, &chat, &rename)?;
+            if planned.is_none() {
+                written.findings.push(group_list::not_edited(path));
+            }
+            planned
+        }
+        None => {
+            written.findings.extend(name.is_group().then(|| group_list::not_listed(&name)));
+            None
+        }
+    };
+    let chat_path = name.file();
+    let files = TimelineFiles {
+        timeline: name.clone(),
+        main: FileAt { path: chat_path.clone(), bytes: new_chat.into() },
+        lorebook: clone
+            .as_ref()
+            .map(|clone| BoundBook::new(&*clone.new, clone.path.clone(), clone.bytes.to_vec())),
+        group: new_group.as_ref().map(|group| FileAt {
+            path: group.path.clone(),
+            bytes: group.new_bytes().unwrap_or_default().to_vec().into(),
+        }),
+    };
+    let state = State::made(&files, None);
+    let template = library.book_template();
+    written.findings.extend(rules::of_files(&files, &state.chat, rules::ALL, template));
+    let file = |path: &LibraryPath, bytes: &[u8]| {
+        FilePlan::new(path.clone(), None, Some(Cow::Owned(bytes.to_vec())))
+    };
+    // The book first: a chat that is there names a book that is there.
+    let mut plan: Vec<FilePlan<'_>> =
+        clone.iter().map(|clone| file(&clone.path, &clone.bytes)).collect();
+    plan.push(file(&chat_path, &files.main.bytes));
+    // Both chats name the same files.
+    let attached = &material.contents.attachments;
+    let admission = attachments::Admission::of(store, options.any_attachments)?;
+    let reader = store.reader();
+    let unplanned = &|_: &LibraryPath| None;
+    let mut missing =
+        attachments::missing(&root, &reader, parent, attached, &admission, unplanned)?;
+    written.findings.append(&mut missing.findings);
+    if let Some(held) = held {
+        let mut operation = Operation::new(workspace, store, None);
+        operation.want_attachments(&missing);
+        let follows = Follows::copy(in_history(history, &source.snapshot), &state);
+        let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
+        plan = plan.into_iter().map(|file| file.stored_in(Some(fork.id))).collect();
+        plan.extend(new_group);
+        plan.extend(missing.plan);
+        let why = format!("Files as they were before {} was restored as {name}", material.id);
+        let planned = operation.write_files(&root, plan, &[], Leave::default(), &why)?;
+        let words = format!("the lorebook of {name}");
+        operation.end_others(&library, &Ending { message: &words, ..Ending::default() })?;
+        operation.finish(held)?;
+        written.files = planned.actions;
+        written.fork = Some(fork);
+    } else {
+        plan.extend(new_group);
+        plan.extend(missing.plan);
+        written.files = plan.iter().map(FilePlan::action).collect();
+    }
+    written.advise_reload(parent, options);
+    Ok(written)
+}
+
+/// What is no chat is one file, and nothing refers to the new one yet.
+fn copy(
+    job: &Job<'_>,
+    held: Option<&Held>,
+    name: TimelineName,
+    mut written: Written,
+) -> Result<Written> {
+    let files = job.material.files().clone().called(name);
+    let bytes = Cow::Borrowed(files.main.bytes.as_slice());
+    let plan = FilePlan::new(files.main.path.clone(), None, Some(bytes));
+    match held {
+        None => written.files = vec![plan.action()],
+        Some(held) => {
+            let mut operation = Operation::new(job.workspace, job.store, None);
+            let state = State::of(&files);
+            let follows = Follows::copy(&job.source.snapshot, &state);
+            let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
+            let plan = vec![plan.stored_in(Some(fork.id))];
+            let planned = operation.write_files(&written.root, plan, &[], Leave::default(), "")?;
+            operation.finish(held)?;
+            written.files = planned.actions;
+            written.fork = Some(fork);
+        }
+    }
+    written.advise_reload(&job.source.timeline, job.options);
+    Ok(written)
+}
+
+/// Where the lorebook of a state that was put together comes from.
+fn source_of_book(origin: &Origin) -> String {
+    match (&origin.scene, origin.book_of) {
+        (Some((message, Some(scene))), _) => format!("as noted at message {message} ({scene})"),
+        (Some((message, None)), _) => format!("as noted at message {message}"),
+        (None, Some(id)) => format!("snapshot {id}"),
+        (None, None) => "there was none".to_owned(),
+    }
+}
+
+/// The snapshot as the history has it now: one that was put into the past gave those after it other ids.
+fn in_history<'s>(history: &'s History, snapshot: &'s Snapshot) -> &'s Snapshot {
+    let same = |other: &&Snapshot| {
+        (other.content, other.time.seconds, &other.timeline)
+            == (snapshot.content, snapshot.time.seconds, &snapshot.timeline)
+    };
+    history.get(snapshot.id).or_else(|| history.iter().find(same)).unwrap_or(snapshot)
+}
+
+/// Returns whether a timeline can be restored under another name.
+pub(super) fn can_be_copied(source: &TimelineName) -> bool {
+    !matches!(source.category(), Category::Group | Category::Settings)
+}
+
+/// The new chat's name as SillyTavern would file it, beside the one that is restored.
+pub(super) fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineName> {
+    let bad = |why| Error::BadName { name: wanted.to_owned(), why };
+    if wanted.trim().is_empty() {
+        return Err(bad("it is empty"));
+    }
+    if !can_be_copied(source) {
+        return Err(bad("of groups and settings there can be no second one"));
+    }
+    let file = source.file();
+    let ending = file.as_str().strip_prefix(source.as_str()).unwrap_or_default();
+    let chat = wanted.trim().strip_suffix(ending).unwrap_or(wanted.trim());
+    let chat = st::chat_name(chat).ok_or_else(|| bad("SillyTavern can make no file name of it"))?;
+    Ok(source.sibling(&chat)?)
+}
+
+/// Whether a chat of that name is there, also one whose name differs only in case: on some systems that is the same file.
+fn is_taken(root: &Path, name: &TimelineName) -> Result<bool> {
+    let file = name.file().under(root);
+    let folder = file.parent().unwrap_or(root);
+    let listed = st::list_folder(folder).complete();
+    let listed = listed.map_err(|source| st::Error::Io { path: folder.to_owned(), source })?;
+    let wanted = name.file().file_name().to_lowercase();
+    let is_wanted = |name: &str| name.to_lowercase() == wanted;
+    Ok(file.exists()
+        || listed.iter().any(|entry| entry.file_name().to_str().is_some_and(is_wanted)))
+}
+
+/// Returns the lorebook of the new timeline: the one that the snapshot has. A snapshot that has none though the chat names one (a backup is the chat alone) gets
+/// the nearest there is, which the finding tells.
+fn clone_book<'m>(
+    job: &Job<'m>,
+    library: &Library,
+    metadata: Option<st::Raw<'_>>,
+    name: &TimelineName,
+) -> Result<(Option<Clone<'m>>, Option<Finding>)> {
+    let Job { material, source, .. } = *job;
+    let of_snapshot = || material.files().book().map(|book| book.name.to_owned());
+    let Some(old) = metadata.and_then(st::lorebook_name).or_else(of_snapshot) else {
+        return Ok((None, None));
+    };
+    let (bytes, found) = match material.files().book_bytes() {
+        Some(bytes) => (Some(Cow::Borrowed(bytes)), None),
+        None => nearest_book(job.store, library, source, &old)?,
+    };
+    let Some(bytes) = bytes else { return Ok((None, found)) };
+    let forked_from = metadata.and_then(st::main_chat).and_then(|chat| st::chat_name(&chat));
+    // The lorebook may be named after the chat by a former name of it.
+    let mut known = vec![material.files().timeline.chat(), source.snapshot.timeline.chat()];
+    known.extend(forked_from.as_deref());
+    let new = free_lorebook(library, &old, &known, name.chat(), &BTreeSet::new())?;
+    let path = st::lorebook_path(&new)
+        .ok_or(Error::BadName { name: new.clone(), why: "no lorebook can be called that" })?;
+    Ok((Some(Clone { old, new, path, bytes }), found))
+}
+
+fn nearest_book<'m>(
+    store: &Store,
+    library: &Library,
+    source: &Source,
+    name: &str,
+) -> Result<(Option<Cow<'m, [u8]>>, Option<Finding>)> {
+    let reader = store.reader();
+    let Some(path) = st::lorebook_path(name) else { return Ok((None, None)) };
+    let history = History::load(store)?;
+    let owners = Owners::of(&history);
+    let is_own = |found: &&Snapshot| {
+        found.lorebook.as_deref() == Some(name)
+            && *owners.by_descent(&history, found) == source.timeline
+    };
+    let mut snapshots: Vec<_> = history.iter().filter(is_own).collect();
+    let then = source.snapshot.time.seconds;
+    snapshots.sort_by_key(|found| found.time.seconds.abs_diff(then));
+    let mut stored = None;
+    for found in snapshots {
+        let Some(tree) = unless_lost(Tree::open(&reader, found.tree))? else { continue };
+        let Some(record) = tree.manifest.file(Role::Lorebook) else { continue };
+        if let Some(file) = unless_lost(tree.rebuild(&reader, record))? {
+            stored = Some((found.id, file));
+            break;
+        }
+    }
+    let (bytes, from) = match stored {
+        Some((id, bytes)) => (Some(bytes), format!("that of snapshot {}", &id.to_string()[..10])),
+        // The new chat need not wait for a file that cannot be read.
+        None => (files::read(library.root(), &path).unwrap_or(None), "the one of today".to_owned()),
+    };
+    let subject = source.timeline.as_str();
+    let finding = match &bytes {
+        Some(_) => Finding::new(
+            Code::LorebookFromElsewhere,
+            subject,
+            format!("the snapshot has no lorebook, so the new chat got a copy of {from}"),
+        )
+        .remedy("look through it: it may know what had not happened yet"),
+        None => Finding::new(
+            Code::LorebookMissing,
+            subject,
+            format!("the snapshot has no lorebook, and {name:?} is nowhere to be found"),
+        )
+        .remedy("choose a lorebook for the chat in SillyTavern"),
+    };
+    Ok((bytes.map(Cow::Owned), Some(finding)))
+}
+
+/// The group's file with the new chat listed; and, for chats without a header, with its metadata.
+fn plan_group(
+    root: &Path,
+    path: &LibraryPath,
+    material: &Material,
+    name: &TimelineName,
+    chat: &Chat<'_>,
+    rename: &Rename<'_>,
+) -> Result<Option<FilePlan<'static>>> {
+    let stored = material.files().group_bytes().unwrap_or_default();
+    let now = files::read(root, path)?;
+    let live = now.as_deref().unwrap_or(stored);
+    let mut new = st::list_in_group(live, name);
+    if chat.header.is_none()
+        && let Some(metadata) = st::metadata(chat, &material.files().timeline, Some(stored))
+    {
+        // Edited as a text of its own: it stands alone in `past_metadata`.
+        let own = metadata.as_bytes();
+        let edited = st::Raw::parse(own).map(|raw| st::rename_in_metadata(own, raw, rename));
+        new = new
+            .zip(edited)
+            .and_then(|(group, edited)| st::set_group_metadata(&group, name, &edited));
+    }
+    // A chat more in the list takes nothing away.
+    Ok(new.map(|new| FilePlan {
+        harmless: true,
+        ..FilePlan::new(path.clone(), now, Some(Cow::Owned(new)))
+    }))
+}
+
+fn not_isolated(name: &TimelineName) -> Finding {
+    let what = "its header cannot be read, so nothing in it could be changed; it names the lorebook of the chat it came from";
+    Finding::new(Code::NotIsolated, name.as_str(), what)
+        .remedy("mend line 1 of the new file, and choose a lorebook for it in SillyTavern")
+}
