@@ -49,7 +49,7 @@ pub fn serve(workspace: &Workspace, request: &Request, rights: Rights) -> Answer
     match answer.fill(workspace, request) {
         Ok(()) => {
             for notice in workspace.take_notices() {
-                answer.add(crate::lines::FindingLine::from(&notice));
+                answer.add(&notice);
             }
             answer
         }
@@ -97,7 +97,7 @@ impl Answer {
         let line = ErrorLine::from(error);
         let mut answer = Self { exit: line.exit, ..Self::default() };
         if let verbs::Error::Engine(crate::engine::Error::Refused { findings }) = error {
-            findings.iter().for_each(|it| answer.add(crate::lines::FindingLine::from(it)));
+            findings.iter().for_each(|it| answer.add(it));
         }
         answer.add(line);
         answer

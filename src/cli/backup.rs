@@ -8,13 +8,12 @@ use super::complete::timelines;
 use super::error::{Error, Result};
 use super::output::{LOOK, Out, paint};
 use super::wording::{AND, clean, count, shell, size};
-use super::{exit, passphrase, place};
+use super::{passphrase, place};
 use stvc::engine::Workspace;
 use stvc::engine::copies::last_backups::{self, Since};
 use stvc::engine::copies::{CopyError, CopyPlace, May, mirror, server};
 use stvc::engine::take_first::TakenFirst;
-use stvc::lines::{CopyLine, Counts};
-use stvc::rules::{Finding, lost_attachments};
+use stvc::lines::answers::BackedUp;
 use stvc::st;
 use stvc::store::Time;
 use stvc::verbs::backup;
@@ -122,14 +121,8 @@ pub fn run(
             report
         }
     };
-    tell(&report, &first, out);
-    Ok(code(report.odd, &report.findings, &first))
-}
-
-/// What is odd is backed up as it is, as far as it can be read, but does not come in elsewhere.
-fn code(odd: usize, findings: &[Finding], first: &TakenFirst) -> u8 {
-    let lost = lost_attachments(findings);
-    if odd + lost + first.not_taken == 0 { exit::DONE } else { exit::PARTLY }
+    let backed_up = BackedUp { report: &report, first: &first };
+    Ok(out.answer(&backed_up, |out| tell(&report, out)))
 }
 
 fn take_first(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<TakenFirst> {
@@ -175,24 +168,8 @@ fn to_copy(place: &CopyPlace, args: &Args, workspace: &Workspace, out: &mut Out)
             return Err(no_place(args, "it is no folder and no server"));
         }
     };
-    tell_copy(&report, out);
-    let counts = Counts::BackupPlace {
-        snapshots: report.snapshots,
-        new_snapshots: report.new_snapshots,
-        timelines: report.timelines,
-        objects: report.copied.map(|copied| copied.objects),
-        bytes: report.copied.map(|copied| copied.bytes),
-        moved: report.moved,
-        ahead: report.ahead,
-        created: report.created,
-        odd: report.odd,
-        attachments_lost: lost_attachments(&report.findings),
-        taken_first: first.new,
-        not_taken: first.not_taken,
-    };
-    let code = code(report.odd, &report.findings, &first);
-    out.summary("backup", code == exit::DONE, counts);
-    Ok(code)
+    let backed_up = BackedUp { report: &report, first: &first };
+    Ok(out.answer(&backed_up, |out| tell_copy(&report, out)))
 }
 
 /// `chats.stvc` is `chats-alice.stvc` for Alice, and `/media/stick` is `/media/stick/alice`.
@@ -231,12 +208,11 @@ fn tell_copy(report: &mirror::Report, out: &mut Out) {
         let import = format!("stvc import {}{AND}stvc restore --all", shell(&report.destination));
         out.say(paint(LOOK.dim, format!("All of it comes back with `{import}`.")));
     }
-    out.object(CopyLine::from(report));
     out.findings(&report.findings);
     tell_odd(report.odd, out);
 }
 
-fn tell(report: &Report, first: &TakenFirst, out: &mut Out) {
+fn tell(report: &Report, out: &mut Out) {
     let header = &report.header;
     let encrypted = if report.encrypted { ", encrypted" } else { "" };
     let what = format!(
@@ -257,35 +233,19 @@ fn tell(report: &Report, first: &TakenFirst, out: &mut Out) {
             "Backed up: {what}, each object hashed as it was written. Nothing could be read back: `stvc check FILE` does that where it went."
         )),
     }
-    out.object(CopyLine::from(report));
     out.findings(&report.findings);
     tell_odd(report.odd, out);
-    let counts = Counts::BackupFile {
-        snapshots: header.snapshots,
-        timelines: header.timelines.len(),
-        objects: header.objects,
-        bytes: report.bytes,
-        encrypted: report.encrypted,
-        odd: report.odd,
-        attachments_lost: lost_attachments(&report.findings),
-        taken_first: first.new,
-        not_taken: first.not_taken,
-    };
-    let code = code(report.odd, &report.findings, first);
-    out.summary("backup", code == exit::DONE, counts);
 }
 
 fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let backups = last_backups::last(workspace, destination)?;
-    for since in &backups {
-        out.object(CopyLine::from(since));
-        out.line(line(since, out.clock(workspace)));
-    }
-    if backups.is_empty() {
-        out.say("No backup was taken yet. `stvc backup chats.stvc` takes one.");
-    }
-    out.summary("backup", true, Counts::Backups { backups: backups.len() });
-    Ok(exit::DONE)
+    let text = |out: &mut Out| {
+        backups.iter().for_each(|since| out.line(line(since, out.clock)));
+        if backups.is_empty() {
+            out.say("No backup was taken yet. `stvc backup chats.stvc` takes one.");
+        }
+    };
+    Ok(out.answer(&backups, text))
 }
 
 /// `D:\stick  3 days ago, 4 snapshots of 2 timelines since`.

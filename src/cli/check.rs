@@ -2,11 +2,10 @@ use std::path::PathBuf;
 
 use super::error::Result;
 use super::output::Out;
+use super::passphrase;
 use super::wording::{clean, count};
-use super::{exit, passphrase};
 use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
-use stvc::lines::Counts;
 use stvc::rules::Level;
 use stvc::verbs;
 use stvc::verbs::check::Report;
@@ -38,7 +37,7 @@ pub fn run(
     }
     let report = verbs::check::check(&workspace, &mut out.progress())?;
     let all = "every one read, rebuilt and compared.".to_owned();
-    Ok(tell(what, &report, all, out))
+    Ok(out.answer(&report, |out| tell(what, &report, all, out)))
 }
 
 /// A file or a server: all of it is unpacked first.
@@ -62,17 +61,16 @@ fn backup(
         count(checked.header.timelines.len() as u64, "timeline"),
         clean(&checked.header.taken),
     );
-    Ok(tell("backup", &checked.report, all, out))
+    Ok(out.answer(&checked.report, |out| tell("backup", &checked.report, all, out)))
 }
 
 /// The same words for a store and for any backup.
-fn tell(what: &str, report: &Report, all: String, out: &mut Out) -> u8 {
+fn tell(what: &str, report: &Report, all: String, out: &mut Out) {
     out.findings(&report.findings);
-    let sound = report.is_sound();
     let snapshots = count(report.snapshots as u64, "snapshot");
     let objects = count(report.objects, "object");
     let errors = report.findings.iter().filter(|finding| finding.level == Level::Error).count();
-    if sound {
+    if report.is_sound() {
         out.say(format!("The {what} is sound: {objects}, {snapshots}, {all}"));
     } else if report.damaged > 0 {
         out.say(format!(
@@ -87,12 +85,4 @@ fn tell(what: &str, report: &Report, all: String, out: &mut Out) -> u8 {
             report.newer
         ));
     }
-    let counts = Counts::Check {
-        objects: report.objects,
-        snapshots: report.snapshots,
-        damaged: report.damaged,
-        newer: report.newer,
-    };
-    out.summary("check", sound, counts);
-    if sound { exit::DONE } else { exit::FAILED }
 }

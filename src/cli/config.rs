@@ -1,8 +1,8 @@
 use super::error::Result;
-use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, pad};
 use stvc::engine::{self, ConfigurationError, Workspace, configuration};
+use stvc::lines::answers::{Answer, Tell};
 use stvc::lines::{Counts, SettingLine};
 use stvc::store::Store;
 
@@ -43,12 +43,30 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     }
     let settings = configuration::list(&store)?;
     let wanted = |key: &str| args.key.as_deref().is_none_or(|wanted| wanted == key);
-    let shown: Vec<_> = settings.into_iter().filter(|(key, _)| wanted(key)).collect();
-    if let (Some(key), true) = (&args.key, shown.is_empty()) {
+    let shown = Settings(settings.into_iter().filter(|(key, _)| wanted(key)).collect());
+    if let (Some(key), true) = (&args.key, shown.0.is_empty()) {
         return Err(engine::Error::from(ConfigurationError::Unknown { key: key.clone() }).into());
     }
-    for (key, value) in &shown {
-        out.object(SettingLine { key, value: value.as_deref() });
+    Ok(out.answer(&shown, |out| tell(args, &shown, out)))
+}
+
+/// Keys and their values, as far as they are set.
+struct Settings(Vec<(&'static str, Option<String>)>);
+
+impl Answer for Settings {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        for (key, value) in &self.0 {
+            tell(SettingLine { key, value: value.as_deref() }.into());
+        }
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        ("config", Counts(vec![("settings", self.0.len().into())]))
+    }
+}
+
+fn tell(args: &Args, shown: &Settings, out: &mut Out) {
+    for (key, value) in &shown.0 {
         let what = configuration::KEYS.iter().find(|(known, _)| known == key);
         let what = what.map(|(_, what)| *what).unwrap_or_default();
         let value = match value {
@@ -61,6 +79,4 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
             _ => out.line(format!("{}  {value}  {}", pad(key, 22), paint(LOOK.dim, what))),
         }
     }
-    out.summary("config", true, Counts::Config { settings: shown.len() });
-    Ok(exit::DONE)
 }

@@ -7,8 +7,8 @@ use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::shell;
 use super::{demo_library, exit};
-use stvc::lines::Counts;
 use stvc::lines::hint::EXAMPLE_FOLDER;
+use stvc::lines::{Counts, Summary};
 use stvc::store::folder_for_now;
 use stvc::{engine, st};
 
@@ -47,7 +47,8 @@ pub fn run(out: &mut Out) -> Result<u8> {
         out.say("Every step worked, and the restored files are the same to the byte.");
         out.say(format!("Now with your own chats: `stvc --data {EXAMPLE_FOLDER} snapshot`"));
     }
-    out.summary("demo", failed == 0, Counts::Demo { steps, failed });
+    let counts = Counts(vec![("steps", steps.into()), ("failed", failed.into())]);
+    out.end_with(Summary { command: "demo", ok: failed == 0, counts });
     Ok(if failed == 0 { exit::DONE } else { exit::FAILED })
 }
 

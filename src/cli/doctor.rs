@@ -5,14 +5,13 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::timelines;
 use super::error::Result;
-use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, size};
 use stvc::engine::files::Action;
 use stvc::engine::{self, Workspace};
-use stvc::lines::{Counts, FileLine, FindingLine, RepairLine};
-use stvc::rules::{Finding, Level};
-use stvc::verbs::doctor::{self, Fixed, Missing, Options, Repair, Undecided};
+use stvc::lines::answers::Doctored;
+use stvc::rules::Level;
+use stvc::verbs::doctor::{self, Fixed, Missing, Options, Repair, Report, Undecided};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -81,22 +80,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         engine::finish_interrupted(workspace)?;
     }
     let report = doctor::doctor(workspace, &options, &mut out.progress())?;
-    list(&report.findings, out);
-    let of = |level| report.findings.iter().filter(|finding| finding.level == level).count() as u64;
-    let (errors, warnings, infos) = (of(Level::Error), of(Level::Warning), of(Level::Info));
-    let looked_at = format!(
-        "{} and {}",
-        count(report.timelines as u64, "timeline"),
-        count(report.lorebooks as u64, "lorebook")
-    );
-    let counted = [(errors, "error"), (warnings, "warning"), (infos, "note")];
-    let counted: Vec<_> =
-        counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| count(*n, word)).collect();
-    out.say(match counted.as_slice() {
-        [] => format!("All is sound: {looked_at}."),
-        counted => format!("{} in {looked_at}.", counted.join(", ")),
-    });
-
+    tell_report(&report, out);
     let asks = io::stdin().is_terminal() && io::stderr().is_terminal() && !out.is_json();
     let mut decided = Vec::new();
     let mut chosen: Vec<&Repair> = match (args.fix, args.yes) {
@@ -116,57 +100,36 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         _ => Vec::new(),
     };
     chosen.extend(&decided);
-    let fixed = doctor::fix(workspace, &chosen, closed(args.chat_closed), &mut out.progress())?;
-    let done: Vec<_> = chosen
-        .iter()
-        .zip(&fixed.done)
-        .filter(|(_, done)| **done)
-        .map(|(chosen, _)| *chosen)
-        .collect();
-    let is_done = |repair: &Repair| done.iter().any(|done| std::ptr::eq(*done, repair));
-    for repair in report.repairs.iter().chain(&decided) {
-        let done = is_done(repair);
-        out.object(RepairLine::new(repair, done));
-        let line = if done {
-            format!("{}: {}", paint(LOOK.good, "done"), clean(&repair.what))
-        } else {
-            format!("{} {}", paint(LOOK.tag, "would"), clean(&repair.what))
-        };
-        // Who was asked about it has read it.
-        if done || !(args.fix && asks) {
-            out.say(line);
+    let fixed = doctor::fix(workspace, &chosen, closed(args.chat_closed), &mut out.progress());
+    let fixed = fixed.inspect_err(|_| {
+        // The findings are told all the same.
+        out.answer(&report, |_| {});
+    })?;
+    let doctored = Doctored { report: &report, decided: &decided, chosen: &chosen, fixed: &fixed };
+    let text = |out: &mut Out| {
+        for (repair, done) in doctored.repairs() {
+            let line = if done {
+                format!("{}: {}", paint(LOOK.good, "done"), clean(&repair.what))
+            } else {
+                format!("{} {}", paint(LOOK.tag, "would"), clean(&repair.what))
+            };
+            // Who was asked about it has read it.
+            if done || !(args.fix && asks) {
+                out.say(line);
+            }
         }
-    }
-    show_files(&fixed, out);
-    let planned = report.repairs.len() + decided.len();
-    advise(args, asks, planned, report.undecided.len(), done.len(), out);
-    out.findings(&fixed.findings);
-
-    let refused = fixed.findings.iter().any(|finding| finding.level == Level::Error);
-    let is_partly = refused || done.len() < chosen.len();
-    let ok = !is_partly && report.left(&done).iter().all(|finding| finding.level < Level::Error);
-    let counts = Counts::Doctor {
-        timelines: report.timelines,
-        lorebooks: report.lorebooks,
-        errors,
-        warnings,
-        infos,
-        repairs: planned,
-        fixed: done.len(),
+        show_files(&fixed, out);
+        let planned = report.repairs.len() + decided.len();
+        advise(args, asks, planned, report.undecided.len(), doctored.done().len(), out);
+        out.findings(&fixed.findings);
     };
-    out.summary("doctor", ok, counts);
-    Ok(match (ok, is_partly, done.is_empty()) {
-        (true, ..) => exit::DONE,
-        (false, true, true) => exit::REFUSED,
-        (false, true, false) => exit::PARTLY,
-        (false, false, _) => exit::FAILED,
-    })
+    Ok(out.answer(&doctored, text))
 }
 
 /// The findings, which are what was asked for. What to do is said once for those that follow each other.
-fn list(findings: &[Finding], out: &mut Out) {
+fn tell_report(report: &Report, out: &mut Out) {
+    let findings = &report.findings;
     for (n, finding) in findings.iter().enumerate() {
-        out.object(FindingLine::from(finding));
         let (style, word) = match finding.level {
             Level::Error => (LOOK.bad, "error"),
             Level::Warning => (LOOK.warn, "warning"),
@@ -181,11 +144,23 @@ fn list(findings: &[Finding], out: &mut Out) {
             out.line(format!("  {}", paint(LOOK.dim, clean(remedy))));
         }
     }
+    let of = |level| findings.iter().filter(|finding| finding.level == level).count() as u64;
+    let counted = [(Level::Error, "error"), (Level::Warning, "warning"), (Level::Info, "note")];
+    let counted = counted.map(|(level, word)| (of(level), word)).into_iter();
+    let counted: Vec<_> = counted.filter(|(n, _)| *n > 0).map(|(n, word)| count(n, word)).collect();
+    let looked_at = format!(
+        "{} and {}",
+        count(report.timelines as u64, "timeline"),
+        count(report.lorebooks as u64, "lorebook")
+    );
+    out.say(match counted.as_slice() {
+        [] => format!("All is sound: {looked_at}."),
+        counted => format!("{} in {looked_at}.", counted.join(", ")),
+    });
 }
 
 fn show_files(fixed: &Fixed, out: &mut Out) {
     for file in &fixed.files {
-        out.object(FileLine::from(file));
         let word = match file.action {
             Action::Keep => "already there",
             Action::Write if file.replaces => "changed",

@@ -5,12 +5,11 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::timelines;
 use super::error::Result;
-use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, name, shell, size};
 use stvc::engine::copies::last_backups::LastBackup;
 use stvc::engine::{self, Workspace};
-use stvc::lines::{CopyLine, Counts, ErasedLine, TraceLine};
+use stvc::lines::answers::{Decision, Erasure};
 use stvc::verbs::erase::{Options, Report, TraceKind};
 use stvc::{history, verbs};
 
@@ -73,14 +72,18 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         &Options { dry_run: false, ..options },
         &mut out.progress(),
     )?;
-    if !asks {
-        tell(&report, if copies { Copies::Go } else { Copies::Stay }, out);
-    }
-    out.say(format!("Gone for good; {} freed.", size(report.bytes)));
-    if can_be_removed && !copies {
-        out.say("`stvc erase --copies` removes the copies that are in reach.");
-    }
-    Ok(summary(&report, &plan, &removed, copies, out))
+    let decision = if copies { Decision::ErasedWithCopies } else { Decision::Erased };
+    let erasure = Erasure { plan: &plan, report: &report, removed: &removed, decision };
+    let text = |out: &mut Out| {
+        if !asks {
+            tell(&report, if copies { Copies::Go } else { Copies::Stay }, out);
+        }
+        out.say(format!("Gone for good; {} freed.", size(report.bytes)));
+        if can_be_removed && !copies {
+            out.say("`stvc erase --copies` removes the copies that are in reach.");
+        }
+    };
+    Ok(out.answer(&erasure, text))
 }
 
 /// Returns whether a name was given that no timeline has: it may have been erased before.
@@ -112,27 +115,30 @@ fn finish(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     }
     let is_any =
         plan.traces.iter().any(|trace| trace.kind.can_be_removed()) || !plan.backups.is_empty();
-    if !is_any {
-        out.say("Nothing to do: no copy in reach has text of what was erased.");
-        return Ok(summary(&plan, &plan, &[], true, out));
-    }
+    let (mut removed, decision) = (Vec::new(), Decision::ErasedWithCopies);
     let asks = !args.dry_run && !args.yes;
-    if args.dry_run || asks && !(out.may_ask() && agreed_to(FOR_GOOD)) {
+    if is_any && (args.dry_run || asks && !(out.may_ask() && agreed_to(FOR_GOOD))) {
         return Ok(unchanged(&plan, args, out));
     }
-    let removed = remove_copies(&plan, workspace, out)?;
-    Ok(summary(&plan, &plan, &removed, true, out))
+    if is_any {
+        removed = remove_copies(&plan, workspace, out)?;
+    } else {
+        out.say("Nothing to do: no copy in reach has text of what was erased.");
+    }
+    Ok(out.answer(&Erasure { plan: &plan, report: &plan, removed: &removed, decision }, |_| {}))
 }
 
 /// Says that nothing was done, because only a plan was wanted or nobody agreed.
 fn unchanged(plan: &Report, args: &Args, out: &mut Out) -> u8 {
-    out.say(if args.dry_run || out.may_ask() {
-        "Nothing has been changed."
-    } else {
-        "Nothing has been changed: there is nobody to ask. Add --yes to do it."
-    });
-    let code = summary(plan, plan, &[], false, out);
-    if args.dry_run { code } else { exit::REFUSED }
+    let decision = if args.dry_run { Decision::Planned } else { Decision::Declined };
+    let text = |out: &mut Out| {
+        out.say(if args.dry_run || out.may_ask() {
+            "Nothing has been changed."
+        } else {
+            "Nothing has been changed: there is nobody to ask. Add --yes to do it."
+        })
+    };
+    out.answer(&Erasure { plan, report: plan, removed: &[], decision }, text)
 }
 
 /// Removes the copies of a plan that can be removed; returns the files and folders.
@@ -172,7 +178,6 @@ enum Copies {
 fn tell(report: &Report, copies: Copies, out: &mut Out) {
     let verb = if report.dry_run { "would go" } else { "went" };
     for timeline in &report.timelines {
-        out.object(ErasedLine::from(timeline));
         let mut facts = count(timeline.snapshots as u64, "snapshot");
         if !timeline.tags.is_empty() {
             let tags: Vec<_> = timeline.tags.iter().map(|tag| clean(tag)).collect();
@@ -239,37 +244,6 @@ fn tell(report: &Report, copies: Copies, out: &mut Out) {
         };
         out.warn(&format!("{}: {place} still has it; {way}", paint(LOOK.warn, "warning")));
     }
-}
-
-/// The lines about where the text still is, and the last one; `plan` named the files that were removed since.
-fn summary(
-    report: &Report,
-    plan: &Report,
-    removed: &[String],
-    removes_copies: bool,
-    out: &mut Out,
-) -> u8 {
-    for trace in &plan.traces {
-        let is_gone = trace.kind == TraceKind::Mailbox && !report.dry_run;
-        out.object(TraceLine::new(trace, is_gone || removed.contains(&trace.path)));
-    }
-    let is_left = |taken: &&LastBackup| !removed.contains(&taken.destination);
-    for taken in report.backups.iter().filter(is_left) {
-        out.object(CopyLine::from(taken));
-    }
-    let counts = Counts::Erase {
-        timelines: report.timelines.len(),
-        snapshots: report.timelines.iter().map(|timeline| timeline.snapshots).sum(),
-        forks: report.forks.len(),
-        backups: report.backups.iter().filter(is_left).count(),
-        bytes: report.bytes,
-        dry_run: report.dry_run,
-    };
-    // Of what cannot be read nobody knows whether it is a copy.
-    let is_unsure = plan.traces.iter().any(|trace| trace.kind == TraceKind::Unreadable);
-    let is_partly = removes_copies && is_unsure;
-    out.summary("erase", !is_partly, counts);
-    if is_partly { exit::PARTLY } else { exit::DONE }
 }
 
 fn agreed_to(question: &str) -> bool {

@@ -3,11 +3,11 @@
 use clap::ValueEnum;
 
 use super::error::Result;
-use super::exit;
 use super::output::Out;
 use super::wording::{clean, shell};
 use stvc::api::extension::{self, State};
 use stvc::engine::Workspace;
+use stvc::lines::answers::{Answer, Tell};
 use stvc::lines::{Counts, ExtensionLine};
 use stvc::watch;
 
@@ -44,19 +44,42 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         }
         Deed::Status => extension::state(workspace)?,
     };
-    let running = watch::is_running(workspace);
-    let (version, edited) = match &state {
-        State::Installed { version, edited } => (Some(version.as_str()), edited.as_slice()),
-        State::Absent | State::Foreign => (None, &[][..]),
-    };
-    out.object(ExtensionLine {
-        path: &folder,
-        installed: version,
-        program: env!("CARGO_PKG_VERSION"),
-        edited,
-        watch: running,
-    });
-    match (&state, args.deed) {
+    let found = Found { folder, state, watch: watch::is_running(workspace) };
+    Ok(out.answer(&found, |out| tell(args.deed, &found, out)))
+}
+
+/// The extension in SillyTavern's folder.
+struct Found {
+    folder: String,
+    state: State,
+    /// Whether the watch, which answers it, runs.
+    watch: bool,
+}
+
+impl Found {
+    fn installed(&self) -> (Option<&str>, &[String]) {
+        match &self.state {
+            State::Installed { version, edited } => (Some(version), edited),
+            State::Absent | State::Foreign => (None, &[]),
+        }
+    }
+}
+
+impl Answer for Found {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        let (installed, edited) = self.installed();
+        let (path, program) = (&self.folder, env!("CARGO_PKG_VERSION"));
+        tell(ExtensionLine { path, installed, program, edited, watch: self.watch }.into());
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        ("extension", Counts::default())
+    }
+}
+
+fn tell(deed: Deed, found: &Found, out: &mut Out) {
+    let folder = &found.folder;
+    match (&found.state, deed) {
         (State::Installed { .. }, Deed::Install | Deed::Update) => {
             out.line(format!("Written: {folder}"));
             out.say("Reload SillyTavern's page (F5); it is listed under Extensions.");
@@ -74,14 +97,13 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         }
         (State::Foreign, _) => out.line(format!("Not ours: {folder}")),
     }
+    let (version, edited) = found.installed();
     if !edited.is_empty() {
         out.line(format!("Changed since: {}", edited.join(", ")));
     }
-    if version.is_some() && !running {
+    if version.is_some() && !found.watch {
         out.say(
             "The watch is not running: `stvc watch`, or `stvc watch --install` for every login.",
         );
     }
-    out.summary("extension", true, Counts::None {});
-    Ok(exit::DONE)
 }

@@ -4,14 +4,12 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::timelines;
 use super::error::Result;
-use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{count, name, short, size};
 use stvc::engine::Workspace;
 use stvc::history::retention::{Policy, parse_span};
-use stvc::lines::{Counts, SnapshotLine};
 use stvc::verbs;
-use stvc::verbs::forget::Options;
+use stvc::verbs::forget::{Options, Report};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -72,9 +70,11 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     };
     let options = Options { timelines: args.timelines.clone(), policy, dry_run: args.dry_run };
     let report = verbs::forget::forget(workspace, &options, &mut out.progress())?;
-    let mut gone = 0;
+    Ok(out.answer(&report, |out| tell(&report, out)))
+}
+
+fn tell(report: &Report, out: &mut Out) {
     for timeline in &report.timelines {
-        gone += timeline.forgotten.len();
         out.say(format!(
             "{}: {} {}, {} kept",
             paint(LOOK.name, name(&timeline.name)),
@@ -82,21 +82,19 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
             if report.dry_run { "would go" } else { "gone" },
             timeline.kept
         ));
-        for (n, snapshot) in timeline.forgotten.iter().enumerate() {
-            out.object(SnapshotLine::new(snapshot, &[]));
-            if n < LISTED {
-                out.say(format!(
-                    "  {}  {}, {}",
-                    paint(LOOK.id, short(snapshot.id)),
-                    count(snapshot.messages, "message"),
-                    out.clock(workspace).age(snapshot.time)
-                ));
-            }
+        for snapshot in timeline.forgotten.iter().take(LISTED) {
+            out.say(format!(
+                "  {}  {}, {}",
+                paint(LOOK.id, short(snapshot.id)),
+                count(snapshot.messages, "message"),
+                out.clock.age(snapshot.time)
+            ));
         }
         if timeline.forgotten.len() > LISTED {
             out.say(format!("  … and {} more", timeline.forgotten.len() - LISTED));
         }
     }
+    let gone = report.forgotten();
     match (gone, report.dry_run) {
         (0, _) => out
             .say(format!("Nothing to forget: all {} stay.", count(report.kept as u64, "snapshot"))),
@@ -118,13 +116,4 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
             ));
         }
     }
-    let counts = Counts::Forget {
-        forgotten: gone,
-        kept: report.kept,
-        rewritten: report.rewritten,
-        bytes: report.bytes,
-        dry_run: report.dry_run,
-    };
-    out.summary("forget", true, counts);
-    Ok(exit::DONE)
 }

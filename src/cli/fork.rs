@@ -9,10 +9,9 @@ use super::restored_files::{files, tell_lost_attachments};
 use super::wording::{clean, count, name, short};
 use stvc::engine::Workspace;
 use stvc::engine::gate::{GatePolicy, SceneRule, Wait};
-use stvc::lines::answers::Answer;
 use stvc::rules::lost_attachments;
 use stvc::verbs;
-use stvc::verbs::restore::fork::{CopiedBook, Options, fork};
+use stvc::verbs::restore::fork::{CopiedBook, Options, Report, fork};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -71,9 +70,10 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         dry_run: args.dry_run,
     };
     let report = fork(workspace, &options, &mut out.progress())?;
-    if out.is_json() {
-        return Ok(out.answer(&report));
-    }
+    Ok(out.answer(&report, |out| tell(&report, out)))
+}
+
+fn tell(report: &Report, out: &mut Out) {
     let made: &verbs::restore::Report = &report.made;
     files(made, out);
     let called = paint(LOOK.name, name(&report.timeline));
@@ -94,7 +94,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
                 CopiedBook::Earlier(from) => format!(
                     "the older one of snapshot {}, taken {}",
                     paint(LOOK.id, short(from.id)),
-                    out.clock(workspace).date(from.time)
+                    out.clock.date(from.time)
                 ),
                 CopiedBook::Now => {
                     format!("the one of now: it may know what happens after #{last}")
@@ -110,5 +110,4 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     recaps(made, out);
     tell_lost_attachments(lost_attachments(&made.findings), out);
     out.findings(&made.findings);
-    Ok(report.exit())
 }

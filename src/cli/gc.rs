@@ -1,14 +1,12 @@
 use std::time::Duration;
 
 use super::error::Result;
-use super::exit;
 use super::output::Out;
 use super::wording::{count, size};
 use stvc::engine::Workspace;
 use stvc::history::retention::parse_span;
-use stvc::lines::Counts;
 use stvc::verbs;
-use stvc::verbs::gc::Options;
+use stvc::verbs::gc::{Options, Report};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -28,6 +26,10 @@ pub struct Args {
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options { undo: args.keep_undo, grace: args.grace, dry_run: args.dry_run };
     let report = verbs::gc::gc(workspace, &options, &mut out.progress())?;
+    Ok(out.answer(&report, |out| tell(&report, out)))
+}
+
+fn tell(report: &Report, out: &mut Out) {
     let collected = &report.collected;
     let (before, after) = (collected.bytes_before, collected.bytes_after);
     if collected.changed {
@@ -60,21 +62,6 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         let verb = if report.dry_run { "would no longer" } else { "can no longer" };
         out.say(format!("{} {verb} be undone.", count(report.expired as u64, "old operation")));
     }
-    let counts = Counts::Gc {
-        objects: collected.packed.objects,
-        deltas: collected.packed.deltas,
-        packs_before: collected.packs_before,
-        loose_before: collected.loose_before,
-        bytes_before: before,
-        bytes_after: after,
-        dropped: collected.dropped,
-        spared: collected.spared,
-        expired: report.expired,
-        changed: collected.changed,
-        dry_run: report.dry_run,
-    };
-    out.summary("gc", true, counts);
-    Ok(exit::DONE)
 }
 
 fn smaller(before: u64, after: u64) -> String {

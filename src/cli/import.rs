@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, name, size};
-use super::{exit, import_backup, passphrase};
+use super::{import_backup, passphrase};
 use stvc::engine::Workspace;
 use stvc::engine::copies::{self, CopyPlace};
-use stvc::lines::{Counts, ImportLine};
-use stvc::rules::Level;
 use stvc::verbs;
 use stvc::verbs::import::chat_backups::{ChatBackupOutcome, Options, Report};
 
@@ -42,6 +40,10 @@ pub fn run(
     }
     let options = Options { source: args.source.clone(), dry_run: args.dry_run };
     let report = verbs::import::chat_backups::import(workspace, &options, &mut out.progress())?;
+    Ok(out.answer(&report, |out| tell(&report, out)))
+}
+
+fn tell(report: &Report, out: &mut Out) {
     if report.taken_first > 0 {
         out.say(format!(
             "First, {} of the chats as they are now.",
@@ -49,13 +51,9 @@ pub fn run(
         ));
     }
     out.findings(&report.findings);
-    tell(&report, out);
-    let of = |wanted: fn(&ChatBackupOutcome) -> bool| {
-        report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
-    };
-    let imported = of(|outcome| matches!(outcome, ChatBackupOutcome::Imported(_)));
-    let known = of(|outcome| matches!(outcome, ChatBackupOutcome::Known(_)));
-    let failed = of(|outcome| matches!(outcome, ChatBackupOutcome::Failed(_)));
+    list(report, out);
+    let imported = report.count(|outcome| matches!(outcome, ChatBackupOutcome::Imported(_)));
+    let known = report.count(|outcome| matches!(outcome, ChatBackupOutcome::Known(_)));
     let verb = if report.dry_run { "would become" } else { "became" };
     if report.entries.is_empty() {
         out.say(format!(
@@ -77,25 +75,6 @@ pub fn run(
             count(report.rewritten as u64, "snapshot")
         ));
     }
-    let counts = Counts::ImportChats {
-        imported,
-        known,
-        empty: of(|outcome| *outcome == ChatBackupOutcome::Empty),
-        failed,
-        new_timelines: report.new_timelines.len(),
-        taken_first: report.taken_first,
-        rewritten: report.rewritten,
-        bytes_there: report.bytes_there,
-        bytes_written: report.bytes_written,
-        dry_run: report.dry_run,
-    };
-    let is_complete = report.findings.iter().all(|finding| finding.level < Level::Error);
-    out.summary("import", failed == 0 && is_complete, counts);
-    Ok(match (failed, report.entries.len()) {
-        (0, _) if is_complete => exit::DONE,
-        (failed, all) if failed == all => exit::FAILED,
-        _ => exit::PARTLY,
-    })
 }
 
 /// `.` says little at the end of a sentence.
@@ -103,29 +82,23 @@ fn whole(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn tell(report: &Report, out: &mut Out) {
+fn list(report: &Report, out: &mut Out) {
     let mut timelines: BTreeMap<_, (u64, u64)> = BTreeMap::new();
     for entry in &report.entries {
-        out.object(ImportLine::from(entry));
         match &entry.outcome {
             ChatBackupOutcome::Imported(timeline) => timelines.entry(timeline).or_default().0 += 1,
             ChatBackupOutcome::Known(timeline) => timelines.entry(timeline).or_default().1 += 1,
-            ChatBackupOutcome::Empty if !out.is_json() => {
-                out.error_line(&format!(
-                    "{}: {}: nothing is in it",
-                    paint(LOOK.warn, "skipped"),
-                    clean(&entry.file)
-                ));
-            }
-            ChatBackupOutcome::Failed(why) if !out.is_json() => {
-                out.error_line(&format!(
-                    "{}: {}: {}",
-                    paint(LOOK.bad, "not taken"),
-                    clean(&entry.file),
-                    clean(why)
-                ));
-            }
-            _ => {}
+            ChatBackupOutcome::Empty => out.error_line(&format!(
+                "{}: {}: nothing is in it",
+                paint(LOOK.warn, "skipped"),
+                clean(&entry.file)
+            )),
+            ChatBackupOutcome::Failed(why) => out.error_line(&format!(
+                "{}: {}: {}",
+                paint(LOOK.bad, "not taken"),
+                clean(&entry.file),
+                clean(why)
+            )),
         }
     }
     for (timeline, (imported, known)) in timelines {

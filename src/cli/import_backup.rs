@@ -3,10 +3,9 @@
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, name, size};
-use super::{exit, import, passphrase};
+use super::{import, passphrase};
 use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
-use stvc::lines::{Counts, FileLine, TagLine, TakenInLine};
 use stvc::rules::lost_attachments;
 use stvc::verbs::import::stvc_backup::{ImportOutcome, ImportedTimeline, Options, Report, take_in};
 
@@ -17,38 +16,35 @@ pub fn run(
     workspace: &Workspace,
     out: &mut Out,
 ) -> Result<u8> {
-    let dry_run = args.dry_run;
     let options = Options {
         source: source.clone(),
         passphrase: passphrase::of_place(secret, source)?,
         asks: out.may_ask(),
         closed: closed(args.chat_closed),
-        dry_run,
+        dry_run: args.dry_run,
     };
     let report = take_in(workspace, &options, &mut out.progress())?;
-    for entry in &report.entries {
-        out.object(TakenInLine::from(entry));
-        if entry.outcome != ImportOutcome::Known {
-            out.say(line(entry));
-        }
+    Ok(out.answer(&report, |out| tell(&report, out)))
+}
+
+fn tell(report: &Report, out: &mut Out) {
+    for entry in report.entries.iter().filter(|entry| entry.outcome != ImportOutcome::Known) {
+        out.say(line(entry));
     }
-    tags(&report, out);
-    for file in &report.files {
-        out.object(FileLine::from(file));
+    for tag in report.tags.iter().filter(|tag| !tag.known && tag.here != tag.name) {
+        let (was, is) = (clean(&tag.name), clean(&tag.here));
+        out.say(format!("The tag [{was}] names something else here: the backup's is [{is}]."));
     }
     out.findings(&report.findings);
-    let of = |wanted: fn(&ImportOutcome) -> bool| {
-        report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
-    };
-    let new = of(|outcome| *outcome == ImportOutcome::New);
-    let forward = of(|outcome| *outcome == ImportOutcome::Forward);
-    let known = of(|outcome| *outcome == ImportOutcome::Known);
+    let dry_run = report.dry_run;
+    let known = report.count(|outcome| *outcome == ImportOutcome::Known);
+    let came = report.entries.len() - known;
     let beside =
-        of(|outcome| matches!(outcome, ImportOutcome::Beside(_) | ImportOutcome::Tagged(_)));
-    let new_tags = report.tags.iter().filter(|tag| !tag.known).count();
-    if new + forward + beside + new_tags == 0 && report.left_out > 0 {
+        report.count(|it| matches!(it, ImportOutcome::Beside(_) | ImportOutcome::Tagged(_)));
+    let is_nothing = came == 0 && report.tags.iter().all(|tag| tag.known);
+    if is_nothing && report.left_out > 0 {
         out.say("Nothing was taken in: what is sound in the backup is here already.");
-    } else if new + forward + beside + new_tags == 0 {
+    } else if is_nothing {
         out.say(format!(
             "Nothing to do: all {} of the backup are here, as far or further.",
             count(known as u64, "timeline")
@@ -57,7 +53,7 @@ pub fn run(
         let verb = if dry_run { "would be taken in" } else { "taken in" };
         out.say(format!(
             "{} {verb} from the backup of {}, {known} known already; {} more in the store.",
-            count((new + forward + beside) as u64, "timeline"),
+            count(came as u64, "timeline"),
             clean(report.header.day()),
             if dry_run { "a little".into() } else { size(report.bytes) },
         ));
@@ -81,22 +77,6 @@ pub fn run(
         let lost = count(attachments_lost as u64, "attachment");
         out.say(format!("The backup lacks {lost}; everything else of these chats was taken in."));
     }
-    let counts = Counts::ImportStore {
-        new,
-        forward,
-        known,
-        beside,
-        tags: new_tags,
-        left_out: report.left_out,
-        attachments_lost,
-        objects: report.objects,
-        bytes_written: report.bytes,
-        created_store: report.created_store,
-        dry_run,
-    };
-    let all = report.left_out == 0 && attachments_lost == 0;
-    out.summary("import", all, counts);
-    Ok(if all { exit::DONE } else { exit::PARTLY })
 }
 
 fn line(entry: &ImportedTimeline) -> String {
@@ -114,19 +94,4 @@ fn line(entry: &ImportedTimeline) -> String {
         }
     };
     format!("{}  {what}", paint(LOOK.name, name(&entry.timeline)))
-}
-
-fn tags(report: &Report, out: &mut Out) {
-    for tag in report.tags.iter().filter(|tag| !tag.known) {
-        let entry = report.entries.iter().find(|entry| entry.head.id == tag.snapshot);
-        out.object(TagLine {
-            name: &tag.here,
-            snapshot: tag.snapshot,
-            timeline: entry.map_or("", |entry| entry.timeline.as_str()),
-        });
-        if tag.here != tag.name {
-            let (was, is) = (clean(&tag.name), clean(&tag.here));
-            out.say(format!("The tag [{was}] names something else here: the backup's is [{is}]."));
-        }
-    }
 }

@@ -13,9 +13,8 @@ use super::wording::{
 };
 use stvc::archive::{Kind, Snapshot};
 use stvc::engine::Workspace;
-use stvc::lines::answers::Answer;
 use stvc::verbs;
-use stvc::verbs::log::{LoggedSnapshot, Options};
+use stvc::verbs::log::{LoggedSnapshot, Options, Report};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -56,10 +55,11 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         limit: args.limit,
     };
     let report = verbs::log::log(workspace, &options)?;
-    if out.is_json() {
-        return Ok(out.answer(&report));
-    }
-    let clock = out.clock(workspace);
+    Ok(out.answer(&report, |out| tell(args, &report, out)))
+}
+
+fn tell(args: &Args, report: &Report, out: &mut Out) {
+    let clock = out.clock;
     if args.graph {
         let text = draw(args, &report.entries, clock, out.columns());
         if !text.is_empty() {
@@ -75,10 +75,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     } else if report.entries.len() < report.total {
         out.say(paint(LOOK.dim, format!("… and {} more", report.total - report.entries.len())));
     }
-    for broken in &report.broken {
-        out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(broken)));
-    }
-    Ok(report.exit())
+    out.broken(&report.broken);
 }
 
 /// Above so many rows, what is linear is folded.

@@ -11,7 +11,7 @@ use super::wording::{clean, count, cut, cut_front, cut_middle, name, short};
 use super::wrap::hanging;
 use stvc::archive::Snapshot;
 use stvc::engine::Workspace;
-use stvc::lines::answers::{Answer, Lore};
+use stvc::lines::answers::Lore;
 use stvc::lines::lore_change;
 use stvc::st::{self, Raw};
 use stvc::verbs;
@@ -86,20 +86,17 @@ fn run_with(options: &Options, workspace: &Workspace, out: &mut Out) -> Result<u
     let report = verbs::lore::lore(workspace, options, &mut out.progress())?;
     let command = if options.in_snapshot.is_some() { "show" } else { "lore" };
     let answer = Lore { command, report: &report };
-    if out.is_json() {
-        return Ok(out.answer(&answer));
-    }
-    let clock = out.clock(workspace);
-    match &report {
-        Report::Books(books) => list(books, options.named.len() == 1, clock, out),
-        Report::Entry(story) => tell(story, clock, out),
-        Report::Active(active) => tell_active(active, out),
-        Report::Then(then) => tell_then(then, clock, out),
-    }
-    for why in answer.broken() {
-        out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(why)));
-    }
-    Ok(answer.exit())
+    let text = |out: &mut Out| {
+        let clock = out.clock;
+        match &report {
+            Report::Books(books) => list(books, options.named.len() == 1, clock, out),
+            Report::Entry(story) => tell(story, clock, out),
+            Report::Active(active) => tell_active(active, out),
+            Report::Then(then) => tell_then(then, clock, out),
+        }
+        out.broken(answer.broken());
+    };
+    Ok(out.answer(&answer, text))
 }
 
 /// So many entries of each book are listed if no book was named.

@@ -7,7 +7,7 @@ use super::error::Result;
 use super::output::Out;
 use super::wording::count;
 use super::{examples, exit};
-use stvc::lines::Counts;
+use stvc::lines::{Counts, Summary};
 use stvc::output_files::{self, Existing};
 use stvc::st;
 
@@ -31,7 +31,8 @@ pub fn run(args: &Args, out: &mut Out) -> Result<u8> {
     let written = write(&command, dir);
     let written = written.map_err(|source| st::Error::Io { path: dir.clone(), source })?;
     out.say(format!("{} written to {}.", count(written, "page"), dir.display()));
-    out.summary("man", true, Counts::Man { pages: written });
+    let counts = Counts(vec![("pages", written.into())]);
+    out.end_with(Summary { command: "man", ok: true, counts });
     Ok(exit::DONE)
 }
 

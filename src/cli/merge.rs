@@ -5,12 +5,11 @@ use clap_complete::engine::ArgValueCompleter;
 use super::complete::snapshots;
 use super::diff::Page;
 use super::error::Result;
-use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, cut, name, shell, short, size};
 use stvc::archive::merge::{Conflict, ConflictKind, FieldChange, Named, Side};
 use stvc::engine::{self, Workspace};
-use stvc::lines::{Counts, FileLine, MergeLine, SnapshotLine, hint};
+use stvc::lines::{MergeLine, hint};
 use stvc::st::Raw;
 use stvc::verbs::merge::{Keep, Options, Report};
 use stvc::verbs::{self, MergeError};
@@ -78,15 +77,13 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         allow_active_queue: args.allow_active_queue,
     };
     let mut report = verbs::merge::merge(workspace, &options, &mut out.progress())?;
-    for line in MergeLine::all(&report.merged) {
-        out.object(line);
-    }
     preview(&report, &options, out);
     let changes = report.file.replaces;
     let open = options.keep.is_none() && !report.merged.conflicts.is_empty();
     let asks = io::stdin().is_terminal() && io::stderr().is_terminal() && !out.is_json();
     let wanted = !args.dry_run && (args.yes || asks);
     if wanted && open {
+        tell_plan(&report, out);
         return Err(MergeError::Conflicts {
             count: report.merged.conflicts.len(),
             into: options.into,
@@ -100,7 +97,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if (changes || settled) && wanted && agrees() {
         options.write = true;
         options.expected = Some(report.result);
-        report = verbs::merge::merge(workspace, &options, &mut out.progress())?;
+        let written = verbs::merge::merge(workspace, &options, &mut out.progress());
+        report = written.inspect_err(|_| tell_plan(&report, out))?;
         done(&report, out);
     } else if changes || settled || open {
         out.say(match (open, args.dry_run || args.yes || !asks) {
@@ -111,20 +109,12 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
             _ => "Nothing has been changed.".into(),
         });
     }
-    out.object(FileLine::from(&report.file));
-    out.findings(&report.findings);
-    let merged = &report.merged;
-    let counts = Counts::Merge {
-        added: merged.added.len(),
-        removed: merged.removed.len(),
-        edited: merged.edited.len(),
-        renumbered: merged.renumbered.len(),
-        conflicts: merged.conflicts.len(),
-        written: !report.planned && changes,
-        base: report.base.as_ref().map(|base| base.id),
-    };
-    out.summary("merge", true, counts);
-    Ok(exit::DONE)
+    Ok(out.answer(&report, |out| out.findings(&report.findings)))
+}
+
+/// Prints the lines of a merge that is not done.
+fn tell_plan(plan: &Report, out: &mut Out) {
+    MergeLine::all(&plan.merged).into_iter().for_each(|line| out.object(line));
 }
 
 /// Ask once; the end of the input is no.
@@ -310,7 +300,6 @@ pub fn conflict_lines(
 
 fn done(report: &Report, out: &mut Out) {
     for snapshot in &report.safety {
-        out.object(SnapshotLine::new(snapshot, &[]));
         out.say(format!(
             "What was there is kept as snapshot {} ({}).",
             paint(LOOK.id, short(snapshot.id)),

@@ -4,9 +4,8 @@ use super::diff::{Page, message_lines};
 use super::error::Result;
 use super::log;
 use super::output::{LOOK, Out, paint};
-use super::wording::{clean, count, cut_middle, name, short};
+use super::wording::{count, cut_middle, name, short};
 use stvc::engine::Workspace;
-use stvc::lines::answers::Answer;
 use stvc::lines::message_change_of;
 use stvc::st;
 use stvc::verbs::message_versions::{Elsewhere, Options, Report, Version, message_versions};
@@ -15,9 +14,11 @@ pub fn run(args: &log::Args, message: usize, workspace: &Workspace, out: &mut Ou
     let options =
         Options { timeline: args.timeline.clone().unwrap_or_default(), message, limit: args.limit };
     let report = message_versions(workspace, &options)?;
-    if out.is_json() {
-        return Ok(out.answer(&report));
-    }
+    Ok(out.answer(&report, |out| tell_all(&report, out)))
+}
+
+fn tell_all(report: &Report, out: &mut Out) {
+    let message = report.message;
     let columns = out.columns();
     let page = Page { colored: out.is_colored(), room: columns.saturating_sub(8) };
     let gone = if report.is_there {
@@ -29,7 +30,7 @@ pub fn run(args: &log::Args, message: usize, workspace: &Workspace, out: &mut Ou
     let label = format!("{} #{message}", cut_middle(&name(&report.timeline), 60));
     out.line(format!("{}  {}", paint(LOOK.name, label), paint(LOOK.dim, facts)));
     for version in &report.versions {
-        tell(version, &report, page, workspace, out);
+        tell(version, report, page, out);
     }
     if report.versions.len() < report.total {
         let more = report.total - report.versions.len();
@@ -53,17 +54,14 @@ pub fn run(args: &log::Args, message: usize, workspace: &Workspace, out: &mut Ou
         out.say("");
         out.say(format!("`{whole}` prints it."));
     }
-    for broken in &report.broken {
-        out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(broken)));
-    }
-    Ok(report.exit())
+    out.broken(&report.broken);
 }
 
-fn tell(version: &Version, report: &Report, page: Page, workspace: &Workspace, out: &mut Out) {
+fn tell(version: &Version, report: &Report, page: Page, out: &mut Out) {
     out.line("");
     let snapshot = &version.snapshot;
     let id = paint(LOOK.id, short(snapshot.id));
-    let when = paint(LOOK.dim, out.clock(workspace).date(snapshot.time));
+    let when = paint(LOOK.dim, out.clock.date(snapshot.time));
     // Before a fork or a rename it stood in another one.
     let label = if snapshot.timeline == report.timeline {
         String::new()

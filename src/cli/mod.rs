@@ -74,7 +74,7 @@ use output::{LOOK, Out, paint};
 use stvc::engine::configuration::{self, Configuration};
 use stvc::engine::copies::CopyPlace;
 use stvc::engine::{self, Workspace};
-use stvc::lines::{Counts, UserLine};
+use stvc::lines::{Counts, Summary, UserLine};
 use stvc::rules;
 use stvc::store;
 use stvc::system_clock;
@@ -103,7 +103,7 @@ fn run(arguments: &[OsString]) -> u8 {
     };
     let name = args.command.name();
     let workspace = workspace(&args, arguments);
-    let mut out = Out::new(&args, &settings(&workspace));
+    let mut out = Out::new(&args, &settings(&workspace), workspace.now);
     let outcome = match (clock_problem(), args.all_users) {
         (Some(problem), _) => Err(problem),
         (None, true) => for_all_users(&args, &workspace, &mut out),
@@ -176,7 +176,8 @@ fn for_all_users(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Res
         out.end_summary();
     }
     let failed = codes.iter().filter(|code| **code != exit::DONE).count();
-    out.summary(command, failed == 0, Counts::Users { users: users.len(), failed });
+    let counts = Counts(vec![("users", users.len().into()), ("failed", failed.into())]);
+    out.end_with(Summary { command, ok: failed == 0, counts });
     let first = codes.first().copied().unwrap_or(exit::DONE);
     Ok(if codes.iter().all(|code| *code == first) { first } else { exit::PARTLY })
 }

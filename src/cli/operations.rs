@@ -4,9 +4,9 @@ use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, shell};
 use stvc::engine::Workspace;
-use stvc::lines::answers::Answer;
 use stvc::store::{LoggedOperation, Time};
 use stvc::verbs;
+use stvc::verbs::operations::Report;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -17,10 +17,11 @@ pub struct Args {
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::operations::operations(workspace, args.limit)?;
-    if out.is_json() {
-        return Ok(out.answer(&report));
-    }
-    let clock = out.clock(workspace);
+    Ok(out.answer(&report, |out| tell(&report, out)))
+}
+
+fn tell(report: &Report, out: &mut Out) {
+    let clock = out.clock;
     for entry in &report.entries {
         let operation = &entry.operation;
         let number = paint(LOOK.id, format!("{:>4}", operation.number));
@@ -53,7 +54,6 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
             count(report.unreadable as u64, "line")
         ));
     }
-    Ok(report.exit())
 }
 
 /// The command as it was typed, the program without its folder.

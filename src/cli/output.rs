@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+use chrono::{DateTime, FixedOffset};
 
 use super::args::{Color, GlobalArgs};
 use super::clock::{Clock, DateStyle};
@@ -13,10 +14,9 @@ use super::pager;
 use super::progress_bar::Bar;
 use super::screen::{Screen, in_ascii};
 use super::wording::clean;
-use stvc::engine::Workspace;
 use stvc::engine::configuration::{Configuration, Dates, When};
 use stvc::lines::answers::Answer;
-use stvc::lines::{Counts, FindingLine, Line, Summary};
+use stvc::lines::{Line, Summary};
 use stvc::rules::{Finding, Level};
 
 /// The styles that words can have.
@@ -55,7 +55,7 @@ pub struct Out {
     json: bool,
     quiet: bool,
     color: ColorChoice,
-    date: Option<DateStyle>,
+    pub clock: Clock,
     summary: Option<Summary>,
     /// Why nothing can be written to standard output any more.
     cut_off: Option<io::Error>,
@@ -76,44 +76,35 @@ struct Paged {
 }
 
 impl Out {
-    pub fn new(args: &GlobalArgs, settings: &Configuration) -> Self {
+    pub fn new(args: &GlobalArgs, settings: &Configuration, now: DateTime<FixedOffset>) -> Self {
         let set = settings.color.map(|color| match color {
             When::Auto => Color::Auto,
             When::Always => Color::Always,
             When::Never => Color::Never,
         });
-        let color = args.color.or(set).unwrap_or(Color::Auto);
-        let mut out = Self::with(args.json, args.quiet, color);
+        let color = match args.color.or(set).unwrap_or(Color::Auto) {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::AlwaysAnsi,
+            Color::Never => ColorChoice::Never,
+        };
         let set = settings.date.map(|date| match date {
             Dates::Relative => DateStyle::Relative,
             Dates::Local => DateStyle::Local,
             Dates::Iso => DateStyle::Iso,
         });
-        out.date = args.date.or(set);
-        out.waiting = args.command.is_for_reading().then(String::new);
         let pages = args.command.is_for_reading() && !args.no_pager && !args.json;
-        if pages && Screen::get().rows.is_some() {
-            let paged = |command| Paged { command, text: String::new(), errors: Vec::new() };
-            out.paged = pager::command(settings.pager.as_deref()).map(paged);
-        }
-        out
-    }
-
-    fn with(json: bool, quiet: bool, color: Color) -> Self {
-        let color = match color {
-            Color::Auto => ColorChoice::Auto,
-            Color::Always => ColorChoice::AlwaysAnsi,
-            Color::Never => ColorChoice::Never,
-        };
+        let is_paged = pages && Screen::get().rows.is_some();
+        let pager = is_paged.then(|| pager::command(settings.pager.as_deref())).flatten();
+        let paged = |command| Paged { command, text: String::new(), errors: Vec::new() };
         Self {
-            json,
-            quiet,
+            json: args.json,
+            quiet: args.quiet,
             color,
-            date: None,
+            clock: Clock { now, style: args.date.or(set) },
             summary: None,
             cut_off: None,
-            paged: None,
-            waiting: None,
+            paged: pager.map(paged),
+            waiting: args.command.is_for_reading().then(String::new),
         }
     }
 
@@ -154,7 +145,7 @@ impl Out {
         }
     }
 
-    /// One JSON object.
+    /// One JSON object, of a command that tells what it does while it is at it.
     pub fn object<'a>(&mut self, line: impl Into<Line<'a>>) {
         if self.json {
             let text = serde_json::to_string(&line.into()).unwrap_or_default();
@@ -162,10 +153,14 @@ impl Out {
         }
     }
 
-    /// A whole answer, for programs: its lines, and how it ended.
-    pub fn answer(&mut self, answer: &impl Answer) -> u8 {
-        answer.lines(&mut |line| self.object(line));
-        self.end_with(answer.summary());
+    /// Prints the answer of a command: its lines for programs, or `text` for people. Returns the exit code.
+    pub fn answer(&mut self, answer: &impl Answer, text: impl FnOnce(&mut Self)) -> u8 {
+        if self.json {
+            answer.lines(&mut |line| self.object(line));
+            self.summary = Some(answer.summary());
+        } else {
+            text(self);
+        }
         answer.exit()
     }
 
@@ -188,7 +183,7 @@ impl Out {
     /// What was noticed. Warnings and errors go to standard error, as errors do. What holds for several is said once.
     pub fn findings(&mut self, findings: &[Finding]) {
         if self.json {
-            findings.iter().for_each(|finding| self.object(FindingLine::from(finding)));
+            findings.iter().for_each(|finding| self.object(finding));
             return;
         }
         let same = |a: &Finding, b: &Finding| {
@@ -248,13 +243,15 @@ impl Out {
     }
 
     /// The last line of the JSON answer.
-    pub fn summary(&mut self, command: &'static str, ok: bool, counts: Counts) {
-        self.end_with(Summary { command, ok, counts });
-    }
-
-    /// The same.
     pub fn end_with(&mut self, summary: Summary) {
         self.summary = Some(summary);
+    }
+
+    /// What could not be read.
+    pub fn broken<'b>(&mut self, broken: impl IntoIterator<Item = &'b String>) {
+        for why in broken {
+            self.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(why)));
+        }
     }
 
     /// Print the summary now; another one follows.
@@ -267,11 +264,6 @@ impl Out {
     /// How wide the screen is; as good as endless if another program reads.
     pub fn columns(&self) -> usize {
         Screen::get().columns()
-    }
-
-    /// What time it is, and how the reader wants to be told.
-    pub fn clock(&self, workspace: &Workspace) -> Clock {
-        Clock { now: workspace.now, style: self.date }
     }
 
     /// Several lines about one thing: below each other, or one line where another program reads.

@@ -6,7 +6,6 @@ use super::show;
 use super::story::{self, Format, Style};
 use super::wording::{clean, count, name};
 use stvc::engine::Workspace;
-use stvc::lines::answers::Answer;
 use stvc::store::Time;
 use stvc::verbs;
 use stvc::verbs::read::{Options, Report, SpokenMessage};
@@ -18,30 +17,28 @@ pub fn run(args: &show::Args, workspace: &Workspace, out: &mut Out) -> Result<u8
         with_hidden: args.hidden,
     };
     let report = verbs::read::read(workspace, &options)?;
-    if out.is_json() && args.output.is_none() {
-        return Ok(out.answer(&report));
+    if let Some(path) = &args.output {
+        verbs::read::write(path, told(args, &report, out).as_bytes())?;
     }
-    let told = tell(args, &report, workspace, out);
-    match &args.output {
-        Some(path) => {
-            verbs::read::write(path, told.as_bytes())?;
-            let (many, path) = (count(report.messages.len() as u64, "message"), path.display());
-            out.say(format!("{many} written to {}.", clean(&path.to_string())));
+    let text = |out: &mut Out| {
+        match &args.output {
+            Some(path) => {
+                let (many, path) = (count(report.messages.len() as u64, "message"), path.display());
+                out.say(format!("{many} written to {}.", clean(&path.to_string())));
+            }
+            None => out.text(&told(args, &report, out)),
         }
-        None => out.text(&told),
-    }
-    if report.hidden > 0 {
-        let many = count(report.hidden as u64, "hidden message");
-        out.warn(&paint(LOOK.dim, format!("{many} left out; --hidden tells them, too")));
-    }
-    for broken in &report.broken {
-        out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(broken)));
-    }
-    if out.is_json() { Ok(out.answer(&report)) } else { Ok(report.exit()) }
+        if report.hidden > 0 {
+            let many = count(report.hidden as u64, "hidden message");
+            out.warn(&paint(LOOK.dim, format!("{many} left out; --hidden tells them, too")));
+        }
+        out.broken(&report.broken);
+    };
+    Ok(out.answer(&report, text))
 }
 
-fn tell(args: &show::Args, report: &Report, workspace: &Workspace, out: &Out) -> String {
-    let (clock, zone) = (out.clock(workspace), report.snapshot.time);
+fn told(args: &show::Args, report: &Report, out: &Out) -> String {
+    let (clock, zone) = (out.clock, report.snapshot.time);
     // Whoever asks for single messages wants to know which they are.
     let is_named = args.message.is_some();
     let dates = args.dates || is_named;

@@ -1,16 +1,13 @@
 use clap_complete::engine::ArgValueCompleter;
 
-use super::clock::Clock;
 use super::complete::timelines;
 use super::error::Result;
-use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, name, short};
 use stvc::engine::Workspace;
 use stvc::history::at_message::Origin;
-use stvc::lines::{Counts, EntryLine, SnapshotLine};
 use stvc::verbs;
-use stvc::verbs::reconstruct::{Found, Options, Reconstruction};
+use stvc::verbs::reconstruct::{Found, Options, Reconstruction, Report};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -39,42 +36,36 @@ const HELP: &str = "ST-Auto-Recap notes the whole lorebook on each message that 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options { timeline: args.timeline.clone(), at: args.at, dry_run: args.dry_run };
     let report = verbs::reconstruct::reconstruct(workspace, &options, &mut out.progress())?;
+    Ok(out.answer(&report, |out| tell_all(&report, out)))
+}
+
+fn tell_all(report: &Report, out: &mut Out) {
     if report.taken_first {
         let verb = if report.dry_run { "would be" } else { "was" };
         out.say(format!("The chat as it is now {verb} snapshotted first."));
     }
-    let (mut made, mut known, mut lost, mut of_parent) = (0, 0, 0, 0);
     for outcome in &report.outcomes {
         match &outcome.result {
             Found::Made(snapshot, origin) => {
-                made += 1;
-                tell(outcome, snapshot.as_deref(), origin, out.clock(workspace), out);
+                tell(outcome, snapshot.as_deref(), origin, out);
             }
-            Found::Known(snapshot) => {
-                known += 1;
-                out.object(SnapshotLine::new(snapshot, &[]).unchanged(true));
-                out.say(format!(
-                    "{}  {}  is there already",
-                    paint(LOOK.id, short(snapshot.id)),
-                    place(outcome)
-                ));
-            }
-            Found::Lost(findings) => {
-                lost += 1;
-                out.findings(findings);
-            }
-            Found::OfParent(parent) => {
-                of_parent += 1;
-                out.say(format!(
-                    "{:10}  {}  is of before the fork: see {}",
-                    "",
-                    place(outcome),
-                    name(parent)
-                ));
-            }
+            Found::Known(snapshot) => out.say(format!(
+                "{}  {}  is there already",
+                paint(LOOK.id, short(snapshot.id)),
+                place(outcome)
+            )),
+            Found::Lost(findings) => out.findings(findings),
+            Found::OfParent(parent) => out.say(format!(
+                "{:10}  {}  is of before the fork: see {}",
+                "",
+                place(outcome),
+                name(parent)
+            )),
         }
     }
     out.findings(&report.findings);
+    let made = report.count(|found| matches!(found, Found::Made(..)));
+    let known = report.count(|found| matches!(found, Found::Known(_)));
     let verb = if report.dry_run { "would be reconstructed" } else { "reconstructed" };
     match report.outcomes.len() {
         0 => out.say(format!(
@@ -83,7 +74,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         )),
         _ => out.say(format!(
             "{} of {} {verb}{}.",
-            count(made, "state"),
+            count(made as u64, "state"),
             name(&report.timeline),
             if known > 0 { format!(", {known} known already") } else { String::new() }
         )),
@@ -92,28 +83,12 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         let rewritten = count(report.rewritten as u64, "snapshot");
         out.say(format!("{rewritten} after them got new ids; the old ids still work."));
     }
-    let counts = Counts::Reconstruct {
-        reconstructed: made,
-        known,
-        lost,
-        of_parent,
-        taken_first: report.taken_first,
-        rewritten: report.rewritten,
-        dry_run: report.dry_run,
-    };
-    out.summary("reconstruct", lost == 0, counts);
-    Ok(match (lost, made + known) {
-        (0, _) => exit::DONE,
-        (_, 0) => exit::REFUSED,
-        _ => exit::PARTLY,
-    })
 }
 
 fn tell(
     outcome: &Reconstruction,
     snapshot: Option<&stvc::archive::Snapshot>,
     origin: &Origin,
-    clock: Clock,
     out: &mut Out,
 ) {
     let entries = match &origin.scene {
@@ -121,20 +96,14 @@ fn tell(
         None => "no lorebook".into(),
     };
     match snapshot {
-        Some(snapshot) => {
-            out.object(SnapshotLine::new(snapshot, &[]).unchanged(false));
-            out.say(format!(
-                "{}  {}  {}, {entries}, {}",
-                paint(LOOK.id, short(snapshot.id)),
-                place(outcome),
-                count(snapshot.messages, "message"),
-                clock.date(snapshot.time)
-            ));
-        }
+        Some(snapshot) => out.say(format!(
+            "{}  {}  {}, {entries}, {}",
+            paint(LOOK.id, short(snapshot.id)),
+            place(outcome),
+            count(snapshot.messages, "message"),
+            out.clock.date(snapshot.time)
+        )),
         None => out.say(format!("would make  {}  {entries}", place(outcome))),
-    }
-    for entry in &origin.entries {
-        out.object(EntryLine::new(entry, origin));
     }
 }
 

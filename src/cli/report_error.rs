@@ -10,7 +10,7 @@ use super::exit::{FAILED, USAGE, exit_code};
 use super::hint::hint;
 use super::output::{LOOK, Out, paint};
 use super::wording::clean;
-use stvc::lines::{Counts, ErrorLine, Line, Summary, candidates, offers};
+use stvc::lines::{ErrorLine, Line, Summary, candidates, offers};
 use stvc::{engine, history};
 
 /// Print an error; its exit code.
@@ -26,7 +26,7 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
         let message = error.to_string();
         let offers = error.of_verb().map(offers).unwrap_or_default();
         out.object(ErrorLine { message, hint, candidates, more_candidates, offers, exit });
-        out.summary(command, false, Counts::None {});
+        out.end_with(Summary::failed(command));
         return exit;
     }
     out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(&error.to_string())));
@@ -69,8 +69,7 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
             offers: Vec::new(),
             exit,
         };
-        let summary = Summary { command: "", ok: false, counts: Counts::None {} };
-        let lines = [Line::Error(error), Line::Summary(summary)];
+        let lines = [Line::Error(error), Line::Summary(Summary::failed(""))];
         let lines = lines.map(|line| serde_json::to_string(&line).unwrap_or_default() + "\n");
         written(io::stdout().write_all(lines.concat().as_bytes()), exit)
     } else if problem.use_stderr() {

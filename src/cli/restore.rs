@@ -12,10 +12,9 @@ use super::restored_files::{files, tell_lost_attachments};
 use super::wording::{clean, closed, count, name, recap, short};
 use stvc::archive::Role;
 use stvc::engine::Workspace;
-use stvc::engine::files::{Action, Leave};
+use stvc::engine::files::Leave;
 use stvc::engine::gate::{GatePolicy, SceneRule, Wait};
 use stvc::history::at_message::{BookSource, Origin};
-use stvc::lines::answers::Answer;
 use stvc::rules::lost_attachments;
 use stvc::verbs;
 use stvc::verbs::restore::{Options, Overwrite, QueueChange, Report, Target, Until};
@@ -123,9 +122,10 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         dry_run: args.dry_run,
     };
     let report = verbs::restore::restore(workspace, &options, &mut out.progress())?;
-    if out.is_json() {
-        return Ok(out.answer(&report));
-    }
+    Ok(out.answer(&report, |out| tell(&report, out)))
+}
+
+fn tell(report: &Report, out: &mut Out) {
     if let Some(safety) = &report.written.safety {
         out.say(format!(
             "What was there is kept as snapshot {}.",
@@ -135,16 +135,14 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if report.written.kept {
         out.say("What was there is kept; `stvc undo` brings it back.");
     }
-    files(&report, out);
-    let written = report.written.files.iter().filter(|file| file.action == Action::Write).count();
-    told(&report, written, workspace, out);
+    files(report, out);
+    told(report, out);
     if let Some(origin) = &report.source.origin {
         made(origin, out);
     }
-    state(&report, workspace, out);
+    state(report, out);
     tell_lost_attachments(lost_attachments(&report.findings), out);
     out.findings(&report.findings);
-    Ok(report.exit())
 }
 
 pub fn overwrite(args: &Args) -> Overwrite {
@@ -164,17 +162,17 @@ pub fn queue_change(clear: bool, trim: bool) -> QueueChange {
     }
 }
 
-fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
+fn told(report: &Report, out: &mut Out) {
     let snapshot = &report.source.snapshot;
     let messages = report.messages;
     let when = match &report.source.origin {
-        None => format!("taken {}", out.clock(workspace).age(snapshot.time)),
+        None => format!("taken {}", out.clock.age(snapshot.time)),
         Some(made) => {
             format!("as of message {}, from snapshot {}", made.message, short(snapshot.id))
         }
     };
     let what = format!("{}, {}, {when}", name(&report.source.timeline), count(messages, "message"));
-    match (written, report.dry_run) {
+    match (report.written.count(), report.dry_run) {
         (0, _) if lost_attachments(&report.findings) > 0 => {
             out.say(format!("No file was written: {what}."));
         }
@@ -207,7 +205,7 @@ fn told(report: &Report, written: usize, workspace: &Workspace, out: &mut Out) {
 }
 
 /// What a writer who took it as a checkpoint, or uses ST-Auto-Recap, wants to know of the state.
-fn state(report: &Report, workspace: &Workspace, out: &mut Out) {
+fn state(report: &Report, out: &mut Out) {
     let (state, snapshot) = (report.state.as_ref(), &report.source.snapshot);
     if state.is_none() && report.source.tags.is_empty() {
         return;
@@ -220,7 +218,7 @@ fn state(report: &Report, workspace: &Workspace, out: &mut Out) {
     }
     recaps(report, out);
     if report.source.origin.is_none() {
-        let taken = out.clock(workspace).both(snapshot.time);
+        let taken = out.clock.both(snapshot.time);
         out.say(format!("Taken:          {taken}"));
     }
     if let Some(state) = state.filter(|state| !state.queue_was_empty) {

@@ -3,7 +3,6 @@
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, size};
 use stvc::engine::files::Action;
-use stvc::lines::FileLine;
 use stvc::verbs::restore::Report;
 
 /// Say what became of each file.
@@ -26,7 +25,6 @@ pub fn tell_lost_attachments(lost: usize, out: &mut Out) {
 
 fn tell(report: &Report, is_told: impl Fn(Action) -> bool, out: &mut Out) {
     for file in &report.written.files {
-        out.object(FileLine::from(file));
         if !is_told(file.action) {
             continue;
         }

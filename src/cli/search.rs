@@ -9,10 +9,9 @@ use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, cut, cut_middle, name, short};
 use stvc::engine::Workspace;
-use stvc::lines::answers::Answer;
 use stvc::store::Time;
 use stvc::verbs;
-use stvc::verbs::search::{Excerpt, Match, MatchPlace, Options, Part};
+use stvc::verbs::search::{Excerpt, Match, MatchPlace, Options, Part, Report};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SearchPart {
@@ -86,10 +85,11 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         limit: args.limit,
     };
     let report = verbs::search::search(workspace, &options, &mut out.progress())?;
-    if out.is_json() {
-        return Ok(out.answer(&report));
-    }
-    let (columns, clock) = (out.columns(), out.clock(workspace));
+    Ok(out.answer(&report, |out| tell(&report, out)))
+}
+
+fn tell(report: &Report, out: &mut Out) {
+    let (columns, clock) = (out.columns(), out.clock);
     for found in &report.matches {
         let excerpt = format!("    {}", marked(&found.excerpt, columns - 4));
         out.record(&[head_line(found, clock, columns), excerpt]);
@@ -102,10 +102,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         (1, false) => out.say("1 match."),
         (many, false) => out.say(format!("{many} matches.")),
     }
-    for broken in &report.broken {
-        out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(broken)));
-    }
-    Ok(report.exit())
+    out.broken(&report.broken);
 }
 
 /// A name is not cut below this for the sake of a speaker or a title.

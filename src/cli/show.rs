@@ -11,9 +11,9 @@ use super::restore;
 use super::story::Format;
 use super::wording::{clean, count, cut, fork_point, name, recap, short, size};
 use stvc::engine::Workspace;
-use stvc::lines::answers::Answer;
 use stvc::st::User;
 use stvc::verbs;
+use stvc::verbs::show::Report;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]
@@ -103,9 +103,10 @@ fn users(users: &[User]) -> String {
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::show::show(workspace, &args.snapshot)?;
-    if out.is_json() {
-        return Ok(out.answer(&report));
-    }
+    Ok(out.answer(&report, |out| tell(&report, out)))
+}
+
+fn tell(report: &Report, out: &mut Out) {
     let snapshot = &report.snapshot;
     let field =
         |key: &str, value: String| format!("{} {value}", paint(LOOK.dim, format!("{key:<10}")));
@@ -114,7 +115,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if report.timeline != snapshot.timeline {
         out.line(field("now", paint(LOOK.name, name(&report.timeline))));
     }
-    out.line(field("taken", out.clock(workspace).both(snapshot.time)));
+    out.line(field("taken", out.clock.both(snapshot.time)));
     out.line(field("subject", clean(&snapshot.subject)));
     if !report.tags.is_empty() {
         let tags: Vec<_> = report.tags.iter().map(|tag| paint(LOOK.tag, clean(tag))).collect();
@@ -146,7 +147,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         ));
     }
     if let Some(book) = &report.book {
-        let taken = out.clock(workspace).both(book.time);
+        let taken = out.clock.both(book.time);
         let told = format!("changed after that: snapshot {}, taken {taken}", short(book.id));
         out.line(field("", told));
     }
@@ -198,5 +199,4 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         restore::made(origin, out);
     }
     out.findings(&report.findings);
-    Ok(report.exit())
 }

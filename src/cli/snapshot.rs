@@ -11,7 +11,7 @@ use stvc::archive::{Kind, Snapshot};
 use stvc::auto_recap::{CheckpointState, READINESS};
 use stvc::engine::Workspace;
 use stvc::engine::gate::{GatePolicy, SceneRule, Wait};
-use stvc::lines::answers::{Answer, Snapshots};
+use stvc::lines::answers::Snapshots;
 use stvc::st::Category;
 use stvc::verbs;
 use stvc::verbs::snapshot::{Asked, Options, Report, Taken};
@@ -121,12 +121,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         report.findings.retain(|finding| !READINESS.contains(&finding.code));
     }
     let answer = Snapshots { report: &report, dry_run: args.dry_run };
-    if out.is_json() {
-        return Ok(out.answer(&answer));
-    }
-    tell(&report, options.subject.is_named(), args.dry_run, out);
-    out.findings(&report.findings);
-    Ok(answer.exit())
+    Ok(out.answer(&answer, |out| tell(&report, options.subject.is_named(), args.dry_run, out)))
 }
 
 fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
@@ -188,6 +183,7 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
         }
         _ => out.say(format!("{what} {verb}{rest}{written}.")),
     }
+    out.findings(&report.findings);
 }
 
 fn not_taken(label: &str, why: &str, out: &mut Out) {

@@ -1,23 +1,25 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::error::Result;
-use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, cut, cut_middle, name, pad, size};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, LargeLine, ShareLine};
 use stvc::verbs;
+use stvc::verbs::stats::Report;
 
 /// How many timelines are listed.
 const LISTED: usize = 10;
 
 pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::stats::stats(workspace, &mut out.progress())?;
-    let timelines = report.timelines.len() as u64;
+    Ok(out.answer(&report, |out| tell(&report, out)))
+}
+
+fn tell(report: &Report, out: &mut Out) {
     out.line(format!(
         "{} of {}, {}.",
         count(report.snapshots as u64, "snapshot"),
-        count(timelines, "timeline"),
+        count(report.timelines.len() as u64, "timeline"),
         count(report.tags as u64, "tag")
     ));
     let times = report.bytes_as_copies.checked_div(report.bytes_stored).unwrap_or(0);
@@ -38,17 +40,14 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
         out.line(paint(LOOK.dim, "stored for it alone   as copies  snapshots  timeline"));
     }
     let room = out.columns().saturating_sub(44).max(20);
-    for (n, share) in report.timelines.iter().enumerate() {
-        out.object(ShareLine::from(share));
-        if n < LISTED {
-            out.line(format!(
-                "{:>19}  {:>10}  {:>9}  {}",
-                size(share.bytes),
-                size(share.bytes_as_copies),
-                share.snapshots,
-                cut_middle(&name(&share.name), room)
-            ));
-        }
+    for share in report.timelines.iter().take(LISTED) {
+        out.line(format!(
+            "{:>19}  {:>10}  {:>9}  {}",
+            size(share.bytes),
+            size(share.bytes_as_copies),
+            share.snapshots,
+            cut_middle(&name(&share.name), room)
+        ));
     }
     if report.timelines.len() > LISTED {
         out.line(format!("… and {} more", report.timelines.len() - LISTED));
@@ -61,7 +60,6 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
         out.line("The largest messages now:");
     }
     for large in &report.largest {
-        out.object(LargeLine::from(large));
         let parts = [
             (large.text, "text"),
             (large.swipes, "swipes"),
@@ -82,16 +80,5 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
         let timeline = cut_middle(&name(&large.timeline), room);
         out.line(format!("{place} {speaker} in {timeline}: {parts}"));
     }
-    let counts = Counts::Stats {
-        snapshots: report.snapshots,
-        timelines,
-        tags: report.tags,
-        bytes_as_copies: report.bytes_as_copies,
-        bytes_stored: report.bytes_stored,
-        bytes_shared: report.bytes_shared,
-        damaged: report.damaged,
-    };
     out.findings(report.left_out.as_slice());
-    out.summary("stats", report.damaged == 0, counts);
-    Ok(exit::DONE)
 }

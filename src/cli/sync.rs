@@ -1,13 +1,12 @@
 use super::diff::Page;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
+use super::place;
 use super::wording::{clean, closed, count, name, shell};
-use super::{exit, place};
 use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
 use stvc::engine::files::Action;
-use stvc::lines::{CopyLine, Counts, FileLine, SyncLine, TagLine};
-use stvc::rules::lost_attachments;
+use stvc::lines::sides;
 use stvc::verbs;
 use stvc::verbs::sync::{Conflict, Options, Report, SyncOutcome, SyncedTimeline};
 
@@ -48,13 +47,16 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let closed = closed(args.chat_closed);
     let options = Options { place, asks: out.may_ask(), closed, dry_run: args.dry_run };
     let report = verbs::sync::sync(workspace, &options, &mut out.progress())?;
+    Ok(out.answer(&report, |out| tell(&report, out)))
+}
+
+fn tell(report: &Report, out: &mut Out) {
     if report.taken_first > 0 {
         let first = count(report.taken_first as u64, "snapshot");
         let verb = if report.dry_run { "would be taken" } else { "taken" };
         out.say(format!("First, {first} {verb} of the chats as they are now."));
     }
     for entry in &report.entries {
-        out.object(SyncLine::new(entry, command(entry)));
         if entry.outcome != SyncOutcome::Known {
             out.say(line(entry));
         }
@@ -62,49 +64,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
             say_conflict(entry, conflict, out);
         }
     }
-    for (tag, id) in &report.tags {
-        let line = TagLine { name: tag, snapshot: *id, timeline: "" };
-        out.object(line);
-    }
-    for file in &report.files {
-        out.object(FileLine::from(file));
-    }
-    if let Some(sent) = &report.sent {
-        out.object(CopyLine::from(sent));
-    }
     out.findings(&report.findings);
-    tell(&report, out);
-    let left =
-        of(&report, |outcome| matches!(outcome, SyncOutcome::Left(_) | SyncOutcome::ForkOfErased));
-    let sent = report.sent.as_ref();
-    let conflicts = report.entries.iter().filter(|entry| entry.conflict.is_some()).count();
-    let attachments_lost = lost_attachments(&report.findings);
-    let counts = Counts::Sync {
-        taken_first: report.taken_first,
-        known: of(&report, |outcome| *outcome == SyncOutcome::Known),
-        new: of(&report, |outcome| *outcome == SyncOutcome::New),
-        renamed: of(&report, |outcome| *outcome == SyncOutcome::Renamed),
-        forward: of(&report, |outcome| *outcome == SyncOutcome::Forward),
-        merged: of(&report, |outcome| *outcome == SyncOutcome::Merged),
-        apart: of(&report, |outcome| matches!(outcome, SyncOutcome::Apart(_))),
-        erased: of(&report, |outcome| *outcome == SyncOutcome::Erased),
-        left,
-        left_there: report.left_there,
-        failed: report.failed,
-        conflicts,
-        tags: report.tags.len(),
-        files: report.files.iter().filter(|file| file.action != Action::Keep).count(),
-        attachments_lost,
-        sent: sent.map(|sent| sent.new_snapshots),
-        dry_run: report.dry_run,
-    };
-    let all = left == 0
-        && report.left_there == 0
-        && report.failed == 0
-        && conflicts == 0
-        && attachments_lost == 0;
-    out.summary("sync", all, counts);
-    Ok(if all { exit::DONE } else { exit::PARTLY })
+    tell_totals(report, out);
 }
 
 /// Prints both sides of a conflict, and the commands that settle it.
@@ -141,11 +102,7 @@ fn say_conflict(entry: &SyncedTimeline, conflict: &Conflict, out: &mut Out) {
     }
 }
 
-fn of(report: &Report, wanted: fn(&SyncOutcome) -> bool) -> usize {
-    report.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
-}
-
-fn tell(report: &Report, out: &mut Out) {
+fn tell_totals(report: &Report, out: &mut Out) {
     let came = report.entries.iter().filter(|entry| entry.outcome != SyncOutcome::Known);
     let stays = |outcome: &SyncOutcome| {
         use SyncOutcome::{Erased, ErasedElsewhere, ForkOfErased, Left};
@@ -204,18 +161,4 @@ fn line(entry: &SyncedTimeline) -> String {
         (Some(former), _) => format!(" (was {})", paint(LOOK.name, name(former))),
     };
     format!("{}  {what}{former}", paint(LOOK.name, name(&entry.timeline)))
-}
-
-/// What settles a conflict.
-fn command(entry: &SyncedTimeline) -> Option<String> {
-    entry.set_aside()?;
-    let (into, from) = sides(entry);
-    Some(format!("stvc merge {} {}", shell(into), shell(from)))
-}
-
-/// What is merged into what, to settle a conflict: of a lorebook by itself, what was set aside into the one that all use.
-fn sides(entry: &SyncedTimeline) -> (&str, &str) {
-    let there = entry.timeline.as_str();
-    let aside = entry.set_aside().map_or(there, |aside| aside.as_str());
-    if entry.timeline.is_chat() { (aside, there) } else { (there, aside) }
 }

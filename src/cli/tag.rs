@@ -7,9 +7,8 @@ use super::output::{LOOK, Out};
 use super::table::{self, Cell};
 use super::wording::{clean, name, short};
 use stvc::engine::Workspace;
-use stvc::lines::answers::Answer;
 use stvc::verbs;
-use stvc::verbs::tag::Options;
+use stvc::verbs::tag::{Options, Tag};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]
@@ -41,11 +40,12 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         (None, ..) => Options::List { name: None },
     };
     let tags = verbs::tag::tag(workspace, &options)?;
-    if out.is_json() {
-        return Ok(out.answer(&tags));
-    }
-    let clock = out.clock(workspace);
-    let row = |tag: &verbs::tag::Tag| {
+    Ok(out.answer(&tags, |out| tell(&options, &tags, out)))
+}
+
+fn tell(options: &Options, tags: &[Tag], out: &mut Out) {
+    let clock = out.clock;
+    let row = |tag: &Tag| {
         vec![
             Cell::new(LOOK.tag, clean(&tag.name)),
             Cell::new(LOOK.id, short(tag.snapshot.id)),
@@ -63,5 +63,4 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if tags.is_empty() {
         out.say("There are no tags yet. `stvc tag NAME SNAPSHOT` makes one.");
     }
-    Ok(tags.exit())
 }

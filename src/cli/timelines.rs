@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use clap::ValueEnum;
 use clap_complete::engine::ArgValueCompleter;
 
+use super::backup;
 use super::clock::Clock;
 use super::complete::timelines;
 use super::error::Result;
@@ -13,10 +14,9 @@ use super::output::{LOOK, Out, paint};
 use super::table::{self, Cell};
 use super::tree::{self, notes};
 use super::wording::{clean, count, fork_point, messages_in_short, name, shell, short};
-use super::{backup, exit};
 use stvc::engine::Workspace;
-use stvc::lines::Counts;
-use stvc::lines::answers::{Answer, Timelines as Answered};
+use stvc::lines::answers::Timelines as Answered;
+use stvc::verbs::timelines::parent::Parent;
 use stvc::verbs::timelines::{Report, Timeline, TimelineChange};
 use stvc::{verbs, watch};
 
@@ -71,30 +71,25 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         return set_parent(timeline, args.parent.as_deref(), workspace, out);
     }
     let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
-    let is_empty = report.timelines.is_empty();
+    let nothing = nothing(&report);
     choose(&mut report, args.name.as_deref(), args.sort.unwrap_or(usual_order(out)));
     let answer = Answered { command: "timelines", report: &report };
-    if out.is_json() {
-        return Ok(out.answer(&answer));
-    }
-    if args.tree {
-        let columns = out.columns();
-        for branch in verbs::timelines::tree::tree(&report.timelines) {
-            out.line(tree::line(&branch, columns));
-        }
-    } else {
-        list(&report.timelines.iter().collect::<Vec<_>>(), workspace, out);
-    }
-    if report.timelines.is_empty() {
-        out.say(if is_empty {
-            "There are no chats here yet."
+    let text = |out: &mut Out| {
+        if args.tree {
+            let columns = out.columns();
+            for branch in verbs::timelines::tree::tree(&report.timelines) {
+                out.line(tree::line(&branch, columns));
+            }
         } else {
-            "No timeline has that in its name."
-        });
-    }
-    // The listing is the answer; only what keeps a timeline from being read belongs here.
-    out.findings(&answer.unreadable().cloned().collect::<Vec<_>>());
-    Ok(answer.exit())
+            list(&report.timelines.iter().collect::<Vec<_>>(), out);
+        }
+        if report.timelines.is_empty() {
+            out.say(nothing);
+        }
+        // The listing is the answer; only what keeps a timeline from being read belongs here.
+        out.findings(&answer.unreadable().cloned().collect::<Vec<_>>());
+    };
+    Ok(out.answer(&answer, text))
 }
 
 fn set_parent(
@@ -104,6 +99,10 @@ fn set_parent(
     out: &mut Out,
 ) -> Result<u8> {
     let report = verbs::timelines::parent::set_parent(workspace, timeline, parent)?;
+    Ok(out.answer(&report, |out| tell_parent(&report, out)))
+}
+
+fn tell_parent(report: &Parent, out: &mut Out) {
     let child = paint(LOOK.name, name(&report.timeline));
     match &report.parent {
         Some((parent, shared)) => out.say(format!(
@@ -119,8 +118,6 @@ fn set_parent(
             "{rewritten} got new ids; the old ids still work. `stvc undo` takes it back."
         ));
     }
-    out.summary("timelines", true, Counts::Parent { rewritten: report.rewritten });
-    Ok(exit::DONE)
 }
 
 /// A person wants what they are at; a program, what does not change from one time to the next.
@@ -178,25 +175,40 @@ fn by_number(a: &str, b: &str) -> Ordering {
 /// What changed.
 pub fn status(args: &StatusArgs, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
-    let is_any = !report.timelines.is_empty();
+    let (is_any, nothing) = (!report.timelines.is_empty(), nothing(&report));
     choose(&mut report, args.name.as_deref(), args.sort.unwrap_or(usual_order(out)));
     let answer = Answered { command: "status", report: &report };
-    if out.is_json() {
-        return Ok(out.answer(&answer));
+    let text = |out: &mut Out| {
+        tell_status(&report, nothing, out);
+        if report.has_store && is_any {
+            out.say(keeping(&report, workspace, out));
+        }
+    };
+    Ok(out.answer(&answer, text))
+}
+
+/// Says why none of the timelines is listed, of which some may be left out later.
+fn nothing(report: &Report) -> &'static str {
+    if report.timelines.is_empty() {
+        "There are no chats here yet."
+    } else {
+        "No timeline has that in its name."
     }
+}
+
+fn tell_status(report: &Report, nothing: &str, out: &mut Out) {
     let changed: Vec<_> = report
         .timelines
         .iter()
         .filter(|timeline| timeline.change != TimelineChange::Unchanged)
         .collect();
-    list(&changed, workspace, out);
+    list(&changed, out);
     out.findings(&report.findings);
     let of = |change| report.timelines.iter().filter(|timeline| timeline.change == change).count();
     let takeable = of(TimelineChange::New) + of(TimelineChange::Changed);
     let unchanged = of(TimelineChange::Unchanged);
     match (takeable, report.timelines.len()) {
-        (_, 0) if is_any => out.say("No timeline has that in its name."),
-        (_, 0) => out.say("There are no chats here yet."),
+        (_, 0) => out.say(nothing),
         (0, _) if of(TimelineChange::Deleted) > 0 => {
             let deleted = report.timelines.iter().find(|it| it.change == TimelineChange::Deleted);
             let example = deleted.map(|deleted| shell(deleted.name.as_str())).unwrap_or_default();
@@ -213,10 +225,6 @@ pub fn status(args: &StatusArgs, workspace: &Workspace, out: &mut Out) -> Result
         }
         _ => out.say(format!("{unchanged} unchanged. `stvc snapshot` takes the others.")),
     }
-    if report.has_store && is_any {
-        out.say(keeping(&report, workspace, out));
-    }
-    Ok(answer.exit())
 }
 
 /// `A watch is running. Last backup: 3 days ago (D:\stick), 4 snapshots since.`
@@ -224,14 +232,14 @@ fn keeping(report: &Report, workspace: &Workspace, out: &Out) -> String {
     let watch =
         if watch::is_running(workspace) { "A watch is running." } else { "No watch is running." };
     let backup = match &report.last_backup {
-        Some(last) => format!("Last backup: {}.", backup::line(last, out.clock(workspace))),
+        Some(last) => format!("Last backup: {}.", backup::line(last, out.clock)),
         None => "No backup was taken yet.".into(),
     };
     paint(LOOK.dim, format!("{watch} {backup}"))
 }
 
-fn list(timelines: &[&Timeline], workspace: &Workspace, out: &mut Out) {
-    let clock = out.clock(workspace);
+fn list(timelines: &[&Timeline], out: &mut Out) {
+    let clock = out.clock;
     let rows: Vec<_> = timelines.iter().map(|timeline| row(timeline, clock)).collect();
     table::lines(&rows).into_iter().for_each(|line| out.line(line));
 }

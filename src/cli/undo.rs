@@ -4,9 +4,8 @@ use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, size};
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
-use stvc::lines::answers::Answer;
 use stvc::verbs;
-use stvc::verbs::undo::Options;
+use stvc::verbs::undo::{Options, Report};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -30,19 +29,18 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         dry_run: args.dry_run,
     };
     let report = verbs::undo::undo(workspace, &options)?;
-    if out.is_json() {
-        return Ok(out.answer(&report));
-    }
+    Ok(out.answer(&report, |out| tell(&report, out)))
+}
+
+fn tell(report: &Report, out: &mut Out) {
     let Some(operation) = &report.operation else {
-        out.say("Nothing to undo. `stvc operations` lists what was done.");
-        return Ok(report.exit());
+        return out.say("Nothing to undo. `stvc operations` lists what was done.");
     };
     if let (true, Some(by)) = (report.already, report.redo) {
         let number = operation.number;
-        out.say(format!(
+        return out.say(format!(
             "Nothing to do: operation {number} was undone by operation {by}. `stvc undo {by}` redoes it."
         ));
-        return Ok(report.exit());
     }
     let verb = if report.dry_run { "Would undo" } else { "Undid" };
     out.say(format!(
@@ -67,5 +65,4 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         out.say(format!("`stvc undo {redo}` redoes it."));
     }
     out.findings(&report.findings);
-    Ok(report.exit())
 }

@@ -15,7 +15,8 @@ use super::wording::{clean, count, size};
 use stvc::api::http::{Linger, Redirect, Server};
 use stvc::api::{Rights, page};
 use stvc::engine::Workspace;
-use stvc::lines::{Counts, PageLine, ViewLine};
+use stvc::lines::answers::{Answer, Tell};
+use stvc::lines::{Counts, PageLine, Summary, ViewLine};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -83,7 +84,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     };
     out.say(paint(LOOK.dim, what));
     server.run(Linger::default(), &stop).map_err(|source| Error::NoServer { source })?;
-    out.summary("view", true, Counts::None {});
+    out.end_with(Summary { command: "view", ok: true, counts: Counts::default() });
     Ok(exit::DONE)
 }
 
@@ -99,18 +100,31 @@ fn open(address: &str, server: &Server) -> bool {
 fn write(args: &Args, path: &Path, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = page::Options { timelines: args.timelines.clone(), out: path.to_owned() };
     let written = page::write(workspace, &options, &mut out.progress())?;
-    let path = path.display().to_string();
-    out.object(PageLine { path: &path, bytes: written.bytes });
-    out.line(format!(
-        "{}: {}, {}, {}",
-        clean(&path),
-        count(written.timelines as u64, "timeline"),
-        count(written.snapshots as u64, "snapshot"),
-        size(written.bytes)
-    ));
-    let (timelines, snapshots) = (written.timelines, written.snapshots);
-    out.summary("view", true, Counts::Page { timelines, snapshots });
-    Ok(exit::DONE)
+    let page = PageFile { path: path.display().to_string(), written };
+    let text = |out: &mut Out| {
+        let PageFile { path, written } = &page;
+        let timelines = count(written.timelines as u64, "timeline");
+        let snapshots = count(written.snapshots as u64, "snapshot");
+        out.line(format!("{}: {timelines}, {snapshots}, {}", clean(path), size(written.bytes)));
+    };
+    Ok(out.answer(&page, text))
+}
+
+struct PageFile {
+    path: String,
+    written: page::Written,
+}
+
+impl Answer for PageFile {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        tell(PageLine { path: &self.path, bytes: self.written.bytes }.into());
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let page::Written { timelines, snapshots, .. } = self.written;
+        let counts = vec![("timelines", timelines.into()), ("snapshots", snapshots.into())];
+        ("view", Counts(counts))
+    }
 }
 
 /// A name as it stands in the page's addresses.

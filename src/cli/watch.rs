@@ -9,7 +9,9 @@ use super::{exit, table};
 use stvc::api::mailbox::{Alarm, Mailbox};
 use stvc::engine::Workspace;
 use stvc::history::retention::parse_span;
-use stvc::lines::{Counts, FailedLine, InstallLine, SnapshotLine, UserLine, WatchEvent, WatchLine};
+use stvc::lines::{
+    Counts, FailedLine, InstallLine, SnapshotLine, Summary, UserLine, WatchEvent, WatchLine,
+};
 use stvc::rules::{Finding, Level};
 use stvc::verbs::snapshot::{Report, Taken};
 use stvc::watch::install::{self, InstallStep, Starter};
@@ -96,7 +98,8 @@ pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Out) -> Result<
         return Err(error.into());
     }
     out.say(format!("Stopped; {} taken.", count(taken as u64, "snapshot")));
-    out.summary("watch", true, Counts::Watch { taken, autosaves });
+    let counts = Counts(vec![("taken", taken.into()), ("autosaves", autosaves.into())]);
+    out.end_with(Summary { command: "watch", ok: true, counts });
     Ok(exit::DONE)
 }
 
@@ -161,8 +164,7 @@ fn tell(event: &Event<'_>, user: &str, out: &mut Out) {
             WatchEvent::Failed { message }
         }
         Event::Tidied(report) => {
-            let forgotten: usize =
-                report.timelines.iter().map(|timeline| timeline.forgotten.len()).sum();
+            let forgotten = report.forgotten();
             out.say(line(&format!(
                 "{} let go, as the configuration says",
                 count(forgotten as u64, "snapshot")
@@ -175,7 +177,7 @@ fn tell(event: &Event<'_>, user: &str, out: &mut Out) {
 
 fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
     for Finding { subject, message, .. } in &report.unreadable {
-        out.object(FailedLine { timeline: subject, message });
+        out.object(FailedLine::new(subject, message));
         out.warn(&line(&format!("not taken: {}: {}", clean(subject), clean(message))));
     }
     for outcome in &report.timelines {
@@ -186,7 +188,7 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
                 out.object(SnapshotLine::new(snapshot, tags).unchanged(false));
             }
             Taken::Failed(why) => {
-                out.object(FailedLine { timeline: outcome.timeline.as_str(), message: why });
+                out.object(FailedLine::new(outcome.timeline.as_str(), why));
                 let label = name(&outcome.timeline);
                 out.warn(&line(&format!("not taken: {label}: {}", clean(why))));
             }
@@ -241,12 +243,9 @@ fn install(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         })
         .collect();
     let written = installed.written.as_ref().map(|path| path.display().to_string());
-    let counts = if args.uninstall {
-        Counts::Uninstalled { uninstalled: written.is_some() }
-    } else {
-        Counts::Installed { installed: written.is_some() }
-    };
+    let done = if args.uninstall { "uninstalled" } else { "installed" };
+    let counts = Counts(vec![(done, written.is_some().into())]);
     out.object(InstallLine { written, steps });
-    out.summary("watch", true, counts);
+    out.end_with(Summary { command: "watch", ok: true, counts });
     Ok(exit::DONE)
 }

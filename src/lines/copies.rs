@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::words::shell;
 use crate::archive::SnapshotId;
 use crate::engine::copies::last_backups::{LastBackup, Since};
 use crate::engine::copies::mirror;
@@ -166,8 +167,8 @@ pub struct SyncLine<'a> {
     settle: Option<String>,
 }
 
-impl<'a> SyncLine<'a> {
-    pub fn new(entry: &'a SyncedTimeline, settle: Option<String>) -> Self {
+impl<'a> From<&'a SyncedTimeline> for SyncLine<'a> {
+    fn from(entry: &'a SyncedTimeline) -> Self {
         let former = entry.former.as_ref();
         let (outcome, other, why): (_, Option<&TimelineName>, _) = match &entry.outcome {
             SyncOutcome::Known => ("known", None, None),
@@ -197,7 +198,17 @@ impl<'a> SyncLine<'a> {
                 .as_ref()
                 .and_then(|conflict| conflict.set_aside_by.as_ref())
                 .map(|device| device.name.as_str()),
-            settle,
+            settle: entry.set_aside().map(|_| {
+                let (into, from) = sides(entry);
+                format!("stvc merge {} {}", shell(into), shell(from))
+            }),
         }
     }
+}
+
+/// Returns what is merged into what, to settle a conflict: of a lorebook by itself, what was set aside into the one that all use.
+pub fn sides(entry: &SyncedTimeline) -> (&str, &str) {
+    let there = entry.timeline.as_str();
+    let aside = entry.set_aside().map_or(there, |aside| aside.as_str());
+    if entry.timeline.is_chat() { (aside, there) } else { (there, aside) }
 }

@@ -1,5 +1,7 @@
 //! What did not work.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::exit::code_of_verb;
@@ -81,6 +83,12 @@ fn all_candidates(error: &verbs::Error) -> Vec<String> {
 /// A timeline that could not be read or restored, or that a rule refused.
 #[derive(Serialize)]
 pub struct FailedLine<'a> {
-    pub timeline: &'a str,
-    pub message: &'a str,
+    timeline: &'a str,
+    message: Cow<'a, str>,
+}
+
+impl<'a> FailedLine<'a> {
+    pub fn new(timeline: &'a str, message: impl Into<Cow<'a, str>>) -> Self {
+        Self { timeline, message: message.into() }
+    }
 }

@@ -1,10 +1,9 @@
-//! What was found: texts, faults, and what can be repaired.
+//! What was found: texts, and what can be repaired.
 
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 
 use crate::archive::SnapshotId;
-use crate::rules::Finding;
 use crate::st::Category;
 use crate::store::Time;
 use crate::verbs::doctor::Repair;
@@ -80,48 +79,10 @@ impl<'a> From<&'a Match> for MatchLine<'a> {
     }
 }
 
-/// A finding.
-#[derive(Serialize)]
-pub struct FindingLine<'a> {
-    code: &'static str,
-    level: &'static str,
-    subject: &'a str,
-    message: &'a str,
-    remedy: Option<&'a str>,
-    snapshot: Option<&'a str>,
-}
-
-impl<'a> From<&'a Finding> for FindingLine<'a> {
-    fn from(finding: &'a Finding) -> Self {
-        Self {
-            code: finding.code.as_str(),
-            level: finding.level.as_str(),
-            subject: &finding.subject,
-            message: &finding.message,
-            remedy: finding.remedy.as_deref(),
-            snapshot: finding.snapshot.as_deref(),
-        }
-    }
-}
-
-/// Something that can be repaired, or was.
+/// A repair.
 #[derive(Serialize)]
 pub struct RepairLine<'a> {
-    code: &'static str,
-    subject: &'a str,
-    what: &'a str,
-    files: Vec<&'a str>,
-    done: bool,
-}
-
-impl<'a> RepairLine<'a> {
-    pub fn new(repair: &'a Repair, done: bool) -> Self {
-        Self {
-            code: repair.code.as_str(),
-            subject: &repair.subject,
-            what: &repair.what,
-            files: repair.files.iter().map(|path| path.as_str()).collect(),
-            done,
-        }
-    }
+    #[serde(flatten)]
+    pub repair: &'a Repair,
+    pub done: bool,
 }

@@ -21,10 +21,14 @@ pub mod words;
 
 use serde::Serialize;
 
-pub use copies::{CopyLine, ImportLine, SyncLine, TakenInLine};
+use crate::engine::files::FileAction;
+use crate::rules::Finding;
+use crate::verbs::erase::ErasedTimeline;
+use crate::verbs::stats::{Large, Share};
+pub use copies::{CopyLine, ImportLine, SyncLine, TakenInLine, sides};
 pub use diff::{ChangeLine, ComparisonLine, kind_word, path};
 pub use failures::{ErrorLine, FailedLine, OfferLine, candidates, offers};
-pub use found::{FindingLine, MatchLine, RepairLine};
+pub use found::{MatchLine, RepairLine};
 pub use graph::{GraphLine, LaneLine};
 pub use lore::{
     LoreActiveLine, LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine,
@@ -32,12 +36,12 @@ pub use lore::{
 };
 pub use merge::MergeLine;
 pub use message::{MessageElsewhereLine, MessageLine, MessageVersionLine, message_change_of};
-pub use restored::{EntryLine, FileLine, RestoredLine};
-pub use snapshot::{ErasedLine, PlanLine, SnapshotLine, TagLine, TimelineLine, TraceLine};
+pub use restored::{EntryLine, RestoredLine};
+pub use snapshot::{PlanLine, SnapshotLine, TagLine, TimelineLine, TraceLine};
 pub use store::{
-    ExtensionLine, LargeLine, OperationLine, PageLine, SettingLine, ShareLine, StoreLine, UserLine,
-    ViewLine,
+    ExtensionLine, OperationLine, PageLine, SettingLine, StoreLine, UserLine, ViewLine,
 };
+pub(crate) use summary::counts;
 pub use summary::{Counts, Summary};
 pub use watch::{InstallLine, WatchEvent, WatchLine};
 
@@ -64,17 +68,17 @@ lines! {
     Comparison(ComparisonLine<'a>),
     Copy(CopyLine<'a>),
     Entry(EntryLine<'a>),
-    Erased(ErasedLine<'a>),
+    Erased(&'a ErasedTimeline),
     Trace(TraceLine<'a>),
     Error(ErrorLine),
     Extension(ExtensionLine<'a>),
     Failed(FailedLine<'a>),
-    File(FileLine<'a>),
-    Finding(FindingLine<'a>),
+    File(&'a FileAction),
+    Finding(&'a Finding),
     Graph(GraphLine),
     Install(InstallLine<'a>),
     Lane(LaneLine<'a>),
-    Large(LargeLine<'a>),
+    Large(&'a Large),
     LoreActive(LoreActiveLine<'a>),
     LoreBook(LoreBookLine<'a>),
     LoreChange(LoreChangeLine<'a>),
@@ -91,7 +95,7 @@ lines! {
     Repair(RepairLine<'a>),
     Restored(RestoredLine<'a>),
     Setting(SettingLine<'a>),
-    Share(ShareLine<'a>),
+    Share(&'a Share),
     Snapshot(SnapshotLine<'a>),
     Store(StoreLine),
     Summary(Summary),

@@ -1,47 +1,12 @@
-//! What a restore did: files, the state, and where the entries of one that was put together come from.
+//! What a restore did: the state, and where the entries of one that was put together come from.
 
 use serde::Serialize;
 
-use crate::archive::{Blake3, SnapshotId};
+use crate::archive::SnapshotId;
 use crate::auto_recap::{CheckpointState, EntryOrigin};
-use crate::engine::files::{Action, FileAction};
 use crate::history::at_message::{BookSource, Origin};
 use crate::store::Time;
 use crate::verbs::restore;
-
-/// A file that was written or kept.
-#[derive(Serialize)]
-pub struct FileLine<'a> {
-    path: &'a str,
-    action: &'static str,
-    bytes: u64,
-    blake3: Blake3,
-    replaces: bool,
-    /// The hash of what was there.
-    there: Option<Blake3>,
-    /// The mark that a chat got because pages may have it in memory.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mark: Option<&'a str>,
-}
-
-impl<'a> From<&'a FileAction> for FileLine<'a> {
-    fn from(file: &'a FileAction) -> Self {
-        let action = match file.action {
-            Action::Write => "write",
-            Action::Keep => "keep",
-            Action::Delete => "delete",
-        };
-        Self {
-            path: file.path.as_str(),
-            action,
-            bytes: file.bytes,
-            blake3: file.blake3,
-            replaces: file.replaces,
-            there: file.there,
-            mark: file.mark.as_deref(),
-        }
-    }
-}
 
 /// What was restored.
 #[derive(Serialize)]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::archive::{ContentId, FileRecord, Snapshot, SnapshotId};
 use crate::auto_recap::CheckpointState;
 use crate::store::Time;
-use crate::verbs::erase::{ErasedTimeline, Trace};
+use crate::verbs::erase::Trace;
 use crate::verbs::log::LoggedSnapshot;
 use crate::verbs::show;
 use crate::verbs::timelines::Timeline;
@@ -195,21 +195,6 @@ impl<'a> From<&'a Timeline> for TimelineLine<'a> {
     }
 }
 
-/// A timeline that was removed for good.
-#[derive(Serialize)]
-pub struct ErasedLine<'a> {
-    timeline: &'a str,
-    snapshots: usize,
-    tags: &'a [String],
-}
-
-impl<'a> From<&'a ErasedTimeline> for ErasedLine<'a> {
-    fn from(timeline: &'a ErasedTimeline) -> Self {
-        let ErasedTimeline { name, snapshots, tags } = timeline;
-        Self { timeline: name.as_str(), snapshots: *snapshots, tags }
-    }
-}
-
 /// A tag.
 #[derive(Serialize)]
 pub struct TagLine<'a> {
@@ -221,13 +206,7 @@ pub struct TagLine<'a> {
 /// A file of the library that still has the text of an erased timeline.
 #[derive(Serialize)]
 pub struct TraceLine<'a> {
-    path: &'a str,
-    kind: &'static str,
-    removed: bool,
-}
-
-impl<'a> TraceLine<'a> {
-    pub fn new(trace: &'a Trace, removed: bool) -> Self {
-        Self { path: &trace.path, kind: trace.kind.as_str(), removed }
-    }
+    #[serde(flatten)]
+    pub trace: &'a Trace,
+    pub removed: bool,
 }

@@ -1,9 +1,8 @@
-//! The store: where it is, what was done to it, and what takes its room.
+//! The store: where it is, and what was done to it.
 
 use serde::Serialize;
 
 use crate::store::LoggedOperation;
-use crate::verbs::stats::{Large, Share};
 
 /// A setting.
 #[derive(Serialize)]
@@ -69,52 +68,4 @@ pub struct ExtensionLine<'a> {
 pub struct StoreLine {
     pub path: String,
     pub created: bool,
-}
-
-/// One timeline's part of the store.
-#[derive(Serialize)]
-pub struct ShareLine<'a> {
-    timeline: &'a str,
-    snapshots: usize,
-    bytes: u64,
-    bytes_as_copies: u64,
-}
-
-impl<'a> From<&'a Share> for ShareLine<'a> {
-    fn from(share: &'a Share) -> Self {
-        Self {
-            timeline: share.name.as_str(),
-            snapshots: share.snapshots,
-            bytes: share.bytes,
-            bytes_as_copies: share.bytes_as_copies,
-        }
-    }
-}
-
-/// A large message, and what it is made of.
-#[derive(Serialize)]
-pub struct LargeLine<'a> {
-    timeline: &'a str,
-    index: usize,
-    name: &'a str,
-    bytes: u64,
-    text: u64,
-    swipes: u64,
-    lorebook: u64,
-    rest: u64,
-}
-
-impl<'a> From<&'a Large> for LargeLine<'a> {
-    fn from(large: &'a Large) -> Self {
-        Self {
-            timeline: large.timeline.as_str(),
-            index: large.index,
-            name: &large.name,
-            bytes: large.bytes,
-            text: large.text,
-            swipes: large.swipes,
-            lorebook: large.lorebook,
-            rest: large.rest,
-        }
-    }
 }

@@ -1,5 +1,7 @@
 //! Every code that a finding may have. `docs/findings.md` is made from this table.
 
+use serde::Serialize;
+
 use super::level::Level::{self, Error, Info, Warning};
 
 pub struct Rule {
@@ -23,9 +25,9 @@ macro_rules! catalogue {
         }
     )*})*) => {
         /// Names a rule. What it is called in output never changes its meaning.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
         pub enum Code {
-            $($(#[doc = $meaning] $name,)*)*
+            $($(#[doc = $meaning] #[serde(rename = $code)] $name,)*)*
         }
 
         impl Code {

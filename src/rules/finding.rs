@@ -1,11 +1,13 @@
 //! One result of a rule.
 
+use serde::Serialize;
+
 use super::catalogue::{self, Code};
 use super::level::Level;
 pub(crate) use crate::listed::{listed, more};
 
 /// Something found in the user's data or in the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Names the rule; stable.
     pub code: Code,

@@ -54,6 +54,13 @@ pub struct Report {
     pub dry_run: bool,
 }
 
+impl Report {
+    /// Counts the snapshots that went.
+    pub fn forgotten(&self) -> usize {
+        self.timelines.iter().map(|timeline| timeline.forgotten.len()).sum()
+    }
+}
+
 /// Let snapshots go.
 pub fn forget(
     workspace: &Workspace,

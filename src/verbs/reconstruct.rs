@@ -67,6 +67,12 @@ pub struct Report {
     pub dry_run: bool,
 }
 
+impl Report {
+    pub fn count(&self, wanted: impl Fn(&Found) -> bool) -> usize {
+        self.outcomes.iter().filter(|outcome| wanted(&outcome.result)).count()
+    }
+}
+
 /// Reconstruct.
 pub fn reconstruct(
     workspace: &Workspace,

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
+
 use crate::archive::{self, Reach, Tree, read_manifest};
 use crate::engine::{Include, Workspace, left_out};
 use crate::history::History;
@@ -35,18 +37,20 @@ pub struct Report {
 }
 
 /// One timeline's part of the store.
+#[derive(Serialize)]
 pub struct Share {
-    /// The timeline's name.
+    #[serde(rename = "timeline")]
     pub name: TimelineName,
     /// How many snapshots it has of its own.
     pub snapshots: usize,
-    /// What its states would take as copies.
-    pub bytes_as_copies: u64,
     /// What is stored for it alone.
     pub bytes: u64,
+    /// What its states would take as copies.
+    pub bytes_as_copies: u64,
 }
 
 /// A large message, and what it is made of.
+#[derive(Serialize)]
 pub struct Large {
     /// In which timeline.
     pub timeline: TimelineName,

@@ -88,7 +88,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
             if out.is_json() {
                 compared(comparison, &changes, args.stat, &mut |line| out.object(line))
             } else {
-                one_of_many(comparison, &changes, args.stat, workspace, out)
+                one_of_many(comparison, &changes, args.stat, out)
             }
         };
         verbs::diff::history(workspace, &options, &mut each)?;
@@ -100,7 +100,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         if out.is_json() {
             compared(&comparison, &changes, args.stat, &mut |line| out.object(line));
         } else {
-            pair(&comparison, &changes, args.stat, workspace, out);
+            pair(&comparison, &changes, args.stat, out);
             out.findings(&comparison.findings);
         }
     }
@@ -109,14 +109,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
 }
 
 /// Two states, and what changed from one to the other.
-fn pair(
-    comparison: &Comparison,
-    changes: &[Change<'_>],
-    stat: bool,
-    workspace: &Workspace,
-    out: &mut Out,
-) {
-    let clock = out.clock(workspace);
+fn pair(comparison: &Comparison, changes: &[Change<'_>], stat: bool, out: &mut Out) {
+    let clock = out.clock;
     let side = |side: &Option<Compared>| match side {
         Some(Compared { snapshot, book, at, .. }) => format!(
             "{} {} ({}{})",
@@ -163,18 +157,12 @@ fn book_facts(book: &Snapshot, clock: Clock) -> String {
 }
 
 /// One of a timeline's moments, and what it brought.
-fn one_of_many(
-    comparison: &Comparison,
-    changes: &[Change<'_>],
-    stat: bool,
-    workspace: &Workspace,
-    out: &mut Out,
-) {
+fn one_of_many(comparison: &Comparison, changes: &[Change<'_>], stat: bool, out: &mut Out) {
     let Some(Compared { snapshot, book, .. }) = &comparison.after else { return };
     // A change of the lorebook alone is the lorebook's own snapshot, as in the log.
     let snapshot = book.as_ref().unwrap_or(snapshot);
     let id = paint(LOOK.id, short(snapshot.id));
-    let facts = facts(snapshot, out.clock(workspace));
+    let facts = facts(snapshot, out.clock);
     let first = comparison.before.is_none();
     let parts = || {
         let part = |part: Part| {

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::apply::{FileStep, is_lost};
 use super::{Operation, Point};
 use crate::archive::{Attachment, Blake3, Manifest, SnapshotId};
@@ -18,7 +20,8 @@ use crate::store::{
 };
 
 /// What was done with one file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Action {
     /// Written.
     Write,
@@ -29,6 +32,7 @@ pub enum Action {
 }
 
 /// One file that was planned, and what was done with it.
+#[derive(Serialize)]
 pub struct FileAction {
     /// Its path in the library, or in the folder it went to.
     pub path: LibraryPath,
@@ -43,6 +47,7 @@ pub struct FileAction {
     /// The hash of what was there, if anything was and that is known.
     pub there: Option<Blake3>,
     /// The mark that it got, if it is a chat that pages may have in memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mark: Option<String>,
 }
 

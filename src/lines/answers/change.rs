@@ -1,12 +1,10 @@
 //! Those of verbs that change something.
 
 use super::super::{
-    Counts, FailedLine, FileLine, OperationLine, PlanLine, RestoredLine, SnapshotLine, Summary,
-    TagLine, exit,
+    Counts, FailedLine, OperationLine, PlanLine, RestoredLine, SnapshotLine, TagLine, counts, exit,
 };
 use super::answer::{Answer, Tell};
-use super::parts::{done, findings, made_of};
-use crate::engine::files::Action;
+use super::parts::{findings, made_of};
 use crate::rules::{Finding, lost_attachments};
 use crate::verbs::restore::fork;
 use crate::verbs::snapshot::Taken;
@@ -37,8 +35,7 @@ impl Answer for Snapshots<'_> {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         let report = self.report;
         for finding in &report.unreadable {
-            let (timeline, message) = (finding.subject.as_str(), finding.message.as_str());
-            tell(FailedLine { timeline, message }.into());
+            tell(FailedLine::new(&finding.subject, &finding.message).into());
         }
         for outcome in &report.timelines {
             let timeline = outcome.timeline.as_str();
@@ -55,13 +52,11 @@ impl Answer for Snapshots<'_> {
                     tell(SnapshotLine::new(snapshot, tags).unchanged(true).into());
                 }
                 Taken::Refused(why) => {
-                    for finding in why {
-                        let message = finding.message.as_str();
-                        tell(FailedLine { timeline, message }.into());
-                    }
+                    let failed = why.iter().map(|it| FailedLine::new(timeline, &it.message));
+                    failed.for_each(|line| tell(line.into()));
                     findings(why, tell);
                 }
-                Taken::Failed(why) => tell(FailedLine { timeline, message: why }.into()),
+                Taken::Failed(why) => tell(FailedLine::new(timeline, why).into()),
             }
         }
         for deleted in &report.newly_deleted {
@@ -70,21 +65,20 @@ impl Answer for Snapshots<'_> {
         findings(&report.findings, tell);
     }
 
-    fn summary(&self) -> Summary {
+    fn counts(&self) -> (&'static str, Counts) {
         let report = self.report;
-        let (failed, refused) = (report.failed(), report.refused());
-        let counts = Counts::Snapshot {
+        let counts = counts! {
             taken: self.taken(),
             unchanged: self.unchanged(),
-            failed,
-            refused,
+            failed: report.failed(),
+            refused: report.refused(),
             dry_run: self.dry_run,
             objects: report.objects,
             bytes: report.bytes,
             created_store: report.created_store,
             deleted: report.deleted,
         };
-        Summary { command: "snapshot", ok: self.exit() == exit::DONE, counts }
+        ("snapshot", counts)
     }
 
     fn exit(&self) -> u8 {
@@ -106,20 +100,12 @@ impl Answer for Vec<tag::Tag> {
         }
     }
 
-    fn summary(&self) -> Summary {
-        done("tag", Counts::Tag { tags: self.len() })
-    }
-
-    fn exit(&self) -> u8 {
-        exit::DONE
+    fn counts(&self) -> (&'static str, Counts) {
+        ("tag", counts! { tags: self.len() })
     }
 }
 
 /// Everything was done, but for attachments that the store has lost.
-fn but_attachments(command: &'static str, counts: Counts, found: &[Finding]) -> Summary {
-    Summary { command, ok: lost_attachments(found) == 0, counts }
-}
-
 fn exit_but_attachments(found: &[Finding]) -> u8 {
     if lost_attachments(found) == 0 { exit::DONE } else { exit::PARTLY }
 }
@@ -127,7 +113,7 @@ fn exit_but_attachments(found: &[Finding]) -> u8 {
 impl Answer for restore::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         self.written.safety.iter().for_each(|safety| tell(SnapshotLine::new(safety, &[]).into()));
-        self.written.files.iter().for_each(|file| tell(FileLine::from(file).into()));
+        self.written.files.iter().for_each(|file| tell(file.into()));
         self.source.origin.iter().for_each(|origin| made_of(origin, tell));
         let new = self.written.fork.iter().chain(&self.written.restored);
         new.for_each(|new| tell(SnapshotLine::new(new, &[]).into()));
@@ -135,17 +121,15 @@ impl Answer for restore::Report {
         findings(&self.findings, tell);
     }
 
-    fn summary(&self) -> Summary {
-        let is_written = |file: &&crate::engine::files::FileAction| file.action == Action::Write;
-        let written = self.written.files.iter().filter(is_written).count();
-        let counts = Counts::Restore {
-            written,
-            kept: self.written.files.len() - written,
+    fn counts(&self) -> (&'static str, Counts) {
+        let counts = counts! {
+            written: self.written.count(),
+            kept: self.written.files.len() - self.written.count(),
             attachments_lost: lost_attachments(&self.findings),
             dropped_operations: self.dropped_operations,
             dry_run: self.dry_run,
         };
-        but_attachments("restore", counts, &self.findings)
+        ("restore", counts)
     }
 
     fn exit(&self) -> u8 {
@@ -155,18 +139,20 @@ impl Answer for restore::Report {
 
 impl Answer for fork::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.made.written.files.iter().for_each(|file| tell(FileLine::from(file).into()));
+        self.made.written.files.iter().for_each(|file| tell(file.into()));
         self.made.written.fork.iter().for_each(|new| tell(SnapshotLine::new(new, &[]).into()));
         tell(RestoredLine::from(&self.made).into());
         findings(&self.made.findings, tell);
     }
 
-    fn summary(&self) -> Summary {
-        let (written, dry_run) = (self.made.written.files.len(), self.made.dry_run);
-        let found = &self.made.findings;
-        let attachments_lost = lost_attachments(found);
-        let counts = Counts::Fork { written, messages: self.messages, attachments_lost, dry_run };
-        but_attachments("fork", counts, found)
+    fn counts(&self) -> (&'static str, Counts) {
+        let counts = counts! {
+            written: self.made.written.files.len(),
+            messages: self.messages,
+            attachments_lost: lost_attachments(&self.made.findings),
+            dry_run: self.made.dry_run,
+        };
+        ("fork", counts)
     }
 
     fn exit(&self) -> u8 {
@@ -180,12 +166,12 @@ impl Answer for undo::Report {
             let undone_by = self.redo.filter(|_| self.already);
             tell(OperationLine::new(operation, undone_by, None).into());
         }
-        self.files.iter().for_each(|file| tell(FileLine::from(file).into()));
+        self.files.iter().for_each(|file| tell(file.into()));
         findings(&self.findings, tell);
     }
 
-    fn summary(&self) -> Summary {
-        let counts = Counts::Undo {
+    fn counts(&self) -> (&'static str, Counts) {
+        let counts = counts! {
             operation: self.operation.as_ref().map(|operation| operation.number),
             redo: self.redo,
             refs: self.refs.len(),
@@ -193,7 +179,7 @@ impl Answer for undo::Report {
             attachments_lost: lost_attachments(&self.findings),
             dry_run: self.dry_run,
         };
-        but_attachments("undo", counts, &self.findings)
+        ("undo", counts)
     }
 
     fn exit(&self) -> u8 {

@@ -1,20 +1,18 @@
 //! Those of verbs that only look.
 
 use super::super::{
-    ChangeLine, ComparisonLine, Counts, FindingLine, GraphLine, LaneLine, LoreActiveLine,
-    LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine, MatchLine, MessageElsewhereLine,
-    MessageLine, MessageVersionLine, OperationLine, SnapshotLine, Summary, TimelineLine, exit,
+    ChangeLine, ComparisonLine, Counts, GraphLine, LaneLine, LoreActiveLine, LoreBookLine,
+    LoreChangeLine, LoreEntryLine, LoreSentenceLine, MatchLine, MessageElsewhereLine, MessageLine,
+    MessageVersionLine, OperationLine, SnapshotLine, Summary, TimelineLine, counts, exit,
     kind_word,
 };
 use super::answer::{Answer, Tell};
-use super::parts::{done, findings, made_of, partly};
+use super::parts::{findings, made_of, partly};
 use crate::archive::diff::{Change, ChangeKind};
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::verbs::diff::Comparison;
 use crate::verbs::timelines::{TimelineChange, graph};
-use crate::verbs::{
-    doctor, log, lore, message_versions, operations, read, search, show, timelines,
-};
+use crate::verbs::{log, lore, message_versions, operations, read, search, show, timelines};
 
 /// `timelines` and `status`.
 pub struct Timelines<'r> {
@@ -35,22 +33,22 @@ impl Answer for Timelines<'_> {
         self.report.timelines.iter().for_each(|it| tell(TimelineLine::from(it).into()));
         match self.command {
             // The listing is the answer.
-            "timelines" => self.unreadable().for_each(|it| tell(FindingLine::from(it).into())),
+            "timelines" => self.unreadable().for_each(|it| tell(it.into())),
             _ => findings(&self.report.findings, tell),
         }
     }
 
-    fn summary(&self) -> Summary {
+    fn counts(&self) -> (&'static str, Counts) {
         let timelines = &self.report.timelines;
         let of = |change| timelines.iter().filter(|timeline| timeline.change == change).count();
-        let counts = Counts::Timelines {
+        let counts = counts! {
             timelines: timelines.len(),
             new: of(TimelineChange::New),
             changed: of(TimelineChange::Changed),
             unchanged: of(TimelineChange::Unchanged),
             deleted: of(TimelineChange::Deleted),
         };
-        Summary { command: self.command, ok: self.exit() == exit::DONE, counts }
+        (self.command, counts)
     }
 
     fn exit(&self) -> u8 {
@@ -65,9 +63,8 @@ impl Answer for log::Report {
         }
     }
 
-    fn summary(&self) -> Summary {
-        let counts = Counts::Log { snapshots: self.entries.len(), total: self.total };
-        Summary { command: "log", ok: self.broken.is_empty(), counts }
+    fn counts(&self) -> (&'static str, Counts) {
+        ("log", counts! { snapshots: self.entries.len(), total: self.total })
     }
 
     fn exit(&self) -> u8 {
@@ -81,10 +78,8 @@ impl Answer for message_versions::Report {
         self.elsewhere.iter().for_each(|it| tell(MessageElsewhereLine::from(it).into()));
     }
 
-    fn summary(&self) -> Summary {
-        let (versions, elsewhere) = (self.total, self.elsewhere.len());
-        let counts = Counts::MessageVersions { versions, elsewhere };
-        Summary { command: "log", ok: self.broken.is_empty(), counts }
+    fn counts(&self) -> (&'static str, Counts) {
+        ("log", counts! { versions: self.total, elsewhere: self.elsewhere.len() })
     }
 
     fn exit(&self) -> u8 {
@@ -99,12 +94,8 @@ impl Answer for show::Report {
         findings(&self.findings, tell);
     }
 
-    fn summary(&self) -> Summary {
-        done("show", Counts::Show { findings: self.findings.len() })
-    }
-
-    fn exit(&self) -> u8 {
-        exit::DONE
+    fn counts(&self) -> (&'static str, Counts) {
+        ("show", counts! { findings: self.findings.len() })
     }
 }
 
@@ -114,12 +105,8 @@ impl Answer for graph::Report {
         self.lanes.iter().for_each(|lane| tell(LaneLine::from(lane).into()));
     }
 
-    fn summary(&self) -> Summary {
-        done("graph", Counts::Graph { lanes: self.total, columns: self.columns })
-    }
-
-    fn exit(&self) -> u8 {
-        exit::DONE
+    fn counts(&self) -> (&'static str, Counts) {
+        ("graph", counts! { lanes: self.total, columns: self.columns })
     }
 }
 
@@ -128,9 +115,8 @@ impl Answer for read::Report {
         self.messages.iter().for_each(|it| tell(MessageLine::new(&self.snapshot, it).into()));
     }
 
-    fn summary(&self) -> Summary {
-        let counts = Counts::Read { messages: self.messages.len(), hidden: self.hidden };
-        Summary { command: "show", ok: self.broken.is_empty(), counts }
+    fn counts(&self) -> (&'static str, Counts) {
+        ("show", counts! { messages: self.messages.len(), hidden: self.hidden })
     }
 
     fn exit(&self) -> u8 {
@@ -184,7 +170,7 @@ impl Answer for Lore<'_> {
         }
     }
 
-    fn summary(&self) -> Summary {
+    fn counts(&self) -> (&'static str, Counts) {
         let (lorebooks, entries, changes) = match self.report {
             lore::Report::Books(books) => {
                 (books.len(), books.iter().map(|book| book.entries.len()).sum(), 0)
@@ -193,8 +179,7 @@ impl Answer for Lore<'_> {
             lore::Report::Then(then) => (1, then.total, 0),
             lore::Report::Active(active) => (0, active.entries.as_ref().map_or(0, Vec::len), 0),
         };
-        let counts = Counts::Lore { lorebooks, entries, changes };
-        Summary { command: self.command, ok: self.broken().is_empty(), counts }
+        (self.command, counts! { lorebooks: lorebooks, entries: entries, changes: changes })
     }
 
     fn exit(&self) -> u8 {
@@ -219,9 +204,10 @@ impl DiffCounts {
 
     pub fn summary(&self) -> Summary {
         let many = |kind| self.kinds.iter().filter(|other| **other == kind).count();
-        let kinds = ChangeKind::ALL.into_iter().map(|kind| (kind_word(kind), many(kind))).collect();
-        let (comparisons, changes) = (self.comparisons, self.changes);
-        done("diff", Counts::Diff { comparisons, changes, kinds })
+        let kinds = ChangeKind::ALL.into_iter().map(|kind| (kind_word(kind), many(kind).into()));
+        let mut counts = counts! { comparisons: self.comparisons, changes: self.changes };
+        counts.0.extend(kinds);
+        Summary { command: "diff", ok: true, counts }
     }
 }
 
@@ -242,14 +228,18 @@ impl Answer for search::Report {
         self.matches.iter().for_each(|found| tell(MatchLine::from(found).into()));
     }
 
-    fn summary(&self) -> Summary {
-        let counts = Counts::Search {
+    fn counts(&self) -> (&'static str, Counts) {
+        let counts = counts! {
             matches: self.matches.len(),
             more: self.more,
             snapshots: self.snapshots,
             texts: self.texts,
         };
-        Summary { command: "search", ok: self.broken.is_empty(), counts }
+        ("search", counts)
+    }
+
+    fn is_ok(&self) -> bool {
+        self.broken.is_empty()
     }
 
     fn exit(&self) -> u8 {
@@ -269,38 +259,7 @@ impl Answer for operations::Report {
         });
     }
 
-    fn summary(&self) -> Summary {
-        let (operations, unreadable) = (self.entries.len(), self.unreadable);
-        done("operations", Counts::Operations { operations, unreadable })
-    }
-
-    fn exit(&self) -> u8 {
-        exit::DONE
-    }
-}
-
-/// `doctor` that only looks.
-impl Answer for doctor::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        findings(&self.findings, tell);
-    }
-
-    fn summary(&self) -> Summary {
-        let of = |level| self.findings.iter().filter(|it| it.level == level).count() as u64;
-        let counts = Counts::Doctor {
-            timelines: self.timelines,
-            lorebooks: self.lorebooks,
-            errors: of(Level::Error),
-            warnings: of(Level::Warning),
-            infos: of(Level::Info),
-            repairs: self.repairs.len(),
-            fixed: 0,
-        };
-        Summary { command: "doctor", ok: self.exit() == exit::DONE, counts }
-    }
-
-    fn exit(&self) -> u8 {
-        let is_bad = self.findings.iter().any(|finding| finding.level == Level::Error);
-        if is_bad { exit::FAILED } else { exit::DONE }
+    fn counts(&self) -> (&'static str, Counts) {
+        ("operations", counts! { operations: self.entries.len(), unreadable: self.unreadable })
     }
 }

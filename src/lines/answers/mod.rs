@@ -2,9 +2,13 @@
 
 mod answer;
 mod change;
+mod copies;
+mod keep;
 mod look;
 mod parts;
 
 pub use answer::{Answer, Tell};
 pub use change::Snapshots;
+pub use copies::BackedUp;
+pub use keep::{Decision, Doctored, Erasure};
 pub use look::{DiffCounts, Lore, Timelines, compared};

@@ -1,16 +1,12 @@
 //! What several answers have.
 
-use super::super::{Counts, EntryLine, FindingLine, Summary, exit};
+use super::super::{EntryLine, exit};
 use super::answer::Tell;
 use crate::history::at_message::Origin;
 use crate::rules::Finding;
 
 pub(super) fn findings<'a>(findings: &'a [Finding], tell: Tell<'_, 'a>) {
-    findings.iter().for_each(|finding| tell(FindingLine::from(finding).into()));
-}
-
-pub(super) fn done(command: &'static str, counts: Counts) -> Summary {
-    Summary { command, ok: true, counts }
+    findings.iter().for_each(|finding| tell(finding.into()));
 }
 
 /// What can be told in part: some could not be read.
@@ -20,7 +16,5 @@ pub(super) fn partly(broken: &[String]) -> u8 {
 
 /// Where the entries of a state that was put together come from.
 pub(super) fn made_of<'a>(origin: &'a Origin, tell: Tell<'_, 'a>) {
-    if origin.scene.is_some() {
-        origin.entries.iter().for_each(|entry| tell(EntryLine::new(entry, origin).into()));
-    }
+    origin.entries.iter().for_each(|entry| tell(EntryLine::new(entry, origin).into()));
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use super::examine::{Examined, is_lorebook};
 use super::unlisted::{Group, Unlisted};
 use super::{Missing, Options};
@@ -14,7 +16,7 @@ use crate::st::{self, Library, LibraryPath, TimelineName, chat_name, lorebook_pa
 use crate::verbs::{Error, Result};
 
 /// One thing that can be repaired.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Repair {
     /// The code of the finding that it is about.
     pub code: Code,
@@ -25,7 +27,9 @@ pub struct Repair {
     /// The files that will be written or removed.
     pub files: Vec<LibraryPath>,
     /// The subjects of the findings that are done with then.
+    #[serde(skip)]
     mends: Vec<String>,
+    #[serde(skip)]
     pub(super) step: RepairStep,
 }
 

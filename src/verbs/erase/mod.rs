@@ -10,6 +10,8 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::archive::{CopyMark, Snapshot, SnapshotId, branch, erasure_marks};
 use crate::engine::cache;
 use crate::engine::copies::CopyError;
@@ -39,8 +41,9 @@ pub struct Options {
 }
 
 /// One timeline that goes.
+#[derive(Serialize)]
 pub struct ErasedTimeline {
-    /// Its name.
+    #[serde(rename = "timeline")]
     pub name: TimelineName,
     /// How many snapshots it has, checkpoints included.
     pub snapshots: usize,

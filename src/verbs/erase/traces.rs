@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::archive::{CopyMark, Snapshot, SnapshotId, Tree};
 use crate::history::History;
 use crate::st::mailbox::{MAILBOX, is_from_stvc};
@@ -15,14 +17,15 @@ use crate::store::{ObjectId, Reader, Store, unless_lost};
 use crate::verbs::Result;
 
 /// A file of the library that still has the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Trace {
     /// Its path in the library.
     pub path: String,
     pub kind: TraceKind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TraceKind {
     /// A backup that SillyTavern made of the chat.
     ChatBackup,
@@ -41,19 +44,6 @@ pub enum TraceKind {
 }
 
 impl TraceKind {
-    /// Returns the word in output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TraceKind::ChatBackup => "chat-backup",
-            TraceKind::Lorebook => "lorebook",
-            TraceKind::SharedLorebook => "shared-lorebook",
-            TraceKind::Attachment => "attachment",
-            TraceKind::SharedAttachment => "shared-attachment",
-            TraceKind::Mailbox => "mailbox",
-            TraceKind::Unreadable => "unreadable",
-        }
-    }
-
     /// Whether it is removed if somebody asks for it.
     pub fn can_be_removed(self) -> bool {
         matches!(self, TraceKind::ChatBackup | TraceKind::Lorebook | TraceKind::Attachment)

@@ -83,6 +83,12 @@ pub struct Report {
     pub dry_run: bool,
 }
 
+impl Report {
+    pub fn count(&self, wanted: impl Fn(&ChatBackupOutcome) -> bool) -> usize {
+        self.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
+    }
+}
+
 /// Take backups in.
 pub fn import(
     workspace: &Workspace,

@@ -104,6 +104,12 @@ pub struct Report {
     pub dry_run: bool,
 }
 
+impl Report {
+    pub fn count(&self, wanted: impl Fn(&ImportOutcome) -> bool) -> usize {
+        self.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
+    }
+}
+
 /// Take a backup in: verify all of it, write the objects that are missing, then move the refs in one operation.
 pub fn take_in(
     workspace: &Workspace,

@@ -17,7 +17,7 @@ use crate::engine::{self, Workspace};
 use crate::history::History;
 use crate::history::moment::Moment;
 use crate::progress::Monitor;
-use crate::rules::{Code, Finding};
+use crate::rules::{Code, Finding, lost_attachments};
 use crate::st::{self, TimelineName};
 use crate::store::{Store, unless_lost};
 use crate::verbs::Result;
@@ -36,6 +36,25 @@ pub struct Restored {
     pub timelines: Vec<RestoredTimeline>,
     /// Those that their owner had deleted, and that stay so.
     pub left_out: Vec<TimelineName>,
+    /// Whether it was only a plan.
+    pub dry_run: bool,
+}
+
+impl Restored {
+    /// Returns the reports of the timelines that were restored.
+    pub fn restored(&self) -> impl Iterator<Item = &Report> {
+        self.timelines.iter().filter_map(|it| it.result.as_ref().ok())
+    }
+
+    pub fn attachments_lost(&self) -> usize {
+        self.restored().map(|report| lost_attachments(&report.findings)).sum()
+    }
+
+    /// Returns the finding about SillyTavern's page, which is the same for all timelines.
+    pub fn reload(&self) -> Option<&Finding> {
+        let mut findings = self.restored().flat_map(|report| &report.findings);
+        findings.find(|finding| finding.code == Code::ReloadSillytavern)
+    }
 }
 
 /// How to restore every timeline.
@@ -92,7 +111,7 @@ pub fn restore_all(
     timelines.append(&mut failed);
     timelines.sort_by(|a, b| a.timeline.cmp(&b.timeline));
     let left_out = gone.into_iter().map(|head| head.timeline).collect();
-    Ok(Restored { timelines, left_out })
+    Ok(Restored { timelines, left_out, dry_run: wanted.dry_run })
 }
 
 /// What is brought back, and from where.

@@ -159,6 +159,11 @@ pub struct Written {
 }
 
 impl Written {
+    /// Counts the files that were written, without those that were there.
+    pub fn count(&self) -> usize {
+        self.files.iter().filter(|file| file.action == Action::Write).count()
+    }
+
     /// Adds what to do in SillyTavern, about files of a timeline. A plan warns of what would be replaced while SillyTavern runs.
     pub(super) fn advise_reload(&mut self, timeline: &TimelineName, options: &Options) {
         let replaced = self.files.iter().any(|file| file.replaces);

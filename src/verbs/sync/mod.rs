@@ -77,6 +77,12 @@ pub struct Report {
     pub dry_run: bool,
 }
 
+impl Report {
+    pub fn count(&self, wanted: impl Fn(&SyncOutcome) -> bool) -> usize {
+        self.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
+    }
+}
+
 /// How often it begins anew because somebody else was quicker.
 const ATTEMPTS: usize = 5;
 

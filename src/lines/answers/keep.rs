@@ -1,0 +1,392 @@
+//! Those of verbs that look after the store and the library.
+
+use super::super::{
+    CopyLine, Counts, FailedLine, MergeLine, RepairLine, RestoredLine, SnapshotLine, StoreLine,
+    TraceLine, counts, exit,
+};
+use super::answer::{Answer, Tell};
+use super::parts::{findings, made_of};
+use crate::engine::copies::last_backups::LastBackup;
+use crate::rules::{Code, Finding, Level};
+use crate::verbs::doctor::{self, Fixed, Repair};
+use crate::verbs::erase::{self, TraceKind};
+use crate::verbs::reconstruct::{self, Found};
+use crate::verbs::restore::all;
+use crate::verbs::timelines::parent;
+use crate::verbs::{check, forget, gc, init, merge, stats};
+
+impl Answer for init::Report {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        let path = self.path.display().to_string();
+        tell(StoreLine { path, created: self.created }.into());
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        ("init", counts! { created: self.created })
+    }
+}
+
+impl Answer for check::Report {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        findings(&self.findings, tell);
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let counts = counts! {
+            objects: self.objects,
+            snapshots: self.snapshots,
+            damaged: self.damaged,
+            newer: self.newer,
+        };
+        ("check", counts)
+    }
+
+    fn exit(&self) -> u8 {
+        if self.is_sound() { exit::DONE } else { exit::FAILED }
+    }
+}
+
+impl Answer for stats::Report {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        self.timelines.iter().for_each(|share| tell(share.into()));
+        self.largest.iter().for_each(|large| tell(large.into()));
+        findings(self.left_out.as_slice(), tell);
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let counts = counts! {
+            snapshots: self.snapshots,
+            timelines: self.timelines.len(),
+            tags: self.tags,
+            bytes_as_copies: self.bytes_as_copies,
+            bytes_stored: self.bytes_stored,
+            bytes_shared: self.bytes_shared,
+            damaged: self.damaged,
+        };
+        ("stats", counts)
+    }
+
+    fn is_ok(&self) -> bool {
+        self.damaged == 0
+    }
+}
+
+impl Answer for gc::Report {
+    fn lines<'a>(&'a self, _: Tell<'_, 'a>) {}
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let collected = &self.collected;
+        let counts = counts! {
+            objects: collected.packed.objects,
+            deltas: collected.packed.deltas,
+            packs_before: collected.packs_before,
+            loose_before: collected.loose_before,
+            bytes_before: collected.bytes_before,
+            bytes_after: collected.bytes_after,
+            dropped: collected.dropped,
+            spared: collected.spared,
+            expired: self.expired,
+            changed: collected.changed,
+            dry_run: self.dry_run,
+        };
+        ("gc", counts)
+    }
+}
+
+impl Answer for forget::Report {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        let forgotten = self.timelines.iter().flat_map(|timeline| &timeline.forgotten);
+        forgotten.for_each(|snapshot| tell(SnapshotLine::new(snapshot, &[]).into()));
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let counts = counts! {
+            forgotten: self.forgotten(),
+            kept: self.kept,
+            rewritten: self.rewritten,
+            bytes: self.bytes,
+            dry_run: self.dry_run,
+        };
+        ("forget", counts)
+    }
+}
+
+/// `timelines --parent`.
+impl Answer for parent::Parent {
+    fn lines<'a>(&'a self, _: Tell<'_, 'a>) {}
+
+    fn counts(&self) -> (&'static str, Counts) {
+        ("timelines", counts! { rewritten: self.rewritten })
+    }
+}
+
+impl Answer for reconstruct::Report {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        for outcome in &self.outcomes {
+            match &outcome.result {
+                Found::Made(snapshot, origin) => {
+                    let line = |it: &'a _| SnapshotLine::new(it, &[]).unchanged(false).into();
+                    snapshot.iter().for_each(|snapshot| tell(line(snapshot)));
+                    made_of(origin, tell);
+                }
+                Found::Known(snapshot) => {
+                    tell(SnapshotLine::new(snapshot, &[]).unchanged(true).into());
+                }
+                Found::Lost(why) => findings(why, tell),
+                Found::OfParent(_) => {}
+            }
+        }
+        findings(&self.findings, tell);
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let counts = counts! {
+            reconstructed: self.count(|found| matches!(found, Found::Made(..))),
+            known: self.count(|found| matches!(found, Found::Known(_))),
+            lost: self.count(|found| matches!(found, Found::Lost(_))),
+            of_parent: self.count(|found| matches!(found, Found::OfParent(_))),
+            taken_first: self.taken_first,
+            rewritten: self.rewritten,
+            dry_run: self.dry_run,
+        };
+        ("reconstruct", counts)
+    }
+
+    fn exit(&self) -> u8 {
+        let lost = self.count(|found| matches!(found, Found::Lost(_)));
+        let there = self.count(|found| matches!(found, Found::Made(..) | Found::Known(_)));
+        match (lost, there) {
+            (0, _) => exit::DONE,
+            (_, 0) => exit::REFUSED,
+            _ => exit::PARTLY,
+        }
+    }
+}
+
+/// `restore --all`.
+impl Answer for all::Restored {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        for outcome in &self.timelines {
+            match &outcome.result {
+                Ok(report) => {
+                    report.written.safety.iter().for_each(|it| tell(SnapshotLine::new(it, &[]).into()));
+                    report.written.files.iter().for_each(|file| tell(file.into()));
+                    report.written.restored.iter().for_each(|it| tell(SnapshotLine::new(it, &[]).into()));
+                    tell(RestoredLine::from(report).into());
+                    let own =
+                        report.findings.iter().filter(|it| it.code != Code::ReloadSillytavern);
+                    own.for_each(|finding| tell(finding.into()));
+                }
+                Err(error) => {
+                    let (timeline, message) = (outcome.timeline.as_str(), error.to_string());
+                    tell(FailedLine::new(timeline, message).into());
+                }
+            }
+        }
+        self.reload().into_iter().for_each(|finding| tell(finding.into()));
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let restored: Vec<_> = self.restored().collect();
+        let written: usize = restored.iter().map(|report| report.written.count()).sum();
+        let files: usize = restored.iter().map(|report| report.written.files.len()).sum();
+        let left_out: Vec<_> = self.left_out.iter().map(|name| name.to_string()).collect();
+        let counts = counts! {
+            restored: restored.len(),
+            failed: self.timelines.len() - restored.len(),
+            left_out: left_out,
+            written: written,
+            kept: files - written,
+            attachments_lost: self.attachments_lost(),
+            dropped_operations: 0,
+            dry_run: self.dry_run,
+        };
+        ("restore", counts)
+    }
+
+    fn exit(&self) -> u8 {
+        let failed = self.timelines.iter().filter_map(|it| it.result.as_ref().err());
+        let codes: Vec<_> = failed.map(exit::code_of_verb).collect();
+        match (codes.len(), self.timelines.len() - codes.len()) {
+            (0, _) if self.attachments_lost() == 0 => exit::DONE,
+            (0, _) => exit::PARTLY,
+            (_, 0) if codes.iter().all(|code| *code == exit::REFUSED) => exit::REFUSED,
+            (_, 0) => exit::FAILED,
+            _ => exit::PARTLY,
+        }
+    }
+}
+
+/// What was done about a plan to erase.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Only the plan was wanted.
+    Planned,
+    /// Nobody agreed to it.
+    Declined,
+    Erased,
+    /// The copies that are in reach were removed, too.
+    ErasedWithCopies,
+}
+
+/// `erase`. The plan names the files that were removed since.
+pub struct Erasure<'r> {
+    pub plan: &'r erase::Report,
+    pub report: &'r erase::Report,
+    /// Files and folders from which copies were removed.
+    pub removed: &'r [String],
+    pub decision: Decision,
+}
+
+impl<'r> Erasure<'r> {
+    fn left_backups(&self) -> impl Iterator<Item = &'r LastBackup> {
+        self.report.backups.iter().filter(|taken| !self.removed.contains(&taken.destination))
+    }
+}
+
+impl Answer for Erasure<'_> {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        self.report.timelines.iter().for_each(|timeline| tell(timeline.into()));
+        for trace in &self.plan.traces {
+            let is_gone = trace.kind == TraceKind::Mailbox && !self.report.dry_run;
+            let removed = is_gone || self.removed.contains(&trace.path);
+            tell(TraceLine { trace, removed }.into());
+        }
+        self.left_backups().for_each(|taken| tell(CopyLine::from(taken).into()));
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let report = self.report;
+        let snapshots: usize = report.timelines.iter().map(|timeline| timeline.snapshots).sum();
+        let counts = counts! {
+            timelines: report.timelines.len(),
+            snapshots: snapshots,
+            forks: report.forks.len(),
+            backups: self.left_backups().count(),
+            bytes: report.bytes,
+            dry_run: report.dry_run,
+        };
+        ("erase", counts)
+    }
+
+    fn exit(&self) -> u8 {
+        // Of what cannot be read nobody knows whether it is a copy.
+        let is_unsure = self.plan.traces.iter().any(|trace| trace.kind == TraceKind::Unreadable);
+        match self.decision {
+            Decision::Declined => exit::REFUSED,
+            Decision::ErasedWithCopies if is_unsure => exit::PARTLY,
+            _ => exit::DONE,
+        }
+    }
+
+    fn is_ok(&self) -> bool {
+        self.exit() != exit::PARTLY
+    }
+}
+
+impl Answer for merge::Report {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        MergeLine::all(&self.merged).into_iter().for_each(|line| tell(line.into()));
+        self.safety.iter().for_each(|safety| tell(SnapshotLine::new(safety, &[]).into()));
+        tell((&self.file).into());
+        findings(&self.findings, tell);
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let merged = &self.merged;
+        let counts = counts! {
+            added: merged.added.len(),
+            removed: merged.removed.len(),
+            edited: merged.edited.len(),
+            renumbered: merged.renumbered.len(),
+            conflicts: merged.conflicts.len(),
+            written: !self.planned && self.file.replaces,
+            base: self.base.as_ref().map(|base| base.id.to_string()),
+        };
+        ("merge", counts)
+    }
+}
+
+/// Returns what `doctor` counts, of which `repairs` can be done and `fixed` were.
+fn examined(report: &doctor::Report, repairs: usize, fixed: usize) -> (&'static str, Counts) {
+    let of = |level| report.findings.iter().filter(|it| it.level == level).count();
+    let counts = counts! {
+        timelines: report.timelines,
+        lorebooks: report.lorebooks,
+        errors: of(Level::Error),
+        warnings: of(Level::Warning),
+        infos: of(Level::Info),
+        repairs: repairs,
+        fixed: fixed,
+    };
+    ("doctor", counts)
+}
+
+fn has_error<'f>(mut findings: impl Iterator<Item = &'f Finding>) -> bool {
+    findings.any(|finding| finding.level == Level::Error)
+}
+
+/// `doctor` that only looks.
+impl Answer for doctor::Report {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        findings(&self.findings, tell);
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        examined(self, self.repairs.len(), 0)
+    }
+
+    fn exit(&self) -> u8 {
+        if has_error(self.findings.iter()) { exit::FAILED } else { exit::DONE }
+    }
+}
+
+/// `doctor`, with the repairs that were chosen.
+pub struct Doctored<'r> {
+    pub report: &'r doctor::Report,
+    /// Repairs of what somebody was asked about.
+    pub decided: &'r [Repair],
+    pub chosen: &'r [&'r Repair],
+    pub fixed: &'r Fixed,
+}
+
+impl<'r> Doctored<'r> {
+    /// Returns every repair, and whether it was done.
+    pub fn repairs(&self) -> impl Iterator<Item = (&'r Repair, bool)> {
+        let done = self.done();
+        let is_done = move |repair| done.iter().any(|done| std::ptr::eq(*done, repair));
+        let all = self.report.repairs.iter().chain(self.decided);
+        all.map(move |repair| (repair, is_done(repair)))
+    }
+
+    pub fn done(&self) -> Vec<&'r Repair> {
+        let chosen = self.chosen.iter().zip(&self.fixed.done);
+        chosen.filter(|(_, done)| **done).map(|(repair, _)| *repair).collect()
+    }
+}
+
+impl Answer for Doctored<'_> {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        findings(&self.report.findings, tell);
+        self.repairs().for_each(|(repair, done)| tell(RepairLine { repair, done }.into()));
+        self.fixed.files.iter().for_each(|file| tell(file.into()));
+        findings(&self.fixed.findings, tell);
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let repairs = self.report.repairs.len() + self.decided.len();
+        examined(self.report, repairs, self.done().len())
+    }
+
+    fn exit(&self) -> u8 {
+        let done = self.done();
+        let is_partly = has_error(self.fixed.findings.iter()) || done.len() < self.chosen.len();
+        if is_partly {
+            if done.is_empty() { exit::REFUSED } else { exit::PARTLY }
+        } else if has_error(self.report.left(&done).into_iter()) {
+            exit::FAILED
+        } else {
+            exit::DONE
+        }
+    }
+}
