@@ -2,13 +2,15 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+
 use super::{Blake3, ContentId, Error, Manifest, Result, SnapshotId, State};
 use crate::st::{self, Category, Chat, TimelineName};
 use crate::store::commit::one_line;
 use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Sequence, Time, trailer};
 
 /// Why a snapshot was taken. Later versions may know more kinds; they are kept as they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Kind(Cow<'static, str>);
 
 impl Kind {
@@ -47,34 +49,41 @@ pub fn is_branch(name: &str) -> bool {
     place == "settings.json" || root.is_some_and(|root| ROOTS.contains(&root))
 }
 
-#[derive(Clone, Debug)]
+/// A snapshot; as JSON it is the line that docs/json.md describes.
+#[derive(Clone, Debug, Serialize)]
 pub struct Snapshot {
     /// Its name.
     pub id: SnapshotId,
     pub content: ContentId,
+    #[serde(skip)]
     pub tree: ObjectId,
-    /// The snapshots it follows.
-    pub parents: Vec<SnapshotId>,
     /// Whose state it is.
     pub timeline: TimelineName,
-    /// Why it was taken.
-    pub kind: Kind,
-    pub messages: u64,
-    /// How many entries a lorebook has that is no chat's.
-    pub entries: Option<u64>,
+    /// The snapshots it follows.
+    pub parents: Vec<SnapshotId>,
     /// For the first of a fork: how many messages it shares with its parent.
     pub fork_at: Option<u64>,
+    pub messages: u64,
+    /// How many entries a lorebook has that is no chat's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entries: Option<u64>,
+    /// Why it was taken.
+    pub kind: Kind,
     pub time: Time,
     /// Its position in the order of creation, which the clock alone does not give.
+    #[serde(skip)]
     pub sequence: Sequence,
     /// Where the moments of the snapshot it follows end, if others stood between them and were forgotten.
+    #[serde(skip)]
     pub parent_until: Option<Sequence>,
     /// What it is called.
     pub subject: String,
     pub lorebook: Option<String>,
     /// The lorebook that a chat's header binds, where the snapshot has none: its file was not there, or only the chat was stored.
+    #[serde(skip)]
     pub bound: Option<String>,
     /// The lorebook file that was there and could not be read, so that the snapshot has the chat alone.
+    #[serde(skip)]
     pub unread: Option<String>,
     /// The end of the last message, with its speaker.
     pub last_words: Option<String>,

@@ -185,7 +185,7 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
             Taken::New(snapshot, tags) => {
                 let row = new_snapshot(report, snapshot, tags, name(&outcome.timeline));
                 table::lines(&[row]).iter().for_each(|text| out.say(line(text)));
-                out.object(SnapshotLine::new(snapshot, tags).unchanged(false));
+                out.object(SnapshotLine::taken(snapshot, tags, None));
             }
             Taken::Failed(why) => {
                 out.object(FailedLine::new(outcome.timeline.as_str(), why));
@@ -196,7 +196,7 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
         }
     }
     for deleted in &report.newly_deleted {
-        out.object(SnapshotLine::new(deleted, &[]).unchanged(false));
+        out.object(SnapshotLine::taken(deleted, &[], None));
         table::lines(&[was_deleted(deleted)]).iter().for_each(|text| out.say(line(text)));
     }
     out.findings(&report.findings);

@@ -46,7 +46,7 @@ impl<'a> From<&'a ChatBackup> for ImportLine<'a> {
 }
 
 /// A copy of the store elsewhere.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub struct CopyLine<'a> {
     kind: &'a str,
     destination: String,
@@ -68,8 +68,7 @@ impl<'a> From<&'a LastBackup> for CopyLine<'a> {
             whole: taken.whole,
             encrypted: taken.encrypted,
             bytes: taken.bytes,
-            snapshots_since: 0,
-            timelines_since: 0,
+            ..Self::default()
         }
     }
 }
@@ -84,8 +83,7 @@ impl<'a> From<&'a file::Report> for CopyLine<'a> {
             whole: report.header.whole,
             encrypted: report.encrypted,
             bytes: Some(report.bytes),
-            snapshots_since: 0,
-            timelines_since: 0,
+            ..Self::default()
         }
     }
 }
@@ -97,10 +95,7 @@ impl<'a> From<&'a mirror::Report> for CopyLine<'a> {
             destination: report.destination.clone(),
             taken: &report.taken,
             whole: report.whole,
-            encrypted: false,
-            bytes: None,
-            snapshots_since: 0,
-            timelines_since: 0,
+            ..Self::default()
         }
     }
 }

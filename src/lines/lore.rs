@@ -10,7 +10,7 @@ use crate::st::{Key, Raw};
 use crate::store::Time;
 use crate::verbs::lore::{
     Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryNow, EntryStory, EntryThen, KnownFrom,
-    Previous, Sentence, Since, Then, UidHolder,
+    Previous, SceneName, Sentence, Since, Then, UidHolder,
 };
 
 /// A lorebook; its entries follow.
@@ -52,7 +52,7 @@ pub struct LoreEntryLine<'a> {
     /// How many changes of formatting alone were left out.
     formatting: Option<usize>,
     /// The other entries that had its UID at some time.
-    same_uid: Option<Vec<UidHolderFields<'a>>>,
+    same_uid: Option<&'a [UidHolder]>,
     /// Whether it is in the lorebook now.
     live: Option<bool>,
     /// Whether it says something else now.
@@ -60,19 +60,6 @@ pub struct LoreEntryLine<'a> {
     /// The message whose notes it is told from, where no snapshot has it.
     noted_at: Option<usize>,
     value: Option<Box<RawValue>>,
-}
-
-/// An entry that had a UID before or after another, by the name with which it can be asked for.
-#[derive(Serialize)]
-struct UidHolderFields<'a> {
-    name: &'a str,
-    title: &'a str,
-}
-
-impl<'a> From<&'a UidHolder> for UidHolderFields<'a> {
-    fn from(holder: &'a UidHolder) -> Self {
-        Self { name: &holder.name, title: &holder.title }
-    }
 }
 
 impl<'a> LoreEntryLine<'a> {
@@ -115,7 +102,7 @@ impl<'a> LoreEntryLine<'a> {
             title: Some(&story.title),
             changes: Some(story.total),
             formatting: Some(story.formatting),
-            same_uid: Some(story.same_uid.iter().map(UidHolderFields::from).collect()),
+            same_uid: Some(&story.same_uid),
             live: Some(story.is_there),
             ..Self::new(story.book.chat(), story.uid.clone())
         }
@@ -194,7 +181,7 @@ pub struct LoreChangeLine<'a> {
     /// The state of the lorebook before: the change was made between the two.
     previous: Option<PreviousFields>,
     /// The scene whose recap brought it, by the message that ends it, if that is certain.
-    scene: Option<SceneFields<'a>>,
+    scene: Option<&'a SceneName>,
     /// As in the lines of `diff`; null if what it said cannot be read.
     change: Option<ChangeLine>,
 }
@@ -215,12 +202,6 @@ impl From<&Previous> for PreviousFields {
             index: previous.story.as_ref().and_then(|story| story.messages.checked_sub(1)),
         }
     }
-}
-
-#[derive(Serialize)]
-struct SceneFields<'a> {
-    index: usize,
-    name: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -250,10 +231,7 @@ impl<'a> From<&'a EntryChange> for LoreChangeLine<'a> {
             story: change.story.as_ref().into(),
             again: change.is_again,
             previous: change.previous.as_ref().map(PreviousFields::from),
-            scene: change
-                .scene
-                .as_ref()
-                .map(|scene| SceneFields { index: scene.message, name: scene.name.as_deref() }),
+            scene: change.scene.as_ref(),
             change: change_of(change).as_ref().map(ChangeLine::from),
         }
     }

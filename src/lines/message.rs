@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::archive::diff::{Change, message_change};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::lines::ChangeLine;
-use crate::st;
+use crate::st::{self, TimelineName};
 use crate::store::Time;
 use crate::verbs::message_versions::{Elsewhere, Report, Version};
 use crate::verbs::read::SpokenMessage;
@@ -15,17 +15,10 @@ use crate::verbs::read::SpokenMessage;
 #[derive(Serialize)]
 pub struct MessageLine<'a> {
     snapshot: SnapshotId,
-    timeline: &'a str,
-    index: usize,
-    name: &'a str,
-    user: bool,
-    hidden: bool,
+    timeline: &'a TimelineName,
     said: Option<String>,
-    text: &'a str,
-    swipes: &'a [String],
-    /// Which of them is shown.
-    swipe: Option<usize>,
-    reasoning: Option<&'a str>,
+    #[serde(flatten)]
+    message: &'a SpokenMessage,
 }
 
 impl<'a> MessageLine<'a> {
@@ -33,16 +26,9 @@ impl<'a> MessageLine<'a> {
         let said = message.said.and_then(|said| DateTime::from_timestamp(said, 0));
         Self {
             snapshot: snapshot.id,
-            timeline: snapshot.timeline.as_str(),
-            index: message.number,
-            name: &message.name,
-            user: message.is_user,
-            hidden: message.is_hidden,
+            timeline: &snapshot.timeline,
             said: said.map(|said| said.to_rfc3339_opts(SecondsFormat::Secs, true)),
-            text: &message.text,
-            swipes: &message.swipes,
-            swipe: message.shown,
-            reasoning: message.reasoning.as_deref(),
+            message,
         }
     }
 }

@@ -7,7 +7,6 @@ mod diff;
 pub mod exit;
 mod failures;
 mod found;
-mod graph;
 pub mod hint;
 mod lore;
 mod merge;
@@ -25,11 +24,11 @@ use crate::engine::files::FileAction;
 use crate::rules::Finding;
 use crate::verbs::erase::ErasedTimeline;
 use crate::verbs::stats::{Large, Share};
+use crate::verbs::timelines::graph;
 pub use copies::{CopyLine, ImportLine, SyncLine, TakenInLine, sides};
 pub use diff::{ChangeLine, ComparisonLine, kind_word, path};
 pub use failures::{ErrorLine, FailedLine, OfferLine, candidates, offers};
 pub use found::{MatchLine, RepairLine};
-pub use graph::{GraphLine, LaneLine};
 pub use lore::{
     LoreActiveLine, LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine,
     change_of as lore_change,
@@ -75,9 +74,9 @@ lines! {
     Failed(FailedLine<'a>),
     File(&'a FileAction),
     Finding(&'a Finding),
-    Graph(GraphLine),
+    Graph(&'a graph::Report),
     Install(InstallLine<'a>),
-    Lane(LaneLine<'a>),
+    Lane(&'a graph::Lane),
     Large(&'a Large),
     LoreActive(LoreActiveLine<'a>),
     LoreBook(LoreBookLine<'a>),

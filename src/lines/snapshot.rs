@@ -1,9 +1,12 @@
 //! Snapshots, timelines and tags.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
-use crate::archive::{ContentId, FileRecord, Snapshot, SnapshotId};
+use crate::archive::{FileRecord, Snapshot, SnapshotId};
 use crate::auto_recap::CheckpointState;
+use crate::st::TimelineName;
 use crate::store::Time;
 use crate::verbs::erase::Trace;
 use crate::verbs::log::LoggedSnapshot;
@@ -13,131 +16,99 @@ use crate::verbs::timelines::Timeline;
 /// A snapshot.
 #[derive(Serialize)]
 pub struct SnapshotLine<'a> {
-    id: SnapshotId,
-    content: ContentId,
-    timeline: &'a str,
-    parents: &'a [SnapshotId],
-    fork_at: Option<u64>,
-    messages: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    entries: Option<u64>,
-    kind: &'a str,
-    time: Time,
+    #[serde(flatten)]
+    snapshot: Cow<'a, Snapshot>,
     tags: &'a [String],
-    subject: &'a str,
-    lorebook: Option<&'a str>,
-    last_words: Option<&'a str>,
-    main_chat: Option<&'a str>,
-    renamed_from: Option<&'a str>,
-    source: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unchanged: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    files: Option<&'a [FileRecord]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'a CheckpointState>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lorebook_only: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    damaged: Option<bool>,
-    /// The name that its timeline has today.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timeline_now: Option<&'a str>,
-    /// The name that always means this moment, lorebook and all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    moment: Option<String>,
-    /// The snapshot that has the lorebook of the moment, where that changed after this one was created.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lorebook_snapshot: Option<SnapshotId>,
-    /// For a change of the lorebook alone: the chat's snapshot that it stands beside.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    chat: Option<SnapshotId>,
-    /// How many moments it is back from the latest of the timeline.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    step: Option<usize>,
+    #[serde(flatten)]
+    more: Option<More<'a>>,
+}
+
+/// What only some commands know of a snapshot.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum More<'a> {
+    Taken {
+        unchanged: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        state: Option<&'a CheckpointState>,
+    },
+    Logged {
+        lorebook_only: bool,
+        damaged: bool,
+        /// The name that always means this moment, lorebook and all.
+        moment: &'a str,
+        /// For a change of the lorebook alone: the chat's snapshot that it stands beside.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        chat: Option<SnapshotId>,
+        /// How many moments it is back from the latest of the timeline.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        step: Option<usize>,
+    },
+    Shown {
+        /// It is what it was when this message was its last.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        at: Option<usize>,
+        files: &'a [FileRecord],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        state: Option<&'a CheckpointState>,
+        /// The name that its timeline has today.
+        timeline_now: &'a TimelineName,
+        /// The name that always means this moment, lorebook and all.
+        moment: &'a str,
+        /// The snapshot that has the lorebook of the moment, where that changed after this one was created.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lorebook_snapshot: Option<SnapshotId>,
+    },
 }
 
 impl<'a> SnapshotLine<'a> {
     pub fn new(snapshot: &'a Snapshot, tags: &'a [String]) -> Self {
-        Self {
-            id: snapshot.id,
-            content: snapshot.content,
-            timeline: snapshot.timeline.as_str(),
-            parents: &snapshot.parents,
-            fork_at: snapshot.fork_at,
-            messages: snapshot.messages,
-            entries: snapshot.entries,
-            kind: snapshot.kind.as_str(),
-            time: snapshot.time,
-            tags,
-            subject: &snapshot.subject,
-            lorebook: snapshot.lorebook.as_deref(),
-            last_words: snapshot.last_words.as_deref(),
-            main_chat: snapshot.main_chat.as_deref(),
-            renamed_from: snapshot.renamed_from.as_ref().map(|name| name.as_str()),
-            source: snapshot.source.as_deref(),
-            at: None,
-            unchanged: None,
-            files: None,
-            state: None,
-            lorebook_only: None,
-            damaged: None,
-            timeline_now: None,
-            moment: None,
-            lorebook_snapshot: None,
-            chat: None,
-            step: None,
-        }
+        Self { snapshot: Cow::Borrowed(snapshot), tags, more: None }
     }
 
-    /// What it was when this message was its last.
-    pub fn at(mut self, message: Option<usize>) -> Self {
-        self.at = message;
-        self
+    /// One that was created now.
+    pub fn taken(
+        snapshot: &'a Snapshot,
+        tags: &'a [String],
+        state: Option<&'a CheckpointState>,
+    ) -> Self {
+        let more = Some(More::Taken { unchanged: false, state });
+        Self { more, ..Self::new(snapshot, tags) }
     }
 
-    pub fn state(mut self, state: Option<&'a CheckpointState>) -> Self {
-        self.state = state;
-        self
+    /// One that was there already.
+    pub fn unchanged(snapshot: &'a Snapshot, tags: &'a [String]) -> Self {
+        let more = Some(More::Taken { unchanged: true, state: None });
+        Self { more, ..Self::new(snapshot, tags) }
     }
 
     /// As the log lists it. A change of the lorebook alone has as many messages as the chat that it stands beside.
     pub fn logged(entry: &'a LoggedSnapshot) -> Self {
-        let chat = entry.chat.as_ref();
-        Self {
-            lorebook_only: Some(entry.lorebook_only),
-            damaged: Some(entry.is_damaged),
-            moment: Some(entry.moment.clone()),
-            messages: chat.unwrap_or(&entry.snapshot).messages,
-            chat: chat.map(|chat| chat.id),
+        let more = More::Logged {
+            lorebook_only: entry.lorebook_only,
+            damaged: entry.is_damaged,
+            moment: &entry.moment,
+            chat: entry.chat.as_ref().map(|chat| chat.id),
             step: entry.step,
-            ..Self::new(&entry.snapshot, &entry.tags)
+        };
+        let mut line = Self { more: Some(more), ..Self::new(&entry.snapshot, &entry.tags) };
+        if let Some(chat) = &entry.chat {
+            line.snapshot.to_mut().messages = chat.messages;
         }
+        line
     }
 
     /// As `show` shows it.
     pub fn shown(report: &'a show::Report) -> Self {
-        Self {
-            files: Some(&report.manifest.files),
-            state: report.manifest.checkpoint.as_ref(),
+        let more = More::Shown {
             at: report.at,
-            timeline_now: Some(report.timeline.as_str()),
-            moment: Some(report.moment.clone()),
+            files: &report.manifest.files,
+            state: report.manifest.checkpoint.as_ref(),
+            timeline_now: &report.timeline,
+            moment: &report.moment,
             lorebook_snapshot: report.book.as_ref().map(|book| book.id),
-            ..Self::new(&report.snapshot, &report.tags)
-        }
-    }
-
-    pub fn unchanged(mut self, unchanged: bool) -> Self {
-        self.unchanged = Some(unchanged);
-        self
-    }
-
-    pub fn files(mut self, files: &'a [FileRecord]) -> Self {
-        self.files = Some(files);
-        self
+        };
+        Self { more: Some(more), ..Self::new(&report.snapshot, &report.tags) }
     }
 }
 

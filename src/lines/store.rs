@@ -15,19 +15,9 @@ pub struct SettingLine<'a> {
 #[derive(Serialize)]
 pub struct OperationLine<'a> {
     #[serde(flatten)]
-    operation: &'a LoggedOperation,
-    undone_by: Option<u64>,
-    continued_by: Option<u64>,
-}
-
-impl<'a> OperationLine<'a> {
-    pub fn new(
-        operation: &'a LoggedOperation,
-        undone_by: Option<u64>,
-        continued_by: Option<u64>,
-    ) -> Self {
-        Self { operation, undone_by, continued_by }
-    }
+    pub operation: &'a LoggedOperation,
+    pub undone_by: Option<u64>,
+    pub continued_by: Option<u64>,
 }
 
 /// A user, of whom what follows is told; with `--all-users`.

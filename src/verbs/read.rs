@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::archive::{Snapshot, Tree};
 use crate::durable;
 use crate::engine::{self, Workspace};
@@ -24,19 +26,24 @@ pub struct Options {
 }
 
 /// A message.
+#[derive(Serialize)]
 pub struct SpokenMessage {
-    /// Its number.
+    #[serde(rename = "index")]
     pub number: usize,
     /// Who says it.
     pub name: String,
+    #[serde(rename = "user")]
     pub is_user: bool,
+    #[serde(rename = "hidden")]
     pub is_hidden: bool,
     /// When it was said, in seconds since 1970, if that is known.
+    #[serde(skip)]
     pub said: Option<i64>,
     /// The text that is shown.
     pub text: String,
     /// The texts to choose from, and which one is shown.
     pub swipes: Vec<String>,
+    #[serde(rename = "swipe")]
     pub shown: Option<usize>,
     /// What the model thought before.
     pub reasoning: Option<String>,

@@ -42,14 +42,14 @@ impl Answer for Snapshots<'_> {
             match &outcome.result {
                 Taken::New(snapshot, tags) => {
                     let state = report.states.get(&snapshot.id);
-                    tell(SnapshotLine::new(snapshot, tags).unchanged(false).state(state).into());
+                    tell(SnapshotLine::taken(snapshot, tags, state).into());
                 }
                 Taken::WouldBeNew(messages, before) => {
                     let (messages, messages_before) = (*messages, *before);
                     tell(PlanLine { timeline, messages, messages_before }.into());
                 }
                 Taken::Unchanged(snapshot, tags) => {
-                    tell(SnapshotLine::new(snapshot, tags).unchanged(true).into());
+                    tell(SnapshotLine::unchanged(snapshot, tags).into());
                 }
                 Taken::Refused(why) => {
                     let failed = why.iter().map(|it| FailedLine::new(timeline, &it.message));
@@ -60,7 +60,7 @@ impl Answer for Snapshots<'_> {
             }
         }
         for deleted in &report.newly_deleted {
-            tell(SnapshotLine::new(deleted, &[]).unchanged(false).into());
+            tell(SnapshotLine::taken(deleted, &[], None).into());
         }
         findings(&report.findings, tell);
     }
@@ -164,7 +164,7 @@ impl Answer for undo::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         if let Some(operation) = &self.operation {
             let undone_by = self.redo.filter(|_| self.already);
-            tell(OperationLine::new(operation, undone_by, None).into());
+            tell(OperationLine { operation, undone_by, continued_by: None }.into());
         }
         self.files.iter().for_each(|file| tell(file.into()));
         findings(&self.findings, tell);

@@ -125,12 +125,12 @@ impl Answer for reconstruct::Report {
         for outcome in &self.outcomes {
             match &outcome.result {
                 Found::Made(snapshot, origin) => {
-                    let line = |it: &'a _| SnapshotLine::new(it, &[]).unchanged(false).into();
+                    let line = |it: &'a _| SnapshotLine::taken(it, &[], None).into();
                     snapshot.iter().for_each(|snapshot| tell(line(snapshot)));
                     made_of(origin, tell);
                 }
                 Found::Known(snapshot) => {
-                    tell(SnapshotLine::new(snapshot, &[]).unchanged(true).into());
+                    tell(SnapshotLine::unchanged(snapshot, &[]).into());
                 }
                 Found::Lost(why) => findings(why, tell),
                 Found::OfParent(_) => {}
@@ -169,9 +169,17 @@ impl Answer for all::Restored {
         for outcome in &self.timelines {
             match &outcome.result {
                 Ok(report) => {
-                    report.written.safety.iter().for_each(|it| tell(SnapshotLine::new(it, &[]).into()));
+                    report
+                        .written
+                        .safety
+                        .iter()
+                        .for_each(|it| tell(SnapshotLine::new(it, &[]).into()));
                     report.written.files.iter().for_each(|file| tell(file.into()));
-                    report.written.restored.iter().for_each(|it| tell(SnapshotLine::new(it, &[]).into()));
+                    report
+                        .written
+                        .restored
+                        .iter()
+                        .for_each(|it| tell(SnapshotLine::new(it, &[]).into()));
                     tell(RestoredLine::from(report).into());
                     let own =
                         report.findings.iter().filter(|it| it.code != Code::ReloadSillytavern);

@@ -1,8 +1,8 @@
 //! Those of verbs that only look.
 
 use super::super::{
-    ChangeLine, ComparisonLine, Counts, GraphLine, LaneLine, LoreActiveLine, LoreBookLine,
-    LoreChangeLine, LoreEntryLine, LoreSentenceLine, MatchLine, MessageElsewhereLine, MessageLine,
+    ChangeLine, ComparisonLine, Counts, LoreActiveLine, LoreBookLine, LoreChangeLine,
+    LoreEntryLine, LoreSentenceLine, MatchLine, MessageElsewhereLine, MessageLine,
     MessageVersionLine, OperationLine, SnapshotLine, Summary, TimelineLine, counts, exit,
     kind_word,
 };
@@ -101,8 +101,8 @@ impl Answer for show::Report {
 
 impl Answer for graph::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        tell(GraphLine::from(self).into());
-        self.lanes.iter().for_each(|lane| tell(LaneLine::from(lane).into()));
+        tell(self.into());
+        self.lanes.iter().for_each(|lane| tell(lane.into()));
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -253,10 +253,10 @@ impl Answer for search::Report {
 
 impl Answer for operations::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        let entries = self.entries.iter();
-        entries.for_each(|it| {
-            tell(OperationLine::new(&it.operation, it.undone_by, it.continued_by).into());
-        });
+        for entry in &self.entries {
+            let (undone_by, continued_by) = (entry.undone_by, entry.continued_by);
+            tell(OperationLine { operation: &entry.operation, undone_by, continued_by }.into());
+        }
     }
 
     fn counts(&self) -> (&'static str, Counts) {

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::scenes::SceneName;
 use crate::archive::Snapshot;
 use crate::history::at_message::Origin;
@@ -93,6 +95,7 @@ pub struct EntryStory {
 }
 
 /// An entry that had a UID at some time.
+#[derive(Serialize)]
 pub struct UidHolder {
     /// The UID and how many entries had it after this one, as it is named: `5~1`. The last one is just `5`.
     pub name: String,

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use serde::Serialize;
+
 use crate::archive::message_lives::{MessageLists, counterpart};
 use crate::archive::{Blake3, Snapshot, read_manifest};
 use crate::auto_recap::{self, Scene};
@@ -14,8 +16,9 @@ use crate::store::{ObjectId, Reader, Store, unless_lost};
 use crate::verbs::Result;
 
 /// A scene, by the message that ends it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SceneName {
+    #[serde(rename = "index")]
     pub message: usize,
     pub name: Option<String>,
 }

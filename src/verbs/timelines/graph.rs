@@ -6,16 +6,18 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use serde::Serialize;
+
 use super::tree::tree;
 use super::{Timeline, timelines};
 use crate::archive::message_lives::MessageLists;
-use crate::archive::{Snapshot, read_manifest};
+use crate::archive::{Kind, Snapshot, SnapshotId, read_manifest};
 use crate::auto_recap::{self, Scene};
 use crate::engine::Workspace;
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::st::TimelineName;
-use crate::store::{ObjectId, Store, unless_lost};
+use crate::store::{ObjectId, Store, Time, unless_lost};
 use crate::verbs::{Error, Result};
 
 /// What to draw.
@@ -34,10 +36,13 @@ pub struct Options {
 }
 
 /// The map.
+#[derive(Serialize)]
 pub struct Report {
     /// Those that were asked for: each after the one that it leaves.
+    #[serde(skip)]
     pub lanes: Vec<Lane>,
     /// How many there are.
+    #[serde(rename = "lanes")]
     pub total: usize,
     pub columns: usize,
     /// How many messages the longest has.
@@ -47,6 +52,7 @@ pub struct Report {
 }
 
 /// A timeline on the map.
+#[derive(Serialize)]
 pub struct Lane {
     pub timeline: TimelineName,
     /// Its number, by which others name it.
@@ -54,8 +60,10 @@ pub struct Lane {
     /// Which story it belongs to.
     pub story: usize,
     pub column: usize,
-    /// The lane that it leaves, and how many messages it shares with that.
-    pub leaves: Option<(usize, u64)>,
+    /// The lane that it leaves.
+    pub leaves: Option<usize>,
+    /// How many messages it shares with that.
+    pub fork_at: Option<u64>,
     pub messages: u64,
     /// What became of its file.
     pub state: &'static str,
@@ -66,14 +74,21 @@ pub struct Lane {
 }
 
 /// Where a scene ends.
+#[derive(Serialize)]
 pub struct SceneEnd {
+    #[serde(rename = "index")]
     pub message: usize,
     pub name: Option<String>,
 }
 
 /// A snapshot on a lane.
+#[derive(Serialize)]
 pub struct Dot {
-    pub snapshot: Snapshot,
+    pub snapshot: SnapshotId,
+    /// The last message.
+    pub index: Option<u64>,
+    pub time: Time,
+    pub kind: Kind,
     pub tags: Vec<String>,
 }
 
@@ -153,7 +168,8 @@ fn lanes(chats: &[Timeline]) -> Vec<Lane> {
             number: lanes.len(),
             story,
             column: column + left,
-            leaves,
+            leaves: leaves.map(|(lane, _)| lane),
+            fork_at: leaves.map(|(_, shared)| shared),
             messages: timeline.messages,
             state: timeline.change.as_str(),
             dots: None,
@@ -174,7 +190,10 @@ fn dots(history: &History, lanes: &mut [Lane]) {
         let Some(head) = history.head(&lane.timeline) else { continue };
         let (own, _) = history.own(head);
         let dot = |snapshot: &&Snapshot| Dot {
-            snapshot: (*snapshot).clone(),
+            snapshot: snapshot.id,
+            index: snapshot.messages.checked_sub(1),
+            time: snapshot.time,
+            kind: snapshot.kind.clone(),
             tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
         };
         // Who follows whom, not the clock: two may be of one second.
@@ -196,7 +215,7 @@ fn scenes(store: &Store, history: &History, lanes: &mut [Lane]) -> Result<()> {
             continue;
         }
         let list = unless_lost(lists.of(head.tree))?.unwrap_or_default();
-        let shared = lane.leaves.map_or(0, |(_, shared)| shared as usize);
+        let shared = lane.fork_at.map_or(0, |shared| shared as usize);
         for (message, id) in list.into_iter().enumerate().skip(shared) {
             let end = match known.entry(id) {
                 Entry::Occupied(known) => known.into_mut(),
@@ -283,8 +302,8 @@ mod tests {
         }
         let lanes = lanes(&chats);
         for (n, lane) in lanes.iter().enumerate() {
-            let range = |lane: &Lane| (lane.leaves.map_or(0, |(_, at)| at), lane.messages);
-            if let Some((parent, _)) = lane.leaves {
+            let range = |lane: &Lane| (lane.fork_at.unwrap_or(0), lane.messages);
+            if let Some(parent) = lane.leaves {
                 assert!(lanes[parent].column < lane.column);
             }
             for other in lanes[..n].iter().filter(|other| other.column == lane.column) {
