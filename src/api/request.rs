@@ -1,19 +1,18 @@
-//! What can be asked: a closed list of verbs with their arguments. None takes a path, an address or a passphrase, and none that changes something is served unless that was allowed.
+//! The requests: a closed list of verbs with their arguments. None takes a path, an address or a passphrase, and a verb that changes something is served only if that was allowed.
+//!
+//! A request is read into the options of its verb. [`VERBS`] lists the arguments that a request may set: options that are not listed there are refused before they are read.
+
+use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::archive::Blake3;
-
-/// One part of a state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    Chat,
-    Lorebook,
-    Metadata,
-    Card,
-}
+use crate::archive::{Blake3, Role};
+use crate::engine::files::{Closed, Leave};
+use crate::engine::gate::{GatePolicy, SceneRule, Wait};
+use crate::verbs::restore::{Overwrite, Target, Until};
+use crate::verbs::timelines::graph;
+use crate::verbs::{self, diff, lore, read, restore, search, snapshot, undo};
 
 /// Why a request is not served.
 #[derive(Debug, thiserror::Error)]
@@ -48,187 +47,222 @@ pub enum Refusal {
 }
 
 /// A verb and the names of its arguments.
+#[derive(Debug)]
 pub struct Verb {
     pub name: &'static str,
     pub arguments: &'static [&'static str],
     /// Whether it changes something.
     pub changes: bool,
+    read: fn(Value) -> serde_json::Result<Asked>,
 }
 
 macro_rules! requests {
-    ($($(#[$doc:meta])* $name:literal $variant:ident changes $changes:literal { $($(#[$of:meta])* $field:ident: $type:ty),* $(,)? })*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Debug, Default, Deserialize)]
-            #[serde(deny_unknown_fields)]
-            pub struct $variant { $($(#[$of])* pub $field: $type),* }
-        )*
-
-        /// What is asked.
+    ($($(#[$doc:meta])* $name:literal changes $changes:literal $variant:ident($options:ty) [$($argument:ident),*])*) => {
+        /// The options of each verb.
         #[derive(Clone, Debug)]
-        pub enum Request {
-            $($(#[$doc])* $variant($variant),)*
+        pub(super) enum Asked {
+            $($(#[$doc])* $variant($options),)*
         }
 
         /// Every verb.
         pub const VERBS: &[Verb] = &[
-            $(Verb { name: $name, arguments: &[$(stringify!($field)),*], changes: $changes },)*
+            $(Verb {
+                name: $name,
+                arguments: &[$(stringify!($argument)),*],
+                changes: $changes,
+                read: |arguments| serde_json::from_value(arguments).map(Asked::$variant),
+            },)*
         ];
-
-        impl Request {
-            /// A verb with its arguments.
-            pub fn of(verb: &str, arguments: Option<Value>) -> Result<Self, Refusal> {
-                let arguments = arguments.unwrap_or_else(|| Value::Object(Default::default()));
-                match verb {
-                    $($name => {
-                        let read = serde_json::from_value(arguments);
-                        let why = |error: serde_json::Error| error.to_string();
-                        read.map(Self::$variant).map_err(|error| Refusal::BadArguments { verb: $name, why: why(error) })
-                    })*
-                    _ => Err(Refusal::UnknownVerb { verb: verb.chars().take(40).collect() }),
-                }
-            }
-
-            /// The verb.
-            pub fn verb(&self) -> &'static str {
-                match self { $(Self::$variant(_) => $name,)* }
-            }
-
-            /// Whether it changes something.
-            pub fn changes(&self) -> bool {
-                match self { $(Self::$variant(_) => $changes,)* }
-            }
-        }
     };
 }
 
 requests! {
     /// All timelines with what became of them, what is wrong with them, and the last backup.
-    "library" Library changes false {}
+    "library" changes false Library(Nothing) []
     /// All timelines.
-    "timelines" Timelines changes false {}
+    "timelines" changes false Timelines(Nothing) []
     /// What became of each since its newest snapshot.
-    "status" Status changes false {}
+    "status" changes false Status(Nothing) []
     /// The map of the stories: a lane for each timeline, with its snapshots.
-    "graph" Graph changes false {
-        /// Only the story of this timeline.
-        timeline: Option<String>,
-        /// Without their snapshots.
-        lanes_only: Option<bool>,
-        /// With the ends of scenes.
-        scenes: Option<bool>,
-        first: Option<usize>,
-        count: Option<usize>,
-    }
+    "graph" changes false Graph(graph::Options) [timeline, lanes_only, scenes, first, count]
     /// Snapshots, newest first; of a message its versions.
-    "log" Log changes false {
-        timeline: Option<String>,
-        message: Option<usize>,
-        first: Option<usize>,
-        count: Option<usize>,
-    }
+    "log" changes false Log(Log) [timeline, message, first, count]
     /// One snapshot.
-    "show" Show changes false { snapshot: String }
+    "show" changes false Show(Show) [snapshot]
     /// Messages of a snapshot, whole.
-    "messages" Messages changes false {
-        snapshot: String,
-        first: Option<usize>,
-        count: Option<usize>,
-    }
+    "messages" changes false Messages(read::Options) [snapshot, first, count]
     /// Lorebooks, one of them, or the history of one of their entries.
-    "lore" Lore changes false {
-        book: Option<String>,
-        entry: Option<String>,
-        /// As it was then.
-        at: Option<String>,
-        /// The lorebook that this snapshot has.
-        snapshot: Option<String>,
-        /// The chat whose messages are counted.
-        chat: Option<String>,
-        /// Which entries were active at this message.
-        active: Option<usize>,
-        /// Where each sentence comes from.
-        blame: Option<bool>,
-        /// Also changes of formatting alone.
-        all: Option<bool>,
-        /// Which entries of a whole lorebook.
-        first: Option<usize>,
-        count: Option<usize>,
-    }
+    "lore" changes false Lore(lore::Options) [book, entry, at, snapshot, chat, active, blame, all, first, count]
     /// Two states, or one and the files now, or `A...B`.
-    "diff" Diff changes false {
-        before: String,
-        after: Option<String>,
-        only: Option<Part>,
-        stat: Option<bool>,
-    }
+    "diff" changes false Diff(diff::Options) [before, after, only, stat]
     /// Texts, wherever they were said.
-    "search" Search changes false {
-        text: String,
-        phrase: Option<bool>,
-        regex: Option<bool>,
-        who: Option<String>,
-        timeline: Option<String>,
-        only: Option<Part>,
-        first: Option<usize>,
-        count: Option<usize>,
-    }
+    "search" changes false Search(search::Options) [text, phrase, regex, who, timeline, only, first, count]
     /// What was done, newest first.
-    "operations" Operations changes false { first: Option<usize>, count: Option<usize> }
+    "operations" changes false Operations(Nothing) [first, count]
     /// What is wrong in the library.
-    "doctor" Doctor changes false {}
+    "doctor" changes false Doctor(Nothing) []
     /// Take snapshots.
-    "snapshot" Snapshot changes true {
-        timelines: Option<Vec<String>>,
-        message: Option<String>,
-        tag: Option<String>,
-        /// A checkpoint at this message, with the lorebook of now.
-        at: Option<usize>,
-        /// A checkpoint at the end of every scene that has none yet.
-        scenes: Option<bool>,
-        /// Only where the one chat's file is what the page has in memory: its id as a git object.
-        holds: Option<String>,
-        /// Refuse where the extension is not ready for a checkpoint.
-        strict: Option<bool>,
-        /// Wait for the lorebook's queue, so many seconds, at most 10: whoever asks next waits, too.
-        wait: Option<u64>,
-        /// Also while work is pending in the lorebook's queue.
-        allow_active_queue: Option<bool>,
-        dry_run: Option<bool>,
-    }
+    "snapshot" changes true Snapshot(Snapshot) [timelines, message, tag, at, scenes, holds, strict, wait, allow_active_queue, dry_run]
     /// Name a snapshot; without one, the name goes.
-    "tag" Tag changes true { name: String, snapshot: Option<String> }
+    "tag" changes true Tag(Tag) [name, snapshot]
     /// Bring a state back: in its place, or as a timeline of its own.
-    "restore" Restore changes true {
-        snapshot: String,
-        /// As it was at this message.
-        at: Option<usize>,
-        /// Cut after this message; all else, the lorebook too, as the snapshot has it.
-        cut: Option<usize>,
-        /// As a timeline of its own under this name.
-        name: Option<String>,
-        /// As for `snapshot`, for a timeline of its own.
-        strict: Option<bool>,
-        wait: Option<u64>,
-        allow_active_queue: Option<bool>,
-        /// Only the chat, or only the lorebook.
-        only: Option<Part>,
-        /// What may be replaced: the hashes (`there`) that the plan told. Where something else is by now, nothing is done; what is replaced is stored first.
-        expect: Option<Vec<Blake3>>,
-        /// SillyTavern has the chat closed.
-        chat_closed: Option<bool>,
-        /// SillyTavern's page asks, and reads the files again; the chat gets another mark, so that other pages are asked before they save over it.
-        rereads: Option<bool>,
-        dry_run: Option<bool>,
-    }
+    "restore" changes true Restore(Restore) [snapshot, at, cut, name, strict, wait, allow_active_queue, only, expect, chat_closed, rereads, dry_run]
     /// Take an operation back.
-    "undo" Undo changes true {
-        operation: Option<u64>,
-        chat_closed: Option<bool>,
-        /// As for `restore`.
-        rereads: Option<bool>,
-        dry_run: Option<bool>,
+    "undo" changes true Undo(undo::Options) [operation, chat_closed, rereads, dry_run]
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Nothing {}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Log {
+    pub timeline: Option<String>,
+    pub message: Option<usize>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Show {
+    pub snapshot: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Snapshot {
+    timelines: Vec<String>,
+    message: Option<String>,
+    tag: Option<String>,
+    /// A checkpoint at this message, with the lorebook of now.
+    at: Option<usize>,
+    /// A checkpoint at the end of every scene that has none yet.
+    scenes: bool,
+    /// Only where the one chat's file is what the page has in memory: its id as a git object.
+    holds: Option<String>,
+    #[serde(flatten)]
+    gate: Gate,
+    dry_run: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Tag {
+    pub name: String,
+    pub snapshot: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Restore {
+    snapshot: String,
+    /// As it was at this message.
+    at: Option<usize>,
+    /// Cut after this message; all else, the lorebook too, as the snapshot has it.
+    cut: Option<usize>,
+    /// As a timeline of its own under this name.
+    name: Option<String>,
+    /// For a timeline of its own.
+    #[serde(flatten)]
+    gate: Gate,
+    /// Only the chat, or only the lorebook.
+    only: Option<Role>,
+    /// What may be replaced: the hashes (`there`) that the plan told. Where something else is by now, nothing is done; what is replaced is stored first.
+    expect: Option<Vec<Blake3>>,
+    #[serde(flatten)]
+    closed: Closed,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+impl TryFrom<Snapshot> for snapshot::Options {
+    type Error = verbs::Error;
+
+    fn try_from(asked: Snapshot) -> verbs::Result<Self> {
+        let Snapshot { timelines, message, tag, at, scenes, holds, gate, dry_run } = asked;
+        let subject = snapshot::Asked { timelines, tag, at, scenes, holds, ..Default::default() };
+        let (subject, gate) = (subject.try_into()?, gate.into());
+        Ok(Self { subject, message, gate, dry_run, ..Default::default() })
     }
+}
+
+impl TryFrom<Restore> for restore::Options {
+    type Error = verbs::Error;
+
+    fn try_from(asked: Restore) -> verbs::Result<Self> {
+        let Restore { snapshot, at, cut, name, gate, only, expect, closed, dry_run } = asked;
+        let together = |option, other| Err(verbs::Error::Together { option, other });
+        let only = only.map(|only| if only == Role::Lorebook { only } else { Role::Chat });
+        let target = match (name, only) {
+            (Some(_), Some(_)) => return together("name", "only"),
+            (Some(name), None) => Target::NewTimeline { name, gate: Some(gate.into()) },
+            (None, only) => Target::InPlace {
+                only,
+                // A plan says what would be replaced, and what is replaced was in a plan.
+                overwrite: match expect {
+                    Some(expected) => Overwrite::Only(expected),
+                    None if dry_run => Overwrite::All,
+                    None => Overwrite::None,
+                },
+                leave: Leave { closed, active_queue: gate.allow_active_queue },
+            },
+        };
+        let until = match (at, cut) {
+            (Some(_), Some(_)) => return together("at", "cut"),
+            (Some(at), None) => Until::Message(at),
+            (None, Some(cut)) => Until::Cut(cut),
+            (None, None) => Until::End,
+        };
+        Ok(Self { snapshot, until, target, dry_run, ..Default::default() })
+    }
+}
+
+/// The arguments of the readiness check.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Gate {
+    /// Refuse where the extension is not ready for a checkpoint.
+    strict: bool,
+    /// Wait for the lorebook's queue, so many seconds.
+    wait: Option<u64>,
+    /// Also while work is pending in the lorebook's queue.
+    allow_active_queue: bool,
+}
+
+/// A request waits for a queue at most so many seconds: requests are served one after the other.
+const LONGEST_WAIT: u64 = 10;
+
+impl From<Gate> for GatePolicy {
+    fn from(gate: Gate) -> Self {
+        let wait = gate.wait.map(|seconds| Duration::from_secs(seconds.min(LONGEST_WAIT)));
+        Self {
+            scene: if gate.strict { SceneRule::Strict } else { SceneRule::Warn },
+            wait: wait.map(Wait::AtMost),
+            allow_active_queue: gate.allow_active_queue,
+        }
+    }
+}
+
+/// Which lines of a long answer.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Page {
+    #[serde(default)]
+    pub first: usize,
+    count: Option<usize>,
+}
+
+impl Page {
+    const USUAL: usize = 200;
+    /// A page is at most so long.
+    pub const LONGEST: usize = 1000;
+
+    pub fn end(self) -> usize {
+        let count = self.count.unwrap_or(Self::USUAL).clamp(1, Self::LONGEST);
+        self.first.saturating_add(count)
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub verb: &'static Verb,
+    pub(super) asked: Asked,
+    pub(super) page: Page,
 }
 
 #[derive(Deserialize)]
@@ -240,28 +274,53 @@ struct Envelope {
 }
 
 impl Request {
-    /// What is asked in a few words, for the log.
-    pub fn words(&self) -> Vec<String> {
-        let mut words = vec![self.verb().to_owned()];
-        match self {
-            Self::Snapshot(asked) => words.extend(asked.timelines.iter().flatten().cloned()),
-            Self::Tag(asked) => words.extend(
-                [Some(&asked.name), asked.snapshot.as_ref()].into_iter().flatten().cloned(),
-            ),
-            Self::Restore(asked) => {
-                words.push(asked.snapshot.clone());
-                words.extend(asked.name.iter().flat_map(|name| ["--as".to_owned(), name.clone()]));
-            }
-            Self::Undo(asked) => words.extend(asked.operation.map(|number| number.to_string())),
-            _ => {}
+    /// Reads the arguments of a verb. One that is null counts as not given.
+    pub fn of(name: &str, arguments: Option<Value>) -> Result<Self, Refusal> {
+        let verb = VERBS.iter().find(|verb| verb.name == name);
+        let verb =
+            verb.ok_or_else(|| Refusal::UnknownVerb { verb: name.chars().take(40).collect() })?;
+        let bad = |why: String| Refusal::BadArguments { verb: verb.name, why };
+        let mut arguments = match arguments.unwrap_or_else(|| Value::Object(Map::new())) {
+            Value::Object(arguments) => arguments,
+            _ => return Err(bad("they are not an object".into())),
+        };
+        if let Some(other) = arguments.keys().find(|name| !verb.arguments.contains(&name.as_str()))
+        {
+            let other: String = other.chars().take(40).collect();
+            return Err(bad(format!("there is no argument {other:?}")));
         }
-        words
+        arguments.retain(|_, value| !value.is_null());
+        let arguments = Value::Object(arguments);
+        let page = Page::deserialize(&arguments).map_err(|error| bad(error.to_string()))?;
+        let asked = (verb.read)(arguments).map_err(|error| bad(error.to_string()))?;
+        Ok(Self { verb, asked, page })
     }
 
-    /// Read a request: `{"verb": …, "args": {…}}`.
+    /// Reads a request: `{"verb": …, "args": {…}}`.
     pub fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         let envelope: Envelope = serde_json::from_slice(bytes)
             .map_err(|error| Refusal::Malformed { why: error.to_string() })?;
         Self::of(&envelope.verb, envelope.args)
+    }
+
+    /// Returns the words of a changing request for the operation log.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = vec![self.verb.name.to_owned()];
+        match &self.asked {
+            Asked::Snapshot(asked) => words.extend(asked.timelines.iter().cloned()),
+            Asked::Tag(asked) => {
+                words.push(asked.name.clone());
+                words.extend(asked.snapshot.clone());
+            }
+            Asked::Restore(asked) => {
+                words.push(asked.snapshot.clone());
+                words.extend(asked.name.iter().flat_map(|name| ["--as".to_owned(), name.clone()]));
+            }
+            Asked::Undo(options) => {
+                words.extend(options.operation.map(|number| number.to_string()))
+            }
+            _ => {}
+        }
+        words
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::clock::DateStyle;
@@ -256,6 +257,21 @@ impl Command {
             _ => false,
         }
     }
+}
+
+/// Returns a parser for one of these words, each of which means a value.
+pub fn one_of<T, const N: usize>(
+    values: [(impl Into<PossibleValue>, T); N],
+) -> impl TypedValueParser<Value = T>
+where
+    T: Clone + Send + Sync + 'static,
+{
+    let values = values.map(|(word, value)| (word.into(), value));
+    let words = values.each_ref().map(|(word, _)| word.clone());
+    PossibleValuesParser::new(words).try_map(move |typed| {
+        let meant = values.iter().find(|(word, _)| word.matches(&typed, false));
+        meant.map(|(_, value)| value.clone()).ok_or("this is not one of the possible values")
+    })
 }
 
 pub fn date(text: &str) -> Result<i64, String> {

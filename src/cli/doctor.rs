@@ -1,8 +1,9 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use clap_complete::engine::ArgValueCompleter;
 
+use super::args::one_of;
 use super::complete::timelines;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
@@ -33,8 +34,8 @@ pub struct Args {
     pub chat_closed: bool,
 
     /// What to do about missing lorebooks; if not given, those that the store has are brought back
-    #[arg(long, value_name = "HOW")]
-    pub repair: Option<MissingLorebook>,
+    #[arg(long, value_name = "HOW", value_parser = one_of(repairs()))]
+    pub repair: Option<Missing>,
 
     /// Make missing lorebooks copies of this one
     #[arg(long, value_name = "LOREBOOK", conflicts_with = "repair")]
@@ -53,25 +54,19 @@ const HELP: &str = "Repairs: a fork that shares its lorebook with the chat it co
                     that a deleted chat left behind is removed; the running recap of a renamed chat is told the chat's new name; a group chat that no group lists is listed in its group again. \
                     Exits with 1 if an error is left, with 0 if there are only warnings and notes.";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum MissingLorebook {
-    /// Make an empty one
-    Empty,
-    /// Copy the one of the chat that it was forked from
-    Clone,
-    /// Let the chat go without
-    Detach,
+fn repairs() -> [(PossibleValue, Missing); 3] {
+    let copy = "Copy the one of the chat that it was forked from";
+    [
+        (PossibleValue::new("empty").help("Make an empty one"), Missing::Empty),
+        (PossibleValue::new("clone").help(copy), Missing::Clone),
+        (PossibleValue::new("detach").help("Let the chat go without"), Missing::Detach),
+    ]
 }
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         timelines: args.timelines.clone(),
-        missing: match (args.repair, &args.clone_of) {
-            (Some(MissingLorebook::Empty), _) => Some(Missing::Empty),
-            (Some(MissingLorebook::Clone), _) => Some(Missing::Clone),
-            (Some(MissingLorebook::Detach), _) => Some(Missing::Detach),
-            (None, book) => book.clone().map(Missing::CloneOf),
-        },
+        missing: args.repair.clone().or(args.clone_of.clone().map(Missing::CloneOf)),
         orphans: args.orphans,
         group: args.group.clone(),
     };

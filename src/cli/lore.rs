@@ -58,16 +58,18 @@ const HELP: &str = "An entry is named by its title, one of its keywords, or any 
                     An entry that was deleted and made again is the same one if it says the same, or if under the same UID it has the same title or much of what it said.";
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    // One name alone may be that of a lorebook or of an entry.
+    let mut names = args.named.iter().rev().cloned();
     let options = Options {
-        named: args.named.clone(),
+        entry: names.next(),
+        book: names.next(),
         blame: args.blame,
         at: args.at.clone(),
-        in_snapshot: None,
         chat: args.chat.clone(),
         active: args.active,
-        entries: None,
         limit: args.limit,
-        with_formatting: args.all,
+        all: args.all,
+        ..Options::default()
     };
     run_with(&options, workspace, out)
 }
@@ -75,8 +77,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
 /// `stvc show --book` and `--entry`.
 pub fn of_snapshot(args: &show::Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
-        named: args.entry.iter().cloned().collect(),
-        in_snapshot: Some(args.snapshot.clone()),
+        entry: args.entry.clone(),
+        snapshot: Some(args.snapshot.clone()),
         ..Options::default()
     };
     run_with(&options, workspace, out)
@@ -84,12 +86,12 @@ pub fn of_snapshot(args: &show::Args, workspace: &Workspace, out: &mut Out) -> R
 
 fn run_with(options: &Options, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::lore::lore(workspace, options, &mut out.progress())?;
-    let command = if options.in_snapshot.is_some() { "show" } else { "lore" };
+    let command = if options.snapshot.is_some() { "show" } else { "lore" };
     let answer = Lore { command, report: &report };
     let text = |out: &mut Out| {
         let clock = out.clock;
         match &report {
-            Report::Books(books) => list(books, options.named.len() == 1, clock, out),
+            Report::Books(books) => list(books, options.entry.is_some(), clock, out),
             Report::Entry(story) => tell(story, clock, out),
             Report::Active(active) => tell_active(active, out),
             Report::Then(then) => tell_then(then, clock, out),

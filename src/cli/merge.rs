@@ -2,6 +2,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use clap_complete::engine::ArgValueCompleter;
 
+use super::args::one_of;
 use super::complete::snapshots;
 use super::diff::Page;
 use super::error::Result;
@@ -26,8 +27,8 @@ pub struct Args {
     pub from: String,
 
     /// Where both changed one value differently, keep the value of A, of B, of this device, or of another device. The last two are for lorebooks that a sync set aside
-    #[arg(long, value_name = "SIDE")]
-    pub keep: Option<KeptSide>,
+    #[arg(long, value_name = "SIDE", value_parser = one_of([("a", Keep::A), ("b", Keep::B), ("local", Keep::Local), ("remote", Keep::Remote)]))]
+    pub keep: Option<Keep>,
 
     /// Do it without asking
     #[arg(long, short)]
@@ -46,15 +47,6 @@ pub struct Args {
     pub dry_run: bool,
 }
 
-/// Whose value is kept in a conflict.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub enum KeptSide {
-    A,
-    B,
-    Local,
-    Remote,
-}
-
 const HELP: &str = "What would change is always shown first. Entries are the same by what they say, not by their UID alone; a new one whose UID is taken gets the \
                     lowest free one. Both lorebooks are held against the snapshot from which both timelines come: what only one side changed is taken, also that an \
                     entry was removed. An entry that one side removed and the other edited stays. Without --keep, conflicts are listed and nothing is changed.";
@@ -65,12 +57,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let mut options = Options {
         into: args.into.clone(),
         from: args.from.clone(),
-        keep: args.keep.map(|side| match side {
-            KeptSide::A => Keep::A,
-            KeptSide::B => Keep::B,
-            KeptSide::Local => Keep::Local,
-            KeptSide::Remote => Keep::Remote,
-        }),
+        keep: args.keep,
         write: false,
         expected: None,
         closed: closed(args.chat_closed),

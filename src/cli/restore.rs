@@ -1,9 +1,8 @@
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use clap_complete::engine::ArgValueCompleter;
 
-use super::args::{SNAPSHOT_HELP, seconds};
+use super::args::{SNAPSHOT_HELP, one_of, seconds};
 use super::complete::snapshots;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
@@ -47,8 +46,8 @@ pub struct Args {
     pub to: Option<PathBuf>,
 
     /// Only the chat, or only the lorebook
-    #[arg(long, value_name = "PART")]
-    pub only: Option<Only>,
+    #[arg(long, value_name = "PART", value_parser = one_of([("chat", Role::Chat), ("lorebook", Role::Lorebook)]))]
+    pub only: Option<Role>,
 
     /// Also where something else is now; a snapshot of that is taken first
     #[arg(long, conflicts_with = "to")]
@@ -87,20 +86,11 @@ pub struct Args {
     pub dry_run: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Only {
-    Chat,
-    Lorebook,
-}
-
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let Some(snapshot) = args.snapshot.clone() else {
         return restore_all::run(args, workspace, out);
     };
-    let only = args.only.map(|only| match only {
-        Only::Chat => Role::Chat,
-        Only::Lorebook => Role::Lorebook,
-    });
+    let only = args.only;
     let target = match (&args.to, &args.name) {
         (Some(dir), _) => Target::Folder { dir: dir.clone(), only },
         (None, Some(name)) => {

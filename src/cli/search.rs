@@ -1,8 +1,7 @@
-use clap::ValueEnum;
 use clap_complete::engine::ArgValueCompleter;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::args::{date, last_date};
+use super::args::{date, last_date, one_of};
 use super::clock::Clock;
 use super::complete::timelines;
 use super::error::Result;
@@ -12,13 +11,6 @@ use stvc::engine::Workspace;
 use stvc::store::Time;
 use stvc::verbs;
 use stvc::verbs::search::{Excerpt, Match, MatchPlace, Options, Part, Report};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SearchPart {
-    Chat,
-    Lorebook,
-    Character,
-}
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -52,8 +44,8 @@ pub struct Args {
     pub timeline: Option<String>,
 
     /// Only in chats, only in lorebooks, or only in characters' cards
-    #[arg(long, value_name = "PART")]
-    pub only: Option<SearchPart>,
+    #[arg(long, value_name = "PART", value_parser = one_of([("chat", Part::Chat), ("lorebook", Part::Lorebook), ("character", Part::Character)]))]
+    pub only: Option<Part>,
 
     /// At most this many
     #[arg(short = 'n', long = "limit", value_name = "N")]
@@ -77,11 +69,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         since: args.since,
         until: args.until,
         timeline: args.timeline.clone(),
-        only: args.only.map(|only| match only {
-            SearchPart::Chat => Part::Chat,
-            SearchPart::Lorebook => Part::Lorebook,
-            SearchPart::Character => Part::Character,
-        }),
+        only: args.only,
         limit: args.limit,
     };
     let report = verbs::search::search(workspace, &options, &mut out.progress())?;

@@ -1,7 +1,6 @@
-use clap::ValueEnum;
 use clap_complete::engine::ArgValueCompleter;
 
-use super::args::seconds;
+use super::args::{one_of, seconds};
 use super::complete::timelines;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
@@ -16,17 +15,6 @@ use stvc::st::Category;
 use stvc::verbs;
 use stvc::verbs::snapshot::{Asked, Options, Report, Taken};
 
-/// A kind of files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FileKind {
-    Chats,
-    Lorebooks,
-    Characters,
-    Personas,
-    Groups,
-    Settings,
-}
-
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Chats: a file, `Character/Chat name`, or any part of that which fits only one
@@ -34,8 +22,8 @@ pub struct Args {
     pub timelines: Vec<String>,
 
     /// Only these, and not all that changed
-    #[arg(long, value_name = "KIND", conflicts_with_all = ["timelines", "at", "scenes", "tag"])]
-    pub only: Vec<FileKind>,
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["timelines", "at", "scenes", "tag"], value_parser = one_of(KINDS))]
+    pub only: Vec<&'static [Category]>,
 
     /// A checkpoint at message N: messages 0 to N, kept under a tag; the timeline itself stays as it is
     #[arg(long, value_name = "N")]
@@ -82,21 +70,20 @@ pub struct Args {
     pub dry_run: bool,
 }
 
-fn categories(kind: FileKind) -> &'static [Category] {
-    match kind {
-        FileKind::Chats => &[Category::Chat, Category::GroupChat],
-        FileKind::Lorebooks => &[Category::Lorebook],
-        FileKind::Characters => &[Category::Card],
-        FileKind::Personas => &[Category::Persona],
-        FileKind::Groups => &[Category::Group],
-        FileKind::Settings => &[Category::Settings],
-    }
-}
+/// The kinds of files that can be named.
+const KINDS: [(&str, &[Category]); 6] = [
+    ("chats", &[Category::Chat, Category::GroupChat]),
+    ("lorebooks", &[Category::Lorebook]),
+    ("characters", &[Category::Card]),
+    ("personas", &[Category::Persona]),
+    ("groups", &[Category::Group]),
+    ("settings", &[Category::Settings]),
+];
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let subject = Asked {
         timelines: args.timelines.clone(),
-        only: args.only.iter().flat_map(|kind| categories(*kind)).copied().collect(),
+        only: args.only.concat(),
         at: args.at,
         scenes: args.scenes,
         template: args.template.clone(),

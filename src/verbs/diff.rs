@@ -1,6 +1,8 @@
 //! What changed between two snapshots, between one and the files now, between two timelines since they parted, or from snapshot to
 //! snapshot of one timeline.
 
+use serde::Deserialize;
+
 use crate::archive::Snapshot;
 use crate::archive::diff::{Change, Part, Side, diff as compare};
 use crate::engine::Workspace;
@@ -13,12 +15,20 @@ use crate::store::Store;
 use crate::verbs::Result;
 
 /// What to compare.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct Options {
-    /// The snapshot before; or, without `after`, `A...B`: two timelines and where they part.
+    /// The snapshot before; or, without `after`, `A...B`: two timelines and where they part. For [`history`] the timeline, or any moment to begin with.
     pub before: String,
     /// The snapshot after; none: the files now.
     pub after: Option<String>,
+    /// Only the changes of this part.
+    pub only: Option<Part>,
+    /// Only how much changed.
+    #[serde(default)]
+    pub stat: bool,
+    /// For [`history`]: at most this many moments.
+    #[serde(skip)]
+    pub limit: Option<usize>,
 }
 
 /// Two states, read and ready to be compared. The changes are slices of what was read, so they live as long as this does.
@@ -144,26 +154,17 @@ fn sides(
     Err(problem.unwrap_or(not_one).into())
 }
 
-/// What to follow.
-#[derive(Clone, Debug)]
-pub struct HistoryOptions {
-    /// The timeline, or any moment to begin with.
-    pub timeline: String,
-    /// At most this many moments.
-    pub limit: Option<usize>,
-}
-
 /// Calls `each` with every moment of a timeline compared with the one before it, newest first. The first moment of a fork is compared with the one that it was forked
 /// from, and is the last. One pair at a time is in memory.
 pub fn history(
     workspace: &Workspace,
-    options: &HistoryOptions,
+    options: &Options,
     each: &mut dyn FnMut(&Comparison),
 ) -> Result<()> {
     let store = workspace.open_store()?;
     let library = workspace.library().ok();
     let names = workspace.names(&store, library.as_ref());
-    let moment = names.moment(&options.timeline)?;
+    let moment = names.moment(&options.before)?;
     moment.taken()?;
     let (own, origin) = names.back_from(&moment)?;
     let load = |moment: &Moment| -> Result<(Loaded, Vec<Finding>)> {

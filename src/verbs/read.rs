@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::archive::{Snapshot, Tree};
 use crate::durable;
@@ -15,13 +15,15 @@ use crate::store::{self, Loss, ObjectId, Reader};
 use crate::verbs::Result;
 
 /// What to read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Options {
     /// The snapshot.
     pub snapshot: String,
     /// Only these messages.
+    #[serde(skip)]
     pub messages: Option<RangeInclusive<usize>>,
     /// Also those that are hidden from the prompt; whoever names messages gets them.
+    #[serde(skip)]
     pub with_hidden: bool,
 }
 

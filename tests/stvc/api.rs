@@ -1,7 +1,7 @@
 //! The API: the same answers as the command line's, a closed list of verbs, and nothing that was not allowed (docs/api.md).
 
-use serde_json::{Value, json};
-use stvc::api::{Answer, Request, Rights, VERBS, serve};
+use serde_json::{Map, Value, json};
+use stvc::api::{Answer, Request, Rights, VERBS, Verb, serve};
 
 use crate::common::{Sandbox, chat, message};
 
@@ -103,6 +103,80 @@ fn only_what_is_in_the_list_is_served() {
     }
     assert!(Request::read(b"{").is_err());
     assert_eq!(sandbox.files(), before);
+}
+
+/// Returns why a request with this argument, and with those that the verb needs, is refused.
+fn refusal_of(verb: &Verb, argument: &str, value: Value) -> String {
+    let needed = ["snapshot", "before", "text", "name"].into_iter();
+    let needed = needed.filter(|name| verb.arguments.contains(name));
+    let mut arguments: Map<_, _> = needed.map(|name| (name.to_owned(), json!("x"))).collect();
+    assert!(Request::of(verb.name, Some(json!(arguments))).is_ok(), "{}", verb.name);
+    arguments.insert(argument.to_owned(), value);
+    let read = Request::of(verb.name, Some(json!(arguments)));
+    read.err().map(|refusal| refusal.to_string()).unwrap_or_default()
+}
+
+/// A verb's options may name a path, an address or a passphrase, or be for the command line alone. None of them is an argument of a request.
+#[test]
+fn no_request_sets_a_path_or_an_option_of_the_command_line() {
+    let others = [
+        "to",
+        "out",
+        "path",
+        "dir",
+        "file",
+        "source",
+        "destination",
+        "remote",
+        "store",
+        "data",
+        "library",
+        "user",
+        "passphrase",
+        "overwrite",
+        "is_latest",
+        "any_attachments",
+        "queue",
+        "gate",
+        "closed",
+        "autosave",
+        "only_categories",
+        "template",
+        "since",
+        "until",
+        "limit",
+        "lanes",
+        "messages",
+        "entries",
+        "with_hidden",
+        "lead",
+        "subject",
+        "tell_all",
+    ];
+    for verb in VERBS {
+        for name in others {
+            assert!(!verb.arguments.contains(&name), "{} {name}", verb.name);
+            for value in [json!("/tmp/x"), json!(true), json!(null)] {
+                let why = refusal_of(verb, name, value);
+                assert!(why.contains(&format!("there is no argument {name:?}")), "{why}");
+            }
+        }
+    }
+}
+
+/// An argument in the list that the options do not read would be accepted and do nothing.
+#[test]
+fn every_listed_argument_is_read() {
+    for verb in VERBS {
+        for name in verb.arguments {
+            let why = refusal_of(verb, name, json!({ "no": "such value" }));
+            assert!(
+                why.contains("invalid type") || why.contains("unknown variant"),
+                "{} {name}: {why}",
+                verb.name
+            );
+        }
+    }
 }
 
 #[test]

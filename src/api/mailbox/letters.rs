@@ -40,11 +40,11 @@ pub struct Asked {
 
 impl Asked {
     pub fn changes(&self) -> bool {
-        self.request.as_ref().is_some_and(|request| request.changes())
+        self.request.as_ref().is_some_and(|request| request.verb.changes)
     }
 
     pub fn verb(&self) -> &'static str {
-        self.request.as_ref().map_or("hello", |request| request.verb())
+        self.request.as_ref().map_or("hello", |request| request.verb.name)
     }
 }
 

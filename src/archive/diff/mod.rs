@@ -14,6 +14,8 @@ pub(super) mod pairing;
 pub(crate) mod value;
 mod words;
 
+use serde::Deserialize;
+
 use super::message_identity::Identity;
 use crate::st::{Category, Chat, Key, OpenCard, Raw, TimelineFiles};
 
@@ -23,9 +25,11 @@ pub(super) use messages::messages as message_changes;
 pub use value::{Field, PathStep, joined, set_change};
 pub use words::{Piece, words};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Part {
     /// A message of the chat.
+    #[serde(rename = "chat")]
     Message,
     /// An entry of the lorebook, or the book itself.
     Lorebook,

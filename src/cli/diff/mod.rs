@@ -6,11 +6,10 @@ mod metadata;
 mod text;
 
 use anstyle::Style;
-use clap::ValueEnum;
 use clap_complete::engine::ArgValueCompleter;
 use unicode_width::UnicodeWidthStr;
 
-use super::args::SNAPSHOT_HELP;
+use super::args::{SNAPSHOT_HELP, one_of};
 use super::clock::Clock;
 use super::complete::snapshots;
 use super::error::Result;
@@ -26,7 +25,7 @@ use stvc::lines::answers::{DiffCounts, compared};
 use stvc::lines::{kind_word, path};
 use stvc::st::Raw;
 use stvc::verbs;
-use stvc::verbs::diff::{Compared, Comparison, HistoryOptions, Options};
+use stvc::verbs::diff::{Compared, Comparison, Options};
 pub use text::Page;
 
 #[derive(Debug, clap::Args)]
@@ -49,8 +48,8 @@ pub struct Args {
     pub limit: Option<usize>,
 
     /// Only this part
-    #[arg(long, value_name = "PART")]
-    pub only: Option<DiffPart>,
+    #[arg(long, value_name = "PART", value_parser = one_of([("chat", Part::Message), ("lorebook", Part::Lorebook), ("metadata", Part::Metadata), ("card", Part::Card)]))]
+    pub only: Option<Part>,
 
     /// Only how much changed
     #[arg(long)]
@@ -61,26 +60,18 @@ pub struct Args {
     pub exit_code: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DiffPart {
-    Chat,
-    Lorebook,
-    Metadata,
-    Card,
-}
-
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let only = args.only.map(|only| match only {
-        DiffPart::Chat => Part::Message,
-        DiffPart::Lorebook => Part::Lorebook,
-        DiffPart::Metadata => Part::Metadata,
-        DiffPart::Card => Part::Card,
-    });
+    let options = Options {
+        before: args.before.clone(),
+        after: args.after.clone(),
+        only: args.only,
+        stat: args.stat,
+        limit: args.limit,
+    };
     let mut tally = DiffCounts::default();
     if args.history {
-        let options = HistoryOptions { timeline: args.before.clone(), limit: args.limit };
         let mut each = |comparison: &Comparison| {
-            let changes = comparison.changes(only);
+            let changes = comparison.changes(args.only);
             if tally.comparisons > 0 && !args.stat {
                 out.line("");
             }
@@ -93,9 +84,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         };
         verbs::diff::history(workspace, &options, &mut each)?;
     } else {
-        let options = Options { before: args.before.clone(), after: args.after.clone() };
         let comparison = verbs::diff::diff(workspace, &options)?;
-        let changes = comparison.changes(only);
+        let changes = comparison.changes(args.only);
         tally.add(&changes);
         if out.is_json() {
             compared(&comparison, &changes, args.stat, &mut |line| out.object(line));

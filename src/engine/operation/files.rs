@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::apply::{FileStep, is_lost};
 use super::{Operation, Point};
@@ -226,7 +226,8 @@ pub(crate) fn read(root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
 }
 
 /// Whether SillyTavern may be running while its files are replaced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "SaidClosed")]
 pub enum Closed {
     /// It must not, as far as can be seen, but for chats about which it asks before it writes back what it has in memory.
     #[default]
@@ -235,6 +236,24 @@ pub enum Closed {
     Rereads,
     /// The chat is closed there, says the user: it has nothing to write back.
     Said,
+}
+
+/// The arguments of a request that make a [`Closed`].
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SaidClosed {
+    chat_closed: bool,
+    rereads: bool,
+}
+
+impl From<SaidClosed> for Closed {
+    fn from(said: SaidClosed) -> Self {
+        match said {
+            SaidClosed { rereads: true, .. } => Self::Rereads,
+            SaidClosed { chat_closed: true, .. } => Self::Said,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// What the user lets a command do.

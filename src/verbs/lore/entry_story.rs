@@ -33,7 +33,7 @@ pub(super) fn entry(
             Some(version) => text_of(&reader, version)?.map(|text| (change.key.clone(), text)),
             None => None,
         };
-        if change.is_rewritten && !asked.options.with_formatting {
+        if change.is_rewritten && !asked.options.all {
             formatting += 1;
             before = after;
             continue;

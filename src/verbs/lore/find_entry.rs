@@ -46,15 +46,15 @@ pub(super) fn find<'h>(
     let all = Books::of(asked.history).names();
     let book = |text: &str| name_lookup::timeline(text, library, &all);
     let of_moment = asked.moment.as_ref().and_then(|moment| asked.book_today(moment));
-    if let (Some(moment), true) = (&asked.moment, asked.options.in_snapshot.is_some()) {
+    if let (Some(moment), true) = (&asked.moment, asked.options.snapshot.is_some()) {
         let none = || Error::NoLorebookThen { snapshot: moment.snapshot.id };
         let book = of_moment.ok_or_else(none)?;
-        return match asked.options.named.first() {
+        return match asked.options.named().first() {
             Some(text) => entry(asked, text, &BTreeSet::from([book]), monitor),
             None => Ok(Found::Books(vec![book])),
         };
     }
-    match asked.options.named.as_slice() {
+    match asked.options.named().as_slice() {
         [] => match of_moment {
             Some(book) => Ok(Found::Books(vec![book])),
             None => match &asked.moment {
@@ -64,7 +64,7 @@ pub(super) fn find<'h>(
         },
         [one] => {
             let is_it = |name: &&TimelineName| {
-                name.as_str() == one || name.chat().to_lowercase() == one.to_lowercase()
+                name.as_str() == *one || name.chat().to_lowercase() == one.to_lowercase()
             };
             if let Some(name) = all.iter().find(is_it) {
                 return Ok(Found::Books(vec![name.clone()]));

@@ -41,11 +41,11 @@ pub fn lore(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     let asked = Asked { workspace, store: &store, history: &history, options, moment };
     let found = find(&asked, library.as_ref(), monitor)?;
     if let Some(message) = options.active {
-        let found = Some(found).filter(|_| !options.named.is_empty());
+        let found = Some(found).filter(|_| !options.named().is_empty());
         let active = active::active(&asked, library.as_ref(), found, message)?;
         return Ok(Report::Active(Box::new(active)));
     }
-    if let Some(at) = options.at.as_ref().or(options.in_snapshot.as_ref()) {
+    if let Some(at) = options.at.as_ref().or(options.snapshot.as_ref()) {
         return Ok(Report::Then(Box::new(then::then(&asked, library.as_ref(), found, at)?)));
     }
     match found {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::scenes::SceneName;
 use crate::archive::Snapshot;
@@ -11,26 +11,38 @@ use crate::history::at_message::Origin;
 use crate::st::{Key, TimelineName};
 
 /// What to tell.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub struct Options {
-    /// A lorebook, an entry, or a lorebook and one of its entries.
-    pub named: Vec<String>,
+    /// The lorebook. Without an entry it may name an entry as well.
+    pub book: Option<String>,
+    /// The entry. Without a lorebook it may name a lorebook as well.
+    pub entry: Option<String>,
     /// Where each sentence comes from, instead of the history.
     pub blame: bool,
     /// What was known then: a message's number, a date or a snapshot.
     pub at: Option<String>,
-    /// The lorebook that this snapshot has, as it has it; `named` is one of its entries then, or nothing.
-    pub in_snapshot: Option<String>,
+    /// The lorebook that this snapshot has, as it has it; a name is that of one of its entries then.
+    pub snapshot: Option<String>,
     /// The chat whose messages are counted.
     pub chat: Option<String>,
     /// Which entries the model was told at this message.
     pub active: Option<usize>,
     /// At most this many changes.
+    #[serde(skip)]
     pub limit: Option<usize>,
     /// Also changes of formatting alone.
-    pub with_formatting: bool,
+    pub all: bool,
     /// Only these entries of a whole lorebook, as people count them.
+    #[serde(skip)]
     pub entries: Option<Range<usize>>,
+}
+
+impl Options {
+    /// Returns the names that were given: a lorebook, an entry, or a lorebook and one of its entries.
+    pub(super) fn named(&self) -> Vec<&str> {
+        self.book.iter().chain(&self.entry).map(String::as_str).collect()
+    }
 }
 
 /// What is told.

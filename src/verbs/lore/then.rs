@@ -102,7 +102,7 @@ fn like(asked: &Asked<'_>, life: &Life, entries: &[(Key, Version)]) -> Result<Op
 
 /// Returns what the lorebook of the moment that is asked of says in the latest moment of its timeline.
 fn now(asked: &Asked<'_>) -> Result<Option<HashMap<Key, Version>>> {
-    let Some(moment) = asked.moment.as_ref().filter(|_| asked.options.in_snapshot.is_some()) else {
+    let Some(moment) = asked.moment.as_ref().filter(|_| asked.options.snapshot.is_some()) else {
         return Ok(None);
     };
     if asked.history.head(&moment.timeline).is_none() {
@@ -126,7 +126,7 @@ enum When {
 
 /// Returns the moment that `--at` names by itself, or together with the chat that `--in` names. A number is a message's, and what can be a date is one.
 pub(super) fn named(names: Names<'_>, options: &Options) -> Result<Option<Moment>> {
-    let (chat, at) = match (&options.in_snapshot, &options.chat, &options.at) {
+    let (chat, at) = match (&options.snapshot, &options.chat, &options.at) {
         (Some(moment), ..) => return Ok(Some(names.moment(moment)?)),
         (None, chat, Some(at)) => (chat.as_deref(), at.as_str()),
         (None, _, None) => return Ok(None),

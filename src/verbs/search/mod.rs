@@ -10,6 +10,8 @@ mod terms;
 
 use std::collections::{BTreeSet, HashSet};
 
+use serde::Deserialize;
+
 use crate::archive::{Blake3, NewText, Snapshot, TextPlace, Wanted};
 use crate::engine::{Workspace, changed_timelines};
 use crate::history::owner_of_snapshot::Owners;
@@ -26,36 +28,43 @@ use terms::Terms;
 pub use terms::Excerpt;
 
 /// What to search for, and where.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct Options {
     /// The words, all of which must be in one text.
     pub text: String,
     /// They must stand together, as they are written.
+    #[serde(default)]
     pub phrase: bool,
     /// It is a regular expression.
+    #[serde(default)]
     pub regex: bool,
     /// Only what this one says: a part of the speaker's name, or of an entry's title.
     pub who: Option<String>,
     /// Only what was said, or stored where that is not known, from then on.
+    #[serde(skip)]
     pub since: Option<i64>,
     /// Only until then.
+    #[serde(skip)]
     pub until: Option<i64>,
     /// In the snapshots of this timeline only.
     pub timeline: Option<String>,
     /// In chats or in lorebooks only.
     pub only: Option<Part>,
     /// At most this many matches.
+    #[serde(skip)]
     pub limit: Option<usize>,
 }
 
 /// What of a timeline is searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Part {
     /// Its messages.
     Chat,
     /// Its lorebook.
     Lorebook,
     /// Characters' cards.
+    #[serde(rename = "card")]
     Character,
 }
 

@@ -5,6 +5,9 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::Range;
+
+use serde::Deserialize;
 
 use serde::Serialize;
 
@@ -21,18 +24,18 @@ use crate::store::{ObjectId, Store, Time, unless_lost};
 use crate::verbs::{Error, Result};
 
 /// What to draw.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub struct Options {
     /// Only the story of this timeline.
     pub timeline: Option<String>,
-    /// From this lane on.
-    pub first: usize,
-    /// At most this many lanes.
-    pub count: Option<usize>,
+    /// Only these lanes.
+    #[serde(skip)]
+    pub lanes: Option<Range<usize>>,
     /// Without the snapshots.
     pub lanes_only: bool,
     /// With the ends of scenes; every message of a chat with ST-Auto-Recap is read for that.
-    pub with_scenes: bool,
+    pub scenes: bool,
 }
 
 /// The map.
@@ -124,14 +127,14 @@ pub fn graph(
             .len(),
         lanes: Vec::new(),
     };
-    let count = options.count.unwrap_or(usize::MAX);
-    drawn.lanes = lanes.into_iter().skip(options.first).take(count).collect();
+    let wanted = options.lanes.clone().unwrap_or(0..usize::MAX);
+    drawn.lanes = lanes.into_iter().take(wanted.end).skip(wanted.start).collect();
     let Some(store) = workspace.find_store()? else { return Ok(drawn) };
     let history = workspace.history(&store)?;
     if !options.lanes_only {
         dots(&history, &mut drawn.lanes);
     }
-    if options.with_scenes {
+    if options.scenes {
         scenes(&store, &history, &mut drawn.lanes)?;
     }
     Ok(drawn)

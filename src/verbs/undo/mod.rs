@@ -11,6 +11,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use crate::archive::SnapshotId;
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::log::{self, Logged};
@@ -26,11 +28,13 @@ use crate::verbs::{Result, UndoError};
 use choose::{Choice, Chosen, choose, moved_since, undone_below};
 
 /// What to take back.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub struct Options {
     /// The operation's number; none: the last one that stands, is no undoing itself and was asked for by somebody.
     pub operation: Option<u64>,
     /// Whether SillyTavern has the chats closed.
+    #[serde(flatten)]
     pub closed: Closed,
     /// Only say what would be done.
     pub dry_run: bool,

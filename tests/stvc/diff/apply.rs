@@ -385,7 +385,7 @@ fn states() -> impl Strategy<Value = (Files, Files)> {
 
 /// The lines of what changed in a chat since its newest snapshot, without a process.
 fn changes(sandbox: &Sandbox, name: &str) -> Vec<Value> {
-    let options = diff::Options { before: name.to_owned(), after: None };
+    let options = diff::Options { before: name.to_owned(), ..Default::default() };
     let comparison = diff::diff(&sandbox.workspace(), &options).unwrap();
     let changes = comparison.changes(None);
     changes.iter().map(|change| serde_json::to_value(ChangeLine::from(change)).unwrap()).collect()

@@ -163,8 +163,9 @@ impl Writer {
     }
 
     fn story(&self, named: &[&str]) -> EntryStory {
-        let named = named.iter().map(|&name| name.to_owned()).collect();
-        let options = Options { named, ..Options::default() };
+        let mut names = named.iter().rev().map(|&name| name.to_owned());
+        let (entry, book) = (names.next(), names.next());
+        let options = Options { book, entry, ..Options::default() };
         match lore(&self.sandbox.workspace(), &options, &mut Silent).unwrap() {
             Report::Entry(story) => *story,
             _ => panic!("{options:?} is no entry"),

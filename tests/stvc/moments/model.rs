@@ -547,15 +547,17 @@ impl World {
         let book = book.map(|book| book["blake3"].as_str().unwrap().to_owned());
         assert_eq!(book, hash.map(|hash| hash.to_string()), "API show {text}");
         // diff: nothing between a moment and itself by its own name.
-        let options =
-            diff::Options { before: text.to_owned(), after: Some(report.source.moment.clone()) };
+        let options = diff::Options {
+            before: text.to_owned(),
+            after: Some(report.source.moment.clone()),
+            ..Default::default()
+        };
         let same = diff::diff(workspace, &options).unwrap();
         let changed: Vec<_> = same.changes(Some(Part::Lorebook));
         assert!(changed.is_empty(), "diff {text} {}", report.source.moment);
         // lore --at
         if let Some(book) = &pair.book {
-            let options =
-                lore::Options { in_snapshot: Some(text.to_owned()), ..Default::default() };
+            let options = lore::Options { snapshot: Some(text.to_owned()), ..Default::default() };
             let told = lore::lore(workspace, &options, &mut Silent).unwrap();
             let Lore::Then(then) = told else { panic!("{text}") };
             let book: Value = serde_json::from_slice(book).unwrap();
