@@ -4,8 +4,9 @@
 //! checkpoint's link, recaps, copies of the lorebook. Each message has an [`Identity`] without those; a [`Chain`] of them tells at
 //! every length whether two chats began alike.
 
+use crate::auto_recap::ON_MESSAGE;
 use crate::parallel::in_parts;
-use crate::st::Raw;
+use crate::st::{Key, Raw};
 
 /// What a message says, without what is flipped on it afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,13 +15,7 @@ pub struct Identity([u8; 16]);
 /// Flipped on the message itself.
 const FLIPPED: &[&[u8]] = &[b"is_system"];
 /// Flipped in its `extra`, and in the `extra` of each of its swipes.
-const FLIPPED_IN_EXTRA: &[&[u8]] = &[
-    b"bookmark_link",
-    b"branches",
-    b"auto_recap_memory",
-    b"activeLorebookEntries",
-    b"inactiveLorebookEntries",
-];
+const FLIPPED_IN_EXTRA: [&str; 2] = ["bookmark_link", "branches"];
 
 impl Identity {
     pub fn to_hex(self) -> String {
@@ -60,8 +55,9 @@ impl Identity {
 fn extra(value: Raw<'_>) -> Option<Vec<u8>> {
     let Some(members) = value.members() else { return Some(value.as_bytes().to_vec()) };
     let mut out = Vec::new();
-    for member in members.iter().filter(|member| !FLIPPED_IN_EXTRA.contains(&member.key.as_bytes()))
-    {
+    let flipped = FLIPPED_IN_EXTRA.iter().chain(&ON_MESSAGE);
+    let is_flipped = |key: &Key| flipped.clone().any(|name| name.as_bytes() == key.as_bytes());
+    for member in members.iter().filter(|member| !is_flipped(&member.key)) {
         push_member(&mut out, member.raw_key, member.value.as_bytes());
     }
     (!out.is_empty()).then_some(out)

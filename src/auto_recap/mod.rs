@@ -14,10 +14,8 @@ pub use rules::{
 pub(crate) use rules::{of_book, of_chat};
 pub use stored::{CheckpointState, EntryOrigin, Rebuilt, Trimmed, rebuild_book, trim_metadata};
 pub use written::{
-    Activity, BookTemplate, CachedItem, CombinedRecap, Operation, QUEUE, QueueEntry,
-    REGISTRY_PREFIX, RecapVersion, RegistryItem, RunningRecap, STATE, Scene, attached_lorebook,
-    book_segment, checkpoint_state, clear_queue, combined_recap, is_fork_book, is_queue,
-    lorebook_map, queue_activity, queue_operations, queues, registry_cache, registry_items,
-    registry_line_uid, running_recap, scene, scene_breaks, trim_queue, uses_auto_recap,
+    BookTemplate, MEMORY, ON_MESSAGE, RECAP_IN_USE, RECAP_VERSIONS, RUNNING_RECAP, Scene,
+    active_entries, active_in, clear_queue, is_fork_book, is_queue, lorebook_map, queue_activity,
+    rename, running_recap, scene, scene_breaks, settings_hash, trim_queue, uses_auto_recap,
     without_mapped,
 };

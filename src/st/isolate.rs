@@ -4,7 +4,7 @@
 use super::json::{Edits, Raw};
 use super::timed_effects::rename_effects;
 use super::{entries, lorebook_name};
-use crate::auto_recap::{STATE, checkpoint_state, running_recap};
+use crate::auto_recap::written as auto_recap;
 
 /// What to change. What the metadata does not have is not added, but for `main_chat` and the lorebook's name.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,38 +37,15 @@ pub fn rename_in_metadata(text: &[u8], metadata: Raw<'_>, rename: &Rename<'_>) -
     if let (Some(slug), Some(value)) = (rename.integrity, metadata.get("integrity")) {
         edits.replace(value, quoted(slug));
     }
-    if let (Some(name), Some(recap)) = (rename.chat, running_recap(metadata))
-        && let Some(value) = recap.raw.get("chat_id")
-    {
-        edits.replace(value, quoted(name));
-    }
     if let Some(book) = rename.book {
         edits.set(metadata, "world_info", &quoted(book.new));
-        // Whatever it names: ST-Auto-Recap binds a fork by `world_info` alone, so in a fork this is still the book of the chat that it was forked from, into which the extension
-        // would write.
-        let attached = metadata.path(&["auto_lorebooks", "lorebookName"]);
-        if let Some(attached) = attached.filter(|name| name.string().is_some()) {
-            edits.replace(attached, quoted(book.new));
-        }
         if let Some(timed) = metadata.get("timedWorldInfo") {
             let renamed = rename_effects(timed, book.old, book.new, &entries(book.bytes));
             edits.replace(timed, renamed.bytes);
         }
     }
-    match (checkpoint_state(metadata), rename.state) {
-        // What the extension compares when the chat is opened.
-        (Some(state), _) => {
-            if let Some(book) = rename.book {
-                edits.set(state, "cloned_lorebook_name", &quoted(book.new));
-                edits.set(state, "original_lorebook_name", &quoted(book.old));
-            }
-            if let (Some(name), Some(value)) = (rename.chat, state.get("chat_id")) {
-                edits.replace(value, quoted(name));
-            }
-        }
-        (None, Some(state)) => edits.set(metadata, STATE, state),
-        (None, None) => {}
-    }
+    let book = rename.book.map(|book| (book.old, book.new));
+    auto_recap::rename(&mut edits, metadata, rename.chat, book, rename.state);
     edits.apply()
 }
 

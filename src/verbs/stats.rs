@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::archive::{self, Reach, Tree, read_manifest};
+use crate::auto_recap::ON_MESSAGE;
 use crate::engine::{Include, Workspace, left_out};
 use crate::history::History;
 use crate::history::owner_of_snapshot::Owners;
@@ -197,8 +198,8 @@ fn made_of(timeline: &TimelineName, index: usize, line: &[u8]) -> Large {
     let message = Message::read(line);
     let raw = message.map(|message| message.raw());
     let extra = message.and_then(|message| message.extra());
-    let copies = ["activeLorebookEntries", "inactiveLorebookEntries", "auto_recap_memory"];
-    let lorebook = copies.iter().map(|key| length(extra.and_then(|extra| extra.get(key)))).sum();
+    let lorebook =
+        ON_MESSAGE.iter().map(|key| length(extra.and_then(|extra| extra.get(key)))).sum();
     let text = length(raw.and_then(|raw| raw.get("mes")));
     let swipes = length(raw.and_then(|raw| raw.get("swipes")))
         + length(raw.and_then(|raw| raw.get("swipe_info")));

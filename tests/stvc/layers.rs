@@ -136,6 +136,43 @@ fn git_stays_in_the_store() {
     }
 }
 
+/// What ST-Auto-Recap writes, by names that nothing else has.
+const AUTO_RECAP: &[&str] = &[
+    "auto_recap_memory",
+    "auto_summarize_memory",
+    "auto_recap_running_scene_recaps",
+    "auto_recap_checkpoint_state",
+    "auto_lorebooks",
+    "autoLorebooks",
+    "lorebookName",
+    "ctiveLorebookEntries",
+    "checkpoint_lorebook_map",
+    "scene_recap_",
+    "\"auto_recap\"",
+    "\"scene_break",
+    "__operation_queue",
+    "\"_registry_",
+    "z-AutoLB-",
+];
+
+/// Another memory extension shall be able to stand beside it. What findings mean is told to people, in the words that they see on disk.
+#[test]
+fn the_keys_of_auto_recap_stay_in_its_room() {
+    let src = src();
+    let of_room = fs::read_to_string(src.join("auto_recap/written/scene.rs")).unwrap();
+    assert!(AUTO_RECAP.iter().any(|key| of_room.contains(key)));
+    for file in rust_files(&src) {
+        let inside = file.starts_with(src.join("auto_recap")) || file.ends_with("catalogue.rs");
+        if inside || file.iter().any(|part| part == "tests" || part == "tests.rs") {
+            continue;
+        }
+        let code = without_comments_and_tests(&fs::read_to_string(&file).unwrap());
+        for key in AUTO_RECAP {
+            assert!(!code.contains(key), "{} knows {key}", file.display());
+        }
+    }
+}
+
 /// Other front ends use the library, too: a command line, a terminal and words for a person are the program's.
 #[test]
 fn the_command_line_stays_in_the_program() {

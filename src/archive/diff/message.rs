@@ -2,6 +2,7 @@
 
 use super::ChangeKind::{self, Edited, Hidden, Link, Recap, Rewritten, Shown, Swipe};
 use super::value::{Field, PathStep, Rules, fields};
+use crate::auto_recap::MEMORY;
 use crate::st::Message;
 
 const RULES: Rules = Rules { lists: &["swipes", "swipe_info"], opened: &["extra"] };
@@ -72,7 +73,7 @@ impl Context {
             _ => None,
         };
         if let Some(key) = extra {
-            if key.is("auto_recap_memory") {
+            if key.is(MEMORY) {
                 return Recap;
             }
             if key.is("bookmark_link") || key.is("branches") {

@@ -2,6 +2,7 @@
 
 use super::value::{Field, PathStep, Rules, fields, members};
 use super::{Change, Location, Part, Root, Side, rewritten, value_change, whole};
+use crate::auto_recap::RECAP_VERSIONS;
 use crate::st::{Key, Raw};
 
 /// Everything that changed.
@@ -82,7 +83,7 @@ fn keys(field: &Field<'_>) -> Vec<Key> {
 
 /// The running recap's versions by their number; none if the field is something else, or a list that numbers do not name.
 fn versions<'a>(field: &Field<'a>) -> Option<Vec<Change<'a>>> {
-    if !field.is(&["auto_recap_running_scene_recaps", "versions"]) {
+    if !field.is(&RECAP_VERSIONS) {
         return None;
     }
     let (old, new) = (numbered(field.before?)?, numbered(field.after?)?);

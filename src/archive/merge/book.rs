@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::auto_recap::{QUEUE, REGISTRY_PREFIX};
-use crate::st::{Key, Member, Raw, entry_comment};
+use crate::st::{Key, Member, Raw};
 
 pub(super) struct Book<'a> {
     /// The whole.
@@ -44,14 +43,4 @@ pub(super) fn is_entries(member: &Member<'_>) -> bool {
 fn repeats(members: &[Member<'_>]) -> bool {
     let mut seen = HashSet::with_capacity(members.len());
     !members.iter().all(|member| seen.insert(member.key.as_bytes()))
-}
-
-/// Whether it is the queue of ST-Auto-Recap.
-pub(super) fn is_queue(entry: Raw<'_>) -> bool {
-    entry_comment(entry).as_deref() == Some(QUEUE)
-}
-
-/// Whether it is a registry of ST-Auto-Recap.
-pub(super) fn is_registry(entry: Raw<'_>) -> bool {
-    entry_comment(entry).is_some_and(|title| title.starts_with(REGISTRY_PREFIX))
 }

@@ -17,10 +17,10 @@ mod tests;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::auto_recap::stored::merge_registry::{self, Directory, Lines, Uids};
-use crate::auto_recap::{queue_operations, registry_items};
+use crate::auto_recap::stored::merge_registry::{self, Directory, Registries, Uids};
+use crate::auto_recap::{active_in, is_queue};
 use crate::st::{Edits, Key, Raw, entry_comment};
-use book::{Book, is_entries, is_queue, is_registry};
+use book::{Book, is_entries};
 use entry::{Choice, Mixed, Sides, mix, untouched};
 use matching::{Group, groups};
 use object::{Part, compose};
@@ -126,7 +126,7 @@ impl<'a> Merge<'a> {
             out.removed.push(named(key, *entry));
         }
         if let Some(theirs) = self.theirs.entry(group.theirs).filter(|entry| is_queue(*entry)) {
-            out.queue_left += active(theirs);
+            out.queue_left += active_in(theirs);
         }
     }
 
@@ -213,7 +213,7 @@ impl<'a> Merge<'a> {
     ) -> (Option<Cow<'a, [u8]>>, Side) {
         if is_queue(ours) || is_queue(theirs) {
             if ours != theirs && is_queue(theirs) {
-                out.queue_left += active(theirs);
+                out.queue_left += active_in(theirs);
             }
             return (None, Side::Ours);
         }
@@ -262,14 +262,9 @@ impl<'a> Merge<'a> {
         if old.is_empty() {
             return;
         }
-        let none = Uids::new();
         for placed in placed {
-            let theirs = self.theirs.entry(placed.group.theirs).filter(|entry| is_registry(*entry));
-            let Some(content) = theirs.map(|entry| entry.get("content")) else { continue };
-            let names = registry_items(content).unwrap_or_default();
-            if Lines::read(content, &none).is_none()
-                && names.iter().any(|item| old.contains(item.uid.as_str()))
-            {
+            let theirs = self.theirs.entry(placed.group.theirs);
+            if theirs.is_some_and(|entry| merge_registry::keeps_old_uids(entry, &old)) {
                 out.not_renumbered.extend(theirs.map(|entry| named(&placed.key, entry)));
             }
         }
@@ -333,47 +328,6 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// What the lines of registries name, book by book.
-struct Registries {
-    base: Uids,
-    ours: Uids,
-    theirs: Uids,
-    directory: Directory,
-}
-
-impl Registries {
-    /// The text of a registry, if the entry is one in the notation of lines.
-    fn merge(
-        &self,
-        base: Option<Raw<'_>>,
-        ours: Option<Raw<'_>>,
-        theirs: Option<Raw<'_>>,
-        prefer: Side,
-    ) -> Option<merge_registry::Merged> {
-        let of = |entry: Option<Raw<'_>>| entry.is_some_and(is_registry);
-        if !of(ours.or(theirs)) || (theirs.is_some() && !of(theirs)) {
-            return None;
-        }
-        fn read<'r>(entry: Option<Raw<'r>>, uids: &Uids) -> Option<Lines<'r>> {
-            Lines::read(entry?.get("content"), uids)
-        }
-        let (here, there) = (read(ours, &self.ours), read(theirs, &self.theirs));
-        let only = |lines: &Lines<'_>| merge_registry::Merged {
-            content: merge_registry::renamed(lines, &self.directory),
-            conflicts: Vec::new(),
-        };
-        match (ours, here, theirs, there) {
-            (Some(_), Some(here), Some(_), Some(there)) => {
-                let before = read(base, &self.base);
-                Some(merge_registry::merge(before.as_ref(), &here, &there, &self.directory, prefer))
-            }
-            (Some(_), Some(here), None, _) => Some(only(&here)),
-            (None, _, Some(_), Some(there)) => Some(only(&there)),
-            _ => None,
-        }
-    }
-}
-
 /// The text of a registry that is not as in ours.
 fn told_lines(
     key: &Key,
@@ -406,12 +360,6 @@ fn told_lines(
 fn named(key: &Key, entry: Raw<'_>) -> Named {
     let title = entry_comment(entry).unwrap_or_default();
     Named { uid: key.to_string_lossy(), title }
-}
-
-/// How much waits in a queue.
-fn active(queue: Raw<'_>) -> usize {
-    let operations = queue_operations(queue.get("content")).unwrap_or_default();
-    operations.iter().filter(|operation| operation.is_active()).count()
 }
 
 /// An entry with another value of one field; none if it has it already, or is no entry.

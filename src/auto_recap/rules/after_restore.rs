@@ -4,7 +4,7 @@
 //! compared only while the chat is still at that moment; the snapshot's own record always describes the very bytes.
 
 use crate::archive::Contents;
-use crate::auto_recap::{
+use crate::auto_recap::written::{
     CombinedRecap, RunningRecap, checkpoint_state, combined_recap, running_recap,
 };
 use crate::rules::{Code, Finding};

@@ -1,6 +1,6 @@
 //! Whose lorebook a chat is bound to, by its name and by what ST-Auto-Recap noted.
 
-use crate::auto_recap::attached_lorebook;
+use crate::auto_recap::written::attached_lorebook;
 use crate::rules::{Code, Finding, Level, Subject, brief};
 use crate::st::main_chat;
 

@@ -1,6 +1,6 @@
 //! The extension's queue, which is an entry of the lorebook: what is odd about it, and what must wait for it.
 
-use crate::auto_recap::{Operation, QUEUE, queue_activity, queue_operations};
+use crate::auto_recap::written::{Operation, QUEUE, queue_activity, queue_operations};
 use crate::rules::Subject;
 use crate::rules::{Book, BookEntry};
 use crate::rules::{Code, Finding, Level};

@@ -1,6 +1,6 @@
 //! May a checkpoint be taken here? The rules of ST-Auto-Recap's own plans, in their words.
 
-use crate::auto_recap::{combined_recap, running_recap, scene};
+use crate::auto_recap::written::{combined_recap, running_recap, scene};
 use crate::rules::listed;
 use crate::rules::{Code, Finding, Level};
 use crate::st::{Chat, Raw, TimelineName};
@@ -41,7 +41,7 @@ pub fn readiness(point: &Point<'_>) -> Vec<Finding> {
             "let the extension write the scene's recap first",
         );
     }
-    let has_entries = |scene: &crate::auto_recap::Scene<'_>| {
+    let has_entries = |scene: &crate::auto_recap::written::Scene<'_>| {
         scene.activated_entries() > 0 && !scene.all_entries().is_empty()
     };
     if is_break && !scene.as_ref().is_some_and(has_entries) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::auto_recap::{CachedItem, REGISTRY_PREFIX, registry_cache, registry_items};
+use crate::auto_recap::written::{CachedItem, REGISTRY_PREFIX, registry_cache, registry_items};
 use crate::rules::Book;
 use crate::rules::Subject;
 use crate::rules::{Code, Finding};

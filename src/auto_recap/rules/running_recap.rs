@@ -1,6 +1,6 @@
 //! The running recap in a chat's metadata: whether it can be read, whose it is, and whether the scenes that it tells of are there.
 
-use crate::auto_recap::{RunningRecap, running_recap, scene};
+use crate::auto_recap::written::{RunningRecap, running_recap, scene};
 use crate::rules::Subject;
 use crate::rules::{Code, Finding};
 use crate::rules::{brief, listed};

@@ -2,7 +2,7 @@
 
 use memchr::memmem::Finder;
 
-use crate::auto_recap::{Scene, scene};
+use crate::auto_recap::written::{Scene, scene};
 use crate::rules::Subject;
 use crate::rules::listed;
 use crate::rules::{Code, Finding};

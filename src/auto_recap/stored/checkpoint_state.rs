@@ -8,7 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::archive::Blake3;
-use crate::auto_recap::{checkpoint_state, combined_recap, queue_activity, running_recap, scene};
+use crate::auto_recap::written::{
+    checkpoint_state, combined_recap, queue_activity, running_recap, scene,
+};
 use crate::st::{Chat, Raw, TimelineName, lorebook_name};
 
 /// The version of these fields.

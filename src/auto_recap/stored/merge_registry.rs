@@ -8,12 +8,12 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::archive::merge::{FieldChange, Side};
-use crate::auto_recap::{registry_items, registry_line_uid};
+use crate::auto_recap::written::{is_registry, registry_items, registry_line_uid};
 use crate::st::Raw;
 
 /// The entry that a line names: one of the merge, or nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Who {
+enum Who {
     Group(usize),
     Unknown(String),
 }
@@ -29,8 +29,60 @@ pub(crate) struct Directory {
 
 pub(crate) type Uids = HashMap<String, usize>;
 
+/// What the lines of registries name, book by book.
+pub(crate) struct Registries {
+    pub base: Uids,
+    pub ours: Uids,
+    pub theirs: Uids,
+    pub directory: Directory,
+}
+
+impl Registries {
+    /// The text of a registry, if the entry is one in the notation of lines.
+    pub(crate) fn merge(
+        &self,
+        base: Option<Raw<'_>>,
+        ours: Option<Raw<'_>>,
+        theirs: Option<Raw<'_>>,
+        prefer: Side,
+    ) -> Option<Merged> {
+        let of = |entry: Option<Raw<'_>>| entry.is_some_and(is_registry);
+        if !of(ours.or(theirs)) || (theirs.is_some() && !of(theirs)) {
+            return None;
+        }
+        fn read<'r>(entry: Option<Raw<'r>>, uids: &Uids) -> Option<Lines<'r>> {
+            Lines::read(entry?.get("content"), uids)
+        }
+        let (here, there) = (read(ours, &self.ours), read(theirs, &self.theirs));
+        let only = |lines: &Lines<'_>| Merged {
+            content: renamed(lines, &self.directory),
+            conflicts: Vec::new(),
+        };
+        match (ours, here, theirs, there) {
+            (Some(_), Some(here), Some(_), Some(there)) => {
+                let before = read(base, &self.base);
+                Some(merge(before.as_ref(), &here, &there, &self.directory, prefer))
+            }
+            (Some(_), Some(here), None, _) => Some(only(&here)),
+            (None, _, Some(_), Some(there)) => Some(only(&there)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether an entry is a registry in JSON, whose UIDs are not changed, and names one of these.
+pub(crate) fn keeps_old_uids(entry: Raw<'_>, old: &HashSet<&str>) -> bool {
+    let content = entry.get("content");
+    is_registry(entry)
+        && Lines::read(content, &Uids::new()).is_none()
+        && registry_items(content)
+            .unwrap_or_default()
+            .iter()
+            .any(|item| old.contains(item.uid.as_str()))
+}
+
 /// A registry's text in one of the books.
-pub(crate) struct Lines<'a> {
+struct Lines<'a> {
     text: &'a str,
     /// Up to the first line that names a UID.
     head: &'a str,
@@ -49,7 +101,7 @@ struct Item<'a> {
 
 impl<'a> Lines<'a> {
     /// The content of a registry's entry, if it is in this notation.
-    pub(crate) fn read(content: Option<Raw<'a>>, uids: &Uids) -> Option<Self> {
+    fn read(content: Option<Raw<'a>>, uids: &Uids) -> Option<Self> {
         let content = content.filter(Raw::is_string)?;
         if content.string()?.trim_start().starts_with('{') || registry_items(Some(content)).is_err()
         {
@@ -124,11 +176,11 @@ pub(crate) struct Merged {
 }
 
 /// The text of a registry that only one side has.
-pub(crate) fn renamed(lines: &Lines<'_>, directory: &Directory) -> String {
+fn renamed(lines: &Lines<'_>, directory: &Directory) -> String {
     format!("\"{}\"", lines.written(directory))
 }
 
-pub(crate) fn merge(
+fn merge(
     base: Option<&Lines<'_>>,
     ours: &Lines<'_>,
     theirs: &Lines<'_>,

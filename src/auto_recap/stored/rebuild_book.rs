@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::archive::diff::value::same;
 use crate::archive::entry_identity::{Marks, is_blank};
-use crate::auto_recap::QUEUE;
+use crate::auto_recap::written::is_queue;
 use crate::st::{Edits, Key, Raw, entries, entry_comment, entry_uid, replace};
 
 /// The fields of an entry in the order in which SillyTavern writes them, with its defaults.
@@ -60,8 +60,6 @@ pub struct Rebuilt {
     pub entries: Vec<EntryOrigin>,
     /// Notes that are no entries, or have no UID of their own: left out.
     pub left_out: usize,
-    /// The key of the fresh, empty queue.
-    pub queue: String,
 }
 
 /// Where an entry comes from.
@@ -100,7 +98,7 @@ pub fn rebuild_book(notes: &[Raw<'_>], books: &[&[u8]], queue: i64) -> Rebuilt {
     let mut noted = Vec::new();
     for note in notes {
         match entry_uid(*note).filter(|_| note.is_object()) {
-            Some(_) if entry_comment(*note).as_deref() == Some(QUEUE) => {}
+            Some(_) if is_queue(*note) => {}
             Some(uid) if seen.insert(uid) => noted.push((uid, *note)),
             _ => left_out += 1,
         }
@@ -127,7 +125,7 @@ pub fn rebuild_book(notes: &[Raw<'_>], books: &[&[u8]], queue: i64) -> Rebuilt {
     // What a book has beside its entries is kept from the nearest one.
     let whole = books.iter().find_map(|book| replace(book, &["entries"], text.as_bytes()));
     let bytes = whole.unwrap_or_else(|| format!("{{\n    \"entries\": {text}\n}}").into_bytes());
-    Rebuilt { bytes, entries: origins, left_out, queue: key.to_string() }
+    Rebuilt { bytes, entries: origins, left_out }
 }
 
 fn push_member(text: &mut String, key: &str, value: &str) {
@@ -241,6 +239,7 @@ fn empty_queue(uid: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auto_recap::written::queue_operations;
 
     fn notes(text: &str) -> Rebuilt {
         let list = Raw::parse_str(text).unwrap().items().unwrap();
@@ -258,9 +257,10 @@ mod tests {
                 {"uid":99,"comment":"__operation_queue","content":"{\"queue\":[{\"status\":\"pending\"}]}"}]"#,
         );
         assert_eq!(uids(&rebuilt.bytes), ["0", "1", "1763632438061"]);
-        let queues = crate::auto_recap::queues(&rebuilt.bytes);
+        let queues = entries(&rebuilt.bytes).into_iter().map(|(_, entry)| entry);
+        let queues: Vec<_> = queues.filter(|entry| is_queue(*entry)).collect();
         assert_eq!(queues.len(), 1);
-        assert_eq!(queues[0].operations.as_deref(), Some(&[][..]));
+        assert_eq!(queue_operations(queues[0].get("content")), Some(Vec::new()));
         let text = String::from_utf8(rebuilt.bytes).unwrap();
         assert!(!text.contains("strategy") && !text.contains("world"), "{text}");
     }

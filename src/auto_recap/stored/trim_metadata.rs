@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::auto_recap::{combined_recap, running_recap};
+use crate::auto_recap::written::{combined_recap, running_recap};
 use crate::st::{Edits, Raw, item_spans, member_spans};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

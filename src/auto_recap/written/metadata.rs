@@ -2,6 +2,13 @@
 
 use crate::st::json::{Edits, Member, Raw, member_spans};
 
+/// Where the running recap stands in the metadata.
+pub const RUNNING_RECAP: &str = "auto_recap_running_scene_recaps";
+/// Where its versions stand.
+pub const RECAP_VERSIONS: [&str; 2] = [RUNNING_RECAP, "versions"];
+/// Where the number of the version in use stands.
+pub const RECAP_IN_USE: [&str; 2] = [RUNNING_RECAP, "current_version"];
+
 /// The running recap: the story so far, in versions.
 #[derive(Clone, Debug)]
 pub struct RunningRecap<'a> {
@@ -46,7 +53,7 @@ impl<'a> RunningRecap<'a> {
 }
 
 pub fn running_recap<'a>(metadata: Raw<'a>) -> Option<RunningRecap<'a>> {
-    let raw = metadata.get("auto_recap_running_scene_recaps")?;
+    let raw = metadata.get(RUNNING_RECAP)?;
     let [chat_id, current_version, versions] =
         raw.pick(["chat_id", "current_version", "versions"])?;
     let integer = |value: Option<Raw<'_>>| value.and_then(|value| value.integer());
@@ -89,7 +96,7 @@ pub fn combined_recap(metadata: Raw<'_>) -> Option<CombinedRecap> {
 }
 
 /// Where a checkpoint's own record stands.
-pub const STATE: &str = "auto_recap_checkpoint_state";
+pub(super) const STATE: &str = "auto_recap_checkpoint_state";
 
 /// What the extension itself noted of a checkpoint when it made it, if it did.
 pub fn checkpoint_state(metadata: Raw<'_>) -> Option<Raw<'_>> {
@@ -102,9 +109,14 @@ pub fn attached_lorebook(metadata: Raw<'_>) -> Option<String> {
 }
 
 /// Metadata may be long, and looking for a word is much cheaper than reading it.
-fn auto_lorebooks(metadata: Raw<'_>) -> Option<Raw<'_>> {
+pub(super) fn auto_lorebooks(metadata: Raw<'_>) -> Option<Raw<'_>> {
     memchr::memmem::find(metadata.as_bytes(), b"auto_lorebooks")?;
     metadata.get("auto_lorebooks")
+}
+
+/// The hash of the settings under which the recaps of a chat are made, as JSON.
+pub fn settings_hash(metadata: Raw<'_>) -> Option<&str> {
+    metadata.path(&["auto_recap", "settings_hash"]).filter(Raw::truthy).map(|hash| hash.as_str())
 }
 
 /// One entry of the registry that the extension keeps in the chat's metadata.

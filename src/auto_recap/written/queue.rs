@@ -8,14 +8,6 @@ use crate::st::{entries, entry_comment};
 /// The title of the entry that holds the queue.
 pub const QUEUE: &str = "__operation_queue";
 
-#[derive(Clone, Debug)]
-pub struct QueueEntry<'a> {
-    pub key: String,
-    pub entry: Raw<'a>,
-    /// What is to be done; none if it cannot be read.
-    pub operations: Option<Vec<Operation>>,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     pub id: String,
@@ -53,26 +45,20 @@ pub fn is_queue(entry: Raw<'_>) -> bool {
 }
 
 /// The queues of a lorebook. There should be one at most.
-pub fn queues(book: &[u8]) -> Vec<QueueEntry<'_>> {
+pub(super) fn queues(book: &[u8]) -> Vec<Raw<'_>> {
     // Most lorebooks have none, and looking for a word is cheap.
     if memchr::memmem::find(book, QUEUE.as_bytes()).is_none() {
         return Vec::new();
     }
-    entries(book)
-        .into_iter()
-        .filter(|(_, entry)| is_queue(*entry))
-        .map(|(key, entry)| QueueEntry {
-            key: key.to_string_lossy(),
-            entry,
-            operations: queue_operations(entry.get("content")),
-        })
-        .collect()
+    entries(book).into_iter().map(|(_, entry)| entry).filter(|entry| is_queue(*entry)).collect()
 }
 
 /// What is going on in all queues of a lorebook.
 pub fn queue_activity(book: &[u8]) -> Activity {
     let mut activity = Activity::default();
-    for operation in queues(book).iter().filter_map(|queue| queue.operations.as_ref()).flatten() {
+    let operations =
+        queues(book).into_iter().filter_map(|queue| queue_operations(queue.get("content")));
+    for operation in operations.flatten() {
         match operation.status.as_str() {
             "pending" => activity.pending += 1,
             "in_progress" => activity.in_progress += 1,
@@ -81,6 +67,12 @@ pub fn queue_activity(book: &[u8]) -> Activity {
         }
     }
     activity
+}
+
+/// How many operations of a queue are not done yet.
+pub fn active_in(queue: Raw<'_>) -> usize {
+    let operations = queue_operations(queue.get("content")).unwrap_or_default();
+    operations.iter().filter(|operation| operation.is_active()).count()
 }
 
 /// The operations in the content of a queue's entry; none if it cannot be read. The extension takes what is not there for empty.

@@ -18,7 +18,7 @@ fn retain(book: &[u8], keep: impl Fn(Raw<'_>) -> bool) -> (Vec<u8>, usize) {
     let mut edits = Edits::new(book);
     let mut dropped = 0;
     for queue in queues(book) {
-        let Some(content) = queue.entry.get("content") else { continue };
+        let Some(content) = queue.get("content") else { continue };
         let Some(text) = content.string() else { continue };
         if let Some((new, gone)) = retain_in(&text, &keep).filter(|(_, gone)| *gone > 0) {
             edits.replace(content, serde_json::to_string(&new).unwrap_or_default());

@@ -5,10 +5,15 @@
 
 use std::ops::Range;
 
-use crate::st::json::Raw;
+use crate::st::{Raw, entry_comment};
 
 /// How the titles of registries begin; the type follows.
 pub const REGISTRY_PREFIX: &str = "_registry_";
+
+/// Whether an entry is a registry.
+pub fn is_registry(entry: Raw<'_>) -> bool {
+    entry_comment(entry).is_some_and(|title| title.starts_with(REGISTRY_PREFIX))
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryItem {

@@ -1,5 +1,6 @@
 //! Scenes: what ST-Auto-Recap notes on the message that ends one.
 
+use super::on_message::MEMORY;
 use crate::st::json::{Key, Raw};
 use crate::st::{Chat, Message};
 
@@ -21,7 +22,7 @@ pub fn scene(line: &[u8]) -> Option<Scene<'_>> {
     // Few messages have it, and looking for a word is much cheaper than reading the line.
     memchr::memmem::find(line, b"_memory")?;
     let extra = Message::read(line)?.extra()?;
-    let [now, before] = extra.pick(["auto_recap_memory", "auto_summarize_memory"])?;
+    let [now, before] = extra.pick([MEMORY, "auto_summarize_memory"])?;
     let raw = now.or(before)?;
     // A scene may carry a whole lorebook, so it is gone through once.
     let [is_break, name, memory, old_recap, versions, current_index, hash, metadata] =
@@ -87,6 +88,11 @@ impl<'a> Scene<'a> {
             Some(value) if value.is_null() => Some(0),
             Some(value) => value.integer(),
         }
+    }
+
+    /// The number of the version in use as it is written, if it is.
+    pub fn chosen(&self) -> Option<String> {
+        self.current_index.map(|value| value.string().unwrap_or_else(|| value.as_str().to_owned()))
     }
 
     /// The hash that the extension keeps of the recap.

@@ -1,3 +1,5 @@
+use super::book_names::book_segment;
+use super::queue::{Activity, queues};
 use super::*;
 use crate::st::{Chat, Key, Raw, uid_text};
 
@@ -43,8 +45,8 @@ const BOOK: &[u8] = br#"{"entries":{"1":null,"2":7,"3":{"uid":3,"comment":"item-
 #[test]
 fn queues_of_a_book() {
     let found = queues(BOOK);
-    assert_eq!((found.len(), found[0].key.as_str()), (1, "9"));
-    let operations = found[0].operations.as_ref().unwrap();
+    assert_eq!(found.len(), 1);
+    let operations = queue_operations(found[0].get("content")).unwrap();
     assert_eq!(operations[0].messages, [4, 7, 5]);
     assert!(operations[0].is_active() && !operations[1].is_active());
     assert_eq!(queue_activity(BOOK), Activity { retrying: 1, ..Default::default() });

@@ -5,6 +5,7 @@ use super::text::Page;
 use crate::cli::output::{LOOK, paint};
 use crate::cli::wording::{clean, count, cut};
 use stvc::archive::diff::{Change, ChangeKind, Field, MessagePlace};
+use stvc::auto_recap::{self, Scene};
 use stvc::st::{self, Message, Raw};
 
 /// The lines for messages; what is the same for several is said once.
@@ -222,15 +223,9 @@ fn swipe_note(change: &Change<'_>) -> Option<String> {
 const MARKS: &str = "recap marks";
 
 fn recap_note(change: &Change<'_>) -> Option<String> {
-    let (old, new) = messages(change)?;
-    let memory = |message: &Message<'_>, key: &str| -> Option<String> {
-        let value = message.raw().path(&["extra", "auto_recap_memory", key])?;
-        Some(value.string().unwrap_or_else(|| value.as_str().to_owned()))
-    };
-    let versions = |message: &Message<'_>| {
-        let list = message.raw().path(&["extra", "auto_recap_memory", "scene_recap_versions"]);
-        list.and_then(|list| list.items()).map_or(0, |items| items.len())
-    };
+    let (old, new) = (auto_recap::scene(change.before?), auto_recap::scene(change.after?));
+    let versions =
+        |scene: &Option<Scene<'_>>| scene.and_then(|scene| scene.version_count()).unwrap_or(0);
     let mut notes = Vec::new();
     let (had, has) = (versions(&old), versions(&new));
     if has > had {
@@ -238,18 +233,18 @@ fn recap_note(change: &Change<'_>) -> Option<String> {
     } else if has < had {
         notes.push(format!("{} removed (now {has})", count((had - has) as u64, "recap version")));
     }
-    let chosen = |message| memory(message, "scene_recap_current_index");
-    if let (Some(was), Some(is)) = (chosen(&old), chosen(&new))
+    let chosen = |scene: Option<Scene<'_>>| scene.and_then(|scene| scene.chosen());
+    if let (Some(was), Some(is)) = (chosen(old), chosen(new))
         && was != is
     {
         notes.push(format!("recap version {is} is chosen, was {was}"));
     }
-    if notes.is_empty() && memory(&old, "scene_recap_memory") != memory(&new, "scene_recap_memory")
-    {
+    let recap = |scene: Option<Scene<'_>>| scene.and_then(|scene| scene.recap());
+    if notes.is_empty() && recap(old) != recap(new) {
         notes.push("recap changed".into());
     }
-    let on = |message| memory(message, "scene_break").is_some_and(|value| value == "true");
-    match (on(&old), on(&new)) {
+    let on = |scene: Option<Scene<'_>>| scene.is_some_and(|scene| scene.is_break());
+    match (on(old), on(new)) {
         (false, true) => notes.push("scene break set".into()),
         (true, false) => notes.push("scene break removed".into()),
         _ => {}
@@ -266,7 +261,7 @@ fn marks(change: &Change<'_>) -> String {
     let mut names: Vec<_> = names
         .flat_map(|field| {
             let name = stvc::archive::diff::joined(&field.path);
-            let name = name.rsplit_once("auto_recap_memory").map(|(_, name)| name.to_owned());
+            let name = name.rsplit_once(auto_recap::MEMORY).map(|(_, name)| name.to_owned());
             let name = name.unwrap_or_default().trim_start_matches('.').to_owned();
             if !name.is_empty() {
                 return vec![name];

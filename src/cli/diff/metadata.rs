@@ -5,6 +5,7 @@ use super::{Line, value_line};
 use crate::cli::output::LOOK;
 use crate::cli::wording::clean;
 use stvc::archive::diff::{Change, ChangeKind, Location, MessagePlace, joined};
+use stvc::auto_recap::{RECAP_IN_USE, RUNNING_RECAP};
 use stvc::st::Raw;
 
 /// The lines for metadata.
@@ -20,8 +21,8 @@ pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
 
 /// A value of the running recap, if it is one that has words.
 fn recap(change: &Change<'_>, location: &Location, page: Page) -> Option<Line> {
-    let mut keys = location.keys.iter().map(|key| key.as_bytes());
-    if keys.next() != Some(b"auto_recap_running_scene_recaps".as_slice()) {
+    let keys: Vec<_> = location.keys.iter().map(|key| key.to_string_lossy()).collect();
+    if keys.first().map(String::as_str) != Some(RUNNING_RECAP) {
         return None;
     }
     let (old, new) = (change.before.and_then(Raw::parse), change.after.and_then(Raw::parse));
@@ -47,7 +48,7 @@ fn recap(change: &Change<'_>, location: &Location, page: Page) -> Option<Line> {
         line.more = change.fields.iter().map(note).collect();
         return Some(line);
     }
-    if keys.next() == Some(b"current_version".as_slice())
+    if keys == RECAP_IN_USE
         && let (Some(old), Some(new)) = (old, new)
     {
         let (was, is) = (page.value(old), page.value(new));

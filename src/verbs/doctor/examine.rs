@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::unlisted::{self, Group, Unlisted};
 use crate::archive::{Role, Snapshot, SnapshotId, Tree};
-use crate::auto_recap::running_recap;
+use crate::auto_recap::{running_recap, settings_hash};
 use crate::engine::files;
 use crate::engine::unused_lorebooks::{by_book, unused_lorebooks};
 use crate::history::History;
@@ -15,7 +15,7 @@ use crate::rules::{
     self, BookFacts, CharacterFacts, Code, DamagedFile, Finding, LibraryFacts, TimelineFacts,
 };
 use crate::st::{
-    self, Captured, Category, Chat, Disk, Library, LibraryPath, Message, Raw, References, Scan,
+    self, Captured, Category, Chat, Disk, Library, LibraryPath, Message, References, Scan,
     TimelineFiles, TimelineName, User, lorebook_path,
 };
 use crate::store::Store;
@@ -293,7 +293,6 @@ fn timeline_facts(captured: &Captured, chat: &Chat<'_>) -> TimelineFacts {
     let name = &captured.files.timeline;
     let metadata = st::metadata(chat, name, captured.files.group_bytes());
     let recap = metadata.and_then(running_recap).filter(|recap| recap.exists());
-    let settings = metadata.and_then(|metadata| metadata.path(&["auto_recap", "settings_hash"]));
     TimelineFacts {
         name: name.clone(),
         group: captured.files.group.as_ref().map(|group| group.path.clone()),
@@ -306,7 +305,7 @@ fn timeline_facts(captured: &Captured, chat: &Chat<'_>) -> TimelineFacts {
         main_chat: metadata.and_then(st::main_chat),
         origin: None,
         links: chat.messages.iter().enumerate().filter_map(link).collect(),
-        settings_hash: settings.filter(Raw::truthy).map(|hash| hash.as_str().to_owned()),
+        settings_hash: metadata.and_then(settings_hash).map(str::to_owned),
         recap_of: recap.and_then(|recap| recap.chat_id),
         metadata_in: metadata.and_then(|metadata| {
             let header = chat.header.unwrap_or_default();

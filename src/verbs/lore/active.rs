@@ -7,17 +7,14 @@ use super::find_entry::Found;
 use super::report::{Active, ActiveEntry};
 use crate::archive::Snapshot;
 use crate::archive::message_lives::MessageLists;
-use crate::auto_recap;
+use crate::auto_recap::active_entries;
 use crate::engine;
 use crate::history::at_message::message_not_found;
 use crate::history::book_history::{book_of, newest_chat};
 use crate::history::name_lookup;
-use crate::st::{self, Library, Message, Raw};
-use crate::store::{Reader, unless_lost};
+use crate::st::{self, Library, Raw};
+use crate::store::unless_lost;
 use crate::verbs::{Error, Result};
-
-/// What ST-Auto-Recap calls them on a message.
-const ACTIVE: &str = "activeLorebookEntries";
 
 pub(super) fn active(
     asked: &Asked<'_>,
@@ -32,10 +29,12 @@ pub(super) fn active(
         let finding = message_not_found(&chat.timeline, list.len(), message);
         return Err(engine::Error::refused(finding).into());
     };
-    let entries = entries(&reader.blob(*id)?);
+    let line = reader.blob(*id)?;
+    let entries = active_entries(&line);
     let carries = |places: &mut dyn Iterator<Item = usize>| -> Result<Option<usize>> {
         for place in places {
-            if carries(&reader, list[place])? {
+            let line = unless_lost(reader.blob(list[place]))?;
+            if line.is_some_and(|line| active_entries(&line).is_some()) {
                 return Ok(Some(place));
             }
         }
@@ -56,7 +55,7 @@ pub(super) fn active(
         let book = entry.lorebook.as_deref();
         only.is_none_or(|only| book.is_none_or(|book| only.iter().any(|name| name.chat() == book)))
     };
-    let entries = entries.map(|entries| entries.into_iter().filter(is_asked).collect::<Vec<_>>());
+    let entries = entries.map(|list| list.into_iter().map(active_entry).filter(is_asked).collect());
     Ok(Active { chat: chat.clone(), message, entries, before, after })
 }
 
@@ -87,21 +86,11 @@ fn chat<'h>(
     }
 }
 
-/// The entries that a message carries; `None` if it carries no list of them.
-fn entries(line: &[u8]) -> Option<Vec<ActiveEntry>> {
-    let list = Message::read(line)?.extra()?.get(ACTIVE)?.items()?;
-    let entry = |entry: &Raw<'_>| ActiveEntry {
+fn active_entry(entry: Raw<'_>) -> ActiveEntry {
+    ActiveEntry {
         lorebook: entry.get("world").and_then(|name| name.string()),
-        uid: st::entry_uid(*entry).map(|uid| uid.to_string()).unwrap_or_default(),
-        title: st::entry_comment(*entry).unwrap_or_default(),
+        uid: st::entry_uid(entry).map(|uid| uid.to_string()).unwrap_or_default(),
+        title: st::entry_comment(entry).unwrap_or_default(),
         text: Arc::from(entry.as_str()),
-    };
-    // The queue of the extension's work is no lore.
-    Some(list.iter().filter(|entry| !auto_recap::is_queue(**entry)).map(entry).collect())
-}
-
-fn carries(reader: &Reader, id: crate::store::ObjectId) -> Result<bool> {
-    let line = unless_lost(reader.blob(id))?;
-    let has = |line: &[u8]| memchr::memmem::find(line, ACTIVE.as_bytes()).is_some();
-    Ok(line.is_some_and(|line| has(&line) && entries(&line).is_some()))
+    }
 }
