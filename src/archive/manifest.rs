@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::attachments::{Attachment, AttachmentsRecord, record};
+use super::attachment_tree::{Attachment, AttachmentsRecord, record};
 use super::file_role::Role;
 use super::part_names::plain_file;
 use super::problem::{Problem, Problems};

@@ -1,7 +1,7 @@
 //! What a snapshot is: the manifest, the tree it is stored as, the commit that names it, and how two of them differ.
 //! Values in, values out: nothing here touches the library's files or moves a ref.
 
-mod attachments;
+mod attachment_tree;
 pub mod backup;
 mod card;
 pub mod diff;
@@ -29,7 +29,7 @@ mod state;
 mod validate;
 mod write;
 
-pub use attachments::{Attachment, AttachmentsRecord};
+pub use attachment_tree::{Attachment, AttachmentsRecord};
 pub use erasure_mark::{CopyMark, erasure_marks};
 pub use error::{Error, Result};
 pub use file_role::Role;

@@ -8,7 +8,7 @@ use super::layout::{self, Noticed};
 use super::manifest::{FileRecord, Manifest};
 use super::part_names::entry_file;
 use super::problem::Problem;
-use super::{Attachment, Error, Result, Role, attachments};
+use super::{Attachment, Error, Result, Role, attachment_tree};
 use crate::parallel::{cores, in_parts};
 use crate::st::{self, BoundBook, FileAt, LibraryPath, TimelineFiles, TimelineName};
 use crate::store::{Kind, Mode, ObjectId, Reader};
@@ -201,9 +201,9 @@ impl Tree {
         let mut attached = Vec::new();
         match (root.attachments, &manifest.attachments) {
             (Some(folder), Some(record)) => {
-                attached = attachments::read(reader, folder, record, &mut noticed)?;
+                attached = attachment_tree::read(reader, folder, record, &mut noticed)?;
             }
-            (None, Some(_)) => noticed.problems.lose_attachment(attachments::no_folder()),
+            (None, Some(_)) => noticed.problems.lose_attachment(attachment_tree::no_folder()),
             (Some(folder), None) => noticed.extra("attachments", folder, Mode::Folder),
             (None, None) => {}
         }
@@ -223,7 +223,7 @@ impl Tree {
             return Ok(Vec::new());
         };
         match Manifest::decode(id, &reader.blob(manifest)?)?.attachments {
-            Some(record) => attachments::read(reader, folder, &record, &mut noticed),
+            Some(record) => attachment_tree::read(reader, folder, &record, &mut noticed),
             None => Ok(Vec::new()),
         }
     }

@@ -8,7 +8,7 @@ use super::folder_trees::{Folders, Previous};
 use super::part_names::{
     PER_FOLDER, book_folder, entry_file, message_file, message_folder, plain_file,
 };
-use super::{Attachment, Blake3, Manifest, Result, Role, State, attachments, card};
+use super::{Attachment, Blake3, Manifest, Result, Role, State, attachment_tree, card};
 use crate::st::cut;
 use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
 
@@ -186,7 +186,7 @@ impl WrittenFiles {
     ) -> Result<Written> {
         let Self { mut root, folders } = self;
         if !attached.is_empty() {
-            root.push(TreeEntry::tree("attachments", attachments::write(attached, pack)?));
+            root.push(TreeEntry::tree("attachments", attachment_tree::write(attached, pack)?));
         }
         let manifest = manifest.with(attached).encode();
         root.push(TreeEntry::blob("snapshot.json", pack.add(Kind::Blob, &manifest)?));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::operation::attachments;
+use super::operation::attachment_limit;
 use super::{Include, Result};
 use crate::rules::{Code, Finding};
 use crate::st::{Category, Library, list_folder};
@@ -54,7 +54,7 @@ pub(crate) fn finding(
     let attached =
         size(&root.join("user/images"), DEEPEST) + size(&root.join("user/files"), DEEPEST);
     let store = store.filter(|_| attached >= LEAST);
-    let stored = store.map(attachments::stored_bytes).transpose()?.unwrap_or(0);
+    let stored = store.map(attachment_limit::stored_bytes).transpose()?.unwrap_or(0);
     add("pictures and files that no stored chat names", attached.saturating_sub(stored));
     // Beside the cards lie folders of pictures for expressions.
     add("sprites of characters", sizes_of_folders(&root.join("characters")));

@@ -11,7 +11,7 @@ use super::{Error, Result};
 use crate::archive::message_identity::Identity;
 use crate::archive::{Kind, Role, Snapshot, SnapshotId, Tree};
 use crate::auto_recap::{
-    EntryOrigin, Scene, Trimmed, rebuild_book, scene, scene_breaks, trim_metadata,
+    EntryOrigin, Scene, Trimmed, has_note, noted_book, scene_breaks, trim_metadata,
 };
 use crate::rules::{Code, Finding};
 use crate::st::{
@@ -149,7 +149,7 @@ impl<'a> Past<'a> {
         if let Some(source) = known.and_then(|pair| pair.book_source()) {
             return Ok(Found::Cut { book: Book::Snapshot(Box::new(source.clone())) });
         }
-        let noted = breaks.iter().rfind(|(_, scene)| !scene.all_entries().is_empty());
+        let noted = breaks.iter().rfind(|(_, scene)| scene.has_note());
         let before = self.last_before(&cut, has_it)?;
         let before = before.and_then(|pair| Some((pair.own.messages, pair.book_source()?)));
         let book = match (noted, before) {
@@ -350,21 +350,25 @@ pub(crate) fn make(
             }
         }
         Some(Book::Noted(nearest)) => {
-            let breaks = scene_breaks(&cut);
-            if let Some((message, scene)) =
-                breaks.iter().rfind(|(_, scene)| !scene.all_entries().is_empty())
-            {
-                if let Some((later, _)) = breaks.last().filter(|(later, _)| later > message) {
-                    findings.push(stale(&base.timeline, *later, *message));
-                }
-                seconds = scene.timestamp().map(|ms| ms.div_euclid(1000));
-                origin.scene = Some((*message, scene.name()));
-                let nearest = match nearest {
-                    Some(nearest) => read_book(reader, nearest)?.map(|book| (nearest.id, book)),
-                    None => None,
-                };
-                let bound = bound.as_deref();
-                book = noted_book(base, scene, bound, nearest, &mut origin, &mut findings);
+            let nearest = match nearest {
+                Some(nearest) => read_book(reader, nearest)?.map(|book| (nearest.id, book)),
+                None => None,
+            };
+            let mut books: Vec<&[u8]> = Vec::new();
+            if let Some((id, bytes)) = &nearest {
+                books.push(bytes);
+                origin.books.push(BookSource::Snapshot(*id));
+            }
+            if let Some(here) = base.book_bytes().filter(|here| !books.contains(here)) {
+                books.push(here);
+                origin.books.push(BookSource::Here);
+            }
+            if let Some(noted) = noted_book(&base.timeline, &cut, bound.as_deref(), &books) {
+                seconds = noted.milliseconds.map(|ms| ms.div_euclid(1000));
+                origin.scene = Some((noted.message, noted.scene));
+                origin.entries = noted.entries;
+                findings.extend(noted.findings);
+                book = noted.book;
             }
         }
     }
@@ -406,43 +410,6 @@ pub(crate) fn make(
     Ok(Made { files, origin, findings, seconds: seconds.or_else(sent) })
 }
 
-/// Rebuilds the lorebook from a scene's notes, completed from the nearest snapshot's book and the one beside the chat.
-fn noted_book(
-    base: &TimelineFiles,
-    scene: &Scene<'_>,
-    bound: Option<&str>,
-    nearest: Option<(SnapshotId, Vec<u8>)>,
-    origin: &mut Origin,
-    findings: &mut Vec<Finding>,
-) -> Option<BoundBook> {
-    let name = bound.map(str::to_owned).or_else(|| scene.lorebook())?;
-    let path = st::lorebook_path(&name)?;
-    let mut books: Vec<&[u8]> = Vec::new();
-    if let Some((id, bytes)) = &nearest {
-        books.push(bytes);
-        origin.books.push(BookSource::Snapshot(*id));
-    }
-    if let Some(here) = base.book_bytes().filter(|here| !books.contains(here)) {
-        books.push(here);
-        origin.books.push(BookSource::Here);
-    }
-    // The queue's key is a moment in milliseconds; the scene's, so that the same state is made of the same notes.
-    let queue = scene.timestamp().filter(|ms| *ms > 0).unwrap_or(SOME_MOMENT);
-    let rebuilt = rebuild_book(&scene.all_entries(), &books, queue);
-    if rebuilt.left_out > 0 {
-        let message = format!(
-            "{} of the noted lorebook entries cannot be read as entries and were left out",
-            rebuilt.left_out
-        );
-        findings.push(Finding::new(Code::NoteUnreadable, base.timeline.as_str(), message));
-    }
-    if let Some(finding) = gaps(&base.timeline, &rebuilt.entries) {
-        findings.push(finding);
-    }
-    origin.entries = rebuilt.entries;
-    Some(BoundBook::new(name, path, rebuilt.bytes))
-}
-
 /// Whether two lines are one message: it says the same, or it was said by the same one at the same moment, and edited.
 fn is_same_message(a: &[u8], b: &[u8]) -> bool {
     let said = |line: &[u8]| {
@@ -451,14 +418,6 @@ fn is_same_message(a: &[u8], b: &[u8]) -> bool {
     };
     Identity::of(a) == Identity::of(b) || said(a).is_some() && said(a) == said(b)
 }
-
-/// Whether a message ends a scene and has a note of the lorebook.
-fn has_note(line: &[u8]) -> bool {
-    scene(line).is_some_and(|scene| scene.is_break() && !scene.all_entries().is_empty())
-}
-
-/// Where a scene does not say when it was noted.
-const SOME_MOMENT: i64 = 1_700_000_000_000;
 
 /// The header bound to the book, if it was bound to none.
 fn bind(header: Vec<u8>, unbound: bool, book: Option<&BoundBook>) -> Vec<u8> {
@@ -520,23 +479,4 @@ pub(crate) fn earlier_book(timeline: &TimelineName, at: usize, from: &Snapshot) 
     );
     Finding::new(Code::LorebookFromElsewhere, timeline.as_str(), message)
         .remedy("check its entries: changes between that snapshot and this message are not in it")
-}
-
-fn stale(timeline: &TimelineName, later: usize, noted: usize) -> Finding {
-    let message = format!(
-        "the scene that ends at message {later} has no note of the lorebook; the note at message {noted} was taken, so entries made between them are missing"
-    );
-    Finding::new(Code::NoteMissing, timeline.as_str(), message)
-}
-
-/// Gaps are no damage: entries were deleted. They are said because other tools would have renumbered them.
-fn gaps(timeline: &TimelineName, entries: &[EntryOrigin]) -> Option<Finding> {
-    let uids: Vec<i64> = entries.iter().filter_map(|entry| entry.uid.parse().ok()).collect();
-    let last = *uids.iter().max()?;
-    let missing = last.saturating_add(1).saturating_sub(uids.len() as i64);
-    (missing > 0).then(|| {
-        let message =
-            format!("UIDs go up to {last} with {missing} not in use; they were kept as they are");
-        Finding::new(Code::UidGaps, timeline.as_str(), message)
-    })
 }

@@ -3,7 +3,7 @@
 //! This layer knows no git. It never re-serialises what it reads: every value is a slice of the file's own
 //! bytes, so whatever SillyTavern, an extension or an editor wrote comes back as it was.
 
-mod attachments;
+mod attachment_links;
 mod backups;
 mod capture;
 mod card;
@@ -39,7 +39,7 @@ mod timeline_files;
 mod users;
 mod write;
 
-pub use attachments::{attachments, belongs_to_stvc, is_attachment, is_common_kind};
+pub use attachment_links::{attachments, belongs_to_stvc, is_attachment, is_common_kind};
 pub use backups::{Backup, list_backups, remove_file};
 pub use capture::{Captured, Disk, Files, Stamp, Stamps, capture, capture_readable};
 pub use card::{

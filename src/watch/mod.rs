@@ -3,8 +3,8 @@
 //! File events only say that it is time to look; what changed is found as `snapshot` finds it. So an event that is lost, or a file
 //! system that tells none, costs time and never a state: the library is also looked at every now and then.
 
-mod due;
 mod error;
+mod save_finished;
 mod single_watcher;
 mod task_scheduler;
 mod wake;
@@ -28,7 +28,7 @@ use crate::st::TimelineName;
 use crate::store::Store;
 use crate::verbs::snapshot::{self, Report, Subject, Taken};
 use crate::verbs::{self, forget, gc};
-use due::Due;
+use save_finished::Due;
 use single_watcher::Guard;
 use wake::Heard;
 use watcher::Watcher;
@@ -185,7 +185,8 @@ impl Watch<'_> {
         let mut looked = Instant::now();
         loop {
             let sooner = [due.when(), self.out_of_patience()];
-            let next = due::next_look(looked + self.interval(), sooner, self.guard.is_some());
+            let next =
+                save_finished::next_look(looked + self.interval(), sooner, self.guard.is_some());
             match listener.wait(next) {
                 Heard::Stop => break,
                 Heard::Change => due.note(Instant::now()),
@@ -258,7 +259,7 @@ impl Watch<'_> {
     /// When the first of those that wait has waited long enough.
     fn out_of_patience(&self) -> Option<Instant> {
         let since = self.waiting.values().min()?;
-        Some(due::patience_ends(*since, self.options.patience, self.not_before))
+        Some(save_finished::patience_ends(*since, self.options.patience, self.not_before))
     }
 
     /// Why nothing can be taken now. A library on a drive that went away must not look like one without chats.

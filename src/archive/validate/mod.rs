@@ -19,7 +19,7 @@ use chat::Chats;
 pub use rebuilt::{Rebuilt, rebuild};
 pub(super) use whole_objects::{Wholes, hinders};
 
-use super::attachments::{self, Verified};
+use super::attachment_tree::{self, Verified};
 use super::card::{Filled, StoredCard};
 use super::layout::{self, Noticed};
 use super::manifest::LONGEST_FILE;
@@ -355,13 +355,13 @@ impl Validator {
     ) -> Result<()> {
         match (&manifest.attachments, folder) {
             (Some(record), Some(folder)) => {
-                for attachment in attachments::read(&self.reader, folder, record, noticed)? {
+                for attachment in attachment_tree::read(&self.reader, folder, record, noticed)? {
                     let loss = self.attachments.loss(&self.reader, &attachment)?;
                     loss.into_iter().for_each(|loss| noticed.problems.lose_attachment(loss));
                 }
                 self.judge_kinds(noticed)?;
             }
-            (Some(_), None) => noticed.problems.lose_attachment(attachments::no_folder()),
+            (Some(_), None) => noticed.problems.lose_attachment(attachment_tree::no_folder()),
             (None, Some(folder)) => noticed.extra("attachments", folder, Mode::Folder),
             (None, None) => {}
         }

@@ -42,7 +42,7 @@ pub fn readiness(point: &Point<'_>) -> Vec<Finding> {
         );
     }
     let has_entries = |scene: &crate::auto_recap::written::Scene<'_>| {
-        scene.activated_entries() > 0 && !scene.all_entries().is_empty()
+        scene.activated_entries() > 0 && scene.has_note()
     };
     if is_break && !scene.as_ref().is_some_and(has_entries) {
         warn(

@@ -122,6 +122,11 @@ impl<'a> Scene<'a> {
         list.and_then(|list| list.items()).unwrap_or_default()
     }
 
+    /// Whether the lorebook was noted.
+    pub fn has_note(&self) -> bool {
+        !self.all_entries().is_empty()
+    }
+
     /// The UIDs of the lorebook entries that its recap made.
     pub fn created_entries(&self) -> Vec<String> {
         let list = self.metadata().and_then(|metadata| metadata.get("created_entry_uids"));

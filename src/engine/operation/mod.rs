@@ -6,13 +6,15 @@
 
 mod alarms;
 mod apply;
-pub(crate) mod attachments;
+pub(crate) mod attachment_limit;
 mod end_state;
 pub mod files;
 pub mod log;
 pub(crate) mod marks;
+pub(crate) mod missing_attachments;
 mod recover;
 mod steps;
+mod take_attachments;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -171,7 +173,7 @@ pub(crate) struct Operation<'a> {
     why: String,
     undoes: Option<u64>,
     undoes_also: Vec<u64>,
-    attachments: attachments::Attaching,
+    attachments: take_attachments::Attaching,
     /// The positions of its snapshots in the order of creation, first and last, once there is one.
     sequence: Option<(Sequence, Sequence)>,
 }
@@ -195,7 +197,7 @@ impl<'a> Operation<'a> {
             why: String::new(),
             undoes: None,
             undoes_also: Vec::new(),
-            attachments: attachments::Attaching::default(),
+            attachments: take_attachments::Attaching::default(),
             sequence: None,
         }
     }

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::collections::HashSet;
 
-use super::png::{self, Chunk, SIGNATURE};
+use super::png::{self, Chunk, SIGNATURE, keyword_of};
 use crate::st::json::Raw;
 
 /// Strings at least this long, quotes and all, are kept apart.
@@ -99,25 +99,16 @@ fn take_out(bytes: &[u8]) -> Option<CutCard> {
 
 /// What a chunk holds, if it can be taken out.
 fn text_of(chunk: &Chunk<'_>) -> Option<CardText> {
-    let (keyword, payload) = keyword_of(chunk)?;
+    let (keyword, payload) = keyword_of(chunk.kind, chunk.data)?;
     let text = STANDARD.decode(payload).ok()?;
     (chunk.is_sound() && STANDARD.encode(&text).as_bytes() == payload)
         .then_some(CardText { keyword, text })
 }
 
-/// The keyword and what follows it, if it is a chunk with a character.
-fn keyword_of<'c>(chunk: &Chunk<'c>) -> Option<(&'static str, &'c [u8])> {
-    let end = chunk.data.iter().position(|byte| *byte == 0)?;
-    let keyword = ["chara", "ccv3"]
-        .into_iter()
-        .find(|word| chunk.data[..end].eq_ignore_ascii_case(word.as_bytes()))?;
-    (chunk.kind == *b"tEXt").then_some((keyword, &chunk.data[end + 1..]))
-}
-
 /// Returns the keywords of the chunks of a picture that [`fill_card`] gives a text, in order.
 pub fn card_keywords(picture: &[u8]) -> Vec<&'static str> {
     let (chunks, _) = png::chunks(picture).unwrap_or_default();
-    let keywords = chunks.iter().filter_map(keyword_of);
+    let keywords = chunks.iter().filter_map(|chunk| keyword_of(chunk.kind, chunk.data));
     keywords.filter(|(_, text)| text.is_empty()).map(|(keyword, _)| keyword).collect()
 }
 
@@ -130,7 +121,7 @@ pub fn fill_card(picture: &[u8], texts: &[&[u8]]) -> Result<Vec<u8>, CardError> 
     let mut bytes = SIGNATURE.to_vec();
     let mut found = 0;
     for chunk in chunks {
-        match keyword_of(&chunk) {
+        match keyword_of(chunk.kind, chunk.data) {
             Some((_, [])) => {
                 let text = texts.get(found).copied().unwrap_or_default();
                 let data = [chunk.data, STANDARD.encode(text).as_bytes()].concat();

@@ -1,21 +1,18 @@
 //! Character cards: pictures that carry the character as text.
 //!
-//! A PNG is a signature and chunks, each with its length, type, data and checksum. The character is base64 of JSON in a `tEXt` chunk called `ccv3`
-//! or, in older cards, `chara`. Only such chunks are read; the picture is skipped. Lengths may lie: nothing is reserved on their word.
+//! The character is base64 of JSON in a `tEXt` chunk called `ccv3` or, in older cards, `chara`. Only such chunks are read; the picture is skipped.
 
-use super::png::SIGNATURE;
+use super::png::{Chunks, PngError, SIGNATURE, keyword_of};
 use crate::regular;
 use crate::st::json::Raw;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{Read, Seek};
 use std::path::Path;
 
 /// More than any card's text. What is longer is not read, but then the card counts as unreadable.
 const LONGEST: u64 = 256 << 20;
-
-const TORN: &str = "the picture is torn";
 
 /// The name of the lorebook that a card is bound to; none if it is bound to none, or the picture is no card. If it cannot be read: why.
 pub(in crate::st) fn card_lorebook(file: impl Read + Seek) -> Result<Option<String>, String> {
@@ -38,14 +35,17 @@ pub fn card_name(path: &Path) -> Option<String> {
 pub(in crate::st) fn is_torn(mut file: impl Read + Seek) -> bool {
     let mut first = Vec::new();
     let read = file.by_ref().take(SIGNATURE.len() as u64).read_to_end(&mut first);
-    if read.and_then(|_| file.rewind()).is_err() {
+    if read.is_err() {
         return false;
     }
-    if first == SIGNATURE {
-        texts(file).is_err_and(|why| why == TORN)
-    } else {
-        first.iter().all(|byte| *byte == 0)
+    if first != SIGNATURE {
+        return first.iter().all(|byte| *byte == 0);
     }
+    let to_the_end = Chunks::of(file).and_then(|mut chunks| {
+        while chunks.next()?.is_some() {}
+        Ok(())
+    });
+    matches!(to_the_end, Err(PngError::Torn))
 }
 
 /// Returns the character as JSON; none if the picture is not a card.
@@ -59,58 +59,22 @@ fn character(file: impl Read + Seek) -> Result<Option<String>, String> {
 
 /// The texts of the first chunks called `ccv3` and `chara`.
 fn texts(file: impl Read + Seek) -> Result<[Option<Vec<u8>>; 2], String> {
-    let torn = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => TORN.to_owned(),
-        _ => error.to_string(),
-    };
-    let mut file = BufReader::new(file);
-    let mut signature = [0; 8];
-    file.read_exact(&mut signature).map_err(torn)?;
-    if signature != SIGNATURE {
-        return Err("it is not a PNG picture".into());
-    }
-    let mut found = [None, None];
-    loop {
-        let mut head = [0; 8];
-        file.read_exact(&mut head).map_err(torn)?;
-        let [a, b, c, d, kind @ ..] = head;
-        let length = u64::from(u32::from_be_bytes([a, b, c, d]));
-        match &kind {
-            b"IEND" => return Ok(found),
-            b"tEXt" if length <= LONGEST => {
-                let mut data = Vec::new();
-                let read = file.by_ref().take(length).read_to_end(&mut data).map_err(torn)?;
-                if (read as u64) < length {
-                    return Err(TORN.into());
-                }
-                take(data, &mut found);
-                skip(&mut file, 4).map_err(torn)?;
-            }
-            b"tEXt" => return Err("a text in it is too long".into()),
-            _ => skip(&mut file, length + 4).map_err(torn)?,
+    let words = |error: PngError| error.to_string();
+    let mut chunks = Chunks::of(file).map_err(words)?;
+    let (mut card, mut older) = (None, None);
+    while let Some(chunk) = chunks.next().map_err(words)? {
+        if &chunk.kind != b"tEXt" {
+            continue;
         }
-    }
-}
-
-/// Keep the text of a chunk if it is one of those looked for. The keyword ends at a NUL, and its case does not matter.
-fn take(data: Vec<u8>, found: &mut [Option<Vec<u8>>; 2]) {
-    let Some(end) = data.iter().position(|byte| *byte == 0) else { return };
-    for (place, keyword) in found.iter_mut().zip(["ccv3", "chara"]) {
-        if place.is_none() && data[..end].eq_ignore_ascii_case(keyword.as_bytes()) {
-            *place = Some(data[end + 1..].to_vec());
-            return;
+        if chunk.length > LONGEST {
+            return Err("a text in it is too long".into());
         }
+        let data = chunks.read(chunk).map_err(words)?;
+        let Some((keyword, text)) = keyword_of(chunk.kind, &data) else { continue };
+        let place = if keyword == "ccv3" { &mut card } else { &mut older };
+        place.get_or_insert_with(|| text.to_vec());
     }
-}
-
-/// Go on so many bytes, which must be there. (A seek alone goes beyond the end without a word.)
-fn skip(file: &mut BufReader<impl Read + Seek>, bytes: u64) -> std::io::Result<()> {
-    let Some(all_but_one) = bytes.checked_sub(1) else { return Ok(()) };
-    match i64::try_from(all_but_one) {
-        Ok(offset) => file.seek_relative(offset)?,
-        Err(_) => drop(file.seek(SeekFrom::End(0))?),
-    }
-    file.read_exact(&mut [0])
+    Ok([card, older])
 }
 
 /// Base64 as Node reads it: what is no digit is left out, `-` and `_` are digits too, `=` ends it.

@@ -8,7 +8,7 @@ use super::options::Written;
 use crate::archive::{Attachment, Blake3, Role};
 use crate::durable::{self, TEMP_PREFIX};
 use crate::engine::files::{Action, FileAction};
-use crate::engine::operation::attachments::{Admission, read_to_write};
+use crate::engine::operation::missing_attachments::{Admission, read_to_write};
 use crate::engine::verdict_findings::LostAttachments;
 use crate::st;
 use crate::st::LibraryPath;

@@ -8,9 +8,9 @@ use super::new_timeline;
 use super::options::{Overwrite, QueueChange, Written};
 use crate::archive::{Blake3, Manifest, Role, SnapshotId};
 use crate::engine::files::{self, Closed, FilePlan, Leave, Planned};
-use crate::engine::operation::attachments::{Admission, MissingAttachments};
 use crate::engine::operation::marks::{self, Which};
-use crate::engine::operation::{Ending, Operation, attachments};
+use crate::engine::operation::missing_attachments::{Admission, MissingAttachments};
+use crate::engine::operation::{Ending, Operation, missing_attachments};
 use crate::engine::{self, group_list, safety_snapshot};
 use crate::listed::listed;
 use crate::rules::{Code, Finding};
@@ -56,7 +56,8 @@ pub(super) fn restore(
             _ => None,
         };
         let timeline = &source.timeline;
-        missing = attachments::missing(&root, &reader, timeline, attached, &admission, &planned)?;
+        missing =
+            missing_attachments::missing(&root, &reader, timeline, attached, &admission, &planned)?;
         plan.extend(std::mem::take(&mut missing.plan));
         written.findings.append(&mut missing.findings);
     }

@@ -12,7 +12,9 @@ use crate::auto_recap::uses_auto_recap;
 use crate::engine::files::{self, FilePlan, Leave};
 use crate::engine::free_names::free_lorebook;
 use crate::engine::group_list;
-use crate::engine::operation::{self, Ending, Follows, Held, Operation, attachments, marks};
+use crate::engine::operation::{
+    self, Ending, Follows, Held, Operation, marks, missing_attachments,
+};
 use crate::history::History;
 use crate::history::at_message::Origin;
 use crate::history::owner_of_snapshot::Owners;
@@ -144,11 +146,11 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
     plan.push(file(&chat_path, &files.main.bytes));
     // Both chats name the same files.
     let attached = &material.contents.attachments;
-    let admission = attachments::Admission::of(store, options.any_attachments)?;
+    let admission = missing_attachments::Admission::of(store, options.any_attachments)?;
     let reader = store.reader();
     let unplanned = &|_: &LibraryPath| None;
     let mut missing =
-        attachments::missing(&root, &reader, parent, attached, &admission, unplanned)?;
+        missing_attachments::missing(&root, &reader, parent, attached, &admission, unplanned)?;
     written.findings.append(&mut missing.findings);
     if let Some(held) = held {
         let mut operation = Operation::new(workspace, store, None);

@@ -22,8 +22,8 @@ use crate::engine::copies::{CopyPlace, May, chosen_refs, mirror, server};
 use crate::engine::device::Device;
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
 use crate::engine::include::Include;
-use crate::engine::operation::attachments::Admission;
-use crate::engine::operation::{Ending, Follows, Held, Operation, attachments};
+use crate::engine::operation::missing_attachments::Admission;
+use crate::engine::operation::{Ending, Follows, Held, Operation, missing_attachments};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::take_first::take_what_is_ready;
 use crate::engine::{self, Workspace};
@@ -457,8 +457,14 @@ fn attached(
         // What is lost was told when the snapshots were judged.
         let (head, found) = (&step.entry.head, tree.attachments());
         let unplanned = &|_: &LibraryPath| None;
-        let missing =
-            attachments::missing(root, &reader, &head.timeline, found, &admission, unplanned)?;
+        let missing = missing_attachments::missing(
+            root,
+            &reader,
+            &head.timeline,
+            found,
+            &admission,
+            unplanned,
+        )?;
         let is_refused = |finding: &Finding| finding.code == Code::AttachmentRefused;
         findings.extend(missing.findings.into_iter().filter(is_refused));
         plan.extend(missing.plan.into_iter().map(|file| (file.path.clone(), file)));

@@ -1,4 +1,4 @@
-//! When it is time for a snapshot: once the files were left alone for a moment, and in a storm of saves now and then.
+//! When a save counts as finished, and it is time for a snapshot: once the files were left alone for a moment, and in a storm of saves now and then.
 
 use std::time::{Duration, Instant};
 

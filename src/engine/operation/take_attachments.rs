@@ -2,21 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::Operation;
-use super::files::FilePlan;
-use crate::archive::{Attachment, AttachmentLoss, Blake3, LossCause, State, Tree};
+use super::missing_attachments::MissingAttachments;
+use super::{Operation, attachment_limit};
+use crate::archive::{Attachment, Blake3, State, Tree};
 use crate::engine::Result;
-use crate::engine::configuration::Configuration;
-use crate::engine::verdict_findings::LostAttachments;
-use crate::history;
 use crate::rules::{Code, Finding};
-use crate::st::{self, LibraryPath, TimelineName};
-use crate::store::{Kind, ObjectId, Reader, Store, unless_lost};
-
-/// So much of them is kept, if the configuration says nothing else.
-const LIMIT: u64 = 500_000_000;
+use crate::st::{self, LibraryPath};
+use crate::store::{Kind, ObjectId, Reader, unless_lost};
 
 /// What one command knows of them.
 #[derive(Default)]
@@ -177,8 +171,7 @@ impl Operation<'_> {
         if let Some(room) = self.attachments.room {
             return Ok(room);
         }
-        let limit = Configuration::or_defaults(self.store).attachments.unwrap_or(LIMIT);
-        let room = limit.saturating_sub(stored_bytes(self.store)?);
+        let room = attachment_limit::room(self.store)?;
         self.attachments.room = Some(room);
         Ok(room)
     }
@@ -195,133 +188,11 @@ impl Operation<'_> {
                 finding.remedy("if it is yours, give the file another name and attach it again"),
             );
         }
-        if let Some((first, _)) = left_out.first_key_value() {
-            let (many, bytes) = (left_out.len(), left_out.values().sum::<u64>());
-            let message = format!(
-                "{many} of the files that messages name are not kept, {:.1} MB: they are more than the limit",
-                bytes as f64 / 1e6
-            );
-            let finding = Finding::new(Code::AttachmentsLeftOut, first.as_str(), message);
-            findings.push(finding.remedy("`stvc config attachments 2000000000` sets the limit, in bytes; the next snapshot of the chat has them then"));
-        }
+        findings.extend(attachment_limit::exceeded(left_out));
         for (path, why) in unreadable {
             let finding = Finding::new(Code::AttachmentsLeftOut, path.as_str(), why);
             findings.push(finding.remedy("the chat was stored without it"));
         }
         findings
     }
-}
-
-/// How long all are together that the newest snapshots have, each counted once.
-pub(crate) fn stored_bytes(store: &Store) -> Result<u64> {
-    let reader = store.reader();
-    let mut known = HashSet::new();
-    let mut bytes = 0;
-    for head in history::heads(store)?.iter().filter(|head| head.timeline.is_chat()) {
-        let attached = unless_lost(Tree::attachments_of(&reader, head.tree))?.unwrap_or_default();
-        let new = attached.iter().filter(|attachment| known.insert(attachment.blob));
-        bytes = new.map(|attachment| attachment.bytes).fold(bytes, u64::saturating_add);
-    }
-    Ok(bytes)
-}
-
-/// Which attachments a command may write.
-pub(crate) enum Admission {
-    /// Those of common kinds, and those that the library itself had.
-    Own(HashSet<ObjectId>),
-    /// All: the user said so.
-    Any,
-}
-
-impl Admission {
-    /// The store is the library's own, wherever the attachments are read from.
-    pub(crate) fn of(store: &Store, any: bool) -> Result<Self> {
-        Ok(if any { Self::Any } else { Self::Own(store.own_attachments()?) })
-    }
-
-    fn refuses(&self, attachment: &Attachment) -> bool {
-        match self {
-            Self::Any => false,
-            Self::Own(own) => {
-                let is_own = attachment.blob.is_some_and(|blob| own.contains(&blob));
-                !is_own && !st::is_common_kind(&attachment.path)
-            }
-        }
-    }
-}
-
-/// Reads an attachment, verified, if it may be written and this system can have a file of its name.
-pub(crate) fn read_to_write(
-    attachment: &Attachment,
-    reader: &Reader,
-    admission: &Admission,
-) -> Result<std::result::Result<Vec<u8>, AttachmentLoss>> {
-    let loss = |cause, why| {
-        Ok(Err(AttachmentLoss { path: Some(attachment.path.clone()), cause, why, object: None }))
-    };
-    if admission.refuses(attachment) {
-        let why = "it came from a backup or another device, and files of its kind may run code";
-        return loss(LossCause::Kind, why.to_owned());
-    }
-    if let Err(error) = st::must_be_a_name_here(&attachment.path) {
-        return loss(LossCause::Lost, error.to_string());
-    }
-    Ok(attachment.read(reader)?)
-}
-
-/// The attachments of a snapshot that are not in the library.
-#[derive(Default)]
-pub(crate) struct MissingAttachments {
-    /// Those that can be written, each verified.
-    pub plan: Vec<FilePlan<'static>>,
-    /// The blobs of those among them that are of uncommon kinds.
-    uncommon: Vec<ObjectId>,
-    /// Those that are lost in the store, and files of other content that are there under their names and stay.
-    pub findings: Vec<Finding>,
-}
-
-/// Looks for the attachments of a snapshot in the library at `root`. A lost one is a finding and prevents nothing else. `planned` returns the length of a file that is about to
-/// be written there.
-pub(crate) fn missing(
-    root: &Path,
-    reader: &Reader,
-    timeline: &TimelineName,
-    attachments: &[Attachment],
-    admission: &Admission,
-    planned: &dyn Fn(&LibraryPath) -> Option<u64>,
-) -> Result<MissingAttachments> {
-    let mut missing = MissingAttachments::default();
-    let mut lost = LostAttachments::default();
-    for attachment in attachments {
-        if planned(&attachment.path) == Some(attachment.bytes) {
-            continue;
-        }
-        match fs::symlink_metadata(attachment.path.under(root)) {
-            Err(error)
-                if planned(&attachment.path).is_none()
-                    && error.kind() == std::io::ErrorKind::NotFound =>
-            {
-                match read_to_write(attachment, reader, admission)? {
-                    Ok(_) => {
-                        if !st::is_common_kind(&attachment.path) {
-                            missing.uncommon.extend(attachment.blob);
-                        }
-                        missing.plan.extend(FilePlan::attachment(attachment));
-                    }
-                    Err(loss) => lost.note(timeline, &[loss]),
-                }
-            }
-            Ok(found) if found.is_file() && found.len() == attachment.bytes => {}
-            _ => {
-                let what = "another file is there than the chat had; it stays as it is";
-                let subject = attachment.path.as_str();
-                let finding = Finding::new(Code::AttachmentDiffers, subject, what);
-                missing.findings.push(finding.remedy(
-                    "move it away and give the command again to get the one that the chat had",
-                ));
-            }
-        }
-    }
-    missing.findings.extend(lost.findings());
-    Ok(missing)
 }

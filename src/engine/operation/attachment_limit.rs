@@ -1,0 +1,45 @@
+//! How much of the files that chats name is kept.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::archive::Tree;
+use crate::engine::Result;
+use crate::engine::configuration::Configuration;
+use crate::history;
+use crate::rules::{Code, Finding};
+use crate::st::LibraryPath;
+use crate::store::{Store, unless_lost};
+
+/// So much of them is kept, if the configuration says nothing else.
+const LIMIT: u64 = 500_000_000;
+
+/// Returns how much may still be added to what the newest snapshots have.
+pub(super) fn room(store: &Store) -> Result<u64> {
+    let limit = Configuration::or_defaults(store).attachments.unwrap_or(LIMIT);
+    Ok(limit.saturating_sub(stored_bytes(store)?))
+}
+
+/// Tells which files were too much, by their lengths.
+pub(super) fn exceeded(left_out: &BTreeMap<LibraryPath, u64>) -> Option<Finding> {
+    let (first, _) = left_out.first_key_value()?;
+    let (many, bytes) = (left_out.len(), left_out.values().sum::<u64>());
+    let message = format!(
+        "{many} of the files that messages name are not kept, {:.1} MB: they are more than the limit",
+        bytes as f64 / 1e6
+    );
+    let finding = Finding::new(Code::AttachmentsLeftOut, first.as_str(), message);
+    Some(finding.remedy("`stvc config attachments 2000000000` sets the limit, in bytes; the next snapshot of the chat has them then"))
+}
+
+/// How long all are together that the newest snapshots have, each counted once.
+pub(crate) fn stored_bytes(store: &Store) -> Result<u64> {
+    let reader = store.reader();
+    let mut known = HashSet::new();
+    let mut bytes = 0;
+    for head in history::heads(store)?.iter().filter(|head| head.timeline.is_chat()) {
+        let attached = unless_lost(Tree::attachments_of(&reader, head.tree))?.unwrap_or_default();
+        let new = attached.iter().filter(|attachment| known.insert(attachment.blob));
+        bytes = new.map(|attachment| attachment.bytes).fold(bytes, u64::saturating_add);
+    }
+    Ok(bytes)
+}
