@@ -10,5 +10,5 @@ mod trim_metadata;
 
 pub use checkpoint_state::CheckpointState;
 pub(crate) use checkpoint_state::known_state;
-pub use rebuild_book::{EntryOrigin, Rebuilt, rebuild_book};
+pub use rebuild_book::{EntryOrigin, rebuild_book};
 pub use trim_metadata::{Trimmed, trim_metadata};
