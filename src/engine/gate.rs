@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::take_snapshots::Judgement;
+use super::{Error, Result, Workspace};
 use crate::auto_recap::{self, Point, Wish, queue_activity, scene_breaks, uses_auto_recap};
 use crate::history::at_message::message_not_found;
+use crate::history::origin::without_blank_end;
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding};
 use crate::st::{self, Chat, Library, Scan, TimelineFiles, TimelineName};
@@ -133,14 +135,25 @@ fn last_message(chat: &Chat<'_>) -> Option<usize> {
     chat.messages.iter().rposition(|line| !line.trim_ascii().is_empty())
 }
 
-/// Wait until no work is pending in the lorebooks of these timelines, or until the time is up. How long it took.
+/// Checks that a chat has a message `at`.
+pub(crate) fn must_have(files: &TimelineFiles, at: usize) -> Result<()> {
+    let messages = without_blank_end(&files.split().messages).len();
+    if at < messages {
+        Ok(())
+    } else {
+        Err(Error::refused(message_not_found(&files.timeline, messages, at)))
+    }
+}
+
+/// Waits until no work is pending in the lorebooks of these timelines, or until the time is up. The command goes on with the time after that.
 pub(crate) fn wait(
+    workspace: &mut Workspace,
     library: &Library,
     scan: &Scan,
-    names: &[TimelineName],
+    names: &[&TimelineName],
     wait: Wait,
     monitor: &mut dyn Monitor,
-) -> Duration {
+) {
     let began = Instant::now();
     // Several chats may use one book.
     let books: BTreeSet<_> =
@@ -173,5 +186,5 @@ pub(crate) fn wait(
         }
         left_to_do = now;
     }
-    began.elapsed()
+    workspace.now += chrono::Duration::seconds(began.elapsed().as_secs().try_into().unwrap_or(0));
 }

@@ -12,14 +12,13 @@ use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::gate::{self, GatePolicy};
 use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace, changed_timelines};
-use crate::history::at_message::{earlier_book, message_not_found};
+use crate::history::at_message::earlier_book;
 use crate::history::moment::{Book, Named, Names};
-use crate::history::origin::without_blank_end;
 use crate::history::pairs::pair_id;
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::Code;
-use crate::st::{self, Disk, Presence, TimelineFiles, TimelineName};
+use crate::st::{self, Disk, Presence, TimelineName};
 use crate::verbs::{Error, Result};
 
 /// What to fork, and where.
@@ -84,16 +83,14 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     let mut not_ready = Vec::new();
     let is_here = library.presence(&scan, &from) != Presence::Gone;
     if let Some(limit) = options.gate.wait.filter(|_| is_here && !options.dry_run) {
-        let waited = gate::wait(&library, &scan, std::slice::from_ref(&from), limit, monitor);
-        // The state is of after the waiting.
-        workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
+        gate::wait(&mut workspace, &library, &scan, &[&from], limit, monitor);
     }
     let workspace = &workspace;
     // What is only stored is forked as it is there. An unreadable one may differ from what is stored, and the capture says why it cannot be read.
     if is_here {
         let files = st::capture(&library, &scan.groups, &from, &Disk)?.files;
         if let Some(at) = options.at {
-            within(&files, at)?;
+            gate::must_have(&files, at)?;
         }
         // Work that waits in the queue is about a chat that goes on; a copy would do it for another.
         let judgement = gate::judge(options.gate, &files, options.at);
@@ -180,16 +177,6 @@ fn book_at(names: Names<'_>, from: SnapshotId, at: usize) -> Result<Option<(Snap
     let has_book = |found: &&Snapshot| !found.timeline.is_chat() || found.lorebook.is_some();
     let is_earlier = matches!(then.book, Book::Earlier(_));
     Ok(then.book_snapshot().filter(has_book).map(|found| (found.clone(), is_earlier)))
-}
-
-/// Whether there is such a message.
-pub(super) fn within(files: &TimelineFiles, at: usize) -> Result<()> {
-    let messages = without_blank_end(&files.split().messages).len();
-    if at < messages {
-        Ok(())
-    } else {
-        Err(engine::Error::refused(message_not_found(&files.timeline, messages, at)).into())
-    }
 }
 
 /// `Chat - Branch #1`, as SillyTavern calls them, with the first number that is free.

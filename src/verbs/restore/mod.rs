@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 use crate::archive::{Role, State};
 use crate::auto_recap::{self, CheckpointState, Wish, uses_auto_recap};
-use crate::engine::{self, Workspace, tags, verdict_findings};
+use crate::engine::{self, Workspace, gate, tags, verdict_findings};
 use crate::history::moment::{Moment, Named};
 use crate::history::state_then::{NeedBook, StateThen};
 use crate::history::{History, latest_valid};
@@ -108,7 +108,7 @@ fn bring_back(
         then.rename(&moment.timeline);
     }
     if let Some(at) = cut {
-        fork::within(&then.contents.files, at)?;
+        gate::must_have(&then.contents.files, at)?;
         then.contents.files = then.contents.files.cut_after(at);
     }
     let mut findings = match only {

@@ -27,8 +27,7 @@ pub(super) fn wait(
     let names = workspace.names(&store, Some(&library));
     let moment = names.moment_at(&options.snapshot, options.until.message())?;
     let Some(chat) = live_chat(workspace, &store, &moment)? else { return Ok(()) };
-    let waited = gate::wait(&library, &library.scan()?, &[chat], limit, monitor);
-    workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
+    gate::wait(workspace, &library, &library.scan()?, &[&chat], limit, monitor);
     Ok(())
 }
 

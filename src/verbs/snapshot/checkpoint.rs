@@ -1,6 +1,6 @@
 //! `--at`: the state up to a message, which is a checkpoint and moves no branch.
 
-use super::options::{Options, cut};
+use super::options::Options;
 use crate::archive::{Kind, Snapshot, SnapshotId, State};
 use crate::engine::Result;
 use crate::engine::changed_timelines;
@@ -42,7 +42,8 @@ impl Checkpoints<'_> {
         at: usize,
         head: Option<&Snapshot>,
     ) -> Result<Taken> {
-        let files = cut(&captured.files, at)?;
+        gate::must_have(&captured.files, at)?;
+        let files = captured.files.cut_after(at);
         let said = self.taking.done.findings.len();
         let judgement = gate::judge(self.options.gate, &captured.files, Some(at));
         if !judgement.refused.is_empty() {

@@ -7,26 +7,19 @@ mod checkpoint;
 mod options;
 mod plan;
 mod scenes;
+mod selection;
 mod template;
 
-use std::collections::BTreeSet;
-
 use crate::archive::Kind;
-use crate::engine::cache::Cache;
-use crate::engine::files;
 use crate::engine::gate::{self, SceneRule};
 use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
-use crate::engine::{
-    self, Include, TagError, Workspace, changed_timelines, finish_interrupted, left_out, tags,
-};
-use crate::history::{self, name_lookup};
+use crate::engine::{self, Include, TagError, Workspace, finish_interrupted, left_out, tags};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::st::{self, Disk, Library, Scan, TimelineName};
-use crate::store::{self, Store};
-use crate::verbs::{Error, Result};
+use crate::store::Store;
+use crate::verbs::Result;
 use checkpoint::Checkpoints;
-use options::cut;
 
 pub use crate::engine::take_snapshots::{Taken, TakenTimeline};
 pub use options::{Asked, CheckpointName, OneTimeline, Options, Report, Subject};
@@ -46,23 +39,15 @@ pub fn snapshot(
     let library = workspace.library()?;
     let scan = library.scan()?;
     let existing = workspace.find_store()?;
-    let names = select(&options.subject, &library, &scan, existing.as_ref())?;
-    options.subject.must_be_one_of(&names)?;
+    let names = selection::timelines(&options.subject, &library, &scan, existing.as_ref())?;
     let mut workspace = workspace.clone();
     if let Some(wait) = options.gate.wait {
-        let changed = changed(&options.subject, &library, &scan, &names, existing.as_ref())?;
-        let waited = gate::wait(&library, &scan, &changed, wait, monitor);
-        // The state is of after the waiting.
-        workspace.now += chrono::Duration::seconds(waited.as_secs().try_into().unwrap_or(0));
+        let touched =
+            selection::touched(&options.subject, &library, &scan, &names, existing.as_ref())?;
+        gate::wait(&mut workspace, &library, &scan, &touched, wait, monitor);
     }
     let workspace = &workspace;
-    if let (Some(expected), Some(name)) = (options.subject.holds(), names.first()) {
-        let there = files::read(library.root(), &name.file())?;
-        let id = there.map(|bytes| store::hash(store::Kind::Blob, &bytes)).transpose()?;
-        if id.map(|id| id.to_string()).as_deref() != Some(expected) {
-            return Err(Error::NotSaved { path: name.file().to_string() });
-        }
-    }
+    selection::must_be_saved(&options.subject, &library, &names)?;
     // Whoever asks for one chat is not told of another.
     let is_named = options.subject.is_named();
     let unreadable = if is_named { Vec::new() } else { unreadable(&scan) };
@@ -154,31 +139,6 @@ fn words_not_kept(options: &Options, outcomes: &[TakenTimeline]) -> Option<Findi
     Some(finding.remedy("`--tag NAME` names a state that is there already"))
 }
 
-/// The timelines of which a state will be taken: those that were named, or that changed. Nobody waits for the others.
-fn changed(
-    subject: &Subject,
-    library: &Library,
-    scan: &Scan,
-    names: &[TimelineName],
-    store: Option<&Store>,
-) -> Result<Vec<TimelineName>> {
-    if subject.is_named() {
-        return Ok(names.to_vec());
-    }
-    let mut cache = store.map(Cache::load);
-    let mut changed = Vec::new();
-    for name in names {
-        match changed_timelines::look(store, library, &scan.groups, name, &mut cache) {
-            Ok(look) if !look.is_new() => {}
-            Ok(_) => changed.push(name.clone()),
-            // A chat that cannot be read is said to be so when it is its turn.
-            Err(engine::Error::St(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(changed)
-}
-
 /// The report; or, if the one chat that was named was refused, the refusal itself.
 fn answer(report: Report, names: &[TimelineName], options: &Options) -> Result<Report> {
     let named = options.subject.is_named() && names.len() == 1;
@@ -202,7 +162,7 @@ fn all_refused(
         let Ok(captured) = st::capture(library, &scan.groups, name, &Disk) else { return Ok(None) };
         let at = options.subject.at();
         if let Some(at) = at {
-            cut(&captured.files, at)?;
+            gate::must_have(&captured.files, at)?;
         }
         let judgement = gate::judge(options.gate, &captured.files, at);
         let is_of_scenes = matches!(options.subject, Subject::Scenes { .. });
@@ -214,41 +174,6 @@ fn all_refused(
         refused.push(TakenTimeline { timeline: name.clone(), result });
     }
     Ok(Some(refused).filter(|refused| !refused.is_empty()))
-}
-
-fn select(
-    subject: &Subject,
-    library: &Library,
-    scan: &Scan,
-    store: Option<&Store>,
-) -> Result<Vec<TimelineName>> {
-    if !subject.is_named() {
-        let mut names = Include::of(store).timelines(scan);
-        if let Subject::Changed { only } = subject {
-            names.retain(|name| only.is_empty() || only.contains(&name.category()));
-        }
-        return Ok(names);
-    }
-    let here: BTreeSet<_> = scan.all().cloned().collect();
-    let mut names = Vec::new();
-    for text in subject.names() {
-        let name = match name_lookup::timeline(text, Some(library), &here) {
-            // Perhaps it is stored but its file is gone: then say that.
-            Err(unknown @ history::Error::NoSuchTimeline { .. }) => match store {
-                Some(store) => {
-                    let stored =
-                        history::heads(store)?.into_iter().map(|head| head.timeline).collect();
-                    name_lookup::timeline(text, Some(library), &stored)?
-                }
-                None => return Err(unknown.into()),
-            },
-            other => other?,
-        };
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    Ok(names)
 }
 
 fn unreadable(scan: &Scan) -> Vec<Finding> {

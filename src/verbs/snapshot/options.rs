@@ -5,13 +5,10 @@ use std::collections::HashMap;
 use super::template::{self, TEMPLATE};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::auto_recap::CheckpointState;
-use crate::engine;
 use crate::engine::gate::{GatePolicy, SceneRule};
 use crate::engine::take_snapshots::{Taken, TakenTimeline};
-use crate::history::at_message::message_not_found;
-use crate::history::origin::without_blank_end;
 use crate::rules::{Code, Finding};
-use crate::st::{Category, TimelineFiles, TimelineName};
+use crate::st::Category;
 use crate::verbs::{Error, Result};
 
 /// How to take snapshots, and of what.
@@ -104,14 +101,13 @@ impl Subject {
         if let Self::Checkpoint { at, .. } = self { Some(*at) } else { None }
     }
 
-    /// Checks that one timeline was found where one is needed.
-    pub(super) fn must_be_one_of(&self, names: &[TimelineName]) -> Result<()> {
-        let option = match self {
-            Self::Checkpoint { .. } => "--at",
-            Self::One { .. } => "--tag",
-            Self::Changed { .. } | Self::Named(_) | Self::Scenes { .. } => return Ok(()),
-        };
-        if names.len() == 1 { Ok(()) } else { Err(Error::NeedsOneTimeline { option }) }
+    /// Returns the option that needs exactly one timeline.
+    pub(super) fn needs_one(&self) -> Option<&'static str> {
+        match self {
+            Self::Checkpoint { .. } => Some("--at"),
+            Self::One { .. } => Some("--tag"),
+            Self::Changed { .. } | Self::Named(_) | Self::Scenes { .. } => None,
+        }
     }
 
     /// Returns the git object that the file of the timeline must hold.
@@ -220,13 +216,4 @@ impl Report {
     pub fn refused(&self) -> usize {
         self.timelines.iter().filter(|outcome| matches!(outcome.result, Taken::Refused(_))).count()
     }
-}
-
-/// The files with the chat cut after message `at`.
-pub(super) fn cut(files: &TimelineFiles, at: usize) -> engine::Result<TimelineFiles> {
-    let messages = without_blank_end(&files.split().messages).len();
-    if at >= messages {
-        return Err(engine::Error::refused(message_not_found(&files.timeline, messages, at)));
-    }
-    Ok(files.cut_after(at))
 }

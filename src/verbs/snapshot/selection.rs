@@ -1,0 +1,93 @@
+//! Which timelines snapshots are taken of.
+
+use std::collections::BTreeSet;
+
+use super::options::Subject;
+use crate::engine::cache::Cache;
+use crate::engine::changed_timelines::{self, Branches};
+use crate::engine::{Include, files};
+use crate::history::{self, name_lookup};
+use crate::st::{Library, Scan, TimelineName};
+use crate::store::{self, Store};
+use crate::verbs::{Error, Result};
+
+/// Returns the timelines that were named, or all that are stored.
+pub(super) fn timelines(
+    subject: &Subject,
+    library: &Library,
+    scan: &Scan,
+    store: Option<&Store>,
+) -> Result<Vec<TimelineName>> {
+    let names = if subject.is_named() {
+        named(subject, library, scan, store)?
+    } else {
+        let mut names = Include::of(store).timelines(scan);
+        if let Subject::Changed { only } = subject {
+            names.retain(|name| only.is_empty() || only.contains(&name.category()));
+        }
+        names
+    };
+    match subject.needs_one() {
+        Some(option) if names.len() != 1 => Err(Error::NeedsOneTimeline { option }),
+        _ => Ok(names),
+    }
+}
+
+fn named(
+    subject: &Subject,
+    library: &Library,
+    scan: &Scan,
+    store: Option<&Store>,
+) -> Result<Vec<TimelineName>> {
+    let here: BTreeSet<_> = scan.all().cloned().collect();
+    let mut names = Vec::new();
+    for text in subject.names() {
+        let name = match name_lookup::timeline(text, Some(library), &here) {
+            // Perhaps it is stored but its file is gone: then say that.
+            Err(unknown @ history::Error::NoSuchTimeline { .. }) => match store {
+                Some(store) => {
+                    let stored =
+                        history::heads(store)?.into_iter().map(|head| head.timeline).collect();
+                    name_lookup::timeline(text, Some(library), &stored)?
+                }
+                None => return Err(unknown.into()),
+            },
+            other => other?,
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Returns the timelines of which a snapshot may be taken: those that were named, or whose files were touched since their latest snapshot. Nobody waits for the others.
+pub(super) fn touched<'n>(
+    subject: &Subject,
+    library: &Library,
+    scan: &Scan,
+    names: &'n [TimelineName],
+    store: Option<&Store>,
+) -> Result<Vec<&'n TimelineName>> {
+    let Some(store) = store.filter(|_| !subject.is_named()) else {
+        return Ok(names.iter().collect());
+    };
+    let (branches, cache) = (Branches::read(store)?, Cache::load(store));
+    Ok(changed_timelines::touched(store, library, &scan.groups, names, &branches, &cache)?)
+}
+
+/// Checks that the file of the one timeline holds the bytes that the front end has in memory, if it says which.
+pub(super) fn must_be_saved(
+    subject: &Subject,
+    library: &Library,
+    names: &[TimelineName],
+) -> Result<()> {
+    let (Some(expected), Some(name)) = (subject.holds(), names.first()) else { return Ok(()) };
+    let there = files::read(library.root(), &name.file())?;
+    let id = there.map(|bytes| store::hash(store::Kind::Blob, &bytes)).transpose()?;
+    if id.map(|id| id.to_string()).as_deref() == Some(expected) {
+        Ok(())
+    } else {
+        Err(Error::NotSaved { path: name.file().to_string() })
+    }
+}
