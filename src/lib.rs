@@ -17,12 +17,14 @@ pub mod archive;
 pub mod auto_recap;
 mod durable;
 pub mod engine;
+pub mod exit;
 mod file_lock;
 mod folder;
 #[cfg(any(test, fuzzing))]
 mod fuzz_equipment;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+pub mod hint;
 pub mod history;
 pub mod lines;
 pub mod listed;
@@ -36,6 +38,7 @@ pub mod store;
 pub mod system_clock;
 pub mod verbs;
 pub mod watch;
+pub mod words;
 
 /// Durable writing of files that front ends create outside of libraries and stores. No link is followed, and nobody reads half of a file.
 pub mod output_files {

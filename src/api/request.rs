@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::archive::{Blake3, Role};
 use crate::engine::files::{Closed, Leave};
 use crate::engine::gate::{GatePolicy, SceneRule, Wait};
+use crate::exit;
 use crate::verbs::restore::{Overwrite, Target, Until};
 use crate::verbs::timelines::graph;
 use crate::verbs::{self, diff, lore, read, restore, search, snapshot, undo};
@@ -17,22 +18,17 @@ use crate::verbs::{self, diff, lore, read, restore, search, snapshot, undo};
 /// Why a request is not served.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// It is no request.
     #[error("this is no request: {why}")]
     Malformed { why: String },
-    /// There is no such verb.
     #[error("there is no verb {verb:?}")]
     UnknownVerb { verb: String },
-    /// Its arguments are not those of the verb.
     #[error("the arguments of {verb:?} cannot be understood: {why}")]
     BadArguments { verb: &'static str, why: String },
-    /// Page and program do not understand each other.
     #[error("this page speaks protocol {page}, and this program {program}")]
     Protocol { page: u32, program: u32 },
     /// It was not made for the watch that runs: somebody prepared it, or the watch was started anew.
     #[error("{verb:?} changes something, and the request does not name this watch's session")]
     Session { verb: &'static str },
-    /// More was asked than is served.
     #[error("more than {most} such requests within a minute are not served")]
     TooMany { most: usize },
     /// It would change something.
@@ -44,6 +40,32 @@ pub enum Refusal {
     /// The program itself is wrong.
     #[error("stvc broke down over {verb:?}; that is a defect in stvc")]
     BrokeDown { verb: &'static str },
+}
+
+impl Refusal {
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::ReadOnly { .. } | Self::Session { .. } => exit::REFUSED,
+            Self::Unwritable { .. } | Self::BrokeDown { .. } => exit::FAILED,
+            _ => exit::USAGE,
+        }
+    }
+
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Protocol { .. } => {
+                Some("`stvc extension update`, then reload SillyTavern's page")
+            }
+            Self::Session { .. } => Some(
+                "send it again with the \"session\" of this answer; if nobody sent it, nothing was done",
+            ),
+            Self::Unwritable { .. } => Some("`stvc operations` says what was done"),
+            Self::BrokeDown { .. } => Some(
+                "`stvc check` says whether the store is sound; the watch's own output says where it broke down",
+            ),
+            _ => None,
+        }
+    }
 }
 
 /// A verb and the names of its arguments.

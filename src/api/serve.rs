@@ -51,36 +51,10 @@ pub fn serve(workspace: &Workspace, request: &Request, rights: Rights) -> Answer
 impl Answer {
     /// A request that is not served.
     pub fn refused(refusal: &Refusal) -> Self {
-        let (message, candidates) = (refusal.to_string(), Vec::new());
-        let hint = match refusal {
-            Refusal::Protocol { .. } => {
-                Some("`stvc extension update`, then reload SillyTavern's page".to_owned())
-            }
-            Refusal::Session { .. } => Some(
-                "send it again with the \"session\" of this answer; if nobody sent it, nothing was done"
-                    .to_owned(),
-            ),
-            Refusal::Unwritable { .. } => Some("`stvc operations` says what was done".to_owned()),
-            Refusal::BrokeDown { .. } => Some(
-                "`stvc check` says whether the store is sound; the watch's own output says where it broke down"
-                    .to_owned(),
-            ),
-            _ => None,
-        };
-        let exit = match refusal {
-            Refusal::ReadOnly { .. } | Refusal::Session { .. } => exit::REFUSED,
-            Refusal::Unwritable { .. } | Refusal::BrokeDown { .. } => exit::FAILED,
-            _ => exit::USAGE,
-        };
+        let (message, exit) = (refusal.to_string(), refusal.exit());
+        let hint = refusal.hint().map(str::to_owned);
         let mut answer = Self { exit, ..Self::default() };
-        answer.add(ErrorLine {
-            message,
-            hint,
-            candidates,
-            more_candidates: 0,
-            offers: Vec::new(),
-            exit,
-        });
+        answer.add(ErrorLine { message, hint, exit, ..ErrorLine::default() });
         answer
     }
 

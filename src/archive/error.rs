@@ -1,5 +1,7 @@
 use super::SnapshotId;
 use super::problem::Problems;
+use crate::exit;
+use crate::hint::Hint;
 use crate::store::{self, Loss};
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -36,6 +38,27 @@ impl Loss for Error {
         match self {
             Self::Store(error) => error.is_loss(),
             _ => true,
+        }
+    }
+}
+
+impl Error {
+    /// Returns the exit code of a command that ends with it.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::Store(error) => error.exit(),
+            _ => exit::FAILED,
+        }
+    }
+
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Store(error) => error.hint(),
+            Self::NewerFormat { .. } => Some("a newer stvc wrote this; get that version".into()),
+            Self::Incomplete { .. } | Self::Differs { .. } | Self::Unsound { .. } => Some(
+                "`stvc check` lists all that is damaged; other snapshots are not affected".into(),
+            ),
+            Self::NotASnapshot { .. } => None,
         }
     }
 }

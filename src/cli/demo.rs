@@ -7,7 +7,7 @@ use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::shell;
 use super::{demo_library, exit};
-use stvc::lines::hint::EXAMPLE_FOLDER;
+use stvc::hint::EXAMPLE_FOLDER;
 use stvc::lines::{Counts, Summary};
 use stvc::store::folder_for_now;
 use stvc::{engine, st};

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use stvc::api::extension;
 use stvc::engine::copies::CopyError;
+use stvc::hint::{Hint, unchanged};
 use stvc::verbs::{self, MergeError};
-use stvc::{engine, st, watch};
+use stvc::{engine, exit, st, watch};
 
-/// What commands return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a command could not be done.
@@ -16,13 +16,10 @@ pub enum Error {
     /// It cannot be done for all users at once.
     #[error("{command} works for one user at a time")]
     OneUser { command: &'static str },
-    /// What was asked for.
     #[error(transparent)]
     Verb(#[from] verbs::Error),
-    /// The watch.
     #[error(transparent)]
     Watch(#[from] watch::Error),
-    /// The extension.
     #[error(transparent)]
     Extension(#[from] extension::Error),
     /// Standard output cannot take a backup and words, nor a terminal a backup.
@@ -31,7 +28,6 @@ pub enum Error {
     /// Nobody says where a copy goes, and none was made before.
     #[error("it is not said where to: nothing is set, and there is no last time")]
     NoPlace { command: &'static str },
-    /// There is no passphrase.
     #[error("no passphrase: {why}")]
     NoPassphrase { why: String },
     /// A backup can be looked at, not written to.
@@ -40,7 +36,6 @@ pub enum Error {
     /// A page begins in one place.
     #[error("the page begins with one timeline, and {given} are named")]
     OneTimeline { given: usize },
-    /// The page cannot be served.
     #[error("the page cannot be served: {source}")]
     NoServer { source: std::io::Error },
     /// No snapshot could say when it was created.
@@ -69,6 +64,58 @@ macro_rules! from_below {
 from_below!(engine::Error, CopyError, MergeError, st::Error);
 
 impl Error {
+    /// Returns the exit code of a command that ends with it.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::Verb(error) => error.exit(),
+            Self::Watch(error) => error.exit(),
+            Self::Extension(error) => error.exit(),
+            Self::OneUser { .. }
+            | Self::OneTimeline { .. }
+            | Self::NoPlace { .. }
+            | Self::BadOutput { .. }
+            | Self::BackupIsNoStore { .. } => exit::USAGE,
+            Self::BadClock
+            | Self::BadSourceDate { .. }
+            | Self::NoPassphrase { .. }
+            | Self::NoServer { .. }
+            | Self::NoSignals { .. } => exit::FAILED,
+        }
+    }
+
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::Verb(error) => return error.hint(),
+            Self::Watch(error) => return error.hint(),
+            Self::Extension(error) => return error.hint(),
+            Self::BackupIsNoStore { .. } => {
+                "take it in: `stvc import FILE`; log, show, diff, search, timelines, stats, check and `restore … --to DIR` work on the file itself".into()
+            }
+            Self::BadOutput { .. } => "`stvc backup - | …`, or name a file".into(),
+            Self::NoPassphrase { .. } => {
+                "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`".into()
+            }
+            Self::NoPlace { command: "sync" } => {
+                "name a folder or a git server that both devices reach, behind `sync`".into()
+            }
+            Self::NoPlace { .. } => {
+                "name a file, a folder or a git server, such as `stvc backup chats.stvc`".into()
+            }
+            Self::OneUser { .. } => "choose one with `--user NAME`".into(),
+            Self::OneTimeline { .. } => {
+                "several go into one file: `stvc view … --out FILE.html`".into()
+            }
+            Self::NoServer { source } if source.kind() == std::io::ErrorKind::AddrInUse => {
+                "another program has that port; without `--port` a free one is taken".into()
+            }
+            Self::BadClock => unchanged("set the clock"),
+            Self::BadSourceDate { .. } => {
+                unchanged("unset the variable, or set it to such a number")
+            }
+            Self::NoServer { .. } | Self::NoSignals { .. } => return None,
+        })
+    }
+
     /// What the engine says, if it is that.
     pub fn of_engine(&self) -> Option<&engine::Error> {
         match self.of_verb()? {

@@ -10,7 +10,7 @@ use super::output::{LOOK, Out, paint};
 use super::wording::{clean, closed, count, cut, name, shell, short, size};
 use stvc::archive::merge::{Conflict, ConflictKind, FieldChange, Named, Side};
 use stvc::engine::{self, Workspace};
-use stvc::lines::{MergeLine, hint};
+use stvc::lines::MergeLine;
 use stvc::st::Raw;
 use stvc::verbs::merge::{Keep, Options, Report};
 use stvc::verbs::{self, MergeError};
@@ -125,7 +125,7 @@ fn command(options: &Options) -> String {
 
 /// What can be done about conflicts.
 fn settle(options: &Options, report: &Report) -> String {
-    let ways = hint::ways(&options.into, &options.from, report.local.is_some());
+    let ways = stvc::verbs::ways_to_settle(&options.into, &options.from, report.local);
     format!("Nothing has been changed. {ways}")
 }
 

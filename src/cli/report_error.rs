@@ -6,8 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use unicode_width::UnicodeWidthStr;
 
 use super::error::Error;
-use super::exit::{FAILED, USAGE, exit_code};
-use super::hint::hint;
+use super::exit::{FAILED, USAGE};
 use super::output::{LOOK, Out, paint};
 use super::wording::clean;
 use stvc::lines::{ErrorLine, Line, Summary, candidates, offers};
@@ -15,9 +14,9 @@ use stvc::{engine, history};
 
 /// Print an error; its exit code.
 pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
-    let exit = exit_code(error);
+    let exit = error.exit();
     let typed: Vec<_> = std::env::args().collect();
-    let hint = hint(error).and_then(|hint| hint.without(&typed)).map(|hint| hint.to_string());
+    let hint = error.hint().and_then(|hint| hint.without(&typed)).map(|hint| hint.to_string());
     let (candidates, more_candidates) = error.of_verb().map(candidates).unwrap_or_default();
     if out.is_json() {
         if let Some(engine::Error::Refused { findings }) = error.of_engine() {
@@ -61,14 +60,7 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
         let message = problem.to_string();
         let message =
             message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let error = ErrorLine {
-            message,
-            hint: None,
-            candidates: Vec::new(),
-            more_candidates: 0,
-            offers: Vec::new(),
-            exit,
-        };
+        let error = ErrorLine { message, exit, ..ErrorLine::default() };
         let lines = [Line::Error(error), Line::Summary(Summary::failed(""))];
         let lines = lines.map(|line| serde_json::to_string(&line).unwrap_or_default() + "\n");
         written(io::stdout().write_all(lines.concat().as_bytes()), exit)

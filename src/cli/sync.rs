@@ -93,7 +93,7 @@ fn say_conflict(entry: &SyncedTimeline, conflict: &Conflict, out: &mut Out) {
             out.say(format!("    Keep the remote values:  {merge} --keep remote --yes"));
         }
         Some(_) => {
-            let settle = stvc::lines::hint::ways(into, from, false);
+            let settle = stvc::verbs::ways_to_settle(into, from, None);
             out.say(format!("  {sign} {book} differs in {places}; both stay. {settle}"));
         }
         None => out.say(format!(

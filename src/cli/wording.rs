@@ -6,8 +6,8 @@ use super::screen::Screen;
 use stvc::archive::Snapshot;
 use stvc::auto_recap::CheckpointState;
 use stvc::engine::files::Closed;
-pub use stvc::lines::words::{AND, clean, shell, short};
 use stvc::st::{Category, TimelineName};
+pub use stvc::words::{AND, clean, shell, short};
 
 /// Whether a text stays as it is: it fits, or no person reads it.
 fn fits(text: &str, columns: usize) -> bool {

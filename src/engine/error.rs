@@ -1,41 +1,35 @@
 use std::path::PathBuf;
 
-use crate::archive;
+use super::sillytavern_runs::SillyTavernRuns;
 use crate::engine::copies::CopyError;
-use crate::listed::listed;
+use crate::hint::{Hint, unchanged};
 use crate::rules::Finding;
-use crate::{history, st, store};
+use crate::words::shell;
+use crate::{archive, exit, history, st, store};
 
-/// What this room returns.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why the engine could not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// SillyTavern's files.
     #[error(transparent)]
     St(#[from] st::Error),
-    /// The repository.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// A git server.
     #[error(transparent)]
     Remote(#[from] store::RemoteError),
-    /// A snapshot.
     #[error(transparent)]
     Archive(#[from] archive::Error),
-    /// What the history says.
     #[error(transparent)]
     History(history::Error),
-    /// A tag.
     #[error(transparent)]
     Tag(#[from] TagError),
-    /// A copy elsewhere.
     #[error(transparent)]
     Copy(#[from] CopyError),
-    /// The configuration.
     #[error(transparent)]
     Configuration(#[from] ConfigurationError),
+    #[error(transparent)]
+    SillyTavernRuns(#[from] SillyTavernRuns),
     /// A rule forbids it; nothing was changed.
     #[error("{}", findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; "))]
     Refused { findings: Vec<Finding> },
@@ -48,19 +42,11 @@ pub enum Error {
     /// Files that another program saved just then are left as they are; all else is done.
     #[error("{} saved by another program in this moment, and left as it is", in_short_paths(paths))]
     LeftAlone { paths: Vec<String>, others: usize },
-    /// SillyTavern is running, and files would be replaced that it may have in memory.
-    #[error(
-        "SillyTavern is running on this library (process {process}); what its page has in memory would be written back over {}",
-        listed(paths)
-    )]
-    SillyTavernRuns { process: u32, paths: Vec<String> },
-    /// The snapshot has no such part.
     #[error("snapshot {snapshot} has no {part}")]
     NoSuchPart { snapshot: String, part: &'static str },
     /// The history cannot be read whole, so it must not be written anew.
     #[error("the history is damaged at {subject}: {why}")]
     BrokenHistory { subject: String, why: String },
-    /// No operation has that number.
     #[error("there is no operation {number}")]
     NoSuchOperation { number: u64 },
 }
@@ -71,10 +57,8 @@ pub enum ConfigurationError {
     /// The file cannot be understood.
     #[error("{}: {why}", path.display())]
     Bad { path: PathBuf, why: String },
-    /// Nothing can be set under that name.
     #[error("there is no setting {key:?}")]
     Unknown { key: String },
-    /// A setting cannot have that value.
     #[error("{key} cannot be set to that: {why}")]
     BadValue { key: String, why: String },
 }
@@ -82,13 +66,10 @@ pub enum ConfigurationError {
 /// Why a tag could not be set or found.
 #[derive(Debug, thiserror::Error)]
 pub enum TagError {
-    /// The tag is taken.
     #[error("the tag {name:?} is already used for snapshot {snapshot}")]
     Taken { name: String, snapshot: String },
-    /// There is no such tag.
     #[error("there is no tag {name:?}")]
     Missing { name: String },
-    /// The name cannot be a tag.
     #[error("{name:?} cannot be a tag: {why}")]
     BadName { name: String, why: &'static str },
 }
@@ -129,5 +110,65 @@ impl Error {
     /// A rule forbids it.
     pub(crate) fn refused(finding: Finding) -> Self {
         Self::Refused { findings: vec![finding] }
+    }
+
+    /// Returns the exit code of a command that ends with it.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::Store(error) => error.exit(),
+            Self::Remote(error) => error.exit(),
+            Self::Archive(error) => error.exit(),
+            Self::History(error) => error.exit(),
+            Self::Copy(error) => error.exit(),
+            Self::Tag(TagError::BadName { .. }) => exit::USAGE,
+            Self::Refused { .. } | Self::SillyTavernRuns(_) => exit::REFUSED,
+            Self::LeftAlone { others, .. } if *others > 0 => exit::PARTLY,
+            _ => exit::FAILED,
+        }
+    }
+
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::St(error) => return error.hint(),
+            Self::Store(error) => return error.hint(),
+            Self::Remote(error) => return error.hint(),
+            Self::Archive(error) => return error.hint(),
+            Self::History(error) => return error.hint(),
+            Self::Copy(error) => return error.hint(),
+            Self::SillyTavernRuns(error) => error.hint(),
+            Self::Tag(TagError::Missing { .. }) => {
+                "`stvc tag` lists the tags, `stvc tag NAME SNAPSHOT` makes one".into()
+            }
+            Self::Tag(TagError::Taken { name, .. }) => {
+                format!("choose another name, or `stvc tag {} SNAPSHOT --move`", shell(name)).into()
+            }
+            Self::Configuration(ConfigurationError::Bad { .. }) => {
+                unchanged("correct the file, or move it away")
+            }
+            Self::Refused { findings } => {
+                let remedies: Vec<_> =
+                    findings.iter().filter_map(|finding| finding.remedy.as_deref()).collect();
+                return (!remedies.is_empty()).then(|| remedies.join("; ").into());
+            }
+            Self::BrokenHistory { .. } => unchanged("`stvc check` lists all that is damaged"),
+            Self::Unfinished { .. } => {
+                "nothing is lost: the next command that writes finishes it, or takes it back".into()
+            }
+            Self::TakenBack { source } => {
+                let more = source.hint().map_or(String::new(), |hint| format!(". {}", hint.words));
+                format!("what had been written before it was taken back{more}").into()
+            }
+            Self::LeftAlone { others, .. } => {
+                let rest = if *others > 0 { "all else is done" } else { "nothing was written" };
+                format!(
+                    "SillyTavern may have saved it; {rest}. Look at it, then give the command again"
+                )
+                .into()
+            }
+            Self::NoSuchOperation { .. } => "`stvc operations` lists what was done".into(),
+            Self::Tag(TagError::BadName { .. })
+            | Self::Configuration(_)
+            | Self::NoSuchPart { .. } => return None,
+        })
     }
 }

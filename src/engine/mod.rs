@@ -24,6 +24,7 @@ pub(crate) mod operation;
 mod other_timelines;
 pub(crate) mod reload_page;
 pub(crate) mod safety_snapshot;
+pub mod sillytavern_runs;
 pub(crate) mod tags;
 pub mod take_first;
 mod take_new_chats;

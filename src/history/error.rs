@@ -1,31 +1,26 @@
 use chrono::{DateTime, FixedOffset};
 
+use crate::hint::{Hint, unchanged};
 use crate::rules::Finding;
 use crate::st::TimelineName;
-use crate::{archive, store};
+use crate::words::shell;
+use crate::{archive, exit, store};
 
-/// What this room returns.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why the history does not tell.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The repository.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// A snapshot.
     #[error(transparent)]
     Archive(#[from] archive::Error),
-    /// No timeline is called that.
     #[error("no timeline is called {name:?}")]
     NoSuchTimeline { name: String, similar: Vec<TimelineName> },
-    /// No snapshot is called that.
     #[error("no snapshot, tag or timeline is called {name:?}")]
     NoSuchSnapshot { name: String, similar: Vec<TimelineName> },
-    /// The timeline is younger.
     #[error("{name:?} was not stored yet then: its first snapshot is of {}", first.format("%Y-%m-%d %H:%M"))]
     NotThatOld { name: String, first: DateTime<FixedOffset> },
-    /// The history is shorter.
     #[error("{name:?} does not go back that far: {}", moments_before(*steps))]
     NotSoFarBack { name: String, steps: usize },
     /// What stands behind a name is no moment.
@@ -39,10 +34,8 @@ pub enum Error {
     /// There is no snapshot of a state, though what it was may be known.
     #[error("no snapshot of {timeline} was taken at message {message}")]
     NotTakenThen { timeline: TimelineName, message: usize },
-    /// The name fits several.
     #[error("{name:?} can mean several")]
     Ambiguous { name: String, candidates: Vec<String> },
-    /// The policy keeps nothing.
     #[error(
         "this would keep nothing but tagged snapshots, fork points and the newest of each timeline"
     )]
@@ -74,6 +67,43 @@ impl Error {
     /// No timeline is called that, and none nearly so.
     pub fn no_such_timeline(name: impl Into<String>) -> Self {
         Self::NoSuchTimeline { name: name.into(), similar: Vec::new() }
+    }
+
+    /// Returns the exit code of a command that ends with it.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::Store(error) => error.exit(),
+            Self::Archive(error) => error.exit(),
+            Self::KeepsNothing => exit::REFUSED,
+            _ => exit::FAILED,
+        }
+    }
+
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::Store(error) => return error.hint(),
+            Self::Archive(error) => return error.hint(),
+            Self::KeepsNothing => {
+                unchanged("keep some: `--keep-last N`, or `--keep-tag` if that is what you want")
+            }
+            Self::Ambiguous { .. } => "type more of the name".into(),
+            Self::NoSuchTimeline { similar, .. } | Self::NoSuchSnapshot { similar, .. }
+                if !similar.is_empty() =>
+            {
+                "perhaps one of these is meant".into()
+            }
+            Self::NoSuchTimeline { .. } => "`stvc timelines` lists them".into(),
+            Self::NoSuchSnapshot { .. } => {
+                "`stvc log` lists the snapshots, `stvc timelines` the timelines".into()
+            }
+            Self::NotThatOld { .. } => "`stvc log` lists what there is".into(),
+            Self::NotTakenThen { timeline, message } => {
+                let chat = shell(timeline.as_str());
+                format!("`stvc reconstruct {chat} --at {message}` makes one of what is known; `stvc snapshot {chat} --at {message}` takes one with the lorebook of now").into()
+            }
+            Self::Unreadable { .. } => "docs/moments.md tells how moments are written".into(),
+            Self::NotSoFarBack { .. } | Self::Unknowable { .. } => return None,
+        })
     }
 
     pub(super) fn unknowable(finding: Finding) -> Self {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::words::shell;
+
 use crate::archive::SnapshotId;
 use crate::engine::copies::last_backups::{LastBackup, Since};
 use crate::engine::copies::mirror;
@@ -12,6 +12,7 @@ use crate::verbs::backup::file;
 use crate::verbs::import::chat_backups::{ChatBackup, ChatBackupOutcome};
 use crate::verbs::import::stvc_backup::{ImportOutcome, ImportedTimeline};
 use crate::verbs::sync::{SyncOutcome, SyncedTimeline};
+use crate::words::shell;
 
 /// A backup that was taken in, or not.
 #[derive(Serialize)]

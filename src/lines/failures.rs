@@ -4,14 +4,12 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::exit::code_of_verb;
-use super::hint::hint;
 use crate::engine::written_since::Offer;
 use crate::verbs::{self, UndoError};
 use crate::{engine, history};
 
 /// An error.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub struct ErrorLine {
     pub message: String,
     pub hint: Option<String>,
@@ -35,11 +33,11 @@ impl From<&verbs::Error> for ErrorLine {
         let (candidates, more_candidates) = candidates(error);
         Self {
             message: error.to_string(),
-            hint: hint(error).map(|hint| hint.to_string()),
+            hint: error.hint().map(|hint| hint.to_string()),
             candidates,
             more_candidates,
             offers: offers(error),
-            exit: code_of_verb(error),
+            exit: error.exit(),
         }
     }
 }

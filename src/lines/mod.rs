@@ -4,10 +4,8 @@
 pub mod answers;
 mod copies;
 mod diff;
-pub mod exit;
 mod failures;
 mod found;
-pub mod hint;
 mod lore;
 mod merge;
 mod message;
@@ -16,11 +14,11 @@ mod snapshot;
 mod store;
 mod summary;
 mod watch;
-pub mod words;
 
 use serde::Serialize;
 
 use crate::engine::files::FileAction;
+pub(crate) use crate::exit;
 use crate::rules::Finding;
 use crate::verbs::erase::ErasedTimeline;
 use crate::verbs::stats::{Large, Share};

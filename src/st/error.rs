@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::durable;
+use crate::hint::{EXAMPLE_FOLDER, HELD, Hint, unchanged};
 use crate::listed::listed;
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -42,6 +44,32 @@ impl Error {
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { path, source }
+    }
+
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::NeverStarted { .. } => {
+                "start it once; or bring chats back into it: `stvc import BACKUP`, then `stvc restore --all`".into()
+            }
+            Self::NoLibraryFound { .. } | Self::NotALibrary { .. } => {
+                format!("go to your SillyTavern folder, or name it: `stvc --data {EXAMPLE_FOLDER} …`").into()
+            }
+            Self::NoSuchFolder { .. } => {
+                format!("name your SillyTavern folder: `stvc --data {EXAMPLE_FOLDER} …`").into()
+            }
+            Self::SeveralUsers { .. } => "choose one with `--user NAME`".into(),
+            Self::SavedMeanwhile { .. } => {
+                unchanged("SillyTavern may have saved it; look at it, then try again")
+            }
+            Self::ChangedWhileReading { .. } => {
+                "something keeps saving it; try again in a moment".into()
+            }
+            Self::Io { source, .. } if durable::is_held_elsewhere(source) => HELD.into(),
+            Self::Io { source, .. } if durable::is_read_only(source) => {
+                "check the permissions of that file and of its folder, and whether its disk is mounted read-only".into()
+            }
+            _ => return None,
+        })
     }
 }
 

@@ -1,6 +1,9 @@
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use super::ObjectId;
+use crate::hint::{HELD, Hint, unchanged};
+use crate::{durable, exit};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -76,6 +79,55 @@ impl Error {
             Self::Interrupted { source, .. } => source.io_error(),
             _ => None,
         }
+    }
+
+    /// Returns the exit code of a command that ends with it.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::NoStore { .. } => exit::NO_STORE,
+            Self::Locked { .. } => exit::LOCKED,
+            Self::Link { .. } => exit::REFUSED,
+            _ => exit::FAILED,
+        }
+    }
+
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::NoStore { .. } => "`stvc snapshot` makes it and takes the first snapshots".into(),
+            Self::NewerFormat { .. } | Self::UnknownFeature { .. } => {
+                unchanged("a newer stvc wrote this; get that version")
+            }
+            Self::Foreign { .. } | Self::NotEmpty { .. } => {
+                unchanged("choose another place with `--store DIR`")
+            }
+            Self::RefLocked { .. } => unchanged(
+                "wait for git to finish; a lock that nobody holds is removed by itself after a minute",
+            ),
+            Self::Link { .. } => {
+                "put what it leads to in its place, if you trust that; nothing was written".into()
+            }
+            Self::Locked { .. } => "wait for it to finish, then try again".into(),
+            Self::Missing { .. } | Self::Damaged { .. } => {
+                "`stvc check` lists all that is damaged; other snapshots are not affected".into()
+            }
+            Self::NoRoom { .. } => {
+                "remove other files from that disk, or move the store to a larger one and name it with `--store DIR`. Nothing is lost".into()
+            }
+            Self::Io { source, .. } if durable::is_held_elsewhere(source) => HELD.into(),
+            Self::Io { source, .. } => match source.kind() {
+                ErrorKind::StorageFull => {
+                    "the disk is full; make room and try again. Nothing is lost".into()
+                }
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                    "stvc may not write there; check the permissions, or keep the store elsewhere with `--store DIR`. What is stored can be read, backed up, and restored into a folder: `--to DIR`".into()
+                }
+                ErrorKind::AlreadyExists => unchanged(
+                    "what is there is not written over: choose another name, or move it away first",
+                ),
+                _ => return None,
+            },
+            _ => return None,
+        })
     }
 
     /// For `map_err`: an I/O error and the file it is about.

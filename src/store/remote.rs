@@ -10,8 +10,9 @@ use tempfile::TempDir;
 
 use super::borrow::{borrow, set_refs};
 use super::{Erasures, Error, ObjectId, RefChange, RefName, Store, Url};
-use crate::durable;
+use crate::hint::{Hint, unchanged};
 use crate::regular::read_some;
+use crate::{durable, exit};
 
 /// What the repository itself returns.
 type Local<T> = super::Result<T>;
@@ -46,6 +47,48 @@ pub enum RemoteError {
     Foreign { url: String, what: String },
     #[error(transparent)]
     Store(#[from] Error),
+}
+
+impl RemoteError {
+    /// Returns the exit code of a command that ends with it.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::Foreign { .. } => exit::REFUSED,
+            Self::Store(error) => error.exit(),
+            _ => exit::FAILED,
+        }
+    }
+
+    pub fn hint(&self) -> Option<Hint> {
+        const NO_LOGIN: &[&str] = &[
+            "prompts disabled",
+            "could not read username",
+            "could not read password",
+            "authentication failed",
+            "permission denied",
+        ];
+        let says = |words: &str, signs: &[&str]| {
+            let words = words.to_lowercase();
+            signs.iter().any(|sign| words.contains(sign))
+        };
+        Some(match self {
+            Self::NoGit => {
+                "a git server is reached through git: install it (https://git-scm.com), or back up to a file or folder, which need none".into()
+            }
+            Self::Raced { .. } => "try again. Nothing is lost".into(),
+            Self::Foreign { .. } => "make an empty repository there, for the chats alone".into(),
+            Self::Failed { words, .. } if says(words, NO_LOGIN) => {
+                "the server wants to know who you are, and git has no key or password for it: try `git ls-remote ADDRESS`. Nothing is lost".into()
+            }
+            Self::Failed { words, .. } if says(words, &["not allowed", "not support"]) => {
+                unchanged("only ssh://, https://, http:// and git:// lead to a git server")
+            }
+            Self::Failed { .. } => {
+                "is the server there, and the address right? What was interrupted is begun anew next time: try again. Nothing is lost".into()
+            }
+            Self::Store(error) => return error.hint(),
+        })
+    }
 }
 
 /// A repository for one conversation with a server.

@@ -1,33 +1,30 @@
 use std::path::PathBuf;
 
 use crate::archive::merge::Side;
-use crate::archive::{self, Role, SnapshotId};
+use crate::archive::{self, SnapshotId};
 use crate::engine::copies::CopyError;
+use crate::engine::sillytavern_runs::RestoreCommand;
 use crate::engine::written_since::{ChangeSince, Offer};
 use crate::engine::{self, TagError};
+use crate::hint::{Hint, unchanged};
 use crate::listed::listed;
 use crate::store::{self, Loss};
-use crate::{history, st};
+use crate::words::{clean, shell};
+use crate::{exit, history, st};
 
-/// What verbs return.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a verb could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What verbs are made of.
     #[error(transparent)]
     Engine(#[from] engine::Error),
-    /// Of `merge`.
     #[error(transparent)]
     Merge(#[from] MergeError),
-    /// Of `restore`.
     #[error(transparent)]
     Restore(#[from] RestoreError),
-    /// Of `undo`.
     #[error(transparent)]
     Undo(#[from] UndoError),
-    /// What is searched for is no regular expression.
     #[error("this is no regular expression: {why}")]
     BadPattern { why: String },
     /// A timeline cannot come from another.
@@ -36,13 +33,11 @@ pub enum Error {
     /// What is to be removed for good is still in use.
     #[error("{timeline} is still in SillyTavern: {}", path.display())]
     StillThere { timeline: String, path: PathBuf },
-    /// The option needs exactly one timeline.
     #[error("{option} needs exactly one timeline")]
     NeedsOneTimeline { option: &'static str },
     /// What somebody has in memory is not in the file.
     #[error("{path} is not what is to be stored: it was not saved yet")]
     NotSaved { path: String },
-    /// The option is about checkpoints.
     #[error("{option} is for checkpoints")]
     NeedsCheckpoint { option: &'static str },
     /// Two options contradict each other.
@@ -54,7 +49,6 @@ pub enum Error {
     /// Nothing can be called that.
     #[error("{name:?} cannot be a chat's name: {why}")]
     BadName { name: String, why: &'static str },
-    /// No lorebook has that name.
     #[error("there is no lorebook {name:?}")]
     NoSuchLorebook { name: String },
     /// A copy of damage is damage.
@@ -64,19 +58,15 @@ pub enum Error {
     NoSuchGroup { name: String },
     #[error("there are several groups called {name:?}")]
     SeveralGroups { name: String },
-    /// No entry has that name.
     #[error("no entry is called {name:?}{}", book.as_ref().map(|book| format!(" in the lorebook {book:?}")).unwrap_or_default())]
     NoSuchEntry { name: String, book: Option<String> },
-    /// Which lorebook is not said.
     #[error("it is not said which lorebook is meant")]
     NeedsOneLorebook,
-    /// A snapshot has no lorebook.
     #[error("snapshot {snapshot} has no lorebook")]
     NoLorebookThen { snapshot: SnapshotId },
     /// Steps without a name are one.
     #[error("{at:?} is more than one step")]
     OneStep { at: String },
-    /// There is no chat yet.
     #[error("no chat is stored yet")]
     NoChat,
     /// Messages cannot be counted in it.
@@ -110,7 +100,6 @@ pub enum MergeError {
 /// Why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The name for a restored chat is taken.
     #[error("{path} is there already")]
     NameTaken { path: String },
     /// A deleted chat had the name, and its history still has.
@@ -119,14 +108,8 @@ pub enum RestoreError {
     /// A restore would overwrite files that hold something else.
     #[error("something else is there: {}", listed(paths))]
     InTheWay {
-        /// The files.
         paths: Vec<String>,
-        /// The snapshot, to name it in a hint.
-        snapshot: SnapshotId,
-        /// The part that was asked for.
-        only: Option<Role>,
-        /// The message that was asked for.
-        at: Option<usize>,
+        restore: RestoreCommand,
         /// Whether the chat alone could be restored.
         chat_is_free: bool,
         /// Whether it can be restored under another name.
@@ -135,19 +118,6 @@ pub enum RestoreError {
     /// A file that a restore would replace is not the one that was expected there.
     #[error("{path} is not what it was when the restore was planned")]
     NotExpected { path: String },
-    /// SillyTavern is running, and files would be replaced that it may have in memory.
-    #[error("{source}")]
-    SillyTavernRuns {
-        /// What the engine says.
-        source: engine::Error,
-        /// The snapshot, to name it in a hint.
-        snapshot: SnapshotId,
-        /// The part that was asked for.
-        only: Option<Role>,
-        /// The message that was asked for.
-        at: Option<usize>,
-    },
-    /// The folder for a restore is not empty.
     #[error("{} is not empty", path.display())]
     NotEmpty { path: PathBuf },
 }
@@ -213,5 +183,190 @@ impl Error {
     /// For `map_err` of what comes after something was done, or not.
     pub(super) fn after(done: bool) -> impl FnOnce(Self) -> Self {
         move |error| if done { Self::Partway { source: Box::new(error) } } else { error }
+    }
+
+    /// Returns the exit code of a command that ends with it.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::Engine(error) => error.exit(),
+            Self::Merge(error) => error.exit(),
+            Self::Partway { source } => source.exit(),
+            Self::Restore(_)
+            | Self::NoParent { .. }
+            | Self::NotSaved { .. }
+            | Self::StillThere { .. }
+            | Self::Undo(_) => exit::REFUSED,
+            Self::NeedsOneTimeline { .. }
+            | Self::NeedsCheckpoint { .. }
+            | Self::Together { .. }
+            | Self::BadName { .. }
+            | Self::BadPattern { .. }
+            | Self::NeedsOneLorebook
+            | Self::OneStep { .. }
+            | Self::NoPolicy => exit::USAGE,
+            Self::NoSuchLorebook { .. }
+            | Self::DamagedLorebook { .. }
+            | Self::NoSuchGroup { .. }
+            | Self::SeveralGroups { .. }
+            | Self::NoSuchEntry { .. }
+            | Self::NoLorebookThen { .. }
+            | Self::NoChat
+            | Self::NoChatWith { .. } => exit::FAILED,
+        }
+    }
+
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::Engine(error) => return error.hint(),
+            Self::Merge(error) => error.hint(),
+            Self::Restore(error) => error.hint(),
+            Self::Undo(error) => error.hint(),
+            Self::NoPolicy => {
+                "say what stays, such as `stvc forget --keep-last 10 --keep-daily 30 --dry-run`, or write a [retention] table into stvc/config.toml in the store".into()
+            }
+            Self::Partway { source } => {
+                let more = source.hint().map_or(String::new(), |hint| format!("{}. ", hint.words));
+                format!("{more}What was done before that stays; give the command again").into()
+            }
+            Self::NeedsCheckpoint { option } => {
+                format!("add `--at N` or `--scenes` to {option}; `--tag NAME` names the state as it is").into()
+            }
+            Self::Together { option, .. } => format!("leave out {option:?} or the other").into(),
+            Self::NotSaved { .. } => unchanged("save the chat, and ask again"),
+            Self::NeedsOneTimeline { option } => {
+                format!("name the chat: `stvc snapshot \"Chat name\" {option} …`").into()
+            }
+            Self::NoParent { .. } => {
+                unchanged("name the chat that it was forked from; `stvc timelines --tree` shows all")
+            }
+            Self::StillThere { .. } => unchanged(
+                "delete the chat in SillyTavern first; the next snapshot would take it again",
+            ),
+            Self::BadPattern { .. } => {
+                "without `--regex` words are searched for as they are".into()
+            }
+            Self::NoSuchGroup { .. } | Self::SeveralGroups { .. } => {
+                "name it by its file under groups/, without `.json`".into()
+            }
+            Self::NoSuchLorebook { .. } => {
+                "it is called as its file in `worlds`, without `.json`".into()
+            }
+            Self::DamagedLorebook { .. } => {
+                "`stvc doctor` names the latest valid version that is stored".into()
+            }
+            Self::NoSuchEntry { book: Some(book), .. } => {
+                format!("`stvc lore {}` lists its entries", shell(book)).into()
+            }
+            Self::NoSuchEntry { .. } => {
+                "`stvc lore` lists lorebooks and entries; `stvc search` looks into what they say"
+                    .into()
+            }
+            Self::NeedsOneLorebook => "name it: `stvc lore \"Lorebook\" --at …`".into(),
+            Self::NoLorebookThen { .. } | Self::NoChatWith { .. } => {
+                "`--at` takes a date, too: `--at yesterday`".into()
+            }
+            Self::OneStep { .. } => {
+                "write one of ~N, @DATE and :N, or a moment with its name, such as `Chat@yesterday~1`".into()
+            }
+            Self::NoChat => "`stvc snapshot` takes the first snapshots".into(),
+            Self::BadName { .. } => return None,
+        })
+    }
+}
+
+impl MergeError {
+    fn exit(&self) -> u8 {
+        match self {
+            Self::Conflicts { .. } | Self::Unmergeable { .. } => exit::REFUSED,
+            Self::NotNewest { .. } | Self::NotSetAside { .. } => exit::USAGE,
+            Self::NoLorebook { .. } => exit::FAILED,
+        }
+    }
+
+    fn hint(&self) -> Hint {
+        match self {
+            Self::Conflicts { into, from, local, .. } => {
+                unchanged(ways_to_settle(into, from, *local))
+            }
+            Self::NotSetAside { into, from } => unchanged(format!(
+                "write `--keep a` for the values of {}, `--keep b` for those of {}",
+                clean(into),
+                clean(from)
+            )),
+            Self::Unmergeable { .. } => unchanged(
+                "mend the file, or bring a sound state of it back with `stvc restore … --only lorebook`",
+            ),
+            Self::NotNewest { timeline, .. } => unchanged(format!(
+                "name the timeline {timeline}: its lorebook as it is now is merged into. To go back first: `stvc restore`"
+            )),
+            Self::NoLorebook { .. } => {
+                "only chats that are bound to a lorebook can be merged; `stvc doctor` tells of missing ones".into()
+            }
+        }
+    }
+}
+
+/// Returns the commands that settle the conflicts of two lorebooks. `local` is the side with the values of this device, where a sync set one of the two aside.
+pub fn ways_to_settle(into: &str, from: &str, local: Option<Side>) -> String {
+    let merge = format!("stvc merge {} {}", shell(into), shell(from));
+    if local.is_some() {
+        format!(
+            "`{merge} --keep local --yes` keeps the local values, `{merge} --keep remote --yes` the remote ones; or edit both lorebooks in SillyTavern until they agree"
+        )
+    } else {
+        format!(
+            "`{merge} --keep a --yes` keeps the values of {}, `{merge} --keep b --yes` takes those of {}; or edit both lorebooks in SillyTavern until they agree",
+            clean(into),
+            clean(from)
+        )
+    }
+}
+
+impl RestoreError {
+    fn hint(&self) -> Hint {
+        match self {
+            Self::InTheWay { restore, chat_is_free, can_be_copied, .. } => {
+                let mut ways = Vec::new();
+                if restore.only.is_none() && *chat_is_free {
+                    ways.push(format!("`{restore} --only chat` leaves the lorebook as it is now"));
+                }
+                if restore.only.is_none() && *can_be_copied {
+                    ways.push(format!("`{restore} --as Restored` makes a chat of its own of it"));
+                }
+                ways.push(format!(
+                    "`{restore} --overwrite` stores what is there and then replaces it"
+                ));
+                ways.push(format!("`{restore} --to restored` writes the files into that folder"));
+                ways.join("; ").into()
+            }
+            Self::NameTaken { .. } | Self::NameStored { .. } => unchanged("choose another name"),
+            Self::NotExpected { .. } => {
+                unchanged("somebody wrote it meanwhile; look at the plan again")
+            }
+            Self::NotEmpty { .. } => "choose a folder that does not exist yet".into(),
+        }
+    }
+}
+
+impl UndoError {
+    fn hint(&self) -> Hint {
+        unchanged(match self {
+            Self::UndoneBelow { number, first, undone } => format!(
+                "run `stvc undo {first}` first, which redoes operation {undone}, then `stvc undo {number}`"
+            ),
+            Self::ChangedSince { offers, .. } if !offers.is_empty() => {
+                let restore = |offer: &Offer| {
+                    format!("`stvc restore {} --as {}`", offer.moment, shell(&offer.name))
+                };
+                let restores: Vec<_> = offers.iter().map(restore).collect();
+                format!("{} restores the state before it as a chat of its own", restores.join(", "))
+            }
+            Self::ChangedSince { is_new: true, .. } => {
+                "nothing was there before it; delete the chat in SillyTavern if you do not want it, its snapshots stay".into()
+            }
+            Self::ChangedSince { .. } => {
+                "`stvc operations` lists what was done since; `stvc undo N` undoes one of them".into()
+            }
+        })
     }
 }

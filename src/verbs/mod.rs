@@ -30,4 +30,4 @@ pub mod tag;
 pub mod timelines;
 pub mod undo;
 
-pub use error::{Error, MergeError, RestoreError, Result, UndoError};
+pub use error::{Error, MergeError, RestoreError, Result, UndoError, ways_to_settle};

@@ -1,14 +1,13 @@
 use std::path::PathBuf;
 
-use crate::{engine, st, store, verbs};
+use crate::hint::{Hint, unchanged};
+use crate::{engine, exit, st, store, verbs};
 
-/// What the watch returns.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why it does not watch.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What it asks for.
     #[error(transparent)]
     Verb(#[from] verbs::Error),
     /// Another process watches the library.
@@ -22,9 +21,31 @@ pub enum Error {
     /// A unit is there that was not written by this program.
     #[error("{} is there already and was not written by stvc", path.display())]
     UnitInTheWay { path: PathBuf },
-    /// The home folder is not known.
     #[error("it is not known where your home folder is")]
     NoHome,
+}
+
+impl Error {
+    /// Returns the exit code of a command that ends with it.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::Verb(error) => error.exit(),
+            Self::Watched { .. } => exit::LOCKED,
+            Self::UnitInTheWay { .. } => exit::REFUSED,
+            Self::NoHome => exit::FAILED,
+        }
+    }
+
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::Verb(error) => return error.hint(),
+            Self::Watched { .. } => {
+                "one is enough: it takes a snapshot after every save. Stop it first if you want to start another".into()
+            }
+            Self::UnitInTheWay { .. } => unchanged("look at it, and move it away"),
+            Self::NoHome => "set HOME or XDG_CONFIG_HOME".into(),
+        })
+    }
 }
 
 macro_rules! from_below {

@@ -8,13 +8,16 @@ use crate::common::rust_files;
 
 /// What serves every room. Each may import those before it.
 const TOOLS: &[&str] = &[
+    "exit",
     "file_lock",
+    "hint",
     "listed",
     "parallel",
     "progress",
     "real_path",
     "regular",
     "system_clock",
+    "words",
     "folder",
     "durable",
     "fuzz_equipment",

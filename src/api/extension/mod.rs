@@ -15,6 +15,8 @@ use crate::api::page;
 use crate::archive::Blake3;
 use crate::durable::{self, Existing, TEMP_PREFIX};
 use crate::engine::Workspace;
+use crate::exit;
+use crate::hint::{Hint, unchanged};
 use crate::listed::listed;
 use crate::regular;
 use crate::verbs;
@@ -86,6 +88,28 @@ pub enum Error {
 }
 
 type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Returns the exit code of a command that ends with it.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::Verb(error) => error.exit(),
+            Self::Foreign { .. } | Self::Edited { .. } => exit::REFUSED,
+            Self::Io { .. } => exit::FAILED,
+        }
+    }
+
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Verb(error) => error.hint(),
+            Self::Foreign { .. } => Some(unchanged("look at it, and move it away")),
+            Self::Edited { .. } => {
+                Some(unchanged("keep a copy of what you changed, and delete these files"))
+            }
+            Self::Io { .. } => None,
+        }
+    }
+}
 
 /// What stvc put there: each file's hash.
 #[derive(PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 use std::io;
 
+use crate::hint::{Hint, unchanged};
 use crate::store::{self, ObjectId};
 
 pub type Result<T> = std::result::Result<T, BackupError>;
@@ -34,6 +35,23 @@ impl BackupError {
 
     pub(super) fn hostile(why: impl Into<String>) -> Self {
         Self::Hostile { why: why.into() }
+    }
+
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::Foreign => unchanged("a backup is what `stvc backup` wrote"),
+            Self::Newer { .. } => unchanged("a newer stvc wrote this; get that version"),
+            Self::Encrypted | Self::WrongPassphrase => unchanged(
+                "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`",
+            ),
+            Self::Damaged { .. } | Self::Hostile { .. } => {
+                unchanged("nothing of it was taken in; use another backup")
+            }
+            Self::Io(source) if source.kind() == io::ErrorKind::StorageFull => {
+                "the disk is full; make room and try again. Nothing is lost".into()
+            }
+            _ => return None,
+        })
     }
 }
 

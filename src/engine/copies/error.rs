@@ -1,6 +1,9 @@
 use std::path::PathBuf;
 
 use crate::archive::backup::BackupError;
+use crate::exit;
+use crate::hint::{Hint, unchanged};
+use crate::words::shell;
 
 /// Why a copy elsewhere could not be written, read or found.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +64,37 @@ impl InTheWay {
     /// Whether it is a backup, which the user may let go.
     pub fn is_backup(self) -> bool {
         matches!(self, Self::PerhapsWhole | Self::Fuller | Self::Encrypted | Self::Unreadable)
+    }
+}
+
+impl CopyError {
+    /// Returns the exit code of a command that ends with it.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::InTheWay { .. } | Self::NotHere { .. } => exit::REFUSED,
+            Self::UnknownDestination { .. } => exit::USAGE,
+            Self::NoFolder { .. } | Self::File { .. } => exit::FAILED,
+        }
+    }
+
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::NoFolder { .. } => {
+                unchanged("is the drive plugged in? If it shall be a new folder, make it first")
+            }
+            Self::File { source, .. } => return source.hint(),
+            Self::InTheWay { what, .. } if !what.is_backup() => unchanged("choose another name"),
+            Self::InTheWay { .. } => {
+                unchanged("choose another name, or `--overwrite` if that backup may go")
+            }
+            Self::UnknownDestination { .. } => {
+                "a file such as /media/stick/chats.stvc, a folder, or a git server such as ssh://host/chats.git".into()
+            }
+            Self::NotHere { destination, .. } => {
+                let place = shell(destination);
+                unchanged(format!("`stvc sync {place}` joins both sides; `stvc import {place}` takes in what is there; `--overwrite` leads it to what is here and keeps what was there out of sight"))
+            }
+        })
     }
 }
 

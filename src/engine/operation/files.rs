@@ -11,6 +11,7 @@ use super::apply::{FileStep, is_lost};
 use super::{Operation, Point};
 use crate::archive::{Attachment, Blake3, Manifest, SnapshotId};
 use crate::auto_recap::{self, Wish};
+use crate::engine::sillytavern_runs::SillyTavernRuns;
 use crate::engine::{Error, Result};
 use crate::st::{self, Fingerprint, LibraryPath, Running, TimelineName};
 use crate::store::name_encoding::tree_segment;
@@ -411,7 +412,11 @@ impl<'a> Operation<'a> {
         let Running::Seen { process, asks } = self.running_on(root) else { return Ok(()) };
         let silent = plan.iter().filter(lost).filter(|file| !(asks && file.is_asked_about()));
         let paths: Vec<_> = silent.map(|file| file.path.to_string()).collect();
-        if paths.is_empty() { Ok(()) } else { Err(Error::SillyTavernRuns { process, paths }) }
+        if paths.is_empty() {
+            Ok(())
+        } else {
+            Err(SillyTavernRuns { process, paths, restore: None }.into())
+        }
     }
 
     /// What will be there and what no snapshot has by now is kept as it is, and all that is kept has a ref.

@@ -214,7 +214,7 @@ impl Answer for all::Restored {
 
     fn exit(&self) -> u8 {
         let failed = self.timelines.iter().filter_map(|it| it.result.as_ref().err());
-        let codes: Vec<_> = failed.map(exit::code_of_verb).collect();
+        let codes: Vec<_> = failed.map(|error| error.exit()).collect();
         match (codes.len(), self.timelines.len() - codes.len()) {
             (0, _) if self.attachments_lost() == 0 => exit::DONE,
             (0, _) => exit::PARTLY,

@@ -11,11 +11,12 @@ use crate::engine::files::{self, Closed, FilePlan, Leave, Planned};
 use crate::engine::operation::marks::{self, Which};
 use crate::engine::operation::missing_attachments::{Admission, MissingAttachments};
 use crate::engine::operation::{Ending, Operation, missing_attachments};
+use crate::engine::sillytavern_runs::{RestoreCommand, SillyTavernRuns};
 use crate::engine::{self, group_list, safety_snapshot};
 use crate::listed::listed;
 use crate::rules::{Code, Finding};
 use crate::st::{self, LibraryPath};
-use crate::verbs::{Error, RestoreError, Result};
+use crate::verbs::{RestoreError, Result};
 
 pub(super) fn restore(
     job: &Job<'_>,
@@ -80,9 +81,7 @@ pub(super) fn restore(
         let chat = timeline.file();
         return Err(RestoreError::InTheWay {
             paths: in_the_way.iter().map(|file| file.path.to_string()).collect(),
-            snapshot: material.id,
-            only,
-            at: job.at,
+            restore: RestoreCommand { snapshot: material.id, only, at: job.at },
             chat_is_free: in_the_way.iter().all(|file| file.path != chat),
             can_be_copied: new_timeline::can_be_copied(timeline),
         }
@@ -158,11 +157,12 @@ impl Write<'_> {
         }
         let had: Vec<_> = taken.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
         let planned = write(operation, &had).map_err(|error| match error {
-            source @ engine::Error::SillyTavernRuns { .. } => {
+            engine::Error::SillyTavernRuns(refusal) => {
                 let (snapshot, only) = (material.id, options.target.only());
-                RestoreError::SillyTavernRuns { source, snapshot, only, at }.into()
+                let restore = Some(RestoreCommand { snapshot, only, at });
+                engine::Error::from(SillyTavernRuns { restore, ..refusal })
             }
-            error => Error::from(error),
+            error => error,
         })?;
         let words = format!("restored from {}", &material.id.to_string()[..10]);
         let (from, source) = (Some(&source.snapshot), Some(source.snapshot.id));

@@ -19,6 +19,7 @@ use crate::engine::operation::log::{self, Logged};
 use crate::engine::operation::marks::{self, Which};
 use crate::engine::operation::{self, Ending, FileStep, Held, Operation, bytes_of};
 use crate::engine::reload_page::{Written, reload};
+use crate::engine::sillytavern_runs::SillyTavernRuns;
 use crate::engine::{self, Workspace};
 use crate::history::{History, name_lookup};
 use crate::rules::{Code, Finding};
@@ -317,13 +318,16 @@ impl<'u> Undoing<'u> {
 
 /// The files that SillyTavern, which runs, would write back: all of them are named.
 #[derive(Default)]
-struct InMemory(Option<(u32, Vec<String>)>);
+struct InMemory(Option<SillyTavernRuns>);
 
 impl InMemory {
     fn tell(&mut self, planned: Result<()>) -> Result<()> {
         match planned {
-            Err(crate::verbs::Error::Engine(engine::Error::SillyTavernRuns { process, paths })) => {
-                self.0.get_or_insert((process, Vec::new())).1.extend(paths);
+            Err(crate::verbs::Error::Engine(engine::Error::SillyTavernRuns(refusal))) => {
+                match &mut self.0 {
+                    Some(first) => first.paths.extend(refusal.paths),
+                    None => self.0 = Some(refusal),
+                }
                 Ok(())
             }
             planned => planned,
@@ -331,10 +335,7 @@ impl InMemory {
     }
 
     fn refuse(self) -> Result<()> {
-        match self.0 {
-            Some((process, paths)) => Err(engine::Error::SillyTavernRuns { process, paths }.into()),
-            None => Ok(()),
-        }
+        self.0.map_or(Ok(()), |refusal| Err(engine::Error::from(refusal).into()))
     }
 }
 

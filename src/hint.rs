@@ -1,0 +1,159 @@
+//! What to do next after an error. Each error says its own, in `hint()` beside its enum. The parts of a hint stand between semicolons; one that names the command that just failed is left out ([`Hint::without`]).
+
+use std::collections::BTreeSet;
+
+/// Where somebody's SillyTavern might be, to be replaced by who reads it.
+pub const EXAMPLE_FOLDER: &str =
+    if cfg!(windows) { r"C:\path\to\SillyTavern" } else { "/path/to/SillyTavern" };
+
+/// The hint for a file that cannot be replaced: who mostly keeps it open on Windows.
+pub(crate) const HELD: &str = "another program has it open, or you may not write there: SillyTavern, a virus scanner, a program that synchronises the folder (OneDrive)? Try again when that is done. Nothing is lost";
+
+/// What to do next.
+pub struct Hint {
+    pub(crate) words: String,
+    /// Whether it can be said that nothing was changed.
+    unchanged: bool,
+}
+
+impl<W: Into<String>> From<W> for Hint {
+    fn from(words: W) -> Self {
+        Self { words: words.into(), unchanged: false }
+    }
+}
+
+impl std::fmt::Display for Hint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let end = if self.unchanged { ". Nothing was changed" } else { "" };
+        write!(f, "{}{end}", self.words)
+    }
+}
+
+impl Hint {
+    /// Leaves out the parts, between semicolons, that name the command line that just failed: it would fail again. `None` if nothing is left.
+    pub fn without(self, typed: &[String]) -> Option<Self> {
+        let typed = essential(typed.iter().map(String::as_str));
+        let repeats = |part: &&str| commands(part).any(|command| essential(command) == typed);
+        let words: Vec<_> = self.words.split("; ").filter(|part| !repeats(part)).collect();
+        let words = words.join("; ");
+        (!words.is_empty()).then_some(Self { words, ..self })
+    }
+}
+
+/// Returns the command lines that a text quotes, each as its words.
+fn commands(text: &str) -> impl Iterator<Item = impl Iterator<Item = &str>> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    let commands = quoted.filter_map(|quoted| quoted.strip_prefix("stvc "));
+    commands.map(|command| command.split_whitespace().map(|word| word.trim_matches(['"', '\''])))
+}
+
+/// Returns the words of a command line that decide what it does, in any order: not the program's name, nor where the library is and how answers look.
+fn essential<'w>(words: impl Iterator<Item = &'w str>) -> BTreeSet<&'w str> {
+    const WITH_VALUE: [&str; 5] = ["--data", "--store", "--user", "--color", "--date"];
+    let mut is_value = false;
+    let is_essential = |word: &&str| {
+        let is_skipped = std::mem::replace(&mut is_value, WITH_VALUE.contains(word));
+        !is_skipped && !is_value && !matches!(*word, "stvc" | "--json" | "--quiet" | "-q")
+    };
+    words.filter(is_essential).collect()
+}
+
+/// A hint that can say so.
+pub fn unchanged(words: impl Into<String>) -> Hint {
+    Hint { words: words.into(), unchanged: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::backup::BackupError;
+    use crate::engine::copies::CopyError;
+    use crate::engine::{self, TagError};
+    use crate::verbs::{self, MergeError, UndoError};
+    use crate::{history, st, store};
+
+    /// Errors whose hints quote commands.
+    fn errors() -> Vec<verbs::Error> {
+        let name = || "Mira/a".to_owned();
+        let timeline = || st::TimelineName::parse("chats/Mira/a").unwrap();
+        let history = [
+            history::Error::no_such_timeline("a"),
+            history::Error::NoSuchSnapshot { name: name(), similar: Vec::new() },
+            history::Error::NotThatOld { name: name(), first: Default::default() },
+            history::Error::NotTakenThen { timeline: timeline(), message: 3 },
+        ];
+        let store = [
+            store::Error::NoStore { path: "s".into() },
+            store::Error::Missing { id: store::ObjectId::from_hex(&[b'0'; 40]).unwrap() },
+        ];
+        let copies = [
+            CopyError::NotHere { destination: "rem".into(), refs: Vec::new() },
+            CopyError::File { path: "f".into(), source: BackupError::Foreign },
+        ];
+        let engine = history
+            .into_iter()
+            .map(engine::Error::from)
+            .chain(store.into_iter().map(engine::Error::from))
+            .chain(copies.into_iter().map(engine::Error::from))
+            .chain([
+                engine::Error::Tag(TagError::Missing { name: name() }),
+                engine::Error::Tag(TagError::Taken { name: name(), snapshot: name() }),
+                engine::Error::NoSuchOperation { number: 4 },
+                engine::Error::BrokenHistory { subject: name(), why: name() },
+                engine::Error::St(st::Error::NeverStarted { path: "p".into(), root: "p".into() }),
+            ]);
+        let undo = [UndoError::UndoneBelow { number: 4, first: 5, undone: 2 }];
+        let merge =
+            MergeError::Conflicts { count: 1, into: name(), from: "Mira/b".into(), local: None };
+        engine
+            .map(verbs::Error::from)
+            .chain(undo.into_iter().map(verbs::Error::Undo))
+            .chain([
+                verbs::Error::Merge(merge),
+                verbs::Error::NoPolicy,
+                verbs::Error::NoChat,
+                verbs::Error::NoSuchEntry { book: Some(name()), name: name() },
+                verbs::Error::NoSuchEntry { book: None, name: name() },
+                verbs::Error::NoParent { parent: name(), child: name() },
+            ])
+            .collect()
+    }
+
+    #[test]
+    fn no_hint_names_the_command_that_failed() {
+        let mut quoted = 0;
+        for error in errors() {
+            let words = error.hint().unwrap().to_string();
+            for command in commands(&words) {
+                quoted += 1;
+                let command: Vec<_> = command.map(str::to_owned).collect();
+                let typed = ["stvc", "--data", "somewhere", "--json"].map(str::to_owned);
+                let typed: Vec<_> = typed.into_iter().chain(command.clone()).collect();
+                let left = error.hint().unwrap().without(&typed).map(|left| left.to_string());
+                let left = left.unwrap_or_default();
+                let again = essential(command.iter().map(String::as_str));
+                assert!(commands(&left).all(|other| essential(other) != again), "{left}");
+            }
+        }
+        assert!(quoted > 20, "only {quoted} commands in hints");
+    }
+
+    #[test]
+    fn another_form_of_the_command_stays_in_the_hint() {
+        let words = |typed: &str| {
+            let hint = Hint::from(
+                "`stvc sync rem` joins both sides; `stvc restore a --overwrite` replaces it",
+            );
+            let typed: Vec<_> = typed.split(' ').map(str::to_owned).collect();
+            hint.without(&typed).map(|hint| hint.to_string())
+        };
+        assert_eq!(
+            words("stvc sync --quiet rem").unwrap(),
+            "`stvc restore a --overwrite` replaces it"
+        );
+        assert!(words("stvc restore a").unwrap().contains("--overwrite"));
+        assert!(
+            Hint::from("`stvc log` lists them").without(&["stvc".into(), "log".into()]).is_none()
+        );
+    }
+}
