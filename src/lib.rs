@@ -33,6 +33,7 @@ pub mod progress;
 mod real_path;
 mod regular;
 pub mod rules;
+pub mod settings;
 pub mod st;
 pub mod store;
 pub mod system_clock;

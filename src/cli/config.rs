@@ -4,6 +4,7 @@ use super::wording::{clean, pad};
 use stvc::engine::{self, ConfigurationError, Workspace, configuration};
 use stvc::lines::answers::{Answer, Tell};
 use stvc::lines::{Counts, SettingLine};
+use stvc::settings::Key;
 use stvc::store::Store;
 
 #[derive(Debug, clap::Args)]
@@ -35,15 +36,12 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         None => workspace.open_store()?,
     };
     match (&args.key, &args.value, args.unset) {
-        (Some(key), Some(value), _) => {
-            configuration::set(&store, key, Some(value))?;
-        }
+        (Some(key), Some(value), _) => configuration::set(&store, key, Some(value))?,
         (Some(key), None, true) => configuration::set(&store, key, None)?,
         _ => {}
     }
-    let settings = configuration::list(&store)?;
-    let wanted = |key: &str| args.key.as_deref().is_none_or(|wanted| wanted == key);
-    let shown = Settings(settings.into_iter().filter(|(key, _)| wanted(key)).collect());
+    let mut shown = Settings(configuration::list(&store)?);
+    shown.0.retain(|(key, _)| args.key.as_ref().is_none_or(|wanted| *wanted == key.name));
     if let (Some(key), true) = (&args.key, shown.0.is_empty()) {
         return Err(engine::Error::from(ConfigurationError::Unknown { key: key.clone() }).into());
     }
@@ -51,12 +49,12 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
 }
 
 /// Keys and their values, as far as they are set.
-struct Settings(Vec<(&'static str, Option<String>)>);
+struct Settings(Vec<(Key, Option<String>)>);
 
 impl Answer for Settings {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         for (key, value) in &self.0 {
-            tell(SettingLine { key, value: value.as_deref() }.into());
+            tell(SettingLine { key: &key.name, value: value.as_deref() }.into());
         }
     }
 
@@ -67,8 +65,6 @@ impl Answer for Settings {
 
 fn tell(args: &Args, shown: &Settings, out: &mut Out) {
     for (key, value) in &shown.0 {
-        let what = configuration::KEYS.iter().find(|(known, _)| known == key);
-        let what = what.map(|(_, what)| *what).unwrap_or_default();
         let value = match value {
             Some(value) => paint(LOOK.good, clean(value)),
             None => paint(LOOK.dim, "not set"),
@@ -76,7 +72,9 @@ fn tell(args: &Args, shown: &Settings, out: &mut Out) {
         match (&args.key, args.value.is_some() || args.unset) {
             // One that is asked for is for scripts.
             (Some(_), false) => out.line(value),
-            _ => out.line(format!("{}  {value}  {}", pad(key, 22), paint(LOOK.dim, what))),
+            _ => {
+                out.line(format!("{}  {value}  {}", pad(&key.name, 22), paint(LOOK.dim, key.about)))
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::wording::clean;
 use clap::ValueEnum;
+use stvc::api::security_policy;
 use stvc::verbs::read::SpokenMessage;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -144,14 +145,14 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Nothing is loaded from anywhere, and nothing in it runs.
 fn page_head(title: &str) -> String {
     let title = escaped(&one_line(title));
     format!(
         "<!doctype html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
-         </head>\n<body>\n<h1>{title}</h1>\n"
+         </head>\n<body>\n<h1>{title}</h1>\n",
+        security_policy::READING
     )
 }
 

@@ -11,50 +11,45 @@ use crate::durable::{self, Existing};
 use crate::history::retention::Policy;
 use crate::regular;
 use crate::rules::{Code, Finding};
+use crate::settings::{Key, Setting, settings};
 use crate::store::{self, Store};
 
-/// What can be set.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Configuration {
-    /// Where `backup` goes if it is told nothing.
-    pub backup: Option<String>,
-    /// With what `sync` meets the other devices.
-    pub sync: Option<String>,
-    /// What the other devices call this one.
-    pub device: Option<String>,
-    /// When to use colours.
-    pub color: Option<When>,
-    /// How moments are told.
-    pub date: Option<Dates>,
-    /// The program that shows long answers; empty: none.
-    pub pager: Option<String>,
-    /// How long snapshots are kept.
-    pub retention: Option<Policy>,
-    /// What of the library is kept beside the chats.
-    pub include: Option<Included>,
-    /// How many bytes of files that messages name are kept.
-    pub attachments: Option<u64>,
+settings! {
+    /// What can be set, and what holds where nothing is set.
+    Configuration {
+        backup: Option<String> = None, "where `stvc backup` goes; the last place if not set";
+        sync: Option<String> = None,
+            "what `stvc sync` meets in; the last folder or server if not set";
+        device: Option<String> = None,
+            "what your other devices call this one; the machine's name if not set";
+        color: Option<When> = None, "auto, always or never";
+        date: Option<Dates> = None, "how moments are told: relative, local or iso";
+        pager: Option<String> = None, "the program that shows long answers; empty for none";
+        attachments: u64 = 500_000_000,
+            "how much of the pictures and files in messages is kept, in bytes; 500000000 if not set";
+        [extension] Extension;
+        [include] Include;
+        [retention] Policy;
+    }
+}
+
+settings! {
     /// What SillyTavern's page may do.
-    pub extension: Option<Extension>,
+    Extension {
+        write: bool = true, "whether SillyTavern's page may change anything; true if not set";
+    }
 }
 
-/// What SillyTavern's page may do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Extension {
-    /// Whether it may take snapshots, name, restore and undo.
-    pub write: Option<bool>,
-}
-
-/// What of the library is kept beside the chats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Included {
-    pub characters: Option<bool>,
-    pub personas: Option<bool>,
-    pub groups: Option<bool>,
-    pub settings: Option<bool>,
+settings! {
+    /// What of the library is kept beside chats and lorebooks.
+    Include {
+        characters: bool = true, "whether characters' cards are kept";
+        personas: bool = true, "whether personas' pictures are kept";
+        groups: bool = true,
+            "whether groups are kept also by themselves, and not with their chats alone";
+        settings: bool = false,
+            "whether settings.json is kept; it may hold passwords, so not unless set";
+    }
 }
 
 /// When to use colours.
@@ -75,34 +70,9 @@ pub enum Dates {
     Iso,
 }
 
-/// Every key, and what it is for.
-pub const KEYS: &[(&str, &str)] = &[
-    ("backup", "where `stvc backup` goes; the last place if not set"),
-    ("sync", "what `stvc sync` meets in; the last folder or server if not set"),
-    ("device", "what your other devices call this one; the machine's name if not set"),
-    ("color", "auto, always or never"),
-    ("date", "how moments are told: relative, local or iso"),
-    ("pager", "the program that shows long answers; empty for none"),
-    (
-        "attachments",
-        "how much of the pictures and files in messages is kept, in bytes; 500000000 if not set",
-    ),
-    ("extension.write", "whether SillyTavern's page may change anything; true if not set"),
-    ("include.characters", "whether characters' cards are kept"),
-    ("include.personas", "whether personas' pictures are kept"),
-    (
-        "include.groups",
-        "whether groups are kept also by themselves, and not with their chats alone",
-    ),
-    ("include.settings", "whether settings.json is kept; it may hold passwords, so not unless set"),
-    ("retention.keep-last", "what `stvc forget` and the watch keep: the newest so many"),
-    ("retention.keep-hourly", "the newest of each of so many hours"),
-    ("retention.keep-daily", "of so many days"),
-    ("retention.keep-weekly", "of so many weeks"),
-    ("retention.keep-monthly", "of so many months"),
-    ("retention.keep-within", "those younger than this, such as 30d"),
-    ("retention.keep-tag", "true: tagged ones, and nothing else that is not named"),
-];
+impl Setting for When {}
+
+impl Setting for Dates {}
 
 impl Configuration {
     /// Returns the settings of a store, or the defaults if its file cannot be understood. [`finding`] says that.
@@ -121,7 +91,7 @@ impl Configuration {
 
     /// How long snapshots are kept, if that is said.
     pub fn retention(self) -> Option<Policy> {
-        self.retention.filter(|policy| !policy.is_empty())
+        Some(self.retention).filter(|policy| !policy.is_empty())
     }
 }
 
@@ -140,18 +110,21 @@ pub fn finding(store: &Store) -> Option<Finding> {
     }
 }
 
-/// What is set, as it stands in the file, key by key.
-pub fn list(store: &Store) -> Result<Vec<(&'static str, Option<String>)>> {
+/// Returns every key, and its value as it stands in the file.
+pub fn list(store: &Store) -> Result<Vec<(Key, Option<String>)>> {
     Configuration::of(store)?;
     let document = document(store)?;
-    Ok(KEYS.iter().map(|(key, _)| (*key, find(&document, key))).collect())
+    let value = |key: Key| {
+        let value = find(&document, &key.name);
+        (key, value)
+    };
+    Ok(Configuration::keys().into_iter().map(value).collect())
 }
 
 /// Set a key, or let it be as if it was never set. The rest of the file stays as it is, comments too. What would not be understood is not written.
 pub fn set(store: &Store, key: &str, wanted: Option<&str>) -> Result<()> {
-    if !KEYS.iter().any(|(known, _)| *known == key) {
-        return Err(ConfigurationError::Unknown { key: key.to_owned() }.into());
-    }
+    let known = Configuration::keys().into_iter().find(|known| known.name == key);
+    let known = known.ok_or_else(|| ConfigurationError::Unknown { key: key.to_owned() })?;
     let mut document = document(store)?;
     let (table, name) = match key.split_once('.') {
         Some((table, name)) => {
@@ -164,16 +137,8 @@ pub fn set(store: &Store, key: &str, wanted: Option<&str>) -> Result<()> {
     match wanted {
         Some(text) => {
             let item = match (text.parse::<i64>(), text.parse::<bool>()) {
-                _ if !(key.contains("keep-")
-                    || key.starts_with("include.")
-                    || key.starts_with("extension.")
-                    || key == "attachments")
-                    || key.ends_with("within") =>
-                {
-                    value(text)
-                }
-                (Ok(number), _) => value(number),
-                (_, Ok(truth)) => value(truth),
+                (Ok(number), _) if known.is_plain => value(number),
+                (_, Ok(truth)) if known.is_plain => value(truth),
                 _ => value(text),
             };
             // The comment beside the old value stays.

@@ -8,27 +8,21 @@ use serde::Deserialize;
 
 use super::{Error, Result};
 use crate::archive::{Snapshot, SnapshotId};
+use crate::settings::settings;
 
-/// Which snapshots of a timeline stay. Each rule keeps some; what none keeps goes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Policy {
-    /// The newest so many.
-    pub keep_last: Option<u64>,
-    /// The newest of each of the last so many hours that have any.
-    pub keep_hourly: Option<u64>,
-    /// The same for days.
-    pub keep_daily: Option<u64>,
-    /// The same for weeks.
-    pub keep_weekly: Option<u64>,
-    /// The same for months.
-    pub keep_monthly: Option<u64>,
-    /// Those younger than this: `30d`, `36h`.
-    #[serde(default, deserialize_with = "span")]
-    pub keep_within: Option<Duration>,
-    /// Tagged ones. They always stay; on its own it means: nothing else.
-    #[serde(default)]
-    pub keep_tag: bool,
+settings! {
+    /// Which snapshots of a timeline stay. Each rule keeps some; what none keeps goes.
+    Policy {
+        keep_last: Option<u64> = None, "what `stvc forget` and the watch keep: the newest so many";
+        keep_hourly: Option<u64> = None, "the newest of each of so many hours";
+        keep_daily: Option<u64> = None, "of so many days";
+        keep_weekly: Option<u64> = None, "of so many weeks";
+        keep_monthly: Option<u64> = None, "of so many months";
+        #[serde(deserialize_with = "span")]
+        keep_within: Option<Duration> = None, "those younger than this, such as 30d";
+        // They always stay; on its own it means: nothing else.
+        keep_tag: bool = false, "true: tagged ones, and nothing else that is not named";
+    }
 }
 
 /// A stretch of the calendar.

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-
 use crate::archive::SnapshotId;
 use crate::engine::copies::last_backups::{LastBackup, Since};
 use crate::engine::copies::mirror;

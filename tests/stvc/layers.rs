@@ -16,6 +16,7 @@ const TOOLS: &[&str] = &[
     "progress",
     "real_path",
     "regular",
+    "settings",
     "system_clock",
     "words",
     "folder",

@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use super::connections::{Connections, PATIENCE};
 use super::gate::{Admitted, Denied, Gate};
 use super::redirect::Redirect;
-use crate::api::{Answer, Request, Rights, page, serve};
+use crate::api::{Answer, Request, Rights, page, security_policy, serve};
 use crate::engine::{CommandRun, Workspace};
 use crate::system_clock;
 
@@ -192,10 +192,7 @@ async fn answer(
 
 /// What every answer says: nothing of it is kept, framed, taken for something else, or may load anything from elsewhere.
 const SAFE: &[(&str, &str)] = &[
-    (
-        "content-security-policy",
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
+    ("content-security-policy", security_policy::SERVED),
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
     ("referrer-policy", "no-referrer"),

@@ -286,8 +286,7 @@ impl<'a> Served<'a> {
     fn rights(&self) -> Rights {
         let configuration = self.workspace.open_store().and_then(|store| Configuration::of(&store));
         // What cannot be read may say no.
-        let may_write = configuration
-            .is_ok_and(|it| it.extension.and_then(|extension| extension.write).unwrap_or(true));
+        let may_write = configuration.is_ok_and(|configuration| configuration.extension.write);
         if may_write { Rights::Change } else { Rights::Read }
     }
 

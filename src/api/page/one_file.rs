@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::bundle;
 use super::kept::{Kept, Rows};
-use crate::api::{Answer, Request, Rights, serve};
+use crate::api::{Answer, Request, Rights, security_policy, serve};
 use crate::archive::message_lives::MessageLists;
 use crate::archive::{Blake3, Snapshot};
 use crate::durable::{self, Existing, Temp};
@@ -104,11 +104,8 @@ fn file(
     Ok(bytes)
 }
 
-/// What the browser lets the page do: run its own script, and nothing else.
 fn head(nonce: &str) -> String {
-    let policy = format!(
-        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data:; base-uri 'none'; form-action 'none'"
-    );
+    let policy = security_policy::of_one_file(nonce);
     let page = bundle::text("/index.html");
     let (begin, _) = page.split_once("<link rel=\"icon\"").unwrap_or((page, ""));
     format!(

@@ -1,4 +1,4 @@
-//! How much of the files that chats name is kept.
+//! How much of the files that chats name is kept; the limit is a key of `engine::configuration`.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,12 +10,9 @@ use crate::rules::{Code, Finding};
 use crate::st::LibraryPath;
 use crate::store::{Store, unless_lost};
 
-/// So much of them is kept, if the configuration says nothing else.
-const LIMIT: u64 = 500_000_000;
-
 /// Returns how much may still be added to what the newest snapshots have.
 pub(super) fn room(store: &Store) -> Result<u64> {
-    let limit = Configuration::or_defaults(store).attachments.unwrap_or(LIMIT);
+    let limit = Configuration::or_defaults(store).attachments;
     Ok(limit.saturating_sub(stored_bytes(store)?))
 }
 
