@@ -5,7 +5,7 @@ use std::collections::hash_map::{Entry, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::layout::{self, Noticed};
+use super::layout::{self, ATTACHMENTS, Noticed};
 use super::part_names::attachment_file;
 use super::problem::{AttachmentLoss, LossCause, Problem};
 use super::{Blake3, Result};
@@ -141,13 +141,13 @@ pub(super) fn read(
     record: &AttachmentsRecord,
     noticed: &mut Noticed,
 ) -> Result<Vec<Attachment>> {
-    let Some((list, files)) = read_or_lose(folder, Kind::Tree, noticed, |noticed| {
+    let Some(found) = read_or_lose(folder, Kind::Tree, noticed, |noticed| {
         layout::attachments(reader, folder, noticed)
     })?
     else {
         return Ok(Vec::new());
     };
-    let Some(list) = list else {
+    let Some(list) = found.file else {
         noticed.problems.lose_attachment(lost_list("it has no attachments/list.json", None));
         return Ok(Vec::new());
     };
@@ -169,7 +169,7 @@ pub(super) fn read(
         noticed.problems.push(Problem::AttachmentTotals);
     }
     let (mut stored, mut lost_folder) = (HashMap::new(), None);
-    if let Some(files) = files {
+    if let Some(files) = found.folder {
         match unless_lost(layout::attachment_files(reader, files, noticed))? {
             Some(found) => stored = found,
             None => lost_folder = Some(files),
@@ -199,7 +199,7 @@ pub(super) fn read(
         attachments.push(Attachment { path, bytes, blake3, blob, lost_folder });
     }
     for (file, id) in stored.into_iter().filter(|(file, _)| !used.contains(file)) {
-        noticed.unused_attachment(&file, id);
+        noticed.unused(format!("{ATTACHMENTS}{file}"), id);
     }
     Ok(attachments)
 }

@@ -1,8 +1,7 @@
 //! A character's card in a tree: the picture, and beside it what it says.
 
-use std::collections::{HashMap, HashSet};
-
 use super::Result;
+use super::cut_file::{CutFile, Filled};
 use super::layout::{self, Noticed};
 use super::part_names::{card_text_folder, string_file};
 use super::problem::Problem;
@@ -38,16 +37,7 @@ pub(super) struct StoredCard {
 
 struct StoredText {
     folder: String,
-    text: ObjectId,
-    /// By file name; empty for a text that was stored whole.
-    strings: HashMap<String, ObjectId>,
-}
-
-/// What became of putting it together.
-pub(super) enum Filled {
-    Bytes(Vec<u8>),
-    TooLong,
-    Bad(Problem),
+    text: CutFile,
 }
 
 impl StoredCard {
@@ -58,23 +48,16 @@ impl StoredCard {
         noticed: &mut Noticed,
     ) -> Result<Option<Self>> {
         let (picture, folders) = layout::card(reader, folder, noticed)?;
-        let missing = |path: String| Problem::NoPart { path };
         let Some(picture) = picture else {
-            noticed.problems.push(missing("card/picture.png".into()));
+            noticed.missing("card/picture.png");
             return Ok(None);
         };
         let mut texts = Vec::with_capacity(folders.len());
         for (folder, id) in folders {
-            let (text, strings) = layout::card_text(reader, &folder, id, noticed)?;
-            let Some(text) = text else {
-                noticed.problems.push(missing(format!("card/{folder}/text.json")));
+            let Some(text) = layout::card_text(reader, &folder, id, noticed)? else {
                 return Ok(None);
             };
-            let strings = match strings {
-                Some(strings) => layout::strings(reader, &folder, strings, noticed)?,
-                None => HashMap::new(),
-            };
-            texts.push(StoredText { folder, text, strings });
+            texts.push(StoredText { folder, text });
         }
         Ok(Some(Self { picture, texts }))
     }
@@ -87,41 +70,15 @@ impl StoredCard {
         noticed: &mut Noticed,
     ) -> Result<Filled> {
         let mut texts = Vec::with_capacity(self.texts.len());
-        // A text that names one long string very often must not take all memory; and base64 makes it longer still.
+        // Base64 makes the texts longer still.
         let mut room = longest;
-        for stored in &self.texts {
-            let text = reader.blob(stored.text)?;
-            if stored.strings.is_empty() {
-                texts.push(text);
-                continue;
-            }
-            let mut used = HashSet::new();
-            let mut failed = None;
-            let mut too_long = false;
-            let filled = fill_text(&text, |place| {
-                let file = string_file(place);
-                let id = stored.strings.get(&file)?;
-                used.insert(file);
-                let string = reader.blob(*id).map_err(|error| failed = Some(error)).ok()?;
-                match room.checked_sub(string.len() as u64) {
-                    Some(left) => room = left,
-                    None => {
-                        too_long = true;
-                        return None;
-                    }
-                }
-                Some(string)
-            });
-            match (filled, failed) {
-                (_, Some(error)) => return Err(error.into()),
-                _ if too_long => return Ok(Filled::TooLong),
-                (Err(error), None) => {
-                    return Ok(Filled::Bad(Problem::BadCard { why: error.to_string() }));
-                }
-                (Ok(text), None) => texts.push(text),
-            }
-            for (file, id) in stored.strings.iter().filter(|(file, _)| !used.contains(*file)) {
-                noticed.unused_string(&stored.folder, file, *id);
+        for StoredText { text, .. } in &self.texts {
+            let fill = |text: &[u8], take: &mut dyn FnMut(String) -> Option<Vec<u8>>| {
+                fill_text(text, |place| take(string_file(place)))
+            };
+            match text.fill(reader, &mut room, |id| reader.blob(id), fill, noticed)? {
+                Filled::Bytes(text) => texts.push(text),
+                other => return Ok(other),
             }
         }
         let texts: Vec<_> = texts.iter().map(Vec::as_slice).collect();
@@ -140,7 +97,7 @@ impl StoredCard {
         Ok(match fill_card(&picture, &texts) {
             Ok(bytes) if bytes.len() as u64 > longest => Filled::TooLong,
             Ok(bytes) => Filled::Bytes(bytes),
-            Err(error) => Filled::Bad(Problem::BadCard { why: error.to_string() }),
+            Err(error) => Filled::Bad(error.to_string()),
         })
     }
 }

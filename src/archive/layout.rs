@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::cut_file::CutFile;
 use super::part_names::{PER_FOLDER, book_folder, message_file, message_folder};
 use super::problem::{Problem, Problems};
 use crate::store::name_encoding::is_tree_segment;
@@ -29,22 +30,31 @@ impl Noticed {
         self.extra.push((id, mode));
     }
 
-    /// The text of a card in the folder `text` does not name this string.
-    pub(super) fn unused_string(&mut self, text: &str, file: &str, id: ObjectId) {
-        self.problems.push(Problem::UnusedEntry { path: string_path(text, file) });
+    /// Notes a file that the lorebook, card or list does not name.
+    pub(super) fn unused(&mut self, path: String, id: ObjectId) {
+        self.problems.push(Problem::UnusedEntry { path });
         self.extra.push((id, Mode::File));
     }
 
-    /// The list does not name this attachment.
-    pub(super) fn unused_attachment(&mut self, file: &str, id: ObjectId) {
-        self.problems.push(Problem::UnusedEntry { path: format!("{ATTACHMENTS}{file}") });
-        self.extra.push((id, Mode::File));
+    /// Notes that a part is not in the tree.
+    pub(super) fn missing(&mut self, path: impl Into<String>) {
+        self.problems.push(Problem::NoPart { path: path.into() });
     }
 
-    /// The lorebook in the folder `book` does not name this entry.
-    pub(super) fn unused_entry(&mut self, book: &str, file: &str, id: ObjectId) {
-        self.problems.push(Problem::UnusedEntry { path: entry_path(book, file) });
-        self.extra.push((id, Mode::File));
+    /// Returns a part that is in the tree, with the manifest's record of it. Notes it if only one of them is there.
+    pub(super) fn part<R>(
+        &mut self,
+        path: &str,
+        mode: Mode,
+        record: Option<R>,
+        found: Option<ObjectId>,
+    ) -> Option<(R, ObjectId)> {
+        match (&record, found) {
+            (Some(_), None) => self.missing(path),
+            (None, Some(found)) => self.extra(path, found, mode),
+            _ => {}
+        }
+        record.zip(found)
     }
 }
 
@@ -81,12 +91,15 @@ pub(super) fn root(reader: &Reader, id: ObjectId, noticed: &mut Noticed) -> Resu
     Ok(root)
 }
 
+/// What is in a folder that should hold one file and one folder.
+#[derive(Default)]
+pub(super) struct FileAndFolder {
+    pub file: Option<ObjectId>,
+    pub folder: Option<ObjectId>,
+}
+
 /// The header of a chat, and the folder that holds the folders of its messages.
-pub(super) fn chat(
-    reader: &Reader,
-    id: ObjectId,
-    noticed: &mut Noticed,
-) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
+pub(super) fn chat(reader: &Reader, id: ObjectId, noticed: &mut Noticed) -> Result<FileAndFolder> {
     Folder::new("chat/", noticed).file_and_folder(reader, id, "header.json", "messages")
 }
 
@@ -183,25 +196,14 @@ pub(super) fn lorebook(
     Ok(name.zip(found))
 }
 
-/// The file of a lorebook with its entries cut out, and the folder of these.
+/// The lorebook in the folder `name`; `None` if its file is not there, which is noted.
 pub(super) fn book(
     reader: &Reader,
     name: &str,
     id: ObjectId,
     noticed: &mut Noticed,
-) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
-    let path = format!("lorebooks/{name}/");
-    Folder::new(&path, noticed).file_and_folder(reader, id, "book.json", "entries")
-}
-
-/// The entries of a lorebook by the names of their files.
-pub(super) fn entries(
-    reader: &Reader,
-    name: &str,
-    id: ObjectId,
-    noticed: &mut Noticed,
-) -> Result<HashMap<String, ObjectId>> {
-    named_files(reader, &entry_path(name, ""), id, noticed)
+) -> Result<Option<CutFile>> {
+    cut_file(reader, &format!("lorebooks/{name}/"), id, "book.json", "entries", noticed)
 }
 
 /// The picture of a card, and the folders of its texts by name, in order.
@@ -233,30 +235,35 @@ pub(super) fn card(
     Ok((picture, texts.into_iter().map(|(_, name, id)| (name, id)).collect()))
 }
 
-/// One text of a card with its strings cut out, and the folder of these.
+/// The text of a card in the folder `name`; `None` if its file is not there, which is noted.
 pub(super) fn card_text(
     reader: &Reader,
     name: &str,
     id: ObjectId,
     noticed: &mut Noticed,
-) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
-    let path = format!("card/{name}/");
-    Folder::new(&path, noticed).file_and_folder(reader, id, "text.json", "strings")
+) -> Result<Option<CutFile>> {
+    cut_file(reader, &format!("card/{name}/"), id, "text.json", "strings", noticed)
 }
 
-/// The strings of a card's text by the names of their files.
-pub(super) fn strings(
+fn cut_file(
     reader: &Reader,
-    text: &str,
+    path: &str,
     id: ObjectId,
+    file: &str,
+    parts: &str,
     noticed: &mut Noticed,
-) -> Result<HashMap<String, ObjectId>> {
-    named_files(reader, &string_path(text, ""), id, noticed)
-}
-
-/// Where the file of a card's string is.
-fn string_path(text: &str, file: &str) -> String {
-    format!("card/{text}/strings/{file}")
+) -> Result<Option<CutFile>> {
+    let found = Folder::new(path, noticed).file_and_folder(reader, id, file, parts)?;
+    let Some(id) = found.file else {
+        noticed.missing(format!("{path}{file}"));
+        return Ok(None);
+    };
+    let folder = format!("{path}{parts}/");
+    let parts = match found.folder {
+        Some(parts) => named_files(Folder::new(&folder, noticed), reader, parts)?,
+        None => HashMap::new(),
+    };
+    Ok(Some(CutFile { file: id, folder, parts }))
 }
 
 /// The list of attachments, and the folder of them.
@@ -264,7 +271,7 @@ pub(super) fn attachments(
     reader: &Reader,
     id: ObjectId,
     noticed: &mut Noticed,
-) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
+) -> Result<FileAndFolder> {
     Folder::dispensable("attachments/", noticed).file_and_folder(reader, id, "list.json", "files")
 }
 
@@ -274,12 +281,12 @@ pub(super) fn attachment_files(
     id: ObjectId,
     noticed: &mut Noticed,
 ) -> Result<HashMap<String, ObjectId>> {
-    files_in(Folder::dispensable(ATTACHMENTS, noticed), reader, id)
+    named_files(Folder::dispensable(ATTACHMENTS, noticed), reader, id)
 }
 
-const ATTACHMENTS: &str = "attachments/files/";
+pub(super) const ATTACHMENTS: &str = "attachments/files/";
 
-/// The one file that is stored as it is, which should be called so.
+/// The one file that is stored as it is, which should be called so. `None` if it is not there, which is noted.
 pub(super) fn plain_file(
     reader: &Reader,
     id: ObjectId,
@@ -295,20 +302,14 @@ pub(super) fn plain_file(
             folder.extra(&entry);
         }
     }
+    if found.is_none() {
+        noticed.missing("file");
+    }
     Ok(found)
 }
 
 /// The files of a folder in which somebody's choices are names.
 fn named_files(
-    reader: &Reader,
-    path: &str,
-    id: ObjectId,
-    noticed: &mut Noticed,
-) -> Result<HashMap<String, ObjectId>> {
-    files_in(Folder::new(path, noticed), reader, id)
-}
-
-fn files_in(
     mut folder: Folder<'_>,
     reader: &Reader,
     id: ObjectId,
@@ -323,11 +324,6 @@ fn files_in(
         }
     }
     Ok(entries)
-}
-
-/// Where the file of an entry is.
-fn entry_path(book: &str, file: &str) -> String {
-    format!("lorebooks/{book}/entries/{file}")
 }
 
 /// Whether a name in a tree is one that is safe everywhere.
@@ -377,12 +373,12 @@ impl<'a> Folder<'a> {
         id: ObjectId,
         file: &str,
         folder: &str,
-    ) -> Result<(Option<ObjectId>, Option<ObjectId>)> {
-        let mut found = (None, None);
+    ) -> Result<FileAndFolder> {
+        let mut found = FileAndFolder::default();
         for entry in self.open(reader, id)? {
             match entry.name.as_slice() {
-                name if name == file.as_bytes() => self.file(&entry, &mut found.0),
-                name if name == folder.as_bytes() => self.folder(&entry, &mut found.1),
+                name if name == file.as_bytes() => self.file(&entry, &mut found.file),
+                name if name == folder.as_bytes() => self.folder(&entry, &mut found.folder),
                 _ => self.extra(&entry),
             }
         }

@@ -43,7 +43,7 @@ impl FileRecord {
     /// group's file and may name nothing else.
     pub fn library_path(&self, timeline: &str) -> std::result::Result<LibraryPath, Problem> {
         let path = LibraryPath::parse(&self.path)
-            .map_err(|error| Problem::BadPath { why: error.to_string() })?;
+            .map_err(|error| Problem::Broken { why: error.to_string() })?;
         // Of a name like `?` SillyTavern leaves nothing but the ending, and of a very long one it cuts the ending off.
         let within = |folder: &str| {
             let name = self.path.strip_prefix(folder).and_then(|name| name.strip_suffix(".json"));
@@ -66,7 +66,7 @@ impl FileRecord {
             Ok(path)
         } else {
             let why = format!("{} is no place for a {}", self.path, self.role.as_str());
-            Err(Problem::BadPath { why })
+            Err(Problem::Broken { why })
         }
     }
 }

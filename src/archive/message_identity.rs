@@ -150,10 +150,6 @@ impl Chain {
         self.0.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub fn shared_with(&self, other: &Chain) -> usize {
         let (mut low, mut high) = (0, self.len().min(other.len()));
         // Links are equal up to some length and differ from there on.

@@ -25,7 +25,7 @@ impl MessageLists {
         let Some(chat) = layout::root(&self.reader, tree, &mut noticed)?.chat else {
             return Ok(Vec::new());
         };
-        let (_, messages) = layout::chat(&self.reader, chat, &mut noticed)?;
+        let messages = layout::chat(&self.reader, chat, &mut noticed)?.folder;
         let Some(messages) = messages else { return Ok(Vec::new()) };
         let folders = layout::folders(&self.reader, messages, &mut noticed)?;
         let mut list = Vec::new();

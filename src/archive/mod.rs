@@ -4,6 +4,7 @@
 mod attachment_tree;
 pub mod backup;
 mod card;
+mod cut_file;
 pub mod diff;
 pub(crate) mod entry_identity;
 pub mod entry_lives;
@@ -17,7 +18,7 @@ mod ids;
 mod layout;
 mod manifest;
 pub mod merge;
-pub mod message_identity;
+pub(crate) mod message_identity;
 pub mod message_lives;
 mod new_texts;
 mod pack_order;
@@ -37,11 +38,9 @@ pub use folder_trees::Folders;
 pub use ids::{Blake3, ContentId, SnapshotId};
 pub use manifest::{FileRecord, Manifest};
 pub use new_texts::{NewText, NewTexts, TextPlace, Wanted};
-pub use pack_order::{
-    Reach, Referenced, all_objects, new_versions, objects_beyond, objects_of, readable_beyond,
-};
+pub use pack_order::{Reach, Referenced, all_objects, new_versions, readable_beyond};
 pub use problem::{AttachmentLoss, LossCause, Problem, Problems, Weight};
-pub use rebuild_files::{Contents, StoredBook, Tree, first_message, read_manifest};
+pub use rebuild_files::{Contents, Tree, first_message, read_manifest};
 pub use snapshot::{
     Kind, NewSnapshot, Snapshot, branch, is_branch, moved, with_fork, with_parent_until,
 };

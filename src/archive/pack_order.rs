@@ -68,21 +68,8 @@ pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Referenced> {
     Ok(Referenced { objects: walk.in_order(), attachments, lost })
 }
 
-/// Every object that these lead to, in the same order.
-pub fn objects_of(store: &Store, tips: Vec<ObjectId>) -> Result<Vec<Placed>> {
-    objects_beyond(store, tips, &HashSet::new())
-}
-
-/// The same without the commits in `known` and those before them, nor what only they have.
-pub fn objects_beyond(
-    store: &Store,
-    tips: Vec<ObjectId>,
-    known: &HashSet<ObjectId>,
-) -> Result<Vec<Placed>> {
-    Ok(walk(store, tips, known, Loss::IsAnError)?.in_order())
-}
-
-/// The same, as far as commits and trees can be read: what hangs on one that is lost is left out.
+/// Returns every object that `tips` lead to, in the same order, without the commits in `known` and those before them, nor what only they have. What hangs on a
+/// commit or tree that is lost is left out.
 pub fn readable_beyond(
     store: &Store,
     tips: Vec<ObjectId>,

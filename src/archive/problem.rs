@@ -24,12 +24,8 @@ pub enum Problem {
     Unreadable { id: Option<ObjectId>, why: String },
     /// There is no manifest.
     NoManifest,
-    /// The manifest is none.
-    BadManifest { why: String },
     /// The manifest is about another timeline than the commit.
     OtherTimeline { commit: TimelineName, manifest: String },
-    /// The manifest leads a file to where it does not belong.
-    BadPath { why: String },
     /// The manifest has no chat, or has a file of one role twice.
     BadFiles { role: Role },
     /// A part that the manifest promises is not in the tree.
@@ -38,10 +34,8 @@ pub enum Problem {
     WrongKind { path: String },
     /// A message is not there, though later ones are.
     NoMessage { number: usize },
-    /// The lorebook cannot be put together.
-    BadBook { why: String },
-    /// A card that cannot be put together.
-    BadCard { why: String },
+    /// The manifest is none or leads a file to where it does not belong, or a lorebook or card cannot be put together.
+    Broken { why: String },
     /// The list of attachments names a path twice, or one where no attachment can be.
     BadAttachment { path: String },
     /// The manifest states another number or total length of attachments than the list.
@@ -103,15 +97,12 @@ impl Problem {
         match self {
             Unreadable { .. }
             | NoManifest
-            | BadManifest { .. }
             | OtherTimeline { .. }
-            | BadPath { .. }
             | BadFiles { .. }
             | NoPart { .. }
             | WrongKind { .. }
             | NoMessage { .. }
-            | BadBook { .. }
-            | BadCard { .. }
+            | Broken { .. }
             | Differs { .. } => Weight::Fatal,
             WrongContent
             | OtherContent
@@ -142,13 +133,10 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use Problem::*;
         match self {
-            Unreadable { why, .. } => f.write_str(why),
+            Unreadable { why, .. } | Broken { why } => f.write_str(why),
             NoManifest => f.write_str("it has no snapshot.json"),
             OtherTimeline { commit, manifest } => {
                 write!(f, "its commit is of {commit}, its manifest of {manifest}")
-            }
-            BadManifest { why } | BadPath { why } | BadBook { why } | BadCard { why } => {
-                f.write_str(why)
             }
             BadAttachment { path } => {
                 write!(f, "its list of attachments has {path} twice or where none can be")

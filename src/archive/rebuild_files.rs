@@ -1,12 +1,11 @@
 //! From a tree back to the files, byte for byte; and to their parts, for those who compare.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::card::{Filled, StoredCard};
+use super::card::StoredCard;
+use super::cut_file::{CutFile, Filled};
 use super::layout::{self, Noticed};
 use super::manifest::{FileRecord, Manifest};
-use super::part_names::entry_file;
 use super::problem::Problem;
 use super::{Attachment, Error, Result, Role, attachment_tree};
 use crate::parallel::{cores, in_parts};
@@ -20,63 +19,11 @@ pub struct Tree {
     noticed: Noticed,
     header: Option<ObjectId>,
     messages: Vec<ObjectId>,
-    book: Option<StoredBook>,
+    book: Option<CutFile>,
     group: Option<ObjectId>,
     card: Option<StoredCard>,
     file: Option<ObjectId>,
     attachments: Vec<Attachment>,
-}
-
-pub struct StoredBook {
-    name: String,
-    /// The file with its entries cut out.
-    pub book: ObjectId,
-    /// File name to entry; empty for a book that was stored whole.
-    pub entries: HashMap<String, ObjectId>,
-}
-
-impl StoredBook {
-    /// The entry with this (decoded) key.
-    pub fn entry(&self, key: &[u8]) -> Option<ObjectId> {
-        self.entries.get(&entry_file(key)).copied()
-    }
-
-    fn read(
-        reader: &Reader,
-        books: ObjectId,
-        name: Option<&str>,
-        noticed: &mut Noticed,
-    ) -> Result<Option<Self>> {
-        let Some((name, folder)) = layout::lorebook(reader, books, name, noticed)? else {
-            return Ok(None);
-        };
-        let (Some(book), entries) = layout::book(reader, &name, folder, noticed)? else {
-            return Ok(None);
-        };
-        let entries = match entries {
-            Some(entries) => layout::entries(reader, &name, entries, noticed)?,
-            None => HashMap::new(),
-        };
-        Ok(Some(Self { name, book, entries }))
-    }
-
-    /// Note the entries that the book does not name.
-    fn note_unused(&self, reader: &Reader, noticed: &mut Noticed) -> Result<()> {
-        if self.entries.is_empty() {
-            return Ok(());
-        }
-        let mut used = HashSet::new();
-        let name = |key: &[u8]| {
-            used.insert(entry_file(key));
-            Some([])
-        };
-        // A book that cannot be filled is no book; here it was.
-        let _ = st::fill(&reader.blob(self.book)?, name);
-        for (file, id) in self.entries.iter().filter(|(file, _)| !used.contains(*file)) {
-            noticed.unused_entry(&self.name, file, *id);
-        }
-        Ok(())
-    }
 }
 
 /// The objects of a chat's header and of the lines after it.
@@ -85,14 +32,14 @@ fn lines(
     chat: ObjectId,
     noticed: &mut Noticed,
 ) -> Result<(Option<ObjectId>, Vec<ObjectId>)> {
-    let (header, folders) = layout::chat(reader, chat, noticed)?;
+    let found = layout::chat(reader, chat, noticed)?;
     let mut messages = Vec::new();
-    if let Some(folders) = folders {
+    if let Some(folders) = found.folder {
         for (number, folder) in layout::folders(reader, folders, noticed)? {
             messages.extend(layout::messages(reader, number, folder, noticed)?);
         }
     }
-    Ok((header, layout::in_order(messages, &mut noticed.problems)))
+    Ok((found.file, layout::in_order(messages, &mut noticed.problems)))
 }
 
 /// What is hashed while a chat is rebuilt.
@@ -150,54 +97,34 @@ impl Tree {
         let manifest = Manifest::decode(id, &reader.blob(manifest)?)?;
         noticed.problems.extend(&manifest.problems());
 
+        let record = |role| manifest.file(role);
         let (mut header, mut messages) = (None, Vec::new());
-        let main = manifest.main_role();
-        match (root.chat, main) {
-            (Some(chat), Role::Chat) => (header, messages) = lines(reader, chat, &mut noticed)?,
-            (None, Role::Chat) => noticed.problems.push(Problem::NoPart { path: "chat".into() }),
-            (Some(chat), _) => noticed.extra("chat", chat, Mode::Folder),
-            (None, _) => {}
+        let part = noticed.part("chat", Mode::Folder, record(Role::Chat), root.chat);
+        if let Some((_, chat)) = part {
+            (header, messages) = lines(reader, chat, &mut noticed)?;
         }
         let mut card = None;
-        match (root.card, main) {
-            (Some(folder), Role::Card) => card = StoredCard::read(reader, folder, &mut noticed)?,
-            (None, Role::Card) => noticed.problems.push(Problem::NoPart { path: "card".into() }),
-            (Some(folder), _) => noticed.extra("card", folder, Mode::Folder),
-            (None, _) => {}
+        let part = noticed.part("card", Mode::Folder, record(Role::Card), root.card);
+        if let Some((_, folder)) = part {
+            card = StoredCard::read(reader, folder, &mut noticed)?;
         }
         let mut file = None;
-        match (root.file, manifest.file(Role::File)) {
-            (Some(folder), Some(record)) => {
-                file = layout::plain_file(reader, folder, &record.plain_file(), &mut noticed)?;
-                if file.is_none() {
-                    noticed.problems.push(Problem::NoPart { path: "file".into() });
+        let part = noticed.part("file", Mode::Folder, record(Role::File), root.file);
+        if let Some((record, folder)) = part {
+            file = layout::plain_file(reader, folder, &record.plain_file(), &mut noticed)?;
+        }
+        let mut book = None;
+        let part = noticed.part("lorebooks", Mode::Folder, record(Role::Lorebook), root.books);
+        if let Some((record, books)) = part {
+            match layout::lorebook(reader, books, record.name.as_deref(), &mut noticed)? {
+                Some((name, folder)) => {
+                    book = layout::book(reader, &name, folder, &mut noticed)?;
                 }
+                None => noticed.missing("lorebooks"),
             }
-            (None, Some(_)) => noticed.problems.push(Problem::NoPart { path: "file".into() }),
-            (Some(folder), None) => noticed.extra("file", folder, Mode::Folder),
-            (None, None) => {}
         }
-        let record = manifest.file(Role::Lorebook);
-        let book = match (record, root.books) {
-            (Some(record), Some(books)) => {
-                StoredBook::read(reader, books, record.name.as_deref(), &mut noticed)?
-            }
-            (None, Some(books)) => {
-                noticed.extra("lorebooks", books, Mode::Folder);
-                None
-            }
-            (_, None) => None,
-        };
-        if record.is_some() && book.is_none() {
-            noticed.problems.push(Problem::NoPart { path: "lorebooks".into() });
-        }
-        match (manifest.file(Role::Group), root.group) {
-            (Some(_), None) => {
-                noticed.problems.push(Problem::NoPart { path: "group.json".into() });
-            }
-            (None, Some(group)) => noticed.extra("group.json", group, Mode::File),
-            _ => {}
-        }
+        let part = noticed.part("group.json", Mode::File, record(Role::Group), root.group);
+        let group = part.map(|(_, group)| group);
         let mut attached = Vec::new();
         match (root.attachments, &manifest.attachments) {
             (Some(folder), Some(record)) => {
@@ -211,7 +138,7 @@ impl Tree {
         {
             return Err(incomplete(worst));
         }
-        let (group, attachments) = (root.group, attached);
+        let attachments = attached;
         Ok(Self { id, manifest, noticed, header, messages, book, group, card, file, attachments })
     }
 
@@ -226,18 +153,6 @@ impl Tree {
             Some(record) => attachment_tree::read(reader, folder, &record, &mut noticed),
             None => Ok(Vec::new()),
         }
-    }
-
-    /// What is odd about the manifest and the tree, none of which keeps the files from being rebuilt.
-    pub(super) fn noticed(&self, reader: &Reader) -> Result<Noticed> {
-        let mut noticed = self.noticed.clone();
-        if let Some(book) = &self.book {
-            book.note_unused(reader, &mut noticed)?;
-        }
-        if let Some(card) = &self.card {
-            card.fill(reader, u64::MAX, &mut noticed)?;
-        }
-        Ok(noticed)
     }
 
     /// The objects of the chat's lines after the header, in order.
@@ -259,17 +174,19 @@ impl Tree {
         self.group
     }
 
-    pub fn book(&self) -> Option<&StoredBook> {
-        self.book.as_ref()
-    }
-
     /// Rebuild every file and hold it against the manifest.
     pub fn materialise(&self, reader: &Reader) -> Result<Contents> {
+        Ok(self.materialise_and_notice(reader)?.0)
+    }
+
+    /// [`materialise`](Self::materialise); and what is odd about the manifest and the tree, none of which keeps the files from being rebuilt.
+    pub(super) fn materialise_and_notice(&self, reader: &Reader) -> Result<(Contents, Noticed)> {
+        let mut noticed = self.noticed.clone();
         let timeline = TimelineName::parse(&self.manifest.timeline);
         let timeline = timeline.map_err(|error| self.incomplete(&error.to_string()))?;
         let mut files = TimelineFiles::alone(&timeline, Vec::new());
         for record in &self.manifest.files {
-            let bytes = self.rebuild(reader, record)?;
+            let bytes = self.rebuild_and_notice(reader, record, &mut noticed)?;
             let path = record.library_path(&self.manifest.timeline);
             let path = path.map_err(|problem| self.incomplete(&problem.to_string()))?;
             match record.role {
@@ -293,11 +210,20 @@ impl Tree {
             });
         }
         let attachments = self.attachments.clone();
-        Ok(Contents { manifest: self.manifest.clone(), files, attachments })
+        Ok((Contents { manifest: self.manifest.clone(), files, attachments }, noticed))
     }
 
     /// Rebuild one file and hold it against the manifest.
     pub fn rebuild(&self, reader: &Reader, record: &FileRecord) -> Result<Vec<u8>> {
+        self.rebuild_and_notice(reader, record, &mut Noticed::default())
+    }
+
+    fn rebuild_and_notice(
+        &self,
+        reader: &Reader,
+        record: &FileRecord,
+        noticed: &mut Noticed,
+    ) -> Result<Vec<u8>> {
         if record.role == Role::Chat {
             // The hash of the whole covers every message. Only if it is wrong is each one hashed, to name the damaged one.
             let quick = self.rebuild_chat(reader, record, Trust::Whole);
@@ -305,18 +231,28 @@ impl Tree {
                 return Ok(bytes);
             }
         }
-        let bytes = match record.role {
-            Role::Chat => self.rebuild_chat(reader, record, Trust::Nothing)?,
-            Role::Lorebook => self.rebuild_book(reader, record)?,
-            Role::Group => {
-                reader.blob(self.group.ok_or_else(|| self.incomplete("it has no group.json"))?)?
-            }
-            Role::Card => self.rebuild_card(reader, record)?,
-            Role::File => {
-                reader.blob(self.file.ok_or_else(|| self.incomplete("it has no file"))?)?
-            }
+        let blob = |id: Option<ObjectId>, part: &str| -> Result<Filled> {
+            Ok(Filled::Bytes(reader.blob(id.ok_or_else(|| self.incomplete(part))?)?))
         };
-        if record.is_of(&bytes) { Ok(bytes) } else { Err(self.differs(record)) }
+        let filled = match record.role {
+            Role::Chat => Filled::Bytes(self.rebuild_chat(reader, record, Trust::Nothing)?),
+            Role::Lorebook => {
+                let book =
+                    self.book.as_ref().ok_or_else(|| self.incomplete("it has no lorebook"))?;
+                book.fill_book(reader, record.bytes, |id| reader.blob(id), noticed)?
+            }
+            Role::Card => {
+                let card = self.card.as_ref().ok_or_else(|| self.incomplete("it has no card"))?;
+                card.fill(reader, record.bytes, noticed)?
+            }
+            Role::Group => blob(self.group, "it has no group.json")?,
+            Role::File => blob(self.file, "it has no file")?,
+        };
+        match filled {
+            Filled::Bytes(bytes) if record.is_of(&bytes) => Ok(bytes),
+            Filled::Bytes(_) | Filled::TooLong => Err(self.differs(record)),
+            Filled::Bad(why) => Err(self.incomplete(&why)),
+        }
     }
 
     fn rebuild_chat(&self, reader: &Reader, record: &FileRecord, trust: Trust) -> Result<Vec<u8>> {
@@ -344,41 +280,6 @@ impl Tree {
             chat.extend_from_slice(&part);
         }
         Ok(chat)
-    }
-
-    fn rebuild_card(&self, reader: &Reader, record: &FileRecord) -> Result<Vec<u8>> {
-        let stored = self.card.as_ref().ok_or_else(|| self.incomplete("it has no card"))?;
-        match stored.fill(reader, record.bytes, &mut Noticed::default())? {
-            Filled::Bytes(bytes) => Ok(bytes),
-            Filled::TooLong => Err(self.differs(record)),
-            Filled::Bad(problem) => Err(self.incomplete(&problem.to_string())),
-        }
-    }
-
-    fn rebuild_book(&self, reader: &Reader, record: &FileRecord) -> Result<Vec<u8>> {
-        let stored = self.book.as_ref().ok_or_else(|| self.incomplete("it has no lorebook"))?;
-        let book = reader.blob(stored.book)?;
-        if stored.entries.is_empty() {
-            return Ok(book);
-        }
-        let mut failed = None;
-        // A book that names one large entry very often must not take all memory.
-        let mut room = record.bytes;
-        let filled = st::fill(&book, |key| {
-            let id = stored.entry(key)?;
-            let entry = reader.blob(id).map_err(|error| failed = Some(error.into())).ok()?;
-            let Some(left) = room.checked_sub(entry.len() as u64) else {
-                failed = Some(self.differs(record));
-                return None;
-            };
-            room = left;
-            Some(entry)
-        });
-        match (filled, failed) {
-            (_, Some(error)) => Err(error),
-            (Err(error), None) => Err(self.incomplete(&error.to_string())),
-            (Ok(bytes), None) => Ok(bytes),
-        }
     }
 
     fn differs(&self, record: &FileRecord) -> Error {

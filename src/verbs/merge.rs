@@ -3,7 +3,7 @@
 //! Order: read both as they are now, and the state from which both come; merge; with `write`, store what is there first, log the operation, write the one file
 //! and read it back. The chats and the other lorebook are not touched.
 
-use crate::archive::merge::{Merged, Side, Unmergeable, merge_preferring};
+use crate::archive::merge::{Merged, Side, Unmergeable, merge_books};
 use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State};
 use crate::engine::device::Device;
 use crate::engine::files::{Closed, FileAction, FilePlan, Leave};
@@ -140,7 +140,7 @@ pub fn merge(
             return Err(MergeError::NotSetAside { into, from }.into());
         }
     };
-    let merged = merge_preferring(base_bytes, &ours.bytes, &theirs.bytes, prefer).map_err(
+    let merged = merge_books(base_bytes, &ours.bytes, &theirs.bytes, prefer).map_err(
         |Unmergeable { side, why }| {
             let book = if side == Side::Ours { &ours } else { &theirs };
             MergeError::Unmergeable { book: book.path.to_string(), why }

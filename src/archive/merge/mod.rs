@@ -30,14 +30,9 @@ pub use outcome::{
     Conflict, ConflictKind, Edited, FieldChange, Merged, Named, Renumbered, Side, Unmergeable,
 };
 
-/// Merge `theirs` into `ours`. In conflicts, ours stays.
-pub fn merge(base: Option<&[u8]>, ours: &[u8], theirs: &[u8]) -> Result<Merged, Unmergeable> {
-    merge_preferring(base, ours, theirs, Side::Ours)
-}
-
-/// [`merge`] with the conflicts settled: where two values stand against each other, the preferred side's is taken. An entry that one side removed and the other
+/// Merges `theirs` into `ours`. Where both changed one value, the preferred side's is taken. An entry that one side removed and the other
 /// edited stays in any case. A base that cannot be read is as good as none.
-pub fn merge_preferring(
+pub fn merge_books(
     base: Option<&[u8]>,
     ours: &[u8],
     theirs: &[u8],

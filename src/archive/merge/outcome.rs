@@ -99,9 +99,4 @@ impl Merged {
         let conflict = |value| Conflict { entry: entry.cloned(), kind, value };
         self.conflicts.extend(values.into_iter().map(conflict));
     }
-
-    /// Whether the merged book is `ours` to the byte.
-    pub fn is_unchanged(&self, ours: &[u8]) -> bool {
-        self.bytes == ours
-    }
 }

@@ -24,7 +24,7 @@ fn entries(book: &[u8]) -> BTreeMap<String, String> {
 }
 
 fn merged(base: &[u8], ours: &[u8], theirs: &[u8]) -> Merged {
-    merge(Some(base), ours, theirs).unwrap()
+    merge_books(Some(base), ours, theirs, Side::Ours).unwrap()
 }
 
 const TIDE: &str = "The tide waits for nobody at all";
@@ -89,7 +89,7 @@ fn what_one_removed_and_the_other_edited_stays_and_is_a_conflict() {
     assert_eq!(here.conflicts[0].kind, ConflictKind::RemovedHere);
     // Whatever is preferred: the entry is not lost.
     for prefer in [Side::Ours, Side::Theirs] {
-        let merged = merge_preferring(Some(&base), &empty, &edited, prefer).unwrap();
+        let merged = merge_books(Some(&base), &empty, &edited, prefer).unwrap();
         assert_eq!(entries(&merged.bytes), entries(&edited));
     }
     // The extension's reordering is no edit.
@@ -112,7 +112,7 @@ fn one_value_changed_by_both() {
     assert!(text(&conflict.value.base).contains("nobody"));
     assert!(text(&conflict.value.ours).contains("some"));
     assert!(text(&conflict.value.theirs).contains("many"));
-    let other = merge_preferring(Some(&base), &ours, &theirs, Side::Theirs).unwrap();
+    let other = merge_books(Some(&base), &ours, &theirs, Side::Theirs).unwrap();
     // The order is never a conflict, and stays.
     assert_eq!(other.bytes, book(&[(0, &tide.replace("nobody", "many").replace("100", "7"))]));
     assert_eq!(other.conflicts.len(), 1);
@@ -213,7 +213,7 @@ fn entry_that_is_not_an_object_is_merged_as_one_value() {
     assert_eq!(merged(&base, &base, &theirs).bytes, theirs);
     assert_eq!(merged(&base, &ours, &base).bytes, ours);
     for (prefer, expected) in [(Side::Ours, &ours), (Side::Theirs, &theirs)] {
-        let merged = merge_preferring(Some(&base), &ours, &theirs, prefer).unwrap();
+        let merged = merge_books(Some(&base), &ours, &theirs, prefer).unwrap();
         assert_eq!((&merged.bytes, merged.conflicts.len()), (expected, 1));
     }
 }
@@ -257,13 +257,13 @@ fn without_a_base_every_difference_is_a_conflict() {
     let bell = entry(4, "Waker", "It rings three times before dawn");
     let theirs =
         book(&[(0, &tide.replace("nobody", "all")), (3, &gull.replace(":1,", ":3,")), (4, &bell)]);
-    let one = merge(None, &ours, &theirs).unwrap();
+    let one = merge_books(None, &ours, &theirs, Side::Ours).unwrap();
     assert_eq!(one.bytes, book(&[(0, &tide), (1, &gull), (4, &bell)]));
     assert_eq!(one.conflicts.len(), 1);
     assert_eq!(one.added.len(), 1);
     assert!(!one.with_base && one.removed.is_empty());
     // A base that cannot be read is none.
-    let two = merge(Some(b"torn"), &ours, &theirs).unwrap();
+    let two = merge_books(Some(b"torn"), &ours, &theirs, Side::Ours).unwrap();
     assert_eq!((two.bytes, two.with_base), (one.bytes, false));
 }
 
@@ -281,10 +281,10 @@ fn books_that_are_none_are_not_merged() {
         "\u{feff}{\"entries\":{}}",
     ] {
         let broken = broken.as_bytes();
-        assert_eq!(merge(None, &fine, broken).unwrap_err().side, Side::Theirs);
-        assert_eq!(merge(None, broken, &fine).unwrap_err().side, Side::Ours);
+        assert_eq!(merge_books(None, &fine, broken, Side::Ours).unwrap_err().side, Side::Theirs);
+        assert_eq!(merge_books(None, broken, &fine, Side::Ours).unwrap_err().side, Side::Ours);
         // There is nothing to merge then.
-        assert_eq!(merge(None, broken, broken).unwrap().bytes, broken);
+        assert_eq!(merge_books(None, broken, broken, Side::Ours).unwrap().bytes, broken);
     }
 }
 
@@ -412,7 +412,7 @@ proptest! {
         let (ours, theirs) = (do_all(base.clone(), &ours, 100), do_all(base.clone(), &theirs, 200));
         let (base, ours, theirs) = (written(&base), written(&ours), written(&theirs));
         let prefer = if prefer { Side::Theirs } else { Side::Ours };
-        let merged = merge_preferring(has_base.then_some(base.as_slice()), &ours, &theirs, prefer).unwrap();
+        let merged = merge_books(has_base.then_some(base.as_slice()), &ours, &theirs, prefer).unwrap();
         // A lorebook with each UID once.
         let read = Book::read(&merged.bytes).unwrap();
         for (key, entry) in &read.list {
@@ -446,14 +446,14 @@ proptest! {
             prop_assert!(&conflict.value.merged == ours || &conflict.value.merged == theirs);
         }
         // The same entries from the other side.
-        let back = merge(has_base.then_some(base.as_slice()), &theirs, &ours).unwrap();
+        let back = merge_books(has_base.then_some(base.as_slice()), &theirs, &ours, Side::Ours).unwrap();
         prop_assert_eq!(by_tag(&back.bytes).into_keys().collect::<Vec<_>>(), now.into_keys().collect::<Vec<_>>());
     }
 
     #[test]
     fn whatever_the_bytes_are(base in any::<Vec<u8>>(), ours in any::<Vec<u8>>(), theirs in any::<Vec<u8>>()) {
-        let _ = merge(Some(&base), &ours, &theirs);
-        prop_assert_eq!(merge(Some(&base), &ours, &ours).unwrap().bytes, ours);
+        let _ = merge_books(Some(&base), &ours, &theirs, Side::Ours);
+        prop_assert_eq!(merge_books(Some(&base), &ours, &ours, Side::Ours).unwrap().bytes, ours);
     }
 
     #[test]
@@ -468,7 +468,7 @@ proptest! {
         for base in [Some(&base[..]), Some(&one[..]), Some(&two[..]), None] {
             for (ours, theirs) in [(&one, &two), (&two, &one)] {
                 for prefer in [Side::Ours, Side::Theirs] {
-                    let merged = merge_preferring(base, ours, theirs, prefer).unwrap();
+                    let merged = merge_books(base, ours, theirs, prefer).unwrap();
                     prop_assert!(Book::read(&merged.bytes).is_ok());
                 }
             }

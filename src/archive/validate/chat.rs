@@ -76,8 +76,8 @@ impl Chats {
         facts: &mut ChatFacts,
         noticed: &mut Noticed,
     ) -> Result<()> {
-        let (header, folders) = layout::chat(reader, chat, noticed)?;
-        let list = match folders {
+        let found = layout::chat(reader, chat, noticed)?;
+        let list = match found.folder {
             Some(folders) => layout::folders(reader, folders, noticed)?,
             None => Vec::new(),
         };
@@ -92,7 +92,7 @@ impl Chats {
                 facts.noticed.extend(&folder.noticed);
                 folders.push(((number, id), folder));
             }
-            facts.hash(reader, header, &mut folders, is_group, room)
+            facts.hash(reader, found.file, &mut folders, is_group, room)
         };
         let done = hash();
         // Also if one could not be read: the next snapshot has most of the others, too.

@@ -20,7 +20,8 @@ pub use rebuilt::{Rebuilt, rebuild};
 pub(super) use whole_objects::{Wholes, hinders};
 
 use super::attachment_tree::{self, Verified};
-use super::card::{Filled, StoredCard};
+use super::card::StoredCard;
+use super::cut_file::Filled;
 use super::layout::{self, Noticed};
 use super::manifest::LONGEST_FILE;
 use super::problem::{Problem, Problems, Weight};
@@ -218,20 +219,37 @@ impl Validator {
             Ok(manifest) => manifest,
             Err(Error::NewerFormat { found, .. }) => return Ok(Some(Read::Newer(found))),
             Err(Error::Incomplete { why, .. }) => {
-                noticed.problems.push(Problem::BadManifest { why });
+                noticed.problems.push(Problem::Broken { why });
                 return Ok(None);
             }
             Err(error) => return Err(error),
         };
         noticed.problems.extend(&manifest.problems());
-        let messages = self.judge_chat(&manifest, root.chat, noticed)?;
-        self.judge_book(&manifest, root.books, noticed)?;
-        let read = self.judge_group(&manifest, root.group, noticed);
-        needed(read, &mut noticed.problems)?;
-        let read = self.judge_card(&manifest, root.card, noticed);
-        needed(read, &mut noticed.problems)?;
-        let read = self.judge_file(&manifest, root.file, noticed);
-        needed(read, &mut noticed.problems)?;
+        let record = |role| manifest.file(role);
+        let mut messages = None;
+        let part = noticed.part("chat", Mode::Folder, record(Role::Chat), root.chat);
+        if let Some((record, chat)) = part {
+            messages = self.judge_chat(&manifest, record, chat, noticed)?;
+        }
+        let part = noticed.part("lorebooks", Mode::Folder, record(Role::Lorebook), root.books);
+        if let Some((record, books)) = part {
+            self.judge_book(record, books, noticed)?;
+        }
+        let part = noticed.part("group.json", Mode::File, record(Role::Group), root.group);
+        if let Some((record, group)) = part {
+            let read = self.judge_blob(record, group, noticed);
+            needed(read, &mut noticed.problems)?;
+        }
+        let part = noticed.part("card", Mode::Folder, record(Role::Card), root.card);
+        if let Some((record, card)) = part {
+            let read = self.judge_card(record, card, noticed);
+            needed(read, &mut noticed.problems)?;
+        }
+        let part = noticed.part("file", Mode::Folder, record(Role::File), root.file);
+        if let Some((record, folder)) = part {
+            let read = self.judge_file(record, folder, noticed);
+            needed(read, &mut noticed.problems)?;
+        }
         self.judge_attachments(&manifest, root.attachments, noticed)?;
         Ok(Some(Read::Says(Says::of(&manifest, messages))))
     }
@@ -240,19 +258,10 @@ impl Validator {
     fn judge_chat(
         &mut self,
         manifest: &Manifest,
-        chat: Option<ObjectId>,
+        record: &FileRecord,
+        chat: ObjectId,
         noticed: &mut Noticed,
     ) -> Result<Option<u64>> {
-        let Some(record) = manifest.file(Role::Chat) else {
-            if let Some(chat) = chat {
-                noticed.extra("chat", chat, Mode::Folder);
-            }
-            return Ok(None);
-        };
-        let Some(chat) = chat else {
-            noticed.problems.push(Problem::NoPart { path: "chat".into() });
-            return Ok(None);
-        };
         let facts = self.chats.read(&self.reader, chat, manifest.is_group(), longest(record))?;
         noticed.extend(&facts.noticed);
         compare(record, facts.whole, &mut noticed.problems);
@@ -265,26 +274,13 @@ impl Validator {
 
     fn judge_book(
         &mut self,
-        manifest: &Manifest,
-        books: Option<ObjectId>,
+        record: &FileRecord,
+        books: ObjectId,
         noticed: &mut Noticed,
     ) -> Result<()> {
-        let Some(record) = manifest.file(Role::Lorebook) else {
-            if let Some(books) = books {
-                noticed.extra("lorebooks", books, Mode::Folder);
-            }
-            return Ok(());
-        };
-        let name = record.name.as_deref();
-        let folder = match books {
-            Some(books) => {
-                let found = layout::lorebook(&self.reader, books, name, noticed);
-                needed(found, &mut noticed.problems)?.flatten()
-            }
-            None => None,
-        };
-        let Some((name, folder)) = folder else {
-            noticed.problems.push(Problem::NoPart { path: "lorebooks".into() });
+        let found = layout::lorebook(&self.reader, books, record.name.as_deref(), noticed);
+        let Some((name, folder)) = needed(found, &mut noticed.problems)?.flatten() else {
+            noticed.missing("lorebooks");
             return Ok(());
         };
         let facts = self.books.read(&self.reader, &name, folder, longest(record))?;
@@ -293,53 +289,21 @@ impl Validator {
         Ok(())
     }
 
-    fn judge_group(
-        &mut self,
-        manifest: &Manifest,
-        group: Option<ObjectId>,
-        noticed: &mut Noticed,
-    ) -> Result<()> {
-        match (manifest.file(Role::Group), group) {
-            (Some(record), Some(group)) => {
-                let bytes = self.reader.blob(group)?;
-                let whole = (bytes.len() as u64, Blake3::of(&bytes));
-                compare(record, Some(whole), &mut noticed.problems);
-            }
-            (Some(_), None) => {
-                noticed.problems.push(Problem::NoPart { path: "group.json".into() });
-            }
-            (None, Some(group)) => noticed.extra("group.json", group, Mode::File),
-            (None, None) => {}
-        }
+    /// Holds a file that is stored as it is against its record.
+    fn judge_blob(&self, record: &FileRecord, blob: ObjectId, noticed: &mut Noticed) -> Result<()> {
+        let bytes = self.reader.blob(blob)?;
+        let whole = (bytes.len() as u64, Blake3::of(&bytes));
+        compare(record, Some(whole), &mut noticed.problems);
         Ok(())
     }
-}
 
-impl Validator {
-    fn judge_card(
-        &mut self,
-        manifest: &Manifest,
-        card: Option<ObjectId>,
-        noticed: &mut Noticed,
-    ) -> Result<()> {
-        let (record, card) = match (manifest.file(Role::Card), card) {
-            (Some(record), Some(card)) => (record, card),
-            (Some(_), None) => {
-                noticed.problems.push(Problem::NoPart { path: "card".into() });
-                return Ok(());
-            }
-            (None, Some(card)) => {
-                noticed.extra("card", card, Mode::Folder);
-                return Ok(());
-            }
-            (None, None) => return Ok(()),
-        };
+    fn judge_card(&self, record: &FileRecord, card: ObjectId, noticed: &mut Noticed) -> Result<()> {
         let Some(stored) = StoredCard::read(&self.reader, card, noticed)? else { return Ok(()) };
         let whole = match stored.fill(&self.reader, longest(record), noticed)? {
             Filled::Bytes(bytes) => Some((bytes.len() as u64, Blake3::of(&bytes))),
             Filled::TooLong => None,
-            Filled::Bad(problem) => {
-                noticed.problems.push(problem);
+            Filled::Bad(why) => {
+                noticed.problems.push(Problem::Broken { why });
                 None
             }
         };
@@ -370,7 +334,7 @@ impl Validator {
 
     /// Notes objects that the tree of attachments takes for a file or folder and that are something else: no copy could hold
     /// both, so no other store may take that in.
-    fn judge_kinds(&mut self, noticed: &mut Noticed) -> Result<()> {
+    fn judge_kinds(&self, noticed: &mut Noticed) -> Result<()> {
         let lost = noticed.problems.lost_attachments().iter().filter_map(|loss| loss.object);
         for (id, kind) in lost.collect::<Vec<_>>() {
             if let Some(found) = self.reader.kind(id)?.filter(|found| *found != kind) {
@@ -382,34 +346,15 @@ impl Validator {
     }
 
     fn judge_file(
-        &mut self,
-        manifest: &Manifest,
-        folder: Option<ObjectId>,
+        &self,
+        record: &FileRecord,
+        folder: ObjectId,
         noticed: &mut Noticed,
     ) -> Result<()> {
-        let missing = || Problem::NoPart { path: "file".into() };
-        let (record, folder) = match (manifest.file(Role::File), folder) {
-            (Some(record), Some(folder)) => (record, folder),
-            (Some(_), None) => {
-                noticed.problems.push(missing());
-                return Ok(());
-            }
-            (None, Some(folder)) => {
-                noticed.extra("file", folder, Mode::Folder);
-                return Ok(());
-            }
-            (None, None) => return Ok(()),
-        };
-        let name = record.plain_file();
-        match layout::plain_file(&self.reader, folder, &name, noticed)? {
-            Some(file) => {
-                let bytes = self.reader.blob(file)?;
-                let whole = (bytes.len() as u64, Blake3::of(&bytes));
-                compare(record, Some(whole), &mut noticed.problems);
-            }
-            None => noticed.problems.push(missing()),
+        match layout::plain_file(&self.reader, folder, &record.plain_file(), noticed)? {
+            Some(file) => self.judge_blob(record, file, noticed),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

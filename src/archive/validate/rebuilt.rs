@@ -17,8 +17,7 @@ pub struct Rebuilt {
 /// would tell.
 pub fn rebuild(reader: &Reader, snapshot: &Snapshot) -> Result<Rebuilt> {
     let tree = Tree::open(reader, snapshot.tree)?;
-    let contents = tree.materialise(reader)?;
-    let mut noticed = tree.noticed(reader)?;
+    let (contents, mut noticed) = tree.materialise_and_notice(reader)?;
     Wholes::default().look_at_extra(reader, &mut noticed)?;
     let mut problems = noticed.problems;
     let chat = contents.files.split();

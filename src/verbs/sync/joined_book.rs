@@ -1,6 +1,6 @@
 //! Two states of one lorebook.
 
-use crate::archive::merge::{Conflict, Side, merge_preferring};
+use crate::archive::merge::{Conflict, Side, merge_books};
 
 /// How a lorebook of the other side and the one here become one.
 pub(super) enum JoinedBook {
@@ -20,7 +20,7 @@ impl JoinedBook {
         if before == Some(theirs) {
             return Self::Ours;
         }
-        match merge_preferring(before, now, theirs, Side::Ours) {
+        match merge_books(before, now, theirs, Side::Ours) {
             Ok(merged)
                 if merged.conflicts.is_empty()
                     && merged.not_renumbered.is_empty()

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::joined_book::JoinedBook;
 use super::outcome::{Conflict, SyncOutcome};
 use super::plan::{BranchMove, Here, Planner, TimelinePlan, read};
-use crate::archive::merge::{Side, merge_preferring};
+use crate::archive::merge::{Side, merge_books};
 use crate::archive::{Kind, Snapshot, SnapshotId};
 use crate::engine::device::Device;
 use crate::history::History;
@@ -58,7 +58,7 @@ impl Planner<'_> {
                 }
                 JoinedBook::Conflicts(places) => {
                     // All that does not stand against anything is in the book; where something does, it is as it came to the remote first.
-                    if let Ok(merged) = merge_preferring(was, mine, other, Side::Theirs) {
+                    if let Ok(merged) = merge_books(was, mine, other, Side::Theirs) {
                         theirs.main.bytes = merged.bytes.into();
                     }
                     let name = self.set_aside(step, local, ours, here)?;
