@@ -8,12 +8,12 @@ use std::io;
 
 /// Take it, if nobody has it. `false`: somebody has.
 pub fn try_lock(file: &File) -> io::Result<bool> {
-    system::take(file, false)
+    system::take_alone(file)
 }
 
 /// Whether somebody has it. Leaves no trace.
 pub fn is_held(file: &File) -> io::Result<bool> {
-    let is_free = system::take(file, true)?;
+    let is_free = system::take_shared(file)?;
     if is_free {
         unlock(file);
     }
@@ -33,12 +33,15 @@ mod system {
 
     use rustix::fs::{FlockOperation, flock};
 
-    pub fn take(file: &File, shared: bool) -> io::Result<bool> {
-        let operation = if shared {
-            FlockOperation::NonBlockingLockShared
-        } else {
-            FlockOperation::NonBlockingLockExclusive
-        };
+    pub fn take_alone(file: &File) -> io::Result<bool> {
+        take(file, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    pub fn take_shared(file: &File) -> io::Result<bool> {
+        take(file, FlockOperation::NonBlockingLockShared)
+    }
+
+    fn take(file: &File, operation: FlockOperation) -> io::Result<bool> {
         loop {
             match flock(file, operation) {
                 Ok(()) => return Ok(true),
@@ -59,8 +62,16 @@ mod system {
     use std::fs::{File, TryLockError};
     use std::io;
 
-    pub fn take(file: &File, shared: bool) -> io::Result<bool> {
-        match if shared { file.try_lock_shared() } else { file.try_lock() } {
+    pub fn take_alone(file: &File) -> io::Result<bool> {
+        is_taken(file.try_lock())
+    }
+
+    pub fn take_shared(file: &File) -> io::Result<bool> {
+        is_taken(file.try_lock_shared())
+    }
+
+    fn is_taken(tried: Result<(), TryLockError>) -> io::Result<bool> {
+        match tried {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
             Err(TryLockError::Error(error)) => Err(error),

@@ -4,6 +4,7 @@
 //! word for word: [`Marks`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
 
 use super::diff::pairing::Bag;
 use super::diff::value::same;
@@ -47,7 +48,7 @@ pub(crate) fn pairs(old: &Entries<'_>, new: &Entries<'_>) -> Vec<(usize, usize)>
     let known: HashSet<&Key> = old.iter().map(|(key, _)| key).collect();
     let unknown = (0..new.len()).filter(|to| !known.contains(&new[*to].0));
     come.extend(unknown.map(|to| (to, Face::of(new[to].1))));
-    found.extend(moves(&mut gone, &mut come, true));
+    found.extend(moves(&mut gone, &mut come, |face| (face.title.clone(), face.content.clone())));
     for (from, to) in under_one_key {
         if let (Some(before), Some(after)) = (gone.get(&from), come.get(&to))
             && before.is_like(after)
@@ -57,19 +58,20 @@ pub(crate) fn pairs(old: &Entries<'_>, new: &Entries<'_>) -> Vec<(usize, usize)>
             found.push((from, to));
         }
     }
-    found.extend(moves(&mut gone, &mut come, false));
+    found.extend(moves(&mut gone, &mut come, |face| face.content.clone()));
     found
 }
 
 /// Entries without a partner, by their places.
 type Open = BTreeMap<usize, Face>;
 
-/// The same content under another key, with the same title or with any: they have found each other.
-fn moves(gone: &mut Open, come: &mut Open, has_same_title: bool) -> Vec<(usize, usize)> {
-    let name = |face: &Face| -> Option<(String, String)> {
-        let title = if has_same_title { face.title.clone() } else { String::new() };
-        (!face.content.trim().is_empty()).then(|| (title, face.content.clone()))
-    };
+/// Pairs entries with content that are the same by `name`, under whichever keys: they have found each other.
+fn moves<N: Eq + Hash>(
+    gone: &mut Open,
+    come: &mut Open,
+    name: impl Fn(&Face) -> N,
+) -> Vec<(usize, usize)> {
+    let name = |face: &Face| (!face.content.trim().is_empty()).then(|| name(face));
     let mut waiting: HashMap<_, Vec<usize>> = HashMap::new();
     for (from, face) in gone.iter().rev() {
         if let Some(name) = name(face) {

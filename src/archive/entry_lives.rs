@@ -1,274 +1,17 @@
 //! The lives of lorebook entries: over many states of one book, when each came, what it said from then on, and when it went.
 //!
-//! Of each state only the names and ids of its entries are read, and of the entries only those that differ from the state before: a history of ten
-//! thousand states costs what changed in them.
-//!
 //! Which entry of a state became which of the next, `entry_identity` says. One that went and came again is the same if it says the same, title and all; or
 //! if it has its title or much of its content, under the same key.
 
-use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::book_states::REMEMBERED;
+pub use super::book_states::{BookState, BookStates, Step, Steps, Version};
 use super::diff::value::same;
 use super::entry_identity::{Again, pairs};
-use crate::parallel::{cores, each};
-use crate::st::{self, Key, Raw};
-use crate::store::{
-    self, EntryBytes, Kind, Loss, Mode, ObjectId, Reader, Store, name_encoding, no_tree,
-    tree_entries,
-};
-
-/// What an entry says in a state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Version {
-    /// The object that has it.
-    Object(ObjectId),
-    /// Itself, where the book was stored whole.
-    Text(Arc<str>),
-}
-
-impl Version {
-    /// Its JSON.
-    pub fn read(&self, reader: &Reader) -> store::Result<Arc<str>> {
-        match self {
-            Self::Object(id) => Ok(String::from_utf8_lossy(&reader.blob(*id)?).into()),
-            Self::Text(text) => Ok(Arc::clone(text)),
-        }
-    }
-}
-
-/// The entries of a state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BookState {
-    held: Held,
-    /// The book was stored whole, and nothing of it is an entry.
-    pub is_odd: bool,
-}
-
-/// How a state is known. Ten thousand states differ in an entry or two each: what is alike is never taken apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Held {
-    /// The bytes of the tree that has the entries.
-    Tree(Vec<u8>),
-    /// Sorted by key.
-    Entries(Vec<(Key, Version)>),
-}
-
-impl Default for BookState {
-    fn default() -> Self {
-        Self::of_entries(Vec::new())
-    }
-}
-
-impl BookState {
-    pub fn of_entries(mut entries: Vec<(Key, Version)>) -> Self {
-        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Self { held: Held::Entries(entries), is_odd: false }
-    }
-
-    /// Key and version of each entry, sorted by key.
-    pub fn entries(&self) -> Vec<(Key, Version)> {
-        match &self.held {
-            Held::Entries(entries) => entries.clone(),
-            Held::Tree(bytes) => {
-                let mut entries: Vec<_> = tree_entries(bytes).flatten().map(entry).collect();
-                entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-                entries
-            }
-        }
-    }
-
-    /// What only this one has just so, and what only the next one has, both sorted by key.
-    fn changes(&self, next: &Self) -> [Vec<(Key, Version)>; 2] {
-        if let (Held::Tree(old), Held::Tree(new)) = (&self.held, &next.held)
-            && let Some(mut changes) = changed_entries(old, new)
-        {
-            for side in &mut changes {
-                side.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-            }
-            return changes;
-        }
-        let (old, new) = (self.entries(), next.entries());
-        [only_in(&old, &new), only_in(&new, &old)]
-    }
-}
-
-/// The entries that two trees do not have alike, by going along both; `None` if one is not in the order in which git has them.
-fn changed_entries(old: &[u8], new: &[u8]) -> Option<[Vec<(Key, Version)>; 2]> {
-    let (mut old, mut new) = (tree_entries(old).flatten(), tree_entries(new).flatten());
-    let (mut gone, mut come) = (Vec::new(), Vec::new());
-    let (mut before, mut after) = (old.next(), new.next());
-    let is_in_order = |last: EntryBytes<'_>, next: &Option<EntryBytes<'_>>| {
-        next.is_none_or(|next| last.name < next.name)
-    };
-    loop {
-        let order = match (before, after) {
-            (None, None) => return Some([gone, come]),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some(before), Some(after)) => before.name.cmp(after.name),
-        };
-        if before != after || order != Ordering::Equal {
-            gone.extend(before.filter(|_| order.is_le()).map(entry));
-            come.extend(after.filter(|_| order.is_ge()).map(entry));
-        }
-        for (entry, rest, is_read) in [
-            (&mut before, &mut old as &mut dyn Iterator<Item = _>, order.is_le()),
-            (&mut after, &mut new, order.is_ge()),
-        ] {
-            if let Some(last) = entry.filter(|_| is_read) {
-                *entry = rest.next();
-                if !is_in_order(last, entry) {
-                    return None;
-                }
-            }
-        }
-    }
-}
-
-fn entry(entry: EntryBytes<'_>) -> (Key, Version) {
-    let mut key = if entry.name.contains(&b'%') {
-        name_encoding::decode_bytes(&String::from_utf8_lossy(entry.name))
-    } else {
-        entry.name.to_owned()
-    };
-    key.truncate(key.strip_suffix(b".json").map_or(key.len(), <[u8]>::len));
-    (Key::of_bytes(key), Version::Object(entry.id))
-}
-
-/// Reads the book of one snapshot after the other. Most have the book of the one before.
-pub struct BookStates {
-    reader: Reader,
-    last: Option<(ObjectId, Arc<BookState>)>,
-    buffer: Vec<u8>,
-}
-
-impl BookStates {
-    pub fn new(reader: Reader) -> Self {
-        Self { reader, last: None, buffer: Vec::new() }
-    }
-
-    /// The book in the snapshot with this tree; `None` if it has none.
-    pub fn of(&mut self, tree: ObjectId) -> store::Result<Option<Arc<BookState>>> {
-        let Some(books) = self.part(tree, |part| part.name == b"lorebooks")? else {
-            return Ok(None);
-        };
-        if let Some((_, state)) = self.last.as_ref().filter(|(last, _)| *last == books) {
-            return Ok(Some(Arc::clone(state)));
-        }
-        let Some(folder) = self.part(books, |part| part.mode() == Mode::Folder)? else {
-            return Ok(None);
-        };
-        let state = match self.part(folder, |part| part.mode() == Mode::Folder)? {
-            Some(entries) => {
-                let bytes = self.reader.read(entries, Kind::Tree, &mut self.buffer)?;
-                // A part of a tree would be taken for all of it.
-                if tree_entries(bytes).any(|entry| entry.is_none()) {
-                    return Err(no_tree(entries));
-                }
-                BookState { held: Held::Tree(bytes.to_vec()), is_odd: false }
-            }
-            None => match self.part(folder, |_| true)? {
-                Some(book) => whole(&self.reader.blob(book)?),
-                None => return Ok(None),
-            },
-        };
-        let state = Arc::new(state);
-        self.last = Some((books, Arc::clone(&state)));
-        Ok(Some(state))
-    }
-
-    /// The first part of a tree that is meant.
-    fn part(
-        &mut self,
-        tree: ObjectId,
-        is_meant: impl Fn(&EntryBytes<'_>) -> bool,
-    ) -> store::Result<Option<ObjectId>> {
-        let bytes = self.reader.read(tree, Kind::Tree, &mut self.buffer)?;
-        for entry in tree_entries(bytes) {
-            let entry = entry.ok_or_else(|| no_tree(tree))?;
-            if is_meant(&entry) {
-                return Ok(Some(entry.id));
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// A state, held against the one before it.
-pub struct Step {
-    pub state: Arc<BookState>,
-    /// The state before; none where that is not known yet.
-    before: Option<Arc<BookState>>,
-    changes: [Vec<(Key, Version)>; 2],
-    /// What the new entries say, as far as that is not long.
-    texts: HashMap<ObjectId, Arc<str>>,
-}
-
-/// Reads many states on all cores. Those who read stay the same: they know what states are made of.
-pub struct Steps(Vec<BookStates>);
-
-/// Fewer states than this are not worth a thread.
-const WORTH_A_THREAD: usize = 64;
-
-impl Steps {
-    pub fn new(store: &Store) -> Self {
-        Self((0..cores()).map(|_| BookStates::new(store.reader())).collect())
-    }
-
-    /// The books of these snapshots' trees, in order; `None` where there is none.
-    pub fn read(&mut self, trees: &[ObjectId]) -> Vec<store::Result<Option<Step>>> {
-        let read = |(states, part): (&mut BookStates, &[ObjectId])| {
-            let mut before: Option<Arc<BookState>> = None;
-            let mut step = |tree: &ObjectId| {
-                let Some(state) = states.of(*tree)? else { return Ok(None) };
-                let before = before.replace(Arc::clone(&state));
-                Ok(Some(Step::new(state, before, &states.reader)))
-            };
-            part.iter().map(&mut step).collect::<Vec<_>>()
-        };
-        let stretch = trees.len().div_ceil(self.0.len()).max(WORTH_A_THREAD);
-        let jobs = self.0.iter_mut().zip(trees.chunks(stretch)).collect();
-        each(jobs, read).into_iter().flatten().collect()
-    }
-}
-
-impl Step {
-    fn new(state: Arc<BookState>, before: Option<Arc<BookState>>, reader: &Reader) -> Self {
-        let mut step = Self { state, before, changes: Default::default(), texts: HashMap::new() };
-        if let Some(before) = step.before.as_ref().filter(|old| !Arc::ptr_eq(old, &step.state)) {
-            step.changes = before.changes(&step.state);
-            for (_, version) in &step.changes[1] {
-                // What cannot be read is told when it is wanted.
-                if let (Version::Object(id), Ok(text)) = (version, version.read(reader))
-                    && text.len() <= REMEMBERED
-                {
-                    step.texts.insert(*id, text);
-                }
-            }
-        }
-        step
-    }
-
-    /// What only `now` has just so, and what only this one has.
-    fn changes_since(&self, now: &Arc<BookState>) -> Cow<'_, [Vec<(Key, Version)>; 2]> {
-        if self.before.as_ref().is_some_and(|before| Arc::ptr_eq(before, now)) {
-            Cow::Borrowed(&self.changes)
-        } else {
-            Cow::Owned(now.changes(&self.state))
-        }
-    }
-}
-
-/// A book that was stored whole.
-fn whole(book: &[u8]) -> BookState {
-    let found = st::entries(book);
-    let entry = |(key, value): &(Key, Raw<'_>)| (key.clone(), Version::Text(value.as_str().into()));
-    let is_odd = found.is_empty() && Raw::parse(book).is_none();
-    BookState { is_odd, ..BookState::of_entries(found.iter().map(entry).collect()) }
-}
+use crate::st::{Key, Raw};
+use crate::store::{self, Loss, Reader};
 
 /// One entry from its beginning to now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -337,9 +80,6 @@ struct Gone {
 
 /// An entry that differs from the state before, and its text if that can be read.
 type Changed<'s> = (&'s Key, &'s Version, Option<Arc<str>>);
-
-/// Longer texts are read again when they change.
-const REMEMBERED: usize = 16 << 10;
 
 impl Lives {
     pub fn new(reader: Reader) -> Self {
@@ -456,19 +196,6 @@ fn is_rewritten(before: &Changed<'_>, after: &Changed<'_>) -> bool {
     let (Some(old), Some(new)) = (text(before), text(after)) else { return false };
     let values = Raw::parse_str(&old).zip(Raw::parse_str(&new));
     before.0 == after.0 && values.is_some_and(|(old, new)| same(old, new))
-}
-
-/// The entries of `this` that `other` does not have just so. Both are sorted.
-fn only_in(this: &[(Key, Version)], other: &[(Key, Version)]) -> Vec<(Key, Version)> {
-    let mut others = other.iter().peekable();
-    let mut only = Vec::new();
-    for (key, version) in this {
-        while others.next_if(|(other, _)| other < key).is_some() {}
-        if others.peek().is_none_or(|(other, same)| other != key || same != version) {
-            only.push((key.clone(), version.clone()));
-        }
-    }
-    only
 }
 
 /// Key and JSON of those at these places.

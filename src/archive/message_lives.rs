@@ -85,7 +85,7 @@ pub fn counterpart(
 
 /// What messages say; nothing where that is lost.
 fn lines(reader: &Reader, ids: &[ObjectId]) -> store::Result<Vec<Vec<u8>>> {
-    ids.iter().map(|id| Ok(unless_lost(reader.blob(*id))?.unwrap_or_default().to_vec())).collect()
+    ids.iter().map(|id| Ok(unless_lost(reader.blob(*id))?.unwrap_or_default())).collect()
 }
 
 fn borrowed(lines: &[Vec<u8>]) -> Vec<&[u8]> {

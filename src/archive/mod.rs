@@ -3,6 +3,7 @@
 
 mod attachment_tree;
 pub mod backup;
+mod book_states;
 mod card;
 mod cut_file;
 pub mod diff;
@@ -24,6 +25,7 @@ mod new_texts;
 mod pack_order;
 mod part_names;
 mod problem;
+mod reach;
 mod rebuild_files;
 mod snapshot;
 mod state;
@@ -38,8 +40,9 @@ pub use folder_trees::Folders;
 pub use ids::{Blake3, ContentId, SnapshotId};
 pub use manifest::{FileRecord, Manifest};
 pub use new_texts::{NewText, NewTexts, TextPlace, Wanted};
-pub use pack_order::{Reach, Referenced, all_objects, new_versions, readable_beyond};
+pub use pack_order::{Referenced, all_objects, new_versions, readable_beyond};
 pub use problem::{AttachmentLoss, LossCause, Problem, Problems, Weight};
+pub use reach::Reach;
 pub use rebuild_files::{Contents, Tree, first_message, read_manifest};
 pub use snapshot::{
     Kind, NewSnapshot, Snapshot, branch, is_branch, moved, with_fork, with_parent_until,

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::{Error, Result};
 use crate::st::{LibraryPath, is_attachment};
 use crate::store::Loss as _;
-use crate::store::{Expiry, Kind, Mode, ObjectId, Placed, Reader, Store, unless_lost};
+use crate::store::{Expiry, Kind, Mode, ObjectId, Placed, Reader, Store};
 
 /// What stands together in a pack; in this order, because a log needs the commits alone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,8 +42,11 @@ pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Referenced> {
     let mut blobs = Vec::new();
     // What can be undone must be there to be brought back.
     for operation in &expiry.operations {
-        let moved =
-            operation.refs.iter().flat_map(|change| change.before.iter().chain(&change.after));
+        let moved = operation
+            .effect
+            .refs
+            .iter()
+            .flat_map(|change| change.before.iter().chain(&change.after));
         for id in moved.copied().chain(operation.commits()) {
             if reader.has(id)? {
                 tips.push(id);
@@ -362,45 +365,5 @@ impl Walk {
         let slot = *self.slots.entry(key).or_insert(next);
         self.found.push((class, Placed { id, kind, slot }));
         true
-    }
-}
-
-/// Goes through trees, each object once.
-pub struct Reach {
-    reader: Reader,
-    seen: HashSet<ObjectId>,
-}
-
-impl Reach {
-    /// Nothing seen yet.
-    pub fn new(reader: Reader) -> Self {
-        Self::without(reader, HashSet::new())
-    }
-
-    /// Leaves out these objects and what only they lead to.
-    pub fn without(reader: Reader, lost: HashSet<ObjectId>) -> Self {
-        Self { reader, seen: lost }
-    }
-
-    /// Call `each` with every object of a tree, itself included, that was not seen before. Trees that are lost are passed over: what a tree is needed for, the validator tells.
-    pub fn visit(&mut self, tree: ObjectId, each: &mut dyn FnMut(ObjectId, Kind)) -> Result<()> {
-        let mut open = vec![tree];
-        while let Some(tree) = open.pop() {
-            if !self.seen.insert(tree) {
-                continue;
-            }
-            each(tree, Kind::Tree);
-            let found = unless_lost(self.reader.raw_tree(tree))?;
-            for entry in found.into_iter().flat_map(|tree| tree.entries) {
-                match entry.mode {
-                    Mode::Folder => open.push(entry.id),
-                    mode if mode.is_blob() && self.seen.insert(entry.id) => {
-                        each(entry.id, Kind::Blob);
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
     }
 }

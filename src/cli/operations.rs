@@ -25,7 +25,7 @@ fn tell(report: &Report, out: &mut Out) {
     for entry in &report.entries {
         let operation = &entry.operation;
         let number = paint(LOOK.id, format!("{:>4}", operation.number));
-        let undone = match (entry.undone_by, operation.undoes, operation.finishes) {
+        let undone = match (entry.undone_by, operation.effect.undoes, operation.effect.finishes) {
             (Some(by), ..) => {
                 paint(LOOK.warn, format!("  (undone by {by}; `stvc undo {by}` redoes it)"))
             }
@@ -69,7 +69,7 @@ pub fn effect(operation: &LoggedOperation) -> String {
     let branch = |name: &str| name.starts_with("refs/heads/");
     let tag = |name: &str| name.starts_with("refs/tags/");
     let of = |kind: &dyn Fn(&str) -> bool, was: bool, is: bool| {
-        let refs = operation.refs.iter().filter(|change| kind(change.name.as_str()));
+        let refs = operation.effect.refs.iter().filter(|change| kind(change.name.as_str()));
         refs.filter(|change| change.before.is_some() == was && change.after.is_some() == is).count()
             as u64
     };
@@ -85,10 +85,10 @@ pub fn effect(operation: &LoggedOperation) -> String {
     part(of(&tag, false, true), "set", "tag");
     part(of(&tag, true, true), "moved", "tag");
     part(of(&tag, true, false), "removed", "tag");
-    let deleted = operation.files.iter().filter(|file| file.after.is_none()).count() as u64;
-    part(operation.files.len() as u64 - deleted, "wrote", "file");
+    let deleted = operation.effect.files.iter().filter(|file| file.after.is_none()).count() as u64;
+    part(operation.effect.files.len() as u64 - deleted, "wrote", "file");
     part(deleted, "removed", "file");
-    match (parts.is_empty(), operation.finishes) {
+    match (parts.is_empty(), operation.effect.finishes) {
         (true, Some(number)) => format!("brought operation {number} to its end"),
         (true, None) => "nothing that is left".into(),
         (false, _) => parts.join(", "),

@@ -7,7 +7,9 @@ use super::operation::Held;
 use super::{Result, Workspace};
 use crate::archive::{self, Referenced};
 use crate::progress::Monitor;
-use crate::store::{Before, Collected, Expiry, Kind, Loss, ObjectId, Placed, Repack, Store};
+use crate::store::{
+    Before, Collected, Collection, Expiry, Kind, Loss, ObjectId, Placed, Repack, Store,
+};
 
 /// Further in the future than any clock is wrong.
 const LONG: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
@@ -62,7 +64,11 @@ pub(crate) fn collect_beyond(
             Before::Everything => Repack::Quick,
             _ => Repack::Thorough,
         };
-        store.collect(lock, objects, keep, keep_after, repack, dry_run, &mut expire, monitor)
+        let collection = Collection { objects, damaged: keep, keep_after, repack };
+        if dry_run {
+            return store.count_collected(&collection);
+        }
+        store.collect(lock, &collection, &mut expire, monitor)
     };
     Ok(match collect(&objects, &lost) {
         // Lost attachments do not prevent the rest from being packed. All are read only if one is known to be lost.

@@ -1,6 +1,6 @@
 //! Taking over the objects of another repository.
 
-use super::find_files::{files_ending, is_there};
+use super::files::{files_ending, is_there};
 use super::pack_file::{PackFile, as_they_stand};
 use super::{Error, Kind, ObjectId, PackWriter, Reader, Result, Store};
 
@@ -30,7 +30,7 @@ impl PackWriter {
 
     /// Add every object of another store's packs that this store does not have. What is no delta is copied as it stands, checked against the index's checksum.
     pub fn adopt(&mut self, other: &Store) -> Result<()> {
-        let dir = other.git_dir.join("objects").join("pack");
+        let dir = other.pack_dir();
         let (reader, mut buffer) = (other.reader(), Vec::new());
         for path in files_ending(&dir, "idx")? {
             // A removal that was cut short.
@@ -40,22 +40,19 @@ impl PackWriter {
             let damaged = |why: String| Error::DamagedPack { path: path.clone(), why };
             let file = PackFile::new(path.clone());
             let (index, pack) = (file.index()?.whole(&path)?, file.data()?.whole(&path)?);
-            for (entry, end) in as_they_stand(index, pack.pack_end() as u64) {
-                let header =
-                    pack.entry(entry.pack_offset).map_err(|error| damaged(error.to_string()))?;
-                match header.header.as_kind() {
-                    Some(kind) if self.has(entry.oid, kind)? => {}
+            for entry in as_they_stand(index, pack.pack_end() as u64) {
+                let (id, found) = (entry.id, pack.entry(entry.span.start));
+                let found = found.map_err(|error| damaged(error.to_string()))?;
+                match found.header.as_kind() {
+                    Some(kind) if self.has(id, kind)? => {}
                     Some(_) => {
-                        let raw = pack.entry_slice(entry.pack_offset..end);
-                        let raw = raw
-                            .filter(|raw| entry.crc32 == Some(crc32fast::hash(raw)))
-                            .ok_or_else(|| damaged(format!("its object {}", entry.oid)))?;
-                        self.append_raw(entry.oid, raw)?;
+                        let raw = entry.sound_bytes(pack);
+                        let raw = raw.ok_or_else(|| damaged(format!("its object {id}")))?;
+                        self.append_raw(id, raw)?;
                     }
                     None => {
-                        let kind =
-                            reader.kind(entry.oid)?.ok_or(Error::Missing { id: entry.oid })?;
-                        self.adopt_one(&reader, entry.oid, kind, &mut buffer)?;
+                        let kind = reader.kind(id)?.ok_or(Error::Missing { id })?;
+                        self.adopt_one(&reader, id, kind, &mut buffer)?;
                     }
                 }
             }

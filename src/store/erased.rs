@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use super::commit::{self, NewCommit};
-use super::find_files::unless_absent;
+use super::files;
 use super::tree::{self, TreeEntry};
-use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store, Time, id_list, unless_lost};
-use crate::{durable, regular};
+use super::{Kind, Lock, ObjectId, RefName, Result, Store, Time, id_list, unless_lost};
 
 /// There while commits are being removed.
 const ERASING: &str = "erasing";
@@ -88,7 +87,7 @@ impl Store {
         self.set_erasures(lock, &erasures)?;
         let path = self.private_dir().join(ERASING);
         let text: String = ids.iter().map(|id| format!("{id}\n")).collect();
-        durable::write(&path, text.as_bytes(), durable::Existing::Replace).map_err(Error::io(path))
+        files::replace(&path, text.as_bytes())
     }
 
     /// The commits whose removal was begun and not ended.
@@ -98,15 +97,13 @@ impl Store {
 
     /// They are gone.
     pub fn end_erasing(&self, _lock: &Lock) -> Result<()> {
-        let path = self.private_dir().join(ERASING);
-        unless_absent(durable::remove(&path), &path)?;
-        Ok(())
+        files::remove(&self.private_dir().join(ERASING))
     }
 
     /// Returns the marks of files outside the store that still have text of what was removed, one a line.
     pub fn left_copies(&self) -> Result<Vec<String>> {
         let path = self.private_dir().join(COPIES);
-        let text = unless_absent(regular::read(&path), &path)?.unwrap_or_default();
+        let text = files::read(&path)?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
     }
 
@@ -114,17 +111,16 @@ impl Store {
     pub fn set_left_copies(&self, _lock: &Lock, marks: &[String]) -> Result<()> {
         let path = self.private_dir().join(COPIES);
         if marks.is_empty() {
-            unless_absent(durable::remove(&path), &path)?;
-            return Ok(());
+            return files::remove(&path);
         }
         let text: String = marks.iter().map(|mark| format!("{mark}\n")).collect();
-        durable::write(&path, text.as_bytes(), durable::Existing::Replace).map_err(Error::io(path))
+        files::replace(&path, text.as_bytes())
     }
 
     /// Returns the record of what was removed for good.
     pub fn erasures(&self) -> Result<Erasures> {
         let path = self.erased_path();
-        let text = unless_absent(regular::read(&path), &path)?.unwrap_or_default();
+        let text = files::read(&path)?.unwrap_or_default();
         Ok(Erasures::parse(&text))
     }
 
@@ -142,7 +138,7 @@ impl Store {
     /// Replaces the record of what was removed for good.
     pub fn set_erasures(&self, _lock: &Lock, erasures: &Erasures) -> Result<()> {
         let (path, text) = (self.erased_path(), erasures.to_text());
-        durable::write(&path, text.as_bytes(), durable::Existing::Replace).map_err(Error::io(path))
+        files::replace(&path, text.as_bytes())
     }
 
     /// Stores the record as a commit that depends on nothing but its content, for a git server; its id.

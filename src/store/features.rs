@@ -1,9 +1,8 @@
 //! What a store needs of programs beyond its format, by name: `stvc/features`, which later programs write. What they do to snapshots, each snapshot says itself; here stands what concerns
 //! the store as a whole. This program needs nothing of the kind yet, and must not touch what it does not know.
 
-use super::find_files::unless_absent;
+use super::files;
 use super::{Error, Result, Store};
-use crate::regular;
 
 /// The features that this program knows.
 const KNOWN: [&str; 0] = [];
@@ -19,7 +18,7 @@ impl Store {
     /// Refuse a store that needs something for this which is not known here. A file that is damaged says nothing: what its snapshots need, they say themselves.
     pub(super) fn must_be_known(&self, to: Use) -> Result<()> {
         let path = self.private_dir().join("features");
-        let Some(text) = unless_absent(regular::read(&path), &path)? else { return Ok(()) };
+        let Some(text) = files::read(&path)? else { return Ok(()) };
         for (needed_to, name) in features(&text).unwrap_or_default() {
             let matters = needed_to == Use::Read || to == Use::Write;
             if matters && !KNOWN.contains(&name.as_str()) {

@@ -8,19 +8,18 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gix::odb::pack::data::entry::Header;
-use gix::odb::pack::{data, index};
+use gix::odb::pack::data;
 
-use super::find_files::{files_ending, unless_absent};
+use super::files::{self, files_ending, unless_absent};
 use super::loose::{loose_objects, refuse_linked};
 use super::object::verify;
 use super::pack::PackWriter;
-use super::pack_file::{Opened, PackFile, RecentObjects, as_they_stand};
+use super::pack_file::{EntryBase, Opened, PackFile, StandingEntry, as_they_stand, base_of};
 use super::pack_folder::{forget_multi_pack_index, is_kept, remove_pack};
 use super::packed_mark::PackedMark;
 use super::packer::{Effort, Placed, Standing};
+use super::recent_objects::RecentObjects;
 use super::{Error, Kind, Lock, ObjectId, Result, Store, unless_lost};
-use crate::durable;
 use crate::parallel::in_parts;
 use crate::progress::Silent;
 
@@ -44,7 +43,7 @@ impl Store {
     /// Fold packs into one if there are many. A damaged pack is left alone, whole.
     pub(super) fn fold_packs(&self, _lock: &Lock, order: Order<'_>) -> Result<()> {
         self.fold_loose()?;
-        let dir = self.git_dir.join("objects").join("pack");
+        let dir = self.pack_dir();
         let mark = PackedMark::read(self)?;
         let mut writer = self.pack_writer();
         let mut standing = Standing::new();
@@ -55,10 +54,10 @@ impl Store {
         for pack in choose(packs, largest, &mark) {
             let file = PackFile::new(pack.index.clone());
             let Some((data, entries)) = sound_entries(&file)? else { continue };
-            let is_there = entries.iter().any(|(entry, _)| standing.contains_key(&entry.oid));
+            let is_there = entries.iter().any(|entry| standing.contains_key(&entry.id));
             // What is there twice cannot be copied twice.
             if pack.is_new || is_there {
-                let lacking = entries.iter().map(|(entry, _)| entry.oid);
+                let lacking = entries.iter().map(|entry| entry.id);
                 new.extend(lacking.filter(|id| !standing.contains_key(id) && ids.insert(*id)));
             } else {
                 copy(&mut writer, data, &entries, &mut standing)?;
@@ -78,10 +77,10 @@ impl Store {
             return Err(error);
         }
         gone.retain(|old| *old != index);
-        mark.after_joining(&gone, &index, &packed.volumes).write(self)?;
+        mark.without(&gone).with_joined(&index, &packed.volumes).write(self)?;
         forget_multi_pack_index(&dir)?;
         self.remove_packs(&gone)?;
-        durable::sync_dir(&dir).map_err(Error::io(&dir))
+        files::sync_dir(&dir)
     }
 
     /// What is packed anew, in the best order, among what it may be told by.
@@ -115,7 +114,7 @@ impl Store {
 
     /// Take loose objects, which a git may have written, into a pack if there are many.
     fn fold_loose(&self) -> Result<()> {
-        let loose = loose_objects(&self.git_dir.join("objects"))?;
+        let loose = loose_objects(&self.objects_dir())?;
         if loose.len() <= MANY_LOOSE {
             return Ok(());
         }
@@ -133,7 +132,7 @@ impl Store {
             }
         }
         writer.finish()?;
-        taken.into_iter().try_for_each(|path| unless_absent(durable::remove(path), path).map(drop))
+        taken.into_iter().try_for_each(|path| files::remove(path))
     }
 }
 
@@ -193,45 +192,36 @@ fn choose(mut packs: Vec<SmallPack>, largest: u64, mark: &PackedMark) -> Vec<Sma
     packs
 }
 
-/// An object of a pack, and where it ends.
-pub(super) type Entry = (index::Entry, u64);
-
 /// A pack's objects as they stand there, each checked against the checksum that the index keeps of it; `None` if it is damaged.
-pub(super) fn sound_entries(file: &PackFile) -> Result<Option<(&data::File, Vec<Entry>)>> {
+pub(super) fn sound_entries(file: &PackFile) -> Result<Option<(&data::File, Vec<StandingEntry>)>> {
     let (Opened::Whole(index), Opened::Whole(pack)) = (file.index()?, file.data()?) else {
         return Ok(None);
     };
     let entries = as_they_stand(index, pack.pack_end() as u64);
-    let is_sound = |(entry, end): &Entry| {
-        let raw = pack.entry_slice(entry.pack_offset..*end);
-        raw.is_some_and(|raw| entry.crc32 == Some(crc32fast::hash(raw)))
-    };
-    Ok(entries.iter().all(is_sound).then_some((pack, entries)))
+    let is_sound = entries.iter().all(|entry| entry.sound_bytes(pack).is_some());
+    Ok(is_sound.then_some((pack, entries)))
 }
 
 /// Copy all of a pack as it stands, and note what stands where now.
 fn copy(
     writer: &mut PackWriter,
     pack: &data::File,
-    entries: &[Entry],
+    entries: &[StandingEntry],
     standing: &mut Standing,
 ) -> Result<()> {
     let mut depths: HashMap<u64, usize> = HashMap::with_capacity(entries.len());
-    for (entry, end) in entries {
-        let at = entry.pack_offset;
-        let raw = pack.entry_slice(at..*end).unwrap_or_default();
-        let depth = match pack.entry(at).map(|entry| entry.header) {
-            Ok(Header::OfsDelta { base_distance }) => {
-                let base = at.checked_sub(base_distance).and_then(|base| depths.get(&base));
-                base.map_or(usize::MAX, |depth| depth.saturating_add(1))
+    for entry in entries {
+        let at = entry.span.start;
+        let depth = match base_of(pack, at) {
+            EntryBase::At(base) => {
+                depths.get(&base).map_or(usize::MAX, |depth| depth.saturating_add(1))
             }
-            // A git may have named its base by its id; then it may stand anywhere.
-            Ok(Header::RefDelta { .. }) | Err(_) => usize::MAX,
-            Ok(_) => 0,
+            EntryBase::Unknown => usize::MAX,
+            EntryBase::None => 0,
         };
         depths.insert(at, depth);
-        standing.insert(entry.oid, (writer.next_offset(), depth));
-        writer.append_raw(entry.oid, raw)?;
+        standing.insert(entry.id, (writer.next_offset(), depth));
+        writer.append_raw(entry.id, pack.entry_slice(entry.span.clone()).unwrap_or_default())?;
     }
     Ok(())
 }

@@ -2,12 +2,10 @@
 //! is gone.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::PathBuf;
 
-use super::find_files::unless_absent;
-use super::{Error, Lock, ObjectId, Result, Store};
-use crate::{durable, regular};
+use super::operation_log::{Sync, append};
+use super::{Error, Lock, ObjectId, Result, Store, files};
 
 impl Store {
     /// Remember that these commits have new ids.
@@ -20,12 +18,7 @@ impl Store {
         let known = self.former_map()?;
         let new = ids.iter().filter(|(old, new)| known.get(old) != Some(new));
         let text: String = new.map(|(old, new)| format!("{old} {new}\n")).collect();
-        let append = || {
-            let mut file = durable::open_to_append(&path)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        };
-        append().map_err(Error::io(&path))
+        append(&path, text.as_bytes(), Sync::Now).map_err(Error::io(&path))
     }
 
     /// The present ids of commits whose former id begins with `prefix`.
@@ -45,8 +38,7 @@ impl Store {
     }
 
     fn former_map(&self) -> Result<HashMap<ObjectId, ObjectId>> {
-        let path = self.former_path();
-        let text = unless_absent(regular::read(&path), &path)?.unwrap_or_default();
+        let text = files::read(&self.former_path())?.unwrap_or_default();
         let id = |hex: &str| ObjectId::from_hex(hex.as_bytes()).ok();
         let pair = |line: &str| {
             let (old, new) = line.split_once(' ')?;

@@ -10,8 +10,9 @@ use gix::zlib::{Decompress, FlushDecompress, Status};
 use tempfile::TempDir;
 
 use super::checksum::Checksum;
-use super::pack_file::{Opened, PackFile, RecentObjects, as_they_stand};
+use super::pack_file::{Opened, PackFile, as_they_stand};
 use super::pack_index::{self, IndexEntry};
+use super::recent_objects::RecentObjects;
 use super::{Kind, ObjectId, Store, commit, delta, object, operation_log, tree};
 use crate::progress::Silent;
 

@@ -9,18 +9,17 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use super::find_files::{files_ending, is_there, unless_absent};
+use super::files::{self, files_ending, unless_absent};
 use super::loose::{Loose, loose_objects, refuse_linked};
 use super::pack_file::PackFile;
-use super::pack_folder::{BESIDE_PACK, TEMP_PREFIX, forget_multi_pack_index, is_kept, remove_pack};
+use super::pack_folder::{forget_multi_pack_index, is_kept, remove_pack};
 use super::packed_mark::PackedMark;
 use super::packer::Placed;
 use super::repack::Packed;
 use super::reserve::free_bytes;
-use super::verify::Health;
-use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store};
+use super::{Error, Kind, Lock, ObjectId, Result, Store};
 use crate::durable;
 use crate::progress::Monitor;
 
@@ -52,187 +51,235 @@ pub enum Repack {
     Quick,
 }
 
+/// What is kept, and how.
+pub struct Collection<'c> {
+    /// All objects that anything refers to.
+    pub objects: &'c [Placed],
+    /// Objects that something refers to and that cannot be read. The files that hold one of them stay.
+    pub damaged: &'c HashSet<ObjectId>,
+    /// Objects that nothing refers to stay if they are younger than this.
+    pub keep_after: SystemTime,
+    pub repack: Repack,
+}
+
 struct OldPack {
     index: PathBuf,
     bytes: u64,
     modified: SystemTime,
     objects: Vec<ObjectId>,
-    /// Somebody asked for it to stay.
-    kept: bool,
+    /// Somebody asked for it to stay, or it holds a damaged object.
+    stays: bool,
+    /// A new pack takes its place.
+    is_rewritten: bool,
+}
+
+/// What there is, and what becomes of it.
+struct Plan {
+    packs: Vec<OldPack>,
+    loose: Vec<Loose>,
+    wanted: HashSet<ObjectId>,
+    mark: PackedMark,
+    /// Objects in packs that nothing refers to, and that are too young to go.
+    spare: HashSet<ObjectId>,
+    /// When the youngest pack with one of these was written.
+    youngest: SystemTime,
+    gone: HashSet<ObjectId>,
+    is_done: bool,
+    counts: Collected,
+}
+
+/// What was written to take the place of old packs.
+struct Written {
+    packed: Packed,
+    /// What must be in the new packs.
+    objects: Vec<ObjectId>,
+    mark: Option<PackedMark>,
+}
+
+impl Plan {
+    fn is_unwanted(&self, id: &ObjectId) -> bool {
+        is_unwanted(id, &self.wanted, &self.mark)
+    }
+
+    fn rewritten(&self) -> impl Iterator<Item = &OldPack> {
+        self.packs.iter().filter(|pack| pack.is_rewritten)
+    }
+}
+
+/// Volumes are made anew each time, and are nobody's.
+fn is_unwanted(id: &ObjectId, wanted: &HashSet<ObjectId>, mark: &PackedMark) -> bool {
+    !wanted.contains(id) && !mark.volumes.contains(id)
 }
 
 impl Store {
-    /// Pack `objects`, which must be all that anything refers to, and drop what is not among them and older than `keep_after`. Files that hold one of `damaged`, which
-    /// something refers to and which cannot be read, stay. Once all is packed, and before anything is dropped, `before_drop` is called. With `dry_run` only counts.
-    #[expect(clippy::too_many_arguments)]
+    /// Counts what [`collect`](Self::collect) would drop, and changes nothing.
+    pub fn count_collected(&self, collection: &Collection<'_>) -> Result<Collected> {
+        Ok(self.plan_collection(collection)?.counts)
+    }
+
+    /// Packs what the collection keeps, and drops the rest unless it is young. Once all is packed, and before anything is dropped, `before_drop` is called.
     pub fn collect(
         &self,
         _lock: &Lock,
-        objects: &[Placed],
-        damaged: &HashSet<ObjectId>,
-        keep_after: SystemTime,
-        repack: Repack,
-        dry_run: bool,
+        collection: &Collection<'_>,
         before_drop: &mut dyn FnMut() -> Result<()>,
         monitor: &mut dyn Monitor,
     ) -> Result<Collected> {
-        let dir = self.git_dir.join("objects").join("pack");
-        let mut packs = old_packs(&dir)?;
-        for pack in &mut packs {
-            pack.kept |= pack.objects.iter().any(|id| damaged.contains(id));
-        }
-        let mut loose = loose_objects(&self.git_dir.join("objects"))?;
-        refuse_linked(&loose)?;
-        loose.retain(|object| !damaged.contains(&object.id));
-        let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id).collect();
-        let mut collected = Collected {
-            packs_before: packs.len(),
-            loose_before: loose.len(),
-            bytes_before: packs.iter().map(|pack| pack.bytes).sum::<u64>()
-                + loose.iter().map(|object| object.bytes).sum::<u64>(),
-            ..Collected::default()
-        };
-        let mark = PackedMark::read(self)?;
-        let volumes = &mark.volumes;
-        let best = mark.best.clone().unwrap_or_default();
-        let young = |time: SystemTime| time > keep_after;
-        // Volumes are made anew each time, and are nobody's.
-        let unwanted = |id: &ObjectId| !wanted.contains(id) && !volumes.contains(id);
-        let mut spare: HashSet<ObjectId> = HashSet::new();
-        let mut gone: HashSet<ObjectId> = HashSet::new();
-        let mut youngest = SystemTime::UNIX_EPOCH;
-        for pack in packs.iter().filter(|pack| !pack.kept) {
-            let unwanted = pack.objects.iter().filter(|id| unwanted(id));
-            if young(pack.modified) {
-                let mut any = false;
-                spare.extend(unwanted.inspect(|_| any = true));
-                if any {
-                    youngest = youngest.max(pack.modified);
-                }
-            } else {
-                gone.extend(unwanted);
-            }
-        }
-        let unwanted_loose = loose.iter().filter(|object| unwanted(&object.id));
-        let (young_loose, old_loose): (Vec<&Loose>, Vec<&Loose>) =
-            unwanted_loose.partition(|object| young(object.modified));
-        let young_loose: HashSet<_> = young_loose.iter().map(|object| object.id).collect();
-        gone.extend(old_loose.iter().map(|object| object.id));
-        gone.retain(|id| !spare.contains(id) && !young_loose.contains(id));
-        collected.dropped = gone.len();
-        collected.spared = spare.union(&young_loose).count();
-        let ours = || packs.iter().filter(|pack| !pack.kept && !is_only(pack, &spare));
-        let is_quick = repack == Repack::Quick;
-        let is_tidy = loose.iter().all(|object| young_loose.contains(&object.id))
-            && gone.is_empty()
-            && ours().count() <= 1
-            && ours().all(|pack| pack.index.file_name() == Some(best.as_ref()));
-        if is_tidy || dry_run || is_quick && gone.is_empty() {
-            collected.bytes_after = collected.bytes_before;
-            if !dry_run {
-                before_drop()?;
-                collected.held = self.remove_left_behind(&dir, keep_after)?;
-            }
+        let dir = self.pack_dir();
+        let plan = self.plan_collection(collection)?;
+        let mut collected = plan.counts.clone();
+        if plan.is_done {
+            before_drop()?;
+            collected.held = self.remove_left_behind(&dir, collection.keep_after)?;
             return Ok(collected);
         }
-
-        let mut made = Made { packs: &packs, indices: Vec::new() };
-        // The packs that are written again.
-        let rewritten: HashSet<&PathBuf> = packs
-            .iter()
-            .filter(|pack| {
-                !is_quick || !pack.kept && pack.objects.iter().any(|id| gone.contains(id))
-            })
-            .map(|pack| &pack.index)
-            .collect();
-        let mut write = |made: &mut Made<'_>| -> Result<_> {
-            let (new, packed, new_objects, after) = if is_quick {
-                // On a full disk, those of which nothing stays may be gone already.
-                let indices: Vec<_> =
-                    rewritten.iter().copied().filter(|index| index.exists()).collect();
-                let stripped = self.strip_packs(&indices, objects, volumes, monitor)?;
-                let gone: Vec<_> = rewritten.iter().copied().cloned().collect();
-                let mark = mark.clone().after_stripping(&gone, &stripped.lost_volumes);
-                let after = match &stripped.index {
-                    Some(new) => mark.after_joining(&[], new, &stripped.packed.volumes),
-                    None => mark,
-                };
-                // All that stays of the packs that go.
-                let old = packs.iter().filter(|pack| rewritten.contains(&pack.index));
-                let stays = old.flat_map(|pack| &pack.objects).filter(|id| wanted.contains(*id));
-                let stays: Vec<_> = stays.copied().collect();
-                (stripped.index, stripped.packed, stays, Some(after))
-            } else {
-                let (new, packed) = self.write_packed(objects, monitor)?;
-                let after = new.as_ref().map(|new| PackedMark::after_gc(new, &packed.volumes));
-                (new, packed, objects.iter().map(|object| object.id).collect(), after)
-            };
-            made.indices.extend(new.clone());
-            let spared = self.write_spared(&packs, &spare, youngest, monitor)?;
-            made.indices.extend(spared.0.clone());
-            Ok((new, packed, new_objects, after, spared))
-        };
-        let written = match write(&mut made) {
+        let mut made = Made { packs: &plan.packs, indices: Vec::new() };
+        let written = match self.write_kept(collection, &plan, &mut made, monitor) {
             Err(error) if error.io_error().is_some_and(durable::is_full) => {
                 made.take_away();
                 before_drop()?;
-                self.remove_unwanted(&packs, &loose, &gone)?;
-                write(&mut made).map_err(|error| self.no_room(error, collected.bytes_before))
+                self.remove_unwanted(&plan)?;
+                let written = self.write_kept(collection, &plan, &mut made, monitor);
+                written.map_err(|error| self.no_room(error, collected.bytes_before))
             }
             written => written,
-        };
-        let (new, packed, new_objects, after, (spared, spared_objects)) = written?;
-        collected.packed = packed;
+        }?;
+        collected.packed = written.packed;
         // What the old packs have is gone soon: every object is read back before the first of them goes.
         self.objects.let_go();
-        let wanted = spared_objects.iter().map(|object| object.id).chain(new_objects);
-        self.read_back(&made.indices, wanted, monitor)?;
-        made.indices.clear();
-        if let Some(after) = &after {
-            after.write(self)?;
+        self.read_back(&made.indices, written.objects.into_iter(), monitor)?;
+        let new = std::mem::take(&mut made.indices);
+        if let Some(mark) = &written.mark {
+            mark.write(self)?;
         }
         before_drop()?;
         forget_multi_pack_index(&dir)?;
         self.forget_commit_graph()?;
         let goes = |pack: &&OldPack| {
-            let is_new = [&new, &spared].into_iter().flatten().any(|index| *index == pack.index);
-            !pack.kept && !is_new && !is_only(pack, &spare) && rewritten.contains(&pack.index)
+            !pack.stays && !new.contains(&pack.index) && !is_only(pack, &plan.spare)
         };
-        self.remove_packs(packs.iter().filter(goes).map(|pack| &pack.index))?;
-        for object in &loose {
-            let is_packed = !is_quick && !unwanted(&object.id);
-            if !spare.contains(&object.id) && (is_packed || gone.contains(&object.id)) {
-                unless_absent(durable::remove(&object.path), &object.path)?;
+        self.remove_packs(plan.rewritten().filter(goes).map(|pack| &pack.index))?;
+        for object in &plan.loose {
+            let is_packed = collection.repack == Repack::Thorough && !plan.is_unwanted(&object.id);
+            if !plan.spare.contains(&object.id) && (is_packed || plan.gone.contains(&object.id)) {
+                files::remove(&object.path)?;
             }
         }
-        collected.held = self.remove_left_behind(&dir, keep_after)?;
-        durable::sync_dir(&dir).map_err(Error::io(&dir))?;
+        collected.held = self.remove_left_behind(&dir, collection.keep_after)?;
+        files::sync_dir(&dir)?;
         collected.bytes_after = old_packs(&dir)?.iter().map(|pack| pack.bytes).sum();
         collected.changed = true;
         Ok(collected)
     }
 
-    /// Makes room where there is none for the new pack: removes packs and loose objects of which nothing is needed. The caller has dropped what referred to them.
-    fn remove_unwanted(
-        &self,
-        packs: &[OldPack],
-        loose: &[Loose],
-        gone: &HashSet<ObjectId>,
-    ) -> Result<()> {
-        let dir = self.git_dir.join("objects").join("pack");
-        let unwanted = |pack: &&OldPack| {
-            !pack.kept
-                && !pack.objects.is_empty()
-                && pack.objects.iter().all(|id| gone.contains(id))
+    fn plan_collection(&self, collection: &Collection<'_>) -> Result<Plan> {
+        let Collection { objects, damaged, keep_after, repack } = *collection;
+        let mut packs = old_packs(&self.pack_dir())?;
+        for pack in &mut packs {
+            pack.stays |= pack.objects.iter().any(|id| damaged.contains(id));
+        }
+        let mut loose = loose_objects(&self.objects_dir())?;
+        refuse_linked(&loose)?;
+        loose.retain(|object| !damaged.contains(&object.id));
+        let bytes = packs.iter().map(|pack| pack.bytes).sum::<u64>()
+            + loose.iter().map(|object| object.bytes).sum::<u64>();
+        let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id).collect();
+        let mark = PackedMark::read(self)?;
+        let unwanted = |id: &ObjectId| is_unwanted(id, &wanted, &mark);
+        let mut spare: HashSet<ObjectId> = HashSet::new();
+        let mut gone: HashSet<ObjectId> = HashSet::new();
+        let mut youngest = SystemTime::UNIX_EPOCH;
+        for pack in packs.iter().filter(|pack| !pack.stays) {
+            let mut unwanted = pack.objects.iter().filter(|id| unwanted(id)).peekable();
+            if pack.modified <= keep_after {
+                gone.extend(unwanted);
+            } else if unwanted.peek().is_some() {
+                youngest = youngest.max(pack.modified);
+                spare.extend(unwanted);
+            }
+        }
+        let unwanted_loose = loose.iter().filter(|object| unwanted(&object.id));
+        let (young, old): (Vec<&Loose>, Vec<&Loose>) =
+            unwanted_loose.partition(|object| object.modified > keep_after);
+        let young: HashSet<_> = young.iter().map(|object| object.id).collect();
+        gone.extend(old.iter().map(|object| object.id));
+        gone.retain(|id| !spare.contains(id) && !young.contains(id));
+        let mut ours = packs.iter().filter(|pack| !pack.stays && !is_only(pack, &spare));
+        let best = mark.best.clone().unwrap_or_default();
+        let is_best = |pack: &OldPack| pack.index.file_name() == Some(best.as_ref());
+        let is_tidy = loose.iter().all(|object| young.contains(&object.id))
+            && ours.next().is_none_or(is_best)
+            && ours.next().is_none();
+        let is_done = gone.is_empty() && (is_tidy || repack == Repack::Quick);
+        let counts = Collected {
+            packs_before: packs.len(),
+            loose_before: loose.len(),
+            bytes_before: bytes,
+            bytes_after: bytes,
+            dropped: gone.len(),
+            spared: spare.union(&young).count(),
+            ..Collected::default()
         };
-        let unwanted: Vec<_> = packs.iter().filter(unwanted).map(|pack| &pack.index).collect();
+        for pack in &mut packs {
+            let loses_one = || pack.objects.iter().any(|id| gone.contains(id));
+            pack.is_rewritten = repack == Repack::Thorough || !pack.stays && loses_one();
+        }
+        Ok(Plan { packs, loose, wanted, mark, spare, youngest, gone, is_done, counts })
+    }
+
+    fn write_kept(
+        &self,
+        collection: &Collection<'_>,
+        plan: &Plan,
+        made: &mut Made<'_>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Written> {
+        let objects = collection.objects;
+        let mut written = match collection.repack {
+            Repack::Thorough => {
+                let (new, packed) = self.write_packed(objects, monitor)?;
+                let mark = new.as_ref().map(|new| PackedMark::after_gc(new, &packed.volumes));
+                made.indices.extend(new);
+                Written { packed, objects: objects.iter().map(|object| object.id).collect(), mark }
+            }
+            Repack::Quick => {
+                let old: Vec<_> = plan.rewritten().map(|pack| pack.index.clone()).collect();
+                // On a full disk, those of which nothing stays may be gone already.
+                let there: Vec<_> = old.iter().filter(|index| index.exists()).collect();
+                let stripped = self.strip_packs(&there, objects, &plan.mark.volumes, monitor)?;
+                let mut mark = plan.mark.clone().without(&old);
+                mark.volumes.retain(|id| !stripped.lost_volumes.contains(id));
+                if let Some(new) = &stripped.index {
+                    mark = mark.with_joined(new, &stripped.packed.volumes);
+                }
+                made.indices.extend(stripped.index);
+                // All that stays of the packs that go.
+                let stays = plan.rewritten().flat_map(|pack| &pack.objects);
+                let stays = stays.filter(|id| plan.wanted.contains(*id)).copied().collect();
+                Written { packed: stripped.packed, objects: stays, mark: Some(mark) }
+            }
+        };
+        let (index, spared) = self.write_spared(plan, monitor)?;
+        made.indices.extend(index);
+        written.objects.extend(spared.iter().map(|object| object.id));
+        Ok(written)
+    }
+
+    /// Makes room where there is none for the new pack: removes packs and loose objects of which nothing is needed. The caller has dropped what referred to them.
+    fn remove_unwanted(&self, plan: &Plan) -> Result<()> {
+        let dir = self.pack_dir();
+        let is_unwanted = |pack: &&OldPack| {
+            !pack.stays
+                && !pack.objects.is_empty()
+                && pack.objects.iter().all(|id| plan.gone.contains(id))
+        };
         forget_multi_pack_index(&dir)?;
         self.forget_commit_graph()?;
-        self.remove_packs(unwanted.iter().copied())?;
-        for object in loose.iter().filter(|object| gone.contains(&object.id)) {
-            unless_absent(durable::remove(&object.path), &object.path)?;
+        self.remove_packs(plan.packs.iter().filter(is_unwanted).map(|pack| &pack.index))?;
+        for object in plan.loose.iter().filter(|object| plan.gone.contains(&object.id)) {
+            files::remove(&object.path)?;
         }
-        durable::sync_dir(&dir).map_err(Error::io(&dir))
+        files::sync_dir(&dir)
     }
 
     /// Says how much room packing needs, if that is why it failed. The old packs are an upper bound of the new one.
@@ -248,16 +295,12 @@ impl Store {
     /// Young objects that nothing refers to, from packs that go: into a pack of their own, as old as the youngest of them.
     fn write_spared(
         &self,
-        packs: &[OldPack],
-        spare: &HashSet<ObjectId>,
-        youngest: SystemTime,
+        plan: &Plan,
         monitor: &mut dyn Monitor,
     ) -> Result<(Option<PathBuf>, Vec<Placed>)> {
-        let stay: HashSet<_> = packs
-            .iter()
-            .filter(|pack| is_only(pack, spare))
-            .flat_map(|pack| &pack.objects)
-            .collect();
+        let spare = &plan.spare;
+        let left_alone = plan.packs.iter().filter(|pack| is_only(pack, spare));
+        let stay: HashSet<_> = left_alone.flat_map(|pack| &pack.objects).collect();
         let reader = self.reader();
         let mut objects = Vec::new();
         for id in spare.iter().filter(|id| !stay.contains(id)) {
@@ -279,7 +322,7 @@ impl Store {
         if let Some(index) = &index {
             let pack = index.with_extension("pack");
             let set = File::options().write(true).open(&pack);
-            set.and_then(|file| file.set_modified(youngest)).map_err(Error::io(&pack))?;
+            set.and_then(|file| file.set_modified(plan.youngest)).map_err(Error::io(&pack))?;
         }
         Ok((index, objects))
     }
@@ -323,103 +366,10 @@ fn old_packs(dir: &Path) -> Result<Vec<OldPack>> {
             objects: list.iter().map(|entry| entry.oid).collect(),
             bytes: found.len() + fs::metadata(&index).map_or(0, |found| found.len()),
             modified: found.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-            kept: is_kept(&index)?,
+            stays: is_kept(&index)?,
+            is_rewritten: false,
             index,
         });
     }
     Ok(packs)
-}
-
-impl Store {
-    /// Git may keep a list of commits, which would name those that are gone; it makes it anew when it wants it.
-    fn forget_commit_graph(&self) -> Result<()> {
-        let info = self.git_dir.join("objects").join("info");
-        let graph = info.join("commit-graph");
-        unless_absent(durable::remove(&graph), &graph)?;
-        let chain = info.join("commit-graphs");
-        match fs::remove_dir_all(&chain) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::Io { path: chain, source: error })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns whether a removal of packs was cut short, and their bytes are still there.
-    pub fn has_half_removed_packs(&self) -> Result<bool> {
-        for pack in files_ending(&self.git_dir.join("objects").join("pack"), "pack")? {
-            if !is_there(&pack.with_extension("idx"))? && !is_kept(&pack)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// What commands that were killed left: temporary files, packs without an index, and what stood beside a pack that is gone. The caller has the lock, so temporary files of ours are
-    /// nobody's; a pack may be a git's that is about to name its index. That one cannot be removed matters to nobody: the next `gc` tries again.
-    fn remove_left_behind(&self, packs: &Path, keep_after: SystemTime) -> Result<usize> {
-        const ABOUT_TO: Duration = Duration::from_secs(60);
-        let is_old = |path: &Path| {
-            let modified = fs::symlink_metadata(path).and_then(|found| found.modified());
-            modified.is_ok_and(|time| {
-                time <= keep_after || time.elapsed().is_ok_and(|age| age > ABOUT_TO)
-            })
-        };
-        let mut held = 0;
-        for dir in [packs, &self.private_dir()] {
-            for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
-                let path = entry.map_err(Error::io(dir))?.path();
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                if name.starts_with(TEMP_PREFIX)
-                    || (name.starts_with(durable::TEMP_PREFIX) && name.ends_with(".tmp"))
-                {
-                    held += usize::from(matches!(durable::remove_unless_held(&path), Ok(false)));
-                }
-            }
-        }
-        // Locks on refs that nobody but stvc writes; the caller has the store's.
-        let kept = self.git_dir.join(RefName::KEPT);
-        for entry in fs::read_dir(&kept).into_iter().flatten().flatten() {
-            if entry.path().extension().is_some_and(|extension| extension == "lock") {
-                durable::remove_own(&entry.path());
-            }
-        }
-        // Of commands that were killed: halves of caches, of stores, of backups that were being read.
-        let parent = durable::parent(&self.git_dir);
-        for dir in [&*self.private_dir().join("folders"), &self.git_dir, parent] {
-            durable::clear_left_behind(dir);
-        }
-        for pack in files_ending(packs, "pack")? {
-            if !is_there(&pack.with_extension("idx"))? && !is_kept(&pack)? && is_old(&pack) {
-                let _ = remove_pack(&pack);
-            }
-        }
-        // A power cut may have kept them and lost the pack.
-        for extension in ["idx"].into_iter().chain(BESIDE_PACK) {
-            for path in files_ending(packs, extension)? {
-                if !is_there(&path.with_extension("pack"))? {
-                    let _ = remove_pack(&path);
-                }
-            }
-        }
-        Ok(held)
-    }
-
-    /// Read every object of new packs, and see that all that were to be in them are.
-    pub(super) fn read_back(
-        &self,
-        indices: &[PathBuf],
-        mut wanted: impl Iterator<Item = ObjectId>,
-        monitor: &mut dyn Monitor,
-    ) -> Result<Health> {
-        let health = self.verify_packs(indices, monitor)?;
-        if let Some((path, why)) = health.first_damage(indices) {
-            let why = format!("what was read back is not what was written: {why}");
-            return Err(Error::DamagedPack { path, why });
-        }
-        match wanted.find(|id| !health.is_sound(*id)) {
-            Some(id) => Err(Error::Missing { id }),
-            None => Ok(health),
-        }
-    }
 }

@@ -3,14 +3,13 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::find_files::unless_absent;
+use super::files;
 use super::operation_log::{self, Sync};
 use super::{Error, ObjectId, Result};
-use crate::regular;
 
 /// Returns the ids in a file; none if it is not there. A line that is not an id is passed over.
 pub(super) fn read(path: &Path) -> Result<Option<HashSet<ObjectId>>> {
-    let text = unless_absent(regular::read(path), path)?;
+    let text = files::read(path)?;
     let id = |line: &[u8]| ObjectId::from_hex(line).ok();
     Ok(text.map(|text| text.split(|byte| *byte == b'\n').filter_map(id).collect()))
 }

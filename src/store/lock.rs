@@ -105,7 +105,7 @@ impl Store {
 
     /// Whoever has the lock is the only one who writes here, so what others left is nobody's.
     fn clear_temporary_files(&self) -> Result<()> {
-        let dir = self.git_dir.join("objects").join("pack");
+        let dir = self.pack_dir();
         let own = format!("{}{}-", TEMP_PREFIX, std::process::id());
         for entry in fs::read_dir(&dir).map_err(Error::io(&dir))?.flatten() {
             let name = entry.file_name();

@@ -11,47 +11,23 @@ pub struct LoggedOperation {
     pub number: u64,
     /// When, as RFC 3339.
     pub time: String,
-    /// Its position in the order of operations, where `time` alone does not give it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sequence: Option<Sequence>,
     /// The command line, program first.
     pub command: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refs: Vec<RefChange>,
-    /// The operation that this one took back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undoes: Option<u64>,
-    /// The other parts of that command, which this one took back with it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub undoes_also: Vec<u64>,
-    /// The operation that was interrupted, and that this one brought to its end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finishes: Option<u64>,
-    /// The operation before this one that is a part of the same command: the snapshots that it began with. Both are undone together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub continues: Option<u64>,
-    /// Files of the user's that the command wrote, outside the store, in the order of writing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<FileChange>,
-    /// Where these files are, if that is not the folder that holds the store.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub library: Option<String>,
+    #[serde(flatten)]
+    pub effect: Effect,
     /// Stands for all older ones, which were dropped: it says where they left the refs, and cannot be undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summary: bool,
     /// Operations before this one that were interrupted and could not be finished yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<u64>,
-    /// Nobody asked for it: a program that runs by itself did it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub automatic: bool,
 }
 
 impl LoggedOperation {
     /// Returns its position in the order of operations; `None` if its time cannot be read.
     pub fn sequence(&self) -> Option<Sequence> {
         let of_time = || DateTime::parse_from_rfc3339(&self.time).ok();
-        self.sequence.or_else(|| Some(Sequence::at(of_time()?.timestamp())))
+        self.effect.sequence.or_else(|| Some(Sequence::at(of_time()?.timestamp())))
     }
 
     /// The commits that hold files it wrote or replaced.
@@ -64,7 +40,7 @@ impl LoggedOperation {
 
     /// Returns the blobs that are such files, each with the path of the file.
     pub fn blobs(&self) -> impl Iterator<Item = (&str, ObjectId)> {
-        self.files.iter().flat_map(|file| {
+        self.effect.files.iter().flat_map(|file| {
             file.before.iter().chain(&file.after).filter_map(|kept| match kept {
                 Kept::Blob(id) => Some((file.path.as_str(), *id)),
                 Kept::Commit(_) => None,
@@ -73,34 +49,50 @@ impl LoggedOperation {
     }
 
     fn kept(&self) -> impl Iterator<Item = &Kept> {
-        self.files.iter().flat_map(|file| file.before.iter().chain(&file.after))
+        self.effect.files.iter().flat_map(|file| file.before.iter().chain(&file.after))
     }
 }
 
 /// What a command does.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
+    /// Its position in the order of operations, where the time alone does not give it. Before it is logged: that of its last snapshot in the order of creation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<Sequence>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refs: Vec<RefChange>,
+    /// The operation that it takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<u64>,
+    /// The other parts of that command, which it takes back with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undoes_also: Vec<u64>,
+    /// The operation that was interrupted, and that it brings to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finishes: Option<u64>,
+    /// The operation before it that is a part of the same command: the snapshots that it began with. Both are undone together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<u64>,
+    /// Files of the user's that the command writes, outside the store, in the order of writing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileChange>,
     /// Where these files are, if that is not the folder that holds the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
-    /// The operation that is taken back.
-    pub undoes: Option<u64>,
-    /// The other parts of its command, which are taken back with it.
-    pub undoes_also: Vec<u64>,
-    /// The operation that was interrupted and is brought to its end.
-    pub finishes: Option<u64>,
-    /// The operation that is another part of the same command.
-    pub continues: Option<u64>,
-    /// Nobody asked for it.
+    /// Nobody asked for it: a program that runs by itself does it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub automatic: bool,
-    /// The position of its last snapshot in the order of creation.
-    pub sequence: Option<Sequence>,
 }
 
 impl Effect {
     pub fn moves(refs: Vec<RefChange>) -> Self {
         Self { refs, ..Self::default() }
+    }
+
+    /// Returns it without what it says about other operations.
+    pub(super) fn alone(&self) -> Self {
+        let (undoes, finishes, continues) = (None, None, None);
+        Self { undoes, undoes_also: Vec::new(), finishes, continues, ..self.clone() }
     }
 }
 

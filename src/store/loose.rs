@@ -6,9 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::find_files::unless_absent;
+use super::files::unless_absent;
+use super::inflate::ZLIB_RATIO;
 use super::limits::longest;
-use super::pack_file::{ZLIB_RATIO, again};
+use super::pack_file::again;
 use super::symlinks::refuse_link;
 use super::{Error, Kind, ObjectId, Result};
 

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::find_files::{files_ending, unless_absent};
+use super::files::{files_ending, unless_absent};
 use super::pack_file::{Opened, PackFile};
 use super::pack_folder::{TEMP_PREFIX, give_name, remove_pack};
 use super::packed_mark::PackedMark;
@@ -32,10 +32,9 @@ impl Store {
         wanted: &[Placed],
         monitor: &mut dyn Monitor,
     ) -> Result<Copied> {
-        let packs = files_ending(&other.git_dir.join("objects").join("pack"), "idx")?;
+        let packs = files_ending(&other.pack_dir(), "idx")?;
         // A pack of the same name that was here, perhaps damaged, may still have what nothing else has.
-        let here: HashSet<_> =
-            files_ending(&self.git_dir.join("objects").join("pack"), "idx")?.into_iter().collect();
+        let here: HashSet<_> = files_ending(&self.pack_dir(), "idx")?.into_iter().collect();
         let mut attempt = |packs: &[PathBuf]| {
             let mut made = Vec::new();
             let copied = self.copy_and_verify(other, wanted, packs, &mut made, monitor);
@@ -97,7 +96,7 @@ impl Store {
 
     /// A pack's file and its index, in this order: a pack is there for readers once its index is. None if it is gone.
     fn copy_pack(&self, index: &Path) -> Result<Option<PathBuf>> {
-        let dir = self.git_dir.join("objects").join("pack");
+        let dir = self.pack_dir();
         let Some(name) = index.file_name() else { return Ok(None) };
         let target = dir.join(name);
         let pack = target.with_extension("pack");

@@ -10,17 +10,22 @@ mod borrow;
 mod checksum;
 pub mod commit;
 mod compressor;
+mod config_problem;
+mod damaged_mark;
 mod delta;
 mod erased;
 mod error;
 mod features;
-mod find_files;
+mod files;
+mod fingerprint;
 mod fold_packs;
 mod former_ids;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod gc;
 mod id_list;
+mod inflate;
+mod left_behind;
 mod limits;
 pub mod lock;
 mod logged_operation;
@@ -42,6 +47,7 @@ mod packed_mark;
 mod packer;
 mod percent_encoding;
 mod reader;
+mod recent_objects;
 mod ref_collisions;
 mod ref_files;
 mod ref_name;
@@ -69,7 +75,7 @@ pub use commit::{Commit, NewCommit, Time};
 pub use erased::Erasures;
 pub use error::{Error, Loss, Result, unless_lost};
 pub use fold_packs::Order;
-pub use gc::{Collected, Repack};
+pub use gc::{Collected, Collection, Repack};
 pub use gix::ObjectId;
 
 /// A set of ids, which need no hash of their own.
@@ -114,5 +120,13 @@ impl Store {
     /// The folder inside the repository that is stvc's own: format, lock, operation log, caches. Git ignores it.
     pub fn private_dir(&self) -> PathBuf {
         self.git_dir.join(open::PRIVATE)
+    }
+
+    fn objects_dir(&self) -> PathBuf {
+        self.git_dir.join("objects")
+    }
+
+    fn pack_dir(&self) -> PathBuf {
+        self.objects_dir().join("pack")
     }
 }

@@ -12,9 +12,10 @@ use std::{fs, io};
 
 use gix::hash::Prefix;
 
-use super::find_files::{files_ending, is_absent, is_file, unless_absent};
+use super::files::{files_ending, is_absent, is_file, unless_absent};
 use super::loose::{loose_header, read_loose};
-use super::pack_file::{Opened, PackFile, RecentObjects, again};
+use super::pack_file::{Opened, PackFile, again};
+use super::recent_objects::RecentObjects;
 use super::{Error, Kind, Loss, ObjectId, Result};
 
 /// How often packs may come and go while one object is looked for.
@@ -244,15 +245,13 @@ impl Listing {
             }
         }
         for folder in &self.folders {
-            let file = match folder.loose(id, known.never_refresh) {
-                Ok(Some(file)) => file,
+            let file = if known.never_refresh { folder.listed_loose(id) } else { folder.loose(id) };
+            let taken = match file {
+                Ok(Some(file)) => take(ObjectPlace::Loose { file }),
                 Ok(None) => continue,
-                Err(error) => {
-                    problem.add(error);
-                    continue;
-                }
+                Err(error) => Err(error),
             };
-            match take(ObjectPlace::Loose { file }) {
+            match taken {
                 Ok(taken) => return Ok(taken),
                 Err(error) => problem.add(error),
             }
@@ -279,12 +278,14 @@ impl Problem {
 }
 
 impl Folder {
-    /// The file of an object that stands alone. With `once`, which folders there are is looked at once.
-    fn loose(&self, id: ObjectId, once: bool) -> Result<Option<PathBuf>> {
+    /// [`loose`](Self::loose), but which folders there are is looked at once.
+    fn listed_loose(&self, id: ObjectId) -> Result<Option<PathBuf>> {
+        if self.fans()?[usize::from(id.as_slice()[0])] { self.loose(id) } else { Ok(None) }
+    }
+
+    /// The file of an object that stands alone.
+    fn loose(&self, id: ObjectId) -> Result<Option<PathBuf>> {
         let hex = id.to_string();
-        if once && !self.fans()?[usize::from(id.as_slice()[0])] {
-            return Ok(None);
-        }
         let file = self.path.join(&hex[..2]).join(&hex[2..]);
         Ok(is_file(&file)?.then_some(file))
     }
@@ -319,28 +320,26 @@ fn list_packs(dir: &Path, found: &mut Vec<(Option<SystemTime>, PathBuf)>) -> Res
     Ok(())
 }
 
-/// Read the object at a place, into `out`.
-pub(super) fn read_at(
-    id: ObjectId,
-    place: &ObjectPlace<'_>,
-    kept: &mut RecentObjects,
-    out: &mut Vec<u8>,
-) -> Result<Kind> {
-    match place {
-        ObjectPlace::Packed { pack, offset } => pack.read(id, *offset, kept, out),
-        ObjectPlace::Loose { file } => read_loose(id, file, out),
+impl ObjectPlace<'_> {
+    /// Reads the object that is here into `out`.
+    pub(super) fn read(
+        &self,
+        id: ObjectId,
+        kept: &mut RecentObjects,
+        out: &mut Vec<u8>,
+    ) -> Result<Kind> {
+        match self {
+            Self::Packed { pack, offset } => pack.read(id, *offset, kept, out),
+            Self::Loose { file } => read_loose(id, file, out),
+        }
     }
-}
 
-/// Kind and length of the object at a place.
-pub(super) fn header_at(
-    id: ObjectId,
-    place: &ObjectPlace<'_>,
-    kept: &mut RecentObjects,
-) -> Result<(Kind, u64)> {
-    match place {
-        ObjectPlace::Packed { pack, offset } => pack.header(id, *offset, kept),
-        ObjectPlace::Loose { file } => loose_header(id, file),
+    /// Returns kind and length of the object that is here.
+    pub(super) fn header(&self, id: ObjectId, kept: &mut RecentObjects) -> Result<(Kind, u64)> {
+        match self {
+            Self::Packed { pack, offset } => pack.header(id, *offset, kept),
+            Self::Loose { file } => loose_header(id, file),
+        }
     }
 }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use super::features::Use;
-use super::find_files::unless_absent;
+use super::files::{self, unless_absent};
 use super::object_files::ObjectFiles;
 use super::{Error, Kind, Result, Store, unless_lost};
-use crate::durable::{self, Existing};
-use crate::regular;
+use crate::durable;
 
 /// The format of stores.
 pub const FORMAT: u32 = 1;
@@ -54,32 +53,29 @@ impl Store {
     pub fn create(path: &Path) -> Result<Self> {
         match Place::look(path)? {
             Place::Repository(_) => Self::open(path),
-            Place::Occupied | Place::Free => Self::create_as(path, false),
+            Place::Occupied => Err(Error::NotEmpty { path: path.to_owned() }),
+            Place::Free => Self::create_free(path, |_| Ok(())),
         }
     }
 
     /// Make a store at `path` that is kept as a copy of others.
     pub fn create_mirror(path: &Path) -> Result<Self> {
-        Self::create_as(path, true)
+        match Place::look(path)? {
+            Place::Free => Self::create_free(path, mark_mirror),
+            _ => Err(Error::NotEmpty { path: path.to_owned() }),
+        }
     }
 
-    fn create_as(path: &Path, mirror: bool) -> Result<Self> {
-        match Place::look(path)? {
-            Place::Free => {}
-            // Another process was quicker; its store is as good.
-            Place::Repository(_) if !mirror => return Self::open(path),
-            _ => return Err(Error::NotEmpty { path: path.to_owned() }),
-        }
+    fn create_free(path: &Path, mark: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
         let parent = durable::parent(path);
         durable::create_dir_all(parent).map_err(Error::io(parent))?;
         durable::clear_left_behind(parent);
         let temp = durable::create_temp_dir(parent, ".stvc-new-").map_err(Error::io(parent))?;
-        let marked = || if mirror { mark_mirror(&temp.join(PRIVATE)) } else { Ok(()) };
-        let made = Self::create_in(&temp).and_then(|()| marked()).and_then(|()| {
+        let made = Self::create_in(&temp).and_then(|()| mark(&temp.join(PRIVATE))).and_then(|()| {
             // An empty folder may stand in the way on systems whose rename does not replace one.
             let _ = fs::remove_dir(path);
             durable::rename(&temp, path).map_err(Error::io(path))?;
-            durable::sync_dir(parent).map_err(Error::io(parent))
+            files::sync_dir(parent)
         });
         if made.is_err() {
             let _ = fs::remove_dir_all(&temp);
@@ -154,7 +150,7 @@ impl Store {
     /// What the format file says. A newer format than this program knows is an error.
     pub fn format(&self) -> Result<Format> {
         let path = self.private_dir().join("format");
-        let Some(text) = unless_absent(regular::read(&path), &path)? else {
+        let Some(text) = files::read(&path)? else {
             return Ok(Format::Missing);
         };
         // The line says its own checksum: one flipped bit must not look like a newer format.
@@ -254,13 +250,13 @@ fn format_line(number: &str) -> String {
 fn mark_mirror(private: &Path) -> Result<()> {
     let path = private.join(MIRROR);
     let words = b"a copy, kept by `stvc backup`\n";
-    durable::write(&path, words, Existing::Replace).map_err(Error::io(path))
+    files::replace(&path, words)
 }
 
 fn write_format_file(private: &Path) -> Result<()> {
     let path = private.join("format");
     let line = format!("{}\n", format_line(&FORMAT.to_string()));
-    durable::write(&path, line.as_bytes(), Existing::Replace).map_err(Error::io(path))
+    files::replace(&path, line.as_bytes())
 }
 
 /// The store holds private conversations.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::files::{self, unless_absent};
 use super::{Error, LoggedOperation, Result, Store};
 use crate::durable;
 use crate::regular;
@@ -72,12 +73,7 @@ impl Store {
 
     /// Every line that can be read, oldest first, and how many cannot.
     fn log_lines(&self) -> Result<(Vec<Line>, usize)> {
-        let path = self.operations_path();
-        let text = match regular::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
-            Err(error) => return Err(Error::Io { path, source: error }),
-        };
+        let text = files::read(&self.operations_path())?.unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let found: Vec<_> = lines.map(decode).collect();
         let unreadable = found.iter().filter(|line| line.is_none()).count();
@@ -94,16 +90,18 @@ impl Store {
 
     /// Append an operation, durably. If that fails, the log is as it was, as far as that is possible.
     pub(super) fn log_operation(&self, operation: &LoggedOperation) -> Result<()> {
-        let path = self.operations_path();
-        let line = encode(operation).map_err(Error::io(&path))?;
-        append(&path, &line, Sync::Now).map_err(Error::io(&path))
+        self.log_line(operation, Sync::Now)
     }
 
     /// Append that an operation is in place. With files outside the store that is synced: what is saved there later must not be taken for
     /// something that came in between.
     pub(super) fn log_finished(&self, number: u64, sync: Sync) -> Result<()> {
+        self.log_line(&Finished { finished: number }, sync)
+    }
+
+    fn log_line(&self, record: &impl Serialize, sync: Sync) -> Result<()> {
         let path = self.operations_path();
-        let line = encode(&Finished { finished: number }).map_err(Error::io(&path))?;
+        let line = encode(record).map_err(Error::io(&path))?;
         append(&path, &line, sync).map_err(Error::io(&path))
     }
 
@@ -121,7 +119,7 @@ impl Store {
         if let Some(last) = operations.last().filter(|last| !unfinished.contains(&last.number)) {
             text.extend(encode(&Finished { finished: last.number }).map_err(Error::io(&path))?);
         }
-        durable::write(&path, &text, durable::Existing::Replace).map_err(Error::io(&path))
+        files::replace(&path, &text)
     }
 
     /// The last operation, and which are not finished. Looks at the end of the file only, however long the log is.
@@ -153,11 +151,8 @@ impl Store {
 
     fn open_log(&self) -> Result<Option<(PathBuf, File)>> {
         let path = self.operations_path();
-        match regular::open(&path) {
-            Ok(file) => Ok(Some((path, file))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::Io { path, source }),
-        }
+        let file = unless_absent(regular::open(&path), &path)?;
+        Ok(file.map(|file| (path, file)))
     }
 }
 
@@ -306,7 +301,7 @@ mod tests {
         let text = serde_json::to_string(&operation()).unwrap();
         let upper = text.replace("0123456789012345678901234567890123456789", &"aB".repeat(20));
         let read: LoggedOperation = serde_json::from_str(&upper).unwrap();
-        assert_eq!(read.refs[0].after.unwrap().to_string(), "ab".repeat(20));
+        assert_eq!(read.effect.refs[0].after.unwrap().to_string(), "ab".repeat(20));
     }
 
     #[test]

@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, FixedOffset};
 
-use super::find_files::unless_absent;
+use super::files;
 use super::operation_log::{End, Sync};
 use super::{
     Effect, Error, FileChange, Lock, LoggedOperation, ObjectId, RefChange, RefName, Result,
     Sequence, Store,
 };
-use crate::durable;
 
 /// What is old.
 #[derive(Clone, Copy, Debug)]
@@ -63,46 +62,27 @@ impl Store {
         let end = self.end_of_log()?;
         let previous = end.last.as_ref().and_then(LoggedOperation::sequence);
         let seconds = DateTime::parse_from_rfc3339(&time).ok().map(|time| time.timestamp());
-        let Effect {
-            refs,
-            files,
-            library,
-            undoes,
-            undoes_also,
-            finishes,
-            continues,
-            automatic,
-            sequence: made,
-        } = effect;
-        let sequence = seconds.and_then(|now| {
+        effect.sequence = seconds.and_then(|now| {
             let next = Sequence::after(previous, now);
-            made.map_or(next, |made| made.max(next)).unless_at(now)
+            effect.sequence.map_or(next, |made| made.max(next)).unless_at(now)
         });
         let operation = LoggedOperation {
             number: end.last.map_or(1, |last| last.number + 1),
             time,
-            sequence,
             command: lock.command().to_owned(),
-            refs,
-            undoes,
-            undoes_also,
-            finishes,
-            continues,
-            files,
-            library,
+            effect,
             summary: false,
             unfinished: end.unfinished,
-            automatic,
         };
         self.log_operation(&operation)?;
-        if let Err(error) = self.move_refs(&operation.refs) {
+        if let Err(error) = self.move_refs(&operation.effect.refs) {
             return Err(match self.take_back_refs(&operation) {
                 Ok(()) => error,
                 Err(_) => Error::Interrupted { number: operation.number, source: Box::new(error) },
             });
         }
-        self.show_a_branch(&operation.refs);
-        if operation.files.is_empty() {
+        self.show_a_branch(&operation.effect.refs);
+        if operation.effect.files.is_empty() {
             self.log_finished(operation.number, Sync::Whenever)?;
             return Ok(Transacted::Done(operation.number));
         }
@@ -123,7 +103,7 @@ impl Store {
     /// Lead the refs of an operation back, and log that it did not happen.
     pub fn take_back_refs(&self, operation: &LoggedOperation) -> Result<()> {
         let mut back = Vec::new();
-        for change in operation.refs.iter().filter(|change| !change.name.is_kept()) {
+        for change in operation.effect.refs.iter().filter(|change| !change.name.is_kept()) {
             if self.ref_target(&change.name)? == change.after {
                 back.push(change.reversed());
             }
@@ -131,22 +111,15 @@ impl Store {
         self.move_refs(&back)?;
         // Where each ref of the operation is now: what was kept stays kept, and one that somebody else moved is where it is.
         let mut refs = Vec::new();
-        for change in &operation.refs {
+        for change in &operation.effect.refs {
             let after = self.ref_target(&change.name)?;
             refs.push(RefChange { before: change.after, after, ..change.clone() });
         }
         refs.retain(|change| change.before != change.after);
-        let files = operation.files.iter().map(FileChange::reversed).collect();
-        let (undoes, finishes) = (Some(operation.number), None);
-        let outcome = LoggedOperation {
-            undoes,
-            undoes_also: Vec::new(),
-            finishes,
-            continues: None,
-            refs,
-            files,
-            ..operation.clone()
-        };
+        let files = operation.effect.files.iter().map(FileChange::reversed).collect();
+        let undoes = Some(operation.number);
+        let effect = Effect { undoes, refs, files, ..operation.effect.alone() };
+        let outcome = LoggedOperation { effect, ..operation.clone() };
         self.log_outcome(operation.number, outcome, Sync::Now)
     }
 
@@ -178,7 +151,7 @@ impl Store {
         if self.logged.get().is_none() {
             let mut logged: HashMap<RefName, Vec<_>> = HashMap::new();
             for operation in self.operations()?.0.into_iter().rev() {
-                for change in operation.refs {
+                for change in operation.effect.refs {
                     logged.entry(change.name).or_default().extend([change.after, change.before]);
                 }
             }
@@ -193,7 +166,7 @@ impl Store {
         let unfinished: HashSet<_> = self.end_of_log()?.unfinished.into_iter().collect();
         let mut last: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
         for operation in self.operations()?.0 {
-            for change in operation.refs {
+            for change in operation.effect.refs {
                 if unfinished.contains(&operation.number) {
                     last.remove(&change.name)
                 } else {
@@ -215,9 +188,9 @@ impl Store {
     pub(super) fn finish_refs(&self, by: &[String], now: &str) -> Result<Vec<LoggedOperation>> {
         let mut finished = Vec::new();
         for operation in self.unfinished()? {
-            self.clear_ref_locks(&operation.refs)?;
+            self.clear_ref_locks(&operation.effect.refs)?;
             let mut open = Vec::new();
-            for change in &operation.refs {
+            for change in &operation.effect.refs {
                 let stored = match change.after {
                     Some(id) => self.reader().has(id)?,
                     None => true,
@@ -228,8 +201,8 @@ impl Store {
                 }
             }
             self.move_refs(&open)?;
-            self.show_a_branch(&operation.refs);
-            if operation.files.is_empty() {
+            self.show_a_branch(&operation.effect.refs);
+            if operation.effect.files.is_empty() {
                 self.log_finishing(&operation, by, now)?;
                 finished.push(operation);
             }
@@ -239,17 +212,14 @@ impl Store {
 
     /// Note that an operation was interrupted, and who brought it to its end.
     fn log_finishing(&self, operation: &LoggedOperation, by: &[String], now: &str) -> Result<()> {
-        let outcome = LoggedOperation {
-            time: now.to_owned(),
-            command: by.to_owned(),
+        let effect = Effect {
             refs: Vec::new(),
-            undoes: None,
-            undoes_also: Vec::new(),
             finishes: Some(operation.number),
-            continues: None,
             library: None,
-            ..operation.clone()
+            ..operation.effect.alone()
         };
+        let (time, command) = (now.to_owned(), by.to_owned());
+        let outcome = LoggedOperation { time, command, effect, ..operation.clone() };
         self.log_outcome(operation.number, outcome, Sync::Whenever)
     }
 
@@ -267,13 +237,8 @@ impl Store {
             (operation.summary || past) && !unfinished.contains(&operation.number)
         };
         // A line that cannot be read may speak of anything.
-        let old = match unreadable {
-            _ if matches!(before, Before::Everything) => {
-                operations.iter().take_while(is_old).count()
-            }
-            0 => operations.iter().take_while(is_old).count(),
-            _ => 0,
-        };
+        let is_known = unreadable == 0 || matches!(before, Before::Everything);
+        let old = operations.iter().take_while(|operation| is_known && is_old(operation)).count();
         let kept = operations.split_off(old);
         let old = operations;
         let dropped = old.iter().filter(|operation| !operation.summary).count();
@@ -283,14 +248,14 @@ impl Store {
         // What is kept for one that stays is needed, whoever kept it first.
         let mut needed: HashSet<RefName> = HashSet::new();
         for operation in &kept {
-            for change in &operation.refs {
+            for change in &operation.effect.refs {
                 needed.insert(change.name.clone());
                 needed.extend(change.before.into_iter().chain(change.after).map(RefName::kept));
             }
             needed.extend(operation.commits().map(RefName::kept));
         }
         let mut known: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
-        for change in old.iter().flat_map(|operation| &operation.refs) {
+        for change in old.iter().flat_map(|operation| &operation.effect.refs) {
             known.insert(change.name.clone(), change.after);
         }
         // Also those that an interrupted `gc` left: nothing in the log names them any more.
@@ -302,17 +267,9 @@ impl Store {
         }
         known.retain(|name, after| after.is_some() && !name.is_kept());
         let left = known.into_iter().map(|(name, after)| RefChange { name, before: None, after });
-        let summary = LoggedOperation {
-            refs: left.collect(),
-            files: Vec::new(),
-            undoes: None,
-            undoes_also: Vec::new(),
-            finishes: None,
-            continues: None,
-            unfinished: Vec::new(),
-            summary: true,
-            ..last.clone()
-        };
+        let effect = Effect { refs: left.collect(), files: Vec::new(), ..last.effect.alone() };
+        let summary =
+            LoggedOperation { effect, unfinished: Vec::new(), summary: true, ..last.clone() };
         let operations = [summary].into_iter().chain(kept).collect();
         Ok(Expiry { dropped, refs, operations })
     }
@@ -320,7 +277,7 @@ impl Store {
     /// Removes the lines that were set aside: they name snapshots and files.
     pub fn remove_set_aside(&self, _lock: &Lock) -> Result<()> {
         let path = self.set_aside_path();
-        unless_absent(durable::remove(&path), &path).map(drop)
+        files::remove(&path)
     }
 
     /// Drop what was planned. One line of the log stays for all that go.
@@ -365,7 +322,7 @@ mod tests {
         let effect = Effect { undoes: Some(3), ..Effect::default() };
         let done = store.transact(&lock, NOW.to_owned(), effect).unwrap();
         assert!(matches!(done, Transacted::Done(1)));
-        assert_eq!(logged(&store)[0].undoes, Some(3));
+        assert_eq!(logged(&store)[0].effect.undoes, Some(3));
     }
 
     #[test]
@@ -382,6 +339,6 @@ mod tests {
         store.take_back_refs(&logged(&store)[0]).unwrap();
         assert_eq!(store.ref_target(&name).unwrap(), None);
         let outcome = logged(&store).pop().unwrap();
-        assert_eq!((outcome.undoes, outcome.continues), (Some(1), None));
+        assert_eq!((outcome.effect.undoes, outcome.effect.continues), (Some(1), None));
     }
 }

@@ -41,7 +41,7 @@ pub struct PackWriter {
 impl Store {
     pub fn pack_writer(&self) -> PackWriter {
         PackWriter {
-            dir: self.git_dir.join("objects").join("pack"),
+            dir: self.pack_dir(),
             // Opened anew: whoever waited for the lock may have seen packs that are gone by now. At worst an object that
             // another program packs meanwhile is written once more.
             known: Reader::of_now(self),
@@ -137,12 +137,9 @@ impl PackWriter {
         self.distrust
     }
 
-    pub fn len(&self) -> usize {
+    /// How many objects it has so far.
+    pub fn objects(&self) -> usize {
         self.entries.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 
     /// The pack's size so far.
@@ -234,8 +231,22 @@ impl PackWriter {
         if self.broken {
             return Err(self.cannot_go_on());
         }
+        // Until all of it is written.
         self.broken = true;
-        self.write_entry(id, crc32, parts)?;
+        let dir = &self.dir;
+        let out = match &mut self.out {
+            Some(out) => out,
+            None => {
+                let pack = Pack::begin(dir).map_err(Error::io(dir))?;
+                self.length = HEADER_LEN;
+                self.out.insert(BufWriter::with_capacity(1 << 16, pack))
+            }
+        };
+        self.entries.push(IndexEntry { id, crc32, offset: self.length });
+        for part in parts {
+            out.write_all(part).map_err(Error::io(dir))?;
+            self.length += part.len() as u64;
+        }
         self.broken = false;
         Ok(())
     }
@@ -243,23 +254,6 @@ impl PackWriter {
     fn cannot_go_on(&self) -> Error {
         let source = io::Error::other("an object could not be written into the pack before");
         Error::Io { path: self.dir.clone(), source }
-    }
-
-    fn write_entry(&mut self, id: ObjectId, crc32: u32, parts: &[&[u8]]) -> Result<()> {
-        let dir = &self.dir;
-        if self.out.is_none() {
-            let pack = Pack::begin(dir).map_err(Error::io(dir))?;
-            self.out = Some(BufWriter::with_capacity(1 << 16, pack));
-            self.length = HEADER_LEN;
-        }
-        self.entries.push(IndexEntry { id, crc32, offset: self.length });
-        if let Some(out) = &mut self.out {
-            for part in parts {
-                out.write_all(part).map_err(Error::io(dir))?;
-                self.length += part.len() as u64;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -6,20 +6,20 @@
 //! A pack may come from anywhere, so what it says of itself is believed only as far as its bytes allow: no object is longer than its kind may be, nor than zlib could make it of the
 //! bytes that are there; memory is taken as bytes come, not as they are promised; deltas of deltas end somewhere.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use gix::odb::pack::data::entry::Header;
 use gix::odb::pack::{data, index};
-use gix::zlib::{Decompress, FlushDecompress, Inflate, Status};
 
+use super::inflate::{Fault, Made, TOO_LONG, begin_of, inflate};
+use super::recent_objects::{RecentObject, RecentObjects};
 use super::{Error, Kind, ObjectId, Result, delta, longest};
 
-/// How much of what deltas are made of a reader keeps.
-const KEPT_BYTES: usize = 16 << 20;
 /// More deltas in a row than any git makes: it stops at 4095.
 const DEEPEST: usize = 4096;
 /// From here on everything on the way is kept: whoever reads such a row from its end would else begin anew for each. And the pack is asked for its longest row before: one with a longer row
@@ -29,10 +29,7 @@ const DEEP: usize = 64;
 const SMALL: usize = 32 << 10;
 /// How much may be made on the way to one object, all its bases together.
 const MOST_MADE: u64 = 32 << 30;
-/// Up to this length memory is taken at once.
-const AT_ONCE: usize = 1 << 20;
-/// No stream of zlib's is longer than this many times what it is made of.
-pub(super) const ZLIB_RATIO: u64 = 1032;
+const TOO_DEEP: Fault = "has an object that is made of more than 4096 deltas, as git writes none";
 
 /// A pack with its index, each opened when it is needed; shared by all readers.
 pub(super) struct PackFile {
@@ -325,18 +322,54 @@ enum Base {
     Entry(Kind, data::Entry),
 }
 
-/// Why an object of a pack cannot be made.
-type Fault = &'static str;
+/// An object in its pack.
+pub(super) struct StandingEntry {
+    pub id: ObjectId,
+    crc32: Option<u32>,
+    pub span: Range<u64>,
+}
 
-type Made<T> = std::result::Result<T, Fault>;
+impl StandingEntry {
+    /// Returns the entry's bytes, if they have the checksum that the index keeps of them.
+    pub(super) fn sound_bytes<'p>(&self, pack: &'p data::File) -> Option<&'p [u8]> {
+        let raw = pack.entry_slice(self.span.clone());
+        raw.filter(|raw| self.crc32 == Some(crc32fast::hash(raw)))
+    }
+}
 
-/// The objects of a pack in the order in which they stand there, each with where it ends.
-pub(super) fn as_they_stand(index: &index::File, end_of_last: u64) -> Vec<(index::Entry, u64)> {
-    let mut entries: Vec<_> = index.iter().collect();
-    entries.sort_by_key(|entry| entry.pack_offset);
-    let ends = entries.iter().skip(1).map(|entry| entry.pack_offset).chain([end_of_last]);
-    let ends: Vec<_> = ends.collect();
-    entries.into_iter().zip(ends).collect()
+/// Returns the objects of a pack in the order in which they stand there.
+pub(super) fn as_they_stand(index: &index::File, end_of_last: u64) -> Vec<StandingEntry> {
+    let entry = |found: index::Entry| StandingEntry {
+        id: found.oid,
+        crc32: found.crc32,
+        span: found.pack_offset..end_of_last,
+    };
+    let mut entries: Vec<_> = index.iter().map(entry).collect();
+    entries.sort_by_key(|entry| entry.span.start);
+    for next in 1..entries.len() {
+        entries[next - 1].span.end = entries[next].span.start;
+    }
+    entries
+}
+
+/// What an entry of a pack is a delta of.
+pub(super) enum EntryBase {
+    /// It is not a delta.
+    None,
+    At(u64),
+    /// A git may have named it by its id, so that it may stand anywhere; or the entry cannot be read.
+    Unknown,
+}
+
+/// Returns what the entry at this place is a delta of.
+pub(super) fn base_of(data: &data::File, at: u64) -> EntryBase {
+    match data.entry(at).map(|entry| entry.header) {
+        Ok(Header::OfsDelta { base_distance }) => {
+            at.checked_sub(base_distance).map_or(EntryBase::Unknown, EntryBase::At)
+        }
+        Ok(Header::RefDelta { .. }) | Err(_) => EntryBase::Unknown,
+        Ok(_) => EntryBase::None,
+    }
 }
 
 /// Open a file once. What is wrong with the file stays so; what the system could not do just now is an error, and is tried again.
@@ -373,158 +406,5 @@ pub(super) fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
         None => io::Error::new(error.kind(), error.to_string()),
-    }
-}
-
-/// What inflates.
-struct Zlib {
-    /// Whole objects that are not long. Most are short, and libdeflate takes a third of the time that zlib does for those.
-    once: libdeflater::Decompressor,
-    /// Their beginnings.
-    begin: Option<Inflate>,
-    /// Long ones, piece by piece.
-    stream: Option<Decompress>,
-}
-
-impl Default for Zlib {
-    fn default() -> Self {
-        Self { once: libdeflater::Decompressor::new(), begin: None, stream: None }
-    }
-}
-
-const TOO_DEEP: Fault = "has an object that is made of more than 4096 deltas, as git writes none";
-const TORN: Fault = "its bytes cannot be unpacked";
-const TOO_LONG: Fault = "it says that it is longer than any such object";
-
-/// What an entry holds, into `out`.
-fn inflate(
-    data: &data::File,
-    entry: &data::Entry,
-    longest: u64,
-    zlib: &mut Zlib,
-    out: &mut Vec<u8>,
-) -> Made<()> {
-    let size = entry.decompressed_size;
-    let there = (data.pack_end() as u64).saturating_sub(entry.data_offset);
-    if size > longest {
-        return Err(TOO_LONG);
-    }
-    if size > there.saturating_mul(ZLIB_RATIO) {
-        return Err("it says that it is longer than its pack can make it");
-    }
-    let size = usize::try_from(size).map_err(|_| TORN)?;
-    let input = data.entry_slice(entry.data_offset..data.pack_end() as u64).ok_or(TORN)?;
-    out.clear();
-    if size <= AT_ONCE {
-        out.resize(size, 0);
-        // One that would be longer does not fit, and is refused; one that ends early is not what its entry says.
-        let made = zlib.once.zlib_decompress(input, out).map_err(|_| TORN)?;
-        return if made == size { Ok(()) } else { Err(TORN) };
-    }
-    inflate_pieces(input, size, zlib.stream.get_or_insert_default(), out)
-}
-
-/// Just `size` bytes, in memory that grows as they come.
-fn inflate_pieces(
-    mut input: &[u8],
-    size: usize,
-    stream: &mut Decompress,
-    out: &mut Vec<u8>,
-) -> Made<()> {
-    stream.reset();
-    let mut filled = 0;
-    loop {
-        // One more than there may be: only then is it seen that the stream ends where it should.
-        let room = (filled * 2).clamp(AT_ONCE, size + 1);
-        if out.len() < room {
-            out.try_reserve_exact(room - out.len()).map_err(|_| "it needs too much memory")?;
-            out.resize(room, 0);
-        }
-        let (taken, written) = (stream.total_in(), stream.total_out());
-        let status = stream.decompress(input, &mut out[filled..], FlushDecompress::None);
-        let status = status.map_err(|_| TORN)?;
-        let (taken, written) = (stream.total_in() - taken, stream.total_out() - written);
-        input = &input[taken as usize..];
-        filled += written as usize;
-        match status {
-            Status::StreamEnd if filled == size => {
-                out.truncate(size);
-                return Ok(());
-            }
-            Status::StreamEnd => return Err(TORN),
-            Status::Ok | Status::BufError if filled > size || (taken == 0 && written == 0) => {
-                return Err(TORN);
-            }
-            Status::Ok | Status::BufError => {}
-        }
-    }
-}
-
-/// The first bytes of what an entry holds.
-fn begin_of<'b>(
-    data: &data::File,
-    entry: &data::Entry,
-    zlib: &mut Zlib,
-    begin: &'b mut [u8],
-) -> Made<&'b [u8]> {
-    let input = data.entry_slice(entry.data_offset..data.pack_end() as u64).ok_or(TORN)?;
-    let zlib = zlib.begin.get_or_insert_default();
-    zlib.reset();
-    let (_, _, length) = zlib.prefix(input, begin).map_err(|_| TORN)?;
-    Ok(&begin[..length])
-}
-
-/// What a reader keeps of what deltas are made of.
-#[derive(Default)]
-pub(super) struct RecentObjects {
-    /// By pack and offset.
-    objects: HashMap<(u64, u64), RecentObject>,
-    /// In the order in which they came: the oldest goes first, unless it was asked for since.
-    order: VecDeque<(u64, u64)>,
-    bytes: usize,
-    zlib: Zlib,
-    /// The delta at work.
-    delta: Vec<u8>,
-}
-
-#[derive(Clone)]
-struct RecentObject {
-    kind: Kind,
-    /// How many deltas it is made of.
-    depth: usize,
-    data: Arc<Vec<u8>>,
-    /// It was asked for since it came, or since it was spared.
-    is_used: bool,
-}
-
-impl RecentObjects {
-    fn get(&mut self, place: (u64, u64)) -> Option<RecentObject> {
-        let found = self.objects.get_mut(&place)?;
-        found.is_used = true;
-        Some(found.clone())
-    }
-
-    fn put(&mut self, place: (u64, u64), kind: Kind, depth: usize, data: &Arc<Vec<u8>>) {
-        if data.len() > KEPT_BYTES / 2 || self.objects.contains_key(&place) {
-            return;
-        }
-        self.bytes += data.len() + 64;
-        let data = Arc::clone(data);
-        self.objects.insert(place, RecentObject { kind, depth, data, is_used: false });
-        self.order.push_back(place);
-        while self.bytes > KEPT_BYTES
-            && let Some(oldest) = self.order.pop_front()
-        {
-            match self.objects.get_mut(&oldest) {
-                Some(used) if used.is_used => {
-                    used.is_used = false;
-                    self.order.push_back(oldest);
-                }
-                _ => {
-                    let gone = self.objects.remove(&oldest);
-                    self.bytes -= gone.map_or(0, |gone| gone.data.len() + 64);
-                }
-            }
-        }
     }
 }

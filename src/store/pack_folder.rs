@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::find_files::{is_there, unless_absent};
+use super::files::{self, is_there, unless_absent};
 use super::{Error, Result, Store};
 use crate::durable::{self, Existing, Temp};
 
@@ -24,7 +24,7 @@ pub(super) fn forget_multi_pack_index(dir: &Path) -> Result<()> {
             found = true;
         }
     }
-    if found { durable::sync_dir(dir).map_err(Error::io(dir)) } else { Ok(()) }
+    if found { files::sync_dir(dir) } else { Ok(()) }
 }
 
 impl Store {
@@ -39,7 +39,7 @@ impl Store {
             remove(index)?;
         }
         if let Some(dir) = indices.first().map(|index| durable::parent(index)) {
-            durable::sync_dir(dir).map_err(Error::io(dir))?;
+            files::sync_dir(dir)?;
         }
         indices.into_iter().try_for_each(|index| remove_pack(index))
     }
@@ -72,7 +72,7 @@ pub(super) fn remove_pack(index: &Path) -> Result<()> {
 /// Remove a file of packs. On Windows one that somebody else still reads cannot be removed, or keeps its name until that one is done: it is put aside first, and the next command removes what is left of it.
 fn remove(path: &Path) -> Result<()> {
     if !cfg!(windows) {
-        return unless_absent(durable::remove(path), path).map(drop);
+        return files::remove(path);
     }
     if let Some(aside) = unless_absent(durable::move_aside(path, TEMP_PREFIX), path)? {
         durable::remove_unless_held(&aside).map_err(Error::io(aside))?;

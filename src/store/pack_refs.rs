@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::files;
 use super::ref_files::{Loose, loose_names};
 use super::refs::{LockedFile, MANY_REFS};
 use super::{Error, Kind, Lock, ObjectId, RefName, Result, Store};
-use crate::durable;
 
 impl Store {
     /// Pack branches and tags if many have a file of their own.
@@ -47,7 +47,7 @@ impl Store {
             }
         }
         for folder in &folders {
-            durable::sync_dir(folder).map_err(Error::io(folder))?;
+            files::sync_dir(folder)?;
         }
         packed.keys().for_each(|name| self.remove_empty_folders(name));
         Ok(())
@@ -60,6 +60,7 @@ mod tests {
 
     use super::super::RefChange;
     use super::*;
+    use crate::durable;
 
     fn name(number: usize) -> RefName {
         RefName::try_from(format!("refs/heads/chats/Mira/{number}")).unwrap()

@@ -4,10 +4,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::find_files::unless_absent;
-use super::{Error, ObjectId, Result, Store};
-use crate::durable::{self, Existing};
-use crate::regular;
+use super::{ObjectId, Result, Store, files};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PackedMark {
@@ -29,14 +26,12 @@ impl PackedMark {
 
     /// What is marked; nothing if there is no such file, or it is damaged.
     pub(super) fn read(store: &Store) -> Result<Self> {
-        let path = Self::path(store);
-        let mark = unless_absent(regular::read(&path), &path)?.unwrap_or_default();
+        let mark = files::read(&Self::path(store))?.unwrap_or_default();
         Ok(Self::decode(&String::from_utf8_lossy(&mark)))
     }
 
     pub(super) fn write(&self, store: &Store) -> Result<()> {
-        let path = Self::path(store);
-        durable::write(&path, self.encode().as_bytes(), Existing::Replace).map_err(Error::io(&path))
+        files::replace(&Self::path(store), self.encode().as_bytes())
     }
 
     /// After `gc`.
@@ -45,29 +40,19 @@ impl PackedMark {
         Self { best: Some(name_of(index)), joined: BTreeSet::new(), volumes }
     }
 
-    /// After some packs were joined to another.
-    pub(super) fn after_joining(
-        mut self,
-        gone: &[PathBuf],
-        new: &Path,
-        volumes: &[ObjectId],
-    ) -> Self {
+    /// After some packs went.
+    pub(super) fn without(mut self, gone: &[PathBuf]) -> Self {
         for name in gone.iter().map(|index| name_of(index)) {
             self.joined.remove(&name);
             self.best.take_if(|best| *best == name);
         }
-        self.joined.insert(name_of(new));
-        self.volumes.extend(volumes);
         self
     }
 
-    /// After some packs were written again without some of their objects, and without these volumes.
-    pub(super) fn after_stripping(mut self, gone: &[PathBuf], lost: &HashSet<ObjectId>) -> Self {
-        for name in gone.iter().map(|index| name_of(index)) {
-            self.joined.remove(&name);
-            self.best.take_if(|best| *best == name);
-        }
-        self.volumes.retain(|id| !lost.contains(id));
+    /// After others were joined to a pack.
+    pub(super) fn with_joined(mut self, new: &Path, volumes: &[ObjectId]) -> Self {
+        self.joined.insert(name_of(new));
+        self.volumes.extend(volumes);
         self
     }
 
@@ -125,9 +110,10 @@ mod tests {
         let volume = |digit: &str| ObjectId::from_hex(digit.repeat(40).as_bytes()).unwrap();
         let after = PackedMark::after_gc(&one, &[volume("1")]);
         assert!(after.is_packed(&one) && !after.is_packed(&two));
-        let beside = after.clone().after_joining(&[], &two, &[]);
+        let beside = after.clone().with_joined(&two, &[]);
         assert_eq!(beside.best, after.best, "the pack of gc is there");
-        let joined = beside.after_joining(&[one.clone(), two.clone()], &three, &[volume("2")]);
+        let joined =
+            beside.without(&[one.clone(), two.clone()]).with_joined(&three, &[volume("2")]);
         assert_eq!((joined.best.as_ref(), joined.volumes.len()), (None, 2));
         assert!(joined.is_packed(&three) && !joined.is_packed(&one) && !joined.is_packed(&two));
         for mark in [PackedMark::default(), after, joined] {
@@ -137,14 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn stripping_forgets_only_the_packs_and_volumes_that_are_gone() {
+    fn only_the_packs_that_are_gone_are_forgotten() {
         let [one, two, three] = ["pack-1.idx", "pack-2.idx", "pack-3.idx"].map(PathBuf::from);
-        let [stays, goes] =
-            ["1", "2"].map(|d| ObjectId::from_hex(d.repeat(40).as_bytes()).unwrap());
-        let mark = PackedMark::after_gc(&one, &[stays]).after_joining(&[], &two, &[goes]);
-        let mark = mark.after_joining(&[], &three, &[]);
-        let mark = mark.after_stripping(&[one.clone(), two.clone()], &HashSet::from([goes]));
+        let mark = PackedMark::after_gc(&one, &[]).with_joined(&two, &[]).with_joined(&three, &[]);
+        let mark = mark.without(&[one.clone(), two.clone()]);
         assert!(!mark.is_packed(&one) && !mark.is_packed(&two) && mark.is_packed(&three));
-        assert_eq!(mark.volumes.into_iter().collect::<Vec<_>>(), [stays]);
     }
 }

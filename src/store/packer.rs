@@ -168,8 +168,7 @@ impl<'a> Packer<'a> {
         for number in part {
             let object = objects[number];
             let mut data = Vec::new();
-            let length = reader.read(object.id, object.kind, &mut data)?.len();
-            data.truncate(length);
+            reader.read(object.id, object.kind, &mut data)?;
             self.pack(number, object, data)?;
             if self.volume.data.len() >= VOLUME {
                 self.close_volume()?;

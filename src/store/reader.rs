@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::object::verify;
-use super::object_files::{LastListing, ObjectFiles, ObjectPlace, header_at, read_at};
-use super::pack_file::RecentObjects;
+use super::object_files::{LastListing, ObjectFiles, ObjectPlace};
+use super::recent_objects::RecentObjects;
 use super::tree::{self, RawTree, TreeEntry};
 use super::{Commit, Error, Kind, ObjectId, Result, Store, commit, unless_lost};
 
@@ -48,7 +48,7 @@ impl Reader {
     /// A reader of what there is now, and not of what others pack later: for those who expect most objects not to be there, and do not want the folder to be listed again
     /// for each.
     pub(super) fn of_now(store: &Store) -> Self {
-        let files = ObjectFiles::at(store.git_dir.join("objects"));
+        let files = ObjectFiles::at(store.objects_dir());
         let reader = Self::over(Arc::new(files));
         reader.known.borrow_mut().never_refresh = true;
         reader
@@ -62,16 +62,16 @@ impl Reader {
     fn find<T>(
         &self,
         id: ObjectId,
-        mut take: impl FnMut(&ObjectPlace<'_>, &mut RecentObjects) -> Result<T>,
+        mut take: impl FnMut(ObjectPlace<'_>, &mut RecentObjects) -> Result<T>,
     ) -> Result<T> {
         let (mut known, mut kept) = (self.known.borrow_mut(), self.kept.borrow_mut());
-        self.files.find(id, &mut known, &mut |place| take(&place, &mut kept))
+        self.files.find(id, &mut known, &mut |place| take(place, &mut kept))
     }
 
     /// The bytes of the object `id`, which must be of `kind`, in `buffer`.
     pub fn read<'b>(&self, id: ObjectId, kind: Kind, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
         self.find(id, |place, kept| {
-            let found = read_at(id, place, kept, buffer)?;
+            let found = place.read(id, kept, buffer)?;
             verify(id, found, buffer)?;
             if found == kind {
                 Ok(())
@@ -85,15 +85,14 @@ impl Reader {
 
     /// Like [`read`](Reader::read) for a blob, but not hashed again: for those who hash the whole that it is a part of.
     pub fn read_unchecked<'b>(&self, id: ObjectId, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
-        self.find(id, |place, kept| read_at(id, place, kept, buffer))?;
+        self.find(id, |place, kept| place.read(id, kept, buffer))?;
         self.files.note_read(buffer.len());
         Ok(buffer)
     }
 
     pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>> {
         let mut buffer = Vec::new();
-        let length = self.read(id, Kind::Blob, &mut buffer)?.len();
-        buffer.truncate(length);
+        self.read(id, Kind::Blob, &mut buffer)?;
         Ok(buffer)
     }
 
@@ -134,7 +133,7 @@ impl Reader {
 
     /// Kind and length of an object, without reading all of it; the error says why it cannot be had.
     pub fn header(&self, id: ObjectId) -> Result<(Kind, u64)> {
-        self.find(id, |place, kept| header_at(id, place, kept))
+        self.find(id, |place, kept| place.header(id, kept))
     }
 
     pub fn kind(&self, id: ObjectId) -> Result<Option<Kind>> {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use super::find_files::{is_absent, unless_absent};
+use super::files::{is_absent, unless_absent};
 use super::{Error, ObjectId, RefName, Result, Store};
 use crate::regular;
 

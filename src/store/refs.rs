@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::find_files::unless_absent;
+use super::files;
 use super::ref_collisions::folded;
 use super::ref_files::{LOCK_ENDING, files_below, packed_text};
 use super::{Error, ObjectId, RefChange, RefName, Result, Store};
@@ -75,7 +75,7 @@ impl Store {
             }
         }
         for folder in folders.iter().filter(|folder| folder.is_dir()) {
-            durable::sync_dir(folder).map_err(Error::io(folder))?;
+            files::sync_dir(folder)?;
         }
         for change in changes.iter().filter(|change| change.after.is_none() || packed(change)) {
             self.remove_empty_folders(&change.name);
@@ -101,16 +101,18 @@ impl Store {
             name.is_some_and(|name| changes.contains_key(name))
         };
         let has_any = |text: &[u8]| text.split(|byte| *byte == b'\n').any(is_gone);
-        if changes.values().all(Option::is_none) && !has_any(&read_or_nothing(&path)?) {
+        if changes.values().all(Option::is_none)
+            && !has_any(&files::read(&path)?.unwrap_or_default())
+        {
             return Ok(());
         }
         // Git's own lock on it says nothing of whose it is.
         self.sync_holder()?;
         let mut lock = LockedFile::take(&path)?;
         // Read only now that nobody else writes it.
-        lock.write(&packed_text(&read_or_nothing(&path)?, changes))?;
+        lock.write(&packed_text(&files::read(&path)?.unwrap_or_default(), changes))?;
         let folder = lock.commit()?;
-        durable::sync_dir(&folder).map_err(Error::io(folder))
+        files::sync_dir(&folder)
     }
 
     /// Folders in which no ref is left, below `refs/heads` and the like.
@@ -134,7 +136,7 @@ impl Store {
 
     /// The branch that `HEAD` names, whether or not it exists.
     pub fn head(&self) -> Result<Option<RefName>> {
-        let text = read_or_nothing(&self.git_dir.join("HEAD"))?;
+        let text = files::read(&self.git_dir.join("HEAD"))?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         Ok(text
             .strip_prefix("ref: ")
@@ -153,7 +155,7 @@ impl Store {
         let names = changes.iter().map(|change| change.name.as_str()).chain(packed);
         for name in names {
             let lock = lock_path(&self.git_dir.join(name));
-            unless_absent(durable::remove(&lock), &lock)?;
+            files::remove(&lock)?;
         }
         Ok(())
     }
@@ -176,7 +178,7 @@ impl Store {
 
     /// Where `HEAD` leads, if it names a commit and no branch.
     pub fn detached_head(&self) -> Result<Option<ObjectId>> {
-        let text = read_or_nothing(&self.git_dir.join("HEAD"))?;
+        let text = files::read(&self.git_dir.join("HEAD"))?.unwrap_or_default();
         Ok(ObjectId::from_hex(text.trim_ascii()).ok())
     }
 }
@@ -240,7 +242,7 @@ impl LockedFile {
 
     /// Remove the file; the folder to be synced.
     pub(super) fn delete(self) -> Result<PathBuf> {
-        unless_absent(durable::remove(&self.target), &self.target)?;
+        files::remove(&self.target)?;
         Ok(durable::parent(&self.target).to_owned())
     }
 }
@@ -250,13 +252,6 @@ impl Drop for LockedFile {
         if let Some(lock) = &self.lock {
             durable::remove_own(lock);
         }
-    }
-}
-
-fn read_or_nothing(path: &Path) -> Result<Vec<u8>> {
-    match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        text => text.map_err(Error::io(path)),
     }
 }
 

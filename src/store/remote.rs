@@ -91,6 +91,14 @@ impl RemoteError {
     }
 }
 
+/// Where git says why it failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reasons {
+    InErrors,
+    /// A refused push tells what was refused on its output.
+    InOutput,
+}
+
 /// A repository for one conversation with a server.
 pub struct Transit {
     dir: PathBuf,
@@ -114,7 +122,11 @@ impl Transit {
 
     /// What the server has.
     pub fn list(&self) -> Result<BTreeMap<String, ObjectId>, RemoteError> {
-        let text = self.git(&["ls-remote", "--refs", "--quiet", "--end-of-options"], &[], true)?;
+        let text = self.git(
+            &["ls-remote", "--refs", "--quiet", "--end-of-options"],
+            &[],
+            Reasons::InErrors,
+        )?;
         let mut refs = BTreeMap::new();
         for line in String::from_utf8_lossy(&text).lines() {
             let parsed = line.split_once('\t');
@@ -173,7 +185,7 @@ impl Transit {
         ];
         let refspecs: Vec<_> = refspecs.iter().map(String::as_str).collect();
         for part in in_lines(&refspecs) {
-            self.git(&arguments, part, true)?;
+            self.git(&arguments, part, Reasons::InErrors)?;
         }
         Ok(())
     }
@@ -217,13 +229,12 @@ impl Transit {
             "--no-follow-tags",
             "--recurse-submodules=no",
         ];
-        let with = |atomic: bool| {
-            let atomic = if atomic { &["--atomic"][..] } else { &[] };
+        let push = |atomic: &[&str]| {
             let arguments = [&base[..], atomic, options, &["--end-of-options"]].concat();
-            self.git(&arguments, refspecs, false)
+            self.git(&arguments, refspecs, Reasons::InOutput)
         };
-        let done = match with(true) {
-            Err(RemoteError::Failed { words, .. }) if words.contains("--atomic") => with(false),
+        let done = match push(&["--atomic"]) {
+            Err(RemoteError::Failed { words, .. }) if words.contains("--atomic") => push(&[]),
             done => done,
         };
         match done {
@@ -264,7 +275,12 @@ impl Transit {
     }
 
     /// Run git; what it printed. The address comes after the options, then `more`.
-    fn git(&self, arguments: &[&str], more: &[&str], quiet: bool) -> Result<Vec<u8>, RemoteError> {
+    fn git(
+        &self,
+        arguments: &[&str],
+        more: &[&str],
+        reasons: Reasons,
+    ) -> Result<Vec<u8>, RemoteError> {
         let nowhere = self.dir.join("no-hooks");
         let mut command = Command::new("git");
         command.arg("--git-dir").arg(&self.dir);
@@ -359,10 +375,11 @@ impl Transit {
         match (read, ended) {
             (Ok(()), Ok(status)) if status.success() => Ok(printed),
             (Ok(()), Ok(_)) => {
-                // A refused push tells what was refused on its output.
-                let printed = if quiet { Vec::new() } else { printed };
-                let both = [said, printed].concat();
-                Err(self.failed(&in_words(&String::from_utf8_lossy(&both))))
+                let told = match reasons {
+                    Reasons::InErrors => said,
+                    Reasons::InOutput => [said, printed].concat(),
+                };
+                Err(self.failed(&in_words(&String::from_utf8_lossy(&told))))
             }
             (Err(error), _) | (_, Err(error)) => Err(self.failed(&error.to_string())),
         }

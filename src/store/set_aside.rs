@@ -6,9 +6,10 @@
 use std::collections::BTreeSet;
 use std::io;
 
+use super::files;
 use super::operation_log::{LAST_NUMBER, Line, Sync, append, decode};
 use super::{Error, Kind, LoggedOperation, RefChange, RefName, Result, Store};
-use crate::{durable, regular};
+use crate::regular;
 
 /// Numbers go up by one. Lines that cannot be read leave gaps, but not one like this.
 const WIDEST_GAP: u64 = 1_000_000;
@@ -71,7 +72,7 @@ impl Store {
         let aside = self.set_aside_path();
         append(&aside, &[lines[at], b"\n"].concat(), Sync::Now).map_err(Error::io(&aside))?;
         let rest = [&lines[..at], &lines[at + 1..]].concat().join(&b'\n');
-        durable::write(&path, &rest, durable::Existing::Replace).map_err(Error::io(&path))?;
+        files::replace(&path, &rest)?;
         // Operations after it list it as unfinished.
         if self.end_of_log()?.unfinished.contains(&operation.number)
             && lines[at + 1..].iter().any(|line| !line.is_empty())
@@ -97,7 +98,7 @@ impl Store {
             return Ok(Some(format!("its number does not follow {before}")));
         }
         let mut names = BTreeSet::new();
-        for RefChange { name, after, .. } in &operation.refs {
+        for RefChange { name, after, .. } in &operation.effect.refs {
             let name = name.as_str();
             if !names.insert(name) {
                 return Ok(Some(format!("it moves {name} twice")));
@@ -129,18 +130,18 @@ impl Store {
 
     /// Returns which two refs would need a file and a folder of one name.
     fn why_in_the_way(&self, operation: &LoggedOperation) -> Result<Option<String>> {
-        if operation.refs.is_empty() {
+        if operation.effect.refs.is_empty() {
             return Ok(None);
         }
         let found = self.refs("refs/")?.refs.into_iter();
         let mut names: BTreeSet<String> = found.map(|(name, _)| name.to_string()).collect();
-        for change in &operation.refs {
+        for change in &operation.effect.refs {
             match change.after {
                 Some(_) => names.insert(change.name.to_string()),
                 None => names.remove(change.name.as_str()),
             };
         }
-        for RefChange { name, after, .. } in &operation.refs {
+        for RefChange { name, after, .. } in &operation.effect.refs {
             let name = name.as_str();
             let mut above = name.match_indices('/').map(|(at, _)| &name[..at]);
             let folder = format!("{name}/");

@@ -3,26 +3,24 @@
 use std::collections::HashMap;
 use std::fs;
 
-use super::find_files::files_ending;
+use super::files::files_ending;
 use super::pack_file::{Opened, PackFile, as_they_stand};
 use super::{ObjectId, Result, Store};
 
 impl Store {
     /// What every object in a pack takes there. Of one that stands in several, the smallest.
     pub fn packed_sizes(&self) -> Result<HashMap<ObjectId, u64>> {
-        let dir = self.git_dir.join("objects").join("pack");
+        let dir = self.pack_dir();
         let mut sizes: HashMap<ObjectId, u64> = HashMap::new();
         for path in files_ending(&dir, "idx")? {
             let Ok(pack) = fs::metadata(path.with_extension("pack")) else { continue };
             let file = PackFile::new(path);
             let Opened::Whole(list) = file.index()? else { continue };
             // The checksum ends the pack.
-            for (entry, end) in as_they_stand(list, pack.len().saturating_sub(20)) {
-                let size = end.saturating_sub(entry.pack_offset);
-                sizes
-                    .entry(entry.oid)
-                    .and_modify(|known| *known = size.min(*known))
-                    .or_insert(size);
+            for entry in as_they_stand(list, pack.len().saturating_sub(20)) {
+                let size = entry.span.end.saturating_sub(entry.span.start);
+                let known = sizes.entry(entry.id).or_insert(size);
+                *known = size.min(*known);
             }
         }
         Ok(sizes)

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use gix::odb::pack::data;
 use gix::odb::pack::data::entry::Header;
 
-use super::fold_packs::{Entry, sound_entries};
+use super::fold_packs::sound_entries;
 use super::pack::PackWriter;
-use super::pack_file::PackFile;
+use super::pack_file::{EntryBase, PackFile, StandingEntry, base_of};
 use super::packer::{Effort, Placed, Standing};
 use super::repack::Packed;
 use super::{ObjectId, Result, Store};
@@ -44,12 +44,12 @@ impl Store {
             let file = PackFile::new((*index).clone());
             match sound_entries(&file)? {
                 Some((data, entries)) => {
-                    let ids = entries.iter().map(|(entry, _)| entry.oid);
+                    let ids = entries.iter().map(|entry| entry.id);
                     lost_volumes.extend(ids.filter(|id| volumes.contains(id)));
                     let goes = |id: &ObjectId| !wanted.contains(id) && !volumes.contains(id);
                     let lost = volumes_lost(data, &entries, volumes, goes);
                     let goes =
-                        |entry: &Entry| goes(&entry.0.oid) || lost.contains(&entry.0.pack_offset);
+                        |entry: &StandingEntry| goes(&entry.id) || lost.contains(&entry.span.start);
                     copy_rest(&mut writer, data, &entries, goes, &mut standing, &mut anew)?;
                 }
                 // Whatever can still be read of it is packed anew.
@@ -74,57 +74,54 @@ impl Store {
 /// Returns where the volumes stand that hold the text of an object that goes.
 fn volumes_lost(
     data: &data::File,
-    entries: &[Entry],
+    entries: &[StandingEntry],
     volumes: &HashSet<ObjectId>,
     goes: impl Fn(&ObjectId) -> bool,
 ) -> HashSet<u64> {
-    let places = entries.iter().filter(|(entry, _)| volumes.contains(&entry.oid));
-    let places: HashSet<_> = places.map(|(entry, _)| entry.pack_offset).collect();
-    let gone = entries.iter().filter(|(entry, _)| goes(&entry.oid));
-    let bases = gone.filter_map(|(entry, _)| base_of(data, entry.pack_offset).ok().flatten());
+    let places = entries.iter().filter(|entry| volumes.contains(&entry.id));
+    let places: HashSet<_> = places.map(|entry| entry.span.start).collect();
+    let gone = entries.iter().filter(|entry| goes(&entry.id));
+    let bases = gone.filter_map(|entry| match base_of(data, entry.span.start) {
+        EntryBase::At(base) => Some(base),
+        EntryBase::None | EntryBase::Unknown => None,
+    });
     bases.filter(|base| places.contains(base)).collect()
-}
-
-/// Returns where the base of a delta stands; `None` if it is not a delta, an error if it is named by its id or cannot be read.
-fn base_of(data: &data::File, at: u64) -> std::result::Result<Option<u64>, ()> {
-    match data.entry(at).map(|entry| entry.header) {
-        Ok(Header::OfsDelta { base_distance }) => at.checked_sub(base_distance).map(Some).ok_or(()),
-        Ok(Header::RefDelta { .. }) | Err(_) => Err(()),
-        Ok(_) => Ok(None),
-    }
 }
 
 /// Copies what stays of a pack, and notes what has to be packed anew because its base goes.
 fn copy_rest(
     writer: &mut PackWriter,
     data: &data::File,
-    entries: &[Entry],
-    goes: impl Fn(&Entry) -> bool,
+    entries: &[StandingEntry],
+    goes: impl Fn(&StandingEntry) -> bool,
     standing: &mut Standing,
     anew: &mut HashSet<ObjectId>,
 ) -> Result<()> {
     // Where objects of this pack stand in the new one, and how many deltas they are away from one that is none.
     let mut places: HashMap<u64, (u64, usize)> = HashMap::with_capacity(entries.len());
     for entry in entries.iter().filter(|entry| !goes(entry)) {
-        let (id, at) = (entry.0.oid, entry.0.pack_offset);
+        let (id, at) = (entry.id, entry.span.start);
         if let Some(place) = standing.get(&id) {
             places.insert(at, *place);
             continue;
         }
-        let base = base_of(data, at).map(|base| base.map(|base| places.get(&base).copied()));
+        let base = match base_of(data, at) {
+            EntryBase::None => Some(None),
+            EntryBase::At(base) => places.get(&base).map(Some),
+            EntryBase::Unknown => None,
+        };
+        let (Some(base), Ok(found)) = (base, data.entry(at)) else {
+            anew.insert(id);
+            continue;
+        };
         let offset = writer.next_offset();
-        let (header, depth) = match (base, data.entry(at)) {
-            (Ok(None), Ok(found)) => (found.header, 0),
-            (Ok(Some(Some((base, depth)))), Ok(_)) => {
+        let (header, depth) = match base {
+            None => (found.header, 0),
+            Some((base, depth)) => {
                 (Header::OfsDelta { base_distance: offset - base }, depth.saturating_add(1))
             }
-            _ => {
-                anew.insert(id);
-                continue;
-            }
         };
-        let Ok(found) = data.entry(at) else { continue };
-        let compressed = data.entry_slice(found.data_offset..entry.1).unwrap_or_default();
+        let compressed = data.entry_slice(found.data_offset..entry.span.end).unwrap_or_default();
         writer.append_entry(id, header, found.decompressed_size as usize, compressed)?;
         places.insert(at, (offset, depth));
         standing.insert(id, (offset, depth));

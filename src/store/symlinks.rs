@@ -4,7 +4,7 @@
 use std::fs::{self, FileType};
 use std::path::Path;
 
-use super::find_files::unless_absent;
+use super::files::unless_absent;
 use super::{Error, Result, Store};
 use crate::regular;
 

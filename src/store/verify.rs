@@ -1,22 +1,21 @@
 //! Is the repository sound? Every object of every file is read, unpacked and hashed.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use gix::odb::pack::data;
 use gix::odb::pack::index::Version;
 
 use super::checksum::Checksum;
-use super::find_files::{files_ending, is_there, unless_absent};
+use super::files::{files_ending, is_there};
 use super::fold_packs::sound_entries;
 use super::loose::{Loose, loose_objects, read_loose};
 use super::object::verify;
-use super::pack_file::{Opened, PackFile, RecentObjects};
+use super::pack_file::{Opened, PackFile};
+use super::recent_objects::RecentObjects;
 use super::{Error, Loss, ObjectId, Result, Store};
 use crate::parallel::in_parts;
 use crate::progress::Monitor;
-use crate::{durable, regular};
 
 #[derive(Debug, Default)]
 pub struct Health {
@@ -41,9 +40,12 @@ pub struct DamagedFile {
     pub harmful: bool,
 }
 
-/// What a repository held at one moment. See [`Store::fingerprint`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fingerprint(blake3::Hash);
+impl DamagedFile {
+    fn new(store: &Store, path: &Path, why: impl Into<String>) -> Self {
+        let path = path.strip_prefix(&store.git_dir).unwrap_or(path).to_owned();
+        Self { path, why: why.into(), harmful: true }
+    }
+}
 
 impl Health {
     /// Whether a sound copy of the object was read.
@@ -64,90 +66,29 @@ impl Health {
         self
     }
 
-    fn file(&mut self, store: &Store, path: &Path, why: impl Into<String>, harmful: bool) {
-        let path = path.strip_prefix(&store.git_dir).unwrap_or(path).to_owned();
-        self.files.push(DamagedFile { path, why: why.into(), harmful });
+    fn damaged_file(&mut self, store: &Store, path: &Path, why: impl Into<String>) {
+        self.files.push(DamagedFile::new(store, path, why));
     }
 }
 
-/// There while the store is known to be damaged.
-const DAMAGED: &str = "damaged";
-
 impl Store {
-    /// Whether the last check found objects damaged or missing. As long as that is so, a snapshot takes nothing for stored that it
-    /// cannot read, and so mends what the files still have.
-    pub fn is_marked_damaged(&self) -> bool {
-        self.private_dir().join(DAMAGED).exists()
-    }
-
-    /// The commits that the last check could not rebuild.
-    pub fn known_damaged(&self) -> HashSet<ObjectId> {
-        let text = regular::read(&self.private_dir().join(DAMAGED)).unwrap_or_default();
-        text.split(|byte| *byte == b'\n').filter_map(|id| ObjectId::from_hex(id).ok()).collect()
-    }
-
-    /// Remember what a check found: whether anything is damaged, and which commits suffer from it.
-    pub fn mark_damaged(&self, damaged: bool, commits: &[ObjectId]) -> Result<()> {
-        let path = self.private_dir().join(DAMAGED);
-        let mut text = String::from("see `stvc check`\n");
-        commits.iter().for_each(|id| text.push_str(&format!("{id}\n")));
-        let there = regular::read(&path).ok();
-        if there.as_deref() == damaged.then_some(text.as_bytes()) {
-            return Ok(());
-        }
-        self.refuse_links()?;
-        let dir = self.private_dir();
-        durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
-        if damaged { durable::overwrite(&path, text.as_bytes()) } else { durable::remove(&path) }
-            .map_err(Error::io(path))
-    }
-
-    /// Tells whether packs, single objects, refs or the log are still those that they were.
-    pub fn fingerprint(&self) -> Result<Fingerprint> {
-        let objects = self.git_dir.join("objects");
-        let mut hasher = blake3::Hasher::new();
-        let mut note = |text: &[u8]| {
-            hasher.update(&(text.len() as u64).to_le_bytes());
-            hasher.update(text);
-        };
-        let dir = objects.join("pack");
-        for ending in ["pack", "idx"] {
-            for path in files_ending(&dir, ending)? {
-                note(path.as_os_str().as_encoded_bytes());
-            }
-        }
-        let mut loose: Vec<_> =
-            loose_objects(&objects)?.into_iter().map(|found| found.id).collect();
-        loose.sort();
-        loose.iter().for_each(|id| note(id.as_slice()));
-        for (name, id) in self.refs("refs/")?.refs {
-            note(name.as_str().as_bytes());
-            note(id.as_slice());
-        }
-        // A command that is just moving its refs has logged what it will do, and logs when it is done.
-        let log = self.private_dir().join("operations.jsonl");
-        if let Some(found) = unless_absent(fs::metadata(&log), &log)? {
-            note(&found.len().to_le_bytes());
-        }
-        Ok(Fingerprint(hasher.finalize()))
-    }
-
     /// Read every object that the repository holds. What could not be read is an error: it may be as sound as the rest.
     pub fn verify_objects(&self, monitor: &mut dyn Monitor) -> Result<Health> {
         let mut health = Health::default();
-        let dir = self.git_dir.join("objects").join("pack");
+        let dir = self.pack_dir();
         for path in files_ending(&dir, "pack")? {
             if !is_there(&path.with_extension("idx"))? {
-                health.file(self, &path, "it has no index, so git does not see it; a command was interrupted, or the index was lost", false);
+                let why = "it has no index, so git does not see it; a command was interrupted, or the index was lost";
+                let file = DamagedFile::new(self, &path, why);
+                health.files.push(DamagedFile { harmful: false, ..file });
             }
         }
         for index in files_ending(&dir, "idx")? {
             if is_there(&index.with_extension("pack"))? {
                 self.verify_pack(&index, &mut health, monitor)?;
             } else {
-                let path = index.strip_prefix(&self.git_dir).unwrap_or(&index).to_owned();
-                let why = "its pack is not there".to_owned();
-                health.without_pack.push(DamagedFile { path, why, harmful: true });
+                let file = DamagedFile::new(self, &index, "its pack is not there");
+                health.without_pack.push(file);
             }
         }
         self.verify_loose(&mut health, monitor)?;
@@ -167,6 +108,24 @@ impl Store {
         Ok(health.without_copies())
     }
 
+    /// Read every object of new packs, and see that all that were to be in them are.
+    pub(super) fn read_back(
+        &self,
+        indices: &[PathBuf],
+        mut wanted: impl Iterator<Item = ObjectId>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Health> {
+        let health = self.verify_packs(indices, monitor)?;
+        if let Some((path, why)) = health.first_damage(indices) {
+            let why = format!("what was read back is not what was written: {why}");
+            return Err(Error::DamagedPack { path, why });
+        }
+        match wanted.find(|id| !health.is_sound(*id)) {
+            Some(id) => Err(Error::Missing { id }),
+            None => Ok(health),
+        }
+    }
+
     fn verify_pack(
         &self,
         path: &Path,
@@ -182,31 +141,31 @@ impl Store {
                     Some(why) => (pack_path.as_path(), why),
                     None => (path, index.problem().unwrap_or_default()),
                 };
-                health.file(self, subject, format!("it cannot be opened: {why}"), true);
+                health.damaged_file(self, subject, format!("it cannot be opened: {why}"));
                 return Ok(());
             }
         };
         let former = health.files.len();
         if !checksum_is_right(data) {
-            health.file(self, &pack_path, "its checksum is wrong", true);
+            health.damaged_file(self, &pack_path, "its checksum is wrong");
         }
         let mut quiet = gix::progress::Discard;
         let never = std::sync::atomic::AtomicBool::new(false);
         if let Err(error) = index.verify_checksum(&mut quiet, &never) {
-            health.file(self, path, format!("its checksum is wrong: {error}"), true);
+            health.damaged_file(self, path, format!("its checksum is wrong: {error}"));
         }
         if index.pack_checksum() != data.checksum() {
-            health.file(self, path, "it is the index of another pack", true);
+            health.damaged_file(self, path, "it is the index of another pack");
         }
         // An object that stands in the wrong place is not found, though it can be read; and of two with one id, one takes the place of another.
         let mut entries = (0..).zip(index.iter());
         if !entries.all(|(place, entry)| index.lookup(entry.oid) == Some(place)) {
-            health.file(self, path, "its objects are not in order, or one is there twice", true);
+            health.damaged_file(self, path, "its objects are not in order, or one is there twice");
         }
         // The first version of the format has no checksums of objects. They are wrong in every pack that was changed, which is already said.
         let has_checksums = index.version() != Version::V1;
         if health.files.len() == former && has_checksums && sound_entries(&file)?.is_none() {
-            health.file(self, path, "it has a wrong checksum of an object", true);
+            health.damaged_file(self, path, "it has a wrong checksum of an object");
         }
         monitor.begin("reading objects", Some(u64::from(index.num_objects())));
         // In the order in which they stand, so that what many deltas are made of is made once.
@@ -242,14 +201,14 @@ impl Store {
     fn verify_loose(&self, health: &mut Health, monitor: &mut dyn Monitor) -> Result<()> {
         monitor.begin("reading loose objects", None);
         let mut buffer = Vec::new();
-        for Loose { id, path, .. } in loose_objects(&self.git_dir.join("objects"))? {
+        for Loose { id, path, .. } in loose_objects(&self.objects_dir())? {
             health.objects += 1;
             monitor.advance(1);
             let read = read_loose(id, &path, &mut buffer);
             match read.and_then(|kind| verify(id, kind, &buffer)) {
                 Ok(()) => drop(health.sound.insert(id)),
                 Err(error) if error.is_loss() => {
-                    health.file(self, &path, error.to_string(), true);
+                    health.damaged_file(self, &path, error.to_string());
                     health.damaged.insert(id, error.to_string());
                 }
                 Err(error) => return Err(error),
@@ -272,50 +231,10 @@ fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-impl Store {
-    /// What is wrong with the repository's configuration, in words. stvc itself does not read it.
-    pub fn config_problem(&self) -> Option<String> {
-        let path = self.git_dir.join("config");
-        let text = match regular::read(&path) {
-            Ok(text) => text,
-            Err(error) => return Some(error.to_string()),
-        };
-        let config = match gix::config::File::try_from(String::from_utf8_lossy(&text).as_ref()) {
-            Ok(config) => config,
-            Err(error) => return Some(error.to_string().replace('\n', " ")),
-        };
-        let switch = |key: &str| match config.boolean(key) {
-            Ok(None) => Err(format!("{key} is missing")),
-            Err(_) => Err(format!("{key} is neither true nor false")),
-            Ok(Some(on)) => Ok(on),
-        };
-        let version =
-            config.string("core.repositoryformatversion").map(|version| version.to_string());
-        let is_inner = self.git_dir.file_name().is_some_and(|name| name == ".git");
-        if !matches!(version.as_deref(), Some("0" | "1")) {
-            return Some("core.repositoryformatversion is neither 0 nor 1".into());
-        }
-        // A clone with a work tree says what it is, too.
-        match switch("core.bare") {
-            Ok(true) => {}
-            Ok(false) if is_inner => {}
-            Ok(false) => return Some("it does not say that the repository is bare".into()),
-            Err(why) => return Some(why),
-        }
-        let optional = [
-            "core.filemode",
-            "core.logallrefupdates",
-            "core.ignorecase",
-            "core.precomposeunicode",
-            "core.symlinks",
-        ];
-        let bad = optional.iter().find(|key| config.boolean(**key).is_err());
-        bad.map(|key| format!("{key} is neither true nor false"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::progress::Silent;
     use crate::store::checksum::Checksum;
@@ -375,19 +294,5 @@ mod tests {
             bytes[second..second + 20].copy_from_slice(&ids[..20]);
         });
         assert_eq!(files, ["its objects are not in order, or one is there twice"]);
-    }
-
-    #[test]
-    fn repository_with_a_work_tree_is_valid_only_inside_of_it() {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, is_valid) in [(".git", true), ("store", false)] {
-            let store = Store::create(&folder.path().join(name)).unwrap();
-            assert_eq!(store.config_problem(), None);
-            let path = store.git_dir.join("config");
-            let config = fs::read_to_string(&path).unwrap();
-            assert!(config.contains("bare = true"), "{config}");
-            fs::write(&path, config.replace("bare = true", "bare = false")).unwrap();
-            assert_eq!(store.config_problem().is_none(), is_valid, "{name}");
-        }
     }
 }

@@ -251,10 +251,8 @@ fn insertions(
             },
         };
         let time = Time { seconds, offset };
-        let new = NewSnapshot {
-            source: Some(source),
-            ..NewSnapshot::of(&whole, Kind::RECONSTRUCTED, time)
-        };
+        let mut new = NewSnapshot::of(&whole, Kind::RECONSTRUCTED, time);
+        new.source = Some(source);
         let newcomer = Newcomer::of_state(&whole);
         let commit = new.commit(written.tree);
         list.push((message, whole.manifest.content, Insertion { commit, newcomer }));

@@ -130,7 +130,7 @@ fn keeping(store: &Store, id: ObjectId) -> Result<RefChange> {
 
 /// What the tag named that an interrupted deletion took away.
 fn was_deleted(done: &LoggedOperation, tag: &RefName, name: &str) -> Result<ObjectId> {
-    let change = done.refs.iter().find(|change| change.name == *tag);
+    let change = done.effect.refs.iter().find(|change| change.name == *tag);
     let before = change.and_then(|change| change.before);
     Ok(before.ok_or_else(|| TagError::Missing { name: name.to_owned() })?)
 }

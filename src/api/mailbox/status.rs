@@ -57,11 +57,14 @@ impl Status {
         let history = store.as_ref().ok().and_then(|store| workspace.history(store).ok());
         // Every page that has one of these in memory reads it again.
         let operations = store.ok().and_then(|store| store.last_operations().ok());
-        let written = operations.iter().flatten().filter(|operation| !operation.files.is_empty());
+        let written =
+            operations.iter().flatten().filter(|operation| !operation.effect.files.is_empty());
         let written = written.take(WRITTEN).map(|operation| {
-            let paths: Vec<_> = operation.files.iter().map(|change| change.path.as_str()).collect();
+            let paths: Vec<_> =
+                operation.effect.files.iter().map(|change| change.path.as_str()).collect();
             let is_gone = |change: &&FileChange| change.after.is_none();
-            let gone = operation.files.iter().filter(is_gone).map(|change| change.path.as_str());
+            let gone =
+                operation.effect.files.iter().filter(is_gone).map(|change| change.path.as_str());
             // Of too many none is named: then all may be meant.
             let gone: Vec<_> = gone.take(PATHS).collect();
             let paths = (paths.len() <= PATHS).then_some(paths);

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::value::{Field, Rules, fields, members, same, side_by_side};
+use super::value::{Rules, fields, members, same, side_by_side};
 use super::{
     Change, ChangeKind, Location, MessagePlace, Part, Root, rewritten, value_change, whole,
 };
@@ -126,17 +126,14 @@ fn edited<'a>(from: &Key, to: &Key, before: Raw<'a>, after: Raw<'a>) -> Change<'
     if before.is_object() && after.is_object() {
         found = fields(before, after, Rules::PLAIN);
     }
-    let kind = |field: &Field<'_>| {
-        if field.is(&["comment"]) {
+    for field in &mut found {
+        field.kind = if field.is(&["comment"]) {
             ChangeKind::Renamed
         } else if field.is(&["order"]) || field.is(&["displayIndex"]) {
             ChangeKind::Order
         } else {
             ChangeKind::Edited
-        }
-    };
-    for field in &mut found {
-        field.kind = kind(field);
+        };
     }
     let mut kinds: Vec<_> = found.iter().map(|field| field.kind).collect();
     kinds.sort_unstable();
@@ -145,15 +142,9 @@ fn edited<'a>(from: &Key, to: &Key, before: Raw<'a>, after: Raw<'a>) -> Change<'
         let kind = if same(before, after) { ChangeKind::Rewritten } else { ChangeKind::Edited };
         kinds.push(kind);
     }
-    Change {
-        part: Part::Lorebook,
-        kinds,
-        place: MessagePlace::Entry(to.clone()),
-        from: Some(MessagePlace::Entry(from.clone())),
-        before: Some(before.as_bytes()),
-        after: Some(after.as_bytes()),
-        fields: found,
-    }
+    let from = Some(MessagePlace::Entry(from.clone()));
+    let change = plain(ChangeKind::Edited, to, Some(before), Some(after));
+    Change { kinds, from, fields: found, ..change }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! First what both sides have in the same order, by [`Identity`], which leaves out what is flipped afterwards. Of what is left, the same
 //! message elsewhere was moved; in each replaced stretch, what is one message with other words was edited; the rest came or went.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -37,27 +37,37 @@ pub fn message_change<'a>(
     before: Option<(usize, &'a [u8])>,
     after: (usize, &'a [u8]),
 ) -> Option<Change<'a>> {
-    let (number, is) = after;
-    let Some((from, was)) = before else {
-        return Some(added(number, is));
-    };
-    let (kinds, fields) = if was == is { return None } else { message::compare(was, is) };
-    let place = MessagePlace::Message(number);
-    let from = Some(MessagePlace::Message(from));
-    let (before, after) = (Some(was), Some(is));
-    Some(Change { part: Part::Message, kinds, place, from, before, after, fields })
+    match before {
+        Some((_, was)) if was == after.1 => None,
+        Some(before) => Some(changed(before, after, Tie::InPlace)),
+        None => Some(added(after)),
+    }
 }
 
-fn added(number: usize, line: &[u8]) -> Change<'_> {
-    Change {
-        part: Part::Message,
-        kinds: vec![ChangeKind::Added],
-        place: MessagePlace::Message(number),
-        from: None,
-        before: None,
-        after: Some(line),
-        fields: Vec::new(),
+/// A message with its number.
+type Numbered<'a> = (usize, &'a [u8]);
+
+fn added((number, line): Numbered<'_>) -> Change<'_> {
+    let (part, place) = (Part::Message, MessagePlace::Message(number));
+    let kinds = vec![ChangeKind::Added];
+    Change { part, kinds, place, from: None, before: None, after: Some(line), fields: Vec::new() }
+}
+
+fn removed((number, line): Numbered<'_>) -> Change<'_> {
+    let kinds = vec![ChangeKind::Removed];
+    let from = Some(MessagePlace::Message(number));
+    Change { kinds, from, before: Some(line), after: None, ..added((number, line)) }
+}
+
+/// A message that both sides have and that is not the same in both.
+fn changed<'a>((old, was): Numbered<'a>, (new, is): Numbered<'a>, tie: Tie) -> Change<'a> {
+    let (mut kinds, fields) =
+        if was == is { (Vec::new(), Vec::new()) } else { message::compare(was, is) };
+    if tie == Tie::Moved {
+        kinds.insert(0, ChangeKind::Moved);
     }
+    let from = Some(MessagePlace::Message(old));
+    Change { kinds, from, before: Some(was), fields, ..added((new, is)) }
 }
 
 /// What stands between messages that both have: went on one side, came on the other.
@@ -100,13 +110,20 @@ fn align(before: &[&[u8]], after: &[&[u8]]) -> (Vec<Stretch>, Pairs) {
     (stretches.collect(), pairs.collect())
 }
 
+/// How a message is tied to the one that it was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tie {
+    Moved,
+    InPlace,
+}
+
 /// Who belongs together though the alignment did not say so.
 #[derive(Default)]
 struct Partners {
-    /// Old number to new number.
-    of_old: HashMap<usize, usize>,
-    /// New number to old number, and whether it was moved.
-    of_new: HashMap<usize, (usize, bool)>,
+    /// The old numbers of those that have a partner.
+    old: HashSet<usize>,
+    /// New number to old number.
+    of_new: HashMap<usize, (usize, Tie)>,
 }
 
 impl Partners {
@@ -124,24 +141,24 @@ impl Partners {
             }
             if let Some(old) = gone.get_mut(&Identity::of(after[new])).and_then(VecDeque::pop_front)
             {
-                partners.join(old, new, true);
+                partners.join(old, new, Tie::Moved);
             }
         }
         for stretch in stretches {
-            let old = stretch.old.clone().filter(|old| !partners.of_old.contains_key(old));
+            let old = stretch.old.clone().filter(|old| !partners.old.contains(old));
             let old: Vec<_> = old.map(|old| (old, before[old])).collect();
             let new = stretch.new.clone().filter(|new| !partners.of_new.contains_key(new));
             let new: Vec<_> = new.map(|new| (new, after[new])).collect();
             for (old, new) in pairing::edits(&old, &new) {
-                partners.join(old, new, false);
+                partners.join(old, new, Tie::InPlace);
             }
         }
         partners
     }
 
-    fn join(&mut self, old: usize, new: usize, moved: bool) {
-        self.of_old.insert(old, new);
-        self.of_new.insert(new, (old, moved));
+    fn join(&mut self, old: usize, new: usize, tie: Tie) {
+        self.old.insert(old);
+        self.of_new.insert(new, (old, tie));
     }
 }
 
@@ -153,62 +170,30 @@ fn tell<'a>(
     after: &[&'a [u8]],
     found: &mut Vec<Change<'a>>,
 ) {
-    let mut gone = stretch.old.clone().filter(|old| !partners.of_old.contains_key(old)).peekable();
-    let removed = |old: usize| Change {
-        part: Part::Message,
-        kinds: vec![ChangeKind::Removed],
-        place: MessagePlace::Message(old),
-        from: Some(MessagePlace::Message(old)),
-        before: Some(before[old]),
-        after: None,
-        fields: Vec::new(),
-    };
+    let mut gone = stretch.old.clone().filter(|old| !partners.old.contains(old)).peekable();
+    let removed = |old: usize| removed((old, before[old]));
     for new in stretch.new.clone() {
         let partner = partners.of_new.get(&new);
         match partner {
             // Those that came before the one it replaces went before it.
-            Some((old, false)) => {
+            Some((old, Tie::InPlace)) => {
                 while let Some(gone) = gone.next_if(|gone| gone < old) {
                     found.push(removed(gone));
                 }
             }
-            Some((_, true)) => {}
+            Some((_, Tie::Moved)) => {}
             None => found.extend(gone.by_ref().map(removed)),
         }
         found.push(match partner {
-            Some((old, moved)) => pair(*old, new, *moved, before, after),
-            None => added(new, after[new]),
+            Some((old, tie)) => changed((*old, before[*old]), (new, after[new]), *tie),
+            None => added((new, after[new])),
         });
     }
     found.extend(gone.map(removed));
 }
 
 fn flip<'a>(old: usize, new: usize, before: &[&'a [u8]], after: &[&'a [u8]]) -> Option<Change<'a>> {
-    (before[old] != after[new]).then(|| pair(old, new, false, before, after))
-}
-
-fn pair<'a>(
-    old: usize,
-    new: usize,
-    moved: bool,
-    before: &[&'a [u8]],
-    after: &[&'a [u8]],
-) -> Change<'a> {
-    let (was, is) = (before[old], after[new]);
-    let (mut kinds, fields) =
-        if was == is { (Vec::new(), Vec::new()) } else { message::compare(was, is) };
-    if moved {
-        kinds.insert(0, ChangeKind::Moved);
-    }
-    Change {
-        part: Part::Message,
-        kinds,
-        place: MessagePlace::Message(new),
-        from: Some(MessagePlace::Message(old)),
-        before: Some(was),
-        after: Some(is),
-        fields,
-    }
+    message_change(Some((old, before[old])), (new, after[new]))
 }
 
 #[cfg(test)]

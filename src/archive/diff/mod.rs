@@ -224,16 +224,8 @@ fn value_change<'a>(
     before: Option<&'a [u8]>,
     after: Option<&'a [u8]>,
 ) -> Change<'a> {
-    let kinds = vec![ChangeKind::of(before, after)];
-    Change {
-        part,
-        kinds,
-        place: MessagePlace::Value(location),
-        from: None,
-        before,
-        after,
-        fields: Vec::new(),
-    }
+    let (kinds, place) = (vec![ChangeKind::of(before, after)], MessagePlace::Value(location));
+    Change { part, kinds, place, from: None, before, after, fields: Vec::new() }
 }
 
 /// The change of a whole file or line.

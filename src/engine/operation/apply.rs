@@ -145,8 +145,8 @@ fn led_back(
         return Ok(refs);
     }
     let reader = store.reader();
-    let planned = |path: &str| operation.files.iter().find(|change| change.path == path);
-    for change in operation.refs.iter().filter(|change| change.name.is_branch()) {
+    let planned = |path: &str| operation.effect.files.iter().find(|change| change.path == path);
+    for change in operation.effect.refs.iter().filter(|change| change.name.is_branch()) {
         if store.ref_target(&change.name)? != change.after {
             continue;
         }

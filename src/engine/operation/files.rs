@@ -208,7 +208,7 @@ pub(crate) fn actions_of(store: &Store, operation: &LoggedOperation) -> Result<V
             mark: None,
         }))
     };
-    operation.files.iter().filter_map(|change| action(change).transpose()).collect()
+    operation.effect.files.iter().filter_map(|change| action(change).transpose()).collect()
 }
 
 /// What a file of the library holds; `None` if it is not there.

@@ -31,9 +31,9 @@ pub(crate) fn load(store: &Store) -> Result<(Vec<Logged>, usize)> {
         let number = operation.number;
         let undone_by: Option<u64> = undone.get(&number).copied();
         if undone_by.is_none() {
-            let targets = operation.undoes.iter().chain(&operation.undoes_also);
+            let targets = operation.effect.undoes.iter().chain(&operation.effect.undoes_also);
             undone.extend(targets.map(|target| (*target, number)));
-            continued.extend(operation.continues.map(|former| (former, number)));
+            continued.extend(operation.effect.continues.map(|former| (former, number)));
         }
         let continued_by = continued.get(&number).copied();
         entries.push(Logged { operation, undone_by, continued_by });

@@ -480,7 +480,7 @@ impl<'a> Operation<'a> {
     /// plan so many files that one of them may well be.
     pub(crate) fn finish_leaving_saved(mut self, held: &Held) -> Result<Done> {
         self.keep_the_rest()?;
-        let (objects, bytes) = (self.pack.len(), self.pack.bytes());
+        let (objects, bytes) = (self.pack.objects(), self.pack.bytes());
         let (store, lock) = (self.store, &held.lock);
         self.pack.finish()?;
         store.remember_ids(lock, &self.renamed)?;

@@ -59,17 +59,18 @@ impl Held {
         drop(finished);
         let operations = store.operations()?.0;
         let Some(last) =
-            operations.iter().rev().filter(|found| found.finishes.is_none()).find(same)
+            operations.iter().rev().filter(|found| found.effect.finishes.is_none()).find(same)
         else {
             return Ok(None);
         };
-        let finishing = operations.iter().filter(|found| found.finishes == Some(last.number));
+        let finishing =
+            operations.iter().filter(|found| found.effect.finishes == Some(last.number));
         let (mut finished, mut told) = (false, false);
         for by in finishing {
             finished = true;
             told |= by.command == last.command;
         }
-        let taken_back = operations.iter().any(|found| found.undoes == Some(last.number));
+        let taken_back = operations.iter().any(|found| found.effect.undoes == Some(last.number));
         if !finished || told || taken_back {
             return Ok(None);
         }
@@ -95,7 +96,7 @@ fn why_impossible(
 ) -> Option<String> {
     let root = workspace.library().ok().map(|library| library.root().to_owned());
     let root = root.filter(|root| is_of(operation, store, root));
-    for change in &operation.files {
+    for change in &operation.effect.files {
         let path = match LibraryPath::parse(&change.path) {
             Ok(path) => path,
             Err(error) => return Some(error.to_string()),
@@ -115,7 +116,7 @@ fn why_impossible(
         }
     }
     let reader = store.reader();
-    let branches = operation.refs.iter().filter(|change| change.name.is_branch());
+    let branches = operation.effect.refs.iter().filter(|change| change.name.is_branch());
     for change in branches {
         let commit = change.after.and_then(|id| reader.commit(id).ok());
         if let Some(Err(error)) = commit.map(|commit| Snapshot::read(&commit)) {
@@ -167,7 +168,7 @@ fn finish(
     operation: &LoggedOperation,
 ) -> Result<Vec<Finding>> {
     let (mut steps, mut lost) = (Vec::new(), Vec::new());
-    for change in &operation.files {
+    for change in &operation.effect.files {
         match FileStep::of(store, change) {
             Ok(step) => {
                 durable::clear_left_behind(durable::parent(&step.path.under(root)));
@@ -201,7 +202,7 @@ fn finish(
 
 /// Whether the files of an operation are in this library.
 fn is_of(operation: &LoggedOperation, store: &Store, root: &Path) -> bool {
-    let library = operation.library.as_ref().map(Path::new);
+    let library = operation.effect.library.as_ref().map(Path::new);
     real_path::of(library.unwrap_or(durable::parent(store.path()))) == real_path::of(root)
 }
 

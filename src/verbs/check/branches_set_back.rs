@@ -14,7 +14,7 @@ pub(super) fn check(store: &Store, operations: &[LoggedOperation]) -> Result<Vec
         store.unfinished()?.into_iter().map(|found| found.number).collect();
     let mut last = BTreeMap::new();
     for operation in operations {
-        for change in &operation.refs {
+        for change in &operation.effect.refs {
             if unfinished.contains(&operation.number) {
                 last.remove(&change.name)
             } else {

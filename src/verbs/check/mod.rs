@@ -103,7 +103,7 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
         || lost_attachments.has_damage()
         || !health.damaged.is_empty()
         || !history.broken.is_empty();
-    let _ = store.mark_damaged(is_damaged, &damaged);
+    let _ = if is_damaged { store.mark_damaged(&damaged) } else { store.mark_sound() };
     if is_damaged {
         findings.extend(health.without_pack.iter().map(file_finding));
     }

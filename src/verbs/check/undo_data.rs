@@ -121,7 +121,7 @@ impl Look<'_> {
     fn at_files(&mut self, operations: &[LoggedOperation]) -> Result<()> {
         let mut told = HashSet::new();
         for operation in operations {
-            for file in &operation.files {
+            for file in &operation.effect.files {
                 for kept in file.before.iter().chain(&file.after) {
                     let Some(why) = self.why_lost(kept, &file.path)? else { continue };
                     if told.insert((file.path.clone(), why.clone())) {

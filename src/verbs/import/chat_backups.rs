@@ -261,10 +261,8 @@ impl<'a> Sorting<'a> {
             &Folders::default(),
             &[],
         )?;
-        let new = NewSnapshot {
-            source: Some(format!("backups/{}", backup.file)),
-            ..NewSnapshot::of(&state, Kind::IMPORT, entry.time)
-        };
+        let mut new = NewSnapshot::of(&state, Kind::IMPORT, entry.time);
+        new.source = Some(format!("backups/{}", backup.file));
         candidate.insertions.push(Insertion {
             commit: new.commit(written.tree),
             newcomer: Newcomer::new(&name, &content.chat, None),

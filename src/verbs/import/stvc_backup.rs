@@ -171,7 +171,7 @@ pub fn take_in(
         for commit in &incoming.anew {
             pack.add(store::Kind::Commit, &commit.bytes)?;
         }
-        (report.objects, report.bytes) = (pack.len(), pack.bytes());
+        (report.objects, report.bytes) = (pack.objects(), pack.bytes());
         pack.finish()?;
         let words = format!("From a backup of {}", incoming.header.day());
         let mut operation = Operation::new(workspace, store, Some(&words));

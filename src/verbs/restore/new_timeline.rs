@@ -47,7 +47,7 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
     if let Some(held) = held
         && let Some(done) = held.done_before(workspace, store)?
         // `fork` takes a snapshot first, which may be all that was done.
-        && !done.files.is_empty()
+        && !done.effect.files.is_empty()
     {
         // It was interrupted, and is there by now.
         written.files = operation::actions_of(store, &done)?;

@@ -288,7 +288,8 @@ fn mark_damaged(
 /// What is on the disk may be older than the store while a command waits to be finished.
 fn interrupted(store: &Store) -> Result<Option<Finding>> {
     let unfinished = store.unfinished()?;
-    let Some(operation) = unfinished.iter().find(|operation| !operation.files.is_empty()) else {
+    let Some(operation) = unfinished.iter().find(|operation| !operation.effect.files.is_empty())
+    else {
         return Ok(None);
     };
     let what = "it was interrupted before all its files were written, or is at work just now";

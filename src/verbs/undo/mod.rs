@@ -67,11 +67,11 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
     let (store, held) = workspace.open(options.dry_run)?;
     if let Some(held) = &held
         && let Some(done) = held.done_before(workspace, &store)?
-        && let Some(number) = done.undoes
+        && let Some(number) = done.effect.undoes
     {
         // It was interrupted, and is done by now: another one is not what was asked for.
         let operation = Some(log::find(&store, number)?);
-        let (refs, files) = (done.refs.clone(), operation::actions_of(&store, &done)?);
+        let (refs, files) = (done.effect.refs.clone(), operation::actions_of(&store, &done)?);
         let redo = Some(done.number);
         return Ok(Report { operation, redo, refs, files, ..Report::default() });
     }
@@ -89,7 +89,8 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         let number = chosen.operation.number;
         return Err(UndoError::UndoneBelow { number, first, undone }.into());
     }
-    let library = if chosen.operation.files.is_empty() { None } else { Some(workspace.library()?) };
+    let library =
+        if chosen.operation.effect.files.is_empty() { None } else { Some(workspace.library()?) };
     let root = library.as_ref().map_or_else(PathBuf::new, |library| library.root().to_owned());
     let (mut refs, moved) = plan_refs(&store, &entries, &chosen)?;
     let (mut changes, saved, mut findings) = look_at_files(&store, &root, &chosen.operation)?;
@@ -132,7 +133,7 @@ fn plan_refs(
     chosen: &Chosen,
 ) -> Result<(Vec<RefChange>, Vec<RefChange>)> {
     let (mut refs, mut moved) = (Vec::new(), Vec::new());
-    for change in &chosen.operation.refs {
+    for change in &chosen.operation.effect.refs {
         // The refs that keep things stay: that is what they are for.
         if change.name.is_kept() {
             continue;
@@ -167,7 +168,7 @@ fn look_at_files(
     operation: &LoggedOperation,
 ) -> Result<(Vec<FileChange>, Vec<FileChange>, Vec<Finding>)> {
     let (mut changes, mut saved, mut findings) = (Vec::new(), Vec::new(), Vec::new());
-    for change in operation.files.iter().rev() {
+    for change in operation.effect.files.iter().rev() {
         let path = LibraryPath::parse(&change.path)?;
         let step = match FileStep::of(store, change) {
             Ok(step) => step,
@@ -345,12 +346,12 @@ fn touched(store: &Store, chosen: &Chosen) -> Result<BTreeSet<TimelineName>> {
     let is_meant =
         |change: &&RefChange| change.name.is_branch() && !chosen.optional.contains(&change.name);
     let mut timelines = BTreeSet::new();
-    for change in operation.refs.iter().filter(is_meant) {
+    for change in operation.effect.refs.iter().filter(is_meant) {
         for id in [change.before, change.after].into_iter().flatten() {
             timelines.extend(name_lookup::find(store, SnapshotId(id))?.map(|found| found.timeline));
         }
     }
-    for change in &operation.files {
+    for change in &operation.effect.files {
         timelines.extend(TimelineName::of_file(&LibraryPath::parse(&change.path)?));
     }
     Ok(timelines)

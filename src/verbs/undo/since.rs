@@ -66,8 +66,12 @@ impl Since<'_> {
         }
         let offers = self.offers(&chosen.operation, &timelines)?;
         // Its group lists a new chat, and was there before.
-        let files =
-            chosen.operation.files.iter().filter(|change| !change.path.starts_with("groups/"));
+        let files = chosen
+            .operation
+            .effect
+            .files
+            .iter()
+            .filter(|change| !change.path.starts_with("groups/"));
         let mut files = files.peekable();
         let is_new = files.peek().is_some() && files.all(|change| change.before.is_none());
         Ok(UndoError::ChangedSince { number, changes, offers, is_new })
@@ -77,7 +81,7 @@ impl Since<'_> {
     fn later(&self, number: u64, change: &RefChange) -> usize {
         let later = self.entries.iter().take_while(|entry| entry.operation.number > number);
         let moves = |entry: &&Logged| {
-            entry.operation.refs.iter().any(|other| other.name == change.name)
+            entry.operation.effect.refs.iter().any(|other| other.name == change.name)
                 && entry.undone_by.is_none()
         };
         later.filter(moves).count().max(1)
@@ -103,7 +107,7 @@ impl Since<'_> {
         changed: &BTreeSet<TimelineName>,
     ) -> Result<Vec<Offer>> {
         let mut before = Vec::new();
-        for change in &operation.files {
+        for change in &operation.effect.files {
             let timeline = TimelineName::of_file(&LibraryPath::parse(&change.path)?);
             // There is only one of a group's file and of the settings.
             let can_be_copied = |name: &TimelineName| {
@@ -160,7 +164,7 @@ impl Since<'_> {
         let Some(path) = book.and_then(|book| LibraryPath::parse(&book.path).ok()) else {
             return Ok(Some(None));
         };
-        let replaced = operation.files.iter().find(|change| change.path == path.as_str());
+        let replaced = operation.effect.files.iter().find(|change| change.path == path.as_str());
         if let Some(Kept::Commit(book)) = replaced.and_then(|change| change.before) {
             return Ok(Some(Some(SnapshotId(book))));
         }
@@ -171,7 +175,7 @@ impl Since<'_> {
         let until =
             self.entries.iter().skip_while(|entry| entry.operation.number > operation.number);
         let moved = until.filter(|entry| entry.undone_by.is_none()).find_map(|entry| {
-            let change = entry.operation.refs.iter().find(|change| change.name == name)?;
+            let change = entry.operation.effect.refs.iter().find(|change| change.name == name)?;
             let is_own = entry.operation.number == operation.number;
             Some(if is_own { change.before } else { change.after })
         });

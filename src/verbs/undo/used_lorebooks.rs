@@ -83,7 +83,8 @@ fn used_before(
 ) -> Result<bool> {
     let name = branch(chat);
     let since = entries.iter().take_while(|entry| entry.operation.number >= number);
-    let moves = since.flat_map(|entry| &entry.operation.refs).filter(|change| change.name == name);
+    let moves =
+        since.flat_map(|entry| &entry.operation.effect.refs).filter(|change| change.name == name);
     let before = match moves.last() {
         Some(first) => first.before,
         None => store.ref_target(&name)?,

@@ -1,10 +1,32 @@
-//! Looking for files of the store. *Could not look* is an error, and never "it is not there".
+//! The store's own files: reading, replacing and removing them. *Could not look* is an error, and never "it is not there".
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Result};
+use crate::durable::{self, Existing};
+use crate::regular;
+
+/// Returns the bytes of a file; `None` if it is not there.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    unless_absent(regular::read(path), path)
+}
+
+/// Writes a file, in the place of one that is there. It survives a power cut.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    durable::write(path, bytes, Existing::Replace).map_err(Error::io(path))
+}
+
+/// Removes a file if it is there.
+pub(super) fn remove(path: &Path) -> Result<()> {
+    unless_absent(durable::remove(path), path).map(drop)
+}
+
+/// Syncs a folder, so that the names in it survive a power cut.
+pub(super) fn sync_dir(dir: &Path) -> Result<()> {
+    durable::sync_dir(dir).map_err(Error::io(dir))
+}
 
 /// The files in a folder whose names end so, sorted. That some of it cannot be listed is an error.
 pub(super) fn files_ending(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {

@@ -1,0 +1,43 @@
+//! Whether a repository is still what it was.
+
+use std::fs;
+
+use super::files::{files_ending, unless_absent};
+use super::loose::loose_objects;
+use super::{Result, Store};
+
+/// What a repository held at one moment. See [`Store::fingerprint`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint(blake3::Hash);
+
+impl Store {
+    /// Tells whether packs, single objects, refs or the log are still those that they were.
+    pub fn fingerprint(&self) -> Result<Fingerprint> {
+        let objects = self.objects_dir();
+        let mut hasher = blake3::Hasher::new();
+        let mut note = |text: &[u8]| {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text);
+        };
+        let dir = objects.join("pack");
+        for ending in ["pack", "idx"] {
+            for path in files_ending(&dir, ending)? {
+                note(path.as_os_str().as_encoded_bytes());
+            }
+        }
+        let mut loose: Vec<_> =
+            loose_objects(&objects)?.into_iter().map(|found| found.id).collect();
+        loose.sort();
+        loose.iter().for_each(|id| note(id.as_slice()));
+        for (name, id) in self.refs("refs/")?.refs {
+            note(name.as_str().as_bytes());
+            note(id.as_slice());
+        }
+        // A command that is just moving its refs has logged what it will do, and logs when it is done.
+        let log = self.private_dir().join("operations.jsonl");
+        if let Some(found) = unless_absent(fs::metadata(&log), &log)? {
+            note(&found.len().to_le_bytes());
+        }
+        Ok(Fingerprint(hasher.finalize()))
+    }
+}
