@@ -71,7 +71,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("stvc show \"Tide Office\"", "the newest snapshot of a chat"),
             ("stvc show \"Tide Office@yesterday\"", "what it was at the end of yesterday"),
             ("stvc show \"Tide Office~1\" --message 12", "message 12 as it was one snapshot ago"),
-            ("stvc show \"Tide Office\" --format html -o story.html", "the story as a page"),
+            ("stvc show \"Tide Office\" --format markdown -o story.md", "the story in a file"),
         ],
     ),
     (

@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["book", "entry"])]
     pub text: bool,
 
-    /// The story as text, Markdown or a page for the browser
+    /// The story as text or Markdown
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
 

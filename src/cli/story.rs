@@ -1,15 +1,13 @@
-//! A story to read: text for a terminal or a file, Markdown, or a page for the browser.
+//! A story to read: text for a terminal or a file, or Markdown.
 
 use super::wording::clean;
 use clap::ValueEnum;
-use stvc::api::security_policy;
 use stvc::verbs::read::SpokenMessage;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     Text,
     Markdown,
-    Html,
 }
 
 /// When a message was said, in words.
@@ -31,15 +29,11 @@ pub fn tell(title: &str, messages: &[SpokenMessage], style: &Style) -> String {
     let told = messages.iter().map(|message| match style.format {
         Format::Text => text(message, style),
         Format::Markdown => markdown(message, style),
-        Format::Html => html(message, style),
     });
     match style.format {
         Format::Text => told.collect::<Vec<_>>().join("\n"),
         Format::Markdown => {
             format!("# {}\n\n{}", one_line(title), told.collect::<Vec<_>>().join("\n"))
-        }
-        Format::Html => {
-            format!("{}{}</body>\n</html>\n", page_head(title), told.collect::<String>())
         }
     }
 }
@@ -108,63 +102,6 @@ fn markdown(message: &SpokenMessage, style: &Style) -> String {
     out
 }
 
-fn html(message: &SpokenMessage, style: &Style) -> String {
-    let class = match (message.is_user, message.is_hidden) {
-        (_, true) => "hidden",
-        (true, _) => "user",
-        _ => "character",
-    };
-    let heading = heading(message, style);
-    let mut out = format!("<article class=\"{class}\" id=\"m{}\">\n", message.number);
-    if !heading.is_empty() {
-        out += &format!("<h2>{}</h2>\n", escaped(&heading));
-    }
-    for (what, text) in parts(message, style) {
-        let body: String = paragraphs(text);
-        match what {
-            Some(what) => {
-                let what = escaped(&what);
-                out += &format!("<details><summary>{what}</summary>\n{body}</details>\n");
-            }
-            None => out += &body,
-        }
-    }
-    out + "</article>\n"
-}
-
-fn paragraphs(text: &str) -> String {
-    let lines = lines(text);
-    let paragraphs = lines.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty());
-    let told = paragraphs.map(|paragraph| {
-        format!("<p>{}</p>\n", escaped(paragraph.trim_matches('\n')).replace('\n', "<br>\n"))
-    });
-    told.collect()
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-fn page_head(title: &str) -> String {
-    let title = escaped(&one_line(title));
-    format!(
-        "<!doctype html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
-         </head>\n<body>\n<h1>{title}</h1>\n",
-        security_policy::READING
-    )
-}
-
-const STYLE: &str = "\
-:root { color-scheme: light dark; }
-body { font: 1.05rem/1.6 Georgia, serif; max-width: 42rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; }
-h2 { font: bold 0.85rem sans-serif; margin: 1.6rem 0 0; opacity: 0.75; }
-.hidden { opacity: 0.6; }
-.user p { font-style: italic; }
-";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,13 +133,10 @@ mod tests {
 
     #[test]
     fn nothing_in_a_message_is_obeyed() {
-        for format in [Format::Text, Format::Markdown, Format::Html] {
+        for format in [Format::Text, Format::Markdown] {
             let told = tell("A <i> title", &[message()], &style(format, true));
             assert!(!told.contains('\u{1b}') && !told.contains('\u{202e}'), "{told}");
         }
-        let page = tell("A <i> title", &[message()], &style(Format::Html, true));
-        assert!(!page.contains("<script>") && !page.contains("<i>") && !page.contains("<b>"));
-        assert!(page.contains("One &amp; two.<br>\n&lt;script&gt;"), "{page}");
     }
 
     #[test]
