@@ -5,7 +5,7 @@ pub mod http;
 pub mod mailbox;
 pub mod page;
 mod request;
-pub mod security_policy;
+mod security_policy;
 mod serve;
 
 pub use request::{Refusal, Request, VERBS, Verb};

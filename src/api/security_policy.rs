@@ -3,9 +3,6 @@
 /// The viewer as it is served.
 pub(super) const SERVED: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A chat as a page to read: it has a style and no script.
-pub const READING: &str = "default-src 'none'; style-src 'unsafe-inline'";
-
 /// Returns the policy of the viewer in one file, whose own script and style have this nonce.
 pub(super) fn of_one_file(nonce: &str) -> String {
     format!(

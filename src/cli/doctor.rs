@@ -1,13 +1,15 @@
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, Write};
 
+use anstyle::Style;
 use clap::builder::PossibleValue;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::args::one_of;
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
-use super::wording::{clean, closed, count, size};
+use super::output::{LOOK, Out, ask, paint};
+use super::restored_files::tell_file;
+use super::wording::{clean, closed, count};
 use stvc::engine::files::Action;
 use stvc::engine::{self, Workspace};
 use stvc::lines::answers::Doctored;
@@ -76,7 +78,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     }
     let report = doctor::doctor(workspace, &options, &mut out.progress())?;
     tell_report(&report, out);
-    let asks = io::stdin().is_terminal() && io::stderr().is_terminal() && !out.is_json();
+    let asks = out.may_ask();
     let mut decided = Vec::new();
     let mut chosen: Vec<&Repair> = match (args.fix, args.yes) {
         (true, true) => report.repairs.iter().collect(),
@@ -162,7 +164,7 @@ fn show_files(fixed: &Fixed, out: &mut Out) {
             Action::Write => "written",
             Action::Delete => "removed",
         };
-        out.say(format!("{word:<13}  {}  {}", clean(file.path.as_str()), size(file.bytes)));
+        tell_file(file, Style::new(), word, out);
     }
 }
 
@@ -225,19 +227,16 @@ fn decide(
         lines.join("\n"),
         letters.join("/")
     );
-    let mut ask = |question: &str| {
-        let mut answer = String::new();
-        let asked = output.write_all(question.as_bytes()).and_then(|()| output.flush());
-        let asked = asked.and_then(|()| input.read_line(&mut answer));
-        asked.ok().map(|_| answer.trim().to_owned()).filter(|answer| !answer.is_empty())
-    };
-    let answer = ask(&question).unwrap_or_default().to_lowercase();
+    let answer = ask(&question, input, output).to_lowercase();
     if answer == "o" && book.can_be_written() {
-        let mut question = "  a copy of which lorebook? ".to_owned();
-        while let Some(name) = ask(&question) {
+        let mut name = ask("  a copy of which lorebook? ", input, output);
+        while !name.is_empty() {
             match copy_of(&name) {
                 Ok(repairs) => return repairs,
-                Err(why) => question = format!("  {why}\n  a copy of which lorebook? "),
+                Err(why) => {
+                    let question = format!("  {why}\n  a copy of which lorebook? ");
+                    name = ask(&question, input, output);
+                }
             }
         }
     }
@@ -258,12 +257,7 @@ fn choose<T>(
     for (n, (thing, words)) in things.enumerate() {
         if !all {
             let question = format!("({} of {count}) {words}\n  do it? [y/N, a: all] ", n + 1);
-            let mut answer = String::new();
-            let asked = output.write_all(question.as_bytes()).and_then(|()| output.flush());
-            if asked.and_then(|()| input.read_line(&mut answer)).is_err() {
-                break;
-            }
-            match answer.trim().to_lowercase().as_str() {
+            match ask(&question, input, output).to_lowercase().as_str() {
                 "a" | "all" => all = true,
                 "y" | "yes" => {}
                 _ => continue,

@@ -1,11 +1,11 @@
-use std::io::{self, BufRead, Write};
+use std::io;
 use std::path::Path;
 
 use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
+use super::output::{LOOK, Out, ask, paint};
 use super::wording::{clean, count, name, shell, size};
 use stvc::engine::copies::last_backups::LastBackup;
 use stvc::engine::{self, Workspace};
@@ -247,9 +247,5 @@ fn tell(report: &Report, copies: Copies, out: &mut Out) {
 }
 
 fn agreed_to(question: &str) -> bool {
-    let mut answer = String::new();
-    let asked = io::stderr()
-        .write_all(question.as_bytes())
-        .and_then(|()| io::stdin().lock().read_line(&mut answer));
-    asked.is_ok() && answer.trim().eq_ignore_ascii_case("yes")
+    ask(question, &mut io::stdin().lock(), &mut io::stderr()).eq_ignore_ascii_case("yes")
 }

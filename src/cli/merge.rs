@@ -1,4 +1,4 @@
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, Write};
 
 use clap_complete::engine::ArgValueCompleter;
 
@@ -6,7 +6,7 @@ use super::args::one_of;
 use super::complete::snapshots;
 use super::diff::Page;
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
+use super::output::{LOOK, Out, ask, paint};
 use super::wording::{clean, closed, count, cut, name, shell, short, size};
 use stvc::archive::merge::{Conflict, ConflictKind, FieldChange, Named, Side};
 use stvc::engine::{self, Workspace};
@@ -67,7 +67,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     preview(&report, &options, out);
     let changes = report.file.replaces;
     let open = options.keep.is_none() && !report.merged.conflicts.is_empty();
-    let asks = io::stdin().is_terminal() && io::stderr().is_terminal() && !out.is_json();
+    let asks = out.may_ask();
     let wanted = !args.dry_run && (args.yes || asks);
     if wanted && open {
         tell_plan(&report, out);
@@ -106,10 +106,7 @@ fn tell_plan(plan: &Report, out: &mut Out) {
 
 /// Ask once; the end of the input is no.
 fn agreed(input: &mut dyn BufRead, output: &mut dyn Write) -> bool {
-    let mut answer = String::new();
-    let asked = output.write_all(b"Merge it? [y/N] ").and_then(|()| output.flush());
-    asked.and_then(|()| input.read_line(&mut answer)).is_ok()
-        && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    matches!(ask("Merge it? [y/N] ", input, output).to_lowercase().as_str(), "y" | "yes")
 }
 
 fn command(options: &Options) -> String {

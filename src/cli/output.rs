@@ -1,7 +1,7 @@
 //! Where words go: text or JSON, coloured or not, all or only what was asked for.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
@@ -374,4 +374,12 @@ fn also(others: &[&Finding]) -> String {
     };
     let one = if others.len() == 1 { "1 other".into() } else { format!("{} others", others.len()) };
     format!("the same for {one}: {}{more}", named.join(", "))
+}
+
+/// Asks one question. The end of the input is an empty answer.
+pub fn ask(question: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> String {
+    let mut answer = String::new();
+    let asked = output.write_all(question.as_bytes()).and_then(|()| output.flush());
+    let read = asked.and_then(|()| input.read_line(&mut answer));
+    read.map(|_| answer.trim().to_owned()).unwrap_or_default()
 }

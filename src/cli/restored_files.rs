@@ -1,18 +1,27 @@
-//! The files of a restore, in words.
+//! Files that a command wrote or removed, in words.
+
+use anstyle::Style;
 
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, size};
-use stvc::engine::files::Action;
+use stvc::engine::files::{Action, FileAction};
 use stvc::verbs::restore::Report;
 
-/// Say what became of each file.
-pub fn files(report: &Report, out: &mut Out) {
-    tell(report, |_| true, out);
+/// Says what became of one file.
+pub fn tell_file(file: &FileAction, style: Style, word: &str, out: &mut Out) {
+    let word = paint(style, format!("{word:<13}"));
+    out.say(format!("{word}  {}  {}", clean(file.path.as_str()), size(file.bytes)));
 }
 
-/// The same of those that were written, for people: among many timelines a group's file, say, is one of them and belongs to others.
+/// Says what became of each file of a restore.
+pub fn files(report: &Report, out: &mut Out) {
+    report.written.files.iter().for_each(|file| restored(file, report, out));
+}
+
+/// Says it of those that were written: among many timelines a group's file, say, is one of them and belongs to others.
 pub fn written_files(report: &Report, out: &mut Out) {
-    tell(report, |action| action != Action::Keep, out);
+    let files = report.written.files.iter().filter(|file| file.action != Action::Keep);
+    files.for_each(|file| restored(file, report, out));
 }
 
 /// Says that attachments are missing; the findings name each.
@@ -23,24 +32,14 @@ pub fn tell_lost_attachments(lost: usize, out: &mut Out) {
     }
 }
 
-fn tell(report: &Report, is_told: impl Fn(Action) -> bool, out: &mut Out) {
-    for file in &report.written.files {
-        if !is_told(file.action) {
-            continue;
-        }
-        let (style, verb) = match (file.action, report.dry_run) {
-            (Action::Keep, _) => (LOOK.dim, "already there"),
-            (Action::Delete, _) => (LOOK.warn, "removed"),
-            (Action::Write, true) if file.replaces => (LOOK.warn, "would replace"),
-            (Action::Write, true) => (LOOK.good, "would write"),
-            (Action::Write, false) if file.replaces => (LOOK.warn, "replaced"),
-            (Action::Write, false) => (LOOK.good, "restored"),
-        };
-        out.say(format!(
-            "{}  {}  {}",
-            paint(style, format!("{verb:<13}")),
-            clean(file.path.as_str()),
-            size(file.bytes)
-        ));
-    }
+fn restored(file: &FileAction, report: &Report, out: &mut Out) {
+    let (style, word) = match (file.action, report.dry_run) {
+        (Action::Keep, _) => (LOOK.dim, "already there"),
+        (Action::Delete, _) => (LOOK.warn, "removed"),
+        (Action::Write, true) if file.replaces => (LOOK.warn, "would replace"),
+        (Action::Write, true) => (LOOK.good, "would write"),
+        (Action::Write, false) if file.replaces => (LOOK.warn, "replaced"),
+        (Action::Write, false) => (LOOK.good, "restored"),
+    };
+    tell_file(file, style, word, out);
 }

@@ -1,7 +1,10 @@
+use anstyle::Style;
+
 use super::error::Result;
 use super::operations::{command_line, effect};
 use super::output::{LOOK, Out, paint};
-use super::wording::{clean, closed, count, size};
+use super::restored_files::tell_file;
+use super::wording::{closed, count};
 use stvc::engine::Workspace;
 use stvc::engine::files::Action;
 use stvc::verbs;
@@ -59,7 +62,7 @@ fn tell(report: &Report, out: &mut Out) {
             Action::Write => "brought back",
             Action::Delete => "removed",
         };
-        out.say(format!("{word:<13}  {}  {}", clean(file.path.as_str()), size(file.bytes)));
+        tell_file(file, Style::new(), word, out);
     }
     if let Some(redo) = report.redo {
         out.say(format!("`stvc undo {redo}` redoes it."));

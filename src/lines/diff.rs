@@ -24,7 +24,7 @@ pub struct ComparisonLine<'a> {
     timeline: Option<&'a str>,
     shared: Option<usize>,
     changes: usize,
-    counts: BTreeMap<&'static str, BTreeMap<&'static str, usize>>,
+    counts: BTreeMap<Part, BTreeMap<&'static str, usize>>,
 }
 
 impl<'a> ComparisonLine<'a> {
@@ -35,7 +35,7 @@ impl<'a> ComparisonLine<'a> {
         let whose = after.as_ref().or(before.as_ref());
         let mut counts: BTreeMap<_, BTreeMap<_, usize>> = BTreeMap::new();
         for change in changes {
-            let part = counts.entry(part_word(change.part)).or_default();
+            let part = counts.entry(change.part).or_default();
             *part.entry(kind_word(change.kind())).or_default() += 1;
         }
         Self {
@@ -56,7 +56,7 @@ impl<'a> ComparisonLine<'a> {
 /// A change between two states. Exactly one of `index`, `uid` and `path` is there.
 #[derive(Serialize)]
 pub struct ChangeLine {
-    part: &'static str,
+    part: Part,
     kind: &'static str,
     also: Vec<&'static str>,
     #[serde(flatten)]
@@ -81,7 +81,7 @@ enum PlaceFields {
     },
     Value {
         path: String,
-        of: &'static str,
+        of: Root,
         keys: Vec<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         version: Option<i64>,
@@ -106,7 +106,7 @@ struct FieldObject {
 impl From<&Change<'_>> for ChangeLine {
     fn from(change: &Change<'_>) -> Self {
         Self {
-            part: part_word(change.part),
+            part: change.part,
             kind: kind_word(change.kind()),
             also: change.kinds.iter().skip(1).map(|kind| kind_word(*kind)).collect(),
             place: PlaceFields::from(change),
@@ -136,15 +136,7 @@ impl From<&Change<'_>> for PlaceFields {
             },
             MessagePlace::Value(location) => PlaceFields::Value {
                 path: path(location),
-                of: match location.root {
-                    Root::Metadata => "metadata",
-                    Root::Header => "header",
-                    Root::Group => "group",
-                    Root::Book => "book",
-                    Root::Card => "card",
-                    Root::Picture => "picture",
-                    Root::File => "file",
-                },
+                of: location.root,
                 keys: location.keys.iter().map(|key| key.to_string_lossy()).collect(),
                 version: location.version,
             },
@@ -166,15 +158,6 @@ impl From<&Field<'_>> for FieldObject {
             added: added.map(list),
             removed: removed.map(list),
         }
-    }
-}
-
-pub fn part_word(part: Part) -> &'static str {
-    match part {
-        Part::Message => "message",
-        Part::Lorebook => "lorebook",
-        Part::Metadata => "metadata",
-        Part::Card => "card",
     }
 }
 

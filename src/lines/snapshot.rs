@@ -123,45 +123,24 @@ pub struct PlanLine<'a> {
 /// A timeline.
 #[derive(Serialize)]
 pub struct TimelineLine<'a> {
-    timeline: &'a str,
+    #[serde(flatten)]
+    timeline: &'a Timeline,
     head: Option<SnapshotId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    moment: Option<&'a str>,
     time: Option<Time>,
-    state: &'static str,
     changed: Vec<&'static str>,
     damaged: bool,
     last_sound: Option<SnapshotId>,
-    messages: u64,
-    snapshots: usize,
-    parent: Option<&'a str>,
-    fork_at: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    entries: Option<u64>,
-    lorebook: Option<&'a str>,
-    renamed_from: Option<&'a str>,
-    tags: &'a [String],
 }
 
 impl<'a> From<&'a Timeline> for TimelineLine<'a> {
     fn from(timeline: &'a Timeline) -> Self {
         Self {
-            timeline: timeline.name.as_str(),
+            timeline,
             head: timeline.head.as_ref().map(|head| head.id),
-            moment: timeline.moment.as_deref(),
             time: timeline.head.as_ref().map(|head| head.time),
-            state: timeline.change.as_str(),
             changed: timeline.changed_parts(),
             damaged: timeline.damaged.is_some(),
             last_sound: timeline.damaged.flatten(),
-            messages: timeline.messages,
-            snapshots: timeline.snapshots,
-            parent: timeline.parent.as_ref().map(|parent| parent.as_str()),
-            fork_at: timeline.fork_at,
-            entries: timeline.entries,
-            lorebook: timeline.lorebook.as_deref(),
-            renamed_from: timeline.renamed_from.as_ref().map(|name| name.as_str()),
-            tags: &timeline.tags,
         }
     }
 }

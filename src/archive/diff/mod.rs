@@ -14,7 +14,7 @@ pub(super) mod pairing;
 pub(crate) mod value;
 mod words;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::message_identity::Identity;
 use crate::st::{Category, Chat, Key, OpenCard, Raw, TimelineFiles};
@@ -25,7 +25,9 @@ pub(super) use messages::messages as message_changes;
 pub use value::{Field, PathStep, joined, set_change};
 pub use words::{Piece, words};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
     /// A message of the chat.
@@ -100,7 +102,8 @@ impl ChangeKind {
 }
 
 /// What a path starts from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Root {
     Metadata,
     Header,

@@ -6,6 +6,8 @@ pub mod tree;
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use crate::archive::{Snapshot, SnapshotId};
 use crate::auto_recap::{self, Wish};
 use crate::engine::cache::Cache;
@@ -23,7 +25,8 @@ use crate::store::Store;
 use crate::verbs::Result;
 
 /// What became of a timeline since its newest snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TimelineChange {
     /// It has no snapshot.
     New,
@@ -54,24 +57,32 @@ impl TimelineChange {
 }
 
 /// One timeline.
+#[derive(Serialize)]
 pub struct Timeline {
-    /// Its name.
+    #[serde(rename = "timeline")]
     pub name: TimelineName,
     /// Its newest snapshot.
+    #[serde(skip)]
     pub head: Option<Snapshot>,
     /// The name that always means the latest moment of a deleted chat, with the latest state of its lorebook.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub moment: Option<String>,
     /// What became of it since.
+    #[serde(rename = "state")]
     pub change: TimelineChange,
     /// When it was last saved, where it was saved since its newest snapshot; else when that was taken. In seconds of the epoch.
+    #[serde(skip)]
     pub saved: i64,
     /// If it changed, what of it.
+    #[serde(skip)]
     pub changed: ChangedParts,
     /// Whether its newest snapshot is known to be damaged, and which is the last sound one.
+    #[serde(skip)]
     pub damaged: Option<Option<SnapshotId>>,
     /// How many messages it has now; of a deleted one, had.
     pub messages: u64,
     /// How many entries a lorebook has now.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub entries: Option<u64>,
     /// How many snapshots it has.
     pub snapshots: usize,
