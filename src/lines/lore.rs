@@ -38,7 +38,7 @@ impl<'a> From<&'a Book> for LoreBookLine<'a> {
 }
 
 /// An entry as it is, or was at a moment. What is not known of it is null.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub struct LoreEntryLine<'a> {
     lorebook: &'a str,
     uid: String,
@@ -63,28 +63,11 @@ pub struct LoreEntryLine<'a> {
 }
 
 impl<'a> LoreEntryLine<'a> {
-    fn new(lorebook: &'a str, uid: String) -> Self {
-        Self {
-            lorebook,
-            uid,
-            title: None,
-            keys: None,
-            disabled: None,
-            snapshot: None,
-            time: None,
-            changes: None,
-            formatting: None,
-            same_uid: None,
-            live: None,
-            newer: None,
-            noted_at: None,
-            value: None,
-        }
-    }
-
     /// One of a list.
     pub fn listed(book: &'a Book, entry: &'a EntryNow) -> Self {
         Self {
+            lorebook: book.name.chat(),
+            uid: entry.uid.clone(),
             title: Some(&entry.title),
             keys: Some(&entry.keys),
             disabled: Some(entry.is_off),
@@ -92,37 +75,43 @@ impl<'a> LoreEntryLine<'a> {
             time: Some(entry.changed.time),
             changes: Some(entry.changes),
             live: Some(true),
-            ..Self::new(book.name.chat(), entry.uid.clone())
+            ..Self::default()
         }
     }
 
     /// The one whose history follows.
     pub fn of_story(story: &'a EntryStory) -> Self {
         Self {
+            lorebook: story.book.chat(),
+            uid: story.uid.clone(),
             title: Some(&story.title),
             changes: Some(story.total),
             formatting: Some(story.formatting),
             same_uid: Some(&story.same_uid),
             live: Some(story.is_there),
-            ..Self::new(story.book.chat(), story.uid.clone())
+            ..Self::default()
         }
     }
 
     /// What another lorebook says of the same entry.
     pub fn elsewhere(other: &'a Elsewhere) -> Self {
         Self {
+            lorebook: other.book.chat(),
+            uid: other.uid.clone(),
             live: Some(true),
             value: raw(&other.text),
-            ..Self::new(other.book.chat(), other.uid.clone())
+            ..Self::default()
         }
     }
 
     /// As it was.
     pub fn then(then: &'a Then, entry: &EntryThen) -> Self {
         let line = Self {
+            lorebook: then.book.chat(),
+            uid: entry.key.to_string_lossy(),
             live: entry.since.map(|since| since != Since::Gone),
             newer: entry.since.map(|since| since == Since::Changed),
-            ..Self::new(then.book.chat(), entry.key.to_string_lossy())
+            ..Self::default()
         };
         let value = raw(&entry.text);
         match &then.known_from {

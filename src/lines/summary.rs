@@ -29,10 +29,10 @@ impl Serialize for Counts {
     }
 }
 
-/// `counts! { taken: 3, dry_run: false }`
+/// `counts! { "snapshot" => taken: 3, dry_run: false }`: a command, and what it counts.
 macro_rules! counts {
-    ($($name:ident: $value:expr),* $(,)?) => {
-        $crate::lines::Counts(vec![$((stringify!($name), $value.into())),*])
+    ($command:expr => $($name:ident: $value:expr),* $(,)?) => {
+        ($command, $crate::lines::Counts(vec![$((stringify!($name), $value.into())),*]))
     };
 }
 pub(crate) use counts;

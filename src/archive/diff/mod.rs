@@ -25,13 +25,11 @@ pub(super) use messages::messages as message_changes;
 pub use value::{Field, PathStep, joined, set_change};
 pub use words::{Piece, words};
 
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
     /// A message of the chat.
-    #[serde(rename = "chat")]
+    #[serde(rename(deserialize = "chat"))]
     Message,
     /// An entry of the lorebook, or the book itself.
     Lorebook,

@@ -8,7 +8,7 @@ pub type Tell<'t, 'a> = &'t mut dyn FnMut(Line<'a>);
 /// A report, as an answer.
 pub trait Answer {
     /// Tells every line but the last, in order.
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>);
+    fn lines<'a>(&'a self, _tell: Tell<'_, 'a>) {}
 
     /// Returns the command's name, and what the last line counts.
     fn counts(&self) -> (&'static str, Counts);

@@ -67,7 +67,7 @@ impl Answer for Snapshots<'_> {
 
     fn counts(&self) -> (&'static str, Counts) {
         let report = self.report;
-        let counts = counts! {
+        counts! { "snapshot" =>
             taken: self.taken(),
             unchanged: self.unchanged(),
             failed: report.failed(),
@@ -77,8 +77,7 @@ impl Answer for Snapshots<'_> {
             bytes: report.bytes,
             created_store: report.created_store,
             deleted: report.deleted,
-        };
-        ("snapshot", counts)
+        }
     }
 
     fn exit(&self) -> u8 {
@@ -101,7 +100,7 @@ impl Answer for Vec<tag::Tag> {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        ("tag", counts! { tags: self.len() })
+        counts! { "tag" => tags: self.len() }
     }
 }
 
@@ -122,14 +121,13 @@ impl Answer for restore::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let counts = counts! {
+        counts! { "restore" =>
             written: self.written.count(),
             kept: self.written.files.len() - self.written.count(),
             attachments_lost: lost_attachments(&self.findings),
             dropped_operations: self.dropped_operations,
             dry_run: self.dry_run,
-        };
-        ("restore", counts)
+        }
     }
 
     fn exit(&self) -> u8 {
@@ -146,13 +144,12 @@ impl Answer for fork::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let counts = counts! {
+        counts! { "fork" =>
             written: self.made.written.files.len(),
             messages: self.messages,
             attachments_lost: lost_attachments(&self.made.findings),
             dry_run: self.made.dry_run,
-        };
-        ("fork", counts)
+        }
     }
 
     fn exit(&self) -> u8 {
@@ -171,15 +168,14 @@ impl Answer for undo::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let counts = counts! {
+        counts! { "undo" =>
             operation: self.operation.as_ref().map(|operation| operation.number),
             redo: self.redo,
             refs: self.refs.len(),
             files: self.files.len(),
             attachments_lost: lost_attachments(&self.findings),
             dry_run: self.dry_run,
-        };
-        ("undo", counts)
+        }
     }
 
     fn exit(&self) -> u8 {

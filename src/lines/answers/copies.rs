@@ -35,7 +35,7 @@ impl Answer for BackedUp<'_, file::Report> {
 
     fn counts(&self) -> (&'static str, Counts) {
         let (report, header) = (self.report, &self.report.header);
-        let counts = counts! {
+        counts! { "backup" =>
             snapshots: header.snapshots,
             timelines: header.timelines.len(),
             objects: header.objects,
@@ -45,8 +45,7 @@ impl Answer for BackedUp<'_, file::Report> {
             attachments_lost: lost_attachments(&report.findings),
             taken_first: self.first.new,
             not_taken: self.first.not_taken,
-        };
-        ("backup", counts)
+        }
     }
 
     fn exit(&self) -> u8 {
@@ -62,7 +61,7 @@ impl Answer for BackedUp<'_, mirror::Report> {
 
     fn counts(&self) -> (&'static str, Counts) {
         let report = self.report;
-        let counts = counts! {
+        counts! { "backup" =>
             snapshots: report.snapshots,
             new_snapshots: report.new_snapshots,
             timelines: report.timelines,
@@ -75,8 +74,7 @@ impl Answer for BackedUp<'_, mirror::Report> {
             attachments_lost: lost_attachments(&report.findings),
             taken_first: self.first.new,
             not_taken: self.first.not_taken,
-        };
-        ("backup", counts)
+        }
     }
 
     fn exit(&self) -> u8 {
@@ -91,7 +89,7 @@ impl Answer for Vec<Since> {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        ("backup", counts! { backups: self.len() })
+        counts! { "backup" => backups: self.len() }
     }
 }
 
@@ -102,7 +100,7 @@ impl Answer for chat_backups::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let counts = counts! {
+        counts! { "import" =>
             imported: self.count(|outcome| matches!(outcome, ChatBackupOutcome::Imported(_))),
             known: self.count(|outcome| matches!(outcome, ChatBackupOutcome::Known(_))),
             empty: self.count(|outcome| *outcome == ChatBackupOutcome::Empty),
@@ -113,8 +111,7 @@ impl Answer for chat_backups::Report {
             bytes_there: self.bytes_there,
             bytes_written: self.bytes_written,
             dry_run: self.dry_run,
-        };
-        ("import", counts)
+        }
     }
 
     fn exit(&self) -> u8 {
@@ -141,7 +138,7 @@ impl Answer for stvc_backup::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let counts = counts! {
+        counts! { "import" =>
             new: self.count(|outcome| *outcome == ImportOutcome::New),
             forward: self.count(|outcome| *outcome == ImportOutcome::Forward),
             known: self.count(|outcome| *outcome == ImportOutcome::Known),
@@ -153,8 +150,7 @@ impl Answer for stvc_backup::Report {
             bytes_written: self.bytes,
             created_store: self.created_store,
             dry_run: self.dry_run,
-        };
-        ("import", counts)
+        }
     }
 
     fn exit(&self) -> u8 {
@@ -184,7 +180,7 @@ impl Answer for sync::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let counts = counts! {
+        counts! { "sync" =>
             taken_first: self.taken_first,
             known: self.count(|outcome| *outcome == SyncOutcome::Known),
             new: self.count(|outcome| *outcome == SyncOutcome::New),
@@ -202,8 +198,7 @@ impl Answer for sync::Report {
             attachments_lost: lost_attachments(&self.findings),
             sent: self.sent.as_ref().map(|sent| sent.new_snapshots),
             dry_run: self.dry_run,
-        };
-        ("sync", counts)
+        }
     }
 
     fn exit(&self) -> u8 {

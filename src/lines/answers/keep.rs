@@ -22,7 +22,7 @@ impl Answer for init::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        ("init", counts! { created: self.created })
+        counts! { "init" => created: self.created }
     }
 }
 
@@ -32,13 +32,12 @@ impl Answer for check::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let counts = counts! {
+        counts! { "check" =>
             objects: self.objects,
             snapshots: self.snapshots,
             damaged: self.damaged,
             newer: self.newer,
-        };
-        ("check", counts)
+        }
     }
 
     fn exit(&self) -> u8 {
@@ -54,7 +53,7 @@ impl Answer for stats::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let counts = counts! {
+        counts! { "stats" =>
             snapshots: self.snapshots,
             timelines: self.timelines.len(),
             tags: self.tags,
@@ -62,8 +61,7 @@ impl Answer for stats::Report {
             bytes_stored: self.bytes_stored,
             bytes_shared: self.bytes_shared,
             damaged: self.damaged,
-        };
-        ("stats", counts)
+        }
     }
 
     fn is_ok(&self) -> bool {
@@ -72,11 +70,9 @@ impl Answer for stats::Report {
 }
 
 impl Answer for gc::Report {
-    fn lines<'a>(&'a self, _: Tell<'_, 'a>) {}
-
     fn counts(&self) -> (&'static str, Counts) {
         let collected = &self.collected;
-        let counts = counts! {
+        counts! { "gc" =>
             objects: collected.packed.objects,
             deltas: collected.packed.deltas,
             packs_before: collected.packs_before,
@@ -88,8 +84,7 @@ impl Answer for gc::Report {
             expired: self.expired,
             changed: collected.changed,
             dry_run: self.dry_run,
-        };
-        ("gc", counts)
+        }
     }
 }
 
@@ -100,23 +95,20 @@ impl Answer for forget::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let counts = counts! {
+        counts! { "forget" =>
             forgotten: self.forgotten(),
             kept: self.kept,
             rewritten: self.rewritten,
             bytes: self.bytes,
             dry_run: self.dry_run,
-        };
-        ("forget", counts)
+        }
     }
 }
 
 /// `timelines --parent`.
 impl Answer for parent::Parent {
-    fn lines<'a>(&'a self, _: Tell<'_, 'a>) {}
-
     fn counts(&self) -> (&'static str, Counts) {
-        ("timelines", counts! { rewritten: self.rewritten })
+        counts! { "timelines" => rewritten: self.rewritten }
     }
 }
 
@@ -140,7 +132,7 @@ impl Answer for reconstruct::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let counts = counts! {
+        counts! { "reconstruct" =>
             reconstructed: self.count(|found| matches!(found, Found::Made(..))),
             known: self.count(|found| matches!(found, Found::Known(_))),
             lost: self.count(|found| matches!(found, Found::Lost(_))),
@@ -148,8 +140,7 @@ impl Answer for reconstruct::Report {
             taken_first: self.taken_first,
             rewritten: self.rewritten,
             dry_run: self.dry_run,
-        };
-        ("reconstruct", counts)
+        }
     }
 
     fn exit(&self) -> u8 {
@@ -199,7 +190,7 @@ impl Answer for all::Restored {
         let written: usize = restored.iter().map(|report| report.written.count()).sum();
         let files: usize = restored.iter().map(|report| report.written.files.len()).sum();
         let left_out: Vec<_> = self.left_out.iter().map(|name| name.to_string()).collect();
-        let counts = counts! {
+        counts! { "restore" =>
             restored: restored.len(),
             failed: self.timelines.len() - restored.len(),
             left_out: left_out,
@@ -208,8 +199,7 @@ impl Answer for all::Restored {
             attachments_lost: self.attachments_lost(),
             dropped_operations: 0,
             dry_run: self.dry_run,
-        };
-        ("restore", counts)
+        }
     }
 
     fn exit(&self) -> u8 {
@@ -266,15 +256,14 @@ impl Answer for Erasure<'_> {
     fn counts(&self) -> (&'static str, Counts) {
         let report = self.report;
         let snapshots: usize = report.timelines.iter().map(|timeline| timeline.snapshots).sum();
-        let counts = counts! {
+        counts! { "erase" =>
             timelines: report.timelines.len(),
             snapshots: snapshots,
             forks: report.forks.len(),
             backups: self.left_backups().count(),
             bytes: report.bytes,
             dry_run: report.dry_run,
-        };
-        ("erase", counts)
+        }
     }
 
     fn exit(&self) -> u8 {
@@ -302,7 +291,7 @@ impl Answer for merge::Report {
 
     fn counts(&self) -> (&'static str, Counts) {
         let merged = &self.merged;
-        let counts = counts! {
+        counts! { "merge" =>
             added: merged.added.len(),
             removed: merged.removed.len(),
             edited: merged.edited.len(),
@@ -310,15 +299,14 @@ impl Answer for merge::Report {
             conflicts: merged.conflicts.len(),
             written: !self.planned && self.file.replaces,
             base: self.base.as_ref().map(|base| base.id.to_string()),
-        };
-        ("merge", counts)
+        }
     }
 }
 
 /// Returns what `doctor` counts, of which `repairs` can be done and `fixed` were.
 fn examined(report: &doctor::Report, repairs: usize, fixed: usize) -> (&'static str, Counts) {
     let of = |level| report.findings.iter().filter(|it| it.level == level).count();
-    let counts = counts! {
+    counts! { "doctor" =>
         timelines: report.timelines,
         lorebooks: report.lorebooks,
         errors: of(Level::Error),
@@ -326,8 +314,7 @@ fn examined(report: &doctor::Report, repairs: usize, fixed: usize) -> (&'static 
         infos: of(Level::Info),
         repairs: repairs,
         fixed: fixed,
-    };
-    ("doctor", counts)
+    }
 }
 
 fn has_error<'f>(mut findings: impl Iterator<Item = &'f Finding>) -> bool {

@@ -41,14 +41,13 @@ impl Answer for Timelines<'_> {
     fn counts(&self) -> (&'static str, Counts) {
         let timelines = &self.report.timelines;
         let of = |change| timelines.iter().filter(|timeline| timeline.change == change).count();
-        let counts = counts! {
+        counts! { self.command =>
             timelines: timelines.len(),
             new: of(TimelineChange::New),
             changed: of(TimelineChange::Changed),
             unchanged: of(TimelineChange::Unchanged),
             deleted: of(TimelineChange::Deleted),
-        };
-        (self.command, counts)
+        }
     }
 
     fn exit(&self) -> u8 {
@@ -64,7 +63,7 @@ impl Answer for log::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        ("log", counts! { snapshots: self.entries.len(), total: self.total })
+        counts! { "log" => snapshots: self.entries.len(), total: self.total }
     }
 
     fn exit(&self) -> u8 {
@@ -79,7 +78,7 @@ impl Answer for message_versions::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        ("log", counts! { versions: self.total, elsewhere: self.elsewhere.len() })
+        counts! { "log" => versions: self.total, elsewhere: self.elsewhere.len() }
     }
 
     fn exit(&self) -> u8 {
@@ -95,7 +94,7 @@ impl Answer for show::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        ("show", counts! { findings: self.findings.len() })
+        counts! { "show" => findings: self.findings.len() }
     }
 }
 
@@ -106,7 +105,7 @@ impl Answer for graph::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        ("graph", counts! { lanes: self.total, columns: self.columns })
+        counts! { "graph" => lanes: self.total, columns: self.columns }
     }
 }
 
@@ -116,7 +115,7 @@ impl Answer for read::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        ("show", counts! { messages: self.messages.len(), hidden: self.hidden })
+        counts! { "show" => messages: self.messages.len(), hidden: self.hidden }
     }
 
     fn exit(&self) -> u8 {
@@ -179,7 +178,7 @@ impl Answer for Lore<'_> {
             lore::Report::Then(then) => (1, then.total, 0),
             lore::Report::Active(active) => (0, active.entries.as_ref().map_or(0, Vec::len), 0),
         };
-        (self.command, counts! { lorebooks: lorebooks, entries: entries, changes: changes })
+        counts! { self.command => lorebooks: lorebooks, entries: entries, changes: changes }
     }
 
     fn exit(&self) -> u8 {
@@ -205,9 +204,10 @@ impl DiffCounts {
     pub fn summary(&self) -> Summary {
         let many = |kind| self.kinds.iter().filter(|other| **other == kind).count();
         let kinds = ChangeKind::ALL.into_iter().map(|kind| (kind_word(kind), many(kind).into()));
-        let mut counts = counts! { comparisons: self.comparisons, changes: self.changes };
+        let (command, mut counts) =
+            counts! { "diff" => comparisons: self.comparisons, changes: self.changes };
         counts.0.extend(kinds);
-        Summary { command: "diff", ok: true, counts }
+        Summary { command, ok: true, counts }
     }
 }
 
@@ -229,13 +229,12 @@ impl Answer for search::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let counts = counts! {
+        counts! { "search" =>
             matches: self.matches.len(),
             more: self.more,
             snapshots: self.snapshots,
             texts: self.texts,
-        };
-        ("search", counts)
+        }
     }
 
     fn is_ok(&self) -> bool {
@@ -260,6 +259,6 @@ impl Answer for operations::Report {
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        ("operations", counts! { operations: self.entries.len(), unreadable: self.unreadable })
+        counts! { "operations" => operations: self.entries.len(), unreadable: self.unreadable }
     }
 }
