@@ -41,6 +41,8 @@ pub mod verbs;
 pub mod watch;
 pub mod words;
 
+pub use engine::Workspace;
+
 /// Durable writing of files that front ends create outside of libraries and stores. No link is followed, and nobody reads half of a file.
 pub mod output_files {
     pub use crate::durable::{Existing, create_dir_all, write};

@@ -11,7 +11,7 @@ use chrono::DateTime;
 use tempfile::TempDir;
 
 use super::configuration::{self, Configuration};
-use super::{CommandRun, LibraryPlace, Workspace};
+use super::Workspace;
 use crate::fuzz_equipment::{Contents, copy_folder, fixture};
 use crate::settings::Key;
 use crate::st::{self, LibraryPath};
@@ -63,16 +63,9 @@ impl Scene {
 
     pub(crate) fn workspace(&self) -> Workspace {
         Workspace {
-            library: LibraryPlace::At(self.library()),
-            user: None,
-            store: None,
-            command: CommandRun::new(vec!["stvc".into(), "fuzz".into()]),
-            automatic: false,
             now: DateTime::parse_from_rfc3339("2026-11-18T12:00:00+01:00").expect("a time"),
             patience: Duration::ZERO,
-            notices: Default::default(),
-            finished: Default::default(),
-            loaded: Default::default(),
+            ..Workspace::at(self.library(), "fuzz")
         }
     }
 

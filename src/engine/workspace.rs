@@ -12,6 +12,7 @@ use crate::history::{History, LoadedHistory};
 use crate::rules::Finding;
 use crate::st::{self, Library};
 use crate::store::{self, LoggedOperation, Store, Time};
+use crate::system_clock;
 
 /// Where the library is.
 #[derive(Clone, Debug)]
@@ -83,7 +84,26 @@ pub struct Workspace {
     pub loaded: LoadedHistory,
 }
 
+/// How long a command waits for another process before it gives up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 impl Workspace {
+    /// Returns a workspace for the library of a folder, at the present time: a folder of SillyTavern, of its users or of one user. `program` is named in the operation log.
+    pub fn at(folder: impl Into<PathBuf>, program: &str) -> Self {
+        Self {
+            library: LibraryPlace::At(folder.into()),
+            user: None,
+            store: None,
+            command: CommandRun::new(vec![program.to_owned()]),
+            automatic: false,
+            now: system_clock::now_or_1970(),
+            patience: PATIENCE,
+            notices: Arc::default(),
+            finished: Arc::default(),
+            loaded: LoadedHistory::default(),
+        }
+    }
+
     /// The library.
     pub fn library(&self) -> Result<Library> {
         let user = self.user.as_deref();

@@ -25,6 +25,7 @@ mod diff;
 mod docs;
 mod doctor;
 mod erase;
+mod examples;
 mod extension;
 mod findings;
 mod folders;

@@ -11,9 +11,8 @@ mod stvc;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-use ::stvc::engine::{CommandRun, LibraryPlace, Workspace};
+use ::stvc::Workspace;
 
 pub use git::git_in;
 pub use stvc::Stvc;
@@ -70,16 +69,9 @@ impl Place {
     /// What stvc's verbs work on, without a process for each.
     pub fn workspace(&self, now: chrono::DateTime<chrono::Utc>) -> Workspace {
         Workspace {
-            library: LibraryPlace::At(self.library.clone()),
-            user: None,
             store: Some(self.store()),
-            command: CommandRun::new(vec!["stvc".into(), "snapshot".into()]),
-            automatic: false,
             now: now.fixed_offset(),
-            patience: Duration::from_secs(10),
-            notices: Default::default(),
-            finished: Default::default(),
-            loaded: Default::default(),
+            ..Workspace::at(&self.library, "stvc snapshot")
         }
     }
 

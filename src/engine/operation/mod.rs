@@ -588,28 +588,12 @@ fn still_as_planned<'s>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{CommandRun, LibraryPlace};
-
-    fn workspace(folder: &Path) -> Workspace {
-        Workspace {
-            library: LibraryPlace::At(folder.to_owned()),
-            user: None,
-            store: None,
-            command: CommandRun::new(vec!["stvc".into()]),
-            automatic: false,
-            now: chrono::DateTime::UNIX_EPOCH.fixed_offset(),
-            patience: std::time::Duration::from_secs(10),
-            notices: Default::default(),
-            finished: Default::default(),
-            loaded: Default::default(),
-        }
-    }
 
     #[test]
     fn back_to_restores_every_ref_change_of_the_point() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::create(&folder.path().join("store")).unwrap();
-        let workspace = workspace(folder.path());
+        let workspace = Workspace::at(folder.path(), "stvc");
         let mut operation = Operation::new(&workspace, &store, None);
         let [a, b] = ["a", "b"].map(|name| RefName::branch([name]));
         let id = |byte: u8| SnapshotId(ObjectId::from([byte; 20]));

@@ -5,9 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use stvc::engine::{CommandRun, LibraryPlace, Workspace};
+use stvc::Workspace;
 use stvc::progress::Silent;
 use stvc::verbs::log;
 use stvc::verbs::snapshot::{self, Taken, TakenTimeline};
@@ -137,17 +136,8 @@ impl Sandbox {
     /// What the library's verbs work on, for tests that do without a process.
     pub fn workspace(&self) -> Workspace {
         Workspace {
-            automatic: false,
-            library: LibraryPlace::At(self.library()),
-            user: None,
-            store: None,
-            command: CommandRun::new(vec!["stvc".into()]),
             now: chrono::DateTime::from_timestamp(self.now, 0).unwrap().fixed_offset(),
-            // Another test's process that is just being started holds all open files, the lock's too, for a moment.
-            patience: Duration::from_secs(10),
-            notices: Default::default(),
-            finished: Default::default(),
-            loaded: Default::default(),
+            ..Workspace::at(self.library(), "stvc")
         }
     }
 

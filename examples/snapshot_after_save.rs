@@ -1,0 +1,38 @@
+//! Creates a snapshot of one chat, as a program would after SillyTavern saved it.
+//!
+//! `cargo run --example snapshot_after_save -- SILLYTAVERN-FOLDER "Chat name"`
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that is run by hand")]
+
+use std::error::Error;
+use std::path::Path;
+
+use stvc::Workspace;
+use stvc::progress::Silent;
+use stvc::verbs::snapshot::{Options, Subject, Taken, snapshot};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(folder), Some(chat)) = (arguments.next(), arguments.next()) else {
+        return Err("a SillyTavern folder and the name of a chat are expected".into());
+    };
+    println!("{}", run(Path::new(&folder), &chat)?);
+    Ok(())
+}
+
+/// Returns a line about the snapshot. The lorebook of the chat is stored with it.
+pub fn run(folder: &Path, chat: &str) -> Result<String, Box<dyn Error>> {
+    let workspace = Workspace::at(folder, "snapshot_after_save");
+    let options = Options { subject: Subject::Named(vec![chat.to_owned()]), ..Options::default() };
+    let report = snapshot(&workspace, &options, &mut Silent)?;
+    for finding in &report.findings {
+        eprintln!("{}: {}", finding.subject, finding.message);
+    }
+    let taken = report.timelines.iter().find(|taken| taken.timeline.is_chat());
+    Ok(match taken.map(|taken| &taken.result) {
+        Some(Taken::New(snapshot, _)) => format!("{}: new", snapshot.id),
+        Some(Taken::Unchanged(snapshot, _)) => format!("{}: unchanged", snapshot.id),
+        Some(Taken::Failed(why)) => why.clone(),
+        _ => "no snapshot was created".to_owned(),
+    })
+}
