@@ -10,7 +10,7 @@ use super::part_names::attachment_file;
 use super::problem::{AttachmentLoss, LossCause, Problem};
 use super::{Blake3, Result};
 use crate::st::LibraryPath;
-use crate::store::{self, Kind, Loss, ObjectId, PackWriter, Reader, TreeEntry, tree, unless_lost};
+use crate::store::{self, Kind, Loss, ObjectId, PackWriter, Reader, TreeEntry, unless_lost};
 
 /// A file that a snapshot's list names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,9 +128,9 @@ pub(super) fn write(attachments: &[Attachment], pack: &mut PackWriter) -> Result
             Some(TreeEntry::blob(attachment_file(&attachment.path), attachment.blob?))
         })
         .collect();
-    let files = pack.add(Kind::Tree, &tree::encode(&files))?;
+    let files = pack.add_tree(&files)?;
     let folder = [list, TreeEntry::tree("files", files)];
-    Ok(pack.add(Kind::Tree, &tree::encode(&folder))?)
+    Ok(pack.add_tree(&folder)?)
 }
 
 /// Reads the list of a snapshot's attachments and where each is stored, but none of the files. A lost list or folder and

@@ -1,12 +1,12 @@
 //! A character's card in a tree: the picture, and beside it what it says.
 
 use super::Result;
-use super::cut_file::{CutFile, Filled};
-use super::layout::{self, Noticed};
-use super::part_names::{card_text_folder, string_file};
+use super::cut_file::Filled;
+use super::layout::{self, CutFile, Noticed};
+use super::part_names::{card_text_folder, entry_file};
 use super::problem::Problem;
 use crate::st::{CutCard, card_keywords, cut_card, cut_text, fill_card, fill_text};
-use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
+use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry};
 
 /// Add the objects of a card; its folder.
 pub(super) fn write(bytes: &[u8], pack: &mut PackWriter) -> Result<ObjectId> {
@@ -18,15 +18,17 @@ pub(super) fn write(bytes: &[u8], pack: &mut PackWriter) -> Result<ObjectId> {
         if !cut.strings.is_empty() {
             let mut strings = Vec::with_capacity(cut.strings.len());
             for (place, value) in &cut.strings {
-                strings.push(TreeEntry::blob(string_file(place), pack.add(Kind::Blob, value)?));
+                strings.push(TreeEntry::blob(
+                    entry_file(place.as_bytes()),
+                    pack.add(Kind::Blob, value)?,
+                ));
             }
-            let strings = pack.add(Kind::Tree, &tree::encode(&strings))?;
-            parts.push(TreeEntry::tree("strings", strings));
+            parts.push(TreeEntry::tree("strings", pack.add_tree(&strings)?));
         }
-        let parts = pack.add(Kind::Tree, &tree::encode(&parts))?;
+        let parts = pack.add_tree(&parts)?;
         folder.push(TreeEntry::tree(card_text_folder(n, text.keyword), parts));
     }
-    Ok(pack.add(Kind::Tree, &tree::encode(&folder))?)
+    Ok(pack.add_tree(&folder)?)
 }
 
 /// A card as it is stored.
@@ -74,7 +76,7 @@ impl StoredCard {
         let mut room = longest;
         for StoredText { text, .. } in &self.texts {
             let fill = |text: &[u8], take: &mut dyn FnMut(String) -> Option<Vec<u8>>| {
-                fill_text(text, |place| take(string_file(place)))
+                fill_text(text, |place| take(entry_file(place.as_bytes())))
             };
             match text.fill(reader, &mut room, |id| reader.blob(id), fill, noticed)? {
                 Filled::Bytes(text) => texts.push(text),

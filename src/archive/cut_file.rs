@@ -1,23 +1,13 @@
 //! A file that parts were cut out of, a lorebook or a text of a card: how its parts are put back.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Display;
 
 use super::Result;
-use super::layout::Noticed;
+use super::layout::{CutFile, Noticed};
 use super::part_names::entry_file;
 use crate::st;
 use crate::store::{self, ObjectId, Reader};
-
-/// A file as it is stored.
-pub(super) struct CutFile {
-    /// The file without its parts.
-    pub file: ObjectId,
-    /// Where the parts are in the snapshot's tree; ends in a slash.
-    pub folder: String,
-    /// The parts by the names of their files; empty if the file was stored whole.
-    pub parts: HashMap<String, ObjectId>,
-}
 
 /// What became of putting a file together.
 pub(super) enum Filled {

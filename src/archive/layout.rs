@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-use super::cut_file::CutFile;
 use super::part_names::{PER_FOLDER, book_folder, message_file, message_folder};
 use super::problem::{Problem, Problems};
 use crate::store::name_encoding::is_tree_segment;
@@ -243,6 +242,16 @@ pub(super) fn card_text(
     noticed: &mut Noticed,
 ) -> Result<Option<CutFile>> {
     cut_file(reader, &format!("card/{name}/"), id, "text.json", "strings", noticed)
+}
+
+/// A file that parts were cut out of.
+pub(super) struct CutFile {
+    /// The file without its parts.
+    pub file: ObjectId,
+    /// Where the parts are in the snapshot's tree; ends in a slash.
+    pub folder: String,
+    /// The parts by the names of their files; empty if the file was stored whole.
+    pub parts: HashMap<String, ObjectId>,
 }
 
 fn cut_file(

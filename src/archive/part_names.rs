@@ -18,19 +18,15 @@ pub(super) fn book_folder(name: &str) -> String {
     tree_segment(name.as_bytes())
 }
 
-/// The file that holds the entry with this (decoded) key.
+/// The file that holds the entry with this (decoded) key, or the string that stands in this place of a card's text.
 pub(super) fn entry_file(key: &[u8]) -> String {
-    tree_segment(&with_ending(key))
+    // The ending is added first: it must not make an otherwise safe name unsafe or too long.
+    tree_segment(&[key, b".json"].concat())
 }
 
 /// The folder of a card's text: they are numbered in the order of the file.
 pub(super) fn card_text_folder(number: usize, keyword: &str) -> String {
     format!("{number}-{keyword}")
-}
-
-/// The file that holds the string of a card's text that stands in this place.
-pub(super) fn string_file(place: &str) -> String {
-    tree_segment(&with_ending(place.as_bytes()))
 }
 
 /// The file of an attachment.
@@ -41,9 +37,4 @@ pub(super) fn attachment_file(path: &LibraryPath) -> String {
 /// The file that is stored as it is.
 pub(super) fn plain_file(path: &LibraryPath) -> String {
     tree_segment(path.file_name().as_bytes())
-}
-
-/// The ending is added first: it must not make an otherwise safe name unsafe or too long.
-fn with_ending(key: &[u8]) -> Vec<u8> {
-    [key, b".json"].concat()
 }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::card::StoredCard;
-use super::cut_file::{CutFile, Filled};
-use super::layout::{self, Noticed};
+use super::cut_file::Filled;
+use super::layout::{self, CutFile, Noticed};
 use super::manifest::{FileRecord, Manifest};
 use super::problem::Problem;
 use super::{Attachment, Error, Result, Role, attachment_tree};

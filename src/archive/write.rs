@@ -10,7 +10,7 @@ use super::part_names::{
 };
 use super::{Attachment, Blake3, Manifest, Result, Role, State, attachment_tree, card};
 use crate::st::cut;
-use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry, tree};
+use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry};
 
 /// A state that is in the pack now.
 pub struct Written {
@@ -153,16 +153,16 @@ impl<'s> Unwritten<'s> {
                 None => {
                     let messages = folder.numbers().zip(ids.by_ref());
                     let messages = messages.map(|(n, id)| TreeEntry::blob(message_file(n), id));
-                    add_tree(pack, &messages.collect::<Vec<_>>())?
+                    pack.add_tree(&messages.collect::<Vec<_>>())?
                 }
             };
             folders.insert(folder.hash, tree);
             entries.push(TreeEntry::tree(folder.name, tree));
         }
         if !entries.is_empty() {
-            chat.push(TreeEntry::tree("messages", add_tree(pack, &entries)?));
+            chat.push(TreeEntry::tree("messages", pack.add_tree(&entries)?));
         }
-        Ok(Written { tree: add_tree(pack, &chat)?, folders })
+        Ok(Written { tree: pack.add_tree(&chat)?, folders })
     }
 
     fn unknown(&self) -> impl Iterator<Item = &Folder<'s>> {
@@ -190,7 +190,7 @@ impl WrittenFiles {
         }
         let manifest = manifest.with(attached).encode();
         root.push(TreeEntry::blob("snapshot.json", pack.add(Kind::Blob, &manifest)?));
-        Ok(Written { tree: add_tree(pack, &root)?, folders })
+        Ok(Written { tree: pack.add_tree(&root)?, folders })
     }
 }
 
@@ -222,7 +222,7 @@ fn add_files(
         Role::Card => root.push(TreeEntry::tree("card", card::write(&main.bytes, pack)?)),
         Role::File | Role::Group => {
             let file = pack.add(Kind::Blob, &main.bytes)?;
-            let folder = add_tree(pack, &[TreeEntry::blob(plain_file(&main.path), file)])?;
+            let folder = pack.add_tree(&[TreeEntry::blob(plain_file(&main.path), file)])?;
             root.push(TreeEntry::tree("file", folder));
         }
         // A lorebook is stored as in the snapshots of the chats that it is bound to, so that all share it.
@@ -236,18 +236,14 @@ fn add_files(
             let ids = pack.add_blobs(&values, &previous.entries)?;
             let named = cut.entries.iter().zip(ids);
             let named = named.map(|((key, _), id)| TreeEntry::blob(entry_file(key.as_bytes()), id));
-            folder.push(TreeEntry::tree("entries", add_tree(pack, &named.collect::<Vec<_>>())?));
+            folder.push(TreeEntry::tree("entries", pack.add_tree(&named.collect::<Vec<_>>())?));
         }
-        let folder = add_tree(pack, &folder)?;
-        let books = add_tree(pack, &[TreeEntry::tree(book_folder(book.name), folder)])?;
+        let folder = pack.add_tree(&folder)?;
+        let books = pack.add_tree(&[TreeEntry::tree(book_folder(book.name), folder)])?;
         root.push(TreeEntry::tree("lorebooks", books));
     }
     if let Some(group) = state.files.group_bytes() {
         root.push(TreeEntry::blob("group.json", pack.add(Kind::Blob, group)?));
     }
     Ok(WrittenFiles { root, folders: Folders::default() })
-}
-
-fn add_tree(pack: &mut PackWriter, entries: &[TreeEntry]) -> Result<ObjectId> {
-    Ok(pack.add(Kind::Tree, &tree::encode(entries))?)
 }

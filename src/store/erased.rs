@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::commit::{self, NewCommit};
 use super::files;
-use super::tree::{self, TreeEntry};
+use super::tree::TreeEntry;
 use super::{Kind, Lock, ObjectId, RefName, Result, Store, Time, id_list, unless_lost};
 
 /// There while commits are being removed.
@@ -145,8 +145,7 @@ impl Store {
     pub fn commit_erasures(&self, erasures: &Erasures) -> Result<ObjectId> {
         let mut pack = self.pack_writer();
         let blob = pack.add(Kind::Blob, erasures.to_text().as_bytes())?;
-        let tree = tree::encode(&[TreeEntry::blob(ERASED_FILE, blob)]);
-        let tree = pack.add(Kind::Tree, &tree)?;
+        let tree = pack.add_tree(&[TreeEntry::blob(ERASED_FILE, blob)])?;
         let new = NewCommit {
             tree,
             parents: Vec::new(),
@@ -170,11 +169,7 @@ impl Store {
 
     /// Let `HEAD` name a branch that is there. Git shows it first, and its name may be what nobody shall read any more.
     pub fn mend_head(&self, _lock: &Lock) -> Result<()> {
-        let is_there = match self.head()? {
-            Some(head) => self.ref_target(&head)?.is_some(),
-            None => false,
-        };
-        if is_there {
+        if self.has_head()? {
             return Ok(());
         }
         let branches = self.refs("refs/heads/")?.refs;

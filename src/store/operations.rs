@@ -137,11 +137,7 @@ impl Store {
     fn show_a_branch(&self, moved: &[RefChange]) {
         let is_branch = |change: &&RefChange| change.after.is_some() && change.name.is_branch();
         let Some(branch) = moved.iter().find(is_branch) else { return };
-        let is_there = self.head().and_then(|head| match head {
-            Some(head) => self.ref_target(&head).map(|target| target.is_some()),
-            None => Ok(false),
-        });
-        if is_there.is_ok_and(|is_there| !is_there) {
+        if self.has_head().is_ok_and(|is_there| !is_there) {
             let _ = self.point_head_at(&branch.name);
         }
     }

@@ -18,6 +18,7 @@ use super::object::hash;
 use super::pack_folder::{TEMP_PREFIX, give_name};
 use super::pack_index::{self, IndexEntry};
 use super::similar_blobs::{NewBlob, Ready, compress_together, parts, worth_a_thread};
+use super::tree::{self, TreeEntry};
 use super::{Error, Kind, ObjectId, Reader, Result, Store, longest};
 use crate::durable::{self, Temp};
 use crate::parallel::{both, in_parts, in_turn};
@@ -64,6 +65,10 @@ impl PackWriter {
             self.add_again(id, kind, data)?;
         }
         Ok(id)
+    }
+
+    pub fn add_tree(&mut self, entries: &[TreeEntry]) -> Result<ObjectId> {
+        self.add(Kind::Tree, &tree::encode(entries))
     }
 
     /// Add an object though the store has it: elsewhere.

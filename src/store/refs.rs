@@ -145,6 +145,12 @@ impl Store {
             .and_then(|name| RefName::try_from(name.to_owned()).ok()))
     }
 
+    /// Returns whether `HEAD` names a branch that is there.
+    pub(super) fn has_head(&self) -> Result<bool> {
+        let head = self.head()?.map(|head| self.ref_target(&head)).transpose()?;
+        Ok(head.flatten().is_some())
+    }
+
     /// Remove the locks that a killed process left on these refs. The caller holds the store's lock, so they are nobody's.
     pub(super) fn clear_ref_locks(&self, changes: &[RefChange]) -> Result<()> {
         // Where a ref goes, or many come, `packed-refs` may have been written anew, too.

@@ -13,10 +13,12 @@ const METADATA: &str = "chat_metadata";
 /// A side whose messages are those of the other and more has all that the other has.
 pub fn merge_chats(base: Option<&Chat<'_>>, ours: &Chat<'_>, theirs: &Chat<'_>) -> Option<Vec<u8>> {
     let was = |side: &Chat<'_>| base.is_some_and(|base| base.messages == side.messages);
-    let prefer = match () {
-        () if was(ours) || continues(&ours.messages, &theirs.messages) => Side::Theirs,
-        () if was(theirs) || continues(&theirs.messages, &ours.messages) => Side::Ours,
-        () => return None,
+    let prefer = if was(ours) || continues(&ours.messages, &theirs.messages) {
+        Side::Theirs
+    } else if was(theirs) || continues(&theirs.messages, &ours.messages) {
+        Side::Ours
+    } else {
+        return None;
     };
     let base_header = base.map(|base| base.header);
     let header = match (ours.header, theirs.header) {

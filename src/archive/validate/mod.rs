@@ -188,28 +188,25 @@ impl Validator {
 
     fn judge_tree(&mut self, tree: ObjectId) -> Result<Judged> {
         let mut noticed = Noticed::default();
-        let read = self.read_tree(tree, &mut noticed);
-        let read = needed(read, &mut noticed.problems)?.flatten();
-        if let Some(Read::Newer(format)) = read {
-            return Ok(match self.wholes.below(&self.reader, tree, Mode::Folder)? {
-                None => Judged::Newer(format),
-                Some(problem) => {
-                    let mut problems = Problems::default();
-                    problems.push(problem);
-                    Judged::Known { says: None, problems }
-                }
-            });
-        }
-        self.wholes.look_at_extra(&self.reader, &mut noticed)?;
-        let says = match read {
-            Some(Read::Says(says)) => Some(says),
-            _ => None,
+        let says = match self.read_tree(tree, &mut noticed) {
+            Err(Error::NewerFormat { found, .. }) => {
+                return Ok(match self.wholes.below(&self.reader, tree, Mode::Folder)? {
+                    None => Judged::Newer(found),
+                    Some(problem) => {
+                        let mut problems = Problems::default();
+                        problems.push(problem);
+                        Judged::Known { says: None, problems }
+                    }
+                });
+            }
+            read => needed(read, &mut noticed.problems)?.flatten(),
         };
+        self.wholes.look_at_extra(&self.reader, &mut noticed)?;
         Ok(Judged::Known { says, problems: noticed.problems })
     }
 
     /// Judge a tree by itself. None: it has no manifest that says anything.
-    fn read_tree(&mut self, tree: ObjectId, noticed: &mut Noticed) -> Result<Option<Read>> {
+    fn read_tree(&mut self, tree: ObjectId, noticed: &mut Noticed) -> Result<Option<Says>> {
         let root = layout::root(&self.reader, tree, noticed)?;
         let Some(manifest) = root.manifest else {
             noticed.problems.push(Problem::NoManifest);
@@ -217,7 +214,6 @@ impl Validator {
         };
         let manifest = match Manifest::decode(tree, &self.reader.blob(manifest)?) {
             Ok(manifest) => manifest,
-            Err(Error::NewerFormat { found, .. }) => return Ok(Some(Read::Newer(found))),
             Err(Error::Incomplete { why, .. }) => {
                 noticed.problems.push(Problem::Broken { why });
                 return Ok(None);
@@ -251,7 +247,7 @@ impl Validator {
             needed(read, &mut noticed.problems)?;
         }
         self.judge_attachments(&manifest, root.attachments, noticed)?;
-        Ok(Some(Read::Says(Says::of(&manifest, messages))))
+        Ok(Some(Says::of(&manifest, messages)))
     }
 
     /// How many messages there are, if they could be counted.
@@ -356,12 +352,6 @@ impl Validator {
             None => Ok(()),
         }
     }
-}
-
-/// What a manifest turned out to be.
-enum Read {
-    Newer(u64),
-    Says(Says),
 }
 
 /// As much as is read of a file: what is longer than its record says is wrong anyway, and one that may not be so long is not looked at.
