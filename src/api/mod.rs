@@ -8,5 +8,12 @@ mod request;
 mod security_policy;
 mod serve;
 
-pub use request::{Refusal, Request, VERBS, Verb};
-pub use serve::{Answer, Rights, serve};
+pub use request::{Refusal, Request, Rights, VERBS, Verb};
+pub use serve::{Answer, serve};
+
+/// Returns so many random bytes as hexadecimal digits.
+fn random_hex<const BYTES: usize>() -> std::io::Result<String> {
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

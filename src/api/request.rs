@@ -15,6 +15,13 @@ use crate::verbs::restore::{Overwrite, Target, Until};
 use crate::verbs::timelines::graph;
 use crate::verbs::{self, diff, lore, read, restore, search, snapshot, undo};
 
+/// What a front end may do, and what a verb does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rights {
+    Read,
+    Change,
+}
+
 /// Why a request is not served.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
@@ -73,13 +80,12 @@ impl Refusal {
 pub struct Verb {
     pub name: &'static str,
     pub arguments: &'static [&'static str],
-    /// Whether it changes something.
-    pub changes: bool,
+    pub needs: Rights,
     read: fn(Value) -> serde_json::Result<Asked>,
 }
 
 macro_rules! requests {
-    ($($(#[$doc:meta])* $name:literal changes $changes:literal $variant:ident($options:ty) [$($argument:ident),*])*) => {
+    ($($(#[$doc:meta])* $name:literal $needs:ident $variant:ident($options:ty) [$($argument:ident),*])*) => {
         /// The options of each verb.
         #[derive(Clone, Debug)]
         pub(super) enum Asked {
@@ -91,7 +97,7 @@ macro_rules! requests {
             $(Verb {
                 name: $name,
                 arguments: &[$(stringify!($argument)),*],
-                changes: $changes,
+                needs: Rights::$needs,
                 read: |arguments| serde_json::from_value(arguments).map(Asked::$variant),
             },)*
         ];
@@ -100,37 +106,37 @@ macro_rules! requests {
 
 requests! {
     /// All timelines with what became of them, what is wrong with them, and the last backup.
-    "library" changes false Library(Nothing) []
+    "library" Read Library(Nothing) []
     /// All timelines.
-    "timelines" changes false Timelines(Nothing) []
+    "timelines" Read Timelines(Nothing) []
     /// What became of each since its newest snapshot.
-    "status" changes false Status(Nothing) []
+    "status" Read Status(Nothing) []
     /// The map of the stories: a lane for each timeline, with its snapshots.
-    "graph" changes false Graph(graph::Options) [timeline, lanes_only, scenes, first, count]
+    "graph" Read Graph(graph::Options) [timeline, lanes_only, scenes, first, count]
     /// Snapshots, newest first; of a message its versions.
-    "log" changes false Log(Log) [timeline, message, first, count]
+    "log" Read Log(Log) [timeline, message, first, count]
     /// One snapshot.
-    "show" changes false Show(Show) [snapshot]
+    "show" Read Show(Show) [snapshot]
     /// Messages of a snapshot, whole.
-    "messages" changes false Messages(read::Options) [snapshot, first, count]
+    "messages" Read Messages(read::Options) [snapshot, first, count]
     /// Lorebooks, one of them, or the history of one of their entries.
-    "lore" changes false Lore(lore::Options) [book, entry, at, snapshot, chat, active, blame, all, first, count]
+    "lore" Read Lore(lore::Options) [book, entry, at, snapshot, chat, active, blame, all, first, count]
     /// Two states, or one and the files now, or `A...B`.
-    "diff" changes false Diff(diff::Options) [before, after, only, stat]
+    "diff" Read Diff(diff::Options) [before, after, only, stat]
     /// Texts, wherever they were said.
-    "search" changes false Search(search::Options) [text, phrase, regex, who, timeline, only, first, count]
+    "search" Read Search(search::Options) [text, phrase, regex, who, timeline, only, first, count]
     /// What was done, newest first.
-    "operations" changes false Operations(Nothing) [first, count]
+    "operations" Read Operations(Nothing) [first, count]
     /// What is wrong in the library.
-    "doctor" changes false Doctor(Nothing) []
+    "doctor" Read Doctor(Nothing) []
     /// Take snapshots.
-    "snapshot" changes true Snapshot(Snapshot) [timelines, message, tag, at, scenes, holds, strict, wait, allow_active_queue, dry_run]
+    "snapshot" Change Snapshot(Snapshot) [timelines, message, tag, at, scenes, holds, strict, wait, allow_active_queue, dry_run]
     /// Name a snapshot; without one, the name goes.
-    "tag" changes true Tag(Tag) [name, snapshot]
+    "tag" Change Tag(Tag) [name, snapshot]
     /// Bring a state back: in its place, or as a timeline of its own.
-    "restore" changes true Restore(Restore) [snapshot, at, cut, name, strict, wait, allow_active_queue, only, expect, chat_closed, rereads, dry_run]
+    "restore" Change Restore(Restore) [snapshot, at, cut, name, strict, wait, allow_active_queue, only, expect, chat_closed, rereads, dry_run]
     /// Take an operation back.
-    "undo" changes true Undo(undo::Options) [operation, chat_closed, rereads, dry_run]
+    "undo" Change Undo(undo::Options) [operation, chat_closed, rereads, dry_run]
 }
 
 #[derive(Clone, Debug, Deserialize)]

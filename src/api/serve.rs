@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::request::{Asked, Log, Page, Refusal, Request, Tag};
+use super::request::{Asked, Log, Page, Refusal, Request, Rights, Tag};
 use crate::engine::Workspace;
 use crate::lines::answers::{self, DiffCounts};
 use crate::lines::{CopyLine, ErrorLine, Line, Summary, exit};
@@ -13,13 +13,6 @@ use crate::verbs::{
     self, Result, diff, doctor, log, lore, message_versions, operations, read, restore, search,
     show, snapshot, tag, timelines, undo,
 };
-
-/// What a front end may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rights {
-    Read,
-    Change,
-}
 
 /// What is answered: the lines of `--json`, and the exit code.
 #[derive(Debug, Default, Serialize)]
@@ -33,7 +26,7 @@ pub struct Answer {
 /// Serve what was asked. Whatever goes wrong is an answer, too.
 pub fn serve(workspace: &Workspace, request: &Request, rights: Rights) -> Answer {
     let mut answer = Answer::default();
-    if request.verb.changes && rights == Rights::Read {
+    if request.verb.needs > rights {
         let refusal = Refusal::ReadOnly { verb: request.verb.name };
         return Answer::refused(&refusal);
     }

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Uri};
 
+use crate::api::random_hex;
+
 /// Admits requests. The viewer's files are public. Its data needs the secret, and the secret is given in exchange for a code that was not used yet. There is no cookie: a browser
 /// would send it to every other server on this machine.
 #[derive(Debug)]
@@ -82,12 +84,12 @@ pub const CODE_HEADER: &str = "x-stvc-code";
 impl Gate {
     /// A new secret for a server on this port.
     pub fn new(port: u16) -> std::io::Result<Self> {
-        Ok(Self { secret: random()?, codes: Mutex::default(), port })
+        Ok(Self { secret: random_hex::<32>()?, codes: Mutex::default(), port })
     }
 
     /// Returns an address that opens the page once. The code stands behind the `#`, so that no browser sends it anywhere by itself.
     pub fn new_address(&self) -> std::io::Result<String> {
-        let code = random()?;
+        let code = random_hex::<32>()?;
         let address = format!("http://127.0.0.1:{}/#code={code}", self.port);
         self.codes.lock().unwrap_or_else(PoisonError::into_inner).push(code);
         Ok(address)
@@ -147,13 +149,6 @@ impl Gate {
         codes.retain(|own| !is_equal(own, code));
         codes.len() < unused
     }
-}
-
-/// 256 random bits, in hexadecimal.
-fn random() -> std::io::Result<String> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Compares secrets, in the same time whatever is wrong about one.

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::api::{Answer, Refusal, Request};
+use crate::api::{Answer, Refusal, Request, Rights};
 use crate::durable;
 use crate::folder::Folder;
 use crate::st;
@@ -39,8 +39,8 @@ pub struct Asked {
 }
 
 impl Asked {
-    pub fn changes(&self) -> bool {
-        self.request.as_ref().is_some_and(|request| request.verb.changes)
+    pub fn needs(&self) -> Rights {
+        self.request.as_ref().map_or(Rights::Read, |request| request.verb.needs)
     }
 
     pub fn verb(&self) -> &'static str {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::api::Refusal;
+use crate::api::{Refusal, Rights};
 
 const SPAN: Duration = Duration::from_secs(60);
 const REQUESTS: usize = 1200;
@@ -18,10 +18,13 @@ pub struct Limits {
 
 impl Limits {
     /// Whether one more is served.
-    pub fn admit(&mut self, changes: bool) -> Result<(), Refusal> {
+    pub fn admit(&mut self, needs: Rights) -> Result<(), Refusal> {
         let now = Instant::now();
         admit(&mut self.requests, now, REQUESTS)?;
-        if changes { admit(&mut self.changes, now, CHANGES) } else { Ok(()) }
+        match needs {
+            Rights::Read => Ok(()),
+            Rights::Change => admit(&mut self.changes, now, CHANGES),
+        }
     }
 }
 
@@ -44,11 +47,11 @@ mod tests {
     fn changes_have_a_limit_of_their_own() {
         let mut limits = Limits::default();
         for _ in 0..CHANGES {
-            assert!(limits.admit(true).is_ok());
+            assert!(limits.admit(Rights::Change).is_ok());
         }
-        assert!(limits.admit(true).is_err());
-        assert!(limits.admit(false).is_ok());
-        (0..REQUESTS).for_each(|_| drop(limits.admit(false)));
-        assert!(limits.admit(false).is_err());
+        assert!(limits.admit(Rights::Change).is_err());
+        assert!(limits.admit(Rights::Read).is_ok());
+        (0..REQUESTS).for_each(|_| drop(limits.admit(Rights::Read)));
+        assert!(limits.admit(Rights::Read).is_err());
     }
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, Watcher as _};
 
-use super::{Answer, Refusal, Rights, serve};
+use super::{Answer, Refusal, Rights, random_hex, serve};
 use crate::engine::configuration::Configuration;
 use crate::engine::{CommandRun, Workspace};
 pub use letters::PROTOCOL;
@@ -90,7 +90,7 @@ impl Mailbox {
     /// Serve it until the bell says stop; `poll`: file events are not relied on.
     pub fn serve(self, workspace: &Workspace, clock: Clock<'_>, poll: bool) {
         let Ok(library) = workspace.library() else { return };
-        let Ok(session) = new_session() else { return };
+        let Ok(session) = random_hex::<16>() else { return };
         let folder = library.root().join(crate::st::mailbox::MAILBOX);
         let mut served = Served::new(workspace, clock, session, library.root().to_owned());
         let mut watcher = None;
@@ -143,13 +143,6 @@ fn is_mail(event: &notify::Event) -> bool {
     event.need_rescan()
         || (!is_read
             && event.paths.iter().filter_map(|path| path.file_name()).any(letters::is_request))
-}
-
-/// Returns 128 random bits in hexadecimal digits.
-fn new_session() -> Result<String, getrandom::Error> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 struct Served<'a> {
@@ -236,13 +229,13 @@ impl<'a> Served<'a> {
         if self.order.len() > KNOWN {
             self.order.pop_front().map(|old| self.known.remove(&old));
         }
-        let changes = read.as_ref().is_ok_and(letters::Asked::changes);
+        let changes = read.as_ref().is_ok_and(|asked| asked.needs() == Rights::Change);
         let must_tell = !self.is_attended() || changes;
         self.asked = Some(Instant::now());
         let verb = read.as_ref().map_or("", letters::Asked::verb);
         let answer = read.and_then(|asked| {
-            self.limits.admit(asked.changes())?;
-            if asked.changes() && asked.session.as_ref() != Some(&self.session) {
+            self.limits.admit(asked.needs())?;
+            if changes && asked.session.as_ref() != Some(&self.session) {
                 return Err(Refusal::Session { verb });
             }
             // One that breaks down must not leave the others without an answer.
@@ -295,8 +288,7 @@ impl<'a> Served<'a> {
         // Where it cannot be written, because the disk is full or nobody made the folder yet, it is tried again no sooner than it would have been told again.
         self.told = Some(Instant::now());
         let status = catch_unwind(AssertUnwindSafe(|| {
-            let write = self.rights() == Rights::Change;
-            self.status.told(self.workspace, (self.clock)(), write, &self.session)
+            self.status.told(self.workspace, (self.clock)(), self.rights(), &self.session)
         }));
         if let Ok(status) = status {
             let _ = self.letters.put_status(&status);

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::letters::PROTOCOL;
+use crate::api::Rights;
 use crate::engine::Workspace;
 use crate::store::FileChange;
 
@@ -50,7 +51,7 @@ impl Status {
         &self,
         workspace: &Workspace,
         now: DateTime<FixedOffset>,
-        write: bool,
+        rights: Rights,
         session: &str,
     ) -> Value {
         let store = workspace.open_store();
@@ -88,7 +89,7 @@ impl Status {
             "program": env!("CARGO_PKG_VERSION"),
             "alive": (!self.is_over).then(|| now.timestamp()),
             "session": (!self.is_over).then_some(session),
-            "write": write,
+            "write": rights == Rights::Change,
             "timelines": heads.iter().take(TIMELINES).map(timeline).collect::<Vec<_>>(),
             "alarms": alarms.collect::<Vec<_>>(),
             "written": written.collect::<Vec<_>>(),

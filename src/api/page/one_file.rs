@@ -137,8 +137,7 @@ struct Told<'a> {
 impl Told<'_> {
     /// What is answered to a request, of these timelines alone.
     fn ask(&self, verb: &str, arguments: &Value) -> io::Result<Answer> {
-        let request = json!({ "verb": verb, "args": arguments }).to_string();
-        let request = Request::read(request.as_bytes()).map_err(io::Error::other)?;
+        let request = Request::of(verb, Some(arguments.clone())).map_err(io::Error::other)?;
         let mut answer = serve(self.workspace, &request, Rights::Read);
         let lines = std::mem::take(&mut answer.lines);
         answer.lines = lines.into_iter().filter_map(|line| self.own(verb, line)).collect();
