@@ -1,20 +1,11 @@
-//! The global arguments, the list of commands, and the values that several commands take. The arguments of a command are in its own file.
+//! The arguments that all commands have, and the values that several commands take.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use super::clock::DateStyle;
-use super::examples::command;
-use super::passphrase::Secret;
-use super::{
-    backup, check, completions, config, diff, doctor, erase, extension, forget, fork, gc, import,
-    log, lore, man, merge, operations, reconstruct, restore, search, show, snapshot, sync, tag,
-    timelines, undo, view, watch,
-};
+use stvc::engine::configuration::{Dates, When};
 use stvc::engine::gate::Wait;
 use stvc::history::dates;
 
@@ -24,11 +15,8 @@ pub const FOR_ALL: &str = "Options for all commands";
 pub const SNAPSHOT_HELP: &str = "A snapshot is named by the beginning of its id (4 or more digits), by a tag, by b3: and the beginning of its \
                              content id, or by a timeline (its newest snapshot); ~N behind any of these goes N snapshots back, @DATE to what it was then, :N to when message N was the last: \"Tide Office@2 weeks ago\", @2026-11-01 (the end of that day), @{2026-11-01 18:30}, \"Tide Office:12\". docs/moments.md tells all of it.";
 
-/// Snapshots of SillyTavern chats and their lorebooks, kept in a git repository and brought back byte for byte.
-///
-/// Run it inside your SillyTavern folder, or say where that is with --data.
-#[derive(Debug, Parser)]
-#[command(name = "stvc", version, long_version = env!("STVC_VERSION"), propagate_version = true, arg_required_else_help = true)]
+/// Where the library and the store are, and how answers are printed.
+#[derive(Debug, clap::Args)]
 pub struct GlobalArgs {
     /// SillyTavern's folder, or a user's folder in its data/; found from here upward if not given
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_DATA", hide_env_values = true)]
@@ -55,12 +43,12 @@ pub struct GlobalArgs {
     pub quiet: bool,
 
     /// When to use colours; auto if nothing is said
-    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "WHEN")]
-    pub color: Option<Color>,
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "WHEN", value_parser = one_of(colors()))]
+    pub color: Option<When>,
 
     /// How moments are told: relative (3 minutes ago), local (2026-11-01 18:30) or iso
-    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "STYLE", hide_possible_values = true)]
-    pub date: Option<DateStyle>,
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "STYLE", hide_possible_values = true, value_parser = one_of(date_styles()))]
+    pub date: Option<Dates>,
 
     /// Print long answers at once, not in a pager
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL)]
@@ -68,195 +56,35 @@ pub struct GlobalArgs {
 
     #[command(flatten)]
     pub secret: Secret,
-
-    #[command(subcommand)]
-    pub command: Command,
 }
 
-impl GlobalArgs {
-    /// What was typed. To describe every command takes longer than to do most of them, so one that is typed as it should be is read with its own
-    /// description alone; all else is answered with all of them at hand.
-    pub fn read(arguments: &[OsString]) -> Result<Self, clap::Error> {
-        let all = Self::command();
-        let alone = arguments.iter().skip(1).find_map(|word| all.find_subcommand(word)).map(|it| {
-            clap::Command::new("stvc").args(all.get_arguments().cloned()).subcommand(it.clone())
-        });
-        let read = |command: clap::Command| {
-            Self::from_arg_matches(&command.try_get_matches_from(arguments)?)
-        };
-        match alone.map(read) {
-            Some(Ok(args)) => Ok(args),
-            _ => read(command()),
-        }
-    }
+/// Where the passphrase of an encrypted backup comes from. Never from the command line itself, which others can see.
+#[derive(Debug, clap::Args)]
+pub struct Secret {
+    /// For encrypted backups: the passphrase is the first line of this file
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "FILE")]
+    pub passphrase_file: Option<PathBuf>,
+
+    /// For encrypted backups: the passphrase is the first line that this command prints
+    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "COMMAND", conflicts_with = "passphrase_file")]
+    pub passphrase_command: Option<String>,
 }
 
-/// When to use colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    Auto,
-    Always,
-    Never,
+fn colors() -> [(PossibleValue, When); 3] {
+    [
+        (PossibleValue::new("auto").help("On a terminal, unless NO_COLOR is set"), When::Auto),
+        (PossibleValue::new("always"), When::Always),
+        (PossibleValue::new("never"), When::Never),
+    ]
 }
 
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Make the store (snapshot does it by itself, too)
-    Init,
-    /// Take a snapshot of every chat that changed, or of the named ones
-    Snapshot(snapshot::Args),
-    /// Show what changed since the last snapshots
-    Status(timelines::StatusArgs),
-    /// List all timelines: every chat, also deleted ones
-    Timelines(timelines::Args),
-    /// List the snapshots, newest first
-    Log(log::Args),
-    /// Show one snapshot
-    Show(show::Args),
-    /// Show what changed between two snapshots, or between one and the files now
-    Diff(diff::Args),
-    /// Search everything that was ever said, in every snapshot
-    Search(search::Args),
-    /// What the story knew: lorebooks and their entries, when each changed, and at which message
-    Lore(lore::Args),
-    /// Bring a snapshot's files back
-    Restore(restore::Args),
-    /// Another ending: the beginning of a chat as a chat of its own, with a lorebook of its own
-    Fork(fork::Args),
-    /// Merge the lorebook of one timeline into that of another, entry by entry and field by field
-    Merge(merge::Args),
-    /// Snapshots of states that were never taken, from what ST-Auto-Recap noted in the messages
-    Reconstruct(reconstruct::Args),
-    /// Check that the store, or a backup, is sound: read every object, rebuild every snapshot
-    Check(check::Args),
-    /// Check that your chats and lorebooks are sound, one by one and together, and repair what can be repaired
-    Doctor(doctor::Args),
-    /// Give a snapshot a name, or list the names
-    Tag(tag::Args),
-    /// Copy all snapshots, or those of some timelines, elsewhere: into one file, a folder, or a git server
-    Backup(backup::Args),
-    /// Take in a backup, or SillyTavern's own backups as snapshots of the chats they are of
-    Import(import::Args),
-    /// Bring two devices to the same state through a folder or a git server that both reach
-    Sync(sync::Args),
-    /// Show what the store holds and saves: the share of each timeline, the largest messages
-    Stats,
-    /// Let snapshots go by a policy; the newest, tagged ones and fork points always stay
-    Forget(forget::Args),
-    /// Remove chats for good: out of the history, the log and the disk
-    Erase(erase::Args),
-    /// Make the store small: one pack with deltas, without what nobody can ask for any more
-    Gc(gc::Args),
-    /// Take the last command back: snapshots, tags, restores
-    Undo(undo::Args),
-    /// List what was done, newest first
-    Operations(operations::Args),
-    /// Take a snapshot after every save, until it is stopped
-    Watch(watch::Args),
-    /// Look at the timelines in the browser
-    View(view::Args),
-    /// Put the extension into SillyTavern's page, bring it up to date, or take it away
-    Extension(extension::Args),
-    /// See and set defaults: where backups go, colours, the pager, dates, retention
-    Config(config::Args),
-    /// Print what your shell needs to complete commands and options
-    Completions(completions::Args),
-    /// Print the manual page, or write the pages of all commands into a folder
-    Man(man::Args),
-    /// Try it: the whole round trip on a sample library in a temporary folder
-    Demo,
-}
-
-impl Command {
-    /// The word that was typed.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Command::Init => "init",
-            Command::Snapshot(_) => "snapshot",
-            Command::Status(_) => "status",
-            Command::Timelines(_) => "timelines",
-            Command::Log(_) => "log",
-            Command::Show(_) => "show",
-            Command::Diff(_) => "diff",
-            Command::Search(_) => "search",
-            Command::Lore(_) => "lore",
-            Command::Restore(_) => "restore",
-            Command::Fork(_) => "fork",
-            Command::Merge(_) => "merge",
-            Command::Reconstruct(_) => "reconstruct",
-            Command::Check(_) => "check",
-            Command::Doctor(_) => "doctor",
-            Command::Tag(_) => "tag",
-            Command::Backup(_) => "backup",
-            Command::Import(_) => "import",
-            Command::Sync(_) => "sync",
-            Command::Stats => "stats",
-            Command::Forget(_) => "forget",
-            Command::Erase(_) => "erase",
-            Command::Gc(_) => "gc",
-            Command::Undo(_) => "undo",
-            Command::Operations(_) => "operations",
-            Command::Watch(_) => "watch",
-            Command::View(_) => "view",
-            Command::Config(_) => "config",
-            Command::Extension(_) => "extension",
-            Command::Completions(_) => "completions",
-            Command::Man(_) => "man",
-            Command::Demo => "demo",
-        }
-    }
-
-    /// Whether other users are told of, and it can be done for all.
-    pub fn is_for_users(&self) -> bool {
-        matches!(
-            self,
-            Command::Snapshot(_)
-                | Command::Watch(_)
-                | Command::Extension(_)
-                | Command::Backup(_)
-                | Command::Check(_)
-                | Command::Doctor(_)
-                | Command::Stats
-        )
-    }
-
-    /// Whether its answer may be long, and nothing but an answer.
-    pub fn is_for_reading(&self) -> bool {
-        let reads = matches!(
-            self,
-            Command::Status(_)
-                | Command::Timelines(_)
-                | Command::Log(_)
-                | Command::Show(_)
-                | Command::Diff(_)
-                | Command::Search(_)
-                | Command::Lore(_)
-                | Command::Stats
-                | Command::Operations(_)
-                | Command::Tag(_)
-        );
-        reads && (self.only_looks() || matches!(self, Command::Operations(_)))
-    }
-
-    /// Whether it changes nothing in the store, and so can be asked of a backup.
-    pub fn only_looks(&self) -> bool {
-        match self {
-            Command::Timelines(timelines) => timelines.parent.is_none() && !timelines.no_parent,
-            Command::Status(_)
-            | Command::Log(_)
-            | Command::Show(_)
-            | Command::Diff(_)
-            | Command::Search(_)
-            | Command::Lore(_)
-            | Command::Check(_)
-            | Command::Stats => true,
-            Command::View(view) => !view.write,
-            Command::Restore(restore) => restore.to.is_some(),
-            Command::Tag(tag) => tag.snapshot.is_none() && !tag.delete,
-            _ => false,
-        }
-    }
+fn date_styles() -> [(PossibleValue, Dates); 3] {
+    let local = "2026-11-01 18:30, in local time";
+    [
+        (PossibleValue::new("relative").help("3 minutes ago"), Dates::Relative),
+        (PossibleValue::new("local").help(local), Dates::Local),
+        (PossibleValue::new("iso").help("2026-11-01T18:30:05+01:00"), Dates::Iso),
+    ]
 }
 
 /// Returns a parser for one of these words, each of which means a value.

@@ -3,6 +3,7 @@ use std::path::Path;
 
 use clap_complete::engine::ArgValueCompleter;
 
+use super::args::Secret;
 use super::clock::Clock;
 use super::complete::timelines;
 use super::error::{Error, Result};
@@ -61,7 +62,7 @@ const HELP: &str = "First a snapshot of every chat that changed is taken. A file
 pub fn run(
     args: &Args,
     user: Option<&str>,
-    secret: &passphrase::Secret,
+    secret: &Secret,
     workspace: &Workspace,
     out: &mut Out,
 ) -> Result<u8> {

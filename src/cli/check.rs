@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use super::args::Secret;
 use super::error::Result;
 use super::output::Out;
 use super::passphrase;
@@ -17,12 +18,7 @@ pub struct Args {
     pub source: Option<PathBuf>,
 }
 
-pub fn run(
-    args: &Args,
-    secret: &passphrase::Secret,
-    workspace: &Workspace,
-    out: &mut Out,
-) -> Result<u8> {
+pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let mut what = "store";
     let mut workspace = workspace.clone();
     if let Some(source) = &args.source {
@@ -41,12 +37,7 @@ pub fn run(
 }
 
 /// A file or a server: all of it is unpacked first.
-fn backup(
-    source: &CopyPlace,
-    secret: &passphrase::Secret,
-    workspace: &Workspace,
-    out: &mut Out,
-) -> Result<u8> {
+fn backup(source: &CopyPlace, secret: &Secret, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let passphrase = passphrase::of_place(secret, source)?;
     let asks = out.may_ask();
     let checked = verbs::check::check_copy(

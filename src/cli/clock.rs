@@ -1,45 +1,34 @@
 //! When something was, in the reader's words.
 
 use chrono::{DateTime, FixedOffset, Local};
-use clap::ValueEnum;
 
 use super::wording::count;
+use stvc::engine::configuration::Dates;
 use stvc::store::Time;
-
-/// How moments are told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DateStyle {
-    /// 3 minutes ago
-    Relative,
-    /// 2026-11-01 18:30, in local time
-    Local,
-    /// 2026-11-01T18:30:05+01:00
-    Iso,
-}
 
 /// What time it is, and how the reader wants to be told.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     pub now: DateTime<FixedOffset>,
     /// Not given: what suits the place.
-    pub style: Option<DateStyle>,
+    pub style: Option<Dates>,
 }
 
 impl Clock {
     /// Where the age says most.
     pub fn age(&self, time: Time) -> String {
-        self.told(time, DateStyle::Relative)
+        self.told(time, Dates::Relative)
     }
 
     /// Where the day says most.
     pub fn date(&self, time: Time) -> String {
-        self.told(time, DateStyle::Local)
+        self.told(time, Dates::Local)
     }
 
     /// The same where there is little room.
     pub fn day(&self, time: Time) -> String {
         match (self.style, local(time)) {
-            (None | Some(DateStyle::Local), Some(moment)) => moment.format("%Y-%m-%d").to_string(),
+            (None | Some(Dates::Local), Some(moment)) => moment.format("%Y-%m-%d").to_string(),
             _ => self.date(time),
         }
     }
@@ -54,16 +43,16 @@ impl Clock {
         }
     }
 
-    fn told(&self, time: Time, usual: DateStyle) -> String {
+    fn told(&self, time: Time, usual: Dates) -> String {
         let Some(moment) = local(time) else {
             return format!("{} s after 1970", time.seconds);
         };
         match self.style.unwrap_or(usual) {
-            DateStyle::Relative if time.seconds <= self.now.timestamp() => {
+            Dates::Relative if time.seconds <= self.now.timestamp() => {
                 age(self.now.timestamp() - time.seconds)
             }
-            DateStyle::Relative | DateStyle::Local => moment.format("%Y-%m-%d %H:%M").to_string(),
-            DateStyle::Iso => moment.to_rfc3339(),
+            Dates::Relative | Dates::Local => moment.format("%Y-%m-%d %H:%M").to_string(),
+            Dates::Iso => moment.to_rfc3339(),
         }
     }
 }

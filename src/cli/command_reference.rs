@@ -1,10 +1,10 @@
 //! `docs/cli.md`, made from what clap knows.
 
-use super::examples;
+use super::command_line::CommandLine;
 
 /// The whole reference as Markdown.
 fn reference() -> String {
-    let mut root = examples::command().term_width(100);
+    let mut root = CommandLine::described().term_width(100);
     root.build();
     let mut text = String::from(
         "# The commands\n\nMade from the program's own help; a test keeps it so. \

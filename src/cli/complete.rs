@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-use clap::Parser;
+use clap::{Args, FromArgMatches};
 use clap_complete::engine::CompletionCandidate;
 
-use super::args::{Command, GlobalArgs};
+use super::args::GlobalArgs;
 use super::wording::{clean, short};
 use stvc::engine::Workspace;
 use stvc::history::{self, History};
@@ -52,9 +52,8 @@ fn asked(typed: &OsStr) -> Option<(String, Workspace)> {
     for option in ["--data", "--user", "--store"] {
         line.extend(value(option).into_iter().flat_map(|value| [option.into(), value]));
     }
-    line.push("init".into());
-    let args = GlobalArgs::try_parse_from(line).ok()?;
-    debug_assert!(matches!(args.command, Command::Init));
+    let found = GlobalArgs::augment_args(clap::Command::new("stvc")).try_get_matches_from(line);
+    let args = GlobalArgs::from_arg_matches(&found.ok()?).ok()?;
     Some((typed, super::workspace(&args, &[])))
 }
 

@@ -1,9 +1,5 @@
 //! What people type: some command lines for each command, with what they do.
 
-use clap::CommandFactory;
-
-use super::args::GlobalArgs;
-
 type Example = (&'static str, &'static str);
 
 const EXAMPLES: &[(&str, &[Example])] = &[
@@ -249,12 +245,17 @@ const EXAMPLES: &[(&str, &[Example])] = &[
 
 const SHORT: &str = "`--help` tells more, and the options that all commands have: --data, --user, --store, --json, --quiet, --date and others.";
 
-/// The whole command line, with examples.
-pub fn command() -> clap::Command {
-    GlobalArgs::command().mut_subcommands(|command| {
+/// Adds the examples to the help of each command.
+pub fn add_to(all: clap::Command) -> clap::Command {
+    all.mut_subcommands(|command| {
         let of = EXAMPLES.iter().find(|(of, _)| *of == command.get_name());
         with_examples(command, of.map_or(&[], |(_, list)| list))
     })
+}
+
+/// Returns the name of a command as the table has it.
+pub fn name_of(command: &str) -> Option<&'static str> {
+    EXAMPLES.iter().map(|(of, _)| *of).find(|of| *of == command)
 }
 
 fn with_examples(command: clap::Command, examples: &[Example]) -> clap::Command {
@@ -268,9 +269,8 @@ fn with_examples(command: clap::Command, examples: &[Example]) -> clap::Command 
 
 #[cfg(test)]
 mod tests {
-    use clap::FromArgMatches;
-
     use super::*;
+    use crate::cli::command_line::CommandLine;
 
     /// Words as a shell would split them.
     fn words(line: &str) -> Vec<String> {
@@ -300,16 +300,13 @@ mod tests {
         ];
         for line in listed.chain(odd) {
             let typed: Vec<_> = words(line).into_iter().map(Into::into).collect();
-            let told = |read: Result<GlobalArgs, clap::Error>| match read {
+            let told = |read: Result<CommandLine, clap::Error>| match read {
                 Ok(args) => format!("{args:?}"),
                 Err(error) => error.to_string(),
             };
-            let with_all = || {
-                let found = command().try_get_matches_from(&typed);
-                told(found.and_then(|found| GlobalArgs::from_arg_matches(&found)))
-            };
+            let with_all = || told(CommandLine::read_with(CommandLine::described(), &typed));
             // "2 weeks ago" is another second if the clock moves on between two readings.
-            let (before, read, after) = (with_all(), told(GlobalArgs::read(&typed)), with_all());
+            let (before, read, after) = (with_all(), told(CommandLine::read(&typed)), with_all());
             if read != after {
                 assert_eq!(read, before, "{line}");
             }
@@ -318,7 +315,7 @@ mod tests {
 
     #[test]
     fn every_command_has_examples_that_can_be_typed() {
-        let whole = command();
+        let whole = CommandLine::described();
         for name in whole.get_subcommands().map(clap::Command::get_name) {
             assert!(EXAMPLES.iter().any(|(of, list)| *of == name && !list.is_empty()), "{name}");
         }
@@ -326,7 +323,7 @@ mod tests {
             for (line, _) in *examples {
                 let typed = words(line);
                 assert_eq!(&typed[1], name);
-                let parsed = command().try_get_matches_from(&typed);
+                let parsed = CommandLine::described().try_get_matches_from(&typed);
                 assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
             }
         }

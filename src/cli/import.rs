@@ -1,14 +1,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::args::Secret;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
-use super::wording::{clean, count, name, size};
+use super::wording::{clean, closed, count, name, size};
 use super::{import_backup, passphrase};
 use stvc::engine::Workspace;
 use stvc::engine::copies::{self, CopyPlace};
 use stvc::verbs;
 use stvc::verbs::import::chat_backups::{ChatBackupOutcome, Options, Report};
+use stvc::verbs::import::stvc_backup;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -25,17 +27,21 @@ pub struct Args {
     pub chat_closed: bool,
 }
 
-pub fn run(
-    args: &Args,
-    secret: &passphrase::Secret,
-    workspace: &Workspace,
-    out: &mut Out,
-) -> Result<u8> {
+pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     // SillyTavern's backups are a folder, too, but no repository.
     if let Some(source) = &args.source {
         match CopyPlace::parse(&source.to_string_lossy())? {
             CopyPlace::Folder(folder) if !copies::is_repository(&folder) => {}
-            place => return import_backup::run(&place, args, secret, workspace, out),
+            source => {
+                let options = stvc_backup::Options {
+                    passphrase: passphrase::of_place(secret, &source)?,
+                    source,
+                    asks: out.may_ask(),
+                    closed: closed(args.chat_closed),
+                    dry_run: args.dry_run,
+                };
+                return import_backup::run(&options, workspace, out);
+            }
         }
     }
     let options = Options { source: args.source.clone(), dry_run: args.dry_run };

@@ -2,28 +2,13 @@
 
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
-use super::wording::{clean, closed, count, name, size};
-use super::{import, passphrase};
+use super::wording::{clean, count, name, size};
 use stvc::engine::Workspace;
-use stvc::engine::copies::CopyPlace;
 use stvc::rules::lost_attachments;
 use stvc::verbs::import::stvc_backup::{ImportOutcome, ImportedTimeline, Options, Report, take_in};
 
-pub fn run(
-    source: &CopyPlace,
-    args: &import::Args,
-    secret: &passphrase::Secret,
-    workspace: &Workspace,
-    out: &mut Out,
-) -> Result<u8> {
-    let options = Options {
-        source: source.clone(),
-        passphrase: passphrase::of_place(secret, source)?,
-        asks: out.may_ask(),
-        closed: closed(args.chat_closed),
-        dry_run: args.dry_run,
-    };
-    let report = take_in(workspace, &options, &mut out.progress())?;
+pub fn run(options: &Options, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let report = take_in(workspace, options, &mut out.progress())?;
     Ok(out.answer(&report, |out| tell(&report, out)))
 }
 

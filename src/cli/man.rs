@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use clap_mangen::Man;
 
 use super::error::Result;
+use super::exit;
 use super::output::Out;
 use super::wording::count;
-use super::{examples, exit};
 use stvc::lines::{Counts, Summary};
 use stvc::output_files::{self, Existing};
 use stvc::st;
@@ -18,9 +18,8 @@ pub struct Args {
     pub dir: Option<PathBuf>,
 }
 
-pub fn run(args: &Args, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, mut command: clap::Command, out: &mut Out) -> Result<u8> {
     // Built, so that options for all commands stand in every page.
-    let mut command = examples::command();
     command.build();
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();

@@ -4,6 +4,7 @@ mod args;
 mod backup;
 mod check;
 mod clock;
+mod command_line;
 #[cfg(test)]
 mod command_reference;
 mod complete;
@@ -66,7 +67,8 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 use clap_complete::CompleteEnv;
 
-use args::{Command, GlobalArgs};
+use args::GlobalArgs;
+use command_line::{Command, CommandLine};
 use error::{Error, Result};
 use output::{LOOK, Out, paint};
 use stvc::engine::configuration::{self, Configuration};
@@ -85,13 +87,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Run the program on its own arguments.
 pub fn main() -> ExitCode {
     // A shell may ask what fits; then that is the answer, and the end.
-    CompleteEnv::with_factory(examples::command).var(completions::ASKED).bin("stvc").complete();
+    CompleteEnv::with_factory(CommandLine::described)
+        .var(completions::ASKED)
+        .bin("stvc")
+        .complete();
     ExitCode::from(run(&std::env::args_os().collect::<Vec<_>>()))
 }
 
 /// Run one command line; its exit code.
 fn run(arguments: &[OsString]) -> u8 {
-    let args = match GlobalArgs::read(arguments) {
+    let args = match CommandLine::read(arguments) {
         Ok(args) => args,
         Err(problem) => {
             return report_error::usage(
@@ -100,10 +105,14 @@ fn run(arguments: &[OsString]) -> u8 {
             );
         }
     };
-    let name = args.command.name();
-    let workspace = workspace(&args, arguments);
-    let mut out = Out::new(&args, &settings(&workspace), workspace.now);
-    let outcome = match (clock_problem(), args.all_users) {
+    let name = args.name;
+    let workspace = workspace(&args.global, arguments);
+    let settings = settings(&workspace);
+    let mut out = Out::new(&args.global, &settings, workspace.now);
+    if args.command.is_for_reading() {
+        out = out.collecting(&args.global, &settings);
+    }
+    let outcome = match (clock_problem(), args.global.all_users) {
         (Some(problem), _) => Err(problem),
         (None, true) => for_all_users(&args, &workspace, &mut out),
         (None, false) => {
@@ -130,7 +139,7 @@ fn settings(workspace: &Workspace) -> Configuration {
 }
 
 /// Warns of a configuration that cannot be understood. `config` fails because of it, and the watch looks at it again and again.
-fn tell_of_configuration(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) {
+fn tell_of_configuration(args: &CommandLine, workspace: &Workspace, out: &mut Out) {
     if !matches!(args.command, Command::Config(_) | Command::Watch(_))
         && let Ok(Some(store)) = workspace.find_store()
     {
@@ -139,7 +148,7 @@ fn tell_of_configuration(args: &GlobalArgs, workspace: &Workspace, out: &mut Out
 }
 
 /// Somebody else's chats are not taken, and they may not know.
-fn tell_of_others(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) {
+fn tell_of_others(args: &CommandLine, workspace: &Workspace, out: &mut Out) {
     let is_told = args.command.is_for_users() || matches!(args.command, Command::Status(_));
     let library = workspace.library().ok().filter(|_| is_told && workspace.store.is_none());
     let others = library.as_ref().map(|library| library.other_users()).unwrap_or_default();
@@ -150,8 +159,8 @@ fn tell_of_others(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) {
 }
 
 /// The same command for each user. One that fails does not keep the others from it.
-fn for_all_users(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let command = args.command.name();
+fn for_all_users(args: &CommandLine, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let command = args.name;
     if !args.command.is_for_users() {
         return Err(Error::OneUser { command });
     }
@@ -166,7 +175,7 @@ fn for_all_users(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Res
         tell_of_configuration(args, workspace, out);
         let outcome = match &args.command {
             Command::Backup(backup) => {
-                backup::run(backup, Some(user), &args.secret, workspace, out)
+                backup::run(backup, Some(user), &args.global.secret, workspace, out)
             }
             _ => dispatch(args, workspace, out),
         };
@@ -182,9 +191,9 @@ fn for_all_users(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Res
 }
 
 /// A command on a backup works on a store that is unpacked for it and gone afterwards.
-fn on_backup(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn on_backup(args: &CommandLine, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let Some(path) = workspace.store.as_deref() else { return dispatch(args, workspace, out) };
-    let typed = args.store.as_deref().and_then(Path::to_str);
+    let typed = args.global.store.as_deref().and_then(Path::to_str);
     let place = match typed.map(stvc::engine::copies::CopyPlace::parse).transpose()? {
         Some(place @ CopyPlace::Remote(_)) => place,
         _ if stvc::engine::copies::is_encrypted(path).is_some() => CopyPlace::File(path.to_owned()),
@@ -194,7 +203,7 @@ fn on_backup(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Result<
         let path = PathBuf::from(store::Url::without_password(typed.unwrap_or_default()));
         return Err(Error::BackupIsNoStore { path });
     }
-    let passphrase = passphrase::of_place(&args.secret, &place)?;
+    let passphrase = passphrase::of_place(&args.global.secret, &place)?;
     let (asks, mut progress) = (out.may_ask(), out.progress());
     let unpacked =
         stvc::engine::copies::look_at(workspace, &place, passphrase.as_ref(), asks, &mut progress)?;
@@ -203,8 +212,8 @@ fn on_backup(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Result<
     dispatch(args, &Workspace { store, ..workspace.clone() }, out)
 }
 
-fn dispatch(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let secret = &args.secret;
+fn dispatch(args: &CommandLine, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    let secret = &args.global.secret;
     match &args.command {
         Command::Init => init::run(workspace, out),
         Command::Snapshot(args) => snapshot::run(args, workspace, out),
@@ -222,7 +231,10 @@ fn dispatch(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Result<u
         Command::Diff(args) => diff::run(args, workspace, out),
         Command::Search(args) => search::run(args, workspace, out),
         Command::Lore(args) => lore::run(args, workspace, out),
-        Command::Restore(args) => restore::run(args, workspace, out),
+        Command::Restore(args) => match &args.snapshot {
+            Some(snapshot) => restore::run(args, snapshot, workspace, out),
+            None => restore_all::run(args, workspace, out),
+        },
         Command::Fork(args) => fork::run(args, workspace, out),
         Command::Merge(args) => merge::run(args, workspace, out),
         Command::Reconstruct(args) => reconstruct::run(args, workspace, out),
@@ -243,7 +255,7 @@ fn dispatch(args: &GlobalArgs, workspace: &Workspace, out: &mut Out) -> Result<u
         Command::Extension(args) => extension::run(args, workspace, out),
         Command::Config(args) => config::run(args, workspace, out),
         Command::Completions(args) => completions::run(args, out),
-        Command::Man(args) => man::run(args, out),
+        Command::Man(args) => man::run(args, CommandLine::described(), out),
         Command::Demo => demo::run(out),
     }
 }

@@ -7,14 +7,14 @@ use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use chrono::{DateTime, FixedOffset};
 
-use super::args::{Color, GlobalArgs};
-use super::clock::{Clock, DateStyle};
+use super::args::GlobalArgs;
+use super::clock::Clock;
 use super::exit::FAILED;
 use super::pager;
 use super::progress_bar::Bar;
 use super::screen::{Screen, in_ascii};
 use super::wording::clean;
-use stvc::engine::configuration::{Configuration, Dates, When};
+use stvc::engine::configuration::{Configuration, When};
 use stvc::lines::answers::Answer;
 use stvc::lines::{Line, Summary};
 use stvc::rules::{Finding, Level};
@@ -77,35 +77,31 @@ struct Paged {
 
 impl Out {
     pub fn new(args: &GlobalArgs, settings: &Configuration, now: DateTime<FixedOffset>) -> Self {
-        let set = settings.color.map(|color| match color {
-            When::Auto => Color::Auto,
-            When::Always => Color::Always,
-            When::Never => Color::Never,
-        });
-        let color = match args.color.or(set).unwrap_or(Color::Auto) {
-            Color::Auto => ColorChoice::Auto,
-            Color::Always => ColorChoice::AlwaysAnsi,
-            Color::Never => ColorChoice::Never,
+        let color = match args.color.or(settings.color) {
+            Some(When::Auto) | None => ColorChoice::Auto,
+            Some(When::Always) => ColorChoice::AlwaysAnsi,
+            Some(When::Never) => ColorChoice::Never,
         };
-        let set = settings.date.map(|date| match date {
-            Dates::Relative => DateStyle::Relative,
-            Dates::Local => DateStyle::Local,
-            Dates::Iso => DateStyle::Iso,
-        });
-        let pages = args.command.is_for_reading() && !args.no_pager && !args.json;
-        let is_paged = pages && Screen::get().rows.is_some();
-        let pager = is_paged.then(|| pager::command(settings.pager.as_deref())).flatten();
-        let paged = |command| Paged { command, text: String::new(), errors: Vec::new() };
         Self {
             json: args.json,
             quiet: args.quiet,
             color,
-            clock: Clock { now, style: args.date.or(set) },
+            clock: Clock { now, style: args.date.or(settings.date) },
             summary: None,
             cut_off: None,
-            paged: pager.map(paged),
-            waiting: args.command.is_for_reading().then(String::new),
+            paged: None,
+            waiting: None,
         }
+    }
+
+    /// Collects an answer that may be long: for the pager, or to write much of it at once.
+    pub fn collecting(mut self, args: &GlobalArgs, settings: &Configuration) -> Self {
+        let is_paged = !args.no_pager && !args.json && Screen::get().rows.is_some();
+        let pager = is_paged.then(|| pager::command(settings.pager.as_deref())).flatten();
+        let paged = |command| Paged { command, text: String::new(), errors: Vec::new() };
+        self.paged = pager.map(paged);
+        self.waiting = Some(String::new());
+        self
     }
 
     /// Whether the answer is JSON.

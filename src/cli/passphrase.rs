@@ -2,27 +2,15 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use console::Term;
 
-use super::args::FOR_ALL;
+use super::args::Secret;
 use super::error::{Error, Result};
 use stvc::archive::backup::Passphrase;
 use stvc::engine::copies::{self, CopyPlace};
-
-/// Where the passphrase of an encrypted backup comes from. Never from the command line itself, which others can see.
-#[derive(Debug, clap::Args)]
-pub struct Secret {
-    /// For encrypted backups: the passphrase is the first line of this file
-    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "FILE")]
-    pub passphrase_file: Option<PathBuf>,
-
-    /// For encrypted backups: the passphrase is the first line that this command prints
-    #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "COMMAND", conflicts_with = "passphrase_file")]
-    pub passphrase_command: Option<String>,
-}
 
 /// No passphrase is longer; a device that never ends is not read for ever.
 const LONGEST: u64 = 1 << 16;

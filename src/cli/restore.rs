@@ -6,7 +6,6 @@ use super::args::{SNAPSHOT_HELP, one_of, seconds};
 use super::complete::snapshots;
 use super::error::Result;
 use super::output::{LOOK, Out, paint};
-use super::restore_all;
 use super::restored_files::{files, tell_lost_attachments};
 use super::wording::{clean, closed, count, name, recap, short};
 use stvc::archive::Role;
@@ -86,10 +85,7 @@ pub struct Args {
     pub dry_run: bool,
 }
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let Some(snapshot) = args.snapshot.clone() else {
-        return restore_all::run(args, workspace, out);
-    };
+pub fn run(args: &Args, snapshot: &str, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let only = args.only;
     let target = match (&args.to, &args.name) {
         (Some(dir), _) => Target::Folder { dir: dir.clone(), only },
@@ -104,7 +100,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         (None, None) => Target::InPlace { only, overwrite: overwrite(args), leave: leave(args) },
     };
     let options = Options {
-        snapshot,
+        snapshot: snapshot.to_owned(),
         until: args.at.map_or(Until::End, Until::Message),
         target,
         any_attachments: args.any_attachments,
