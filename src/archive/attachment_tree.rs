@@ -88,7 +88,6 @@ pub struct AttachmentsRecord {
     pub blake3: Blake3,
 }
 
-/// One in the list.
 #[derive(Serialize, Deserialize)]
 struct Listed {
     path: LibraryPath,

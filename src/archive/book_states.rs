@@ -36,7 +36,6 @@ impl Version {
     }
 }
 
-/// The entries of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BookState {
     held: Held,
@@ -259,7 +258,6 @@ impl Step {
     }
 }
 
-/// A book that was stored whole.
 fn whole(book: &[u8]) -> BookState {
     let found = st::entries(book);
     let entry = |(key, value): &(Key, Raw<'_>)| (key.clone(), Version::Text(value.as_str().into()));

@@ -31,7 +31,6 @@ pub(super) fn write(bytes: &[u8], pack: &mut PackWriter) -> Result<ObjectId> {
     Ok(pack.add_tree(&folder)?)
 }
 
-/// A card as it is stored.
 pub(super) struct StoredCard {
     picture: ObjectId,
     texts: Vec<StoredText>,

@@ -12,7 +12,6 @@ pub enum Role {
     Lorebook,
     /// The group's own file.
     Group,
-    /// A character's card.
     Card,
     /// A file that is stored as it is.
     File,

@@ -79,12 +79,10 @@ impl Previous {
         }
     }
 
-    /// The folder of that name.
     pub(super) fn folder(&self, name: &str) -> Option<ObjectId> {
         self.folders.get(name).copied()
     }
 
-    /// The messages in the folder of that name.
     pub(super) fn messages(&self, reader: &Reader, name: &str) -> Vec<ObjectId> {
         let entries = self.folders.get(name).and_then(|folder| reader.tree(*folder).ok());
         entries.unwrap_or_default().into_iter().map(|entry| entry.id).collect()

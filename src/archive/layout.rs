@@ -8,7 +8,6 @@ use super::problem::{Problem, Problems};
 use crate::store::name_encoding::is_tree_segment;
 use crate::store::{Mode, ObjectId, RawEntry, Reader, Result};
 
-/// What was noticed on the way.
 #[derive(Clone, Default)]
 pub(super) struct Noticed {
     pub problems: Problems,
@@ -17,7 +16,6 @@ pub(super) struct Noticed {
 }
 
 impl Noticed {
-    /// What was noticed of a part of it.
     pub(super) fn extend(&mut self, part: &Noticed) {
         self.problems.extend(&part.problems);
         self.extra.extend_from_slice(&part.extra);

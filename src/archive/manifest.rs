@@ -13,7 +13,6 @@ use crate::auto_recap::stored::known_state;
 use crate::st::{Category, LibraryPath, TimelineName, lorebook_path};
 use crate::store::ObjectId;
 
-/// The format of manifests.
 pub(super) const FORMAT: u64 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +33,6 @@ impl FileRecord {
         LibraryPath::parse(&self.path).map_or_else(|_| String::new(), |path| plain_file(&path))
     }
 
-    /// Whether these are its bytes.
     pub fn is_of(&self, bytes: &[u8]) -> bool {
         bytes.len() as u64 == self.bytes && Blake3::of(bytes) == self.blake3
     }

@@ -230,7 +230,6 @@ struct Walk {
     lost: HashSet<ObjectId>,
 }
 
-/// Where in a snapshot's tree.
 #[derive(Clone, Copy)]
 struct TreePlace {
     family: u32,

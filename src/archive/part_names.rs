@@ -29,7 +29,6 @@ pub(super) fn card_text_folder(number: usize, keyword: &str) -> String {
     format!("{number}-{keyword}")
 }
 
-/// The file of an attachment.
 pub(super) fn attachment_file(path: &LibraryPath) -> String {
     tree_segment(path.as_str().as_bytes())
 }

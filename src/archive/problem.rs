@@ -231,7 +231,6 @@ impl Problems {
         }
     }
 
-    /// Those of a part of it.
     pub fn extend(&mut self, part: &Problems) {
         part.list.iter().cloned().for_each(|problem| self.push(problem));
         self.more += part.more;

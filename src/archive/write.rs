@@ -114,7 +114,6 @@ impl<'s> Unwritten<'s> {
         self.unknown().map(Folder::numbers).collect()
     }
 
-    /// Add them.
     pub fn write(self, pack: &mut PackWriter, reader: &Reader) -> Result<WrittenFiles> {
         let mut ids = add_messages(slice::from_ref(&self), pack, reader)?.into_iter();
         self.write_rest(&mut ids, pack)

@@ -10,8 +10,8 @@ use std::time::Duration;
 use chrono::DateTime;
 use tempfile::TempDir;
 
-use super::configuration::{self, Configuration};
 use super::Workspace;
+use super::configuration::{self, Configuration};
 use crate::fuzz_equipment::{Contents, copy_folder, fixture};
 use crate::settings::Key;
 use crate::st::{self, LibraryPath};

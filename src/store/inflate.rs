@@ -13,7 +13,6 @@ const AT_ONCE: usize = 1 << 20;
 /// No stream of zlib's is longer than this many times what it is made of.
 pub(super) const ZLIB_RATIO: u64 = 1032;
 
-/// What inflates.
 pub(super) struct Zlib {
     /// Whole objects that are not long. Most are short, and libdeflate takes a third of the time that zlib does for those.
     once: libdeflater::Decompressor,

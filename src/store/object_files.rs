@@ -72,7 +72,6 @@ impl ObjectFiles {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// So much was read.
     pub(super) fn note_read(&self, bytes: usize) {
         let before = self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         if before + bytes as u64 > MUCH {

@@ -10,7 +10,6 @@ use super::object_files::ObjectFiles;
 use super::{Error, Kind, Result, Store, unless_lost};
 use crate::durable;
 
-/// The format of stores.
 pub const FORMAT: u32 = 1;
 
 /// The folder inside the repository that is stvc's own.
@@ -29,7 +28,6 @@ pub enum Format {
     Known,
     /// There is no such file: the store is a clone.
     Missing,
-    /// The file is damaged.
     Damaged,
 }
 

@@ -37,7 +37,6 @@ struct Finished {
     finished: u64,
 }
 
-/// How the log ends.
 #[derive(Default)]
 pub(super) struct End {
     pub(super) last: Option<LoggedOperation>,

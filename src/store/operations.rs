@@ -29,7 +29,6 @@ pub enum Transacted {
     Nothing,
     /// It is the operation of this number, and finished.
     Done(u64),
-    /// Its files are to be written.
     FilesToWrite(Box<LoggedOperation>),
 }
 

@@ -312,7 +312,6 @@ impl Pack {
     }
 }
 
-/// The checksum of what there is to read.
 fn checksum(file: &mut File) -> io::Result<ObjectId> {
     let mut checksum = Checksum::default();
     let mut buffer = vec![0; 1 << 16];

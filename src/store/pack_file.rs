@@ -52,7 +52,6 @@ pub(super) enum Opened<T> {
 }
 
 impl<T> Opened<T> {
-    /// What is wrong with it.
     pub(super) fn problem(&self) -> Option<&str> {
         match self {
             Self::Whole(_) => None,

@@ -34,7 +34,6 @@ impl PackedMark {
         files::replace(&Self::path(store), self.encode().as_bytes())
     }
 
-    /// After `gc`.
     pub(super) fn after_gc(index: &Path, volumes: &[ObjectId]) -> Self {
         let volumes = volumes.iter().copied().collect();
         Self { best: Some(name_of(index)), joined: BTreeSet::new(), volumes }

@@ -54,9 +54,7 @@ pub(super) enum BaseOf {
 
 /// Something that is ready to be written.
 pub(super) enum Ready {
-    /// An object of the list.
     Object { number: usize, base: Option<BaseOf>, size: usize, compressed: Vec<u8> },
-    /// A volume.
     Volume { part: usize, number: usize, id: ObjectId, size: usize, compressed: Vec<u8> },
 }
 
@@ -127,7 +125,6 @@ pub(super) struct Packer<'a> {
     volume: Volume,
 }
 
-/// A volume in the making.
 struct Volume {
     number: usize,
     data: Vec<u8>,

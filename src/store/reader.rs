@@ -40,7 +40,6 @@ impl Readers {
 }
 
 impl Reader {
-    /// A reader of these objects.
     fn over(files: Arc<ObjectFiles>) -> Self {
         Self { files, known: RefCell::default(), kept: RefCell::default() }
     }

@@ -22,7 +22,6 @@ pub(super) struct Stripped {
     /// The index of the new pack; none if nothing of theirs stays.
     pub index: Option<PathBuf>,
     pub packed: Packed,
-    /// The volumes that are gone.
     pub lost_volumes: HashSet<ObjectId>,
 }
 

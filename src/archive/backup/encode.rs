@@ -94,7 +94,6 @@ fn push_number(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-/// Hashes what passes.
 struct Hashed<W> {
     out: W,
     hasher: blake3::Hasher,

@@ -44,7 +44,6 @@ pub fn message_change<'a>(
     }
 }
 
-/// A message with its number.
 type Numbered<'a> = (usize, &'a [u8]);
 
 fn added((number, line): Numbered<'_>) -> Change<'_> {
@@ -76,7 +75,6 @@ struct Stretch {
     new: Range<usize>,
 }
 
-/// Pairs of numbers.
 type Pairs = Vec<(usize, usize)>;
 
 /// The stretches without a counterpart, and the pairs between them, both in order.

@@ -28,7 +28,6 @@ pub use words::{Piece, words};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
-    /// A message of the chat.
     #[serde(rename(deserialize = "chat"))]
     Message,
     /// An entry of the lorebook, or the book itself.
@@ -72,7 +71,6 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// Every kind.
     pub const ALL: [ChangeKind; 13] = [
         ChangeKind::Added,
         ChangeKind::Removed,

@@ -11,7 +11,6 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'t> {
-    /// In both.
     Same(&'t str),
     /// Only in the first.
     Removed(&'t str),

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use crate::st::{Key, Member, Raw};
 
 pub(super) struct Book<'a> {
-    /// The whole.
     pub root: Raw<'a>,
     pub entries: Raw<'a>,
     /// The entries, in the order of the file. No key stands twice.
@@ -35,7 +34,6 @@ impl<'a> Book<'a> {
     }
 }
 
-/// Whether it is the member that holds the entries.
 pub(super) fn is_entries(member: &Member<'_>) -> bool {
     member.key.as_bytes() == b"entries"
 }

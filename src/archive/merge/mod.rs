@@ -125,7 +125,6 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// An entry that is in it.
     fn place(
         &self,
         group: Group,

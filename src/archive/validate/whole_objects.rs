@@ -23,7 +23,6 @@ pub(in crate::archive) struct Wholes {
 
 #[derive(Clone)]
 struct JudgedTree {
-    /// How many levels it has.
     height: usize,
     problem: Option<Rc<Problem>>,
 }
