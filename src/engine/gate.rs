@@ -109,7 +109,8 @@ pub(crate) fn judge_message(
     let (refused, rest) = auto_recap::refuse(auto_recap::readiness(&point), blockers);
     judgement.refused.extend(refused);
     // Whoever does not use the extension is not told of its scenes.
-    if uses_auto_recap(&chat, point.metadata, point.book) || !scene_breaks(&chat).is_empty() {
+    if uses_auto_recap(&chat, point.metadata, files.book_bytes()) || !scene_breaks(&chat).is_empty()
+    {
         judgement.warnings.extend(rest);
     }
     judgement
@@ -127,8 +128,7 @@ pub(crate) fn of_later(files: &TimelineFiles, at: usize) -> Vec<Finding> {
 }
 
 fn point<'a>(files: &'a TimelineFiles, chat: &'a Chat<'a>, message: usize) -> Point<'a> {
-    let (timeline, metadata, book) = (&files.timeline, files.metadata(chat), files.book_bytes());
-    Point { timeline, chat, metadata, book, message }
+    Point { timeline: &files.timeline, chat, metadata: files.metadata(chat), message }
 }
 
 fn last_message(chat: &Chat<'_>) -> Option<usize> {

@@ -145,28 +145,27 @@ impl Library {
         let mut scan = Scan::default();
         for entry in self.list("chats", &mut scan.unreadable) {
             let name = entry.file_name();
-            match is_dir(&entry) {
-                Ok(true) => {}
-                Ok(false) => continue,
-                Err(why) => {
-                    let subject = format!("chats/{}", name.to_string_lossy());
-                    scan.unreadable.push((subject, why.to_string()));
-                    continue;
+            let at = format!("chats/{}", name.to_string_lossy());
+            match (is_dir(&entry), name.to_str()) {
+                (Ok(false), _) => {}
+                (Err(why), _) => scan.unreadable.push((at, why.to_string())),
+                (Ok(true), None) => scan.unreadable.push((at, NOT_UNICODE.to_owned())),
+                (Ok(true), Some(folder)) => {
+                    let (named, at) =
+                        (|chat: &str| TimelineName::solo(folder, chat), (&*at, CHAT_ENDING));
+                    scan.chats.extend(self.files(Category::Chat, at, named, &mut scan.unreadable));
                 }
             }
-            let Some(folder) = name.to_str() else {
-                let subject = format!("chats/{}", name.to_string_lossy());
-                scan.unreadable.push((subject, NOT_UNICODE.to_owned()));
-                continue;
-            };
-            let at = format!("chats/{folder}");
-            self.chats(&at, |chat| TimelineName::solo(folder, chat), &mut scan);
         }
-        self.chats("group chats", TimelineName::group, &mut scan);
+        for category in [Category::GroupChat, Category::Lorebook, Category::Card, Category::Persona]
+        {
+            let Some(at) = category.files() else { continue };
+            let named = |stem: &str| TimelineName::of(category, stem);
+            let found = self.files(category, at, named, &mut scan.unreadable);
+            let list = if category.is_chat() { &mut scan.chats } else { &mut scan.others };
+            list.extend(found);
+        }
         scan.chats.sort_unstable();
-        for category in [Category::Lorebook, Category::Card, Category::Persona] {
-            self.list_others(category, &mut scan);
-        }
         self.read_groups(&mut scan);
         if fs::metadata(self.root.join(SETTINGS)).is_ok_and(|found| found.is_file()) {
             scan.others.extend(TimelineName::of(Category::Settings, ""));
@@ -175,37 +174,40 @@ impl Library {
         Ok(scan)
     }
 
-    /// The files of a kind that lie in one folder. What is no file of that kind is none of ours.
-    fn list_others(&self, category: Category, scan: &mut Scan) {
-        let Some((folder, ending)) = category.files() else { return };
-        for entry in self.list(folder, &mut scan.unreadable) {
+    /// Returns the files of a kind in the folder `at`, each named by `name`. What is no file of that kind is none of ours; what may be one and cannot be read is recorded.
+    fn files(
+        &self,
+        category: Category,
+        (at, ending): (&str, &str),
+        name: impl Fn(&str) -> Result<TimelineName>,
+        unreadable: &mut Vec<(String, String)>,
+    ) -> Vec<TimelineName> {
+        let mut found = Vec::new();
+        for entry in self.list(at, unreadable) {
             let file = entry.file_name();
+            // Decided on a lossy copy, so that an odd name is reported if and only if it would be one of ours.
             let shown = file.to_string_lossy();
-            let is_file = is_file(&entry);
             let is_hidden = category == Category::Persona && shown.starts_with('.');
             if !shown.ends_with(ending) || is_temporary(&shown) || is_hidden {
                 continue;
             }
-            // A folder in the place of a file is not a deletion of the file.
-            if matches!(is_file, Ok(false)) {
-                let why = why_not_a_file(&entry);
-                scan.unreadable.extend(why.map(|why| (format!("{folder}/{shown}"), why)));
-                continue;
-            }
-            let name = match (file.to_str().and_then(|file| file.strip_suffix(ending)), is_file) {
-                (_, Err(error)) => Err(error.to_string()),
-                (None, _) => Err(NOT_UNICODE.to_owned()),
-                (Some(stem), _) => {
-                    TimelineName::of(category, stem).map_err(|error| error.to_string())
+            let stem = file.to_str().and_then(|file| file.strip_suffix(ending));
+            let why = match (is_file(&entry), stem.map(&name)) {
+                // A folder in the place of a file is not a deletion of the file.
+                (Ok(false), _) => why_not_a_file(&entry),
+                // SillyTavern itself makes no such name; its content is in the chats that use it.
+                _ if shown == ending && !category.is_chat() => None,
+                (Err(error), _) => Some(error.to_string()),
+                (_, None) => Some(NOT_UNICODE.to_owned()),
+                (_, Some(Err(error))) => Some(error.to_string()),
+                (_, Some(Ok(name))) => {
+                    found.push(name);
+                    None
                 }
             };
-            match name {
-                Ok(name) => scan.others.push(name),
-                // SillyTavern itself makes no such name; its content is in the chats that use it.
-                Err(_) if shown == ending => {}
-                Err(why) => scan.unreadable.push((format!("{folder}/{shown}"), why)),
-            }
+            unreadable.extend(why.map(|why| (format!("{at}/{shown}"), why)));
         }
+        found
     }
 
     /// The names of the lorebook files, sorted, without their ending.
@@ -218,36 +220,6 @@ impl Library {
             .collect();
         names.sort_unstable();
         Ok(names)
-    }
-
-    /// The chat files in the folder `at`, each named by `name`.
-    fn chats(&self, at: &str, name: impl Fn(&str) -> Result<TimelineName>, scan: &mut Scan) {
-        for entry in self.list(at, &mut scan.unreadable) {
-            let file = entry.file_name();
-            // Decided on a lossy copy, so that an odd name is reported if and only if it would be a chat.
-            let shown = file.to_string_lossy();
-            if !shown.ends_with(CHAT_ENDING) || is_temporary(&shown) {
-                continue;
-            }
-            let subject = format!("{at}/{shown}");
-            match is_file(&entry) {
-                Ok(true) => {}
-                Ok(false) => {
-                    scan.unreadable.extend(why_not_a_file(&entry).map(|why| (subject, why)));
-                    continue;
-                }
-                Err(error) => {
-                    scan.unreadable.push((subject, error.to_string()));
-                    continue;
-                }
-            }
-            let stem = file.to_str().and_then(|file| file.strip_suffix(CHAT_ENDING));
-            match stem.map(&name) {
-                Some(Ok(timeline)) => scan.chats.push(timeline),
-                Some(Err(error)) => scan.unreadable.push((subject, error.to_string())),
-                None => scan.unreadable.push((subject, NOT_UNICODE.to_owned())),
-            }
-        }
     }
 
     /// Remove what commands that were killed left where files are written.

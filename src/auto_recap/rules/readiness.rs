@@ -12,7 +12,6 @@ pub struct Point<'a> {
     /// Its chat; not cut.
     pub chat: &'a Chat<'a>,
     pub metadata: Option<Raw<'a>>,
-    pub book: Option<&'a [u8]>,
     pub message: usize,
 }
 

@@ -127,13 +127,6 @@ impl<'a> Scene<'a> {
         !self.all_entries().is_empty()
     }
 
-    /// The UIDs of the lorebook entries that its recap made.
-    pub fn created_entries(&self) -> Vec<String> {
-        let list = self.metadata().and_then(|metadata| metadata.get("created_entry_uids"));
-        let uid = |uid: &Raw<'_>| uid.string().or_else(|| uid.integer().map(|uid| uid.to_string()));
-        list.and_then(|list| list.items()).unwrap_or_default().iter().filter_map(uid).collect()
-    }
-
     /// The name of the lorebook then.
     pub fn lorebook(&self) -> Option<String> {
         self.metadata()?.get("chatLorebookName")?.string().filter(|name| !name.is_empty())

@@ -10,6 +10,7 @@ mod identities;
 mod index;
 mod newcomer;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
@@ -59,16 +60,51 @@ pub(crate) struct Lineage {
 }
 
 struct TakenChat {
-    id: SnapshotId,
-    tree: ObjectId,
-    timeline: TimelineName,
-    main_chat: Option<String>,
-    chain: Chain,
-    seconds: i64,
+    newcomer: Newcomer,
+    snapshot: Snapshot,
 }
 
-/// How well a candidate fits; the greatest wins: is it the one that the chat names, how many messages are shared, what do names say, which came first.
-type Rank = (bool, usize, u8, i64, usize);
+/// How well a candidate fits; the greatest wins. What stands first counts most.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// The chat names it and shares more than a greeting with it.
+    is_named: bool,
+    /// How many messages are shared.
+    shared: usize,
+    names: Names,
+    seconds: i64,
+    /// Of chats taken at one moment, the one that could be an origin first is the older.
+    order: Reverse<usize>,
+}
+
+/// What names say about a candidate.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Names {
+    /// It names the same parent.
+    Sibling,
+    Nothing,
+    /// It was once called as the chat's parent.
+    FormerParent,
+    Parent,
+}
+
+/// The snapshots that share the most sampled beginnings with a chat.
+#[derive(Clone, Default)]
+struct Closest {
+    samples: usize,
+    snapshots: Vec<Snapshot>,
+}
+
+impl Closest {
+    fn offer(&mut self, samples: usize, snapshot: &Snapshot) {
+        if samples > self.samples {
+            *self = Self { samples, snapshots: Vec::new() };
+        }
+        if samples == self.samples {
+            self.snapshots.push(snapshot.clone());
+        }
+    }
+}
 
 /// What is remembered of all chats.
 const INDEX: &str = "lineage.json";
@@ -120,14 +156,15 @@ impl Lineage {
         let parent = newcomer.parent_name();
         // A name alone makes no fork; of chats that share as much it tells which is meant.
         let hinted = st::chat_of_checkpoint(&newcomer.name).filter(|_| parent.is_none());
-        let tier = |timeline: &TimelineName, former: bool, main_chat: Option<&str>| {
+        let names = |timeline: &TimelineName, former: bool, main_chat: Option<&str>| {
             if [&parent, &hinted].iter().any(|named| named.as_ref() == Some(timeline)) {
-                3
+                Names::Parent
             } else if former {
-                2
+                Names::FormerParent
+            } else if main_chat.is_some() && main_chat == newcomer.main_chat.as_deref() {
+                Names::Sibling
             } else {
-                // One that names the same parent is a sibling.
-                u8::from(main_chat.is_none() || main_chat != newcomer.main_chat.as_deref())
+                Names::Nothing
             }
         };
         // A chat that names a living parent does not come from one whose own parent is dead, unless it is that parent: such a one
@@ -141,7 +178,7 @@ impl Lineage {
         };
         let mut best: Option<(Rank, SnapshotId, ObjectId)> = None;
         let mut offer = |rank: Rank, id, tree| {
-            if rank.1 > 0 && best.as_ref().is_none_or(|(other, ..)| rank > *other) {
+            if rank.shared > 0 && best.as_ref().is_none_or(|(other, ..)| rank > *other) {
                 best = Some((rank, id, tree));
             }
         };
@@ -153,18 +190,20 @@ impl Lineage {
         // must be shared: another chat may have the name by now.
         let is_named =
             |timeline: &TimelineName, shared| Some(timeline) == parent.as_ref() && shared > 1;
-        for (order, taken) in self.taken.iter().enumerate() {
-            if !is_possible(&taken.timeline, taken.main_chat.as_deref())
-                || descendants.contains(&taken.timeline)
-            {
+        for (order, TakenChat { newcomer: taken, snapshot }) in self.taken.iter().enumerate() {
+            let main_chat = taken.main_chat.as_deref();
+            if !is_possible(&taken.name, main_chat) || descendants.contains(&taken.name) {
                 continue;
             }
             let shared = newcomer.chain.shared_with(&taken.chain);
-            let tier = tier(&taken.timeline, false, taken.main_chat.as_deref());
-            // Of chats taken at one moment, the one that could be an origin first is the older.
-            let named = is_named(&taken.timeline, shared);
-            let order = usize::MAX - order;
-            offer((named, shared, tier, taken.seconds, order), taken.id, taken.tree);
+            let rank = Rank {
+                is_named: is_named(&taken.name, shared),
+                shared,
+                names: names(&taken.name, false, main_chat),
+                seconds: snapshot.time.seconds,
+                order: Reverse(order),
+            };
+            offer(rank, snapshot.id, snapshot.tree);
         }
         let could_be = |stored: &Snapshot| {
             is_possible(&stored.timeline, stored.main_chat.as_deref())
@@ -178,15 +217,20 @@ impl Lineage {
         for snapshot in stored {
             let shared = self.shared(&newcomer.chain, &snapshot)?;
             let former = parent.as_ref().is_some_and(|parent| self.was_called(&snapshot, parent));
-            let tier = tier(&snapshot.timeline, former, snapshot.main_chat.as_deref());
-            let named = is_named(&snapshot.timeline, shared);
-            offer((named, shared, tier, snapshot.time.seconds, 0), snapshot.id, snapshot.tree);
+            let rank = Rank {
+                is_named: is_named(&snapshot.timeline, shared),
+                shared,
+                names: names(&snapshot.timeline, former, snapshot.main_chat.as_deref()),
+                seconds: snapshot.time.seconds,
+                order: Reverse(usize::MAX),
+            };
+            offer(rank, snapshot.id, snapshot.tree);
         }
         // A greeting alone makes no fork, unless the chat says that it is one: new chats of one character begin alike.
         let least = if newcomer.main_chat.is_some() { 1 } else { 2 };
         Ok(match best {
-            Some(((_, shared, ..), id, tree)) if shared >= least => {
-                Origin::Fork { id, tree, shared }
+            Some((rank, id, tree)) if rank.shared >= least => {
+                Origin::Fork { id, tree, shared: rank.shared }
             }
             _ => Origin::None,
         })
@@ -213,22 +257,15 @@ impl Lineage {
     ) -> Result<Vec<usize>> {
         let wanted: HashMap<_, _> =
             timelines.iter().enumerate().map(|(n, name)| (name, n)).collect();
-        let mut best: Vec<(usize, Vec<Snapshot>)> = vec![(0, Vec::new()); timelines.len()];
+        let mut best = vec![Closest::default(); timelines.len()];
         for (snapshot, record) in self.index.iter(&self.history) {
-            let Some(n) = wanted.get(&snapshot.timeline) else { continue };
-            let samples = samples_shared(chain, record);
-            let (most, closest) = &mut best[*n];
-            if samples > *most {
-                closest.clear();
-                *most = samples;
-            }
-            if samples == *most {
-                closest.push(snapshot.clone());
+            if let Some(n) = wanted.get(&snapshot.timeline) {
+                best[*n].offer(samples_shared(chain, record), snapshot);
             }
         }
-        let most = best.iter().map(|(samples, _)| *samples).max().unwrap_or(0);
+        let most = best.iter().map(|closest| closest.samples).max().unwrap_or(0);
         let mut shared = Vec::with_capacity(best.len());
-        for (samples, snapshots) in best {
+        for Closest { samples, snapshots } in best {
             let mut longest = if samples == most { 0 } else { samples * SAMPLE };
             for snapshot in snapshots.iter().filter(|_| samples == most) {
                 longest = longest.max(self.shared(chain, snapshot)?);
@@ -241,14 +278,7 @@ impl Lineage {
     /// Let later ones come from this one, too.
     pub(crate) fn add(&mut self, newcomer: Newcomer, snapshot: &Snapshot) {
         self.index.insert(snapshot.id, Record::of(&newcomer.chain));
-        self.taken.push(TakenChat {
-            id: snapshot.id,
-            tree: snapshot.tree,
-            timeline: newcomer.name,
-            main_chat: newcomer.main_chat,
-            chain: newcomer.chain,
-            seconds: snapshot.time.seconds,
-        });
+        self.taken.push(TakenChat { newcomer, snapshot: snapshot.clone() });
     }
 
     /// Stored forks of chats that were taken just now: their first snapshots, and what they should follow. A chat may have been refused while forks of it were taken, which
@@ -272,10 +302,9 @@ impl Lineage {
         }
         let mut found = HashMap::new();
         for (parent, first) in wanted {
-            let Some(n) = self.taken.iter().position(|taken| taken.timeline == parent) else {
-                continue;
-            };
-            let (id, chain) = (self.taken[n].id, self.taken[n].chain.clone());
+            let taken = self.taken.iter().find(|taken| taken.newcomer.name == parent);
+            let Some(TakenChat { newcomer, snapshot }) = taken else { continue };
+            let (id, chain) = (snapshot.id, newcomer.chain.clone());
             let shared = self.shared(&chain, &first)?;
             // A greeting alone is no sign: another chat may have the name by now.
             if shared > 1 {
@@ -325,7 +354,8 @@ impl Lineage {
     /// The timelines that say they come from this one, or from one that does.
     fn descendants_of(&self, name: &TimelineName) -> HashSet<TimelineName> {
         let stored = self.history.heads().map(|(name, head)| (name, head.main_chat.as_deref()));
-        let taken = self.taken.iter().map(|taken| (&taken.timeline, taken.main_chat.as_deref()));
+        let taken = self.taken.iter().map(|taken| &taken.newcomer);
+        let taken = taken.map(|taken| (&taken.name, taken.main_chat.as_deref()));
         let named: Vec<_> = stored
             .chain(taken)
             .filter_map(|(timeline, main_chat)| {
@@ -347,22 +377,11 @@ impl Lineage {
 
     /// Of the stored snapshots that can be meant, those that share the most sampled beginnings with `chain`.
     fn closest_stored(&self, chain: &Chain, fits: &dyn Fn(&Snapshot) -> bool) -> Vec<Snapshot> {
-        let mut most = 0;
-        let mut closest = Vec::new();
-        for (snapshot, record) in self.index.iter(&self.history) {
-            if !fits(snapshot) {
-                continue;
-            }
-            let samples = samples_shared(chain, record);
-            if samples > most {
-                closest.clear();
-                most = samples;
-            }
-            if samples == most {
-                closest.push(snapshot.clone());
-            }
+        let mut closest = Closest::default();
+        for (snapshot, record) in self.index.iter(&self.history).filter(|(it, _)| fits(it)) {
+            closest.offer(samples_shared(chain, record), snapshot);
         }
-        closest
+        closest.snapshots
     }
 
     /// How many first messages `chain` shares with a stored snapshot, exactly.
