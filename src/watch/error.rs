@@ -10,14 +10,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     #[error(transparent)]
     Verb(#[from] verbs::Error),
-    /// Another process watches the library.
+    /// Another process watches the library; `process`, if it said which it is.
     #[error("this library is watched already{}", process.as_ref().map_or(String::new(), |id| format!(", by process {}", id.trim())))]
-    Watched {
-        /// Its store.
-        store: PathBuf,
-        /// The process, if it said which it is.
-        process: Option<String>,
-    },
+    Watched { process: Option<String> },
     /// A unit is there that was not written by this program.
     #[error("{} is there already and was not written by stvc", path.display())]
     UnitInTheWay { path: PathBuf },

@@ -36,6 +36,16 @@ impl Starter {
             Self::Systemd
         }
     }
+    /// Returns the file that tells the system of the watch, where one is written.
+    fn unit_file(self, configuration: Option<&Path>, name: &str) -> Result<Option<PathBuf>> {
+        let (folder, ending) = match self {
+            Self::Systemd => ("systemd/user", "service"),
+            Self::TaskScheduler => ("stvc", "xml"),
+            Self::Termux | Self::Launchd => return Ok(None),
+        };
+        let folder = configuration.ok_or(Error::NoHome)?.join(folder);
+        Ok(Some(folder.join(format!("{name}.{ending}"))))
+    }
 }
 
 /// What was done, and what is left to the user.
@@ -53,6 +63,10 @@ pub enum InstallStep {
     Say(String),
     /// A command, or a line of a file.
     Type(String),
+}
+
+fn say(words: &str) -> InstallStep {
+    InstallStep::Say(words.into())
 }
 
 /// The first line of a unit that may be written anew.
@@ -74,46 +88,19 @@ pub fn install(
     words.push("watch".into());
     words.extend(options.iter().cloned());
     let name = name_of(&root);
-    match starter {
-        Starter::Systemd => {
-            let dir = configuration.ok_or(Error::NoHome)?.join("systemd").join("user");
-            let path = dir.join(format!("{name}.service"));
-            write_unit(&dir, &path, unit(&root, &words).as_bytes())?;
-            let say = |words: &str| InstallStep::Say(words.into());
-            let steps = vec![
-                say("Start it now and at every login:"),
-                InstallStep::Type(format!(
-                    "systemctl --user daemon-reload && systemctl --user enable --now {name}"
-                )),
-                say("Also while you are not logged in:"),
-                InstallStep::Type("loginctl enable-linger".into()),
-                say("What it did:"),
-                InstallStep::Type(format!("journalctl --user -u {name}")),
-            ];
-            Ok(Installed { written: Some(path), steps })
-        }
-        Starter::TaskScheduler => {
-            let dir = configuration.ok_or(Error::NoHome)?.join("stvc");
-            let path = dir.join(format!("{name}.xml"));
+    let written = starter.unit_file(configuration, &name)?;
+    if let Some(path) = &written {
+        let unit = if starter == Starter::TaskScheduler {
             let description =
                 format!("{OURS} Snapshots of the SillyTavern chats in {}", text(&root));
-            let task =
-                task_scheduler::task(&description, &words, task_scheduler::user().as_deref());
-            write_unit(&dir, &path, &task)?;
-            let say = |words: &str| InstallStep::Say(words.into());
-            let steps = vec![
-                say("Start it at every login:"),
-                InstallStep::Type(format!(
-                    "schtasks /Create /F /TN {name} /XML \"{}\"",
-                    text(&path)
-                )),
-                say("Start it now:"),
-                InstallStep::Type(format!("schtasks /Run /TN {name}")),
-            ];
-            Ok(Installed { written: Some(path), steps })
-        }
-        other => Ok(Installed { written: None, steps: by_hand(other, &name, &words) }),
+            task_scheduler::task(&description, &words, task_scheduler::user().as_deref())
+        } else {
+            unit(&root, &words).into_bytes()
+        };
+        write_unit(path, &unit)?;
     }
+    let steps = steps_to_start(starter, &name, &words, written.as_deref());
+    Ok(Installed { written, steps })
 }
 
 /// Have the watch of this library started no more.
@@ -123,50 +110,47 @@ pub fn uninstall(
     configuration: Option<&Path>,
 ) -> Result<Installed> {
     let name = name_of(workspace.library()?.root());
-    let say = |words: &str| InstallStep::Say(words.into());
+    let file = starter.unit_file(configuration, &name)?;
+    let is_removed = file.as_deref().map_or(Ok(false), remove_unit)?;
+    let mut first = "Have it started no more:";
     let stop = match starter {
+        Starter::Systemd if !is_removed => {
+            let steps = vec![say("Nothing was installed for this library.")];
+            return Ok(Installed { written: None, steps });
+        }
         Starter::Systemd => {
-            let dir = configuration.ok_or(Error::NoHome)?.join("systemd").join("user");
-            let path = dir.join(format!("{name}.service"));
-            let removed = remove_unit(&path)?.then_some(path);
-            let steps = match removed {
-                None => vec![say("Nothing was installed for this library.")],
-                Some(_) => vec![
-                    say("Stop it, and have it started no more:"),
-                    InstallStep::Type(format!(
-                        "systemctl --user disable --now {name}; systemctl --user daemon-reload"
-                    )),
-                ],
-            };
-            return Ok(Installed { written: removed, steps });
+            first = "Stop it, and have it started no more:";
+            format!("systemctl --user disable --now {name}; systemctl --user daemon-reload")
         }
         Starter::Termux => format!("rm ~/.termux/boot/{name}"),
         Starter::Launchd => {
             let plist = format!("~/Library/LaunchAgents/{name}.plist");
             format!("launchctl unload {plist} && rm {plist}")
         }
-        Starter::TaskScheduler => {
-            let dir = configuration.ok_or(Error::NoHome)?.join("stvc");
-            remove_unit(&dir.join(format!("{name}.xml")))?;
-            format!("schtasks /Delete /TN {name} /F")
-        }
+        Starter::TaskScheduler => format!("schtasks /Delete /TN {name} /F"),
     };
-    let steps = vec![say("Have it started no more:"), InstallStep::Type(stop)];
-    Ok(Installed { written: None, steps })
+    let written = file.filter(|_| starter == Starter::Systemd);
+    Ok(Installed { written, steps: vec![say(first), InstallStep::Type(stop)] })
 }
 
-/// Whether there was one, and it was ours.
-fn remove_unit(path: &Path) -> Result<bool> {
-    let io = |source| st::Error::Io { path: path.to_owned(), source };
+/// Returns whether a unit is there; fails if it is not ours.
+fn is_there(path: &Path) -> Result<bool> {
     match fs::read(path) {
-        Ok(there) if !is_ours(&there) => Err(Error::UnitInTheWay { path: path.to_owned() }),
-        Ok(_) => {
-            durable::remove(path).map_err(io)?;
-            Ok(true)
-        }
+        Ok(there) if is_ours(&there) => Ok(true),
+        Ok(_) => Err(Error::UnitInTheWay { path: path.to_owned() }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(io(error).into()),
+        Err(source) => Err(st::Error::Io { path: path.to_owned(), source }.into()),
     }
+}
+
+/// Removes a unit; returns whether there was one.
+fn remove_unit(path: &Path) -> Result<bool> {
+    let is_there = is_there(path)?;
+    if is_there {
+        let io = |source| st::Error::Io { path: path.to_owned(), source };
+        durable::remove(path).map_err(io)?;
+    }
+    Ok(is_there)
 }
 
 /// What the system calls the watch of a library.
@@ -180,18 +164,12 @@ fn is_ours(file: &[u8]) -> bool {
     memchr::memmem::find(&plain, OURS.as_bytes()).is_some()
 }
 
-fn write_unit(dir: &Path, path: &Path, unit: &[u8]) -> Result<()> {
+fn write_unit(path: &Path, unit: &[u8]) -> Result<()> {
+    is_there(path)?;
     let io = |source| st::Error::Io { path: path.to_owned(), source };
-    match fs::read(path) {
-        Ok(there) if !is_ours(&there) => {
-            return Err(Error::UnitInTheWay { path: path.to_owned() });
-        }
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(io(error).into()),
-    }
-    durable::create_dir_all(dir).map_err(io)?;
-    durable::clear_left_behind(durable::parent(path));
+    let folder = durable::parent(path);
+    durable::create_dir_all(folder).map_err(io)?;
+    durable::clear_left_behind(folder);
     durable::write(path, unit, Existing::Replace).map_err(io)?;
     Ok(())
 }
@@ -232,11 +210,35 @@ fn systemd_word(word: &str) -> String {
     out
 }
 
-fn by_hand(starter: Starter, name: &str, words: &[String]) -> Vec<InstallStep> {
-    let say = |words: &str| InstallStep::Say(words.into());
+/// Returns what the user has to do to have it started. `unit` is the file that was written.
+fn steps_to_start(
+    starter: Starter,
+    name: &str,
+    words: &[String],
+    unit: Option<&Path>,
+) -> Vec<InstallStep> {
     let shell: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
     let shell = shell.join(" ");
     match starter {
+        Starter::Systemd => vec![
+            say("Start it now and at every login:"),
+            InstallStep::Type(format!(
+                "systemctl --user daemon-reload && systemctl --user enable --now {name}"
+            )),
+            say("Also while you are not logged in:"),
+            InstallStep::Type("loginctl enable-linger".into()),
+            say("What it did:"),
+            InstallStep::Type(format!("journalctl --user -u {name}")),
+        ],
+        Starter::TaskScheduler => vec![
+            say("Start it at every login:"),
+            InstallStep::Type(format!(
+                "schtasks /Create /F /TN {name} /XML \"{}\"",
+                unit.map(text).unwrap_or_default()
+            )),
+            say("Start it now:"),
+            InstallStep::Type(format!("schtasks /Run /TN {name}")),
+        ],
         Starter::Termux => vec![
             say("Install the app Termux:Boot and open it once. Then:"),
             InstallStep::Type(format!(
@@ -260,8 +262,6 @@ fn by_hand(starter: Starter, name: &str, words: &[String]) -> Vec<InstallStep> {
                 InstallStep::Type(format!("launchctl load ~/Library/LaunchAgents/{name}.plist")),
             ]
         }
-        // Those for which a file is written.
-        Starter::Systemd | Starter::TaskScheduler => Vec::new(),
     }
 }
 
@@ -292,7 +292,7 @@ mod tests {
             "ExecStart=\"/opt/st vc/stvc\" \"--data\" \"/home/a/100%% $$ \\\"x\\\" \\\\ 'y' & <z>\" \"watch\""
         );
         assert!(unit.contains("in /home/a/100%% $\n"));
-        let steps = by_hand(Starter::Launchd, "n", &words());
+        let steps = steps_to_start(Starter::Launchd, "n", &words(), None);
         assert!(
             matches!(&steps[1], InstallStep::Type(text) if text.contains("'y' &amp; &lt;z&gt;</string>"))
         );
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn a_shell_understands_the_script_for_termux() {
         let dir = tempfile::tempdir().unwrap();
-        let steps = by_hand(Starter::Termux, "n", &words());
+        let steps = steps_to_start(Starter::Termux, "n", &words(), None);
         let InstallStep::Type(line) = &steps[1] else { panic!() };
         let run =
             std::process::Command::new("sh").arg("-c").arg(line).env("HOME", dir.path()).status();

@@ -21,7 +21,7 @@ impl Guard {
         if !file_lock::try_lock(&file).map_err(io)? {
             let process = regular::read(&words).ok();
             let process = process.and_then(|words| String::from_utf8(words).ok());
-            return Err(Error::Watched { store: store.path().to_owned(), process });
+            return Err(Error::Watched { process });
         }
         // Only for people who ask who it is.
         let _ = durable::overwrite(&words, std::process::id().to_string().as_bytes());
