@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 
 use super::request::{Asked, Log, Page, Refusal, Request, Rights, Tag};
 use crate::engine::Workspace;
-use crate::lines::answers::{self, DiffCounts};
-use crate::lines::{CopyLine, ErrorLine, Line, Summary, exit};
+use crate::lines::answers;
+use crate::lines::{CopyLine, ErrorLine, Line, Summary};
 use crate::progress::Silent;
 use crate::verbs::timelines::graph;
 use crate::verbs::{
@@ -140,11 +140,8 @@ impl Answer {
             }
             Asked::Diff(options) => {
                 let comparison = diff::diff(workspace, &options)?;
-                let changes = comparison.changes(options.only);
-                let mut counts = DiffCounts::default();
-                counts.add(&changes);
-                answers::compared(&comparison, &changes, options.stat, &mut |line| self.add(line));
-                self.end(counts.summary(), exit::DONE);
+                let (changes, stat) = (comparison.changes(options.only), options.stat);
+                self.tell(&answers::Diffed { comparison: &comparison, changes, stat });
             }
             Asked::Search(options) => {
                 let options = search::Options { limit: Some(page.end()), ..options };

@@ -13,7 +13,6 @@ use super::args::{SNAPSHOT_HELP, one_of};
 use super::clock::Clock;
 use super::complete::snapshots;
 use super::error::Result;
-use super::exit;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, cut_middle, length, name, own_words, pad, short};
 use super::wrap::hanging;
@@ -21,7 +20,7 @@ pub use lorebook::entry_lines;
 use stvc::archive::Snapshot;
 use stvc::archive::diff::{Change, ChangeKind, Location, Part, Root};
 use stvc::engine::Workspace;
-use stvc::lines::answers::{DiffCounts, compared};
+use stvc::lines::answers::{DiffCounts, Diffed};
 use stvc::lines::{kind_word, path};
 use stvc::st::Raw;
 use stvc::verbs;
@@ -76,30 +75,24 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
                 out.line("");
             }
             tally.add(&changes);
-            if out.is_json() {
-                compared(comparison, &changes, args.stat, &mut |line| out.object(line))
-            } else {
-                one_of_many(comparison, &changes, args.stat, out)
-            }
+            let diffed = Diffed { comparison, changes, stat: args.stat };
+            out.answer(&diffed, |out| one_of_many(&diffed, out));
         };
         verbs::diff::history(workspace, &options, &mut each)?;
     } else {
         let comparison = verbs::diff::diff(workspace, &options)?;
         let changes = comparison.changes(args.only);
         tally.add(&changes);
-        if out.is_json() {
-            compared(&comparison, &changes, args.stat, &mut |line| out.object(line));
-        } else {
-            pair(&comparison, &changes, args.stat, out);
-            out.findings(&comparison.findings);
-        }
+        let diffed = Diffed { comparison: &comparison, changes, stat: args.stat };
+        out.answer(&diffed, |out| pair(&diffed, out));
     }
-    out.end_with(tally.summary());
-    Ok(if args.exit_code && tally.changes > 0 { 1 } else { exit::DONE })
+    let code = out.answer(&tally, |_| {});
+    Ok(if args.exit_code && tally.changes() > 0 { 1 } else { code })
 }
 
 /// Two states, and what changed from one to the other.
-fn pair(comparison: &Comparison, changes: &[Change<'_>], stat: bool, out: &mut Out) {
+fn pair(diffed: &Diffed<'_>, out: &mut Out) {
+    let Diffed { comparison, changes, stat } = diffed;
     let clock = out.clock;
     let side = |side: &Option<Compared>| match side {
         Some(Compared { snapshot, book, at, .. }) => format!(
@@ -124,7 +117,7 @@ fn pair(comparison: &Comparison, changes: &[Change<'_>], stat: bool, out: &mut O
     }
     if changes.is_empty() {
         out.say("No difference.");
-    } else if stat {
+    } else if *stat {
         for part in Part::ALL {
             if let Some(counts) = counts(changes, part) {
                 out.line(format!("{} {counts}", paint(LOOK.name, pad(title(part), 9))));
@@ -133,6 +126,7 @@ fn pair(comparison: &Comparison, changes: &[Change<'_>], stat: bool, out: &mut O
     } else {
         show(comparison, changes, out);
     }
+    out.findings(&comparison.findings);
 }
 
 /// How long a state is, and how old.
@@ -147,7 +141,8 @@ fn book_facts(book: &Snapshot, clock: Clock) -> String {
 }
 
 /// One of a timeline's moments, and what it brought.
-fn one_of_many(comparison: &Comparison, changes: &[Change<'_>], stat: bool, out: &mut Out) {
+fn one_of_many(diffed: &Diffed<'_>, out: &mut Out) {
+    let Diffed { comparison, changes, stat } = diffed;
     let Some(Compared { snapshot, book, .. }) = &comparison.after else { return };
     // A change of the lorebook alone is the lorebook's own snapshot, as in the log.
     let snapshot = book.as_ref().unwrap_or(snapshot);
@@ -161,7 +156,7 @@ fn one_of_many(comparison: &Comparison, changes: &[Change<'_>], stat: bool, out:
         let parts: Vec<_> = Part::ALL.into_iter().filter_map(part).collect();
         if parts.is_empty() { "nothing changed".into() } else { parts.join("; ") }
     };
-    if stat {
+    if *stat {
         let text = if first { "the first snapshot".into() } else { parts() };
         out.line(format!("{id} {}  {text}", paint(LOOK.dim, facts)));
         return;

@@ -3,8 +3,7 @@
 use super::super::{
     ChangeLine, ComparisonLine, Counts, LoreActiveLine, LoreBookLine, LoreChangeLine,
     LoreEntryLine, LoreSentenceLine, MatchLine, MessageElsewhereLine, MessageLine,
-    MessageVersionLine, OperationLine, SnapshotLine, Summary, TimelineLine, counts, exit,
-    kind_word,
+    MessageVersionLine, OperationLine, SnapshotLine, TimelineLine, counts, exit, kind_word,
 };
 use super::answer::{Answer, Tell};
 use super::parts::{findings, made_of, partly};
@@ -186,41 +185,56 @@ impl Answer for Lore<'_> {
     }
 }
 
-/// `diff`, of two states or of many, one after the other.
+/// `diff` of two states.
+pub struct Diffed<'r> {
+    pub comparison: &'r Comparison,
+    pub changes: Vec<Change<'r>>,
+    /// Only how much changed.
+    pub stat: bool,
+}
+
+impl Answer for Diffed<'_> {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        tell(ComparisonLine::new(self.comparison, &self.changes).into());
+        let changes = self.changes.iter().filter(|_| !self.stat);
+        changes.for_each(|change| tell(ChangeLine::from(change).into()));
+        findings(&self.comparison.findings, tell);
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let mut counts = DiffCounts::default();
+        counts.add(&self.changes);
+        counts.counts()
+    }
+}
+
+/// `diff` of many states, each with the one before: what all of them count.
 #[derive(Default)]
 pub struct DiffCounts {
     pub comparisons: usize,
-    pub changes: usize,
     kinds: Vec<ChangeKind>,
 }
 
 impl DiffCounts {
     pub fn add(&mut self, changes: &[Change<'_>]) {
         self.comparisons += 1;
-        self.changes += changes.len();
         self.kinds.extend(changes.iter().map(Change::kind));
     }
 
-    pub fn summary(&self) -> Summary {
-        let many = |kind| self.kinds.iter().filter(|other| **other == kind).count();
-        let kinds = ChangeKind::ALL.into_iter().map(|kind| (kind_word(kind), many(kind).into()));
-        let (command, mut counts) =
-            counts! { "diff" => comparisons: self.comparisons, changes: self.changes };
-        counts.0.extend(kinds);
-        Summary { command, ok: true, counts }
+    pub fn changes(&self) -> usize {
+        self.kinds.len()
     }
 }
 
-/// The lines of two states that were compared; with `stat` only how much changed.
-pub fn compared<'a>(
-    comparison: &'a Comparison,
-    changes: &'a [Change<'a>],
-    stat: bool,
-    tell: Tell<'_, 'a>,
-) {
-    tell(ComparisonLine::new(comparison, changes).into());
-    changes.iter().filter(|_| !stat).for_each(|change| tell(ChangeLine::from(change).into()));
-    findings(&comparison.findings, tell);
+impl Answer for DiffCounts {
+    fn counts(&self) -> (&'static str, Counts) {
+        let many = |kind| self.kinds.iter().filter(|other| **other == kind).count();
+        let kinds = ChangeKind::ALL.into_iter().map(|kind| (kind_word(kind), many(kind).into()));
+        let (command, mut counts) =
+            counts! { "diff" => comparisons: self.comparisons, changes: self.changes() };
+        counts.0.extend(kinds);
+        (command, counts)
+    }
 }
 
 impl Answer for search::Report {

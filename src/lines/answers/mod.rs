@@ -11,4 +11,4 @@ pub use answer::{Answer, Tell};
 pub use change::Snapshots;
 pub use copies::BackedUp;
 pub use keep::{Decision, Doctored, Erasure};
-pub use look::{DiffCounts, Lore, Timelines, compared};
+pub use look::{DiffCounts, Diffed, Lore, Timelines};
