@@ -256,6 +256,9 @@ fn is_taken(root: &Path, name: &TimelineName) -> Result<bool> {
         || listed.iter().any(|entry| entry.file_name().to_str().is_some_and(is_wanted)))
 }
 
+/// What was found, and what is to be reported about that.
+type Found<T> = (Option<T>, Option<Finding>);
+
 /// Returns the lorebook of the new timeline: the one that the snapshot has. A snapshot that has none though the chat names one (a backup is the chat alone) gets
 /// the nearest there is, which the finding tells.
 fn clone_book<'m>(
@@ -263,7 +266,7 @@ fn clone_book<'m>(
     library: &Library,
     metadata: Option<st::Raw<'_>>,
     name: &TimelineName,
-) -> Result<(Option<Clone<'m>>, Option<Finding>)> {
+) -> Result<Found<Clone<'m>>> {
     let Job { material, source, .. } = *job;
     let of_snapshot = || material.files().book().map(|book| book.name.to_owned());
     let Some(old) = metadata.and_then(st::lorebook_name).or_else(of_snapshot) else {
@@ -289,7 +292,7 @@ fn nearest_book<'m>(
     library: &Library,
     source: &Source,
     name: &str,
-) -> Result<(Option<Cow<'m, [u8]>>, Option<Finding>)> {
+) -> Result<Found<Cow<'m, [u8]>>> {
     let reader = store.reader();
     let Some(path) = st::lorebook_path(name) else { return Ok((None, None)) };
     let history = History::load(store)?;
