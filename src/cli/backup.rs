@@ -187,7 +187,7 @@ fn no_place(args: &Args, why: &'static str) -> Error {
 }
 
 fn tell_copy(report: &mirror::Report, out: &mut Out) {
-    let place = clean(&report.destination);
+    let place = clean(&report.backup.destination);
     let all = format!(
         "{} of {}",
         count(report.snapshots as u64, "snapshot"),
@@ -206,7 +206,8 @@ fn tell_copy(report: &mirror::Report, out: &mut Out) {
         out.say(format!("{ahead} went further there than here, and stayed so."));
     }
     if report.created || report.moved > 0 {
-        let import = format!("stvc import {}{AND}stvc restore --all", shell(&report.destination));
+        let import =
+            format!("stvc import {}{AND}stvc restore --all", shell(&report.backup.destination));
         out.say(paint(LOOK.dim, format!("All of it comes back with `{import}`.")));
     }
     out.findings(&report.findings);
@@ -214,25 +215,24 @@ fn tell_copy(report: &mirror::Report, out: &mut Out) {
 }
 
 fn tell(report: &Report, out: &mut Out) {
-    let header = &report.header;
-    let encrypted = if report.encrypted { ", encrypted" } else { "" };
+    let (backup, header) = (&report.backup, &report.header);
+    let encrypted = if backup.encrypted { ", encrypted" } else { "" };
     let what = format!(
         "{} of {}, {}{encrypted}",
         count(header.snapshots, "snapshot"),
         count(header.timelines.len() as u64, "timeline"),
-        size(report.bytes),
+        size(backup.bytes.unwrap_or_default()),
     );
-    match &report.path {
-        Some(path) => {
-            let path = path.display().to_string();
-            out.say(format!("Backed up and read back: {what}, in {}.", clean(&path)));
-            let import = format!("stvc import {}{AND}stvc restore --all", shell(&path));
-            out.say(paint(LOOK.dim, format!("All of it comes back with `{import}`.")));
-        }
+    match backup.destination.as_str() {
         // Standard output is taken.
-        None => out.note(&format!(
+        "-" => out.note(&format!(
             "Backed up: {what}, each object hashed as it was written. Nothing could be read back: `stvc check FILE` does that where it went."
         )),
+        path => {
+            out.say(format!("Backed up and read back: {what}, in {}.", clean(path)));
+            let import = format!("stvc import {}{AND}stvc restore --all", shell(path));
+            out.say(paint(LOOK.dim, format!("All of it comes back with `{import}`.")));
+        }
     }
     out.findings(&report.findings);
     tell_odd(report.odd, out);

@@ -4,8 +4,9 @@ use super::error::Result;
 use super::output::{LOOK, Out, paint};
 use super::wording::{clean, count, name, size};
 use stvc::engine::Workspace;
+use stvc::engine::receive::{Outcome, ReceivedTimeline};
 use stvc::rules::lost_attachments;
-use stvc::verbs::import::stvc_backup::{ImportOutcome, ImportedTimeline, Options, Report, take_in};
+use stvc::verbs::import::stvc_backup::{Options, Report, take_in};
 
 pub fn run(options: &Options, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = take_in(workspace, options, &mut out.progress())?;
@@ -13,20 +14,19 @@ pub fn run(options: &Options, workspace: &Workspace, out: &mut Out) -> Result<u8
 }
 
 fn tell(report: &Report, out: &mut Out) {
-    for entry in report.entries.iter().filter(|entry| entry.outcome != ImportOutcome::Known) {
+    for entry in report.entries.iter().filter(|entry| entry.outcome != Outcome::Known) {
         out.say(line(entry));
     }
-    for tag in report.tags.iter().filter(|tag| !tag.known && tag.here != tag.name) {
+    for tag in report.tags.iter().filter(|tag| tag.here != tag.name) {
         let (was, is) = (clean(&tag.name), clean(&tag.here));
         out.say(format!("The tag [{was}] names something else here: the backup's is [{is}]."));
     }
     out.findings(&report.findings);
     let dry_run = report.dry_run;
-    let known = report.count(|outcome| *outcome == ImportOutcome::Known);
+    let known = report.count(|outcome| *outcome == Outcome::Known);
     let came = report.entries.len() - known;
-    let beside =
-        report.count(|it| matches!(it, ImportOutcome::Beside(_) | ImportOutcome::Tagged(_)));
-    let is_nothing = came == 0 && report.tags.iter().all(|tag| tag.known);
+    let beside = report.count(|it| matches!(it, Outcome::Beside(_) | Outcome::Tagged(_)));
+    let is_nothing = came == 0 && report.tags.is_empty();
     if is_nothing && report.left_out > 0 {
         out.say("Nothing was taken in: what is sound in the backup is here already.");
     } else if is_nothing {
@@ -64,19 +64,19 @@ fn tell(report: &Report, out: &mut Out) {
     }
 }
 
-fn line(entry: &ImportedTimeline) -> String {
+fn line(entry: &ReceivedTimeline) -> String {
     let snapshots = count(entry.snapshots as u64, "snapshot");
     let what = match &entry.outcome {
-        ImportOutcome::New => format!("new, {snapshots}"),
-        ImportOutcome::Forward => format!("{snapshots} more"),
-        ImportOutcome::Known => "known".into(),
-        ImportOutcome::Beside(beside) => {
+        Outcome::New => format!("new, {snapshots}"),
+        Outcome::Forward => format!("{snapshots} more"),
+        Outcome::Beside(beside) => {
             format!("moved on here, too: the backup's is now {}", paint(LOOK.name, name(beside)))
         }
-        ImportOutcome::Tagged(tag) => {
+        Outcome::Tagged(tag) => {
             let tag = paint(LOOK.tag, clean(tag));
             format!("moved on here, too: the backup's is of a newer format, and has the tag {tag}")
         }
+        _ => entry.outcome.word().into(),
     };
     format!("{}  {what}", paint(LOOK.name, name(&entry.timeline)))
 }

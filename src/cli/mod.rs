@@ -205,8 +205,13 @@ fn on_backup(args: &CommandLine, workspace: &Workspace, out: &mut Out) -> Result
     }
     let passphrase = passphrase::of_place(&args.global.secret, &place)?;
     let (asks, mut progress) = (out.may_ask(), out.progress());
-    let unpacked =
-        stvc::engine::copies::look_at(workspace, &place, passphrase.as_ref(), asks, &mut progress)?;
+    let unpacked = stvc::engine::receive::look_at(
+        workspace,
+        &place,
+        passphrase.as_ref(),
+        asks,
+        &mut progress,
+    )?;
     drop(progress);
     let store = Some(unpacked.store.path().to_owned());
     dispatch(args, &Workspace { store, ..workspace.clone() }, out)

@@ -6,9 +6,10 @@ use super::wording::{clean, closed, count, name, shell};
 use stvc::engine::Workspace;
 use stvc::engine::copies::CopyPlace;
 use stvc::engine::files::Action;
+use stvc::engine::receive::{Conflict, Outcome, ReceivedTimeline};
 use stvc::lines::sides;
 use stvc::verbs;
-use stvc::verbs::sync::{Conflict, Options, Report, SyncOutcome, SyncedTimeline};
+use stvc::verbs::sync::{Options, Report};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -57,7 +58,7 @@ fn tell(report: &Report, out: &mut Out) {
         out.say(format!("First, {first} {verb} of the chats as they are now."));
     }
     for entry in &report.entries {
-        if entry.outcome != SyncOutcome::Known {
+        if entry.outcome != Outcome::Known {
             out.say(line(entry));
         }
         if let Some(conflict) = &entry.conflict {
@@ -69,7 +70,7 @@ fn tell(report: &Report, out: &mut Out) {
 }
 
 /// Prints both sides of a conflict, and the commands that settle it.
-fn say_conflict(entry: &SyncedTimeline, conflict: &Conflict, out: &mut Out) {
+fn say_conflict(entry: &ReceivedTimeline, conflict: &Conflict, out: &mut Out) {
     let (of_other, of_book) = match &conflict.set_aside_by {
         None => ("local".to_owned(), "remote".to_owned()),
         Some(device) => (format!("remote ({})", clean(&device.name)), "local".to_owned()),
@@ -103,9 +104,9 @@ fn say_conflict(entry: &SyncedTimeline, conflict: &Conflict, out: &mut Out) {
 }
 
 fn tell_totals(report: &Report, out: &mut Out) {
-    let came = report.entries.iter().filter(|entry| entry.outcome != SyncOutcome::Known);
-    let stays = |outcome: &SyncOutcome| {
-        use SyncOutcome::{Erased, ErasedElsewhere, ForkOfErased, Left};
+    let came = report.entries.iter().filter(|entry| entry.outcome != Outcome::Known);
+    let stays = |outcome: &Outcome| {
+        use Outcome::{Erased, ErasedElsewhere, ForkOfErased, Left};
         matches!(outcome, Left(_) | Erased | ErasedElsewhere | ForkOfErased)
     };
     let came = came.filter(|entry| !stays(&entry.outcome)).count();
@@ -122,7 +123,7 @@ fn tell_totals(report: &Report, out: &mut Out) {
         Some(sent) if sent.moved == 0 => out.say(format!("{took}; nothing was to be sent.")),
         Some(sent) => {
             let new = count(sent.new_snapshots as u64, "snapshot");
-            out.say(format!("{took}; {new} sent to {}.", clean(&sent.destination)));
+            out.say(format!("{took}; {new} sent to {}.", clean(&sent.backup.destination)));
         }
         None => out.say(format!("{took}. Nothing has been changed.")),
     }
@@ -131,33 +132,32 @@ fn tell_totals(report: &Report, out: &mut Out) {
     }
 }
 
-fn line(entry: &SyncedTimeline) -> String {
+fn line(entry: &ReceivedTimeline) -> String {
     let snapshots = count(entry.snapshots as u64, "snapshot");
     let what = match &entry.outcome {
-        SyncOutcome::Known => "known".into(),
-        SyncOutcome::New => format!("new, {snapshots}"),
-        SyncOutcome::Renamed => "renamed".into(),
-        SyncOutcome::Forward => format!("{snapshots} more"),
-        SyncOutcome::Merged => "changed on both sides, and merged".into(),
-        SyncOutcome::Apart(other) => {
+        Outcome::New => format!("new, {snapshots}"),
+        Outcome::Forward => format!("{snapshots} more"),
+        Outcome::Merged => "changed on both sides, and merged".into(),
+        Outcome::Apart(other) => {
             format!("went on here, too: that is now {}", paint(LOOK.name, name(other)))
         }
-        SyncOutcome::Erased => "was erased; it is removed from the remote, too".into(),
-        SyncOutcome::ErasedElsewhere => format!(
+        Outcome::Erased => "was erased; it is removed from the remote, too".into(),
+        Outcome::ErasedElsewhere => format!(
             "{}: it was erased on another device. To remove it here, delete the chat in SillyTavern, then run `stvc erase {}`",
             paint(LOOK.warn, "stays here and is not sent"),
             shell(entry.timeline.as_str())
         ),
-        SyncOutcome::ForkOfErased => format!(
+        Outcome::ForkOfErased => format!(
             "{}: the chat it was forked from was erased on another device. Erase that chat on each device that has it, then sync again",
             paint(LOOK.warn, "left alone")
         ),
-        SyncOutcome::Left(why) => {
+        Outcome::Left(why) => {
             format!("{}: {why}; `stvc snapshot`, then sync again", paint(LOOK.warn, "left alone"))
         }
+        _ => entry.outcome.word().into(),
     };
     let former = match (&entry.former, &entry.outcome) {
-        (None, _) | (_, SyncOutcome::Left(_)) => String::new(),
+        (None, _) | (_, Outcome::Left(_)) => String::new(),
         (Some(former), _) => format!(" (was {})", paint(LOOK.name, name(former))),
     };
     format!("{}  {what}{former}", paint(LOOK.name, name(&entry.timeline)))

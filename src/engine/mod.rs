@@ -22,6 +22,7 @@ pub(crate) mod left_out;
 pub(crate) mod lost_objects;
 pub(crate) mod operation;
 mod other_timelines;
+pub mod receive;
 pub(crate) mod reload_page;
 pub(crate) mod safety_snapshot;
 pub mod sillytavern_runs;

@@ -6,7 +6,6 @@ use crate::auto_recap::{self, Wish};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::st::{Captured, TimelineName};
-use crate::store::Store;
 
 /// What was taken before a command went on that must not lose any of it.
 #[derive(Default)]
@@ -89,11 +88,7 @@ fn take(
     finish_interrupted(workspace)?;
     let library = workspace.library()?;
     let scan = library.scan()?;
-    let store = match workspace.find_store()? {
-        Some(store) => store,
-        None => Store::create(&workspace.store_path()?)?,
-    };
-    let (store, held) = workspace.hold(&store)?;
+    let (store, held) = workspace.hold(&workspace.find_or_create_store()?)?;
     let mut taking = Taking::new(workspace, &store, &library, &scan, how)?;
     let all = taking.include.timelines(&scan);
     taking.take(only.unwrap_or(&all), monitor)?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 
 use super::{Error, Result};
+use crate::durable;
 use crate::history::moment::{Moment, Names};
 use crate::history::{History, LoadedHistory};
 use crate::rules::Finding;
@@ -155,6 +156,13 @@ impl Workspace {
         (self.clone(), None)
     }
 
+    /// Makes an empty folder that [`for_recovery`](Self::for_recovery) returned the folder of a user, so that other commands find it.
+    pub(crate) fn begin_library(root: &Path) -> Result<()> {
+        let chats = root.join("chats");
+        let made = durable::create_dir_all(&chats);
+        Ok(made.map_err(|source| store::Error::Io { path: chats, source })?)
+    }
+
     /// Where the store is or will be.
     pub fn store_path(&self) -> Result<PathBuf> {
         match &self.store {
@@ -190,6 +198,14 @@ impl Workspace {
             Ok(store) => Ok(Some(store)),
             Err(store::Error::NoStore { .. }) => Ok(None),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the store, made now if there is none yet.
+    pub(crate) fn find_or_create_store(&self) -> Result<Store> {
+        match self.find_store()? {
+            Some(store) => Ok(store),
+            None => Ok(Store::create(&self.store_path()?)?),
         }
     }
 

@@ -4,13 +4,10 @@ use serde::Serialize;
 
 use crate::archive::SnapshotId;
 use crate::engine::copies::last_backups::{LastBackup, Since};
-use crate::engine::copies::mirror;
+use crate::engine::receive::{Outcome, ReceivedTimeline};
 use crate::st::TimelineName;
 use crate::store::Time;
-use crate::verbs::backup::file;
 use crate::verbs::import::chat_backups::{ChatBackup, ChatBackupOutcome};
-use crate::verbs::import::stvc_backup::{ImportOutcome, ImportedTimeline};
-use crate::verbs::sync::{SyncOutcome, SyncedTimeline};
 use crate::words::shell;
 
 /// A backup that was taken in, or not.
@@ -73,33 +70,6 @@ impl<'a> From<&'a LastBackup> for CopyLine<'a> {
     }
 }
 
-impl<'a> From<&'a file::Report> for CopyLine<'a> {
-    fn from(report: &'a file::Report) -> Self {
-        let path = report.path.as_ref().map(|path| path.display().to_string());
-        Self {
-            kind: "file",
-            destination: path.unwrap_or_else(|| "-".into()),
-            taken: &report.header.taken,
-            whole: report.header.whole,
-            encrypted: report.encrypted,
-            bytes: Some(report.bytes),
-            ..Self::default()
-        }
-    }
-}
-
-impl<'a> From<&'a mirror::Report> for CopyLine<'a> {
-    fn from(report: &'a mirror::Report) -> Self {
-        Self {
-            kind: report.kind,
-            destination: report.destination.clone(),
-            taken: &report.taken,
-            whole: report.whole,
-            ..Self::default()
-        }
-    }
-}
-
 impl<'a> From<&'a Since> for CopyLine<'a> {
     fn from(since: &'a Since) -> Self {
         Self {
@@ -122,18 +92,16 @@ pub struct TakenInLine<'a> {
     snapshots: usize,
 }
 
-impl<'a> From<&'a ImportedTimeline> for TakenInLine<'a> {
-    fn from(entry: &'a ImportedTimeline) -> Self {
-        let (outcome, name) = match &entry.outcome {
-            ImportOutcome::New => ("new", entry.timeline.as_str()),
-            ImportOutcome::Forward => ("forward", entry.timeline.as_str()),
-            ImportOutcome::Known => ("known", entry.timeline.as_str()),
-            ImportOutcome::Beside(name) => ("beside", name.as_str()),
-            ImportOutcome::Tagged(tag) => ("tagged", tag.as_str()),
+impl<'a> From<&'a ReceivedTimeline> for TakenInLine<'a> {
+    fn from(entry: &'a ReceivedTimeline) -> Self {
+        let name = match &entry.outcome {
+            Outcome::Beside(name) => name.as_str(),
+            Outcome::Tagged(tag) => tag.as_str(),
+            _ => entry.timeline.as_str(),
         };
         Self {
             timeline: entry.timeline.as_str(),
-            outcome,
+            outcome: entry.outcome.word(),
             name,
             head: entry.head.id,
             messages: entry.head.messages,
@@ -162,26 +130,18 @@ pub struct SyncLine<'a> {
     settle: Option<String>,
 }
 
-impl<'a> From<&'a SyncedTimeline> for SyncLine<'a> {
-    fn from(entry: &'a SyncedTimeline) -> Self {
-        let former = entry.former.as_ref();
-        let (outcome, other, why): (_, Option<&TimelineName>, _) = match &entry.outcome {
-            SyncOutcome::Known => ("known", None, None),
-            SyncOutcome::New => ("new", None, None),
-            SyncOutcome::Renamed => ("renamed", former, None),
-            SyncOutcome::Forward => ("forward", None, None),
-            SyncOutcome::Merged => ("merged", former, None),
-            SyncOutcome::Apart(other) => ("apart", Some(other), None),
-            SyncOutcome::Erased => ("erased", None, None),
-            SyncOutcome::ErasedElsewhere => ("erased-elsewhere", None, None),
-            SyncOutcome::ForkOfErased => {
-                ("left", None, Some("the chat it was forked from was erased"))
-            }
-            SyncOutcome::Left(why) => ("left", None, Some(*why)),
+impl<'a> From<&'a ReceivedTimeline> for SyncLine<'a> {
+    fn from(entry: &'a ReceivedTimeline) -> Self {
+        let (other, why): (Option<&TimelineName>, _) = match &entry.outcome {
+            Outcome::Renamed | Outcome::Merged => (entry.former.as_ref(), None),
+            Outcome::Apart(other) => (Some(other), None),
+            Outcome::ForkOfErased => (None, Some("the chat it was forked from was erased")),
+            Outcome::Left(why) => (None, Some(*why)),
+            _ => (None, None),
         };
         Self {
             timeline: entry.timeline.as_str(),
-            outcome,
+            outcome: entry.outcome.word(),
             other: other.map(TimelineName::as_str),
             why,
             head: entry.head.id,
@@ -202,7 +162,7 @@ impl<'a> From<&'a SyncedTimeline> for SyncLine<'a> {
 }
 
 /// Returns what is merged into what, to settle a conflict: of a lorebook by itself, what was set aside into the one that all use.
-pub fn sides(entry: &SyncedTimeline) -> (&str, &str) {
+pub fn sides(entry: &ReceivedTimeline) -> (&str, &str) {
     let there = entry.timeline.as_str();
     let aside = entry.set_aside().map_or(there, |aside| aside.as_str());
     if entry.timeline.is_chat() { (aside, there) } else { (there, aside) }

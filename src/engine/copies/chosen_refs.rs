@@ -8,7 +8,7 @@ use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::Books;
 use crate::history::{History, name_lookup};
 use crate::st::TimelineName;
-use crate::store::{ObjectId, RefName, RemoteError, Store, Url};
+use crate::store::{ObjectId, RefName, RemoteError, Store, Url, name_encoding};
 
 /// Branches and tags with what they name.
 pub type Refs = BTreeMap<RefName, ObjectId>;
@@ -92,6 +92,12 @@ pub fn ours(store: &Store) -> Result<Refs> {
         refs.extend(store.refs(prefix)?.refs);
     }
     Ok(refs)
+}
+
+/// Returns the name of a branch or tag as people use it.
+pub(crate) fn spoken(name: &RefName) -> String {
+    let short = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
+    name_encoding::decode(short)
 }
 
 /// As a note or a header has them.

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::chosen_refs::{Chosen, HEADS, TAGS};
+use super::chosen_refs::{Chosen, HEADS, spoken};
 use crate::archive::{Snapshot, SnapshotId, Validator};
 use crate::engine::verdict_findings::LostAttachments;
-use crate::engine::{Error, Result, lost_objects, verdict_findings};
+use crate::engine::{Result, lost_objects, verdict_findings};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
-use crate::store::{ObjectId, RefName, Store, name_encoding};
+use crate::store::{ObjectId, RefName, Store};
 
 /// What was found.
 #[derive(Default)]
@@ -108,20 +108,9 @@ impl Judged {
 }
 
 fn left_out(name: &RefName) -> Finding {
-    let short = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
     let message =
         "a server takes nothing that is not whole, and something that it leads to is lost";
-    Finding::new(Code::RefLeftOut, name_encoding::decode(short), message).remedy(
+    Finding::new(Code::RefLeftOut, spoken(name), message).remedy(
         "back up to a file or a folder, which take the rest; `stvc check` says what is lost",
     )
-}
-
-/// A history that cannot be read whole must not decide what goes elsewhere.
-pub(crate) fn must_be_whole(chosen: &Chosen) -> Result<()> {
-    match chosen.history.broken.first() {
-        Some(broken) => {
-            Err(Error::BrokenHistory { subject: broken.subject.clone(), why: broken.why.clone() })
-        }
-        None => Ok(()),
-    }
 }

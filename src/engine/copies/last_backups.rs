@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
+use super::chosen_refs::{Chosen, in_words};
 use crate::archive::SnapshotId;
 use crate::durable::{self, Existing};
 use crate::engine::{Result, Workspace};
@@ -18,7 +19,7 @@ use crate::store::{self, ObjectId, Store};
 /// A backup this old is mentioned by `status`.
 const OLD_DAYS: i64 = 14;
 
-/// One backup that was taken.
+/// One backup that was taken, as the store notes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastBackup {
     /// What it is: `file`, `folder` or `git`.
@@ -41,6 +42,20 @@ pub struct LastBackup {
 }
 
 impl LastBackup {
+    /// Returns the note of a backup to a folder or a server.
+    pub(super) fn of(kind: &str, destination: String, taken: String, chosen: &Chosen) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            destination,
+            taken,
+            whole: chosen.whole,
+            encrypted: false,
+            bytes: None,
+            refs: in_words(&chosen.refs),
+            former: BTreeMap::new(),
+        }
+    }
+
     /// Returns whether it is a folder that is in reach.
     pub fn is_folder_in_reach(&self) -> bool {
         self.kind == "folder" && Path::new(&self.destination).is_dir()
@@ -67,8 +82,8 @@ pub struct Since {
     pub timelines: usize,
 }
 
-/// Remember that a backup was taken. The last one to the same destination counts.
-pub fn remember(workspace: &Workspace, store: &Store, mut taken: LastBackup) -> Result<()> {
+/// Remembers that a backup was taken. The last one to the same destination counts.
+fn remember(workspace: &Workspace, store: &Store, mut taken: LastBackup) -> Result<()> {
     let (store, _held) = workspace.hold(store)?;
     let mut known = Backups { backups: load(&store)? };
     // A file is replaced by the next one; a folder or server only gets more.
@@ -91,12 +106,11 @@ fn save(store: &Store, known: &Backups) -> Result<()> {
     Ok(())
 }
 
-/// The same for a backup that is there already: that it could not be noted does not undo it.
-pub(crate) fn note(workspace: &Workspace, store: &Store, taken: LastBackup) -> Option<Finding> {
-    let destination = taken.destination.clone();
-    let error = remember(workspace, store, taken).err()?;
+/// Notes a backup that is there already: a note that could not be written does not undo it.
+pub(crate) fn note(workspace: &Workspace, store: &Store, taken: &LastBackup) -> Option<Finding> {
+    let error = remember(workspace, store, taken.clone()).err()?;
     let what = format!("it could not be noted in the store: {error}");
-    let finding = Finding::new(Code::BackupNotNoted, destination, what);
+    let finding = Finding::new(Code::BackupNotNoted, &*taken.destination, what);
     Some(finding.remedy("the backup is sound; only `stvc backup --last` does not know of it"))
 }
 

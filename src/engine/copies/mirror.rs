@@ -3,49 +3,29 @@
 //! Order: the mirror's lock; what it lacks, in packs that are synced and read back; then its branches and tags, in one operation of its own log. Killed anywhere, it is the mirror
 //! that it was or the new one. What was removed for good goes last: the next update finds what is left of it. No git runs, so nothing that stands in the folder's configuration or hooks does either.
 
-use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use super::chosen_refs::{self, Chosen, Refs, in_words};
-use super::judge_outgoing::{self, Judged};
+use super::chosen_refs::{self, Chosen, Refs};
+use super::judge_outgoing::Judged;
 use super::last_backups::{self, LastBackup};
-use super::purge_erased::purge_erased;
-use super::update_refs::{self, May};
+use super::purge_erased::{is_erased_left, purge_erased};
+pub use super::update_refs::Options;
+use super::update_refs::{self, Update};
 use crate::archive::{SnapshotId, new_versions, readable_beyond};
 use crate::engine::copies::{CopyError, InTheWay};
 use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
-use crate::store::{self, Copied, Effect, Format, Loss, Placed, RefName, Store};
+use crate::store::{self, Copied, Effect, Format, Loss, Placed, Store};
 use crate::{durable, real_path};
-
-/// What to back up, and how.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Only these timelines; none: everything.
-    pub timelines: Vec<String>,
-    /// What may be done to what is there.
-    pub may: May,
-    /// Branches and tags that stay there as they are.
-    pub except: BTreeSet<RefName>,
-    /// Branches and tags that are removed there, because what they lead to was removed for good.
-    pub erased: BTreeSet<RefName>,
-}
 
 /// What was backed up, to a folder or a git server.
 pub struct Report {
-    /// `folder` or `git`.
-    pub kind: &'static str,
-    /// The file, folder or server it went to.
-    pub destination: String,
-    /// When it was taken, as RFC 3339.
-    pub taken: String,
+    pub backup: LastBackup,
     /// Whether it was made now.
     pub created: bool,
-    /// Whether all branches and tags went there.
-    pub whole: bool,
-    /// The timelines that did.
+    /// The timelines whose branches went there.
     pub timelines: usize,
     /// The snapshots that these have.
     pub snapshots: usize,
@@ -59,8 +39,32 @@ pub struct Report {
     pub copied: Option<Copied>,
     /// How many of the new snapshots `import` will leave out, because something is wrong with them.
     pub odd: usize,
-    /// What was noticed.
     pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Sums up a backup to a place that has these snapshots already.
+    pub(super) fn of(
+        backup: LastBackup,
+        chosen: &Chosen,
+        judged: Judged,
+        update: &Update,
+        was_there: impl Fn(SnapshotId) -> bool,
+    ) -> Self {
+        let all = chosen.snapshots();
+        Self {
+            backup,
+            created: false,
+            timelines: chosen.timelines.len(),
+            snapshots: all.len(),
+            new_snapshots: all.into_iter().filter(|id| !was_there(*id)).count(),
+            moved: update.changes().len(),
+            ahead: update.ahead,
+            copied: None,
+            odd: judged.odd,
+            findings: judged.findings,
+        }
+    }
 }
 
 /// Bring the mirror in `folder` up to date; make it if nothing is there.
@@ -74,25 +78,21 @@ pub fn to_folder(
     let folder = std::path::absolute(folder)
         .map_err(|source| store::Error::Io { path: folder.to_owned(), source })?;
     monitor.begin("looking for what is new", None);
-    let chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
-    if options.may.prune {
-        judge_outgoing::must_be_whole(&chosen)?;
-    }
+    let chosen = options.choose(workspace, &store)?;
     let (mirror, created) = open(&folder, &store)?;
     let (mirror, held) = workspace.hold(&mirror)?;
     let lock = &held.lock;
     let destination = folder.display().to_string();
     let there = refs_there(&mirror)?;
     let history = History::load(&mirror)?;
-    let wanted = update_refs::without(&there, &options.erased);
     let (reader, with_kept) = (mirror.reader(), History::load_with_kept(&mirror)?);
     let known = (&with_kept, &reader);
-    let mut update = update_refs::plan(&chosen, &wanted, &store, known, options.may, &destination)?;
-    update.remove(&there, &options.erased);
+    let update = update_refs::plan(&chosen, &there, &store, known, options, &destination)?;
     let is_hurt = mirror.is_marked_damaged() || !history.broken.is_empty();
-    let is_there = |id: SnapshotId| !is_hurt && history.get(id).is_some();
+    let trusted = Some(&history).filter(|_| !is_hurt);
+    let is_there = |id| trusted.is_some_and(|history| history.get(id).is_some());
     let judged = Judged::of(&store, &chosen, is_there, monitor)?;
-    let mut wanted = lacking(&store, &mirror, &history, &chosen.refs, is_hurt)?;
+    let mut wanted = lacking(&store, &mirror, &chosen.refs, trusted)?;
     wanted.retain(|object| !judged.unreadable.contains(&object.id));
     let mut copied = Copied::default();
     if !wanted.is_empty() {
@@ -103,12 +103,18 @@ pub fn to_folder(
     if erasures != mirror.erasures()? {
         mirror.set_erasures(lock, &erasures)?;
     }
-    let changes = update.changes();
-    let moved = changes.len();
-    mirror.transact(lock, workspace.timestamp(), Effect::moves(changes))?;
+    mirror.transact(lock, workspace.timestamp(), Effect::moves(update.changes()))?;
     let are_refs_gone = there.keys().any(|name| options.erased.contains(name));
-    let purged = purge_erased(workspace, &mirror, &held, are_refs_gone, monitor);
-    let Judged { mut findings, odd, .. } = judged;
+    let purged = match is_erased_left(&mirror) {
+        Ok(false) if !are_refs_gone => Ok(()),
+        Ok(_) => purge_erased(workspace, &mirror, &held, monitor),
+        Err(error) => Err(error),
+    };
+    let backup = LastBackup::of("folder", destination.clone(), workspace.timestamp(), &chosen);
+    let was_there = |id| history.get(id).is_some();
+    let mut report = Report::of(backup, &chosen, judged, &update, was_there);
+    (report.created, report.copied) = (created, Some(copied));
+    let findings = &mut report.findings;
     // Damage there does not prevent the backup; anything else can be tried again.
     if let Err(error) = purged {
         if !error.is_loss() {
@@ -124,42 +130,8 @@ pub fn to_folder(
     }
     drop(held);
     findings.extend(update.removed_finding(&destination, options.may));
-    let taken = workspace.timestamp();
-    findings.extend(last_backups::note(
-        workspace,
-        &store,
-        note("folder", &destination, &taken, &chosen),
-    ));
-    let all = chosen.snapshots();
-    Ok(Report {
-        kind: "folder",
-        destination,
-        taken,
-        created,
-        whole: chosen.whole,
-        timelines: chosen.timelines.len(),
-        new_snapshots: all.iter().filter(|id| history.get(**id).is_none()).count(),
-        snapshots: all.len(),
-        moved,
-        ahead: update.ahead,
-        copied: Some(copied),
-        odd,
-        findings,
-    })
-}
-
-/// The note that `--last` reads.
-pub(crate) fn note(kind: &str, destination: &str, taken: &str, chosen: &Chosen) -> LastBackup {
-    LastBackup {
-        former: Default::default(),
-        kind: kind.to_owned(),
-        destination: destination.to_owned(),
-        taken: taken.to_owned(),
-        whole: chosen.whole,
-        encrypted: false,
-        bytes: None,
-        refs: in_words(&chosen.refs),
-    }
+    findings.extend(last_backups::note(workspace, &store, &report.backup));
+    Ok(report)
 }
 
 /// The mirror, and whether it was made now.
@@ -212,26 +184,22 @@ fn refs_there(mirror: &Store) -> Result<Refs> {
     Ok(refs)
 }
 
-/// The objects that the mirror does not have. Where it is known to be damaged, only what can be read counts.
+/// Returns the objects that the mirror does not have. Without a history to trust, because it is damaged, only what can be read counts.
 fn lacking(
     store: &Store,
     mirror: &Store,
-    history: &History,
     refs: &Refs,
-    is_hurt: bool,
+    trusted: Option<&History>,
 ) -> Result<Vec<Placed>> {
-    let known = if is_hurt {
-        HashSet::new()
-    } else {
-        history.iter().map(|snapshot| snapshot.id.0).collect()
-    };
+    let known = trusted.into_iter().flat_map(History::iter).map(|snapshot| snapshot.id.0);
     let reader = mirror.reader();
-    let has = |object: &Placed| {
-        if is_hurt { reader.is_sound(object.id, object.kind) } else { reader.has(object.id) }
-    };
     let mut lacking = Vec::new();
-    for object in readable_beyond(store, refs.values().copied().collect(), &known)? {
-        if !has(&object)? {
+    for object in readable_beyond(store, refs.values().copied().collect(), &known.collect())? {
+        let has = match trusted {
+            Some(_) => reader.has(object.id)?,
+            None => reader.is_sound(object.id, object.kind)?,
+        };
+        if !has {
             lacking.push(object);
         }
     }

@@ -6,8 +6,6 @@ pub(crate) mod chosen_refs;
 pub(crate) mod copy_place;
 pub(crate) mod erased;
 mod error;
-pub(crate) mod incoming;
-pub(crate) mod join_history;
 pub(crate) mod judge_outgoing;
 pub mod last_backups;
 pub mod mirror;
@@ -21,13 +19,10 @@ use std::path::{Path, PathBuf};
 
 pub use copy_place::CopyPlace;
 pub use error::{CopyError, InTheWay};
-pub use incoming::{Incoming, Received, Source, receive_as_it_is, receive_what_is_fit};
-pub use join_history::Anew;
 pub use update_refs::May;
 
-use super::{Error, Result, Workspace};
-use crate::archive::backup::{BackupError, KnownSnapshots, Passphrase, Peek, peek};
-use crate::progress::Monitor;
+use super::Error;
+use crate::archive::backup::{BackupError, Peek, peek};
 use crate::regular;
 
 /// Whether a file is a backup, and encrypted. `None`: it is something else.
@@ -46,20 +41,7 @@ pub fn is_repository(folder: &Path) -> bool {
     crate::store::is_repository(folder)
 }
 
-/// Read a backup to its end, hash every object and judge every snapshot. What is not a folder is unpacked into a temporary one for that. What was found is there to be looked at until it is dropped.
-pub fn look_at(
-    workspace: &Workspace,
-    place: &CopyPlace,
-    passphrase: Option<&Passphrase>,
-    asks: bool,
-    monitor: &mut dyn Monitor,
-) -> Result<Received> {
-    let beside = std::env::temp_dir();
-    let source = Source { place, passphrase, asks, beside: &beside, store: None };
-    incoming::read(workspace, &source, &KnownSnapshots::new(), monitor)
-}
-
-/// For `map_err`: what is wrong with a backup, and which one it is.
+/// For `map_err`: what is wrong with a backup, and which one it is. What could not be read is not the backup's fault.
 pub(crate) fn about(path: &Path) -> impl FnOnce(BackupError) -> Error {
     let path: PathBuf = path.to_owned();
     move |error| match error {

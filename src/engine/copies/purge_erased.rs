@@ -10,28 +10,29 @@ use crate::history::History;
 use crate::progress::Monitor;
 use crate::store::{Before, Store};
 
-/// Removes from a folder what its record of erasures names and no branch or tag leads to; returns whether there was any. `are_refs_gone`: branches that led to it were removed just now,
-/// perhaps to snapshots of another device, whose ids the record does not have.
-pub(crate) fn purge_erased(
-    workspace: &Workspace,
-    folder: &Store,
-    held: &Held,
-    are_refs_gone: bool,
-    monitor: &mut dyn Monitor,
-) -> Result<bool> {
+/// Returns whether a folder has objects that its record of erasures names and no branch or tag leads to.
+pub(super) fn is_erased_left(folder: &Store) -> Result<bool> {
     let erasures = folder.erasures()?;
     if erasures.is_empty() {
         return Ok(false);
     }
-    let history = History::load(folder)?;
-    let reader = folder.reader();
-    let mut is_left = are_refs_gone || folder.has_half_removed_packs()?;
+    let (history, reader) = (History::load(folder)?, folder.reader());
+    let mut is_left = folder.has_half_removed_packs()?;
     for id in erasures.commits() {
         is_left = is_left || history.get(SnapshotId(id)).is_none() && reader.has(id)?;
     }
-    if !is_left {
-        return Ok(false);
-    }
+    Ok(is_left)
+}
+
+/// Removes from a folder what its record of erasures names and no branch or tag leads to. The record does not have the ids of another device's snapshots, so that it is also
+/// to be called when branches were removed there.
+pub(crate) fn purge_erased(
+    workspace: &Workspace,
+    folder: &Store,
+    held: &Held,
+    monitor: &mut dyn Monitor,
+) -> Result<()> {
+    let reader = folder.reader();
     let mut expiry = folder.plan_expiry(Before::Everything)?;
     // Other snapshots that are kept there out of sight stay.
     let removed = RemovedHere::of(folder)?;
@@ -47,5 +48,5 @@ pub(crate) fn purge_erased(
     let everything = (Before::Everything, Duration::ZERO);
     folder.remove_set_aside(&held.lock)?;
     collect::collect_beyond(workspace, folder, held, &expiry, everything, false, monitor)?;
-    Ok(true)
+    Ok(())
 }

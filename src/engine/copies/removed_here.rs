@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::chosen_refs::{HEADS, TAGS};
+use super::chosen_refs::spoken;
 use super::erased::erased_among;
 use super::last_backups;
 use crate::archive::SnapshotId;
@@ -10,7 +10,7 @@ use crate::engine::Result;
 use crate::history::History;
 use crate::listed::listed;
 use crate::rules::{Code, Finding};
-use crate::store::{Erasures, ObjectId, Reader, RefName, Store, name_encoding};
+use crate::store::{Erasures, ObjectId, Reader, RefName, Store};
 
 /// What the store knows of snapshots that it does not have any more.
 pub(crate) struct RemovedHere<'s> {
@@ -88,11 +88,7 @@ pub(crate) fn finding(destination: &str, refs: &[RefName], then: &str) -> Option
     if refs.is_empty() {
         return None;
     }
-    let short = |name: &RefName| {
-        let name = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
-        name_encoding::decode(name)
-    };
-    let names: Vec<_> = refs.iter().map(short).collect();
+    let names: Vec<_> = refs.iter().map(spoken).collect();
     let message = format!(
         "it had snapshots of {} that `forget`, `erase` or `undo` removed here since; {then}",
         listed(&names)

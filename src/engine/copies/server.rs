@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::chosen_refs::{Chosen, Refs, ours_of};
-use super::judge_outgoing::{self, Judged};
-use super::last_backups;
-use super::mirror::{Options, Report, note};
-use super::update_refs::{self, Update};
+use super::chosen_refs::{Refs, ours_of};
+use super::judge_outgoing::Judged;
+use super::last_backups::{self, LastBackup};
+use super::mirror::Report;
+use super::update_refs::{self, Options, Update};
 use crate::archive::SnapshotId;
 use crate::engine::{Result, Workspace};
 use crate::history::History;
@@ -25,10 +25,7 @@ pub fn to_server(
 ) -> Result<Report> {
     let store = workspace.open_store()?;
     monitor.begin("looking for what is new", None);
-    let mut chosen = Chosen::of(workspace, &store, &options.timelines)?.without(&options.except);
-    if options.may.prune {
-        judge_outgoing::must_be_whole(&chosen)?;
-    }
+    let mut chosen = options.choose(workspace, &store)?;
     let transit = Transit::new(store.path(), Some(&store), url, asks)?;
     let list = transit.list()?;
     let there = ours_of(&list, url)?;
@@ -38,7 +35,6 @@ pub fn to_server(
     // As far as the store knows: what is there may be on no branch here.
     let mut history = History::default();
     history.add(&store, there.values().copied().map(SnapshotId))?;
-    let wanted = update_refs::without(&there, &options.erased);
     let record = new_record(&transit, &list, &store)?;
     let mut reader = store.reader();
     if record.is_some() {
@@ -46,8 +42,7 @@ pub fn to_server(
     }
     let destination = url.to_string();
     let known = (&history, &reader);
-    let mut update = update_refs::plan(&chosen, &wanted, &store, known, options.may, &destination)?;
-    update.remove(&there, &options.erased);
+    let mut update = update_refs::plan(&chosen, &there, &store, known, options, &destination)?;
     update.forced.extend(record);
     let changes = update.changes();
     if !changes.is_empty() {
@@ -61,27 +56,13 @@ pub fn to_server(
             return Err(RemoteError::Raced { url: url.to_string() }.into());
         }
     }
-    let taken = workspace.timestamp();
-    let finding = last_backups::note(workspace, &store, note("git", &destination, &taken, &chosen));
-    let all = chosen.snapshots();
-    let Judged { mut findings, odd, .. } = judged;
-    findings.extend(finding);
-    findings.extend(update.removed_finding(&destination, options.may));
-    Ok(Report {
-        kind: "git",
-        destination,
-        taken,
-        created: list.is_empty(),
-        whole: chosen.whole,
-        timelines: chosen.timelines.len(),
-        new_snapshots: all.iter().filter(|id| !had.contains(id)).count(),
-        snapshots: all.len(),
-        moved: changes.len(),
-        ahead: update.ahead,
-        copied: None,
-        odd,
-        findings,
-    })
+    let backup = LastBackup::of("git", destination, workspace.timestamp(), &chosen);
+    let mut report = Report::of(backup, &chosen, judged, &update, |id| had.contains(&id));
+    report.created = list.is_empty();
+    report.findings.extend(last_backups::note(workspace, &store, &report.backup));
+    let destination = &report.backup.destination;
+    report.findings.extend(update.removed_finding(destination, options.may));
+    Ok(report)
 }
 
 /// Returns the change that gives the server the record of what was removed for good, unless the server has it.

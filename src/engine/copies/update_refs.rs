@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashSet};
 use super::chosen_refs::{Chosen, HEADS, Refs};
 use super::removed_here::{self, RemovedHere};
 use crate::archive::SnapshotId;
-use crate::engine::Result;
 use crate::engine::copies::CopyError;
+use crate::engine::{Error, Result, Workspace};
 use crate::history::History;
 use crate::rules::Finding;
 use crate::store::{ObjectId, Reader, RefChange, RefName, Store};
@@ -19,6 +19,33 @@ pub struct May {
     pub overwrite: bool,
     /// Drop what is not here.
     pub prune: bool,
+}
+
+/// What goes to a folder or a server, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only these timelines; none: everything.
+    pub timelines: Vec<String>,
+    pub may: May,
+    /// Branches and tags that stay there as they are.
+    pub except: BTreeSet<RefName>,
+    /// Branches and tags that are removed there, because what they lead to was removed for good.
+    pub erased: BTreeSet<RefName>,
+}
+
+impl Options {
+    /// Returns what goes there.
+    pub(super) fn choose(&self, workspace: &Workspace, store: &Store) -> Result<Chosen> {
+        let chosen = Chosen::of(workspace, store, &self.timelines)?.without(&self.except);
+        match chosen.history.broken.first().filter(|_| self.may.prune) {
+            // A history that cannot be read whole must not decide what is dropped elsewhere.
+            Some(broken) => {
+                let (subject, why) = (broken.subject.clone(), broken.why.clone());
+                Err(Error::BrokenHistory { subject, why })
+            }
+            None => Ok(chosen),
+        }
+    }
 }
 
 /// What has to move.
@@ -35,16 +62,6 @@ pub struct Update {
 }
 
 impl Update {
-    /// Removes branches and tags from the copy, or leads them to what has their name now. The update was planned as if they were not there.
-    pub(super) fn remove(&mut self, there: &Refs, names: &BTreeSet<RefName>) {
-        for (name, id) in there.iter().filter(|(name, _)| names.contains(*name)) {
-            let taken = self.forward.iter().position(|change| change.name == *name);
-            let after = taken.and_then(|at| self.forward.remove(at).after);
-            self.forced.push(RefChange { name: name.clone(), before: Some(*id), after });
-        }
-    }
-
-    /// All of it.
     pub fn changes(&self) -> Vec<RefChange> {
         self.forward.iter().chain(&self.forced).cloned().collect()
     }
@@ -60,14 +77,28 @@ impl Update {
     }
 }
 
-/// Returns the branches and tags of a copy but for these.
-pub(super) fn without(there: &Refs, names: &BTreeSet<RefName>) -> Refs {
-    let left = there.iter().filter(|(name, _)| !names.contains(*name));
-    left.map(|(name, id)| (name.clone(), *id)).collect()
+/// Compares what is chosen with what is there, whose history is `history_there` as far as that is known, and read by `reader`. What was removed for good is removed from the copy, or
+/// leads to what has its name now.
+pub(super) fn plan(
+    chosen: &Chosen,
+    there: &Refs,
+    store: &Store,
+    known: (&History, &Reader),
+    options: &Options,
+    destination: &str,
+) -> Result<Update> {
+    let (erased, left): (Refs, Refs) =
+        there.clone().into_iter().partition(|(name, _)| options.erased.contains(name));
+    let mut update = plan_without_erased(chosen, &left, store, known, options.may, destination)?;
+    for (name, id) in erased {
+        let taken = update.forward.iter().position(|change| change.name == name);
+        let after = taken.and_then(|at| update.forward.remove(at).after);
+        update.forced.push(RefChange { name, before: Some(id), after });
+    }
+    Ok(update)
 }
 
-/// Compare what is chosen with what is there, whose history is `history_there` as far as that is known, and read by `reader`.
-pub fn plan(
+fn plan_without_erased(
     chosen: &Chosen,
     there: &Refs,
     store: &Store,

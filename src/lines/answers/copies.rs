@@ -6,12 +6,13 @@ use super::parts::findings;
 use crate::engine::copies::last_backups::Since;
 use crate::engine::copies::mirror;
 use crate::engine::files::Action;
+use crate::engine::receive::Outcome;
 use crate::engine::take_first::TakenFirst;
 use crate::rules::{Finding, Level, lost_attachments};
 use crate::verbs::backup::file;
 use crate::verbs::import::chat_backups::{self, ChatBackupOutcome};
-use crate::verbs::import::stvc_backup::{self, ImportOutcome};
-use crate::verbs::sync::{self, SyncOutcome};
+use crate::verbs::import::stvc_backup;
+use crate::verbs::sync;
 
 /// `backup`, and the snapshots that were created before it.
 pub struct BackedUp<'r, R> {
@@ -29,7 +30,7 @@ impl<R> BackedUp<'_, R> {
 
 impl Answer for BackedUp<'_, file::Report> {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        tell(CopyLine::from(self.report).into());
+        tell(CopyLine::from(&self.report.backup).into());
         findings(&self.report.findings, tell);
     }
 
@@ -39,8 +40,8 @@ impl Answer for BackedUp<'_, file::Report> {
             snapshots: header.snapshots,
             timelines: header.timelines.len(),
             objects: header.objects,
-            bytes: report.bytes,
-            encrypted: report.encrypted,
+            bytes: report.backup.bytes,
+            encrypted: report.backup.encrypted,
             odd: report.odd,
             attachments_lost: lost_attachments(&report.findings),
             taken_first: self.first.new,
@@ -55,7 +56,7 @@ impl Answer for BackedUp<'_, file::Report> {
 
 impl Answer for BackedUp<'_, mirror::Report> {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        tell(CopyLine::from(self.report).into());
+        tell(CopyLine::from(&self.report.backup).into());
         findings(&self.report.findings, tell);
     }
 
@@ -128,7 +129,7 @@ impl Answer for chat_backups::Report {
 impl Answer for stvc_backup::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         self.entries.iter().for_each(|entry| tell(TakenInLine::from(entry).into()));
-        for tag in self.tags.iter().filter(|tag| !tag.known) {
+        for tag in &self.tags {
             let entry = self.entries.iter().find(|entry| entry.head.id == tag.snapshot);
             let timeline = entry.map_or("", |entry| entry.timeline.as_str());
             tell(TagLine { name: &tag.here, snapshot: tag.snapshot, timeline }.into());
@@ -139,11 +140,11 @@ impl Answer for stvc_backup::Report {
 
     fn counts(&self) -> (&'static str, Counts) {
         counts! { "import" =>
-            new: self.count(|outcome| *outcome == ImportOutcome::New),
-            forward: self.count(|outcome| *outcome == ImportOutcome::Forward),
-            known: self.count(|outcome| *outcome == ImportOutcome::Known),
-            beside: self.count(|it| matches!(it, ImportOutcome::Beside(_) | ImportOutcome::Tagged(_))),
-            tags: self.tags.iter().filter(|tag| !tag.known).count(),
+            new: self.count(|outcome| *outcome == Outcome::New),
+            forward: self.count(|outcome| *outcome == Outcome::Forward),
+            known: self.count(|outcome| *outcome == Outcome::Known),
+            beside: self.count(|it| matches!(it, Outcome::Beside(_) | Outcome::Tagged(_))),
+            tags: self.tags.len(),
             left_out: self.left_out,
             attachments_lost: lost_attachments(&self.findings),
             objects: self.objects,
@@ -161,7 +162,7 @@ impl Answer for stvc_backup::Report {
 
 /// Counts what a sync left as it was on one of the sides.
 fn left(report: &sync::Report) -> usize {
-    report.count(|it| matches!(it, SyncOutcome::Left(_) | SyncOutcome::ForkOfErased))
+    report.count(|it| matches!(it, Outcome::Left(_) | Outcome::ForkOfErased))
 }
 
 fn conflicts(report: &sync::Report) -> usize {
@@ -171,24 +172,24 @@ fn conflicts(report: &sync::Report) -> usize {
 impl Answer for sync::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         self.entries.iter().for_each(|entry| tell(SyncLine::from(entry).into()));
-        for (name, id) in &self.tags {
-            tell(TagLine { name, snapshot: *id, timeline: "" }.into());
+        for tag in &self.tags {
+            tell(TagLine { name: &tag.here, snapshot: tag.snapshot, timeline: "" }.into());
         }
         self.files.iter().for_each(|file| tell(file.into()));
-        self.sent.iter().for_each(|sent| tell(CopyLine::from(sent).into()));
+        self.sent.iter().for_each(|sent| tell(CopyLine::from(&sent.backup).into()));
         findings(&self.findings, tell);
     }
 
     fn counts(&self) -> (&'static str, Counts) {
         counts! { "sync" =>
             taken_first: self.taken_first,
-            known: self.count(|outcome| *outcome == SyncOutcome::Known),
-            new: self.count(|outcome| *outcome == SyncOutcome::New),
-            renamed: self.count(|outcome| *outcome == SyncOutcome::Renamed),
-            forward: self.count(|outcome| *outcome == SyncOutcome::Forward),
-            merged: self.count(|outcome| *outcome == SyncOutcome::Merged),
-            apart: self.count(|outcome| matches!(outcome, SyncOutcome::Apart(_))),
-            erased: self.count(|outcome| *outcome == SyncOutcome::Erased),
+            known: self.count(|outcome| *outcome == Outcome::Known),
+            new: self.count(|outcome| *outcome == Outcome::New),
+            renamed: self.count(|outcome| *outcome == Outcome::Renamed),
+            forward: self.count(|outcome| *outcome == Outcome::Forward),
+            merged: self.count(|outcome| *outcome == Outcome::Merged),
+            apart: self.count(|outcome| matches!(outcome, Outcome::Apart(_))),
+            erased: self.count(|outcome| *outcome == Outcome::Erased),
             left: left(self),
             left_there: self.left_there,
             failed: self.failed,

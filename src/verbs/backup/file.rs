@@ -5,11 +5,9 @@
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::archive::backup::{
-    self, BackupError, Decoder, Header, Passphrase, Sealable, Totals, unseal,
-};
+use crate::archive::backup::{self, BackupError, Decoder, Header, Passphrase, Sealable, unseal};
 use crate::archive::readable_beyond;
 use crate::durable::{self, Existing, Temp};
 use crate::engine::Workspace;
@@ -36,21 +34,12 @@ pub struct Options {
     pub overwrite: bool,
 }
 
-/// What was backed up.
 pub struct Report {
-    /// Where; none: standard output.
-    pub path: Option<PathBuf>,
+    pub backup: LastBackup,
     /// What it holds.
     pub header: Header,
-    /// How long its objects are.
-    pub totals: Totals,
-    /// How long it is.
-    pub bytes: u64,
-    /// Whether it is encrypted.
-    pub encrypted: bool,
     /// How many snapshots in it `import` will leave out, because something is wrong with them.
     pub odd: usize,
-    /// What was noticed.
     pub findings: Vec<Finding>,
 }
 
@@ -79,16 +68,16 @@ pub fn to_file(
     durable::clear_left_behind(durable::parent(&path));
     let mut temp = Temp::beside(&path).map_err(failed)?;
     make_private(temp.file());
-    let totals = write(temp.file(), &plan, &store, options, monitor).map_err(about(&path))?;
+    write(temp.file(), &plan, &store, options, monitor).map_err(about(&path))?;
     temp.file().sync_all().map_err(failed)?;
     let bytes = temp.file().stream_position().map_err(failed)?;
     temp.file().rewind().map_err(failed)?;
     read_back(temp.file(), &plan, options, monitor).map_err(about(&path))?;
     temp.finish(&path, Existing::Replace).map_err(failed)?;
     durable::sync_dir(durable::parent(&path)).map_err(failed)?;
+    let mut report = finish(workspace, &store, plan, path.display().to_string(), bytes, options);
     let then = "they are not in the one that replaces it";
-    let removed = removed_here::finding(&path.display().to_string(), &removed, then);
-    let mut report = finish(workspace, &store, plan, totals, bytes, Some(path), options)?;
+    let removed = removed_here::finding(&report.backup.destination, &removed, then);
     report.findings.extend(removed);
     Ok(report)
 }
@@ -104,10 +93,9 @@ pub fn to_writer(
     monitor.begin("looking for objects", None);
     let plan = plan(workspace, &store, options, monitor)?;
     let mut counted = Counted { out, bytes: 0 };
-    let totals = write(&mut counted, &plan, &store, options, monitor)
+    write(&mut counted, &plan, &store, options, monitor)
         .map_err(about(Path::new("standard output")))?;
-    let bytes = counted.bytes;
-    finish(workspace, &store, plan, totals, bytes, None, options)
+    Ok(finish(workspace, &store, plan, "-".into(), counted.bytes, options))
 }
 
 /// What some timelines, or all, lead to, as far as it can be read.
@@ -187,14 +175,13 @@ fn write(
     store: &Store,
     options: &Options,
     monitor: &mut dyn Monitor,
-) -> backup::Result<Totals> {
+) -> backup::Result<()> {
     let out = BufWriter::with_capacity(1 << 17, out);
     let out = Sealable::new(out, options.passphrase.as_ref()).map_err(BackupError::Io)?;
     let reader = store.reader();
-    let (out, totals) = backup::encode(out, &plan.header, &plan.objects, &reader, monitor)?;
+    let (out, _) = backup::encode(out, &plan.header, &plan.objects, &reader, monitor)?;
     let mut out = out.finish().map_err(BackupError::Io)?;
-    out.flush().map_err(BackupError::Io)?;
-    Ok(totals)
+    out.flush().map_err(BackupError::Io)
 }
 
 /// Every object must come back in its place and hash to its id.
@@ -225,27 +212,23 @@ fn finish(
     workspace: &Workspace,
     store: &Store,
     plan: Plan,
-    totals: Totals,
+    destination: String,
     bytes: u64,
-    path: Option<PathBuf>,
     options: &Options,
-) -> Result<Report> {
-    let encrypted = options.passphrase.is_some();
-    let destination =
-        path.as_ref().map_or_else(|| "-".to_owned(), |path| path.display().to_string());
-    let taken = LastBackup {
-        former: Default::default(),
+) -> Report {
+    let Plan { header, judged: Judged { mut findings, odd, .. }, .. } = plan;
+    let backup = LastBackup {
         kind: "file".into(),
         destination,
-        taken: plan.header.taken.clone(),
-        whole: plan.header.whole,
-        encrypted,
+        taken: header.taken.clone(),
+        whole: header.whole,
+        encrypted: options.passphrase.is_some(),
         bytes: Some(bytes),
-        refs: plan.header.refs.clone(),
+        refs: header.refs.clone(),
+        former: Default::default(),
     };
-    let Judged { mut findings, odd, .. } = plan.judged;
-    findings.extend(last_backups::note(workspace, store, taken));
-    Ok(Report { path, header: plan.header, totals, bytes, encrypted, odd, findings })
+    findings.extend(last_backups::note(workspace, store, &backup));
+    Report { backup, header, odd, findings }
 }
 
 /// It holds private conversations. A stick's file system may know no such thing, and then there is nothing to be done.

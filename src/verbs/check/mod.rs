@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use crate::archive::backup::{Header, Passphrase};
 use crate::archive::{Snapshot, Validator};
-use crate::engine::copies::{self, CopyPlace};
+use crate::engine::copies::CopyPlace;
 use crate::engine::undisturbed_read::undisturbed;
 use crate::engine::verdict_findings::{self, LostAttachments, Tally};
-use crate::engine::{Result, Workspace, lost_objects};
+use crate::engine::{Result, Workspace, lost_objects, receive};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
@@ -243,7 +243,7 @@ pub fn check_copy(
     asks: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<Checked> {
-    let found = copies::look_at(workspace, place, passphrase, asks, monitor)?;
+    let found = receive::look_at(workspace, place, passphrase, asks, monitor)?;
     let mut tally = Tally::default();
     found.judged.snapshots().for_each(|(_, verdict)| tally.count(verdict));
     let findings = verdict_findings::checked(found.findings());

@@ -270,7 +270,7 @@ pub fn erase_from_folder(
         let mut erasures = store.erasures()?;
         erasures.join(&workspace.open_store()?.erasures()?);
         store.set_erasures(&held.lock, &erasures)?;
-        purge_erased(&there, &store, &held, true, monitor)?;
+        purge_erased(&there, &store, &held, monitor)?;
     }
     Ok(erased.len())
 }

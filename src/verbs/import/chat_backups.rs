@@ -4,6 +4,7 @@
 //! belongs to the timeline of that character that begins like it. What fits none becomes a timeline of its own. First everything is snapshotted as it is
 //! now, so that every chat has a timeline to which its past can be added.
 
+use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -25,7 +26,6 @@ use crate::store::{ObjectId, Reader, Store, Time, unless_lost};
 use crate::verbs::Result;
 use crate::verbs::import::backup_owner::{self, KnownOwners, Owner};
 
-/// What to take in.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// A folder of backups; none: the library's own.
@@ -47,21 +47,16 @@ pub enum ChatBackupOutcome {
     Failed(String),
 }
 
-/// One backup.
+/// One backup of a chat.
 pub struct ChatBackup {
-    /// Its file.
     pub file: String,
-    /// Its length.
     pub bytes: u64,
-    /// When it was taken.
     pub time: Time,
-    /// How many messages it has.
     pub messages: u64,
-    /// What became of it.
     pub outcome: ChatBackupOutcome,
 }
 
-/// What was taken in.
+#[derive(Default)]
 pub struct Report {
     /// The folder.
     pub source: PathBuf,
@@ -104,17 +99,8 @@ pub fn import(
     let library = workspace.library()?;
     let source = options.source.clone().unwrap_or_else(|| library.root().join("backups"));
     let backups = st::list_backups(&source)?;
-    let mut report = Report {
-        source,
-        entries: Vec::new(),
-        new_timelines: Vec::new(),
-        taken_first: 0,
-        findings: Vec::new(),
-        rewritten: 0,
-        bytes_there: backups.iter().map(|backup| backup.bytes).sum(),
-        bytes_written: 0,
-        dry_run: false,
-    };
+    let bytes_there = backups.iter().map(|backup| backup.bytes).sum();
+    let mut report = Report { source, bytes_there, ..Report::default() };
     if backups.is_empty() {
         return Ok(report);
     }
@@ -132,8 +118,11 @@ pub fn import(
         monitor.advance(1);
     }
     report.findings.append(&mut sorting.findings);
-    let (insertions, new) = sorting.finish();
-    report.new_timelines = new;
+    let insertions = sorting.finish();
+    let is_new = |name: &&TimelineName| {
+        lineage.history().head(name).is_none() && !scan.chats.contains(*name)
+    };
+    report.new_timelines = insertions.keys().filter(is_new).cloned().collect();
     let rewritten = insert(&mut operation.pack, &store, &mut lineage, insertions)?;
     report.rewritten = operation.follow(&rewritten)?.len();
     report.bytes_written = operation.finish(&held)?.bytes;
@@ -148,11 +137,22 @@ struct Candidate {
     former: Vec<TimelineName>,
     integrity: Option<String>,
     main_chat: Option<String>,
-    /// Backups taken in for it, by their chat's tree; with the stored ones once they were asked for.
-    chats: HashSet<ObjectId>,
-    chats_loaded: bool,
-    stored: bool,
+    /// The trees of its chat that are stored or taken in now, once they were asked for.
+    chats: Option<HashSet<ObjectId>>,
     insertions: Vec<Insertion>,
+}
+
+/// How well a backup fits a timeline: the first difference decides.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank<'c> {
+    /// The chat itself says so.
+    certain: bool,
+    /// So many messages are the same.
+    shared: usize,
+    same_key: bool,
+    name: Reverse<&'c TimelineName>,
+    /// The position of the candidate.
+    n: usize,
 }
 
 /// Which backup belongs where.
@@ -186,7 +186,7 @@ impl<'a> Sorting<'a> {
             let former = lineage.history().own(head).0.into_iter();
             let former = former.flat_map(|own| own.renamed_from.iter().chain([&own.timeline]));
             let former = former.filter(|former| *former != name).cloned().collect();
-            let known = Candidate::stored(name.clone(), integrity_of(&header), main_chat);
+            let known = Candidate::new(name.clone(), integrity_of(&header), main_chat);
             candidates.push(Candidate { former, ..known });
         }
         let owners = KnownOwners::new(library, scan, lineage);
@@ -239,17 +239,17 @@ impl<'a> Sorting<'a> {
                 if let Owner::OneOf(owners) = &owner {
                     self.findings.push(backup_owner::ambiguous(backup, owners, &name));
                 }
-                self.candidates.push(Candidate::new(name, &content));
+                let (integrity, main_chat) = (content.integrity.clone(), content.main_chat.clone());
+                self.candidates.push(Candidate::new(name, integrity, main_chat));
                 self.candidates.len() - 1
             }
         };
         let candidate = &mut self.candidates[index];
-        candidate.load_chats(lineage, &self.reader);
         let name = candidate.name.clone();
         let files = TimelineFiles::alone(&name, bytes.clone());
         let state = State::chat_only(&files);
-        if !candidate.chats.insert(archive::write_chat(&state, &mut operation.pack, &self.reader)?)
-        {
+        let tree = archive::write_chat(&state, &mut operation.pack, &self.reader)?;
+        if !candidate.chats(lineage, &self.reader).insert(tree) {
             entry.outcome = ChatBackupOutcome::Known(name);
             return Ok(entry);
         }
@@ -299,22 +299,20 @@ impl<'a> Sorting<'a> {
                 candidate.integrity.is_some() && candidate.integrity == content.integrity;
             let certain = same_chat || (same_key && candidate.name.is_group());
             let enough = certain || shared >= 2 || (shared == 1 && same_key);
-            enough.then_some((certain, shared, same_key, std::cmp::Reverse(&candidate.name), *n))
+            let name = Reverse(&candidate.name);
+            enough.then_some(Rank { certain, shared, same_key, name, n: *n })
         };
         let ranks: Vec<_> = possible.iter().zip(stored).filter_map(rank).collect();
         let Some(best) = ranks.iter().max() else { return Ok(None) };
-        let is_as_good =
-            |other: &&(bool, usize, bool, _, usize)| (other.0, other.1) == (best.0, best.1);
-        let places: BTreeMap<_, _> = ranks
-            .iter()
-            .filter(is_as_good)
-            .map(|(.., n)| (self.candidates[*n].place(), *n))
-            .collect();
+        let as_good =
+            ranks.iter().filter(|rank| rank.certain == best.certain && rank.shared == best.shared);
+        let places: BTreeMap<_, _> =
+            as_good.map(|rank| (place(&self.candidates[rank.n].name), rank.n)).collect();
         if matches!(owner, Owner::OneOf(_)) && places.len() > 1 {
             // Where an earlier import put it, it stays.
             return Ok(places.get(backup.key.as_str()).copied());
         }
-        Ok(Some(best.4))
+        Ok(Some(best.n))
     }
 
     /// Returns the timeline that has exactly this chat. Chats without a message that can be read share nothing by which they could be recognised.
@@ -342,8 +340,7 @@ impl<'a> Sorting<'a> {
                     *unknown.insert(tree)
                 }
             };
-            candidate.load_chats(lineage, &self.reader);
-            if candidate.chats.contains(&chat) {
+            if candidate.chats(lineage, &self.reader).contains(&chat) {
                 return Ok(Some(n));
             }
         }
@@ -384,45 +381,17 @@ impl<'a> Sorting<'a> {
         }
     }
 
-    fn finish(self) -> (BTreeMap<TimelineName, Vec<Insertion>>, Vec<TimelineName>) {
-        let with_new =
-            self.candidates.into_iter().filter(|candidate| !candidate.insertions.is_empty());
-        let mut insertions = BTreeMap::new();
-        let mut new = Vec::new();
-        for candidate in with_new {
-            if !candidate.stored && !self.scan.chats.contains(&candidate.name) {
-                new.push(candidate.name.clone());
-            }
-            insertions.insert(candidate.name, candidate.insertions);
-        }
-        (insertions, new)
+    fn finish(self) -> BTreeMap<TimelineName, Vec<Insertion>> {
+        let all = self.candidates.into_iter();
+        let with_new = all.filter(|candidate| !candidate.insertions.is_empty());
+        with_new.map(|candidate| (candidate.name, candidate.insertions)).collect()
     }
 }
 
 impl Candidate {
-    fn stored(name: TimelineName, integrity: Option<String>, main_chat: Option<String>) -> Self {
-        Self {
-            name,
-            former: Vec::new(),
-            integrity,
-            main_chat,
-            chats: HashSet::new(),
-            chats_loaded: false,
-            stored: true,
-            insertions: Vec::new(),
-        }
-    }
-
-    fn new(name: TimelineName, content: &Content<'_>) -> Self {
-        Self {
-            stored: false,
-            ..Self::stored(name, content.integrity.clone(), content.main_chat.clone())
-        }
-    }
-
-    /// The character's folder, or the group chat's own name: backups are called by it.
-    fn place(&self) -> &str {
-        place(&self.name)
+    fn new(name: TimelineName, integrity: Option<String>, main_chat: Option<String>) -> Self {
+        let (former, insertions) = (Vec::new(), Vec::new());
+        Self { name, former, integrity, main_chat, chats: None, insertions }
     }
 
     fn has_key(&self, backup: &Backup) -> bool {
@@ -436,7 +405,7 @@ impl Candidate {
 
     /// Returns whether it is where a backup of an unknown owner is put.
     fn is_unknown(&self, backup: &Backup) -> bool {
-        self.has_key(backup) || backup.key.is_empty() && self.place() == backup_owner::UNKNOWN
+        self.has_key(backup) || backup.key.is_empty() && place(&self.name) == backup_owner::UNKNOWN
     }
 
     fn names(&self) -> impl Iterator<Item = &TimelineName> {
@@ -457,20 +426,15 @@ impl Candidate {
             && (content.chat.header.is_some() || self.name.is_group())
     }
 
-    fn load_chats(&mut self, lineage: &Lineage, reader: &Reader) {
-        if std::mem::replace(&mut self.chats_loaded, true) {
-            return;
-        }
-        let own = lineage.own(&self.name).map(|(own, _)| own).unwrap_or_default();
-        let chat = |tree| {
-            reader
-                .tree(tree)
-                .ok()?
-                .into_iter()
-                .find(|entry| entry.name == "chat")
-                .map(|entry| entry.id)
-        };
-        self.chats.extend(own.iter().filter_map(|snapshot| chat(snapshot.tree)));
+    fn chats(&mut self, lineage: &Lineage, reader: &Reader) -> &mut HashSet<ObjectId> {
+        self.chats.get_or_insert_with(|| {
+            let own = lineage.own(&self.name).map(|(own, _)| own).unwrap_or_default();
+            let chat = |tree| {
+                let mut entries = reader.tree(tree).ok()?.into_iter();
+                entries.find(|entry| entry.name == "chat").map(|entry| entry.id)
+            };
+            own.iter().filter_map(|snapshot| chat(snapshot.tree)).collect()
+        })
     }
 }
 
@@ -488,6 +452,7 @@ impl<'b> Content<'b> {
     }
 }
 
+/// Returns the character's folder, or the group chat's own name: backups are called by it.
 fn place(name: &TimelineName) -> &str {
     name.folder().unwrap_or(name.chat())
 }

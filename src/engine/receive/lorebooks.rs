@@ -1,15 +1,15 @@
-//! What becomes of the lorebooks of chats that come, where that was not decided by their own histories. Nothing is written here.
+//! What becomes of the lorebooks of chats that come, where their own histories do not decide. Nothing is written here.
 
-use super::plan::Planner;
+use super::sync_plan::Planner;
 use crate::archive::Blake3;
+use crate::engine::Result;
 use crate::engine::free_names::free_lorebook;
 use crate::st::{self, LibraryPath, TimelineFiles, TimelineName};
-use crate::verbs::Result;
 
 impl Planner<'_> {
     /// Whether what becomes of a lorebook was decided by its own history.
     pub(super) fn is_decided(&self, book: &LibraryPath) -> bool {
-        TimelineName::of_file(book).is_some_and(|name| self.theirs.head(&name).is_some())
+        TimelineName::of_file(book).is_some_and(|name| self.sides.theirs.head(&name).is_some())
     }
 
     /// Give a state the lorebook that will be in its file; if there is none, it brings its own.
@@ -26,7 +26,9 @@ impl Planner<'_> {
 
     /// The chat with its lorebook under a name of its own.
     pub(super) fn apart_book(&mut self, whole: TimelineFiles) -> Result<TimelineFiles> {
-        let (Some(library), Some(book)) = (self.library, whole.book()) else { return Ok(whole) };
+        let (Some(library), Some(book)) = (self.sides.library, whole.book()) else {
+            return Ok(whole);
+        };
         let chat = whole.timeline.chat();
         // Chats that shared a book go on sharing it.
         let key = (book.path.clone(), Blake3::of(book.bytes));
@@ -52,7 +54,7 @@ impl Planner<'_> {
         book: &LibraryPath,
         except: &TimelineName,
     ) -> Option<TimelineName> {
-        let users = st::users_of_lorebook(self.library?, book).unwrap_or_default();
+        let users = st::users_of_lorebook(self.sides.library?, book).unwrap_or_default();
         users.into_iter().find(|user| user != except)
     }
 }

@@ -4,12 +4,12 @@
 //! be taken in. A branch whose newest snapshot is odd ends with the newest before it; a tag on an odd one is left out. What was joined so once keeps its
 //! new ids: a later backup of the same store goes on from there.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use super::chosen_refs::{HEADS, Refs};
 use crate::archive::backup::{Found, What};
 use crate::archive::{Snapshot, SnapshotId, branch, moved};
 use crate::engine::Result;
+use crate::engine::copies::chosen_refs::{HEADS, Refs};
 use crate::history::History;
 use crate::history::rewrite_history::shared_messages;
 use crate::store::{Kind, ObjectId, RefName, Store, commit, hash};
@@ -222,29 +222,13 @@ impl Joiner<'_> {
         let heads: Vec<_> = joined.heads.iter().map(|head| head.id).collect();
         let mut tips = heads.clone();
         tips.extend(tags.values());
-        let reached = reached(&snapshots, tips);
+        joined.history = History::of(snapshots.into_values(), &heads, tags);
+        let reached = joined.history.past(tips);
         // A branch that was left out may have led to sound ones of another timeline, whose own branch is not in the backup.
         let is_needed = |id: ObjectId| reached.contains(&SnapshotId(id));
         let became: HashMap<_, _> = joined.anew.iter().map(|anew| (anew.former, anew.id)).collect();
         joined.taken.retain(|taken| is_needed(*became.get(&taken.id.0).unwrap_or(&taken.id.0)));
         joined.anew.retain(|anew| is_needed(anew.id));
-        joined.history = History::of(snapshots.into_values(), &heads, tags);
         joined
     }
-}
-
-/// All snapshots that these lead to.
-fn reached(
-    snapshots: &HashMap<SnapshotId, Snapshot>,
-    mut open: Vec<SnapshotId>,
-) -> HashSet<SnapshotId> {
-    let mut seen = HashSet::new();
-    while let Some(id) = open.pop() {
-        if let Some(snapshot) = snapshots.get(&id)
-            && seen.insert(id)
-        {
-            open.extend(&snapshot.parents);
-        }
-    }
-    seen
 }

@@ -1,4 +1,4 @@
-//! Two states of one lorebook.
+//! How two states of a lorebook become one.
 
 use crate::archive::merge::{Conflict, Side, merge_books};
 

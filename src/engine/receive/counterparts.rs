@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::sides::Sides;
 use crate::archive::message_identity::Identity;
 use crate::archive::{self, Snapshot, SnapshotId, Tree};
+use crate::engine::Result;
 use crate::engine::device::Device;
 use crate::history::History;
 use crate::st::TimelineName;
 use crate::store::{ObjectId, Reader, unless_lost};
-use crate::verbs::Result;
 
 /// One timeline of the remote, with its local side.
 pub(super) struct Counterpart<'h> {
@@ -37,30 +38,19 @@ pub(super) struct Counterparts<'h> {
     pub displaced: Vec<&'h Snapshot>,
 }
 
-/// Both sides of a sync, as pairing reads them.
-pub(super) struct Sides<'s> {
-    pub ours: &'s History,
-    pub theirs: &'s History,
-    pub here: &'s Reader,
-    pub there: &'s Reader,
-    /// Maps ids that were rewritten locally to the present ones.
-    pub former: &'s HashMap<ObjectId, ObjectId>,
-    /// The id of this device.
-    pub device: &'s str,
-    /// Local timelines that were removed for good elsewhere.
-    pub erased: BTreeSet<TimelineName>,
-}
-
-/// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local ones. `free_name` returns an unused name for a timeline.
+/// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local ones, but for those that were removed for good elsewhere (`erased`). `free_name` returns an unused name
+/// for a timeline.
 ///
 /// Of two names for one timeline, the one that changed since both sides last met counts. If both changed, the remote's does.
 pub(super) fn pair<'s>(
-    sides: &Sides<'s>,
+    sides: &'s Sides<'s>,
+    device: &Device,
+    erased: BTreeSet<TimelineName>,
     heads: Vec<Snapshot>,
     mut free_name: impl FnMut(&TimelineName) -> Result<TimelineName>,
 ) -> Result<Counterparts<'s>> {
-    let mut pairing = Pairing::new(sides, heads);
-    pairing.with_undone_copies()?;
+    let mut pairing = Pairing::new(sides, erased, heads)?;
+    pairing.with_undone_copies(device)?;
     pairing.by_snapshot();
     pairing.by_name()?;
     pairing.by_messages()?;
@@ -83,8 +73,12 @@ pub(super) fn pair<'s>(
 }
 
 /// The pairs that are found so far.
-struct Pairing<'a, 's> {
-    sides: &'a Sides<'s>,
+struct Pairing<'s> {
+    sides: &'s Sides<'s>,
+    /// Local timelines that were removed for good elsewhere.
+    erased: BTreeSet<TimelineName>,
+    /// Maps ids that were rewritten locally to the present ones.
+    former: HashMap<ObjectId, ObjectId>,
     pairs: Vec<Counterpart<'s>>,
     /// Local timelines that have a counterpart.
     paired: BTreeSet<TimelineName>,
@@ -92,8 +86,12 @@ struct Pairing<'a, 's> {
     owners: HashMap<SnapshotId, Vec<&'s Snapshot>>,
 }
 
-impl<'a, 's> Pairing<'a, 's> {
-    fn new(sides: &'a Sides<'s>, heads: Vec<Snapshot>) -> Self {
+impl<'s> Pairing<'s> {
+    fn new(
+        sides: &'s Sides<'s>,
+        erased: BTreeSet<TimelineName>,
+        heads: Vec<Snapshot>,
+    ) -> Result<Self> {
         let mut owners: HashMap<SnapshotId, Vec<_>> = HashMap::new();
         for (_, head) in sides.ours.heads() {
             for own in sides.ours.own(head).0 {
@@ -107,12 +105,13 @@ impl<'a, 's> Pairing<'a, 's> {
             is_stored_there: false,
         };
         let pairs = heads.into_iter().map(pair).collect();
-        Self { sides, pairs, paired: BTreeSet::new(), owners }
+        let former = sides.store.former_ids()?;
+        Ok(Self { sides, erased, former, pairs, paired: BTreeSet::new(), owners })
     }
 
     /// Returns the local timelines that a snapshot of the remote belongs to.
     fn owners(&self, id: SnapshotId) -> &[&'s Snapshot] {
-        let present = self.sides.former.get(&id.0).map_or(id, |now| SnapshotId(*now));
+        let present = self.former.get(&id.0).map_or(id, |now| SnapshotId(*now));
         self.owners.get(&present).map_or(&[], Vec::as_slice)
     }
 
@@ -131,14 +130,15 @@ impl<'a, 's> Pairing<'a, 's> {
     }
 
     /// Pairs what a sync on this device set aside and what is gone locally, because the sync was undone, with the timeline that it was copied from: that is to be set aside again.
-    fn with_undone_copies(&mut self) -> Result<()> {
-        let Sides { ours, theirs, device, .. } = *self.sides;
+    fn with_undone_copies(&mut self, device: &Device) -> Result<()> {
+        let Sides { ours, theirs, .. } = *self.sides;
         for n in self.alone() {
             let remote = &self.pairs[n].remote;
             let (own, origin) = theirs.own(remote);
             let by = Device::that_set_aside(theirs, remote);
             let is_known = own.iter().any(|own| !self.owners(own.id).is_empty());
-            let Some(origin) = origin.filter(|_| !is_known && by.is_some_and(|by| by.id == device))
+            let Some(origin) =
+                origin.filter(|_| !is_known && by.is_some_and(|by| by.id == device.id))
             else {
                 continue;
             };
@@ -189,7 +189,9 @@ impl<'a, 's> Pairing<'a, 's> {
             let remote = &self.pairs[n].remote;
             let namesake = self.sides.ours.head(&remote.timeline);
             let Some(namesake) = namesake.filter(|local| self.is_free(local)) else { continue };
-            if self.sides.begin_alike(namesake, remote)? {
+            if !self.erased.contains(&namesake.timeline)
+                && self.sides.begin_alike(namesake, remote)?
+            {
                 self.join(n, namesake);
             }
         }
@@ -198,7 +200,7 @@ impl<'a, 's> Pairing<'a, 's> {
 
     /// Pairs chats with common messages, of whose names the other side has neither: both devices may have begun with the same files, one of which was renamed before they met.
     fn by_messages(&mut self) -> Result<()> {
-        let Sides { ours, theirs, here, there, .. } = *self.sides;
+        let Sides { ours, theirs, here, there, .. } = self.sides;
         let is_root = |history: &History, head: &Snapshot| {
             head.timeline.is_chat() && head.main_chat.is_none() && history.own(head).1.is_none()
         };
@@ -207,7 +209,7 @@ impl<'a, 's> Pairing<'a, 's> {
         for (name, head) in ours.heads() {
             if self.is_free(head)
                 && !on_remote.contains(name)
-                && !self.sides.erased.contains(name)
+                && !self.erased.contains(name)
                 && is_root(ours, head)
                 && let Some(first) = first_message(here, head)?
             {
@@ -241,13 +243,10 @@ impl<'a, 's> Pairing<'a, 's> {
 impl Sides<'_> {
     /// Returns whether a local and a remote timeline of one name can be one.
     fn begin_alike(&self, local: &Snapshot, remote: &Snapshot) -> Result<bool> {
-        if self.erased.contains(&local.timeline) {
-            return Ok(false);
-        }
         if !local.timeline.is_chat() {
             return Ok(true);
         }
-        Ok(first_words(self.here, local)? == first_words(self.there, remote)?)
+        Ok(first_words(&self.here, local)? == first_words(&self.there, remote)?)
     }
 
     /// Returns whether one of two chats has all messages of the other. A greeting alone does not tell.
@@ -268,8 +267,8 @@ impl Sides<'_> {
 
     /// Returns the messages of two states; none if either is lost.
     fn messages(&self, local: &Snapshot, remote: &Snapshot) -> Result<Option<Messages>> {
-        let here = unless_lost(Tree::open(self.here, local.tree))?;
-        let there = unless_lost(Tree::open(self.there, remote.tree))?;
+        let here = unless_lost(Tree::open(&self.here, local.tree))?;
+        let there = unless_lost(Tree::open(&self.there, remote.tree))?;
         let both = here.zip(there);
         Ok(both.map(|(here, there)| (here.messages().to_vec(), there.messages().to_vec())))
     }

@@ -1,92 +1,92 @@
-//! Plans what happens to each timeline of the remote. Nothing is written here.
+//! Plans a sync: what happens to each timeline of the remote. Nothing is written here.
 //!
 //! The timeline that reached the remote first keeps its name; a different local one gets another. A chat is taken from the side that changed it; if both did, both are kept, as two timelines. Lorebooks are
 //! merged once, by their own histories (`others`), and not with each chat that uses them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::counterparts::Counterpart;
-use super::future_library::{FutureLibrary, StoredFile};
+use super::counterparts::{self, Counterpart, Counterparts};
+use super::future_library::FutureLibrary;
+use super::incoming::Incoming;
 use super::joined_book::JoinedBook;
-use super::outcome::{Conflict, SyncOutcome, SyncedTimeline};
+use super::outcome::{Conflict, Outcome};
+use super::plan::{Aside, BranchMove, Plan, Policy, TimelinePlan};
+use super::sides::{Here, Sides, read};
+use super::tags::plan_tags;
 use crate::archive::merge::merge_chats;
-use crate::archive::{Blake3, Snapshot, SnapshotId, Tree, read_manifest};
-use crate::auto_recap::queue_activity;
+use crate::archive::{Blake3, FileRecord, Snapshot, SnapshotId, read_manifest};
+use crate::engine::copies::chosen_refs;
+use crate::engine::copies::erased::erased_refs;
 use crate::engine::device::Device;
+use crate::engine::files::FilePlan;
 use crate::engine::free_names::free_timeline;
-use crate::engine::include::Include;
-use crate::engine::{self, changed_timelines, group_list};
-use crate::history::History;
+use crate::engine::{Result, Workspace, group_list};
+use crate::progress::Monitor;
 use crate::rules::Finding;
-use crate::st::{
-    self, Category, FileAt, Groups, Library, LibraryPath, TimelineFiles, TimelineName,
-};
-use crate::store::{Reader, Store};
-use crate::verbs::Result;
+use crate::st::{self, Category, FileAt, LibraryPath, TimelineFiles, TimelineName};
+use crate::store::Reader;
 
-/// Where a branch goes.
-pub(super) enum BranchMove {
-    /// It stays.
-    Stay,
-    /// Where the other side has it.
-    There,
-    /// To a new snapshot after that; with this one of ours joined to it.
-    Made(Box<TimelineFiles>, Option<SnapshotId>),
-    /// To a new snapshot of this local state, under another name.
-    Renamed(Box<TimelineFiles>),
-}
-
-/// What is done for one timeline.
-pub(super) struct TimelinePlan {
-    pub entry: SyncedTimeline,
-    pub branch: BranchMove,
-    /// What is here goes on under another name, after this snapshot.
-    pub aside: Option<(Snapshot, TimelineFiles)>,
-    /// Its latest local snapshot before the sync.
-    pub local: Option<Snapshot>,
-}
-
-impl TimelinePlan {
-    pub(super) fn new(name: TimelineName, head: Snapshot, local: Option<&Snapshot>) -> Self {
-        let former = local.map(|local| local.timeline.clone()).filter(|local| *local != name);
-        let entry = SyncedTimeline {
-            timeline: name,
-            head,
-            outcome: SyncOutcome::Known,
-            former,
-            snapshots: 0,
-            conflict: None,
-        };
-        Self { entry, branch: BranchMove::Stay, aside: None, local: local.cloned() }
+/// Plans what happens to all that the remote has.
+pub(super) fn plan(
+    workspace: &Workspace,
+    sides: &Sides<'_>,
+    incoming: &Incoming,
+    monitor: &mut dyn Monitor,
+) -> Result<Plan> {
+    let device = &Device::of(sides.store)?;
+    let mut planner = Planner {
+        sides,
+        device,
+        day: workspace.day(),
+        files: FutureLibrary::new(sides.library, incoming.store.reader()),
+        findings: Vec::new(),
+        names: sides.names(),
+        books: BTreeSet::new(),
+        moved: HashMap::new(),
+        namesakes: HashMap::new(),
+        vacated: BTreeSet::new(),
+    };
+    let refs = chosen_refs::ours(sides.store)?;
+    let erased = erased_refs(sides.store, sides.ours, &refs, &incoming.withheld.erasures)?;
+    let erased = erased.into_iter().filter(|erased| !erased.is_fork);
+    let erased = erased.map(|erased| erased.head.timeline).collect();
+    let heads = sides.theirs.without_renamed(&incoming.heads);
+    let free_name = |name: &TimelineName| planner.free_name(name);
+    let Counterparts { mut pairs, displaced } =
+        counterparts::pair(sides, device, erased, heads, free_name)?;
+    monitor.begin("comparing timelines", Some(pairs.len() as u64));
+    planner.vacate(&pairs, &displaced)?;
+    // The timelines that exist locally, then the latest.
+    pairs.sort_by_key(|Counterpart { remote, local, name, .. }| {
+        (local.is_none(), Reverse(remote.time.seconds), name.clone())
+    });
+    // Lorebooks first: chats find them as they will be, and one that makes room may use one that gets another name.
+    let mut steps = Vec::new();
+    for is_chat in [false, true] {
+        for local in displaced.iter().filter(|local| local.timeline.is_chat() == is_chat) {
+            steps.push(planner.displace(local)?);
+        }
+        for pair in pairs.iter().filter(|pair| pair.name.is_chat() == is_chat) {
+            steps.push(planner.step(pair)?);
+            monitor.advance(1);
+        }
     }
+    planner.follow_namesakes(&mut steps)?;
+    planner.add_unsettled(&mut steps)?;
+    Ok(Plan {
+        timelines: steps,
+        tags: plan_tags(sides.ours, sides.theirs, Policy::Join),
+        files: planner.files,
+        findings: planner.findings,
+        erasures: incoming.withheld.erasures.clone(),
+    })
 }
 
-/// What of a timeline is in the library.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Here {
-    /// Nothing.
-    Absent,
-    /// What its newest snapshot has.
-    Same,
-    /// Something else.
-    Changed,
-    /// Something that cannot be read just now.
-    Unreadable,
-    /// What its newest snapshot has, and ST-Auto-Recap is about to write more.
-    AtWork,
-}
-
-/// What is looked at.
 pub(super) struct Planner<'a> {
-    pub ours: &'a History,
-    pub theirs: &'a History,
-    pub store: &'a Store,
-    /// Reads what is here.
-    pub here: Reader,
-    /// Reads what is there.
-    pub there: Reader,
-    pub library: Option<&'a Library>,
-    pub groups: Groups,
+    pub sides: &'a Sides<'a>,
+    pub device: &'a Device,
+    pub day: String,
     pub files: FutureLibrary,
     pub findings: Vec<Finding>,
     /// Names of timelines, in lower case.
@@ -99,23 +99,30 @@ pub(super) struct Planner<'a> {
     pub namesakes: HashMap<LibraryPath, TimelineName>,
     /// Local names whose files move to another.
     pub vacated: BTreeSet<TimelineName>,
-    pub day: String,
-    pub include: Include,
-    pub device: Device,
+}
+
+/// Whether the files of a timeline that comes are written, or only its branch moves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Files {
+    Written,
+    Untouched,
+}
+
+impl Files {
+    /// They are written where the library has what the latest snapshot has.
+    fn over(here: Here) -> Self {
+        if here == Here::Same { Self::Written } else { Self::Untouched }
+    }
 }
 
 impl Planner<'_> {
     /// Removes the files of timelines that get another name, before any file is written: one may take the name of another.
-    pub(super) fn vacate(
-        &mut self,
-        pairs: &[Counterpart<'_>],
-        displaced: &[&Snapshot],
-    ) -> Result<()> {
+    fn vacate(&mut self, pairs: &[Counterpart<'_>], displaced: &[&Snapshot]) -> Result<()> {
         let renamed = pairs.iter().filter_map(|pair| Some((pair.renamed_from()?, &pair.name)));
         let renamed: Vec<_> = renamed.collect();
         let displaced = displaced.iter().map(|local| &local.timeline);
         for former in renamed.iter().map(|(former, _)| *former).chain(displaced) {
-            if self.look(former)? == Here::Same {
+            if self.sides.look(former)? == Here::Same {
                 self.vacated.insert(former.clone());
             }
         }
@@ -138,42 +145,45 @@ impl Planner<'_> {
     }
 
     /// Decides what happens to one timeline of the remote.
-    pub(super) fn step(&mut self, pair: &Counterpart<'_>) -> Result<TimelinePlan> {
-        let all = self.theirs.past([pair.remote.id]);
-        let snapshots = all.iter().filter(|id| self.ours.get(**id).is_none()).count();
+    fn step(&mut self, pair: &Counterpart<'_>) -> Result<TimelinePlan> {
+        let all = self.sides.theirs.past([pair.remote.id]);
+        let snapshots = all.iter().filter(|id| self.sides.ours.get(**id).is_none()).count();
         let mut step = TimelinePlan::new(pair.name.clone(), pair.remote.clone(), pair.local);
         step.entry.snapshots = snapshots;
         let Some(local) = pair.local else {
             self.new_one(&mut step)?;
             return Ok(step);
         };
-        let is_known = self.ours.leads_to(local.id, pair.remote.id)
+        let is_known = self.sides.ours.leads_to(local.id, pair.remote.id)
             // It was rewritten locally: snapshots were forgotten, or added to its past.
-            || !self.store.find_former(&pair.remote.id.to_string())?.is_empty();
+            || !self.sides.store.find_former(&pair.remote.id.to_string())?.is_empty();
         if is_known && pair.renamed_from().is_none() {
             return Ok(step);
         }
-        let here = self.look(&local.timeline)?;
+        let here = self.sides.look(&local.timeline)?;
         let is_free = self.is_free(&pair.name)? || pair.renamed_from().is_none();
         if let Some(why) = here.hinders().or((!is_free).then_some(NAME_IN_USE)) {
-            step.entry.outcome = SyncOutcome::Left(why);
+            step.entry.outcome = Outcome::Left(why);
             return Ok(step);
         }
-        match () {
-            () if is_known => self.rename(&mut step, local, here)?,
-            () if pair.is_stored_there => self.forward(&mut step, local, here)?,
-            () if local.timeline.is_chat() => self.diverged(&mut step, local, &all, here)?,
-            () => self.diverged_other(&mut step, local, &all, here)?,
+        if is_known {
+            self.rename(&mut step, local, here)?;
+        } else if pair.is_stored_there {
+            self.forward(&mut step, local, here)?;
+        } else if local.timeline.is_chat() {
+            self.diverged(&mut step, local, &all, here)?;
+        } else {
+            self.diverged_other(&mut step, local, &all, here)?;
         }
         Ok(step)
     }
 
     /// Gives a local timeline another name because a timeline of the remote has its name.
-    pub(super) fn displace(&mut self, local: &Snapshot) -> Result<TimelinePlan> {
-        let here = self.look(&local.timeline)?;
+    fn displace(&mut self, local: &Snapshot) -> Result<TimelinePlan> {
+        let here = self.sides.look(&local.timeline)?;
         if let Some(why) = here.hinders() {
             let mut step = TimelinePlan::new(local.timeline.clone(), local.clone(), Some(local));
-            step.entry.outcome = SyncOutcome::Left(why);
+            step.entry.outcome = Outcome::Left(why);
             return Ok(step);
         }
         let name = self.free_name(&local.timeline)?;
@@ -187,7 +197,7 @@ impl Planner<'_> {
         if local.timeline.category() == Category::Lorebook {
             self.namesakes.insert(local.timeline.file(), name.clone());
         }
-        let mut renamed = read(&self.here, local)?.called(name);
+        let mut renamed = read(&self.sides.here, local)?.called(name);
         // Its lorebook may have got another name as well.
         let book =
             renamed.book().filter(|_| local.timeline.is_chat()).map(|book| book.path.clone());
@@ -198,41 +208,43 @@ impl Planner<'_> {
             self.files.put(&renamed.main.path, Some(renamed.main.bytes.to_vec()))?;
             self.list_in_group(&renamed, Some(&local.timeline))?;
         }
-        step.entry.outcome = SyncOutcome::Renamed;
+        step.entry.outcome = Outcome::Renamed;
         step.branch = BranchMove::Renamed(Box::new(renamed));
         Ok(())
     }
 
     /// Returns an unused name for a timeline that has to make room for another.
     pub(super) fn free_name(&mut self, name: &TimelineName) -> Result<TimelineName> {
-        Ok(free_timeline(name, "other version", &self.day, self.library, &mut self.names)?)
+        Ok(free_timeline(name, "other version", &self.day, self.sides.library, &mut self.names)?)
     }
 
     /// Returns whether no file has this name, or only one that gets another.
     fn is_free(&self, name: &TimelineName) -> Result<bool> {
-        Ok(self.vacated.contains(name) || self.look(name)? == Here::Absent)
+        Ok(self.vacated.contains(name) || self.sides.look(name)? == Here::Absent)
     }
 
     fn new_one(&mut self, step: &mut TimelinePlan) -> Result<()> {
         let head = step.entry.head.clone();
         if !self.is_free(&head.timeline)? {
-            step.entry.outcome = SyncOutcome::Left(NAME_IN_USE);
+            step.entry.outcome = Outcome::Left(NAME_IN_USE);
             return Ok(());
         }
-        step.entry.outcome = SyncOutcome::New;
-        let theirs = read(&self.there, &head)?;
-        let files = self.library.is_some() && self.include.has(head.timeline.category());
+        step.entry.outcome = Outcome::New;
+        let theirs = read(&self.sides.there, &head)?;
+        let is_kept = self.sides.include.has(head.timeline.category());
+        let is_written = self.sides.library.is_some() && is_kept;
+        let files = if is_written { Files::Written } else { Files::Untouched };
         self.lay(step, theirs, None, files)
     }
 
     fn forward(&mut self, step: &mut TimelinePlan, local: &Snapshot, here: Here) -> Result<()> {
         step.entry.outcome = match step.entry.former {
-            Some(_) => SyncOutcome::Renamed,
-            None => SyncOutcome::Forward,
+            Some(_) => Outcome::Renamed,
+            None => Outcome::Forward,
         };
-        let theirs = read(&self.there, &step.entry.head)?;
-        let base = read(&self.here, local)?;
-        self.lay(step, theirs, Some(&base), here == Here::Same)
+        let theirs = read(&self.sides.there, &step.entry.head)?;
+        let base = read(&self.sides.here, local)?;
+        self.lay(step, theirs, Some(&base), Files::over(here))
     }
 
     /// The other side's state comes here. A chat brings its lorebook where there is none of that name. One that has a history there comes with that, and else they become one, or its gets a name of its own.
@@ -241,14 +253,14 @@ impl Planner<'_> {
         step: &mut TimelinePlan,
         mut theirs: TimelineFiles,
         base: Option<&TimelineFiles>,
-        files: bool,
+        files: Files,
     ) -> Result<()> {
         let name = step.entry.timeline.clone();
         let mut made = theirs.timeline != name;
         if made {
             theirs = theirs.called(name);
         }
-        if !files {
+        if files == Files::Untouched {
             step.branch =
                 if made { BranchMove::Made(Box::new(theirs), None) } else { BranchMove::There };
             return Ok(());
@@ -282,9 +294,9 @@ impl Planner<'_> {
                 }
             }
         }
-        let stored = stored_file(&self.there, &step.entry.head, &theirs)?.filter(|_| !made);
+        let stored = stored_file(&self.sides.there, &step.entry.head, &theirs)?.filter(|_| !made);
         let is_laid = match stored {
-            Some(stored) => self.files.put_stored(&theirs.main.path, &stored)?,
+            Some(stored) => self.files.put_stored(stored)?,
             None => false,
         };
         if !is_laid {
@@ -304,10 +316,10 @@ impl Planner<'_> {
         here: Here,
     ) -> Result<()> {
         let name = step.entry.timeline.clone();
-        let ours = read(&self.here, local)?;
-        let theirs = read(&self.there, &step.entry.head)?;
-        let base = match self.ours.merge_base(local.id, all) {
-            Some(base) => Some(read(&self.here, base)?),
+        let ours = read(&self.sides.here, local)?;
+        let theirs = read(&self.sides.there, &step.entry.head)?;
+        let base = match self.sides.ours.merge_base(local.id, all) {
+            Some(base) => Some(read(&self.sides.here, base)?),
             None => None,
         };
         let merged = merge_chats(
@@ -346,7 +358,7 @@ impl Planner<'_> {
             self.bring_book(&mut whole)?;
             self.list_in_group(&whole, step.entry.former.as_ref())?;
         }
-        step.entry.outcome = SyncOutcome::Merged;
+        step.entry.outcome = Outcome::Merged;
         step.branch = BranchMove::Made(Box::new(whole), Some(local.id));
         Ok(())
     }
@@ -361,11 +373,11 @@ impl Planner<'_> {
         base: Option<TimelineFiles>,
         here: Here,
     ) -> Result<()> {
-        let files = here == Here::Same;
+        let files = Files::over(here);
         let name = self.free_name(&step.entry.timeline.clone())?;
         self.lay(step, theirs, base.as_ref(), files)?;
         let mut aside = ours.called(name.clone());
-        if files {
+        if files == Files::Written {
             self.bring_book(&mut aside)?;
             self.files.put(&aside.main.path, Some(aside.main.bytes.to_vec()))?;
             self.list_in_group(&aside, None)?;
@@ -373,8 +385,9 @@ impl Planner<'_> {
         if let Some(conflict) = &mut step.entry.conflict {
             conflict.other = Some(name.clone());
         }
-        step.entry.outcome = SyncOutcome::Apart(name);
-        step.aside = Some((local.clone(), aside));
+        step.entry.outcome = Outcome::Apart(name);
+        let source = self.device.sets_aside();
+        step.aside = Some(Aside { from: local.clone(), files: aside, source });
         Ok(())
     }
 
@@ -390,33 +403,6 @@ impl Planner<'_> {
             None => bytes.to_vec(),
         };
         self.files.put(path, Some(bytes))
-    }
-
-    pub(super) fn look(&self, timeline: &TimelineName) -> Result<Here> {
-        // A file that this device does not keep is none of its business.
-        let library = self.library.filter(|_| self.include.has(timeline.category()));
-        let Some(library) = library else { return Ok(Here::Absent) };
-        match st::is_absent(&timeline.file().under(library.root())) {
-            Ok(false) => {}
-            Ok(true) => return Ok(Here::Absent),
-            Err(_) => return Ok(Here::Unreadable),
-        }
-        match changed_timelines::look(Some(self.store), library, &self.groups, timeline, &mut None)
-        {
-            Ok(look)
-                if look.captured.as_ref().is_some_and(|it| it.files.unread_book().is_some()) =>
-            {
-                Ok(Here::Unreadable)
-            }
-            Ok(look) if !look.is_new() => {
-                let book = look.captured.as_ref().and_then(|captured| captured.files.book_bytes());
-                let is_busy = book.is_some_and(|book| queue_activity(book).total() > 0);
-                Ok(if is_busy { Here::AtWork } else { Here::Same })
-            }
-            Ok(_) => Ok(Here::Changed),
-            Err(engine::Error::St(_)) => Ok(Here::Unreadable),
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Lists a chat in its group's file, in place of its former name. SillyTavern does not show a chat that its group does not list.
@@ -446,28 +432,13 @@ impl Planner<'_> {
 }
 
 const NAME_IN_USE: &str = "a file of that name is here and has no snapshot";
-const CHANGED: &str = "it changed here since its newest snapshot";
-const UNREADABLE: &str = "it cannot be read here just now";
-const AT_WORK: &str = "ST-Auto-Recap is at work in its lorebook";
 
-impl Here {
-    /// Why nothing may be put in its place.
-    fn hinders(self) -> Option<&'static str> {
-        match self {
-            Here::Absent | Here::Same => None,
-            Here::Changed => Some(CHANGED),
-            Here::Unreadable => Some(UNREADABLE),
-            Here::AtWork => Some(AT_WORK),
-        }
-    }
-}
-
-/// Returns where a timeline's own file is stored, if it is what a snapshot has. Lorebooks are left out because others look at them, and groups because they keep their chats.
+/// Plans to write a timeline's own file from the store, if it is what a snapshot has. Lorebooks are left out because others look at them, and groups because they keep their chats.
 fn stored_file(
     reader: &Reader,
     snapshot: &Snapshot,
     files: &TimelineFiles,
-) -> Result<Option<StoredFile>> {
+) -> Result<Option<FilePlan<'static>>> {
     let manifest = read_manifest(reader, snapshot.tree)?;
     let path = &files.main.path;
     let record = manifest.file(manifest.main_role()).filter(|record| {
@@ -476,17 +447,7 @@ fn stored_file(
             && !path.is_group()
             && record.is_of(&files.main.bytes)
     });
-    Ok(record.map(|record| StoredFile {
-        snapshot: snapshot.id,
-        bytes: record.bytes,
-        blake3: record.blake3,
-    }))
-}
-
-pub(super) fn read(reader: &Reader, snapshot: &Snapshot) -> Result<TimelineFiles> {
-    let contents = Tree::open(reader, snapshot.tree)?.materialise(reader)?;
-    let mut files = contents.files;
-    files.main.path = snapshot.timeline.file();
-    files.timeline = snapshot.timeline.clone();
-    Ok(files)
+    let stored =
+        |record: &FileRecord| FilePlan::stored(path, snapshot.id, record.bytes, record.blake3);
+    Ok(record.map(stored))
 }

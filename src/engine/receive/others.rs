@@ -3,16 +3,18 @@
 use std::collections::HashSet;
 
 use super::joined_book::JoinedBook;
-use super::outcome::{Conflict, SyncOutcome};
-use super::plan::{BranchMove, Here, Planner, TimelinePlan, read};
+use super::outcome::{Conflict, Outcome};
+use super::plan::{Aside, BranchMove, TimelinePlan};
+use super::sides::{Here, read};
+use super::sync_plan::Planner;
 use crate::archive::merge::{Side, merge_books};
 use crate::archive::{Kind, Snapshot, SnapshotId};
+use crate::engine::Result;
 use crate::engine::device::Device;
 use crate::history::History;
 use crate::st::{
     Category, FileBytes, LibraryPath, TimelineFiles, TimelineName, differ_by_use, lorebook_path,
 };
-use crate::verbs::Result;
 
 impl Planner<'_> {
     /// Both sides went on with something that is no chat.
@@ -23,8 +25,8 @@ impl Planner<'_> {
         all: &HashSet<SnapshotId>,
         here: Here,
     ) -> Result<()> {
-        let mut ours = read(&self.here, local)?;
-        let mut theirs = read(&self.there, &step.entry.head)?;
+        let mut ours = read(&self.sides.here, local)?;
+        let mut theirs = read(&self.sides.there, &step.entry.head)?;
         // A file that changed only by use may differ from the snapshot. Another timeline may have been given its name already.
         if let (Here::Same, Some(now)) = (here, self.files.now(&ours.main.path)?) {
             ours.main.bytes = now.to_vec().into();
@@ -33,11 +35,14 @@ impl Planner<'_> {
         let was = base.as_deref();
         let (mine, other) = (ours.main.bytes.as_slice(), theirs.main.bytes.as_slice());
         let category = local.timeline.category();
-        let whole = match () {
-            () if mine == other || was == Some(mine) => theirs,
-            () if was == Some(other) => ours,
-            () if differ_by_use(category, mine, other) => theirs,
-            () if category == Category::Lorebook => match JoinedBook::of(Some(mine), was, other) {
+        let whole = if mine == other || was == Some(mine) {
+            theirs
+        } else if was == Some(other) {
+            ours
+        } else if differ_by_use(category, mine, other) {
+            theirs
+        } else if category == Category::Lorebook {
+            match JoinedBook::of(Some(mine), was, other) {
                 JoinedBook::Theirs => theirs,
                 JoinedBook::Ours => ours,
                 JoinedBook::Both(both) => {
@@ -53,7 +58,7 @@ impl Planner<'_> {
                         self.files.put(&theirs.main.path, Some(theirs.main.bytes.to_vec()))?;
                     }
                     step.branch = BranchMove::There;
-                    step.entry.outcome = SyncOutcome::Apart(name);
+                    step.entry.outcome = Outcome::Apart(name);
                     return Ok(());
                 }
                 JoinedBook::Conflicts(places) => {
@@ -65,35 +70,29 @@ impl Planner<'_> {
                     let book = theirs.main.path.clone();
                     step.entry.conflict =
                         Some(Conflict { book, places, other: Some(name), set_aside_by: None });
-                    self.settle(step, local, theirs, here)?;
                     // What stands against something is not merged: whoever settles it begins where both parted.
-                    if let BranchMove::Made(_, joined) = &mut step.branch {
-                        *joined = None;
-                    }
-                    step.entry.outcome = SyncOutcome::Merged;
-                    return Ok(());
+                    return self.settle(step, None, theirs, here);
                 }
-            },
-            // Two characters can stand beside each other; of a group or the settings there is one, and the newer is it. The other stays in the history.
-            () if category == Category::Card => {
-                let name = self.set_aside(step, local, ours, here)?;
-                self.settle(step, local, theirs, here)?;
-                step.entry.outcome = SyncOutcome::Apart(name);
-                return Ok(());
             }
-            () if local.time.seconds > step.entry.head.time.seconds => ours,
-            () => theirs,
+        } else if category == Category::Card {
+            // Two characters can stand beside each other; of a group or the settings there is one, and the newer is it. The other stays in the history.
+            let name = self.set_aside(step, local, ours, here)?;
+            self.settle(step, Some(local.id), theirs, here)?;
+            step.entry.outcome = Outcome::Apart(name);
+            return Ok(());
+        } else if local.time.seconds > step.entry.head.time.seconds {
+            ours
+        } else {
+            theirs
         };
-        self.settle(step, local, whole, here)?;
-        step.entry.outcome = SyncOutcome::Merged;
-        Ok(())
+        self.settle(step, Some(local.id), whole, here)
     }
 
-    /// This is what both go on with.
+    /// Lets both sides go on with this, after the remote's snapshot and the local one that it is merged with.
     fn settle(
         &mut self,
         step: &mut TimelinePlan,
-        local: &Snapshot,
+        merged: Option<SnapshotId>,
         whole: TimelineFiles,
         here: Here,
     ) -> Result<()> {
@@ -105,7 +104,8 @@ impl Planner<'_> {
         if here == Here::Same {
             self.put_main(&whole)?;
         }
-        step.branch = BranchMove::Made(Box::new(whole), Some(local.id));
+        step.branch = BranchMove::Made(Box::new(whole), merged);
+        step.entry.outcome = Outcome::Merged;
         Ok(())
     }
 
@@ -122,22 +122,23 @@ impl Planner<'_> {
         if here == Here::Same {
             self.files.put(&aside.main.path, Some(aside.main.bytes.to_vec()))?;
         }
-        step.aside = Some((local.clone(), aside));
+        let source = self.device.sets_aside();
+        step.aside = Some(Aside { from: local.clone(), files: aside, source });
         Ok(name)
     }
 
     /// Adds the conflicts of earlier syncs that are not settled yet, on whichever device they arose.
     pub(super) fn add_unsettled(&mut self, steps: &mut Vec<TimelinePlan>) -> Result<()> {
-        let local = self.ours.heads().map(|(_, head)| (head, true));
-        let is_new = |head: &Snapshot| self.ours.head(&head.timeline).is_none();
-        let remote = self.theirs.heads().map(|(_, head)| (head, false));
+        let local = self.sides.ours.heads().map(|(_, head)| (head, true));
+        let is_new = |head: &Snapshot| self.sides.ours.head(&head.timeline).is_none();
+        let remote = self.sides.theirs.heads().map(|(_, head)| (head, false));
         let remote = remote.filter(|(head, _)| is_new(head));
         let lorebooks: Vec<_> = local
             .chain(remote)
             .filter(|(head, _)| head.timeline.category() == Category::Lorebook)
             .collect();
         for (aside, is_local) in lorebooks {
-            let history = if is_local { self.ours } else { self.theirs };
+            let history = if is_local { self.sides.ours } else { self.sides.theirs };
             let Some(device) = Device::that_set_aside(history, aside) else { continue };
             let (own, Some(from)) = history.own(aside) else { continue };
             // Whoever deleted it has settled the conflict.
@@ -149,13 +150,13 @@ impl Planner<'_> {
                 history.own(head).0.iter().any(|snapshot| own.contains(&snapshot.id))
             };
             let at = steps.iter().position(|step| {
-                is_of(self.theirs, &step.entry.head)
-                    || step.local.as_ref().is_some_and(|local| is_of(self.ours, local))
+                is_of(self.sides.theirs, &step.entry.head)
+                    || step.local.as_ref().is_some_and(|local| is_of(self.sides.ours, local))
             });
             let Some(step) = at.map(|at| &steps[at]) else { continue };
             let tips = [Some(step.entry.head.id), step.local.as_ref().map(|local| local.id)];
-            let mut past = self.ours.past(tips.into_iter().flatten());
-            past.extend(self.theirs.past(tips.into_iter().flatten()));
+            let mut past = self.sides.ours.past(tips.into_iter().flatten());
+            past.extend(self.sides.theirs.past(tips.into_iter().flatten()));
             let is_told = |step: &TimelinePlan| {
                 let other = step.entry.conflict.as_ref().and_then(|it| it.other.as_ref());
                 other == Some(&aside.timeline)
@@ -166,7 +167,7 @@ impl Planner<'_> {
             {
                 continue;
             }
-            let reader = if is_local { &self.here } else { &self.there };
+            let reader = if is_local { &self.sides.here } else { &self.sides.there };
             let base = history.merge_base(from.id, &past);
             let base = base.map(|base| read(reader, base)).transpose()?;
             let other = read(reader, aside)?;
@@ -196,7 +197,7 @@ impl Planner<'_> {
         if self.namesakes.is_empty() {
             return Ok(());
         }
-        let ours = self.ours;
+        let ours = self.sides.ours;
         for (name, head) in ours.heads().filter(|(name, _)| name.is_chat()) {
             let book = head.lorebook.as_deref().and_then(lorebook_path);
             let Some(now) = book.and_then(|book| self.namesakes.get(&book)).cloned() else {
@@ -204,10 +205,13 @@ impl Planner<'_> {
             };
             // One that is there, too, has the book of there; one that gets another name was bound with that.
             let is_renamed = steps.iter().any(|step| step.entry.former.as_ref() == Some(name));
-            if is_renamed || self.theirs.head(name).is_some() || self.look(name)? != Here::Same {
+            if is_renamed
+                || self.sides.theirs.head(name).is_some()
+                || self.sides.look(name)? != Here::Same
+            {
                 continue;
             }
-            let whole = self.bound_to_namesake(read(&self.here, head)?, &now)?;
+            let whole = self.bound_to_namesake(read(&self.sides.here, head)?, &now)?;
             self.files.put(&whole.main.path, Some(whole.main.bytes.to_vec()))?;
             self.list_in_group(&whole, None)?;
             let mut step = TimelinePlan::new(name.clone(), head.clone(), Some(head));
@@ -236,21 +240,21 @@ impl Planner<'_> {
         all: &HashSet<SnapshotId>,
         path: &LibraryPath,
     ) -> Result<Option<FileBytes>> {
-        if let Some(base) = self.ours.merge_base(local.id, all) {
-            return Ok(Some(read(&self.here, base)?.main.bytes));
+        if let Some(base) = self.sides.ours.merge_base(local.id, all) {
+            return Ok(Some(read(&self.sides.here, base)?.main.bytes));
         }
         let mut newest: Option<&Snapshot> = None;
-        for (name, head) in self.theirs.heads().filter(|(name, _)| name.is_chat()) {
-            let Some(mine) = self.ours.head(name) else { continue };
-            let past = self.theirs.past([head.id]);
-            if let Some(base) = self.ours.merge_base(mine.id, &past)
+        for (name, head) in self.sides.theirs.heads().filter(|(name, _)| name.is_chat()) {
+            let Some(mine) = self.sides.ours.head(name) else { continue };
+            let past = self.sides.theirs.past([head.id]);
+            if let Some(base) = self.sides.ours.merge_base(mine.id, &past)
                 && newest.is_none_or(|newest| newest.time.seconds < base.time.seconds)
-                && read(&self.here, base)?.book_at(path).is_some()
+                && read(&self.sides.here, base)?.book_at(path).is_some()
             {
                 newest = Some(base);
             }
         }
         let Some(newest) = newest else { return Ok(None) };
-        Ok(read(&self.here, newest)?.book_at(path).map(|book| book.to_vec().into()))
+        Ok(read(&self.sides.here, newest)?.book_at(path).map(|book| book.to_vec().into()))
     }
 }

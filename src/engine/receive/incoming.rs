@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 use chrono::DateTime;
 use tempfile::TempDir;
 
-use super::chosen_refs::{HEADS, Refs, TAGS, in_words, ours, ours_of};
-use super::erased::{ErasedRef, erased_among};
-use super::join_history::{Anew, Joined, join};
-use super::{CopyPlace, about};
+use super::join_history::{Anew, Joined, Ours, join};
+use super::plan::Policy;
 use crate::archive::backup::{
     self, BackupError, Decoder, Found, Given, Header, Judged, KnownSnapshots, Lengths, Passphrase,
     What, unseal,
 };
 use crate::archive::{Snapshot, SnapshotId};
-use crate::engine::copies::CopyError;
+use crate::engine::copies::chosen_refs::{HEADS, Refs, TAGS, in_words, ours, ours_of, spoken};
+use crate::engine::copies::erased::{ErasedRef, erased_among};
+use crate::engine::copies::{CopyError, CopyPlace, about};
 use crate::engine::verdict_findings::LostAttachments;
-use crate::engine::{Error, Result, Workspace, verdict_findings};
+use crate::engine::{Result, Workspace, verdict_findings};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::{Code, Finding, Level};
 use crate::store::{
-    Effect, Erasures, Kind, ObjectId, RefChange, RefName, Store, Transit, folder_for_now,
-    name_encoding,
+    Effect, Erasures, Kind, ObjectId, PackWriter, RefChange, RefName, Store, Transit,
+    folder_for_now,
 };
 
 /// A backup that was read and judged, with all that is in it.
@@ -41,42 +41,64 @@ pub struct Received {
     /// What it is called.
     path: PathBuf,
     // Last, so that no file in it is open any more when it goes.
-    folder: Option<TempDir>,
+    origin: Origin,
+}
+
+/// Where the store of a backup is. A temporary folder is removed when it is dropped.
+enum Origin {
+    /// A backup file was unpacked there, into one pack.
+    Unpacked {
+        _folder: TempDir,
+    },
+    Fetched {
+        _folder: TempDir,
+    },
+    /// The folder itself is the backup.
+    InPlace,
 }
 
 /// What of a backup may be taken in.
-pub struct Incoming {
-    /// What it says of itself.
+pub(crate) struct Incoming {
     pub header: Header,
     /// Its objects, branches and tags; also of what is left out.
     pub store: Store,
     /// The snapshots that may be taken in, and those that are here.
     pub history: History,
-    /// The newest ones of its branches.
+    /// The latest ones of its branches.
     pub heads: Vec<Snapshot>,
-    /// The objects to take over: all of them, or those that are not here.
-    pub objects: Vec<(ObjectId, Kind)>,
-    /// Commits to take over that were written anew, because what they followed is left out.
-    pub anew: Vec<Anew>,
+    pub objects: NewObjects,
     /// How many snapshots were left out.
     pub left_out: usize,
-    /// Branches and tags that were left out as a whole.
-    pub odd: Vec<RefName>,
-    /// Branches and tags that lead to what was removed for good.
-    pub erased: Vec<ErasedRef>,
-    /// What was removed for good, on this device and on those that use the remote.
-    pub erasures: Erasures,
-    /// What is told of those, and of others.
+    pub withheld: Withheld,
     pub findings: Vec<Finding>,
     /// Snapshots that were not looked at because the store had them.
     known: HashSet<SnapshotId>,
     // Last, so that no file in it is open any more when it goes.
-    _folder: Option<TempDir>,
+    origin: Origin,
+}
+
+/// The objects to take over.
+#[derive(Default)]
+pub(crate) struct NewObjects {
+    /// Those that are copied: all of them, or those that are not here.
+    copied: Vec<(ObjectId, Kind)>,
+    /// Commits that were written anew, because what they followed is left out.
+    pub anew: Vec<Anew>,
+}
+
+/// What devices that share a remote do not exchange.
+#[derive(Default)]
+pub(crate) struct Withheld {
+    /// Branches and tags that something is wrong with.
+    pub odd: Vec<RefName>,
+    /// Branches and tags that lead to what was removed for good.
+    pub erased: Vec<ErasedRef>,
+    /// The record of what was removed for good, on this device and on those that use the remote.
+    pub erasures: Erasures,
 }
 
 /// Where a backup is read from, and what is known of it before.
-pub struct Source<'s> {
-    /// Where it is.
+pub(crate) struct Source<'s> {
     pub place: &'s CopyPlace,
     /// What opens it, if it is encrypted.
     pub passphrase: Option<&'s Passphrase>,
@@ -84,72 +106,53 @@ pub struct Source<'s> {
     pub asks: bool,
     /// If it has to be unpacked, into a folder in this one.
     pub beside: &'s Path,
-    /// The store that has some of it, if there is one.
-    pub store: Option<&'s Store>,
 }
 
-/// Read what devices share, and let in the branches and tags with nothing in their past that is odd or of a newer format. Nothing is written anew: the other devices would not know it.
-pub fn receive_as_it_is(
+/// Reads a backup to its end, hashes every object and judges every snapshot. Unless it is a folder, it is unpacked into a temporary one, which is there until the result is dropped.
+pub fn look_at(
+    workspace: &Workspace,
+    place: &CopyPlace,
+    passphrase: Option<&Passphrase>,
+    asks: bool,
+    monitor: &mut dyn Monitor,
+) -> Result<Received> {
+    let source = Source { place, passphrase, asks, beside: &std::env::temp_dir() };
+    read(workspace, &source, None, &KnownSnapshots::new(), monitor)
+}
+
+/// Reads a backup or a remote, judges all of it that the store does not have, and returns what may be taken in.
+pub(super) fn receive(
     workspace: &Workspace,
     source: &Source<'_>,
+    store: Option<&Store>,
+    policy: Policy,
     monitor: &mut dyn Monitor,
 ) -> Result<Incoming> {
-    let (mut received, ours) = read_beyond(workspace, source, monitor)?;
-    let findings = received.findings();
-    let odd = received.leave_out(|found| !found.can_be_shared());
-    let mut erasures = source.store.map(Store::erasures).transpose()?.unwrap_or_default();
-    erasures.join(&received.store.received_erasures()?);
-    let new = received.judged.snapshots().map(|(snapshot, _)| snapshot);
-    let erased = erased_among(&erasures, &received.store.reader(), new)?;
-    let left = received.leave_out(|found| erased.contains(&found.id));
-    let mut incoming = received.incoming(source.store, ours.as_ref())?;
-    incoming.erasures = erasures;
-    incoming.findings = findings;
-    incoming.findings.extend(odd.iter().map(|(name, _)| left_there(name)));
-    incoming.odd = odd.into_iter().map(|(name, _)| name).collect();
-    for (name, id) in left {
-        let head = Snapshot::read(&incoming.store.reader().commit(id)?)?;
-        let is_fork = !is_its_own(&incoming.store, head.clone(), &erased)?;
-        incoming.erased.push(ErasedRef { name, head, is_fork });
-    }
-    Ok(incoming)
-}
-
-/// Read a backup, and let in what is fit to be taken in. It is refused if nothing is.
-pub fn receive_what_is_fit(
-    workspace: &Workspace,
-    source: &Source<'_>,
-    monitor: &mut dyn Monitor,
-) -> Result<Incoming> {
-    let (received, ours) = read_beyond(workspace, source, monitor)?;
-    received.incoming(source.store, ours.as_ref())
-}
-
-/// Read a backup and judge all of it that the store does not have.
-fn read_beyond(
-    workspace: &Workspace,
-    source: &Source<'_>,
-    monitor: &mut dyn Monitor,
-) -> Result<(Received, Option<History>)> {
-    let ours = source.store.map(History::load).transpose()?;
+    let ours = store.map(History::load).transpose()?;
     let snapshots = ours.iter().flat_map(History::iter);
     let known = snapshots.map(|snapshot| snapshot.id.0).collect();
-    Ok((read(workspace, source, &known, monitor)?, ours))
+    let received = read(workspace, source, store, &known, monitor)?;
+    let ours = store.zip(ours.as_ref());
+    match policy {
+        Policy::KeepLocal => received.incoming(ours),
+        Policy::Join => received.shared(ours),
+    }
 }
 
-/// Read a backup and judge all of it that is not known.
-pub fn read(
+/// Reads a backup and judges all of it that is not known.
+fn read(
     workspace: &Workspace,
     source: &Source<'_>,
+    store: Option<&Store>,
     known: &KnownSnapshots,
     monitor: &mut dyn Monitor,
 ) -> Result<Received> {
-    let Source { place, passphrase, asks, beside, store } = *source;
+    let Source { place, passphrase, asks, beside } = *source;
     match place {
         CopyPlace::File(path) => unpack(workspace, path, passphrase, beside, known, monitor),
         CopyPlace::Folder(path) => {
             let store = Store::open(path)?;
-            look_through(store, None, path, known, monitor)
+            look_through(store, Origin::InPlace, path, known, monitor)
         }
         CopyPlace::Remote(url) => {
             monitor.begin("fetching", None);
@@ -168,7 +171,8 @@ pub fn read(
             };
             transit.fetch(&refspecs, &have)?;
             let (store, folder) = transit.into_store()?;
-            look_through(store, Some(folder), Path::new(&url.to_string()), known, monitor)
+            let origin = Origin::Fetched { _folder: folder };
+            look_through(store, origin, Path::new(&url.to_string()), known, monitor)
         }
         CopyPlace::Output => Err(CopyError::UnknownDestination {
             destination: "-".into(),
@@ -181,7 +185,7 @@ pub fn read(
 /// Judge what a repository has.
 fn look_through(
     store: Store,
-    folder: Option<TempDir>,
+    origin: Origin,
     path: &Path,
     known: &KnownSnapshots,
     monitor: &mut dyn Monitor,
@@ -189,9 +193,9 @@ fn look_through(
     monitor.begin("looking for objects", None);
     let refs = ours(&store)?;
     let judged =
-        backup::judge(&store, &refs, &Given::Beyond, known, monitor).map_err(not_judged(path))?;
+        backup::judge(&store, &refs, &Given::Beyond, known, monitor).map_err(about(path))?;
     let header = header_of(&store, &refs, &judged)?;
-    Ok(Received { header, store, judged, refs, path: path.to_owned(), folder })
+    Ok(Received { header, store, judged, refs, path: path.to_owned(), origin })
 }
 
 /// What a backup file would say of itself. Its day is that of its newest snapshot.
@@ -211,15 +215,6 @@ fn header_of(store: &Store, refs: &Refs, judged: &Judged) -> Result<Header> {
         objects: judged.objects as u64,
         refs: in_words(refs),
     })
-}
-
-/// What could not be read is not the backup's fault.
-fn not_judged(path: &Path) -> impl FnOnce(BackupError) -> Error {
-    let path = path.to_owned();
-    move |error| match error {
-        BackupError::Store(error) => error.into(),
-        error => about(&path)(error),
-    }
 }
 
 /// Unpack the backup at `source` into a folder in `beside` and judge all of it. Whatever is wrong with it, nothing of it is left.
@@ -253,7 +248,7 @@ fn unpack(
     // Opened anew: a handle does not see a pack that came after it.
     let store = Store::open(store.path())?;
     let judged = backup::judge(&store, &refs, &Given::All(&lengths), known, monitor)
-        .map_err(not_judged(source))?;
+        .map_err(about(source))?;
     let is_commit = |id: &ObjectId| matches!(lengths.get(id), Some((Kind::Commit, _)));
     let moves = refs
         .iter()
@@ -264,8 +259,8 @@ fn unpack(
     let (store, held) = workspace.hold(&store)?;
     store.transact(&held.lock, workspace.timestamp(), Effect::moves(moves))?;
     drop(held);
-    let path = source.to_owned();
-    Ok(Received { header, store, judged, refs, path, folder: Some(folder) })
+    let (path, origin) = (source.to_owned(), Origin::Unpacked { _folder: folder });
+    Ok(Received { header, store, judged, refs, path, origin })
 }
 
 impl Received {
@@ -315,24 +310,45 @@ impl Received {
         left
     }
 
-    /// What may be taken in of it.
-    fn incoming(self, store: Option<&Store>, ours: Option<&History>) -> Result<Incoming> {
+    /// Returns what devices share of it: the branches and tags with nothing in their past that is odd, of a newer format, or removed for good. Nothing is written anew: the other devices
+    /// would not know it.
+    fn shared(mut self, ours: Ours<'_>) -> Result<Incoming> {
+        let mut findings = self.findings();
+        let odd = self.leave_out(|found| !found.can_be_shared());
+        let mut erasures = ours.map(|(store, _)| store.erasures()).transpose()?.unwrap_or_default();
+        erasures.join(&self.store.received_erasures()?);
+        let new = self.judged.snapshots().map(|(snapshot, _)| snapshot);
+        let erased = erased_among(&erasures, &self.store.reader(), new)?;
+        let left = self.leave_out(|found| erased.contains(&found.id));
+        let mut incoming = self.incoming(ours)?;
+        findings.extend(odd.iter().map(|(name, _)| left_there(name)));
+        incoming.findings = findings;
+        let odd = odd.into_iter().map(|(name, _)| name).collect();
+        incoming.withheld = Withheld { odd, erased: Vec::new(), erasures };
+        for (name, id) in left {
+            let head = Snapshot::read(&incoming.store.reader().commit(id)?)?;
+            let is_fork = !is_its_own(&incoming.store, head.clone(), &erased)?;
+            incoming.withheld.erased.push(ErasedRef { name, head, is_fork });
+        }
+        Ok(incoming)
+    }
+
+    /// Returns what of it nothing is wrong with. It is refused if there is nothing.
+    fn incoming(self, ours: Ours<'_>) -> Result<Incoming> {
         let findings = self.findings();
         let left_out = self.judged.commits.iter().filter(|found| !found.is_fit()).count();
+        let known = ours.into_iter().flat_map(|(_, history)| history.iter());
         let mut incoming = Incoming {
             header: self.header,
             history: History::default(),
             heads: Vec::new(),
-            objects: Vec::new(),
-            anew: Vec::new(),
+            objects: NewObjects::default(),
             left_out,
-            odd: Vec::new(),
-            erased: Vec::new(),
-            erasures: Erasures::default(),
+            withheld: Withheld::default(),
             findings,
-            known: ours.into_iter().flat_map(History::iter).map(|known| known.id).collect(),
+            known: known.map(|known| known.id).collect(),
             store: self.store,
-            _folder: self.folder,
+            origin: self.origin,
         };
         if left_out == 0 {
             let refs = self.refs.into_iter();
@@ -346,7 +362,7 @@ impl Received {
             incoming.take_over(new.iter().copied(), self.judged.lost_objects())?;
             return Ok(incoming);
         }
-        let joined = join(&incoming.store, &self.judged.commits, &self.refs, store.zip(ours))?;
+        let joined = join(&incoming.store, &self.judged.commits, &self.refs, ours)?;
         let (branches, tags) = (joined.heads.len(), joined.history.tags().count());
         if branches + tags == 0 {
             let why = self.judged.first_problem().unwrap_or_default();
@@ -357,16 +373,29 @@ impl Received {
         let Joined { history, heads, anew, .. } = joined;
         // Others take the place of these.
         let former: HashSet<_> = anew.iter().map(|anew| anew.former).collect();
-        incoming.objects.retain(|(id, _)| !former.contains(id));
-        (incoming.history, incoming.heads, incoming.anew) = (history, heads, anew);
+        incoming.objects.copied.retain(|(id, _)| !former.contains(id));
+        (incoming.history, incoming.heads, incoming.objects.anew) = (history, heads, anew);
         Ok(incoming)
     }
 }
 
 impl Incoming {
+    /// Writes what is not here into a pack of the store.
+    pub(super) fn adopt_into(&self, pack: &mut PackWriter) -> Result<()> {
+        match &self.origin {
+            // What was unpacked here stands in one pack, and can be copied as it is.
+            Origin::Unpacked { .. } if self.left_out == 0 => pack.adopt(&self.store)?,
+            _ => pack.adopt_some(&self.store, &self.objects.copied)?,
+        }
+        for commit in &self.objects.anew {
+            pack.add(Kind::Commit, &commit.bytes)?;
+        }
+        Ok(())
+    }
+
     /// Whether the store still has what it had when the backup was looked at. Meanwhile somebody may have forgotten and collected it: ask under
     /// the store's lock, and receive anew if not.
-    pub fn fits(&self, ours: &History) -> bool {
+    pub(super) fn fits(&self, ours: &History) -> bool {
         self.known.iter().all(|id| ours.get(*id).is_some())
     }
 
@@ -376,14 +405,10 @@ impl Incoming {
         lost: HashSet<ObjectId>,
     ) -> Result<()> {
         let commits = snapshots.clone().map(|snapshot| (snapshot.id.0, Kind::Commit));
-        self.objects = commits.collect();
+        self.objects.copied = commits.collect();
         let trees = snapshots.map(|snapshot| snapshot.tree);
-        let objects =
-            backup::objects_of(&self.store, trees, lost).map_err(|error| match error {
-                BackupError::Store(error) => Error::Store(error),
-                error => about(self.store.path())(error),
-            })?;
-        self.objects.extend(objects);
+        let objects = backup::objects_of(&self.store, trees, lost);
+        self.objects.copied.extend(objects.map_err(about(self.store.path()))?);
         Ok(())
     }
 }
@@ -405,34 +430,22 @@ fn is_its_own(store: &Store, head: Snapshot, ids: &HashSet<ObjectId>) -> Result<
 fn left_there(name: &RefName) -> Finding {
     let message =
         "a snapshot that it leads to cannot be taken in, so it was neither taken nor sent";
-    Finding::new(Code::RefLeftOut, called(name), message)
+    Finding::new(Code::RefLeftOut, spoken(name), message)
         .remedy("`stvc check` on that place says what is wrong; all else was synced")
-}
-
-/// What a branch or tag is called among people.
-fn called(name: &RefName) -> String {
-    let short = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
-    name_encoding::decode(short)
 }
 
 /// What became of branches and tags that lead to what was left out.
 fn refs_told(joined: &Joined) -> Vec<Finding> {
     let shortened = joined.shortened.iter().map(|(branch, head)| {
         let message = format!("its newest snapshot was left out; it ends with {head} here");
-        Finding::new(Code::RefLeftOut, called(branch), message)
+        Finding::new(Code::RefLeftOut, spoken(branch), message)
             .at(Level::Warning)
             .remedy("take a new snapshot while the files are there")
     });
     let left_out = joined.left_out.iter().map(|left_out| {
         let message = "what it names was left out, and so was the name";
-        Finding::new(Code::RefLeftOut, called(left_out), message)
+        Finding::new(Code::RefLeftOut, spoken(left_out), message)
             .remedy("`stvc check` on the backup says what is wrong")
     });
     shortened.chain(left_out).collect()
-}
-
-/// The folder that will hold the store, or the first above it that is there.
-pub(crate) fn nearest_folder(path: &Path) -> PathBuf {
-    let above = path.ancestors().skip(1).find(|dir| dir.is_dir());
-    above.unwrap_or(Path::new(".")).to_owned()
 }

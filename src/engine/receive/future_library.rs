@@ -1,0 +1,87 @@
+//! The files of the library as they will be when all is done: what is decided for one timeline is what the next one finds.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::PathBuf;
+
+use crate::archive::{Manifest, SnapshotId};
+use crate::engine::Result;
+use crate::engine::files::{self, FilePlan, NewFile};
+use crate::engine::operation::bytes_of;
+use crate::st::{Library, LibraryPath};
+use crate::store::Reader;
+
+pub(super) struct FutureLibrary {
+    root: Option<PathBuf>,
+    /// Reads what comes.
+    reader: Reader,
+    files: BTreeMap<LibraryPath, FilePlan<'static>>,
+}
+
+impl FutureLibrary {
+    /// Begins with the library as it is; without one, no file is there.
+    pub(super) fn new(library: Option<&Library>, reader: Reader) -> Self {
+        let root = library.map(|library| library.root().to_owned());
+        Self { root, reader, files: BTreeMap::new() }
+    }
+
+    /// Returns what will be there.
+    pub(super) fn get(&mut self, path: &LibraryPath) -> Result<Option<&[u8]>> {
+        if let NewFile::Stored { kept, .. } = self.file(path)?.new {
+            let bytes = bytes_of(&self.reader, &kept, path)?;
+            self.put(path, Some(bytes))?;
+        }
+        Ok(self.file(path)?.new_bytes())
+    }
+
+    /// Returns what is there before anything is written.
+    pub(super) fn now(&mut self, path: &LibraryPath) -> Result<Option<&[u8]>> {
+        Ok(self.file(path)?.now.as_deref())
+    }
+
+    pub(super) fn put(&mut self, path: &LibraryPath, bytes: Option<Vec<u8>>) -> Result<()> {
+        self.file(path)?.new =
+            bytes.map_or(NewFile::Deleted, |bytes| NewFile::of(Cow::Owned(bytes)));
+        Ok(())
+    }
+
+    /// Puts there what a snapshot has, if nothing is there now; returns whether that is so. A new device gets a whole library, which need not be in memory for that.
+    pub(super) fn put_stored(&mut self, plan: FilePlan<'static>) -> Result<bool> {
+        let file = self.file(&plan.path)?;
+        let is_free = file.now.is_none();
+        if is_free {
+            *file = plan;
+        }
+        Ok(is_free)
+    }
+
+    fn file(&mut self, path: &LibraryPath) -> Result<&mut FilePlan<'static>> {
+        Ok(match self.files.entry(path.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let root = self.root.as_deref();
+                let now = root.map(|root| files::read(root, path)).transpose()?.flatten();
+                let new = now.clone().map(Cow::Owned);
+                unknown.insert(FilePlan::new(path.clone(), now, new))
+            }
+        })
+    }
+
+    /// Returns what changes: chats last, because a chat that is there names a book that is there. `held` are snapshots that have what is written.
+    pub(super) fn take_plan(&mut self, held: &[(SnapshotId, Manifest)]) -> Vec<FilePlan<'static>> {
+        let changed = std::mem::take(&mut self.files).into_values().filter(|file| !file.is_there());
+        let mut plan: Vec<_> = changed
+            .map(|file| {
+                let has = |(id, manifest): &(SnapshotId, Manifest)| {
+                    files::holds(manifest, &file.path, file.new_bytes()?).then_some(*id)
+                };
+                let stored = held.iter().find_map(has);
+                file.stored_in(stored)
+            })
+            .collect();
+        // They are in the order of their paths.
+        plan.sort_by_key(|file| file.path.as_str().ends_with(".jsonl"));
+        plan
+    }
+}

@@ -1,0 +1,184 @@
+//! Plans the import of a backup. Nothing here is overwritten: a timeline that moved on here and in the backup stands here twice. Of a timeline that only goes on in the backup, the files
+//! follow: were they left as they are, the next snapshot would take them for something newer. Nothing is written here.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::future_library::FutureLibrary;
+use super::incoming::Incoming;
+use super::outcome::Outcome;
+use super::plan::{BranchMove, Plan, Policy, TimelinePlan};
+use super::sides::Sides;
+use super::tags::{all_tags, free_tag, plan_tags};
+use crate::archive::message_identity::Chain;
+use crate::archive::{self, Snapshot, SnapshotId, Tree, branch, erasure_marks, read_manifest};
+use crate::engine::free_names::free_timeline;
+use crate::engine::{Result, changed_timelines};
+use crate::history::origin::without_blank_end;
+use crate::history::owner_of_snapshot::Owners;
+use crate::st::{self, Disk, TimelineName};
+use crate::store::{Erasures, Loss, RefName};
+
+/// Plans what happens to all that a backup has.
+pub(super) fn plan(sides: &Sides<'_>, incoming: &Incoming) -> Result<Plan> {
+    let Sides { ours, theirs, store, .. } = *sides;
+    let day = incoming.header.day();
+    let owners = Owners::of(ours);
+    let mut names = sides.names();
+    let mut tags = all_tags([ours, theirs]);
+    let mut moved: BTreeMap<TimelineName, SnapshotId> = BTreeMap::new();
+    let (mut timelines, mut following) = (Vec::new(), Vec::new());
+    // A timeline is what its newest snapshot says, whatever the branch is called: so does the history read it.
+    for head in theirs.without_renamed(&incoming.heads) {
+        let past = theirs.past([head.id]);
+        let current = match moved.get(&head.timeline) {
+            Some(id) => Some(*id),
+            None => store.ref_target(&branch(&head.timeline))?.map(SnapshotId),
+        };
+        let is_own = |known: &Snapshot| ours.head(owners.of_snapshot(known)).is_some();
+        // Also one that goes on here under another name, or was rewritten here: snapshots were forgotten, or added to its past.
+        let is_known = ours.get(head.id).is_some_and(is_own)
+            || current == Some(head.id)
+            || current.is_some() && !store.find_former(&head.id.to_string())?.is_empty();
+        let goes_on = !is_known && current.is_none_or(|current| past.contains(&current));
+        let on_disk = if goes_on { on_disk(sides, &head)? } else { OnDisk::Other };
+        let outcome = match (current, on_disk) {
+            _ if is_known => Outcome::Known,
+            (None, OnDisk::Free) => Outcome::New,
+            (Some(_), OnDisk::Free | OnDisk::Stored) => Outcome::Forward,
+            _ if is_newer(sides, &head)? => {
+                let tag = free_tag(&tag_beside(&head.timeline, day), head.id, &tags);
+                let is_new = |tag: &String| !ours.tags().any(|known| known == (tag, head.id));
+                match tag.filter(is_new) {
+                    Some(tag) => {
+                        tags.insert(tag.clone(), head.id);
+                        Outcome::Tagged(tag)
+                    }
+                    None => Outcome::Known,
+                }
+            }
+            _ => {
+                let (what, library) = ("from backup", sides.library);
+                Outcome::Beside(free_timeline(&head.timeline, what, day, library, &mut names)?)
+            }
+        };
+        let mut step = TimelinePlan::new(head.timeline.clone(), head.clone(), None);
+        if let Outcome::New | Outcome::Forward = outcome {
+            moved.insert(head.timeline.clone(), head.id);
+            step.branch = BranchMove::There;
+        }
+        if outcome == Outcome::Forward && on_disk == OnDisk::Stored {
+            following.push(head);
+        }
+        step.entry.outcome = outcome;
+        step.entry.snapshots = past.iter().filter(|id| ours.get(**id).is_none()).count();
+        timelines.push(step);
+    }
+    timelines.sort_by(|a, b| a.entry.timeline.cmp(&b.entry.timeline));
+    Ok(Plan {
+        erasures: wanted_again(sides, &timelines)?,
+        timelines,
+        tags: plan_tags(ours, theirs, Policy::KeepLocal),
+        files: following_files(sides, incoming, following)?,
+        findings: Vec::new(),
+    })
+}
+
+/// What is on the disk for a timeline that would come. A branch may not go where its file would then look like something newer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnDisk {
+    /// Nothing, or a chat that goes on from what comes.
+    Free,
+    /// What the timeline's latest snapshot here has: it can follow.
+    Stored,
+    Other,
+}
+
+fn on_disk(sides: &Sides<'_>, head: &Snapshot) -> Result<OnDisk> {
+    let name = &head.timeline;
+    let is_there = |library: &&st::Library| name.file().under(library.root()).exists();
+    let Some(library) = sides.library.filter(is_there) else { return Ok(OnDisk::Free) };
+    let captured = st::capture(library, &sides.groups, name, &Disk)?;
+    let stored = changed_timelines::head(sides.store, name)?.0;
+    let is_stored = match &stored {
+        Some(stored) => {
+            let changed = changed_timelines::changed_parts(&captured, &sides.here, stored)?;
+            !changed.main && (!changed.lorebook || changed.apart)
+        }
+        None => false,
+    };
+    let here = captured.files.split();
+    // Without a header a chat's metadata stands in the group's file, which does not follow.
+    if is_stored && (!name.is_chat() || here.header.is_some()) {
+        return Ok(OnDisk::Stored);
+    }
+    if !name.is_chat() {
+        // Where it has no history here, what is there goes on from what comes. A person decides whether it gives way.
+        return Ok(if stored.is_some() { OnDisk::Other } else { OnDisk::Free });
+    }
+    let contents = Tree::open(&sides.there, head.tree)?.materialise(&sides.there)?;
+    let comes = Chain::of(without_blank_end(&contents.files.split().messages));
+    let here = Chain::of(without_blank_end(&here.messages));
+    let same_book = captured.files.book_bytes() == contents.files.book_bytes();
+    let goes_on = comes.shared_with(&here) == comes.len();
+    // With as many messages, only the lorebook can tell which is newer, and it does not.
+    let is_newer = here.len() > comes.len() || same_book;
+    Ok(if goes_on && is_newer { OnDisk::Free } else { OnDisk::Other })
+}
+
+/// Plans the files of timelines that go on. Of a lorebook that several have, the newest state is written.
+fn following_files(
+    sides: &Sides<'_>,
+    incoming: &Incoming,
+    mut following: Vec<Snapshot>,
+) -> Result<FutureLibrary> {
+    let mut future = FutureLibrary::new(sides.library, incoming.store.reader());
+    following.sort_by_key(|head| (Reverse(head.time.seconds), head.timeline.clone()));
+    for head in following.iter().rev() {
+        let files = Tree::open(&sides.there, head.tree)?.materialise(&sides.there)?.files;
+        future.put(&files.main.path, Some(files.main.bytes.to_vec()))?;
+        if let Some(book) = files.book() {
+            // One with a history of its own comes with that.
+            let own = TimelineName::of_file(book.path);
+            if own.is_none_or(|own| sides.theirs.head(&own).is_none()) {
+                future.put(book.path, Some(book.bytes.to_vec()))?;
+            }
+        }
+    }
+    Ok(future)
+}
+
+/// Returns the record of what was removed for good without what comes: whoever imports it wants it again.
+fn wanted_again(sides: &Sides<'_>, timelines: &[TimelinePlan]) -> Result<Erasures> {
+    let mut erasures = sides.store.erasures()?;
+    if erasures.is_empty() {
+        return Ok(erasures);
+    }
+    for snapshot in sides.theirs.walk_from(timelines.iter().map(|step| step.entry.head.id)) {
+        erasures.withdraw(&snapshot.id.to_string());
+        for mark in erasure_marks(&sides.there, snapshot)? {
+            erasures.withdraw(&mark);
+        }
+    }
+    Ok(erasures)
+}
+
+/// Returns `<chat> (from backup 2026-11-15)`, short enough to be a tag with a number behind it.
+fn tag_beside(timeline: &TimelineName, day: &str) -> String {
+    let mut chat = timeline.chat().to_owned();
+    loop {
+        let name = format!("{} (from backup {day})", chat.trim_end());
+        if RefName::tag(&format!("{name} (1000)")).is_some() || chat.pop().is_none() {
+            return name;
+        }
+    }
+}
+
+/// Returns whether this program does not know the format of a snapshot.
+fn is_newer(sides: &Sides<'_>, head: &Snapshot) -> Result<bool> {
+    match read_manifest(&sides.there, head.tree) {
+        Err(archive::Error::NewerFormat { .. }) => Ok(true),
+        Err(error) if !error.is_loss() => Err(error.into()),
+        _ => Ok(false),
+    }
+}
