@@ -83,7 +83,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let settled = options.keep.is_some() && !report.merged.conflicts.is_empty();
     if (changes || settled) && wanted && agrees() {
         options.write = true;
-        options.expected = Some(report.result);
+        options.expected = Some(report.file.blake3);
         let written = verbs::merge::merge(workspace, &options, &mut out.progress());
         report = written.inspect_err(|_| tell_plan(&report, out))?;
         done(&report, out);
@@ -140,9 +140,9 @@ fn labels(options: &Options, report: &Report) -> (String, String) {
 fn preview(report: &Report, options: &Options, out: &mut Out) {
     let page = Page { colored: out.is_colored(), room: out.columns().saturating_sub(16) };
     let merged = &report.merged;
-    let from = match report.from_snapshot {
-        Some(id) => format!("{} (snapshot {})", name(&report.from), short(id)),
-        None => name(&report.from),
+    let from = match report.from.snapshot {
+        Some(id) => format!("{} (snapshot {})", name(&report.from.timeline), short(id)),
+        None => name(&report.from.timeline),
     };
     let base = match &report.base {
         Some(base) => format!("both come from snapshot {}", paint(LOOK.id, short(base.id))),
@@ -150,10 +150,10 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
     };
     out.line(format!(
         "{} ← the lorebook of {}; {base}",
-        paint(LOOK.name, clean(report.book.as_str())),
+        paint(LOOK.name, clean(report.file.path.as_str())),
         paint(LOOK.name, from)
     ));
-    if report.one_file {
+    if report.from.is_same_file {
         out.say("Nothing to do: both chats use this one lorebook.");
         return;
     }
@@ -205,11 +205,11 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
     };
     out.say(match counted.as_slice() {
         [] if !report.file.replaces && conflicts.is_empty() => {
-            format!("Nothing to do: {} has all of it.", clean(report.book.as_str()))
+            format!("Nothing to do: {} has all of it.", clean(report.file.path.as_str()))
         }
         [] if !report.file.replaces => {
             let (book, conflicts) =
-                (clean(report.book.as_str()), conflicts.trim_start_matches("; "));
+                (clean(report.file.path.as_str()), conflicts.trim_start_matches("; "));
             if settled {
                 format!("{conflicts}: settled for the values that {book} has.")
             } else {

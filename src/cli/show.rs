@@ -140,7 +140,7 @@ fn tell(report: &Report, out: &mut Out) {
         }
         _ => {}
     }
-    for file in &report.manifest.files {
+    for file in &report.contents.manifest.files {
         out.line(field(
             file.role.as_str(),
             format!("{} ({})", clean(&file.path), size(file.bytes)),
@@ -151,7 +151,7 @@ fn tell(report: &Report, out: &mut Out) {
         let told = format!("changed after that: snapshot {}, taken {taken}", short(book.id));
         out.line(field("", told));
     }
-    if let Some(state) = &report.manifest.checkpoint {
+    if let Some(state) = &report.contents.manifest.checkpoint {
         out.line(field("recap", recap(state)));
         if !state.queue_was_empty {
             let active = count(state.active_operations, "operation");
@@ -162,30 +162,30 @@ fn tell(report: &Report, out: &mut Out) {
         out.line(field("used by", users(&report.used_by)));
     }
     let room = out.columns().saturating_sub(8);
-    if !report.card.is_empty() {
+    if !report.contents.card.is_empty() {
         out.line("");
-        for (key, text) in &report.card {
+        for (key, text) in &report.contents.card {
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let told = cut(&clean(&text), room.saturating_sub(20).max(20));
             out.line(format!("  {}  {told}", paint(LOOK.dim, format!("{key:<26}"))));
         }
     }
-    if !report.entries.is_empty() {
+    if !report.contents.entries.is_empty() {
         out.line("");
-        let many = report.entries.len();
+        let many = report.contents.entries.len();
         let entries = if many == 1 { "entry" } else { "entries" };
         out.line(format!("{many} lorebook {entries}:"));
-        for (key, title) in report.entries.iter().take(20) {
+        for (key, title) in report.contents.entries.iter().take(20) {
             out.line(format!("  {:>4}  {}", clean(key), cut(&clean(title), room)));
         }
-        if report.entries.len() > 20 {
-            out.line(format!("        … and {} more", report.entries.len() - 20));
+        if report.contents.entries.len() > 20 {
+            out.line(format!("        … and {} more", report.contents.entries.len() - 20));
         }
     }
-    if !report.last_messages.is_empty() {
+    if !report.contents.last_messages.is_empty() {
         out.line("");
         out.line("It ends with:");
-        for (number, message) in &report.last_messages {
+        for (number, message) in &report.contents.last_messages {
             let text = cut(&clean(&message.text), room * 2);
             out.line(format!(
                 "  {} {}: {text}",

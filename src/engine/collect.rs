@@ -14,18 +14,33 @@ use crate::store::{
 /// Further in the future than any clock is wrong.
 const LONG: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
-/// Drop operations of `before` and earlier, and objects that nothing refers to and that are older than `grace`; pack the rest. How many operations went.
+/// What goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Disposal {
+    /// Operations of then and earlier.
+    pub before: Before,
+    /// Objects that nothing refers to and that are older than this.
+    pub grace: Duration,
+    /// Whether it is only planned.
+    pub dry_run: bool,
+}
+
+impl Disposal {
+    /// Everything that nothing refers to but an operation.
+    pub(crate) const EVERYTHING: Self =
+        Self { before: Before::Everything, grace: Duration::ZERO, dry_run: false };
+}
+
+/// Drops operations and objects, and packs the rest. Returns how many operations went.
 pub(crate) fn collect(
     workspace: &Workspace,
     store: &Store,
     held: &Held,
-    (before, grace): (Before, Duration),
-    dry_run: bool,
+    disposal: Disposal,
     monitor: &mut dyn Monitor,
 ) -> Result<(Collected, usize)> {
-    let expiry = store.plan_expiry(before)?;
-    let collected =
-        collect_beyond(workspace, store, held, &expiry, (before, grace), dry_run, monitor)?;
+    let expiry = store.plan_expiry(disposal.before)?;
+    let collected = collect_beyond(workspace, store, held, &expiry, disposal, monitor)?;
     Ok((collected, expiry.dropped))
 }
 
@@ -35,8 +50,7 @@ pub(crate) fn collect_beyond(
     store: &Store,
     held: &Held,
     expiry: &Expiry,
-    (before, grace): (Before, Duration),
-    dry_run: bool,
+    Disposal { before, grace, dry_run }: Disposal,
     monitor: &mut dyn Monitor,
 ) -> Result<Collected> {
     let lock = &held.lock;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Result;
+use crate::history::History;
 use crate::st::{Library, TimelineName, lorebook_path};
 
 /// The longest that a chat's name may be with what is put behind it: file systems stop at 255 bytes.
@@ -32,6 +33,32 @@ pub(crate) fn free_timeline(
         }
         number += 1;
     }
+}
+
+/// Returns `<chat> (restored)`, with a number if the library or the store has such a chat; none if no such name can be had.
+pub(crate) fn free_restored(
+    timeline: &TimelineName,
+    library: &Library,
+    history: &History,
+) -> Option<String> {
+    let named = |n: usize| match n {
+        1 => format!("{} (restored)", timeline.chat()),
+        n => format!("{} (restored {n})", timeline.chat()),
+    };
+    let is_free = |name: &String| {
+        let name = timeline.sibling(name).ok();
+        name.is_some_and(|it| history.head(&it).is_none() && !library.has(&it.file()))
+    };
+    (1..100).map(named).find(is_free)
+}
+
+/// Returns `<chat> - Branch #1`, as SillyTavern calls them, with the first number that is free.
+pub(crate) fn free_branch(from: &TimelineName, all: &BTreeSet<TimelineName>) -> String {
+    let beside = all.iter().filter(|name| name.folder() == from.folder());
+    let taken: BTreeSet<_> = beside.map(|name| name.chat().to_lowercase()).collect();
+    let name = |n: u64| format!("{} - Branch #{n}", from.chat());
+    let free = (1..).map(name).find(|name| !taken.contains(&name.to_lowercase()));
+    free.unwrap_or_else(|| from.chat().to_owned())
 }
 
 /// Returns a free name for the copy of `book` that the chat `chat` gets: by the template of the user's extension if the book itself is called by it (`known` are the chats whose

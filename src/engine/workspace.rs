@@ -9,7 +9,7 @@ use chrono::{DateTime, FixedOffset};
 use super::{Error, Result};
 use crate::durable;
 use crate::history::moment::{Moment, Names};
-use crate::history::{History, LoadedHistory};
+use crate::history::{Broken, History, LoadedHistory};
 use crate::rules::Finding;
 use crate::st::{self, Library};
 use crate::store::{self, LoggedOperation, Store, Time};
@@ -190,6 +190,16 @@ impl Workspace {
     /// Returns the history of a store. Loads it again only if a branch or a tag moved.
     pub(crate) fn history(&self, store: &Store) -> Result<Arc<History>> {
         Ok(self.loaded.of(store)?)
+    }
+
+    /// Returns the history of a store for commands that remove from it; refused if a part of it cannot be read.
+    pub(crate) fn whole_history(&self, store: &Store) -> Result<History> {
+        let mut history = History::load(store)?;
+        if history.broken.is_empty() {
+            return Ok(history);
+        }
+        let Broken { subject, why } = history.broken.remove(0);
+        Err(Error::BrokenHistory { subject, why })
     }
 
     /// The store, or `None` if there is none yet.

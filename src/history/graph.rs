@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use crate::archive::{Result, Snapshot, SnapshotId, branch};
@@ -72,6 +73,12 @@ pub struct Broken {
     pub subject: String,
     /// What is wrong.
     pub why: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject, self.why)
+    }
 }
 
 impl History {
@@ -231,6 +238,15 @@ impl History {
     /// The tags of one snapshot.
     pub fn tags_of(&self, id: SnapshotId) -> Vec<String> {
         self.tags().filter(|(_, tagged)| *tagged == id).map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// Returns the tags of every snapshot that has any.
+    pub fn tags_by_snapshot(&self) -> HashMap<SnapshotId, Vec<String>> {
+        let mut tags: HashMap<_, Vec<String>> = HashMap::new();
+        for (name, id) in self.tags() {
+            tags.entry(id).or_default().push(name.to_owned());
+        }
+        tags
     }
 
     /// A snapshot and those before it, along first parents.

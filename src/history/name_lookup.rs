@@ -173,6 +173,17 @@ pub fn stored<'h>(
     head.ok_or_else(|| Error::no_such_timeline(text))
 }
 
+/// The timeline that `text` names as [`stored`] does, or one of which checkpoints are all there is.
+pub fn ever(text: &str, history: &History, library: Option<&Library>) -> Result<TimelineName> {
+    match stored(text, history, library) {
+        Err(Error::NoSuchTimeline { .. }) => {
+            let ever = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
+            timeline(text, library, &ever)
+        }
+        found => Ok(found?.timeline.clone()),
+    }
+}
+
 /// Whether it can be the beginning of an id.
 pub fn is_like_id(text: &str) -> bool {
     text.len() >= 4 && text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())

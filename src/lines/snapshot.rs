@@ -102,8 +102,8 @@ impl<'a> SnapshotLine<'a> {
     pub fn shown(report: &'a show::Report) -> Self {
         let more = More::Shown {
             at: report.at,
-            files: &report.manifest.files,
-            state: report.manifest.checkpoint.as_ref(),
+            files: &report.contents.manifest.files,
+            state: report.contents.manifest.checkpoint.as_ref(),
             timeline_now: &report.timeline,
             moment: &report.moment,
             lorebook_snapshot: report.book.as_ref().map(|book| book.id),

@@ -62,8 +62,8 @@ pub fn lost_attachments(findings: &[Finding]) -> usize {
 }
 
 /// Returns each finding once, in their order. A lorebook's own timeline tells of it what its chats tell.
-pub fn without_repeats(findings: Vec<Finding>) -> Vec<Finding> {
-    let mut once: Vec<Finding> = Vec::with_capacity(findings.len());
+pub fn without_repeats<F: PartialEq>(findings: Vec<F>) -> Vec<F> {
+    let mut once = Vec::with_capacity(findings.len());
     for finding in findings {
         if !once.contains(&finding) {
             once.push(finding);

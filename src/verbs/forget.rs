@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 
 use crate::archive::{self, Snapshot, SnapshotId, read_manifest};
+use crate::engine::Workspace;
 use crate::engine::configuration::Configuration;
 use crate::engine::operation::Operation;
-use crate::engine::{self, Workspace};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::retention::Policy;
 use crate::history::{History, name_lookup, rewrite_history};
@@ -30,7 +30,6 @@ pub struct Options {
 
 /// What became of one timeline.
 pub struct Timeline {
-    /// The timeline's name.
     pub name: TimelineName,
     /// How many snapshots stay.
     pub kept: usize,
@@ -39,6 +38,7 @@ pub struct Timeline {
 }
 
 /// What was let go.
+#[derive(Default)]
 pub struct Report {
     /// The timelines from which something goes.
     pub timelines: Vec<Timeline>,
@@ -74,25 +74,11 @@ pub fn forget(
         options.policy.clone()
     };
     policy.check()?;
-    let history = History::load(&store)?;
-    if let Some(broken) = history.broken.first() {
-        return Err(engine::Error::BrokenHistory {
-            subject: broken.subject.clone(),
-            why: broken.why.clone(),
-        }
-        .into());
-    }
+    let history = workspace.whole_history(&store)?;
     let wanted = wanted(&options.timelines, &history, workspace)?;
     let mut fixed = fixed(&history);
     fixed.extend(newer(&store, &history)?);
-    let mut report = Report {
-        timelines: Vec::new(),
-        kept: 0,
-        rewritten: 0,
-        bytes: 0,
-        policy: policy.clone(),
-        dry_run: options.dry_run,
-    };
+    let mut report = Report { dry_run: options.dry_run, ..Report::default() };
     let mut gone = HashSet::new();
     for (name, head) in history.heads() {
         let (own, _) = history.own(head);
@@ -111,6 +97,7 @@ pub fn forget(
             report.timelines.push(Timeline { name: name.clone(), kept, forgotten });
         }
     }
+    report.policy = policy;
     report.bytes = freed(&store, &history, &gone)?;
     if gone.is_empty() {
         return Ok(report);

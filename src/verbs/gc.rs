@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::engine::{Workspace, collect};
+use crate::engine::Workspace;
+use crate::engine::collect::{Disposal, collect};
 use crate::progress::Monitor;
 use crate::store::{Before, Collected};
 use crate::verbs::Result;
@@ -46,7 +47,7 @@ pub fn gc(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -
     let span = chrono::Duration::from_std(options.undo).ok();
     let before = span.and_then(|span| workspace.now.checked_sub_signed(span));
     let before = before.map_or(Before::Never, Before::Moment);
-    let (dry_run, when) = (options.dry_run, (before, options.grace));
-    let (collected, expired) = collect::collect(workspace, &store, &held, when, dry_run, monitor)?;
-    Ok(Report { collected, expired, dry_run })
+    let disposal = Disposal { before, grace: options.grace, dry_run: options.dry_run };
+    let (collected, expired) = collect(workspace, &store, &held, disposal, monitor)?;
+    Ok(Report { collected, expired, dry_run: options.dry_run })
 }

@@ -1,6 +1,6 @@
 //! The snapshots, newest first.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use crate::archive::{self, Role, Snapshot};
 use crate::engine::{Workspace, changed_timelines};
@@ -25,7 +25,6 @@ pub struct Options {
 
 /// One line of the log.
 pub struct LoggedSnapshot {
-    /// The snapshot.
     pub snapshot: Snapshot,
     /// For a change of the lorebook alone: the chat's snapshot that it stands beside.
     pub chat: Option<Snapshot>,
@@ -33,7 +32,6 @@ pub struct LoggedSnapshot {
     pub moment: String,
     /// How many moments it is back from the latest of the timeline that was asked for.
     pub step: Option<usize>,
-    /// Its tags.
     pub tags: Vec<String>,
     /// Whether it is the newest of its timeline.
     pub is_head: bool,
@@ -82,10 +80,7 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     let history = workspace.history(&store)?;
     let mut listed = match &options.timeline {
         Some(text) => of_timeline(workspace, &store, &history, text)?,
-        None => {
-            let all = history.newest_first().into_iter();
-            all.map(Listed::alone).collect()
-        }
+        None => history.newest_first().into_iter().map(Listed::alone).collect(),
     };
     listed.retain(|listed| {
         let time = listed.snapshot.time.seconds;
@@ -94,10 +89,7 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     });
     let total = listed.len();
     listed.truncate(options.limit.unwrap_or(usize::MAX));
-    let mut tags: HashMap<_, Vec<String>> = HashMap::new();
-    for (name, id) in history.tags() {
-        tags.entry(id).or_default().push(name.to_owned());
-    }
+    let tags = history.tags_by_snapshot();
     let deleted = changed_timelines::deleted(workspace.library().ok().as_ref(), &history);
     let (reader, damaged) = (store.reader(), store.known_damaged());
     let entry = |Listed { snapshot, chat, moment, step }: Listed<'_>| LoggedSnapshot {
@@ -112,8 +104,7 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
         chat: chat.cloned(),
         step,
     };
-    let broken =
-        history.broken.iter().map(|broken| format!("{}: {}", broken.subject, broken.why)).collect();
+    let broken = history.broken.iter().map(ToString::to_string).collect();
     Ok(Report { entries: listed.into_iter().map(entry).collect(), total, broken })
 }
 
@@ -125,16 +116,8 @@ fn of_timeline<'h>(
     text: &str,
 ) -> Result<Vec<Listed<'h>>> {
     let library = workspace.library().ok();
-    let (name, head) = match name_lookup::stored(text, history, library.as_ref()) {
-        Ok(head) => (head.timeline.clone(), Some(head)),
-        // A checkpoint may be all there is of a timeline.
-        Err(history::Error::NoSuchTimeline { .. }) => {
-            let names = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
-            (name_lookup::timeline(text, library.as_ref(), &names)?, None)
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let pairs = match head {
+    let name = name_lookup::ever(text, history, library.as_ref())?;
+    let pairs = match history.head(&name) {
         Some(head) => Pairs::new(store, history).back_from(head, Begin::Latest)?,
         None => Vec::new(),
     };

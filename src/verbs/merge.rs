@@ -58,23 +58,13 @@ pub enum Keep {
 pub struct Report {
     /// The timeline whose lorebook is changed.
     pub into: TimelineName,
-    /// Its lorebook.
-    pub book: LibraryPath,
-    /// The timeline whose lorebook was merged into it.
-    pub from: TimelineName,
-    /// The snapshot that it was taken from; none: the file as it is now.
-    pub from_snapshot: Option<SnapshotId>,
+    pub from: Source,
     /// The snapshot from which both come, if one is known and has a lorebook.
     pub base: Option<Snapshot>,
-    /// Whether both use one and the same file.
-    pub one_file: bool,
     /// The side that has the values of this device, where a sync set one of the two aside.
     pub local: Option<Side>,
-    /// The merged book.
     pub merged: Merged,
-    /// Its hash.
-    pub result: Blake3,
-    /// The file.
+    /// The lorebook that is changed; its hash is that of the merged book.
     pub file: FileAction,
     /// The snapshots that were taken of what was there.
     pub safety: Vec<Snapshot>,
@@ -84,6 +74,15 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Whether it was only a plan.
     pub planned: bool,
+}
+
+/// The lorebook that was merged into the other.
+pub struct Source {
+    pub timeline: TimelineName,
+    /// The snapshot that it was taken from; none: the file as it is now.
+    pub snapshot: Option<SnapshotId>,
+    /// Whether both timelines use one and the same file.
+    pub is_same_file: bool,
 }
 
 /// One lorebook of the two.
@@ -127,18 +126,16 @@ pub fn merge(
     };
     let base_bytes = base.as_ref().map(|(_, bytes)| bytes.as_slice());
     let local = local_side(&store, &history, &head, &other)?;
-    let prefer = match (options.keep, local) {
-        (None, _) => Side::default(),
-        (Some(Keep::A), _) => Side::Ours,
-        (Some(Keep::B), _) => Side::Theirs,
-        (Some(Keep::Local), Some(Side::Ours)) | (Some(Keep::Remote), Some(Side::Theirs)) => {
-            Side::Ours
-        }
-        (Some(Keep::Local | Keep::Remote), Some(_)) => Side::Theirs,
-        (Some(Keep::Local | Keep::Remote), None) => {
-            let (into, from) = (options.into.clone(), options.from.clone());
-            return Err(MergeError::NotSetAside { into, from }.into());
-        }
+    let not_set_aside = || {
+        let (into, from) = (options.into.clone(), options.from.clone());
+        MergeError::NotSetAside { into, from }
+    };
+    let prefer = match options.keep {
+        None => Side::default(),
+        Some(Keep::A) => Side::Ours,
+        Some(Keep::B) => Side::Theirs,
+        Some(Keep::Local) => local.ok_or_else(not_set_aside)?,
+        Some(Keep::Remote) => local.ok_or_else(not_set_aside)?.other(),
     };
     let merged = merge_books(base_bytes, &ours.bytes, &theirs.bytes, prefer).map_err(
         |Unmergeable { side, why }| {
@@ -155,10 +152,9 @@ pub fn merge(
         }
         .into());
     }
-    let one_file = theirs.stored.is_none() && theirs.path == ours.path;
+    let is_same_file = theirs.stored.is_none() && theirs.path == ours.path;
     let new = Some(Cow::Borrowed(merged.bytes.as_slice()));
     let mut plan = FilePlan::new(ours.path.clone(), Some(ours.bytes.clone()), new);
-    let result = Blake3::of(&merged.bytes);
     let changes = !plan.is_there();
     let file = plan.action();
     let mut findings = noticed(&merged, &ours, &theirs);
@@ -170,7 +166,7 @@ pub fn merge(
     // That a conflict was settled for what is there changes no file, and is known from then on, too.
     let settled = options.keep.is_some() && !merged.conflicts.is_empty();
     if let Some(held) = held.filter(|_| changes || settled) {
-        if options.expected.is_some_and(|expected| expected != result) {
+        if options.expected.is_some_and(|expected| expected != file.blake3) {
             let path = ours.path.under(library.root());
             return Err(st::Error::SavedMeanwhile { path }.into());
         }
@@ -187,7 +183,7 @@ pub fn merge(
         }
         if let (Some((before, _)), Some(joined)) = (&mine, joined) {
             // What was merged is known from now on: the next merge of the two begins here.
-            operation.say(&words);
+            operation.message = Some(words.clone());
             let after =
                 leave_trace(&library, &groups, &ours, &merged, before, joined, &mut operation)?;
             plan = plan.stored_in(after);
@@ -198,7 +194,7 @@ pub fn merge(
         let planned = operation.write_files(library.root(), vec![plan], &had, leave, &why)?;
         let ending = Ending { message: &words, ..Ending::default() };
         operation.end_with(&library, &ours.timeline, &ending)?;
-        if one_file {
+        if is_same_file {
             operation.end_with(&library, &theirs.timeline, &ending)?;
         }
         operation.end_others(&library, &ending)?;
@@ -209,14 +205,10 @@ pub fn merge(
     }
     Ok(Report {
         into: ours.timeline,
-        book: ours.path,
-        from: theirs.timeline,
-        from_snapshot: theirs.stored,
+        from: Source { timeline: theirs.timeline, snapshot: theirs.stored, is_same_file },
         base: base.map(|(snapshot, _)| snapshot),
-        one_file,
         local,
         merged,
-        result,
         file,
         safety: safe,
         kept,
@@ -232,12 +224,10 @@ fn local_side(
     ours: &Snapshot,
     theirs: &Snapshot,
 ) -> Result<Option<Side>> {
-    for (aside, side, other) in
-        [(theirs, Side::Theirs, Side::Ours), (ours, Side::Ours, Side::Theirs)]
-    {
+    for (aside, side) in [(theirs, Side::Theirs), (ours, Side::Ours)] {
         if let Some(device) = Device::that_set_aside(history, aside) {
             let is_here = device.id == Device::of(store)?.id;
-            return Ok(Some(if is_here { side } else { other }));
+            return Ok(Some(if is_here { side } else { side.other() }));
         }
     }
     Ok(None)
@@ -275,11 +265,8 @@ fn ours(
     let moment = workspace.moment(&options.into, store)?;
     let head = moment.taken()?.clone();
     if history.head(&moment.timeline).is_none_or(|newest| newest.id != head.id) {
-        return Err(MergeError::NotNewest {
-            name: options.into.clone(),
-            timeline: moment.timeline.to_string(),
-        }
-        .into());
+        let (name, timeline) = (options.into.clone(), moment.timeline.to_string());
+        return Err(MergeError::NotNewest { name, timeline }.into());
     }
     let book = file_now(library, groups, &head.timeline)?;
     let book =
@@ -324,13 +311,12 @@ fn noticed(merged: &Merged, ours: &Book, theirs: &Book) -> Vec<Finding> {
         findings.push(Finding::new(Code::MergeNoBase, ours.path.as_str(), what));
     }
     if merged.queue_left > 0 {
+        let pieces = match merged.queue_left {
+            1 => "1 piece".into(),
+            many => format!("{many} pieces"),
+        };
         let what = format!(
-            "{} of work waiting in its queue stayed there: a queue belongs to its chat",
-            if merged.queue_left == 1 {
-                "1 piece".into()
-            } else {
-                format!("{} pieces", merged.queue_left)
-            }
+            "{pieces} of work waiting in its queue stayed there: a queue belongs to its chat"
         );
         findings.push(Finding::new(Code::MergeQueueLeft, theirs.path.as_str(), what));
     }

@@ -17,7 +17,6 @@ use crate::verbs::Result;
 /// What to read.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Options {
-    /// The snapshot.
     pub snapshot: String,
     /// Only these messages.
     #[serde(skip)]

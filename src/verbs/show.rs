@@ -15,7 +15,6 @@ use crate::verbs::Result;
 pub struct Report {
     /// The timeline that it belongs to, by its name of today.
     pub timeline: TimelineName,
-    /// The snapshot.
     pub snapshot: Snapshot,
     /// The name that always means this moment; see docs/moments.md.
     pub moment: String,
@@ -25,20 +24,23 @@ pub struct Report {
     pub at: Option<usize>,
     /// Where that is known from, if no snapshot was taken then.
     pub origin: Option<Origin>,
-    /// Its tags.
     pub tags: Vec<String>,
-    /// The files of the moment.
-    pub manifest: Manifest,
-    /// Its last messages with their numbers, oldest first.
-    pub last_messages: Vec<(usize, MessageText)>,
-    /// Its lorebook's entries: key and title.
-    pub entries: Vec<(String, String)>,
-    /// What a character's card says: field and text.
-    pub card: Vec<(&'static str, String)>,
+    pub contents: Contents,
     /// Who uses a lorebook now.
     pub used_by: Vec<User>,
     /// What is odd about it.
     pub findings: Vec<Finding>,
+}
+
+/// What is in the files of a moment.
+pub struct Contents {
+    pub manifest: Manifest,
+    /// The last messages with their numbers, oldest first.
+    pub last_messages: Vec<(usize, MessageText)>,
+    /// The lorebook's entries: key and title.
+    pub entries: Vec<(String, String)>,
+    /// What a character's card says: field and text.
+    pub card: Vec<(&'static str, String)>,
 }
 
 /// How many of the last messages are shown.
@@ -98,10 +100,7 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
         at,
         origin,
         tags,
-        manifest,
-        last_messages,
-        entries,
-        card,
+        contents: Contents { manifest, last_messages, entries, card },
         used_by,
         findings,
     })

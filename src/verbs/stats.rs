@@ -63,7 +63,6 @@ pub struct Large {
     pub bytes: u64,
     /// The part that one reads.
     pub text: u64,
-    /// Its swipes.
     pub swipes: u64,
     /// Copies of the lorebook that ST-Auto-Recap keeps in it.
     pub lorebook: u64,

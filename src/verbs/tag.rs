@@ -19,25 +19,18 @@ pub enum Options {
     },
     /// Give a snapshot a name.
     Add {
-        /// The name.
         name: String,
-        /// The snapshot.
         snapshot: String,
         /// Also if another one has it.
         lead: bool,
     },
     /// Take a name away; the snapshot stays while its timeline has it.
-    Delete {
-        /// The name.
-        name: String,
-    },
+    Delete { name: String },
 }
 
 /// A tag and what it names.
 pub struct Tag {
-    /// The name.
     pub name: String,
-    /// The snapshot.
     pub snapshot: Snapshot,
 }
 

@@ -1,7 +1,7 @@
 //! Two states of a chat file merged: the messages of the side that changed them, with the metadata that either side changed.
 
 use super::Side;
-use super::entry::{Mixed, mix};
+use super::entry_fields::{Mixed, mix};
 use crate::st::{Chat, Key, Raw};
 
 /// Metadata that SillyTavern writes with every generated message. It belongs to the messages and is not a conflict.

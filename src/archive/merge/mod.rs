@@ -6,7 +6,7 @@
 
 mod book;
 mod chat;
-mod entry;
+mod entry_fields;
 mod matching;
 mod numbering;
 mod object;
@@ -21,7 +21,7 @@ use crate::auto_recap::stored::merge_registry::{self, Directory, Registries, Uid
 use crate::auto_recap::{active_in, is_queue};
 use crate::st::{Edits, Key, Raw, entry_comment};
 use book::{Book, is_entries};
-use entry::{Choice, Mixed, Sides, mix, untouched};
+use entry_fields::{Choice, Mixed, Sides, mix, untouched};
 use matching::{Group, groups};
 use object::{Part, compose};
 

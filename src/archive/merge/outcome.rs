@@ -9,6 +9,12 @@ pub enum Side {
     Theirs,
 }
 
+impl Side {
+    pub fn other(self) -> Self {
+        if self == Self::Ours { Self::Theirs } else { Self::Ours }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmergeable {
     pub side: Side,

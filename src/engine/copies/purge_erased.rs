@@ -1,11 +1,10 @@
 //! Objects of what was removed for good go from a folder as soon as nothing there leads to them, and so does the log that could bring them back. `gc` would leave them there for weeks.
 
-use std::time::Duration;
-
 use super::removed_here::RemovedHere;
 use crate::archive::SnapshotId;
+use crate::engine::collect::{Disposal, collect_beyond};
 use crate::engine::operation::Held;
-use crate::engine::{Result, Workspace, collect};
+use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::store::{Before, Store};
@@ -45,8 +44,7 @@ pub(crate) fn purge_erased(
         }
     }
     expiry.refs = gone;
-    let everything = (Before::Everything, Duration::ZERO);
     folder.remove_set_aside(&held.lock)?;
-    collect::collect_beyond(workspace, folder, held, &expiry, everything, false, monitor)?;
+    collect_beyond(workspace, folder, held, &expiry, Disposal::EVERYTHING, monitor)?;
     Ok(())
 }

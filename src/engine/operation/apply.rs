@@ -103,18 +103,26 @@ pub(crate) fn apply(
     Ok(left)
 }
 
-/// All that could be done was done: lead timelines back whose files were left alone, and note that the operation is finished. `told`: it was
-/// interrupted, and that is in the log from now on.
+/// Who wrote the files of an operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finisher {
+    /// The command itself.
+    Command,
+    /// A later command, which notes in the log that the operation was interrupted.
+    Recovery,
+}
+
+/// All that could be done was done: lead timelines back whose files were left alone, and note that the operation is finished.
 pub(crate) fn settle(
     workspace: &Workspace,
     store: &Store,
     lock: &Lock,
     operation: &LoggedOperation,
     left: &[LibraryPath],
-    told: bool,
+    by: Finisher,
 ) -> Result<()> {
     let refs = led_back(store, operation, left)?;
-    if told || !refs.is_empty() {
+    if by == Finisher::Recovery || !refs.is_empty() {
         let effect = Effect { refs, finishes: Some(operation.number), ..Effect::default() };
         store.transact(lock, workspace.timestamp(), effect)?;
     }

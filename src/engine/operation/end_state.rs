@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::apply::{FileStep, bytes_of};
 use super::files::holds;
-use super::steps::Steps;
+use super::journal::Journal;
 use super::{Follows, Operation, Point};
 use crate::archive::{
     Kind, Manifest, Role, Snapshot, SnapshotId, State, Tree, branch, read_manifest,
@@ -42,7 +42,7 @@ impl Operation<'_> {
         ending: &Ending<'_>,
     ) -> Result<Option<(Snapshot, Manifest)>> {
         let reader = self.store.reader();
-        let future = FutureFiles { reader, steps: &self.steps };
+        let future = FutureFiles { reader, steps: &self.files.steps };
         if future.stamp(library.root(), &timeline.file()).is_err() {
             return Ok(None);
         }
@@ -82,7 +82,7 @@ impl Operation<'_> {
         self.message = former;
         let snapshot = taken?;
         // What no snapshot had is in this one.
-        for step in self.steps.since_mut(0).filter(|step| step.change.after.is_none()) {
+        for step in self.files.steps.since_mut(0).filter(|step| step.change.after.is_none()) {
             let bytes = step.bytes.as_deref().filter(|_| step.after.is_some());
             if bytes.is_some_and(|bytes| holds(&state.manifest, &step.path, bytes)) {
                 step.change.after = Some(Kept::Commit(snapshot.id.0));
@@ -106,7 +106,7 @@ impl Operation<'_> {
         library: &Library,
     ) -> Result<bool> {
         let root = library.root();
-        let planned = |path: &LibraryPath| self.steps.of(path);
+        let planned = |path: &LibraryPath| self.files.steps.of(path);
         let (Some(chat), false) = (planned(&timeline.file()), timeline.is_group()) else {
             return Ok(false);
         };
@@ -148,9 +148,10 @@ impl Operation<'_> {
         Ok(true)
     }
 
-    /// The same for everything else whose own file is planned: lorebooks above all, which are written with a chat. What is there now is stored first, if it is not yet.
+    /// Does what [`end_with`](Self::end_with) does for everything else whose own file is planned: lorebooks above all, which are written with a chat. What is there now is stored first,
+    /// if it is not yet.
     pub(crate) fn end_others(&mut self, library: &Library, ending: &Ending<'_>) -> Result<()> {
-        self.end_others_from(0, library, ending)
+        self.end_others_since(&Point::default(), library, ending)
     }
 
     /// Does that for what was planned since a point.
@@ -160,23 +161,16 @@ impl Operation<'_> {
         library: &Library,
         ending: &Ending<'_>,
     ) -> Result<()> {
-        self.end_others_from(since.steps, library, ending)
-    }
-
-    fn end_others_from(
-        &mut self,
-        from: usize,
-        library: &Library,
-        ending: &Ending<'_>,
-    ) -> Result<()> {
-        let planned = self.steps.since(from).filter_map(|step| TimelineName::of_file(&step.path));
+        let from = since.steps;
+        let planned =
+            self.files.steps.since(from).filter_map(|step| TimelineName::of_file(&step.path));
         let others: Vec<_> = planned.filter(|name| !name.is_chat()).collect();
         for name in others {
             if !Include::of(Some(self.store)).has(name.category()) {
                 continue;
             }
             // What is there was stored when the file was planned first.
-            if !self.steps.has_before(from, &name.file()) {
+            if !self.files.steps.has_before(from, &name.file()) {
                 let former = self.message.replace("before it was replaced".to_owned());
                 let safety = safety_snapshot::take(self.store, library, &name, self);
                 self.message = former;
@@ -190,7 +184,7 @@ impl Operation<'_> {
     /// Returns which group has which chat once the planned files are written.
     pub(crate) fn groups(&self, library: &Library) -> Result<Groups> {
         let mut groups = library.scan()?.groups;
-        for step in self.steps.iter().filter(|step| step.path.is_group()) {
+        for step in self.files.steps.since(0).filter(|step| step.path.is_group()) {
             if let Some(bytes) = self.read(library.root(), &step.path)? {
                 groups.read_again(&step.path, &bytes);
             }
@@ -200,7 +194,7 @@ impl Operation<'_> {
 
     /// Returns what a file of the library will hold once the planned files are written; `None` if it will not be there.
     pub(crate) fn read(&self, root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
-        let future = FutureFiles { reader: self.store.reader(), steps: &self.steps };
+        let future = FutureFiles { reader: self.store.reader(), steps: &self.files.steps };
         match future.read(root, path) {
             Ok(bytes) => Ok(Some(bytes.into_vec())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -210,37 +204,31 @@ impl Operation<'_> {
 
     /// Returns how long a file will be, if it is planned and will be there.
     pub(crate) fn planned_length(&self, path: &LibraryPath) -> Option<u64> {
-        Some(self.steps.of(path)?.after?.bytes)
+        Some(self.files.steps.of(path)?.after?.bytes)
     }
 
     /// Where a timeline's branch will lead.
     pub(crate) fn newest(&self, timeline: &TimelineName) -> Result<Option<Snapshot>> {
-        let Some(change) = self.moves.get(&branch(timeline)) else {
+        let Some(change) = self.refs.of(&branch(timeline)) else {
             return Ok(changed_timelines::head(self.store, timeline)?.0);
         };
         let Some(id) = change.after.map(SnapshotId) else { return Ok(None) };
-        match self.made.iter().find(|(made, _)| made.id == id) {
-            Some((made, _)) => Ok(Some(made.clone())),
+        match self.snapshots.made.iter().find(|made| made.snapshot.id == id) {
+            Some(made) => Ok(Some(made.snapshot.clone())),
             None => Ok(Some(name_lookup::read(self.store, id)?)),
         }
     }
 }
 
 /// The library's files as they will be.
-struct FutureFiles<'f> {
+struct FutureFiles<'f, 'b> {
     reader: Reader,
-    steps: &'f Steps<'f>,
+    steps: &'f Journal<FileStep<'b>>,
 }
 
-impl FutureFiles<'_> {
-    fn planned(&self, path: &LibraryPath) -> Option<&FileStep<'_>> {
-        self.steps.of(path)
-    }
-}
-
-impl Files for FutureFiles<'_> {
+impl Files for FutureFiles<'_, '_> {
     fn read(&self, root: &Path, path: &LibraryPath) -> io::Result<FileBytes> {
-        match self.planned(path) {
+        match self.steps.of(path) {
             None => st::Disk.read(root, path),
             Some(FileStep { bytes: Some(bytes), .. }) => Ok(bytes.to_vec().into()),
             Some(FileStep { after: None, .. }) => Err(io::ErrorKind::NotFound.into()),
@@ -253,7 +241,7 @@ impl Files for FutureFiles<'_> {
     }
 
     fn stamp(&self, root: &Path, path: &LibraryPath) -> io::Result<Stamp> {
-        match self.planned(path) {
+        match self.steps.of(path) {
             None => st::Disk.stamp(root, path),
             Some(FileStep { after: Some(after), .. }) => {
                 Ok(Stamp { len: after.bytes, mtime_ns: 0, inode: 0 })

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{FileStep, is_lost};
+use super::planned_changes::FileChanges;
 use super::{Operation, Point};
 use crate::archive::{Attachment, Blake3, Manifest, SnapshotId};
 use crate::auto_recap::{self, Wish};
@@ -314,9 +315,9 @@ impl<'a> Operation<'a> {
         let is_chat = |step: &&mut FileStep<'_>| {
             TimelineName::of_file(&step.path).is_some_and(|name| name.is_chat())
         };
-        let Self { pack, kept, steps, .. } = self;
+        let FileChanges { kept, steps, .. } = &mut self.files;
         for step in steps.since_mut(since.steps).filter(is_chat) {
-            store_planned(step, pack, kept)?;
+            store_planned(step, &mut self.pack, kept)?;
             step.bytes = None;
         }
         Ok(())
@@ -337,30 +338,33 @@ impl<'a> Operation<'a> {
         self.ask_pages(&plan, leave, root)?;
         ask_queues(&plan, leave)?;
         let mut planned = Planned::default();
-        self.why = why.to_owned();
+        self.files.why = why.to_owned();
         for file in plan {
             let action = file.action();
             let (there, blake3) = (action.there, action.blake3);
             planned.actions.push(action);
-            let is_stored = file.is_stored();
-            if let Some(change) = file.change() {
+            let (known, is_there) = (file.change(), file.is_there());
+            let (is_stored, after) = (file.is_stored(), file.new_bytes().map(|new| (new, blake3)));
+            let after = after.map(print);
+            let (bytes, stored_in) = match file.new {
+                NewFile::Bytes { bytes, stored_in, .. } => (hold(bytes, is_stored), stored_in),
+                NewFile::Deleted | NewFile::Stored { .. } => (None, None),
+            };
+            if let Some(change) = known {
                 // Also one that is there: the log says all that was taken back.
-                let bytes = match file.new {
-                    NewFile::Bytes { bytes, .. } => hold(bytes, is_stored),
-                    NewFile::Deleted | NewFile::Stored { .. } => None,
-                };
-                self.steps.push(FileStep { bytes, ..FileStep::of(self.store, &change)? });
+                self.files.steps.push(FileStep { bytes, ..FileStep::of(self.store, &change)? });
                 continue;
             }
-            if file.is_there() {
+            if is_there {
                 continue;
             }
             let path = file.path.to_string();
             let had =
                 |now: &[u8]| had.iter().find(|(_, manifest)| holds(manifest, &file.path, now));
             // What this operation planned to write there before never comes to be.
-            let earlier = self.steps.of(&file.path).map(|step| (step.before, step.change.before));
-            let before = match (earlier, &file.now, &file.known) {
+            let earlier = self.files.steps.of(&file.path);
+            let earlier = earlier.map(|step| (step.before, step.change.before));
+            let kept = match (earlier, &file.now, &file.known) {
                 (Some((_, before)), ..) => before,
                 (None, None, _) => None,
                 (None, Some(_), Some(change)) => change.before,
@@ -368,39 +372,30 @@ impl<'a> Operation<'a> {
                     Some((snapshot, _)) => Some(Kept::Commit(snapshot.0)),
                     None => {
                         planned.kept = true;
-                        Some(self.keep(&path, now)?)
+                        Some(keep(&mut self.pack, &mut self.files.kept, &path, now)?)
                     }
                 },
             };
             let now = file.now.as_deref().zip(there).map(print);
-            let print_after = file.new_bytes().map(|new| print((new, blake3)));
-            let (bytes, stored_in) = match file.new {
-                NewFile::Bytes { bytes, stored_in, .. } => (hold(bytes, is_stored), stored_in),
-                NewFile::Deleted | NewFile::Stored { .. } => (None, None),
-            };
             // If no snapshot has it now, the one that the timeline ends with may.
-            let after = stored_in.map(|snapshot| Kept::Commit(snapshot.0));
-            self.steps.push(FileStep {
+            let kept_after = stored_in.map(|snapshot| Kept::Commit(snapshot.0));
+            self.files.steps.push(FileStep {
                 before: earlier.map_or(now, |(before, _)| before),
-                after: print_after,
+                after,
                 bytes,
-                change: FileChange { path, before, after },
+                change: FileChange { path, before: kept, after: kept_after },
                 path: file.path,
             });
         }
-        if !self.steps.is_empty() {
-            self.root = Some(root.to_owned());
+        if !self.files.steps.is_empty() {
+            self.files.root = Some(root.to_owned());
         }
         Ok(planned)
     }
 
-    fn keep(&mut self, name: &str, bytes: &[u8]) -> Result<Kept> {
-        keep(&mut self.pack, &mut self.kept, name, bytes)
-    }
-
     /// Returns whether SillyTavern runs on the library at `root`; looked for once.
     pub(crate) fn running_on(&mut self, root: &Path) -> Running {
-        *self.running.get_or_insert_with(|| st::running_on(root))
+        *self.files.running.get_or_insert_with(|| st::running_on(root))
     }
 
     /// Refuse to replace what a SillyTavern that runs would write back without a word.
@@ -421,18 +416,18 @@ impl<'a> Operation<'a> {
 
     /// What will be there and what no snapshot has by now is kept as it is, and all that is kept has a ref.
     pub(super) fn keep_the_rest(&mut self) -> Result<()> {
-        let Self { pack, kept, steps, .. } = self;
+        let FileChanges { kept, steps, .. } = &mut self.files;
         steps.drop_replaced();
         for step in steps.since_mut(0) {
-            store_planned(step, pack, kept)?;
+            store_planned(step, &mut self.pack, kept)?;
         }
-        if !self.kept.is_empty() {
-            let tree = self.pack.add(ObjectKind::Tree, &tree::encode(&self.kept))?;
+        if !self.files.kept.is_empty() {
+            let tree = self.pack.add(ObjectKind::Tree, &tree::encode(&self.files.kept))?;
             let commit = NewCommit {
                 tree,
                 parents: Vec::new(),
                 time: self.workspace.time(),
-                subject: self.why.clone(),
+                subject: self.files.why.clone(),
                 trailers: vec![("Stvc-Kind".into(), "kept".into())],
             };
             let commit = self.pack.add(ObjectKind::Commit, &commit::encode(&commit))?;
@@ -443,7 +438,7 @@ impl<'a> Operation<'a> {
 
     /// Write files in this order: what is first in `order` of their path comes first.
     pub(crate) fn order_files<K: Ord>(&mut self, order: impl Fn(&LibraryPath) -> K) {
-        self.steps.sort_by_key(order);
+        self.files.steps.sort_by_key(order);
     }
 }
 

@@ -7,7 +7,6 @@ use crate::store::{LoggedOperation, Store};
 
 /// One operation, and whether it still stands.
 pub struct Logged {
-    /// The operation.
     pub operation: LoggedOperation,
     /// The operation that took it back, if one did and stands itself.
     pub undone_by: Option<u64>,

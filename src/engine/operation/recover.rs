@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::PoisonError;
 
-use super::apply::{self, FileStep};
+use super::apply::{self, FileStep, Finisher};
 use crate::archive::{Snapshot, branch};
 use crate::engine::{Error, Include, Result, Workspace};
 use crate::rules::{Code, Finding};
@@ -190,7 +190,7 @@ fn finish(
             }));
             findings.extend(left.iter().map(|path| was_left(operation, path)));
             left.append(&mut lost);
-            apply::settle(workspace, store, lock, operation, &left, true)?;
+            apply::settle(workspace, store, lock, operation, &left, Finisher::Recovery)?;
             Ok(findings)
         }
         Err(error) => {

@@ -1,41 +1,17 @@
 //! The files that a chat names go into its snapshots: those that a snapshot before it has as they are there, others from the library, up to a limit.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use super::missing_attachments::MissingAttachments;
+use super::planned_changes::Attaching;
 use super::{Operation, attachment_limit};
 use crate::archive::{Attachment, Blake3, State, Tree};
 use crate::engine::Result;
 use crate::rules::{Code, Finding};
 use crate::st::{self, LibraryPath};
 use crate::store::{Kind, ObjectId, Reader, unless_lost};
-
-/// What one command knows of them.
-#[derive(Default)]
-pub(super) struct Attaching {
-    root: Option<Option<PathBuf>>,
-    /// How much may still be added.
-    room: Option<u64>,
-    /// Read in this command.
-    read: HashMap<LibraryPath, Option<Attachment>>,
-    /// Those of uncommon kinds that the library has, or that the user wants there.
-    own: HashSet<ObjectId>,
-    /// Those that the store knows to be the library's own, once somebody asked.
-    known_own: Option<HashSet<ObjectId>>,
-    /// Those whose names belong to stvc.
-    refused: BTreeSet<LibraryPath>,
-    /// What is too much, and how long it is.
-    left_out: BTreeMap<LibraryPath, u64>,
-    unreadable: BTreeMap<LibraryPath, String>,
-}
-
-impl Attaching {
-    pub(super) fn own(&self) -> &HashSet<ObjectId> {
-        &self.own
-    }
-}
 
 impl Operation<'_> {
     /// The attachments of a state. `previous` is a snapshot that shares much with it.
@@ -93,9 +69,7 @@ impl Operation<'_> {
         if is_known || self.attachments.own.contains(&blob) {
             return Ok(());
         }
-        let library = self.workspace.library().ok();
-        let bytes = library.and_then(|library| st::read(library.root(), &attachment.path).ok());
-        if bytes.is_some_and(|bytes| Blake3::of(&bytes) == attachment.blake3) {
+        if self.unchanged_in_library(attachment).is_some() {
             self.attachments.own.insert(blob);
         }
         Ok(())
@@ -117,13 +91,23 @@ impl Operation<'_> {
         if !is_lost {
             return Ok(known.clone());
         }
-        let library = self.workspace.library().ok();
-        let bytes = library.and_then(|library| st::read(library.root(), &known.path).ok());
         let mut mended = known.clone();
-        if let Some(bytes) = bytes.filter(|bytes| Blake3::of(bytes) == known.blake3) {
+        if let Some(bytes) = self.unchanged_in_library(known) {
             mended.blob = Some(self.pack.add(Kind::Blob, &bytes)?);
         }
         Ok(mended)
+    }
+
+    /// Returns the library's root, if there is a library.
+    fn library_root(&mut self) -> Option<&Path> {
+        let library = || self.workspace.library().ok().map(|library| library.root().to_owned());
+        self.attachments.root.get_or_insert_with(library).as_deref()
+    }
+
+    /// Returns an attachment's bytes, if the library's file still is what it was.
+    fn unchanged_in_library(&mut self, attachment: &Attachment) -> Option<Vec<u8>> {
+        let bytes = st::read(self.library_root()?, &attachment.path).ok()?;
+        (Blake3::of(&bytes) == attachment.blake3).then_some(bytes)
     }
 
     /// One that no snapshot before has.
@@ -137,10 +121,7 @@ impl Operation<'_> {
     }
 
     fn read_attachment(&mut self, path: &LibraryPath) -> Result<Option<Attachment>> {
-        let workspace = self.workspace;
-        let library = || workspace.library().ok().map(|library| library.root().to_owned());
-        let root = self.attachments.root.get_or_insert_with(library);
-        let Some(root) = root.clone() else { return Ok(None) };
+        let Some(root) = self.library_root().map(Path::to_owned) else { return Ok(None) };
         // Gone: `doctor` tells of it.
         let found = fs::metadata(path.under(&root));
         let Ok(length) = found.map(|found| found.len()) else { return Ok(None) };

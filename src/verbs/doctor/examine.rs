@@ -6,6 +6,7 @@ use super::unlisted::{self, Group, Unlisted};
 use crate::archive::{Role, Snapshot, SnapshotId, Tree};
 use crate::auto_recap::{running_recap, settings_hash};
 use crate::engine::files;
+use crate::engine::free_names::free_restored;
 use crate::engine::unused_lorebooks::{by_book, unused_lorebooks};
 use crate::history::History;
 use crate::history::latest_valid::{Part, described, first_valid, stored_version};
@@ -15,7 +16,7 @@ use crate::rules::{
     self, BookFacts, CharacterFacts, Code, DamagedFile, Finding, LibraryFacts, TimelineFacts,
 };
 use crate::st::{
-    self, Captured, Category, Chat, Disk, Library, LibraryPath, Message, References, Scan,
+    self, Captured, Category, Chat, Damage, Disk, Library, LibraryPath, Message, References, Scan,
     TimelineFiles, TimelineName, User, lorebook_path,
 };
 use crate::store::Store;
@@ -43,41 +44,31 @@ pub(super) fn examine(
     only: &BTreeSet<TimelineName>,
     monitor: &mut dyn Monitor,
 ) -> Result<Examined> {
-    let mut findings = Vec::new();
-    if only.is_empty() {
-        findings.extend(scan.unreadable.iter().map(|(subject, why)| unreadable(subject, why)));
-    }
     let scan_is_whole = scan.unreadable.is_empty();
-    let mut facts = LibraryFacts::default();
-    let mut seen = BTreeSet::new();
     let mut unread = Vec::new();
     let mut unlisted = Vec::new();
+    let mut look = Look {
+        library,
+        only,
+        seen: BTreeSet::new(),
+        facts: LibraryFacts::default(),
+        findings: Vec::new(),
+    };
+    if only.is_empty() {
+        look.findings.extend(scan.unreadable.iter().map(|(subject, why)| unreadable(subject, why)));
+    }
     monitor.begin("looking at chats", Some(scan.chats.len() as u64));
     for name in &scan.chats {
-        let is_asked = only.is_empty() || only.contains(name);
         match st::capture(library, &scan.groups, name, &Disk) {
             Ok(captured) => {
                 let chat = captured.files.split();
-                if is_asked {
-                    let template = library.book_template();
-                    let found = rules::of_files(&captured.files, &chat, rules::ALL, template);
-                    // Said of the library as a whole, with what can be done about it.
-                    findings.extend(found.into_iter().filter(|f| f.code != Code::LorebookMissing));
-                    let named = st::attachments(&chat, captured.files.metadata(&chat));
-                    let is_gone = |path: &LibraryPath| {
-                        st::is_absent(&path.under(library.root())).is_ok_and(|gone| gone)
-                    };
-                    let gone: Vec<_> = named.into_iter().filter(is_gone).collect();
-                    findings.extend(rules::missing_attachments(name, &gone));
-                }
-                note_damage(&mut facts, &captured, &chat, &mut seen);
-                facts.timelines.push(timeline_facts(&captured, &chat));
+                look.at_chat(name, &captured, &chat);
                 unlisted.extend(Unlisted::read(name, &chat, &scan));
             }
             Err(error) => {
                 unread.push((name.file().to_string(), error.to_string()));
-                if is_asked {
-                    findings.push(unreadable(name.as_str(), &error.to_string()));
+                if only.is_empty() || only.contains(name) {
+                    look.findings.push(unreadable(name.as_str(), &error.to_string()));
                 }
             }
         }
@@ -86,13 +77,12 @@ pub(super) fn examine(
     monitor.begin("looking at lorebooks", None);
     // If they cannot be listed, the scan says so, and none is missing.
     let books = library.lorebooks().ok();
-    facts.is_partial |= books.is_none();
-    let is_asked = only.is_empty();
-    let listed = books.as_deref().unwrap_or_default();
-    look_at_other_books(library, listed, &seen, is_asked, &mut facts, &mut findings);
-    if is_asked {
-        look_at_single_files(library, &scan, &mut facts, &mut findings);
+    look.facts.is_partial |= books.is_none();
+    look.at_other_books(books.as_deref().unwrap_or_default());
+    if only.is_empty() {
+        look.at_single_files(&scan);
     }
+    let Look { mut facts, mut findings, .. } = look;
     let references = library.references(&scan);
     let mut characters = character_facts(&scan, &references, books.as_deref());
     let books = books.unwrap_or_default();
@@ -117,13 +107,16 @@ pub(super) fn examine(
         chat.find_groups(&groups, &facts, &scan, stored)?;
     }
     facts.unused = unused_lorebooks(&references, &books, &facts.here, &history, &owners);
+    facts.is_partial |= !unread.is_empty() || !scan_is_whole;
     if only.is_empty() {
         // What is wrong with a chat alone was found above.
         let is_new = |(subject, _): &&(String, String)| unread.iter().all(|(it, _)| it != subject);
         let unread = references.unread.iter().filter(is_new);
         findings.extend(unread.map(|(subject, why)| unreadable(subject, why)));
+        let stored = history.heads().filter(|(name, _)| name.category() == Category::Card);
+        characters.stored = stored.map(|(name, _)| name.chat().to_owned()).collect();
+        findings.extend(rules::characters(&characters));
     }
-    facts.is_partial |= !unread.is_empty() || !scan_is_whole;
     facts.unknown = references.unreadable;
     // Chats that are all gone with their folder may come back, and with them the uses of lorebooks.
     if history.heads().any(|(name, _)| name.is_chat())
@@ -133,11 +126,6 @@ pub(super) fn examine(
     }
     unread.retain(|(subject, _)| facts.unknown.iter().all(|(known, _)| known != subject));
     facts.unknown.append(&mut unread);
-    if only.is_empty() {
-        let stored = history.heads().filter(|(name, _)| name.category() == Category::Card);
-        characters.stored = stored.map(|(name, _)| name.chat().to_owned()).collect();
-        findings.extend(rules::characters(&characters));
-    }
     for finding in &mut findings {
         facts.advise(finding);
         advise_unreadable(finding, &history, library);
@@ -145,73 +133,79 @@ pub(super) fn examine(
     Ok(Examined { facts, findings, lorebooks: books.len(), stored, unlisted, groups })
 }
 
-/// Notes which of a timeline's files are damaged, and that its lorebook was looked at.
-fn note_damage(
-    facts: &mut LibraryFacts,
-    captured: &Captured,
-    chat: &Chat<'_>,
-    seen: &mut BTreeSet<LibraryPath>,
-) {
-    let files = &captured.files;
-    if let Some(damage) = st::chat_damage(chat, rules::ALL) {
-        facts.damaged.insert(files.main.path.clone(), DamagedFile { damage, stored: None });
-    }
-    if let Some(book) = files.book() {
-        seen.insert(book.path.clone());
-        if let Some(damage) = st::book_damage(book.bytes) {
-            facts.damaged.insert(book.path.clone(), DamagedFile { damage, stored: None });
-        }
-    }
+/// What was found so far in the files of the library.
+struct Look<'l> {
+    library: &'l Library,
+    /// The timelines that are asked about; none: all.
+    only: &'l BTreeSet<TimelineName>,
+    /// The lorebooks of the chats that were looked at.
+    seen: BTreeSet<LibraryPath>,
+    facts: LibraryFacts,
+    findings: Vec<Finding>,
 }
 
-/// Looks at the lorebooks that no chat is bound to.
-fn look_at_other_books(
-    library: &Library,
-    books: &[String],
-    seen: &BTreeSet<LibraryPath>,
-    is_asked: bool,
-    facts: &mut LibraryFacts,
-    findings: &mut Vec<Finding>,
-) {
-    for book in books {
-        let Ok(path) = LibraryPath::parse(&format!("worlds/{book}.json")) else { continue };
-        let name = TimelineName::of_file(&path).filter(|_| !seen.contains(&path));
-        let Some(name) = name else { continue };
-        match files::read(library.root(), &path) {
-            Ok(Some(bytes)) => {
-                if let Some(damage) = st::book_damage(&bytes) {
-                    facts.damaged.insert(path.clone(), DamagedFile { damage, stored: None });
+impl Look<'_> {
+    fn at_chat(&mut self, name: &TimelineName, captured: &Captured, chat: &Chat<'_>) {
+        let (library, files) = (self.library, &captured.files);
+        if self.only.is_empty() || self.only.contains(name) {
+            let found = rules::of_files(files, chat, rules::ALL, library.book_template());
+            // Said of the library as a whole, with what can be done about it.
+            self.findings.extend(found.into_iter().filter(|f| f.code != Code::LorebookMissing));
+            let named = st::attachments(chat, files.metadata(chat));
+            let is_gone = |path: &LibraryPath| {
+                st::is_absent(&path.under(library.root())).is_ok_and(|gone| gone)
+            };
+            let gone: Vec<_> = named.into_iter().filter(is_gone).collect();
+            self.findings.extend(rules::missing_attachments(name, &gone));
+        }
+        self.note_damage(&files.main.path, st::chat_damage(chat, rules::ALL));
+        if let Some(book) = files.book() {
+            self.seen.insert(book.path.clone());
+            self.note_damage(book.path, st::book_damage(book.bytes));
+        }
+        self.facts.timelines.push(timeline_facts(captured, chat));
+    }
+
+    fn note_damage(&mut self, path: &LibraryPath, damage: Option<Damage>) {
+        if let Some(damage) = damage {
+            self.facts.damaged.insert(path.clone(), DamagedFile { damage, stored: None });
+        }
+    }
+
+    /// Looks at the lorebooks that no chat is bound to.
+    fn at_other_books(&mut self, books: &[String]) {
+        for book in books {
+            let Ok(path) = LibraryPath::parse(&format!("worlds/{book}.json")) else { continue };
+            let name = TimelineName::of_file(&path).filter(|_| !self.seen.contains(&path));
+            let Some(name) = name else { continue };
+            match files::read(self.library.root(), &path) {
+                Ok(Some(bytes)) => {
+                    self.note_damage(&path, st::book_damage(&bytes));
+                    if self.only.is_empty() {
+                        let files = TimelineFiles::alone(&name, bytes);
+                        let (chat, template) = (files.split(), self.library.book_template());
+                        self.findings.extend(rules::of_files(&files, &chat, rules::ALL, template));
+                    }
                 }
-                if is_asked {
-                    let files = TimelineFiles::alone(&name, bytes);
-                    let chat = files.split();
-                    let template = library.book_template();
-                    findings.extend(rules::of_files(&files, &chat, rules::ALL, template));
-                }
-            }
-            Ok(None) => {}
-            Err(error) => {
-                facts.is_partial = true;
-                if is_asked {
-                    findings.push(unreadable(path.as_str(), &error.to_string()));
+                Ok(None) => {}
+                Err(error) => {
+                    self.facts.is_partial = true;
+                    if self.only.is_empty() {
+                        self.findings.push(unreadable(path.as_str(), &error.to_string()));
+                    }
                 }
             }
         }
     }
-}
 
-/// Looks at groups, cards, personas and the settings.
-fn look_at_single_files(
-    library: &Library,
-    scan: &Scan,
-    facts: &mut LibraryFacts,
-    findings: &mut Vec<Finding>,
-) {
-    for name in scan.others.iter().filter(|name| name.category() != Category::Lorebook) {
-        // A file that the system cannot read is told by the scan or as an unknown reference.
-        if let Ok(Some(damage)) = st::damage_on_disk(library.root(), name) {
-            findings.push(rules::damaged(name, damage.words()));
-            facts.damaged.insert(name.file(), DamagedFile { damage, stored: None });
+    /// Looks at groups, cards, personas and the settings.
+    fn at_single_files(&mut self, scan: &Scan) {
+        for name in scan.others.iter().filter(|name| name.category() != Category::Lorebook) {
+            // A file that the system cannot read is told by the scan or as an unknown reference.
+            if let Ok(Some(damage)) = st::damage_on_disk(self.library.root(), name) {
+                self.findings.push(rules::damaged(name, damage.words()));
+                self.note_damage(&name.file(), Some(damage));
+            }
         }
     }
 }
@@ -225,35 +219,18 @@ fn advise_unreadable(finding: &mut Finding, history: &History, library: &Library
         name.filter(TimelineName::is_chat).and_then(|name| history.head(&name).cloned())
     {
         let (name, snapshot) = (head.timeline.as_str(), described(&head));
-        let command = match library
-            .lorebooks()
-            .ok()
-            .and_then(|_| free_name(&head, library, history))
-        {
-            Some(free) => {
-                format!(
-                    "`stvc restore {name:?} --as {free:?}` writes {snapshot} as a chat of its own"
-                )
-            }
+        let can_be_listed = library.lorebooks().is_ok();
+        let free = can_be_listed.then(|| free_restored(&head.timeline, library, history));
+        let command = match free.flatten() {
+            Some(free) => format!(
+                "`stvc restore {name:?} --as {free:?}` writes {snapshot} as a chat of its own"
+            ),
             None => {
                 format!("`stvc restore {name:?} --to FOLDER` writes {snapshot} into another folder")
             }
         };
         finding.remedy = Some(format!("check its name, its permissions and the disk; {command}"));
     }
-}
-
-/// Returns a name that no chat has beside the one of a snapshot, on disk or in the store.
-fn free_name(head: &Snapshot, library: &Library, history: &History) -> Option<String> {
-    let named = |n: usize| match n {
-        1 => format!("{} (restored)", head.timeline.chat()),
-        n => format!("{} (restored {n})", head.timeline.chat()),
-    };
-    let is_free = |name: &String| {
-        let timeline = head.timeline.sibling(name).ok();
-        timeline.is_some_and(|it| history.head(&it).is_none() && !library.has(&it.file()))
-    };
-    (1..100).map(named).find(is_free)
 }
 
 /// A file or folder that the system cannot read.

@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 use super::examine::stored_book;
-use super::repairs::{Repair, RepairStep, Source};
+use super::repairs::{OwnBook, Repair, RepairStep, Source};
 use crate::archive::{self, Kind, Snapshot, SnapshotId, State};
 use crate::auto_recap::{self, Wish, without_mapped};
 use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
@@ -74,7 +74,9 @@ pub fn fix(
 /// Why a lorebook cannot be copied just now, if it cannot.
 fn at_work(library: &Library, repair: &Repair) -> Option<Finding> {
     let (subject, book) = match &repair.step {
-        RepairStep::OwnBook { timeline, old, .. } => (timeline.as_str(), st::lorebook_path(old)?),
+        RepairStep::OwnBook { timeline, book } => {
+            (timeline.as_str(), st::lorebook_path(&book.old)?)
+        }
         RepairStep::Write { path, source: Source::CopyOf(other), .. } => {
             (path.as_str(), other.clone())
         }
@@ -161,8 +163,7 @@ fn touched(library: &Library, repairs: &[&Repair]) -> Result<BTreeSet<TimelineNa
 /// All that happens to one timeline's metadata.
 #[derive(Default)]
 struct Edit<'r> {
-    /// The lorebook's name before and after, and the new file.
-    own_book: Option<(&'r str, &'r str, &'r LibraryPath)>,
+    own_book: Option<&'r OwnBook>,
     detach: Option<&'r str>,
     own_recap: bool,
     /// The lorebooks that are removed, and go from its map of checkpoints.
@@ -173,8 +174,8 @@ fn edits<'r>(repairs: &[&'r Repair]) -> BTreeMap<&'r TimelineName, Edit<'r>> {
     let mut edits: BTreeMap<_, Edit<'_>> = BTreeMap::new();
     for repair in repairs {
         match &repair.step {
-            RepairStep::OwnBook { timeline, old, new, path } => {
-                edits.entry(timeline).or_default().own_book = Some((old, new, path));
+            RepairStep::OwnBook { timeline, book } => {
+                edits.entry(timeline).or_default().own_book = Some(book);
             }
             RepairStep::Detach { timeline, book } => {
                 edits.entry(timeline).or_default().detach = Some(book);
@@ -398,9 +399,9 @@ impl Work<'_> {
         let metadata = st::metadata(&headless, &files.timeline, Some(&states.1));
         let metadata = metadata.ok_or_else(|| changed(root, &group.path))?;
         states.1 = edited(&states.1, metadata, edit, files);
-        if let (Some((_, _, path)), Some(source)) = (edit.own_book, files.book()) {
+        if let (Some(own), Some(source)) = (edit.own_book, files.book()) {
             let new = Some(Cow::Owned(source.bytes.to_vec()));
-            self.whole.push((Turn::Books, FilePlan::new(path.clone(), None, new)));
+            self.whole.push((Turn::Books, FilePlan::new(own.path.clone(), None, new)));
         }
         Ok(())
     }
@@ -446,14 +447,13 @@ fn unused_now(library: &Library, scan: &Scan) -> Result<BTreeSet<String>> {
 fn check(root: &Path, files: &TimelineFiles, edit: &Edit<'_>) -> Result<()> {
     let book = files.lorebook.as_ref();
     let bound = book.map(|book| (book.name.as_str(), book.bytes.is_some()));
-    if let Some((_, _, path)) = edit.own_book
-        && path.under(root).exists()
-    {
-        return Err(st::Error::AlreadyThere { path: path.under(root) }.into());
+    let new = edit.own_book.map(|own| own.path.under(root));
+    if let Some(path) = new.filter(|path| path.exists()) {
+        return Err(st::Error::AlreadyThere { path }.into());
     }
     let is_damaged = || files.book_bytes().and_then(st::book_damage).is_some();
     let fits = match (edit.own_book, edit.detach) {
-        (Some((old, ..)), _) => bound == Some((old, true)) && !is_damaged(),
+        (Some(own), _) => bound == Some((&own.old, true)) && !is_damaged(),
         (None, Some(missing)) => bound == Some((missing, false)) && files.unread_book().is_none(),
         (None, None) => true,
     };
@@ -469,7 +469,11 @@ fn edited(text: &[u8], metadata: Raw<'_>, edit: &Edit<'_>, files: &TimelineFiles
     let book = edit.own_book.zip(files.book());
     let rename = Rename {
         chat: edit.own_recap.then_some(files.timeline.chat()),
-        book: book.map(|((old, new, _), file)| BookRename { old, new, bytes: file.bytes }),
+        book: book.map(|(own, file)| BookRename {
+            old: &own.old,
+            new: &own.new,
+            bytes: file.bytes,
+        }),
         ..Rename::default()
     };
     let mut edited = st::rename_in_metadata(text, metadata, &rename);
@@ -497,8 +501,9 @@ fn with_changes(files: &TimelineFiles, header: &Header, edit: &Edit<'_>) -> Time
     let mut after = files.clone();
     after.main.bytes = [&header.new, &files.main.bytes[header.old_length..]].concat().into();
     match edit.own_book.zip(files.book()) {
-        Some(((_, new, path), source)) => {
-            after.lorebook = Some(BoundBook::new(new, path.clone(), source.bytes.to_vec()));
+        Some((own, source)) => {
+            let bytes = source.bytes.to_vec();
+            after.lorebook = Some(BoundBook::new(&own.new, own.path.clone(), bytes));
         }
         None if edit.detach.is_some() => after.lorebook = None,
         None => {}

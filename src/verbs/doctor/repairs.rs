@@ -37,7 +37,7 @@ pub struct Repair {
 #[derive(Clone, Debug)]
 pub(super) enum RepairStep {
     /// Give a timeline a copy of its lorebook under a name of its own.
-    OwnBook { timeline: TimelineName, old: String, new: String, path: LibraryPath },
+    OwnBook { timeline: TimelineName, book: OwnBook },
     /// Let a timeline go without its lorebook.
     Detach { timeline: TimelineName, book: String },
     /// Let a timeline's running recap say that it belongs to it.
@@ -50,6 +50,16 @@ pub(super) enum RepairStep {
     Remove { path: LibraryPath, mapped_in: Vec<TimelineName> },
 }
 
+/// A lorebook of its own for a timeline.
+#[derive(Clone, Debug)]
+pub(super) struct OwnBook {
+    /// The name of the lorebook that it has now, and that is copied.
+    pub old: String,
+    pub new: String,
+    /// The file of the new one.
+    pub path: LibraryPath,
+}
+
 /// Where the new content of a file comes from.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
@@ -59,6 +69,18 @@ pub(super) enum Source {
 }
 
 impl Repair {
+    /// Plans a repair after which nothing is left of the finding about `subject`.
+    fn new(
+        code: Code,
+        subject: impl ToString,
+        what: String,
+        files: Vec<LibraryPath>,
+        step: RepairStep,
+    ) -> Self {
+        let subject = subject.to_string();
+        Self { code, what, files, mends: vec![subject.clone()], subject, step }
+    }
+
     /// Whether nothing is left of this finding once it is done.
     pub(super) fn mends(&self, finding: &Finding) -> bool {
         finding.code == self.code && self.mends.contains(&finding.subject)
@@ -114,17 +136,9 @@ fn remove(facts: &LibraryFacts, book: &UnusedBook) -> Repair {
             files.push(file);
         }
     }
-    Repair {
-        code: Code::LorebookOrphaned,
-        subject: book.path.to_string(),
-        what,
-        files,
-        mends: vec![book.path.to_string()],
-        step: RepairStep::Remove {
-            path: book.path.clone(),
-            mapped_in: mapped_in.into_iter().cloned().collect(),
-        },
-    }
+    let mapped_in = mapped_in.into_iter().cloned().collect();
+    let step = RepairStep::Remove { path: book.path.clone(), mapped_in };
+    Repair::new(Code::LorebookOrphaned, &book.path, what, files, step)
 }
 
 /// Damaged lorebooks, groups and other single files of which a valid version is stored.
@@ -141,21 +155,16 @@ fn damaged_files(examined: &Examined) -> Vec<Repair> {
         };
         facts.timelines.iter().filter(has_it).map(|timeline| timeline.name.clone()).collect()
     };
-    let repair = |(path, snapshot): (&LibraryPath, &Snapshot)| Repair {
-        code: if is_lorebook(path) { Code::LorebookBroken } else { Code::FileDamaged },
-        subject: path.to_string(),
-        what: format!(
+    let repair = |(path, snapshot): (&LibraryPath, &Snapshot)| {
+        let code = if is_lorebook(path) { Code::LorebookBroken } else { Code::FileDamaged };
+        let what = format!(
             "write {path} as it was in {} of {}, the latest in which it is valid",
             described(snapshot),
             snapshot.timeline
-        ),
-        files: vec![path.clone()],
-        mends: vec![path.to_string()],
-        step: RepairStep::Write {
-            path: path.clone(),
-            source: Source::Snapshot(snapshot.id),
-            users: users(path),
-        },
+        );
+        let (source, users) = (Source::Snapshot(snapshot.id), users(path));
+        let step = RepairStep::Write { path: path.clone(), source, users };
+        Repair::new(code, path, what, vec![path.clone()], step)
     };
     damaged.map(repair).collect()
 }
@@ -173,30 +182,17 @@ fn own_book(
     let mut known = vec![fork.name.chat()];
     known.extend(said.as_deref());
     known.extend(parent.as_ref().map(TimelineName::chat));
-    let (new, path) = free_name(library, &old, &known, fork.name.chat(), taken)?;
-    Ok(Repair {
-        code: Code::LorebookShared,
-        subject: fork.name.to_string(),
-        what: format!("give {} a lorebook of its own, {new:?}, a copy of {old:?}", fork.name),
-        files: vec![path.clone(), metadata_in.clone()],
-        mends: Vec::new(),
-        step: RepairStep::OwnBook { timeline: fork.name.clone(), old, new, path },
-    })
-}
-
-/// A name for a copy that is free on the disk and among those that are planned.
-fn free_name(
-    library: &Library,
-    book: &str,
-    known: &[&str],
-    chat: &str,
-    taken: &mut BTreeSet<String>,
-) -> Result<(String, LibraryPath)> {
-    let name = free_lorebook(library, book, known, chat, taken)?;
-    taken.insert(name.to_lowercase());
-    let path = lorebook_path(&name)
-        .ok_or(Error::BadName { name: name.clone(), why: "no lorebook can be called that" })?;
-    Ok((name, path))
+    let new = free_lorebook(library, &old, &known, fork.name.chat(), taken)?;
+    taken.insert(new.to_lowercase());
+    let why = "no lorebook can be called that";
+    let path = lorebook_path(&new).ok_or_else(|| Error::BadName { name: new.clone(), why })?;
+    let what = format!("give {} a lorebook of its own, {new:?}, a copy of {old:?}", fork.name);
+    let files = vec![path.clone(), metadata_in.clone()];
+    let book = OwnBook { old, new, path };
+    let step = RepairStep::OwnBook { timeline: fork.name.clone(), book };
+    let repair = Repair::new(Code::LorebookShared, &fork.name, what, files, step);
+    // The lorebook may be shared with other forks.
+    Ok(Repair { mends: Vec::new(), ..repair })
 }
 
 /// A chat that was renamed has a running recap under its old name, which the extension would wipe.
@@ -208,16 +204,11 @@ fn own_recap(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Repair> {
     if is_own || timeline.main_chat.is_some() || facts.chat_called(name, id).is_some() {
         return None;
     }
-    Some(Repair {
-        code: Code::RecapForeign,
-        subject: name.to_string(),
-        what: format!(
-            "tell the running recap of {name} that it belongs to this chat, not to {id:?}"
-        ),
-        files: vec![metadata_in],
-        mends: vec![name.file().to_string()],
-        step: RepairStep::OwnRecap { timeline: name.clone() },
-    })
+    let what =
+        format!("tell the running recap of {name} that it belongs to this chat, not to {id:?}");
+    let step = RepairStep::OwnRecap { timeline: name.clone() };
+    let repair = Repair::new(Code::RecapForeign, name, what, vec![metadata_in], step);
+    Some(Repair { mends: vec![name.file().to_string()], ..repair })
 }
 
 /// A missing lorebook, and the chats that are bound to it.
@@ -337,14 +328,9 @@ fn copied(path: &LibraryPath, name: &str) -> String {
 }
 
 fn write(path: &LibraryPath, users: &[TimelineName], source: Source, what: String) -> Repair {
-    Repair {
-        code: Code::LorebookMissing,
-        subject: path.to_string(),
-        what,
-        files: vec![path.clone()],
-        mends: users.iter().map(TimelineName::to_string).collect(),
-        step: RepairStep::Write { path: path.clone(), source, users: users.to_vec() },
-    }
+    let step = RepairStep::Write { path: path.clone(), source, users: users.to_vec() };
+    let repair = Repair::new(Code::LorebookMissing, path, what, vec![path.clone()], step);
+    Repair { mends: users.iter().map(TimelineName::to_string).collect(), ..repair }
 }
 
 /// The lorebook that the user calls so, which must be there and valid.
@@ -371,48 +357,37 @@ fn copy(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<(Source, Strin
 }
 
 fn detach(timeline: &TimelineFacts, book: &str) -> Option<Repair> {
-    Some(Repair {
-        code: Code::LorebookMissing,
-        subject: timeline.name.to_string(),
-        what: format!("let {} go without its lorebook {book:?}", timeline.name),
-        files: vec![timeline.metadata_in.clone()?],
-        mends: vec![timeline.name.to_string()],
-        step: RepairStep::Detach { timeline: timeline.name.clone(), book: book.to_owned() },
-    })
+    let what = format!("let {} go without its lorebook {book:?}", timeline.name);
+    let files = vec![timeline.metadata_in.clone()?];
+    let step = RepairStep::Detach { timeline: timeline.name.clone(), book: book.to_owned() };
+    Some(Repair::new(Code::LorebookMissing, &timeline.name, what, files, step))
 }
 
 /// Lists group chats that no group lists in their group: of several the user must name one.
 fn list_in_groups(examined: &Examined, options: &Options) -> Result<Vec<Repair>> {
-    let chosen = match &options.group {
-        None => None,
-        Some(wanted) => {
-            let is_it = |group: &&Group| {
-                group.name == *wanted || group.path.file_name() == format!("{wanted}.json")
-            };
-            let found: Vec<_> = examined.groups.iter().filter(is_it).collect();
-            match found[..] {
-                [group] => Some(group),
-                [] => return Err(Error::NoSuchGroup { name: wanted.clone() }),
-                _ => return Err(Error::SeveralGroups { name: wanted.clone() }),
-            }
+    let find = |wanted: &String| {
+        let is_it = |group: &&Group| {
+            group.name == *wanted || group.path.file_name() == format!("{wanted}.json")
+        };
+        let found: Vec<_> = examined.groups.iter().filter(is_it).collect();
+        match found[..] {
+            [group] => Ok(group),
+            [] => Err(Error::NoSuchGroup { name: wanted.clone() }),
+            _ => Err(Error::SeveralGroups { name: wanted.clone() }),
         }
     };
-    let repair = |chat: &Unlisted| match (&chat.groups[..], chosen) {
-        ([group], _) => Some(list_in_group(chat, group)),
-        (_, chosen) => chosen.map(|group| list_in_group(chat, group)),
+    let chosen = options.group.as_ref().map(find).transpose()?;
+    let repair = |chat: &Unlisted| match &chat.groups[..] {
+        [group] => Some(list_in_group(chat, group)),
+        _ => chosen.map(|group| list_in_group(chat, group)),
     };
     Ok(examined.unlisted.iter().filter_map(repair).collect())
 }
 
 fn list_in_group(chat: &Unlisted, group: &Group) -> Repair {
+    let what = format!("list {} in the group {:?}", chat.chat, group.name);
     let (timeline, path) = (chat.chat.clone(), group.path.clone());
     let metadata = chat.metadata.clone();
-    Repair {
-        code: Code::GroupChatUnlisted,
-        subject: timeline.to_string(),
-        what: format!("list {timeline} in the group {:?}", group.name),
-        files: vec![path.clone()],
-        mends: vec![timeline.to_string()],
-        step: RepairStep::ListInGroup { timeline, group: path, metadata },
-    }
+    let step = RepairStep::ListInGroup { timeline, group: path.clone(), metadata };
+    Repair::new(Code::GroupChatUnlisted, &chat.chat, what, vec![path], step)
 }

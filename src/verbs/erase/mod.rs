@@ -8,25 +8,25 @@ mod traces;
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::archive::{CopyMark, Snapshot, SnapshotId, branch, erasure_marks};
 use crate::engine::cache;
+use crate::engine::collect::{Disposal, collect};
 use crate::engine::copies::CopyError;
 use crate::engine::copies::erased::erased_among;
 use crate::engine::copies::last_backups::{self, LastBackup};
 use crate::engine::copies::mirror;
 use crate::engine::copies::purge_erased::purge_erased;
 use crate::engine::operation::Operation;
-use crate::engine::{self, CommandRun, Workspace, collect};
+use crate::engine::{self, CommandRun, Workspace};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup, rewrite_history};
 use crate::progress::Monitor;
 use crate::st::LibraryPath;
 use crate::st::{self, Library, TimelineName};
-use crate::store::{Before, ObjectId, Store};
+use crate::store::{ObjectId, Store};
 use crate::verbs::{Error, Result};
 
 pub use traces::{Trace, TraceKind};
@@ -54,7 +54,6 @@ pub struct ErasedTimeline {
 /// What was removed.
 #[derive(Default)]
 pub struct Report {
-    /// The timelines.
     pub timelines: Vec<ErasedTimeline>,
     /// Timelines that were forked from them: they stay, with the messages that they share.
     pub forks: Vec<TimelineName>,
@@ -102,7 +101,7 @@ fn erase_from(
     workspace.command = CommandRun::new(program.into_iter().chain(["erase".into()]).collect());
     let workspace = &workspace;
     let (store, held) = workspace.open(options.dry_run)?;
-    let history = load_whole(&store)?;
+    let history = workspace.whole_history(&store)?;
     // What can be finished is, once the store is held.
     if let (Some(open), true) = (store.unfinished()?.first(), held.is_some()) {
         let subject = format!("operation {}", open.number);
@@ -111,7 +110,7 @@ fn erase_from(
     }
     // What is left of one that was interrupted.
     let begun = store.erasing()?;
-    let names = wanted(workspace, &options.timelines, place, &history, begun.is_some())?;
+    let names = wanted(workspace, &options.timelines, place, &history, begun.as_ref())?;
     let owners = Owners::of(&history);
     let owner = |snapshot: &Snapshot| owners.by_descent(&history, snapshot).clone();
     // What another timeline has as its own past stays, whoever has it as well.
@@ -121,25 +120,17 @@ fn erase_from(
     let goes =
         |snapshot: &&Snapshot| names.contains(&owner(snapshot)) && !staying.contains(&snapshot.id);
     let gone: HashSet<SnapshotId> = history.iter().filter(goes).map(|found| found.id).collect();
-    let timelines: Vec<_> = names
-        .iter()
-        .map(|name| {
-            let own: Vec<_> = history
-                .iter()
-                .filter(|found| gone.contains(&found.id) && owner(found) == *name)
-                .collect();
-            let tags = own.iter().flat_map(|snapshot| history.tags_of(snapshot.id)).collect();
-            ErasedTimeline { name: name.clone(), snapshots: own.len(), tags }
-        })
-        .collect();
-    let mut forks: Vec<_> = history
-        .iter()
-        .filter(|snapshot| !gone.contains(&snapshot.id))
-        .filter(|snapshot| snapshot.parents.iter().any(|parent| gone.contains(parent)))
-        .map(owner)
-        .collect();
-    forks.sort();
-    forks.dedup();
+    let erased = |name: &TimelineName| {
+        let going = history.iter().filter(|found| gone.contains(&found.id));
+        let own: Vec<_> = going.filter(|found| owner(found) == *name).collect();
+        let tags = own.iter().flat_map(|snapshot| history.tags_of(snapshot.id)).collect();
+        ErasedTimeline { name: name.clone(), snapshots: own.len(), tags }
+    };
+    let timelines = names.iter().map(erased).collect();
+    let follows_gone = |found: &&Snapshot| found.parents.iter().any(|id| gone.contains(id));
+    let left = history.iter().filter(|found| !gone.contains(&found.id));
+    let forks: BTreeSet<_> = left.filter(follows_gone).map(owner).collect();
+    let forks = forks.into_iter().collect();
     let parents = shared_with(&history, &gone, owner);
     let mut lost = ever(&store, &history, &gone)?;
     // Not what was taken in again since.
@@ -186,14 +177,15 @@ fn erase_from(
         }
     }
     operation.finish(&held)?;
-    forget_names(&store);
+    // What is remembered of all chats beside the history is made anew, without them.
+    cache::forget_all(&store);
+    history::origin::forget_index(&store);
     last_backups::forget(&store, &branches, &lost)?;
     library.iter().for_each(traces::clear_mailbox);
     store.mend_head(&held.lock)?;
     store.remove_set_aside(&held.lock)?;
     // Everything: any operation may lead to it.
-    let all = (Before::Everything, Duration::ZERO);
-    let (collected, _) = collect::collect(workspace, &store, &held, all, false, monitor)?;
+    let (collected, _) = collect(workspace, &store, &held, Disposal::EVERYTHING, monitor)?;
     report.bytes = collected.bytes_before.saturating_sub(collected.bytes_after);
     // With other eyes: what was open is still at hand here.
     let reader = Store::open(store.path())?.reader();
@@ -283,7 +275,7 @@ fn erased_in(
 ) -> Result<HashSet<ObjectId>> {
     let store = workspace.open_store()?;
     let (erasures, here) = (store.erasures()?, History::load(&store)?);
-    let (history, reader) = (load_whole(folder)?, folder.reader());
+    let (history, reader) = (workspace.whole_history(folder)?, folder.reader());
     let mut erased = erased_among(&erasures, &reader, history.iter())?;
     for id in erasures.commits() {
         if !erased.contains(&id) && reader.has(id)? {
@@ -362,18 +354,6 @@ pub fn erase_removed_books(
     erase(workspace, &Options { timelines, dry_run: false }, monitor).map(drop)
 }
 
-/// Loads the history of a store; refused if a part of it cannot be read.
-fn load_whole(store: &Store) -> Result<History> {
-    let history = History::load(store)?;
-    match history.broken.first() {
-        Some(broken) => {
-            let (subject, why) = (broken.subject.clone(), broken.why.clone());
-            Err(engine::Error::BrokenHistory { subject, why }.into())
-        }
-        None => Ok(history),
-    }
-}
-
 /// Returns the timelines that stay and have the snapshots from which those in `gone` were forked.
 fn shared_with(
     history: &History,
@@ -403,15 +383,10 @@ fn branches_ever(
 
 /// All commits that ever were these snapshots: under former ids, and kept for `undo`. Other devices may have them.
 fn ever(store: &Store, history: &History, gone: &HashSet<SnapshotId>) -> Result<HashSet<ObjectId>> {
-    let mut ids: HashSet<_> = gone.iter().map(|id| id.0).collect();
     let former = store.former_ids()?;
-    ids.extend(
-        former
-            .iter()
-            .filter(|(_, now)| ids.contains(*now))
-            .map(|(old, _)| *old)
-            .collect::<Vec<_>>(),
-    );
+    let is_gone = |(_, now): &(_, &ObjectId)| gone.contains(&SnapshotId(**now));
+    let mut ids: HashSet<_> = former.iter().filter(is_gone).map(|(old, _)| *old).collect();
+    ids.extend(gone.iter().map(|id| id.0));
     let was: HashSet<_> = gone
         .iter()
         .filter_map(|id| history.get(*id))
@@ -426,11 +401,10 @@ fn ever(store: &Store, history: &History, gone: &HashSet<SnapshotId>) -> Result<
         let now = former.get(&snapshot.id.0).copied().map(SnapshotId);
         !stays(snapshot.id) && !now.is_some_and(stays)
     });
-    ids.extend(kept.map(|snapshot| snapshot.id.0).collect::<Vec<_>>());
+    ids.extend(kept.map(|snapshot| snapshot.id.0));
     Ok(ids)
 }
 
-/// The timelines that are meant. One whose chat is still there would be taken again by the next snapshot.
 /// The lorebooks that only these chats had, and whose files are gone: their histories go with them.
 fn own_books(
     library: Option<&Library>,
@@ -456,28 +430,21 @@ fn own_books(
     own.into_iter().filter(|name| history.head(name).is_some()).collect()
 }
 
+/// The timelines that are meant. One whose chat is still there would be taken again by the next snapshot. After an erasure that was interrupted, `begun` are the commits that it erases.
 fn wanted(
     workspace: &Workspace,
     names: &[String],
     place: Place,
     history: &History,
-    interrupted: bool,
+    begun: Option<&HashSet<ObjectId>>,
 ) -> Result<Vec<TimelineName>> {
     let library = workspace.library().ok();
     let mut found = Vec::new();
     for text in names {
-        let name = match name_lookup::stored(text, history, library.as_ref()) {
-            Ok(head) => head.timeline.clone(),
-            // A checkpoint may be all there is of it.
-            Err(history::Error::NoSuchTimeline { .. }) => {
-                let ever = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
-                match name_lookup::timeline(text, library.as_ref(), &ever) {
-                    // It is out of the history, and what is left of it is yet to go.
-                    Err(history::Error::NoSuchTimeline { .. }) if interrupted => continue,
-                    other => other?,
-                }
-            }
-            Err(error) => return Err(error.into()),
+        let name = match name_lookup::ever(text, history, library.as_ref()) {
+            // It is out of the history, and what is left of it is yet to go.
+            Err(history::Error::NoSuchTimeline { .. }) if begun.is_some() => continue,
+            name => name?,
         };
         let path = library.as_ref().map(|library| name.file().under(library.root()));
         if let Some(path) = path.filter(|_| place == Place::Store) {
@@ -495,10 +462,4 @@ fn wanted(
     let books = own_books(library.as_ref(), &found, history);
     found.extend(books);
     Ok(found)
-}
-
-/// What is remembered of all chats beside the history: it is made anew, without them.
-fn forget_names(store: &Store) {
-    cache::forget_all(store);
-    history::origin::forget_index(store);
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::archive::{CopyMark, Snapshot, SnapshotId, Tree};
 use crate::history::History;
+use crate::rules::without_repeats;
 use crate::st::mailbox::{MAILBOX, is_from_stvc};
 use crate::st::{
     self, Chat, Library, LibraryPath, TimelineName, list_backups, lorebook_path, remove_file,
@@ -64,29 +65,28 @@ pub(super) fn find(
     let named = attachments_of(&reader, going.iter().copied())?;
     let staying = history.heads().map(|(_, head)| head).filter(|head| !gone.contains(&head.id));
     traces.extend(attachments(library, &reader, staying, named)?);
-    traces.extend(
-        mail(library.root())
-            .into_iter()
-            .map(|name| Trace { path: format!("{MAILBOX}/{name}"), kind: TraceKind::Mailbox }),
-    );
-    Ok(each_once(traces))
+    let kind = TraceKind::Mailbox;
+    traces.extend(mail(library.root()).into_iter().map(|path| Trace { path, kind }));
+    Ok(without_repeats(traces))
 }
 
 /// Removes the files of the mailbox. Whoever asked asks again, and the watch writes its status anew.
 pub(super) fn clear_mailbox(library: &Library) {
-    for name in mail(library.root()) {
-        let _ = remove_file(library.root(), &format!("{MAILBOX}/{name}"));
+    for path in mail(library.root()) {
+        let _ = remove_file(library.root(), &path);
     }
 }
 
+/// Returns the paths of the files in the mailbox that stvc wrote.
 fn mail(root: &Path) -> Vec<String> {
     let entries = st::list_folder(&root.join(MAILBOX)).entries;
     let files =
         entries.into_iter().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
     let names = files.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<_> = names.filter(|name| is_from_stvc(name)).collect();
-    names.sort_unstable();
-    names
+    let names = names.filter(|name| is_from_stvc(name));
+    let mut paths: Vec<_> = names.map(|name| format!("{MAILBOX}/{name}")).collect();
+    paths.sort_unstable();
+    paths
 }
 
 /// Returns the marks of the files that can be removed, for whoever removes them later.
@@ -112,17 +112,6 @@ fn unreadable(path: impl Into<String>) -> Trace {
     Trace { path: path.into(), kind: TraceKind::Unreadable }
 }
 
-/// Returns the traces without those that were found twice.
-fn each_once(traces: Vec<Trace>) -> Vec<Trace> {
-    let mut once: Vec<Trace> = Vec::with_capacity(traces.len());
-    for trace in traces {
-        if !once.contains(&trace) {
-            once.push(trace);
-        }
-    }
-    once
-}
-
 /// Finds the files that have one of these marks, as they are, and whether something but `going` uses them by now.
 pub(super) fn find_marked(
     library: &Library,
@@ -131,18 +120,12 @@ pub(super) fn find_marked(
     going: &HashSet<ObjectId>,
     marks: &[CopyMark],
 ) -> Result<Vec<Trace>> {
-    let is_marked = |path: &String| -> Result<bool> {
-        let is_named = marks.iter().any(|mark| mark.has_path(path));
-        Ok(is_named && mark_now(library, path)?.is_some_and(|now| marks.contains(&now)))
-    };
-    let marked = |paths: Vec<String>| -> Result<Vec<String>> {
-        let mut marked = Vec::new();
-        for path in paths {
-            if is_marked(&path)? {
-                marked.push(path);
-            }
-        }
-        Ok(marked)
+    let marked = |mut paths: Vec<String>| -> Result<Vec<String>> {
+        paths.retain(|path| marks.iter().any(|mark| mark.has_path(path)));
+        let now = paths.iter().map(|path| mark_now(library, path)).collect::<Result<Vec<_>>>()?;
+        let is_marked =
+            |(_, now): &(_, Option<CopyMark>)| now.as_ref().is_some_and(|now| marks.contains(now));
+        Ok(paths.into_iter().zip(now).filter(is_marked).map(|(path, _)| path).collect())
     };
     let backups = backups_of(library)?;
     let backups = backups.into_iter().map(|backup| format!("backups/{}", backup.file));
@@ -160,7 +143,7 @@ pub(super) fn find_marked(
     let files = marked(files)?.into_iter().filter_map(parse).collect();
     let staying = history.heads().map(|(_, head)| head).filter(|head| !going.contains(&head.id.0));
     traces.extend(attachments(library, &store.reader(), staying, files)?);
-    Ok(each_once(traces))
+    Ok(without_repeats(traces))
 }
 
 /// Returns the backups that SillyTavern made; none if it has no folder for them.
@@ -290,9 +273,8 @@ fn lorebooks(library: &Library, mut books: BTreeSet<LibraryPath>) -> Result<Vec<
     if books.is_empty() {
         return Ok(Vec::new());
     }
-    let names: Vec<_> =
-        books.iter().filter_map(|path| path.file_name().strip_suffix(".json")).collect();
-    let names: Vec<_> = names.into_iter().map(str::to_owned).collect();
+    let names = books.iter().filter_map(|path| path.file_name().strip_suffix(".json"));
+    let names: Vec<_> = names.map(str::to_owned).collect();
     let references = library.references(&library.scan()?);
     let unused = references.unused(&names);
     let is_certain = references.unreadable.is_empty();

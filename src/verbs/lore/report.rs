@@ -197,7 +197,6 @@ pub enum KnownFrom {
 
 /// The entries that the model was told at a message.
 pub struct Active {
-    /// The chat.
     pub chat: Snapshot,
     pub message: usize,
     /// None: the message does not carry it.

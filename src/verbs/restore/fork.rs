@@ -9,6 +9,7 @@ use super::options::{
 };
 use super::restore_named;
 use crate::archive::{Snapshot, SnapshotId};
+use crate::engine::free_names::free_branch;
 use crate::engine::gate::{self, GatePolicy};
 use crate::engine::take_first::take_as_it_is;
 use crate::engine::{self, Workspace, changed_timelines};
@@ -177,16 +178,4 @@ fn book_at(names: Names<'_>, from: SnapshotId, at: usize) -> Result<Option<(Snap
     let has_book = |found: &&Snapshot| !found.timeline.is_chat() || found.lorebook.is_some();
     let is_earlier = matches!(then.book, Book::Earlier(_));
     Ok(then.book_snapshot().filter(has_book).map(|found| (found.clone(), is_earlier)))
-}
-
-/// `Chat - Branch #1`, as SillyTavern calls them, with the first number that is free.
-fn free_branch(from: &TimelineName, all: &BTreeSet<TimelineName>) -> String {
-    let taken: BTreeSet<_> = all
-        .iter()
-        .filter(|name| name.folder() == from.folder())
-        .map(|name| name.chat().to_lowercase())
-        .collect();
-    let name = |n: u64| format!("{} - Branch #{n}", from.chat());
-    let free = (1..).map(name).find(|name| !taken.contains(&name.to_lowercase()));
-    free.unwrap_or_else(|| from.chat().to_owned())
 }

@@ -61,7 +61,6 @@ pub struct Options {
 pub enum Part {
     /// Its messages.
     Chat,
-    /// Its lorebook.
     Lorebook,
     /// Characters' cards.
     #[serde(rename = "card")]
@@ -119,8 +118,8 @@ pub enum MatchPlace {
 }
 
 /// What was found.
+#[derive(Default)]
 pub struct Report {
-    /// The matches.
     pub matches: Vec<Match>,
     /// Whether there are more than the limit.
     pub more: bool,
@@ -186,14 +185,8 @@ pub fn search(
         card: wants(Part::Character),
     };
     let mut listing = Listing::new(&store, snapshots, wanted);
-    let broken = history.broken.iter().map(|broken| format!("{}: {}", broken.subject, broken.why));
-    let mut report = Report {
-        matches: Vec::new(),
-        more: false,
-        snapshots: 0,
-        texts: 0,
-        broken: broken.collect(),
-    };
+    let broken = history.broken.iter().map(ToString::to_string).collect();
+    let mut report = Report { broken, ..Report::default() };
     let limit = options.limit.unwrap_or(usize::MAX);
     let mut told = HashSet::new();
     monitor.begin("searching", Some(listing.len() as u64));
@@ -222,16 +215,19 @@ pub fn search(
                         (timeline.clone(), Vec::new())
                     }
                 };
+                let Hit { said, place, excerpt, .. } = hit;
+                let (snapshot, timeline) = (snapshot.clone(), timeline.clone());
+                let (deleted, live) = (is_deleted, !is_deleted && is_head(&snapshot));
                 report.matches.push(Match {
-                    snapshot: snapshot.clone(),
-                    timeline: timeline.clone(),
-                    deleted: is_deleted,
-                    live: !is_deleted && is_head(snapshot),
+                    snapshot,
+                    timeline,
+                    deleted,
+                    live,
                     first,
                     others,
-                    said: hit.said,
-                    place: hit.place,
-                    excerpt: hit.excerpt,
+                    said,
+                    place,
+                    excerpt,
                 });
             }
             monitor.advance(1);

@@ -3,13 +3,11 @@
 //! Lanes stand in columns. A fork stands right of what it was forked from, in the first column that is free along its messages, so that a story with thirty
 //! forks of a few messages each is a few columns wide. Each story begins right of the one before.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use serde::Deserialize;
-
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::tree::tree;
 use super::{Timeline, timelines};
@@ -120,11 +118,7 @@ pub fn graph(
         total: lanes.len(),
         columns: lanes.iter().map(|lane| lane.column + 1).max().unwrap_or(0),
         messages: lanes.iter().map(|lane| lane.messages).max().unwrap_or(0),
-        stories: lanes
-            .iter()
-            .map(|lane| lane.story)
-            .collect::<std::collections::HashSet<_>>()
-            .len(),
+        stories: lanes.iter().map(|lane| lane.story).collect::<HashSet<_>>().len(),
         lanes: Vec::new(),
     };
     let wanted = options.lanes.clone().unwrap_or(0..usize::MAX);
@@ -184,10 +178,7 @@ fn lanes(chats: &[Timeline]) -> Vec<Lane> {
 
 /// The snapshots of these lanes.
 fn dots(history: &History, lanes: &mut [Lane]) {
-    let mut tags: HashMap<_, Vec<String>> = HashMap::new();
-    for (name, id) in history.tags() {
-        tags.entry(id).or_default().push(name.to_owned());
-    }
+    let tags = history.tags_by_snapshot();
     for lane in lanes {
         let drawn = lane.dots.insert(Vec::new());
         let Some(head) = history.head(&lane.timeline) else { continue };

@@ -152,11 +152,9 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     let stored = history.heads().map(|(name, _)| name.clone());
     let all: BTreeSet<_> = here.iter().cloned().chain(stored).collect();
 
-    let mut findings: Vec<_> = scan
-        .unreadable
-        .iter()
-        .map(|(subject, why)| Finding::new(Code::Unreadable, subject, why))
-        .collect();
+    let unreadable =
+        |(subject, why): &(String, String)| Finding::new(Code::Unreadable, subject, why);
+    let mut findings: Vec<_> = scan.unreadable.iter().map(unreadable).collect();
     let owners = Owners::of(&history);
     let mut list = Vec::new();
     monitor.begin("looking at timelines", Some(all.len() as u64));
@@ -214,7 +212,10 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         list.push(timeline);
         monitor.advance(1);
     }
-    save_cache(store.as_ref(), cache);
+    // What was learnt while looking is worth keeping, and readers have no lock: the last one to write wins, and all are right.
+    if let (Some(store), Some(cache)) = (&store, cache) {
+        cache.save(store);
+    }
     findings.extend(orphans(&library, &scan, &history, &owners));
     let mut last_backup = None;
     if let Some(store) = &store {
@@ -330,12 +331,5 @@ fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline
         renamed_from: own.iter().find_map(|snapshot| snapshot.renamed_from.clone()),
         tags: tags.map(|(tag, _)| tag.to_owned()).collect(),
         head: head.cloned(),
-    }
-}
-
-/// What was learnt while looking is worth keeping, and readers have no lock: the last one to write wins, and all are right.
-fn save_cache(store: Option<&Store>, cache: Option<Cache>) {
-    if let (Some(store), Some(cache)) = (store, cache) {
-        cache.save(store);
     }
 }

@@ -11,7 +11,6 @@ use crate::verbs::{Error, Result};
 
 /// What a timeline comes from now.
 pub struct Parent {
-    /// The timeline.
     pub timeline: TimelineName,
     /// What it comes from, and how many messages it shares with that.
     pub parent: Option<(TimelineName, u64)>,

@@ -11,7 +11,6 @@ use crate::st::TimelineName;
 
 /// One line of the tree.
 pub struct Branch<'t> {
-    /// The timeline.
     pub timeline: &'t Timeline,
     /// The one it hangs below, and how many messages it shares with that; none at a root.
     pub below: Option<(&'t Timeline, u64)>,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::choose::Chosen;
+use super::put_back::PutBack;
 use crate::archive::message_identity::Identity;
 use crate::archive::{Role, SnapshotId, branch, read_manifest};
 use crate::engine::Workspace;
@@ -34,8 +35,7 @@ impl Since<'_> {
     pub(super) fn refuse(
         &self,
         chosen: &Chosen,
-        moved: &[RefChange],
-        saved: &[FileChange],
+        PutBack { moved, saved, .. }: &PutBack,
     ) -> Result<UndoError> {
         let mut changes = Vec::new();
         let mut timelines = BTreeSet::new();

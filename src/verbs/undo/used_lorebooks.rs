@@ -3,6 +3,7 @@
 //! A fork that was renamed is another file than the one that the operation wrote, and its lorebook is still the one that the operation wrote. A chat that used the lorebook before the operation,
 //! when its file was missing, does not keep it: that state comes back.
 
+use super::put_back::PutBack;
 use crate::archive::{SnapshotId, branch};
 use crate::engine::files;
 use crate::engine::operation::bytes_of;
@@ -20,10 +21,8 @@ pub(super) fn keep(
     library: &Library,
     entries: &[Logged],
     number: u64,
-    changes: &mut Vec<FileChange>,
-    refs: &mut Vec<RefChange>,
-) -> Result<Vec<Finding>> {
-    let mut findings = Vec::new();
+    PutBack { refs, files: changes, findings, .. }: &mut PutBack,
+) -> Result<()> {
     for book in removed_lorebooks(library, changes)? {
         let group = |path: &LibraryPath| match changes.iter().find(|it| it.path == path.as_str()) {
             Some(change) => bytes_of(&store.reader(), change.after.as_ref()?, path).ok(),
@@ -56,7 +55,7 @@ pub(super) fn keep(
             "everything else was undone; delete the lorebook in SillyTavern if no chat needs it",
         ));
     }
-    Ok(findings)
+    Ok(())
 }
 
 /// Returns the lorebooks that exist and that these changes remove.

@@ -590,7 +590,7 @@ fn text_of(bytes: Vec<u8>) -> String {
 }
 
 fn book_hash(shown: &show::Report) -> Option<Blake3> {
-    shown.manifest.file(Role::Lorebook).map(|file| file.blake3)
+    shown.contents.manifest.file(Role::Lorebook).map(|file| file.blake3)
 }
 
 fn cases() -> u32 {

@@ -1,4 +1,4 @@
-//! One entry, or any object, of which both sides have a state: field by field.
+//! Which fields of an entry, or of any object that both sides have, are merged, and how: field by field.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -1,0 +1,222 @@
+//! The snapshots that an operation creates, and where it leads their branches.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use super::planned_changes::Made;
+use super::{Follows, Operation};
+use crate::archive::{
+    self, Kind, NewSnapshot, Snapshot, SnapshotId, State, Unwritten, Written, WrittenFiles, branch,
+};
+use crate::auto_recap::CheckpointState;
+use crate::engine::{Result, known_folders};
+use crate::history::rewrite_history::Rewritten;
+use crate::parallel::both_if;
+use crate::st::{self, LibraryPath};
+use crate::store::{Kind as ObjectKind, NewCommit, ObjectId, RefName, Sequence, Time, commit};
+
+/// A state whose files are in the pack.
+pub(crate) struct StoredState {
+    files: WrittenFiles,
+    about: AboutState,
+}
+
+/// What its snapshot tells of a state, read from its files.
+pub(crate) struct AboutState {
+    new: NewSnapshot<'static>,
+    /// The files that its chat names.
+    attachments: BTreeSet<LibraryPath>,
+}
+
+impl AboutState {
+    pub(crate) fn read(state: &State<'_>, kind: Kind, time: Time) -> Self {
+        let attachments = st::attachments(&state.chat, state.files.metadata(&state.chat));
+        Self { new: NewSnapshot::of(state, kind, time), attachments }
+    }
+}
+
+impl StoredState {
+    /// What it says of the state of ST-Auto-Recap.
+    pub(crate) fn checkpoint(&self) -> Option<&CheckpointState> {
+        self.about.new.manifest.checkpoint.as_ref()
+    }
+}
+
+impl Operation<'_> {
+    /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch.
+    pub(crate) fn take(
+        &mut self,
+        state: &State<'_>,
+        kind: Kind,
+        follows: Follows,
+    ) -> Result<Snapshot> {
+        Ok(self.take_beside(state, kind, follows, |_| ())?.0)
+    }
+
+    /// The same, while somebody looks at the messages that can be new, at the same time; the snapshot and what was seen.
+    pub(crate) fn take_beside<R: Send>(
+        &mut self,
+        state: &State<'_>,
+        kind: Kind,
+        follows: Follows,
+        look: impl FnOnce(&[Range<usize>]) -> R + Send,
+    ) -> Result<(Snapshot, R)> {
+        let (stored, seen) = self.store_state(state, kind, &follows, look)?;
+        Ok((self.lead_to(stored, follows)?, seen))
+    }
+
+    /// Let a timeline's branch lead to a state that is stored; otherwise like [`take`](Self::take).
+    pub(crate) fn lead_to(&mut self, stored: StoredState, follows: Follows) -> Result<Snapshot> {
+        let old = follows.renamed_from.clone();
+        let parents = [follows.parent, follows.joined];
+        let (snapshot, written, commit) = self.complete(stored, follows)?;
+        let timeline = &snapshot.timeline;
+        // A branch that is led elsewhere must not take its history with it.
+        if let Some(former) = self.target(&branch(timeline))?
+            && !parents.contains(&Some(SnapshotId(former)))
+            && old.is_none()
+        {
+            self.move_ref(RefName::kept(former), SnapshotId(former))?;
+        }
+        self.move_ref(branch(timeline), snapshot.id)?;
+        if let Some(old) = old.map(|old| branch(&old)) {
+            // Another timeline may have taken the name.
+            let target = self.target(&old)?.map(SnapshotId);
+            if parents.contains(&target) {
+                self.drop_ref(old)?;
+            }
+        }
+        let made = Made { snapshot: snapshot.clone(), commit, folders: written.folders };
+        self.snapshots.made.push(made);
+        Ok(snapshot)
+    }
+
+    /// Store a state; no branch moves.
+    pub(crate) fn commit(
+        &mut self,
+        state: &State<'_>,
+        kind: Kind,
+        follows: Follows,
+    ) -> Result<Snapshot> {
+        let (stored, ()) = self.store_state(state, kind, &follows, |_| ())?;
+        let (snapshot, ..) = self.complete(stored, follows)?;
+        Ok(snapshot)
+    }
+
+    /// Store the files of a state that is like the one it follows.
+    fn store_state<R: Send>(
+        &mut self,
+        state: &State<'_>,
+        kind: Kind,
+        follows: &Follows,
+        look: impl FnOnce(&[Range<usize>]) -> R + Send,
+    ) -> Result<(StoredState, R)> {
+        let (reader, time) = (self.store.reader(), self.time());
+        let known = follows.renamed_from.as_ref().unwrap_or(state.timeline());
+        let known = known_folders::load(self.store, known);
+        let unwritten = Unwritten::of(state, &self.pack, &reader, follows.tree, &known);
+        let new = unwritten.new_messages();
+        let (files, (about, seen)) = both_if(
+            state.is_long(),
+            || unwritten.write(&mut self.pack, &reader),
+            || (AboutState::read(state, kind, time), look(&new)),
+        );
+        Ok((StoredState { files: files?, about }, seen))
+    }
+
+    /// Store the files of many states, each of which is like nothing that is stored. What they follow can be found out afterwards.
+    pub(crate) fn store_states(
+        &mut self,
+        states: &[State<'_>],
+        about: Vec<AboutState>,
+    ) -> Result<Vec<StoredState>> {
+        let files = archive::write_many(states, &mut self.pack, &self.store.reader())?;
+        let stored = files.into_iter().zip(about);
+        Ok(stored.map(|(files, about)| StoredState { files, about }).collect())
+    }
+
+    /// Make a snapshot of a state that is stored.
+    fn complete(
+        &mut self,
+        stored: StoredState,
+        follows: Follows,
+    ) -> Result<(Snapshot, Written, NewCommit)> {
+        let StoredState { files, about: AboutState { new, attachments } } = stored;
+        let attached = self.attached(attachments, follows.tree, &self.store.reader())?;
+        let written = files.complete(&new.manifest, &attached, &mut self.pack)?;
+        let sequence = self.sequence_after(follows.after, new.time)?;
+        let new = NewSnapshot {
+            parent: follows.parent,
+            joined: follows.joined,
+            fork_at: follows.fork_at,
+            renamed_from: follows.renamed_from,
+            message: self.message.as_deref(),
+            source: follows.source,
+            sequence,
+            ..new
+        };
+        let commit = new.commit(written.tree);
+        let snapshot = self.add_commit(&commit)?;
+        Ok((snapshot, written, commit))
+    }
+
+    /// Returns the position in the order of creation of a snapshot that follows another. All of one operation have the same, unless one follows another of them or one
+    /// from a device whose clock is ahead.
+    fn sequence_after(&mut self, parent: Option<Sequence>, time: Time) -> Result<Sequence> {
+        let (first, last) = match self.snapshots.sequence {
+            Some(known) => known,
+            None => {
+                let next = self.store.next_sequence(time.seconds)?;
+                (next, next)
+            }
+        };
+        let sequence = match parent {
+            Some(parent) if parent >= first => Sequence::after(Some(parent), time.seconds),
+            _ => first,
+        };
+        self.snapshots.sequence = Some((first, last.max(sequence)));
+        Ok(sequence)
+    }
+
+    fn add_commit(&mut self, commit: &NewCommit) -> Result<Snapshot> {
+        let bytes = commit::encode(commit);
+        let id = self.pack.add(ObjectKind::Commit, &bytes)?;
+        Ok(Snapshot::read(&commit::decode(id, &bytes)?)?)
+    }
+
+    /// Remember that commits were written anew: old and new id.
+    pub(crate) fn rename(&mut self, ids: &[(ObjectId, ObjectId)]) {
+        self.snapshots.renamed.extend_from_slice(ids);
+    }
+
+    /// Lead every branch and tag to what its snapshot became; the former ids still name it. What has another id now: old and new.
+    pub(crate) fn follow(&mut self, rewritten: &Rewritten) -> Result<Vec<(ObjectId, ObjectId)>> {
+        for (name, to) in rewritten.refs(self.store)? {
+            // What this operation takes itself follows below.
+            if self.refs.of(&name).is_none() {
+                self.move_ref(name, to)?;
+            }
+        }
+        let mut anew = rewritten.anew();
+        self.rename(&anew);
+        let mut became: HashMap<_, _> = anew.iter().copied().collect();
+        for n in 0..self.snapshots.made.len() {
+            let mut commit = self.snapshots.made[n].commit.clone();
+            let parents = commit.parents.iter().map(|id| became.get(id).copied().unwrap_or(*id));
+            let parents: Vec<_> = parents.collect();
+            if parents == commit.parents {
+                continue;
+            }
+            commit.parents = parents;
+            let snapshot = self.add_commit(&commit)?;
+            let made = &mut self.snapshots.made[n];
+            let (old, new) = (made.snapshot.id.0, snapshot.id.0);
+            (made.snapshot, made.commit) = (snapshot, commit);
+            became.insert(old, new);
+            anew.push((old, new));
+            let moves = self.refs.since_mut(0).filter(|change| change.after == Some(old));
+            moves.for_each(|change| change.after = Some(new));
+        }
+        Ok(anew)
+    }
+}
