@@ -215,7 +215,7 @@ impl Planner<'_> {
 
     /// Returns an unused name for a timeline that has to make room for another.
     pub(super) fn free_name(&mut self, name: &TimelineName) -> Result<TimelineName> {
-        Ok(free_timeline(name, "other version", &self.day, self.sides.library, &mut self.names)?)
+        free_timeline(name, "other version", &self.day, self.sides.library, &mut self.names)
     }
 
     /// Returns whether no file has this name, or only one that gets another.
