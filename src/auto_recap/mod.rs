@@ -1,7 +1,7 @@
 //! The extension ST-Auto-Recap: what it writes, what snapshots record of it, and the rules about it.
 //!
 //! This is the only room that knows its keys and titles; every other one asks the functions and types named here. Another memory extension would be a room like this one.
-//! Its parts stand on three floors, because each floor of the program asks for its own: [`written`] beside `st`, [`stored`] beside `archive`, [`rules`] beside `rules`.
+//! Its parts stand on three floors, because each floor of the program asks for its own: `written` beside `st`, `stored` beside `archive`, `rules` beside `rules`.
 
 mod noted_book;
 pub(crate) mod rules;

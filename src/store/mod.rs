@@ -3,7 +3,7 @@
 //!
 //! Why a crash at any point is survived: objects go into a pack that gets its name only when it is complete and synced
 //! (`pack`); then the operation is written to the log and synced (`operations`); only then do refs move (`refs`).
-//! Whoever takes the lock next finishes the moves that the log promises ([`lock`]), and is told of files that it promises.
+//! Whoever takes the lock next finishes the moves that the log promises (`lock`), and is told of files that it promises.
 
 mod adopt_objects;
 mod borrow;

@@ -1,6 +1,6 @@
-//! Taking in what a backup or a remote has, for `import` and `sync`: read and judge it, decide what becomes of each timeline ([`plan`]), and do that in one operation ([`apply`]).
+//! Taking in what a backup or a remote has, for `import` and `sync`: read and judge it, decide what becomes of each timeline (`plan`), and do that in one operation (`apply`).
 //!
-//! Both commands make the same pass; a dry run makes it on a copy of the store, and stops before anything is stored. They differ in what is decided ([`plan::Policy`]): an import
+//! Both commands make the same pass; a dry run makes it on a copy of the store, and stops before anything is stored. They differ in what is decided (`plan::Policy`): an import
 //! changes nothing that is here (`import_plan`), a sync makes both sides the same (`sync_plan`).
 
 mod apply;
