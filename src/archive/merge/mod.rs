@@ -10,7 +10,7 @@ mod entry_fields;
 mod matching;
 mod numbering;
 mod object;
-mod outcome;
+pub(crate) mod outcome;
 #[cfg(test)]
 mod tests;
 

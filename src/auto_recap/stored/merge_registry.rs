@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use crate::archive::merge::{FieldChange, Side};
+use crate::archive::merge::outcome::{FieldChange, Side};
 use crate::auto_recap::written::{is_registry, registry_items, registry_line_uid};
 use crate::st::Raw;
 
