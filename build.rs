@@ -1,4 +1,4 @@
-//! What `stvc --version` says beyond the version: what it was built for and, in a release (packaging/build), from which commit.
+//! Passes the build target and, for a release (packaging/build), the commit to `stvc --version`.
 
 use std::env;
 

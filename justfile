@@ -4,11 +4,11 @@
 _default:
     @just --list
 
-# Give a verdict on a change within five minutes: format, lints, unit tests, tests of the program, a sample of the sweep.
+# Check a change in five minutes: format, lints, unit tests, tests of the program, a sample of the sweep.
 check:
     .ci/check
 
-# Run everything that must hold before a change lands.
+# Run every check that a change must pass.
 ci:
     .ci/run
 
@@ -16,7 +16,7 @@ ci:
 test *NAMES:
     cargo test --locked --test stvc -- {{ NAMES }}
 
-# Write docs/cli.md again after a change of a command's words.
+# Update docs/cli.md after a change of a command's help.
 docs:
     UPDATE_DOCS=1 cargo test --locked --bin stvc reference
 
@@ -24,11 +24,11 @@ docs:
 sweep:
     cargo test --locked --release --test sweep -- --whole
 
-# Fuzz each target, or those that are named, for so many seconds.
+# Fuzz all targets, or the named ones, for a number of seconds.
 fuzz SECONDS="60" *TARGETS:
     fuzz/run {{ SECONDS }} {{ TARGETS }}
 
-# Change the code of a folder here and there, and see whether the tests notice: `just mutants src/store`.
+# Mutate the code of a folder and check that the tests fail: `just mutants src/store`.
 mutants FOLDER:
     cargo mutants --file '{{ FOLDER }}/**'
 

@@ -28,8 +28,9 @@ pub fn run(folder: &Path, chat: &str) -> Result<Vec<(String, u64)>, Box<dyn Erro
     let report = timelines(&workspace, &mut Silent)?;
     let is_fork = |parent: Option<&str>| parent == Some(chat);
     let forks = report.timelines.iter().filter_map(|timeline| {
-        let parent = timeline.parent.as_ref().map(|parent| parent.chat());
-        is_fork(parent).then(|| (timeline.name.chat().to_owned(), timeline.fork_at.unwrap_or(0)))
+        let parent = timeline.fork.parent.as_ref().map(|parent| parent.chat());
+        is_fork(parent)
+            .then(|| (timeline.name.chat().to_owned(), timeline.fork.fork_at.unwrap_or(0)))
     });
     Ok(forks.collect())
 }

@@ -1,6 +1,4 @@
-//! Restores a moment of a chat into a new folder; the files of SillyTavern stay as they are.
-//!
-//! `cargo run --example restore_to_folder -- SILLYTAVERN-FOLDER "Chat name@yesterday" NEW-FOLDER`
+//! Restores a moment of a chat into a new folder. SillyTavern's files do not change.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that is run by hand")]
 

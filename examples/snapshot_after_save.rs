@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns a line about the snapshot. The lorebook of the chat is stored with it.
+/// Returns one line about the snapshot, which includes the chat's lorebook.
 pub fn run(folder: &Path, chat: &str) -> Result<String, Box<dyn Error>> {
     let workspace = Workspace::at(folder, "snapshot_after_save");
     let options = Options { subject: Subject::Named(vec![chat.to_owned()]), ..Options::default() };

@@ -1,11 +1,11 @@
 //! Writing files so that a power cut leaves either the old bytes or the new ones.
 //!
-//! The order is always the same: the bytes go to a temporary file beside the target, the file is synced,
-//! it takes the target's name, the folder is synced. Before the rename nobody can see the new file under its name;
-//! after the folder's sync nobody can lose it. Both the library and the store write through this module;
-//! it knows nothing of either.
+//! The order is always the same: the bytes go to a temporary file beside the target, the file is
+//! synced, it takes the target's name, the folder is synced. Before the rename nobody can see the
+//! new file under its name; after the folder's sync nobody can lose it. Both the library and the
+//! store write through this module; it knows nothing of either.
 
-// Here they are tried again.
+// Here they are retried.
 #![allow(clippy::disallowed_methods)]
 
 use std::ffi::{OsStr, OsString};
@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::folder::{Folder, open_in_place, own_like, patiently, unlink};
 pub use crate::folder::{is_held_elsewhere, remove, rename, sync_dir};
 
-/// What to do when a file of that name is already there.
+/// The treatment of an existing file of that name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// Fail with [`io::ErrorKind::AlreadyExists`] and leave it alone.
@@ -26,23 +26,23 @@ pub enum Existing {
     Replace,
 }
 
-/// Write `bytes` to `path`, durably; `path`'s folder must exist.
+/// Writes `bytes` to `path`, durably; `path`'s folder must exist.
 pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
     let mut temp = Temp::beside(path)?;
-    temp.file().write_all(bytes)?;
+    temp.write_all(bytes)?;
     temp.finish(path, existing)?;
     sync_dir(parent(path))
 }
 
-/// How the names of temporary files beside a user's own begin.
+/// The prefix of temporary files beside a user's own.
 pub const TEMP_PREFIX: &str = ".stvc-";
 
-/// A new folder in `dir`, to be filled and then renamed.
+/// Returns a new folder in `dir`, to be filled and then renamed.
 pub fn create_temp_dir(dir: &Path, prefix: &str) -> io::Result<PathBuf> {
     make_temp(prefix, |name| fs::create_dir(dir.join(name))).map(|(name, ())| dir.join(name))
 }
 
-/// Make something under a name that nothing has yet, and that nobody can know before: what others put there cannot be in the way.
+/// Makes something under a new random name, which others cannot have occupied.
 fn make_temp<T>(prefix: &str, make: impl Fn(&OsStr) -> io::Result<T>) -> io::Result<(OsString, T)> {
     loop {
         let random = getrandom::u64().map_err(io::Error::other)?;
@@ -55,9 +55,11 @@ fn make_temp<T>(prefix: &str, make: impl Fn(&OsStr) -> io::Result<T>) -> io::Res
     }
 }
 
-/// A file that has no name of its own yet and vanishes when dropped, unless [`finish`](Temp::finish)ed.
+/// A file that has no name of its own yet and vanishes when dropped, unless
+/// [`finish`](Temp::finish)ed.
 ///
-/// The one way to write a file into a folder: it is made exclusively and under a random name, no link is followed, and it is renamed within the folder that was opened for it.
+/// The one way to write a file into a folder: it is made exclusively and under a random name, no
+/// link is followed, and it is renamed within the folder that was opened for it.
 pub struct Temp {
     folder: Arc<Folder>,
     name: OsString,
@@ -65,17 +67,17 @@ pub struct Temp {
 }
 
 impl Temp {
-    /// A new temporary file in the folder of `target`, so that it can be renamed to it.
+    /// Returns a new temporary file in the folder of `target`, so that it can be renamed to it.
     pub fn beside(target: &Path) -> io::Result<Self> {
         Self::within(parent(target), TEMP_PREFIX)
     }
 
-    /// A new temporary file in `dir` whose name begins with `prefix`. It can be read, too.
+    /// Returns a new temporary file in `dir` whose name begins with `prefix`. It can be read, too.
     pub fn within(dir: &Path, prefix: &str) -> io::Result<Self> {
         Self::in_folder(Arc::new(Folder::open(dir)?), prefix)
     }
 
-    /// A new temporary file in an open folder.
+    /// Returns a new temporary file in an open folder.
     pub fn in_folder(folder: Arc<Folder>, prefix: &str) -> io::Result<Self> {
         let (name, file) = make_temp(prefix, |name| folder.create_new(name))?;
         Ok(Self { folder, name, file })
@@ -85,13 +87,14 @@ impl Temp {
         &mut self.file
     }
 
-    /// Let it have the mode of `other`, and its owner as far as that is allowed.
+    /// Lets it have the mode of `other`, and its owner as far as that is allowed.
     pub fn resemble(&self, other: &fs::Metadata) -> io::Result<()> {
         own_like(&self.file, &self.file.metadata()?, other)?;
         self.file.set_permissions(other.permissions())
     }
 
-    /// What root makes in somebody's folder is that person's, who could not write it otherwise.
+    /// Gives the file to the owner of the folder: what root creates there, that user could not
+    /// write otherwise.
     pub fn belong_to(&self, folder: &fs::Metadata) -> io::Result<()> {
         own_like(&self.file, &self.file.metadata()?, folder)
     }
@@ -106,7 +109,8 @@ impl Temp {
         Ok(hash(self.folder.open_file(&self.name)?)? == hash(File::open(other)?)?)
     }
 
-    /// Sync the file and give it its name in its folder. The folder is **not** synced: several files may share that step.
+    /// Syncs the file and gives it its name. The folder is **not** synced: several files may share
+    /// that step.
     pub fn finish(self, target: &Path, existing: Existing) -> io::Result<()> {
         self.file.sync_all()?;
         let target = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
@@ -116,11 +120,22 @@ impl Temp {
                 // Drop removes the temporary name; the target's own name stays.
                 Ok(()) => Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-                // A file system without hard links: the look before the rename is not atomic, but it is the best there is.
+                // Without hard links, looking before the rename is not atomic, but the best there
+                // is.
                 Err(_) if !self.folder.has(target)? => self.folder.rename(&self.name, target),
                 Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
             },
         }
+    }
+}
+
+impl Write for Temp {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 
@@ -137,7 +152,7 @@ impl Drop for Temp {
     }
 }
 
-/// Replaces a file in a folder. Nobody reads half of it, but nothing is synced: it need not outlive a power cut.
+/// Replaces a file atomically, without syncing it.
 pub fn replace_unsynced(folder: &Arc<Folder>, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
     let mut temp = Temp::in_folder(Arc::clone(folder), TEMP_PREFIX)?;
     temp.file.write_all(bytes)?;
@@ -160,18 +175,19 @@ pub fn open_to_lock(path: &Path) -> io::Result<File> {
     open_in_place(path, OpenOptions::new().write(true).create(true).truncate(false))
 }
 
-/// Remove a file if it is there, and do not wait if somebody else has it open: then it is still there, and the answer is `false`.
+/// Removes a file if it is there, without waiting; `false` if another program holds it open.
 pub fn remove_unless_held(path: &Path) -> io::Result<bool> {
     match unlink(path) {
         Err(error) if is_held_elsewhere(&error) => Ok(false),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Err(_) => Ok(true),
-        // Where Windows has not the ways of Unix (FAT, a share) it may be there until the last one closes it.
+        // On FAT or a share it may stay until the last program closes it.
         Ok(()) => Ok(!cfg!(windows) || matches!(path.try_exists(), Ok(false))),
     }
 }
 
-/// Give a file a name that nobody asks for, in the same folder; the name. On Windows that is allowed where removing is not: for a file that is mapped.
+/// Renames a file within its folder and returns the new name. On Windows that is allowed where
+/// removing is not: for a mapped file.
 pub fn move_aside(path: &Path, prefix: &str) -> io::Result<PathBuf> {
     let rename = |to: &Path| {
         if to.try_exists()? {
@@ -194,16 +210,19 @@ pub fn is_read_only(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
 
-/// Remove a file of ours that nobody needs, if it is there. A failure that passes must not leave it for ever.
+/// Removes a file of ours, if it is there. Tries twice: a passing failure must not leave it for
+/// ever.
 pub fn remove_own(path: &Path) {
     if unlink(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
         let _ = unlink(path);
     }
 }
 
-/// Removes temporary files and folders of ours whose process is dead. A failure matters to nobody: the next command tries again.
+/// Removes temporary files and folders of ours whose process is dead. A failure matters to nobody:
+/// the next command tries again.
 ///
-/// Their names are `.stvc-`, perhaps a word, and the process: `.stvc-4711-0.tmp`, `.stvc-incoming-4711-x`.
+/// Their names are `.stvc-`, perhaps a word, and the process: `.stvc-4711-0.tmp`,
+/// `.stvc-incoming-4711-x`.
 pub fn clear_left_behind(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -220,7 +239,6 @@ pub fn clear_left_behind(dir: &Path) {
     }
 }
 
-/// Returns the process whose temporary file has this name.
 fn process_of(name: &str) -> Option<u32> {
     let rest = name.strip_prefix(TEMP_PREFIX)?;
     let word =
@@ -231,14 +249,14 @@ fn process_of(name: &str) -> Option<u32> {
     process.parse().ok().filter(|_| ours)
 }
 
-/// Whether the process that made a temporary file of this age may still need it. A number that another program has by now is told by that program's name, where the system shows it;
-/// where it shows no processes, an hour must be enough.
+/// Whether the process that made a temporary file may still need it. Another program that has its
+/// number is recognised by its name; where the system shows no processes, an hour is enough.
 fn may_be_at_work(process: u32, age: Duration) -> bool {
     const LONG: Duration = Duration::from_secs(3600);
     if process == std::process::id() {
         return true;
     }
-    // On Windows `/proc` may be a folder of the current drive; under Wine it is this, and knows other numbers.
+    // On Windows `/proc` may be a folder; Wine's has other numbers.
     let processes = Path::new("/proc");
     let name = |process: &str| fs::read(processes.join(process).join("comm")).ok();
     match name("self").filter(|_| cfg!(unix)) {
@@ -250,7 +268,7 @@ fn may_be_at_work(process: u32, age: Duration) -> bool {
     }
 }
 
-/// Make `dir` and the folders above it, each synced into its parent.
+/// Makes `dir` and the folders above it, each synced into its parent.
 pub fn create_dir_all(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
         return Ok(());
@@ -263,12 +281,12 @@ pub fn create_dir_all(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Sync a file that is there. Windows wants to be asked by somebody who may write it.
+/// Syncs a file that is there. Windows wants to be asked by somebody who may write it.
 pub fn sync_file(path: &Path) -> io::Result<()> {
     open_in_place(path, OpenOptions::new().append(true))?.sync_all()
 }
 
-/// The folder that holds `path`; the current one for a bare name.
+/// Returns the folder that holds `path`; the current one for a bare name.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
@@ -276,7 +294,7 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Put a cache in its place. Nothing is synced: one that is torn is not believed. That it fails matters to nobody.
+/// Replaces a cache, without syncing: a torn one is detected. Ignores failures.
 pub fn replace_cache(path: &Path, bytes: &[u8]) {
     if let (Ok(folder), Some(name)) = (Folder::open(parent(path)), path.file_name()) {
         let _ = replace_unsynced(&Arc::new(folder), name, bytes);

@@ -3,10 +3,10 @@
 /// Everything was done, also when there was nothing to do.
 pub const DONE: u8 = 0;
 
-/// It failed.
+/// The command failed.
 pub const FAILED: u8 = 1;
 
-/// Nothing was found, as grep says it.
+/// Nothing was found, as with grep.
 pub const NOT_FOUND: u8 = 1;
 
 /// The command line cannot be understood.

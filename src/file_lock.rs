@@ -1,17 +1,17 @@
 //! Locks that the operating system holds on a file, and lets go with the process.
 //!
-//! The standard library refuses them on Android before Rust 1.98 though the system has them (rust-lang/rust 148325); hence `flock` by the crate that the standard library's
-//! own call is equal to on Linux and macOS, so that programs built either way respect each other.
+//! The standard library refuses them on Android before Rust 1.98 though the system has them
+//! (rust-lang/rust 148325); hence `flock` by the crate that the standard library's own call is
+//! equal to on Linux and macOS, so that programs built either way respect each other.
 
 use std::fs::File;
 use std::io;
 
-/// Take it, if nobody has it. `false`: somebody has.
+/// Takes it, if nobody has it. `false`: somebody has.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     system::take_alone(file)
 }
 
-/// Whether somebody has it. Leaves no trace.
 pub fn is_held(file: &File) -> io::Result<bool> {
     let is_free = system::take_shared(file)?;
     if is_free {
@@ -20,7 +20,8 @@ pub fn is_held(file: &File) -> io::Result<bool> {
     Ok(!is_free)
 }
 
-/// Let it go now: a process that is just being started has the file open, too, and would hold it a moment longer.
+/// Releases it now: a process that is being started has the file open, too, and would hold it
+/// longer.
 pub fn unlock(file: &File) {
     // It goes with the file in any case.
     let _ = system::release(file);

@@ -1,9 +1,11 @@
 //! An open folder, in which files are made, renamed and removed by their names.
 //!
-//! Other programs may write to the folder, or to one above it. On Unix every call is relative to the open folder, so a link that takes the place of the folder meanwhile changes nothing. No call
-//! follows a link in the place of the file, and none waits for a pipe. Windows has no such calls here: the path is used, and a link in the place of the file is still not followed.
+//! Other programs may write to the folder, or to one above it. On Unix every call is relative to
+//! the open folder, so a link that takes the place of the folder meanwhile changes nothing. No call
+//! follows a link in the place of the file, and none waits for a pipe. Windows has no such calls
+//! here: the path is used, and a link in the place of the file is still not followed.
 
-// Here they are tried again.
+// Here they are retried.
 #![allow(clippy::disallowed_methods)]
 
 use std::ffi::OsStr;
@@ -20,11 +22,9 @@ pub struct Folder {
     handle: File,
 }
 
-/// A link that is in the place of a file or folder.
 pub struct Link {
-    /// Relative to the link's folder, or absolute.
     pub target: PathBuf,
-    /// Whether the user of this process made it, or root. Where the system does not say who made a link, every link counts as theirs.
+    /// Whether the user of this process or root made it; true where the system does not say.
     pub is_own: bool,
 }
 
@@ -42,7 +42,6 @@ impl Folder {
         })
     }
 
-    /// Returns the path by which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -93,7 +92,6 @@ impl Folder {
         OpenOptions::new().read(true).write(true).create_new(true).open(self.path.join(name))
     }
 
-    /// Opens an ordinary file in it for reading.
     pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
         #[cfg(unix)]
         return unix::open_file(&self.handle, name);
@@ -101,7 +99,7 @@ impl Folder {
         open_in_place(&self.path.join(name), OpenOptions::new().read(true))
     }
 
-    /// Returns the link that has this name. `None`: there is nothing of this name, or something else.
+    /// Returns the link of this name; `None` if there is none, or something else.
     pub fn link(&self, name: &OsStr) -> io::Result<Option<Link>> {
         #[cfg(unix)]
         return unix::link(&self.handle, name);
@@ -119,7 +117,7 @@ impl Folder {
         }
     }
 
-    /// Returns whether anything has this name, also a link that leads nowhere.
+    /// Whether anything has this name, also a link that leads nowhere.
     pub fn has(&self, name: &OsStr) -> io::Result<bool> {
         #[cfg(unix)]
         let found = unix::stat(&self.handle, name).map(drop);
@@ -132,7 +130,6 @@ impl Folder {
         }
     }
 
-    /// Gives a file another name, in the place of what has it.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         #[cfg(unix)]
         return Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?);
@@ -151,7 +148,7 @@ impl Folder {
         fs::hard_link(self.path.join(from), self.path.join(to))
     }
 
-    /// Removes a file, or a link and not what it leads to.
+    /// Removes a file, or a link and not its target.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         #[cfg(unix)]
         return Ok(rustix::fs::unlinkat(&self.handle, name, rustix::fs::AtFlags::empty())?);
@@ -167,7 +164,6 @@ impl Folder {
         sync_dir(&self.path)
     }
 
-    /// Returns its mode and owner.
     pub fn metadata(&self) -> io::Result<fs::Metadata> {
         #[cfg(unix)]
         return self.handle.metadata();
@@ -175,7 +171,7 @@ impl Folder {
         fs::metadata(&self.path)
     }
 
-    /// Gives it to the user whom the folder above belongs to. Only root can; for others it stays theirs.
+    /// Gives it to the owner of the folder above. Only root can; otherwise nothing happens.
     pub fn belong_to(&self, above: &Folder) -> io::Result<()> {
         #[cfg(unix)]
         return own_like(&self.handle, &self.handle.metadata()?, &above.handle.metadata()?);
@@ -187,12 +183,10 @@ impl Folder {
     }
 }
 
-/// Give a file its name, in the place of what has it.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     patiently(|| though_protected(to, || fs::rename(from, to)))
 }
 
-/// Remove a file.
 pub fn remove(path: &Path) -> io::Result<()> {
     patiently(|| unlink(path))
 }
@@ -201,7 +195,7 @@ pub fn unlink(path: &Path) -> io::Result<()> {
     though_protected(path, || fs::remove_file(path))
 }
 
-/// On Windows a file that is write-protected, as git's objects are, can be neither replaced nor removed; elsewhere that is up to its folder.
+/// On Windows a write-protected file, as git's objects are, can be neither replaced nor removed.
 fn though_protected(path: &Path, deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
     let done = deed();
     #[cfg(windows)]
@@ -219,7 +213,8 @@ fn though_protected(path: &Path, deed: impl Fn() -> io::Result<()>) -> io::Resul
     done
 }
 
-/// On Windows a file that somebody has open cannot be replaced or removed: a virus scanner or a synchroniser, mostly, which look at every new file for a moment.
+/// Retries: on Windows a file that is open elsewhere cannot be replaced or removed, and virus
+/// scanners and synchronisers open every new file for a moment.
 pub fn patiently(deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
     for wait in [1, 2, 5, 10, 20, 50, 100, 200, 400] {
         match deed() {
@@ -232,7 +227,7 @@ pub fn patiently(deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
     deed()
 }
 
-/// Whether it failed because somebody else has the file open, as far as Windows tells: access denied, shared, locked, mapped.
+/// Whether another program has the file open: access denied, shared, locked, mapped.
 pub fn is_held_elsewhere(error: &io::Error) -> bool {
     cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33 | 1224))
 }
@@ -256,14 +251,14 @@ pub fn own_like(_file: &File, _own: &fs::Metadata, _other: &fs::Metadata) -> io:
     Ok(())
 }
 
-/// Sync a folder, so that the names in it survive a power cut.
+/// Syncs a folder, so that the names in it survive a power cut.
 #[cfg(unix)]
 pub fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Windows promises nothing for a folder. NTFS writes its journal when it is asked here; where it is not, names are as old as the last sync of a file after them, and
-/// docs/format.md counts on no more.
+/// NTFS writes its journal here. Elsewhere names are as old as the last sync of a file after them,
+/// and docs/format.md relies on no more.
 #[cfg(not(unix))]
 pub fn sync_dir(dir: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
@@ -281,7 +276,7 @@ pub fn sync_dir(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file at a path without following a link in its place and without waiting for a pipe; anything but an ordinary file is an error.
+/// Opens an ordinary file without following a link in its place or waiting for a pipe.
 pub fn open_in_place(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -300,7 +295,6 @@ pub fn open_in_place(path: &Path, options: &mut OpenOptions) -> io::Result<File>
     Ok(file)
 }
 
-/// Says in words that a link is in the place of a file.
 fn refused_link(error: io::Error) -> io::Error {
     #[cfg(unix)]
     if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {

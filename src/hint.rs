@@ -1,15 +1,16 @@
-//! What to do next after an error. Each error says its own, in `hint()` beside its enum. The parts of a hint stand between semicolons; one that names the command that just failed is left out ([`Hint::without`]).
+//! Suggestions after an error, from `hint()` of each error. The parts of a hint are separated by
+//! semicolons; one that names the command that just failed is left out ([`Hint::without`]).
 
 use std::collections::BTreeSet;
 
-/// Where somebody's SillyTavern might be, to be replaced by who reads it.
+/// A path for examples.
 pub const EXAMPLE_FOLDER: &str =
     if cfg!(windows) { r"C:\path\to\SillyTavern" } else { "/path/to/SillyTavern" };
 
 /// The hint for a file that cannot be replaced: who mostly keeps it open on Windows.
 pub(crate) const HELD: &str = "another program has it open, or you may not write there: SillyTavern, a virus scanner, a program that synchronises the folder (OneDrive)? Try again when that is done. Nothing is lost";
 
-/// What to do next.
+/// A suggestion what to do next.
 pub struct Hint {
     pub(crate) words: String,
     /// Whether it can be said that nothing was changed.
@@ -30,7 +31,7 @@ impl std::fmt::Display for Hint {
 }
 
 impl Hint {
-    /// Leaves out the parts, between semicolons, that name the command line that just failed: it would fail again. `None` if nothing is left.
+    /// Leaves out parts that name the command line that just failed. `None` if nothing is left.
     pub fn without(self, typed: &[String]) -> Option<Self> {
         let typed = essential(typed.iter().map(String::as_str));
         let repeats = |part: &&str| commands(part).any(|command| essential(command) == typed);
@@ -40,14 +41,13 @@ impl Hint {
     }
 }
 
-/// Returns the command lines that a text quotes, each as its words.
 fn commands(text: &str) -> impl Iterator<Item = impl Iterator<Item = &str>> {
     let quoted = text.split('`').skip(1).step_by(2);
     let commands = quoted.filter_map(|quoted| quoted.strip_prefix("stvc "));
     commands.map(|command| command.split_whitespace().map(|word| word.trim_matches(['"', '\''])))
 }
 
-/// Returns the words of a command line that decide what it does, in any order: not the program's name, nor where the library is and how answers look.
+/// Returns the words of a command line that decide what it does, without global options.
 fn essential<'w>(words: impl Iterator<Item = &'w str>) -> BTreeSet<&'w str> {
     const WITH_VALUE: [&str; 5] = ["--data", "--store", "--user", "--color", "--date"];
     let mut is_value = false;
@@ -58,7 +58,7 @@ fn essential<'w>(words: impl Iterator<Item = &'w str>) -> BTreeSet<&'w str> {
     words.filter(is_essential).collect()
 }
 
-/// A hint that can say so.
+/// Returns a hint that can say so.
 pub fn unchanged(words: impl Into<String>) -> Hint {
     Hint { words: words.into(), unchanged: true }
 }

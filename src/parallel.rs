@@ -1,63 +1,24 @@
-//! Work on many items with all cores, where it pays. Where the system gives no thread, because memory or processes are short, the work is done here.
+//! Work on many items with all cores. Where the system gives no thread, because memory or
+//! processes are short, the calling thread does the work.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, available_parallelism, scope};
 
-/// Apply `work` to stretches of `items`, one stretch a core; results in order. Fewer items than `least` are done here: a thread costs
-/// about as much as hashing a hundred messages.
+/// Applies `work` to stretches of `items`, one for each core; results in order. Fewer items than
+/// `least` are one stretch: a thread costs about as much as hashing a hundred messages.
 pub fn in_parts<'t, T: Sync, R: Send>(
     items: &'t [T],
     least: usize,
     work: impl Fn(&'t [T]) -> R + Sync,
 ) -> Vec<R> {
-    let cores = cores();
-    if items.is_empty() {
-        return Vec::new();
-    }
-    if cores == 1 || items.len() < least {
-        return vec![work(items)];
-    }
-    let parts = items.chunks(items.len().div_ceil(cores));
-    each(parts.collect(), work)
+    let stretch = if items.len() < least { items.len() } else { items.len().div_ceil(cores()) };
+    each(items.chunks(stretch.max(1)), work)
 }
 
-/// Apply `work` to each item, by whichever core is free, until `begin` says of one that it has to wait, and so those after it; results in order.
-pub fn as_many_as<'t, T: Sync, R: Send>(
-    items: &'t [T],
-    begin: impl FnMut(&'t T) -> bool + Send,
-    work: impl Fn(&'t T) -> R + Sync,
-) -> Vec<R> {
-    let queue = Mutex::new((items.iter().enumerate(), begin));
-    let next = || {
-        let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let (items, begin) = &mut *queue;
-        let next = items.next().filter(|(_, item)| begin(item));
-        if next.is_none() {
-            *items = [].iter().enumerate();
-        }
-        next
-    };
-    let take_part = |_| {
-        let mut done = Vec::new();
-        while let Some((n, item)) = next() {
-            done.push((n, work(item)));
-        }
-        done
-    };
-    let workers = (0..cores().min(items.len())).collect();
-    let mut done: Vec<_> = each(workers, take_part).into_iter().flatten().collect();
-    done.sort_unstable_by_key(|(n, _)| *n);
-    done.into_iter().map(|(_, result)| result).collect()
-}
-
-/// Apply `work` to each item, by whichever core is free; results in order.
-pub fn map<'t, T: Sync, R: Send>(items: &'t [T], work: impl Fn(&'t T) -> R + Sync) -> Vec<R> {
-    as_many_as(items, |_| true, work)
-}
-
-/// Apply `work` to each item, one after the other on each core, while `take` gets the results here, in order. Few of them wait at a time.
+/// Applies `work` to each item while the calling thread takes the results, in order. At most two
+/// results for each core exist at a time.
 pub fn in_turn<'t, T: Sync, R: Send, E>(
     items: &'t [T],
     work: impl Fn(&'t T) -> R + Sync,
@@ -73,7 +34,7 @@ pub fn in_turn<'t, T: Sync, R: Send, E>(
             let (done, line) = sync_channel(1);
             let worker = move || {
                 let mut own = items.iter().skip(first).step_by(workers);
-                // Until nobody listens, since one could not be taken.
+                // Fails once `take` has failed and nobody receives.
                 let _ = own.try_for_each(|item| done.send(work(item)));
             };
             Builder::new().spawn_scoped(scope, worker).ok().map(|_| line)
@@ -93,10 +54,14 @@ pub fn in_turn<'t, T: Sync, R: Send, E>(
     })
 }
 
-/// Do each of these jobs at the same time as the others, by as many threads as there are jobs, this one among them; results in order.
-pub fn each<J: Send, R: Send>(jobs: Vec<J>, work: impl Fn(J) -> R + Sync) -> Vec<R> {
-    let helpers = jobs.len().saturating_sub(1);
-    let queue = Mutex::new(jobs.into_iter().enumerate());
+/// Applies `work` to each job, by whichever core is free; results in order.
+pub fn each<J: Send, R: Send>(
+    jobs: impl IntoIterator<Item = J, IntoIter: Send>,
+    work: impl Fn(J) -> R + Sync,
+) -> Vec<R> {
+    let jobs = jobs.into_iter().enumerate();
+    let helpers = jobs.size_hint().1.map_or(cores(), |jobs| jobs.min(cores())).saturating_sub(1);
+    let queue = Mutex::new(jobs);
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     let take_part = || {
         let mut done = Vec::new();
@@ -118,32 +83,22 @@ pub fn each<J: Send, R: Send>(jobs: Vec<J>, work: impl Fn(J) -> R + Sync) -> Vec
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Do two things at the same time.
 pub fn both<A, B: Send>(here: impl FnOnce() -> A, there: impl FnOnce() -> B + Send) -> (A, B) {
     let there = Mutex::new(Some(there));
-    let take = || there.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let run = || there.lock().unwrap_or_else(PoisonError::into_inner).take().map(|there| there());
     scope(|scope| {
-        let worker = Builder::new().spawn_scoped(scope, || take().map(|there| there()));
+        let worker = Builder::new().spawn_scoped(scope, run);
         let here = here();
         let done = match worker {
             Ok(worker) => worker.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            Err(_) => take().map(|there| there()),
+            Err(_) => run(),
         };
-        // One of them did it, or panicked.
+        // One of the threads did it, or panicked.
         (here, done.unwrap_or_else(|| resume_unwind(Box::new("the second thing was not done"))))
     })
 }
 
-/// The same, one after the other where that is not worth a thread.
-pub fn both_if<A, B: Send>(
-    is_worth_it: bool,
-    here: impl FnOnce() -> A,
-    there: impl FnOnce() -> B + Send,
-) -> (A, B) {
-    if is_worth_it { both(here, there) } else { (here(), there()) }
-}
-
-/// How many cores there are for us. Asked once: on Linux the answer is read from several files.
+/// Returns the number of cores. Asked once: on Linux the answer is read from several files.
 pub fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| available_parallelism().map_or(1, usize::from))
@@ -156,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_in_turn_comes_in_order_and_ends_with_the_first_error() {
+    fn results_in_turn_are_in_order_and_end_with_the_first_error() {
         let items: Vec<usize> = (0..1000).collect();
         let begun = AtomicUsize::new(0);
         let work = |item: &usize| {

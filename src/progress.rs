@@ -1,10 +1,10 @@
-//! How long work tells that it goes on. The library never prints; a front end implements [`Monitor`].
+//! Progress of long work. The library never prints; a front end implements [`Monitor`].
 
 /// Receives the progress of one operation.
 pub trait Monitor {
-    /// A new stretch of work begins: what it is, and how many steps it has if that is known.
+    /// Begins a new stretch of work, with its number of steps if that is known.
     fn begin(&mut self, what: &str, steps: Option<u64>);
-    /// `steps` more are done.
+    /// Reports that this many more steps are done.
     fn advance(&mut self, steps: u64);
 }
 

@@ -1,10 +1,9 @@
-//! Where a path leads, so that two ways to one place can be compared: without links, and on Windows as people write it (`C:\…`, `\\server\…`) and not in the form that
-//! asks for nothing to be looked up (`\\?\C:\…`), as far as it is short enough.
+//! Paths without links, so that two can be compared; on Windows as people write them (`C:\…`,
+//! `\\server\…`) and not verbatim (`\\?\C:\…`), if they are short enough.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The path of what is there.
 pub fn of_existing(path: &Path) -> io::Result<PathBuf> {
     let real = dunce::canonicalize(path)?;
     match real.to_str().and_then(|text| text.strip_prefix(r"\\?\UNC\")) {
@@ -14,7 +13,7 @@ pub fn of_existing(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The path of what may not be there yet: what there is of it is followed.
+/// Returns the path of what may not be there yet: what there is of it is followed.
 pub fn of(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for above in path.ancestors() {

@@ -1,11 +1,10 @@
-//! Opening files that others made. In their place may stand a pipe, which would keep whoever opens it waiting for somebody to write to it, or a device, whose bytes never end: only an
-//! ordinary file is read, and anything else is an error that says what it is.
+//! Opens files that others made. A pipe would block, and a device never ends: only an ordinary file
+//! is read, and anything else is an error that says what it is.
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Open a file for reading.
 pub fn open(path: &Path) -> io::Result<File> {
     // Looked at before: some devices do something when they are opened.
     must_be_file(fs::metadata(path)?.file_type())?;
@@ -22,7 +21,6 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// All bytes of a file.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
     let mut bytes = Vec::new();
@@ -32,7 +30,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// An error for anything but an ordinary file, which says what it is.
+/// Returns an error for anything but an ordinary file, which says what it is.
 pub fn must_be_file(kind: FileType) -> io::Result<()> {
     if kind.is_file() {
         return Ok(());
@@ -63,7 +61,7 @@ fn what(kind: FileType) -> &'static str {
     }
 }
 
-/// Read some bytes, again if that was only interrupted; 0 at the end.
+/// Reads some bytes, again if that was only interrupted; 0 at the end.
 pub fn read_some(input: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match input.read(buffer) {

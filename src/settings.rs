@@ -1,4 +1,4 @@
-//! Declares the tables of the configuration: each key once, with its type, its default and what it is for.
+//! Declares the configuration: each key once, with type, default and purpose.
 
 use std::time::Duration;
 
@@ -7,7 +7,6 @@ pub struct Key {
     /// With the name of its table: `retention.keep-last`.
     pub name: String,
     pub about: &'static str,
-    /// Whether its value is a number or a truth value in the file, and not a text.
     pub(crate) is_plain: bool,
 }
 
@@ -17,7 +16,6 @@ impl Key {
     }
 }
 
-/// The type of a setting.
 pub(crate) trait Setting {
     const IS_PLAIN: bool = false;
 }
@@ -38,7 +36,6 @@ impl<T: Setting> Setting for Option<T> {
     const IS_PLAIN: bool = T::IS_PLAIN;
 }
 
-/// Makes a struct of a table of keys, and of the tables in it.
 macro_rules! settings {
     (
         $(#[$doc:meta])*
@@ -62,7 +59,6 @@ macro_rules! settings {
         }
 
         impl $table {
-            /// Returns all keys, in the order in which they are listed.
             pub(crate) fn keys() -> Vec<$crate::settings::Key> {
                 use $crate::settings::{Key, Setting};
                 #[allow(unused_mut, reason = "not every table has tables in it")]

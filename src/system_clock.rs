@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, FixedOffset, Local};
 
-/// The last second of the year 9999, in seconds since 1970. RFC 3339, which backups and JSON lines use, has no later years.
+/// The last second of the year 9999: RFC 3339 has no later years.
 const LAST: u64 = 253_402_300_799;
 
 /// Returns the present time; `None` if the clock shows a time that cannot be stored (see [`at`]).
@@ -15,14 +15,14 @@ pub fn now() -> Option<DateTime<FixedOffset>> {
     (seconds <= LAST).then(|| DateTime::<Local>::from(now).fixed_offset())
 }
 
-/// Returns the time that is some seconds after the beginning of 1970; `None` before that, which git cannot store, and after the year 9999.
+/// Returns a time by seconds since 1970; `None` before, which git cannot store, and after 9999.
 pub fn at(seconds: i64) -> Option<DateTime<FixedOffset>> {
     let is_storable = u64::try_from(seconds).is_ok_and(|seconds| seconds <= LAST);
     let moment = DateTime::from_timestamp(seconds, 0).filter(|_| is_storable)?;
     Some(moment.fixed_offset())
 }
 
-/// Returns the present time, or the beginning of 1970 where the clock shows a time that cannot be stored: for programs that run on while somebody sets it.
+/// Returns the present time, or 1970 if the clock is wrong, for programs that keep running.
 pub fn now_or_1970() -> DateTime<FixedOffset> {
     now().unwrap_or_else(|| DateTime::UNIX_EPOCH.fixed_offset())
 }

@@ -1,7 +1,9 @@
 //! Names and ids in what is said to people, whoever reads it.
 
-/// Text from a file or a name, with nothing in it that a terminal would obey: control characters and the ones that turn the
-/// direction of writing are shown as their code. Line breaks and tabs become spaces.
+use std::fmt::Display;
+
+/// Escapes control characters and those that change the direction of text, which a terminal would
+/// obey. Line breaks and tabs become spaces.
 pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -17,16 +19,16 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// The ten first digits of an id.
-pub fn short(id: impl std::fmt::Display) -> String {
+/// Returns the ten first digits of an id.
+pub fn short(id: impl Display) -> String {
     id.to_string().chars().take(10).collect()
 }
 
-/// Between two commands on one line, the second only if the first did it; the PowerShell that comes with Windows has no word for the latter.
+/// Between two commands on one line; Windows PowerShell has no `&&`.
 pub const AND: &str = if cfg!(windows) { "; " } else { " && " };
 
-/// A word as it can be typed: as it is where no shell minds, in the quotes that POSIX shells, PowerShell and cmd share where they do, and for the rest
-/// in those of the system.
+/// Quotes a word if a shell needs it: in the quotes that POSIX shells, PowerShell and cmd share, or
+/// else in those of the system.
 pub fn shell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:+,=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -38,4 +40,34 @@ pub fn shell(text: &str) -> String {
     }
     let apostrophe = if cfg!(windows) { "''" } else { r"'\''" };
     format!("'{}'", text.replace('\'', apostrophe))
+}
+
+/// The most names in a message.
+pub const SHOWN: usize = 5;
+
+/// Returns the first few of a list, and how many more there are.
+pub fn listed<T: Display>(items: &[T]) -> String {
+    let shown: Vec<_> = items.iter().take(SHOWN).map(T::to_string).collect();
+    format!("{}{}", shown.join(", "), more(items.len(), shown.len()))
+}
+
+/// Returns ` and 3 more`, if there are more than are shown.
+pub fn more(all: usize, shown: usize) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        rest => format!(" and {rest} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_is_cut_and_counted() {
+        let names: Vec<_> = (0..500).collect();
+        assert_eq!(listed(&names), "0, 1, 2, 3, 4 and 495 more");
+        assert_eq!(listed(&names[..5]), "0, 1, 2, 3, 4");
+        assert_eq!(listed::<u8>(&[]), "");
+    }
 }

@@ -1,9 +1,9 @@
-//! What stands in the way where an aim is missed: what profiles of the program and counts of its stores said (perf, strace, `git verify-pack -v`).
-//! Whoever changes one of them puts here what comes out.
+//! Reasons for missed targets, from profiles of the program and counts of its stores (perf, strace,
+//! `git verify-pack -v`). Update an entry when its cause changes.
 
-use crate::aims::Row;
+use crate::targets::Row;
 
-/// The workloads, how the row's name begins, the peer's name (any if empty), what bounds it.
+/// Workloads, prefix of the row's name, peer (empty: any), reason.
 const BOUNDS: &[(&str, &str, &str, &str)] = &[
     (
         "h",
@@ -139,8 +139,8 @@ const BOUNDS: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// What is known of it, if it was looked into.
-pub fn of(row: &Row) -> Option<&'static str> {
+/// Returns the known reason for a row.
+pub fn reason_for(row: &Row) -> Option<&'static str> {
     let fits = |(letters, what, peer, _): &&(&str, &str, &str, &str)| {
         letters.contains(row.letter)
             && row.what.starts_with(what)

@@ -1,4 +1,4 @@
-//! A plain chat in the form SillyTavern 1.19 writes.
+//! A plain chat in the format of SillyTavern 1.19.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,9 @@ use crate::library::{Library, date, quoted};
 use crate::lorebook::{self, Entry};
 use crate::prose::{Random, story};
 
-/// Bytes that a message takes on average, as it turns out.
+/// Average bytes per message, measured.
 pub const PER_MESSAGE: usize = 2400;
 
-/// One chat, as its lines.
 pub struct Chat {
     pub character: String,
     pub name: String,
@@ -35,7 +34,7 @@ impl Chat {
         chat
     }
 
-    /// What SillyTavern's "branch" makes: the first messages, all metadata, and the parent's name.
+    /// Forks like SillyTavern's "branch": the first messages, all metadata, and the parent's name.
     pub fn fork(&self, seed: u64, at: usize, name: &str) -> Self {
         Self {
             character: self.character.clone(),
@@ -52,7 +51,7 @@ impl Chat {
         self.messages.len()
     }
 
-    /// Add messages, by the user and the character in turn.
+    /// Adds messages of user and character in turn.
     pub fn grow(&mut self, messages: usize) {
         for _ in 0..messages {
             let index = self.messages.len();
@@ -82,7 +81,7 @@ impl Chat {
         chat_path(&self.character, &self.name)
     }
 
-    /// The next turn: a question and an answer.
+    /// Appends a message of the user and a reply, and saves.
     pub fn next_turn(&mut self, library: &Library) {
         self.grow(2);
         self.save(library);
@@ -92,7 +91,7 @@ impl Chat {
         library.write(&self.path(), &joined(&self.header(), &self.messages));
     }
 
-    /// Write the lorebook that it is bound to.
+    /// Writes the lorebook that the chat is bound to.
     pub fn save_lorebook(&mut self, library: &Library, entries: u64) {
         let entries: Vec<_> = (0..entries).map(|uid| Entry::new(&mut self.random, uid)).collect();
         library.write(&lorebook_path(&self.lorebook), lorebook::file(&entries).as_bytes());
@@ -107,7 +106,7 @@ pub fn lorebook_path(name: &str) -> PathBuf {
     Path::new("worlds").join(format!("{name}.json"))
 }
 
-/// The file's bytes: lines joined, nothing behind the last.
+/// Joins the lines without a newline at the end.
 pub fn joined(header: &str, messages: &[String]) -> Vec<u8> {
     let mut bytes = header.as_bytes().to_vec();
     for message in messages {
@@ -117,7 +116,7 @@ pub fn joined(header: &str, messages: &[String]) -> Vec<u8> {
     bytes
 }
 
-/// What the user says; `extra` are more fields of `extra`, with a comma before each.
+/// Builds a user's message; `extra` are further fields of `extra`, each after a comma.
 pub fn by_user(random: &mut Random, index: usize, extra: &str) -> String {
     let length = 100 + random.below(1100);
     format!(
@@ -127,7 +126,7 @@ pub fn by_user(random: &mut Random, index: usize, extra: &str) -> String {
     )
 }
 
-/// A reply carries its swipes, the chosen one a second time.
+/// Builds a reply with its swipes; `mes` repeats the chosen one.
 pub fn by_character(random: &mut Random, index: usize, name: &str) -> String {
     let count = if random.once_in(6) { 2 } else { 1 };
     let mut swipes = Vec::new();

@@ -1,10 +1,10 @@
-//! A table of texts, for the terminal and for Markdown.
+//! A text table for the terminal and for Markdown.
 
 use std::ops::RangeFrom;
 
 pub struct Grid {
     lines: Vec<Vec<String>>,
-    /// The columns of numbers, flush right.
+    /// Right-aligned columns of numbers.
     numbers: RangeFrom<usize>,
 }
 
@@ -18,7 +18,6 @@ impl Grid {
         self.lines.push(cells.into_iter().collect());
     }
 
-    /// Columns that line up.
     pub fn plain(&self) -> String {
         let mut text = String::new();
         for line in &self.lines {

@@ -1,32 +1,30 @@
-//! Workload (d): what happens while snapshots pile up. The peers take every save up to a certain one, since a save
-//! takes some of them a second; stvc goes on alone.
+//! Workload (d): a growing number of snapshots. The peers stop after `Saves::peers`, because some
+//! take a second per save; stvc continues alone.
 
 use std::fs;
 use std::path::Path;
 
-use crate::aims::{Aim, Row, memory};
 use crate::library::Library;
 use crate::measure::{Cost, cpu, rounds, run, size, time, wall};
 use crate::run::Run;
 use crate::sheet::Sheet;
+use crate::targets::{Row, Target, memory};
 use crate::tools::{Place, Stvc, Tool, git_in};
 use crate::value::Value;
 use crate::workloads::{Long, Workload};
 
-/// How many saves.
 pub struct Saves {
-    /// Of the tools side by side.
+    /// Number of saves that all tools take.
     pub peers: usize,
-    /// Of stvc.
+    /// Number of saves that stvc takes.
     pub all: usize,
 }
 
-/// A point of the curve.
 pub struct Point {
     pub tool: &'static str,
     pub snapshots: usize,
     pub size: u64,
-    /// stvc alone is measured both ways.
+    /// Size after `gc`; only for stvc.
     pub packed: Option<u64>,
     pub further: Option<Value>,
 }
@@ -37,10 +35,10 @@ pub struct Growth {
     pub points: Vec<Point>,
 }
 
-/// What a point's time is the median of: one save of each chat.
+/// Number of saves whose median is a point: one save of each chat.
 const WINDOW: usize = 10;
 
-/// Where the curve has points, and at the end.
+/// Numbers of saves at which the curve has points; the last save has one too.
 const MARKS: [usize; 7] = [10, 30, 100, 300, 1000, 3000, 10_000];
 
 pub fn measure(dir: &Path, saves: &Saves, repeat: usize) -> Growth {
@@ -62,7 +60,7 @@ pub fn measure(dir: &Path, saves: &Saves, repeat: usize) -> Growth {
     together.last_save();
     as_files += size(&together.library.root);
     points.extend(points_of(&together, saves.peers, dir));
-    // Its own gc must not make the rest of the curve look better.
+    // Measure a copy: its `gc` must not affect later points.
     together.tools[0] = Box::new(Stvc::new(stvc.place().copy(&dir.join("stvc-then"))));
     together.finish();
     let Run { library, sheet, tools, .. } = together;
@@ -75,7 +73,7 @@ pub fn measure(dir: &Path, saves: &Saves, repeat: usize) -> Growth {
     Growth { sheets: vec![sheet, end], rows, points }
 }
 
-/// What all tools have and need now.
+/// Returns the point of each tool.
 fn points_of(run: &Run, snapshots: usize, dir: &Path) -> Vec<Point> {
     let mut points = Vec::new();
     for (tool, costs) in run.tools.iter().zip(&run.further).filter(|(_, costs)| !costs.is_empty()) {
@@ -90,7 +88,7 @@ fn points_of(run: &Run, snapshots: usize, dir: &Path) -> Vec<Point> {
     points
 }
 
-/// The size after gc, of a copy.
+/// Returns the size of a copy after `gc`.
 fn packed(place: &Place, dir: &Path) -> u64 {
     let copy = Stvc::new(place.copy(&dir.join("copy")));
     copy.gc().into_iter().for_each(run);
@@ -99,13 +97,13 @@ fn packed(place: &Place, dir: &Path) -> u64 {
     bytes
 }
 
-/// stvc without the others.
+/// stvc without peers.
 struct Alone<'d> {
     dir: &'d Path,
     stvc: Stvc,
     library: Library,
     workload: Long,
-    /// All states together, as files.
+    /// Total bytes of all states as plain files.
     as_files: u64,
     snapshots: usize,
 }
@@ -118,7 +116,7 @@ impl Alone<'_> {
         self.snapshots += 1;
     }
 
-    /// On to so many snapshots; also a store that has only the last ten.
+    /// Saves until there are `to` snapshots. Also returns a store with only the last ten.
     fn go_on(&mut self, to: usize) -> (Vec<Point>, Stvc) {
         let ten = Place { library: self.library.root.clone(), home: self.dir.join("ten") };
         let ten = Stvc::new(ten);
@@ -149,7 +147,7 @@ impl Alone<'_> {
         (points, ten)
     }
 
-    /// What has to hold with all of them in the store.
+    /// Checks the targets with all snapshots in the store.
     fn finish(&mut self, ten: &Stvc, repeat: usize) -> (Sheet, Vec<Row>) {
         let count = self.snapshots;
         let mut rows = vec![self.log(repeat)];
@@ -179,7 +177,13 @@ impl Alone<'_> {
             };
             Some(time(commands))
         });
-        self.row("log --graph".into(), &costs, wall, "git log of the same store", Aim::AtMost(3.0))
+        self.row(
+            "log --graph".into(),
+            &costs,
+            wall,
+            "git log of the same store",
+            Target::AtMost(3.0),
+        )
     }
 
     fn one_more(&mut self, ten: &Stvc, repeat: usize, when: &str) -> [Row; 2] {
@@ -192,11 +196,11 @@ impl Alone<'_> {
             }
         }
         let peer = "a store of the last 10 saves";
-        // Not slower, as far as a clock can say.
-        let aim = Aim::AtMost(1.1);
+        // Not slower, within the clock's precision.
+        let target = Target::AtMost(1.1);
         [
-            self.row(format!("further snapshot{when}"), &costs, wall, peer, aim),
-            self.row(format!("further snapshot{when}, CPU"), &costs, cpu, peer, Aim::None),
+            self.row(format!("further snapshot{when}"), &costs, wall, peer, target),
+            self.row(format!("further snapshot{when}, CPU"), &costs, cpu, peer, Target::None),
         ]
     }
 
@@ -206,10 +210,10 @@ impl Alone<'_> {
         costs: &[Vec<Cost>],
         of: fn(&[Cost]) -> Option<Value>,
         peer: &str,
-        aim: Aim,
+        target: Target,
     ) -> Row {
         let value = |n: usize| of(&costs[n]).unwrap_or(Value::Bytes(0));
         let what = format!("{what}, {} snapshots", self.snapshots);
-        Row { letter: 'd', what, stvc: value(0), peer: peer.into(), other: value(1), aim }
+        Row { letter: 'd', what, stvc: value(0), peer: peer.into(), other: value(1), target }
     }
 }

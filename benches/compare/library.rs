@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// A library and how often it was saved.
 #[derive(Clone)]
 pub struct Library {
     pub root: PathBuf,
@@ -13,7 +12,6 @@ pub struct Library {
 }
 
 impl Library {
-    /// An empty one.
     pub fn new(root: &Path) -> Self {
         fs::create_dir_all(root).expect("make the library");
         fs::write(root.join("settings.json"), "{}").expect("write settings.json");
@@ -21,13 +19,14 @@ impl Library {
         Self { root: root.to_owned(), begin, saves: 0 }
     }
 
-    /// What is written from now on belongs to the next save.
+    /// Starts the next save: later writes get its time.
     pub fn next_save(&mut self) {
         self.saves += 1;
     }
 
-    /// Save a file: temp file, then rename. Its time is in the past and two seconds after the last save's, for people
-    /// do not save a hundred times a second, and every tool reads again what looks as if it had just been written.
+    /// Writes a temporary file and renames it. Its modification time is in the past, two seconds
+    /// after that of the last save: real saves are rare, and every tool rereads a file that was
+    /// modified just now.
     pub fn write(&self, path: &Path, bytes: &[u8]) {
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().expect("a file in a folder")).expect("make a folder");
@@ -39,13 +38,13 @@ impl Library {
     }
 }
 
-/// JSON.stringify of a text that has no other special characters.
+/// Quotes a text like JSON.stringify; the text has no control characters.
 pub fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", escaped.replace('\n', "\\n"))
 }
 
-/// When message `index` was sent: one every three minutes, in months of 28 days.
+/// Date of message `index`: one every three minutes, in months of 28 days.
 pub fn date(index: usize) -> String {
     let minutes = index * 3;
     let (hours, days) = (minutes / 60, minutes / 1440);

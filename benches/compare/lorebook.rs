@@ -1,9 +1,9 @@
-//! Lorebooks: the file that SillyTavern writes, and the copies that ST-Auto-Recap puts into messages.
+//! Lorebooks: SillyTavern's file, and the copies that ST-Auto-Recap writes into messages.
 
 use crate::library::quoted;
 use crate::prose::{Random, name, story};
 
-/// What is in an entry; the other fields are as SillyTavern makes them.
+/// Varying fields of an entry; the others have SillyTavern's defaults.
 #[derive(Clone)]
 pub struct Entry {
     pub uid: u64,
@@ -20,13 +20,12 @@ impl Entry {
         Self { uid, comment, content, order: 100, disable: false }
     }
 
-    /// What an entry may say.
     pub fn text(random: &mut Random) -> String {
         let length = 30 + random.below(260);
         story(random, length)
     }
 
-    /// As in the file, indented by four.
+    /// Formats the entry for the file, indented by four.
     fn in_file(&self) -> String {
         format!(
             r#"        "{uid}": {{
@@ -81,7 +80,7 @@ impl Entry {
         )
     }
 
-    /// As a message carries it that was sent while the lorebook was like this.
+    /// Formats the copy in a message that was sent with this lorebook.
     pub fn in_message(&self, world: &str) -> String {
         format!(
             r#"{{"comment":{title},"uid":{},"world":{},"key":[{title}],"position":0,"depth":4,"order":{},"role":0,"constant":false,"vectorized":false,"sticky":0,"strategy":"normal","content":{}}}"#,
@@ -93,7 +92,7 @@ impl Entry {
         )
     }
 
-    /// As a scene break records it, so that the lorebook can be made anew.
+    /// Formats the copy in a scene break, from which the lorebook can be reconstructed.
     pub fn in_scene_break(&self, world: &str) -> String {
         format!(
             r#"{{"comment":{title},"uid":{},"world":{},"key":[{title}],"keysecondary":[],"content":{},"position":0,"depth":4,"order":{},"role":0,"constant":false,"vectorized":false,"selective":true,"selectiveLogic":0,"sticky":0,"disable":{},"addMemo":true,"excludeRecursion":false,"preventRecursion":false,"ignoreBudget":false,"probability":100,"useProbability":true,"group":"","groupOverride":false,"groupWeight":100,"tags":[],"strategy":"normal"}}"#,
@@ -107,7 +106,6 @@ impl Entry {
     }
 }
 
-/// The file's text.
 pub fn file(entries: &[Entry]) -> String {
     let entries: Vec<_> = entries.iter().map(Entry::in_file).collect();
     format!("{{\n    \"entries\": {{\n{}\n    }}\n}}", entries.join(",\n"))

@@ -1,8 +1,8 @@
-//! Where and when this was measured.
+//! The machine and the date of the measurement.
 
 use std::fs;
 
-/// Day, cores, processor and memory, as far as the system says.
+/// Returns date, cores, processor and memory, as far as the system reports them.
 pub fn describe() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let processor = field("/proc/cpuinfo", "model name").unwrap_or("unknown processor".into());

@@ -1,13 +1,13 @@
-//! stvc against git, restic, borg and bup, as far as they are installed: the same states side by side in one run, with
-//! cp and zstd as the floor.
+//! Compares stvc with git, restic, borg and bup, as far as they are installed: all tools store the
+//! same states in one run, with cp and zstd as the baseline.
 //!
-//! `cargo run --release --locked --manifest-path benches/Cargo.toml -- [--quick] [--only LETTERS] [--write]`
+//! `cargo run --release --locked --manifest-path benches/Cargo.toml -- [--quick] [--only LETTERS]
+//! [--write]`
 //!
-//! `--write` puts what came out into docs/performance.md and docs/performance.svg.
+//! `--write` updates docs/performance.md and docs/performance.svg.
 
 #![allow(clippy::disallowed_methods, reason = "nobody else has the files of a benchmark open")]
 
-mod aims;
 mod bounds;
 mod chat;
 #[allow(dead_code)]
@@ -26,6 +26,7 @@ mod recap;
 mod report;
 mod run;
 mod sheet;
+mod targets;
 mod timelines;
 mod tools;
 mod value;
@@ -37,18 +38,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use growth::Saves;
-use reading::Years;
+use reading::HistorySize;
 use report::Report;
 use sheet::Sheet;
 use timelines::Timelines;
-use viewing::Shelves;
+use viewing::LibrarySize;
 use whole::Whole;
 use workloads::{Large, Many, Plain, Recap, Workload};
 
-/// The workloads.
 const ALL: &str = "abcdefghi";
 
-/// How much is measured.
 struct Scale {
     name: &'static str,
     /// (a): saves.
@@ -63,15 +62,15 @@ struct Scale {
     large: usize,
     /// (f): cards, lorebooks and the chat among them.
     whole: Whole,
-    /// (g): what there is to look back on.
-    years: Years,
-    /// (h): what there is to look at.
-    shelves: Shelves,
-    /// (i): how many there are.
+    /// (g): snapshots and lorebook entries to query.
+    history_size: HistorySize,
+    /// (h): size of the library in the viewer.
+    library_size: LibrarySize,
+    /// (i): numbers of chats and snapshots.
     timelines: Timelines,
-    /// Saves of (c), (e) and, three times that, (f).
-    some: usize,
-    /// Rounds of what can be done again.
+    /// Saves of (c) and (e), and a third of those of (f).
+    few_saves: usize,
+    /// Repetitions of repeatable measurements.
     rounds: usize,
 }
 
@@ -83,15 +82,15 @@ const FULL: Scale = Scale {
     growth: Saves { peers: 100, all: 10_000 },
     large: 100,
     whole: Whole { cards: 200, books: 300, chat: 3_000_000 },
-    years: Years { snapshots: 10_000, entries: 300 },
-    shelves: Shelves { characters: 10, stories: 5, forks: 19, snapshots: 10 },
+    history_size: HistorySize { snapshots: 10_000, entries: 300 },
+    library_size: LibrarySize { characters: 10, stories: 5, forks: 19, snapshots: 10 },
     timelines: Timelines {
         counts: &[200, 10, 1000, 2000, 5000],
         snapshots: [121, 1000],
         tenths: 36,
         rounds: 11,
     },
-    some: 10,
+    few_saves: 10,
     rounds: 5,
 };
 
@@ -103,10 +102,10 @@ const QUICK: Scale = Scale {
     growth: Saves { peers: 30, all: 300 },
     large: 10,
     whole: Whole { cards: 20, books: 30, chat: 300_000 },
-    years: Years { snapshots: 300, entries: 60 },
-    shelves: Shelves { characters: 4, stories: 2, forks: 9, snapshots: 5 },
+    history_size: HistorySize { snapshots: 300, entries: 60 },
+    library_size: LibrarySize { characters: 4, stories: 2, forks: 9, snapshots: 5 },
     timelines: Timelines { counts: &[20, 10, 200], snapshots: [12, 100], tenths: 4, rounds: 5 },
-    some: 6,
+    few_saves: 6,
     rounds: 3,
 };
 
@@ -119,7 +118,7 @@ fn main() {
         _ => panic!("--only takes some of {ALL}"),
     });
     let write = has("--write");
-    let apart = letters.chars().all(|letter| report::APART.contains(letter));
+    let apart = letters.chars().all(|letter| report::SEPARATE_SECTIONS.contains(letter));
     let main = "abcde".chars().all(|letter| letters.contains(letter));
     assert!(!write || apart || main, "--write takes all of abcde, or none of them");
     let scale = if has("--quick") { QUICK } else { FULL };
@@ -132,13 +131,13 @@ fn main() {
     }
     report.print();
     match (write, apart) {
-        (true, true) => letters.chars().for_each(|letter| report.write_apart(letter)),
+        (true, true) => letters.chars().for_each(|letter| report.write_section(letter)),
         (true, false) => report.write(&head),
         (false, _) => {}
     }
 }
 
-/// When, where and with what.
+/// Describes date, machine and tools.
 fn head(scale: &Scale) -> String {
     let mut text = format!("{}. {}.\n\n", scale.name, machine::describe());
     for version in tools::versions() {
@@ -165,13 +164,14 @@ fn measure(letter: char, dir: &Path, scale: &Scale, report: &mut Report) {
         }
         'c' => {
             let (chats, megabytes) = scale.many;
-            let title = format!("a library of {chats} chats, {megabytes} MB, {} saves", scale.some);
-            (Box::new(Many::new(chats, megabytes)), scale.some, title)
+            let title =
+                format!("a library of {chats} chats, {megabytes} MB, {} saves", scale.few_saves);
+            (Box::new(Many::new(chats, megabytes)), scale.few_saves, title)
         }
         'd' => {
             eprintln!("(d) {} snapshots …", scale.growth.all);
             let growth = growth::measure(dir, &scale.growth, scale.rounds);
-            report.rows.extend(aims::rows(&growth.sheets[0]));
+            report.rows.extend(targets::rows(&growth.sheets[0]));
             report.rows.extend(growth.rows);
             report.sheets.extend(growth.sheets);
             report.points = growth.points;
@@ -179,17 +179,17 @@ fn measure(letter: char, dir: &Path, scale: &Scale, report: &mut Report) {
         }
         'f' => {
             eprintln!("(f) a chat among all else …");
-            report.rows.extend(whole::measure(dir, &scale.whole, scale.some * 3));
+            report.rows.extend(whole::measure(dir, &scale.whole, scale.few_saves * 3));
             return;
         }
         'g' => {
-            eprintln!("(g) looking back on {} snapshots …", scale.years.snapshots);
-            report.rows.extend(reading::measure(dir, &scale.years, scale.rounds));
+            eprintln!("(g) looking back on {} snapshots …", scale.history_size.snapshots);
+            report.rows.extend(reading::measure(dir, &scale.history_size, scale.rounds));
             return;
         }
         'h' => {
             eprintln!("(h) looking at a large library …");
-            report.rows.extend(viewing::measure(dir, &scale.shelves));
+            report.rows.extend(viewing::measure(dir, &scale.library_size));
             return;
         }
         'i' => {
@@ -199,23 +199,22 @@ fn measure(letter: char, dir: &Path, scale: &Scale, report: &mut Report) {
         }
         _ => (
             Box::new(Large::new(scale.large)),
-            scale.some,
-            format!("one chat of {} MB, {} saves", scale.large, scale.some),
+            scale.few_saves,
+            format!("one chat of {} MB, {} saves", scale.large, scale.few_saves),
         ),
     };
     eprintln!("({letter}) {title} …");
     let sheet = Sheet::new(letter, title, Vec::new());
     let sheet = run::whole(dir, sheet, &mut *workload, saves, scale.rounds);
-    report.rows.extend(aims::rows(&sheet));
+    report.rows.extend(targets::rows(&sheet));
     report.sheets.push(sheet);
 }
 
-/// Returns the folder of the program's sources.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder above benches")
 }
 
-/// An empty folder on the disk that holds the build, gone in the end.
+/// A temporary folder on the disk of the build.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -1,4 +1,4 @@
-//! How long a command takes, how much memory it needs, how large a folder is.
+//! Measures the time and memory of commands and the size of folders.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::value::Value;
 
-/// Run a command that must succeed; what it prints is thrown away.
+/// Runs a command that must succeed and discards its output.
 pub fn run(mut command: Command) {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let output = command.stderr(Stdio::piped()).output();
@@ -19,35 +19,33 @@ pub fn run(mut command: Command) {
     );
 }
 
-/// What something cost.
 #[derive(Clone, Copy)]
 pub struct Cost {
-    /// By the clock on the wall.
     wall: Duration,
-    /// On all cores, commands only; only Linux says.
+    /// Of all cores, for commands only; `None` outside Linux.
     cpu: Option<Duration>,
 }
 
-/// What these commands cost, one after the other.
+/// Measures commands, run one after the other.
 pub fn time(commands: Vec<Command>) -> Cost {
     time_of(|| commands.into_iter().for_each(run))
 }
 
-/// What these commands cost, and the most memory that one of them needs, in bytes.
+/// Measures commands, and the highest memory use of one of them in bytes.
 pub fn time_and_memory(commands: Vec<Command>) -> (Cost, Option<u64>) {
     let mut peak = None;
     let cost = time_of(|| peak = memory(commands));
     (cost, peak)
 }
 
-/// The most memory that one of these commands needs, in bytes; only Linux says.
+/// Returns the highest memory use of one of the commands in bytes; `None` outside Linux.
 pub fn memory(commands: Vec<Command>) -> Option<u64> {
     commands.into_iter().filter_map(peak_memory).max()
 }
 
-/// What a piece of this program costs.
+/// Measures a function of this program.
 fn time_of(work: impl FnOnce()) -> Cost {
-    settle();
+    flush_dirty_pages();
     let (begin, cpu) = (Instant::now(), cpu_of_commands());
     work();
     let wall = begin.elapsed();
@@ -55,7 +53,7 @@ fn time_of(work: impl FnOnce()) -> Cost {
     Cost { wall, cpu }
 }
 
-/// What all commands have used up to now, to a hundredth of a second.
+/// Returns the CPU time of all finished commands, in hundredths of a second.
 fn cpu_of_commands() -> Option<Duration> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     let (_, after_name) = text.rsplit_once(") ")?;
@@ -64,12 +62,12 @@ fn cpu_of_commands() -> Option<Duration> {
     Some(Duration::from_millis(ticks * 10))
 }
 
-/// Write out what earlier steps left in the cache: a tool that syncs must not pay for one that does not.
-fn settle() {
+/// Writes dirty pages to disk, so that a tool that syncs does not pay for one that does not.
+fn flush_dirty_pages() {
     let _ = Command::new("sync").status();
 }
 
-/// Measure each of `count` contestants once a round, in turn and beginning with another one each time.
+/// Measures each of `count` tools once per round, in the order of [`rotated_order`].
 pub fn rounds(
     rounds: usize,
     count: usize,
@@ -77,16 +75,17 @@ pub fn rounds(
 ) -> Vec<Vec<Cost>> {
     let mut costs = vec![Vec::new(); count];
     for round in 0..rounds {
-        for contestant in in_turn(round, count) {
+        for contestant in rotated_order(round, count) {
             costs[contestant].extend(turn(contestant));
         }
     }
     costs
 }
 
-/// The order of the contestants in a round. Each begins in its turn, and none always comes after the same one, who may have warmed the caches for it or
-/// emptied them: of two like programs the second was a fifth faster.
-pub fn in_turn(round: usize, count: usize) -> impl Iterator<Item = usize> {
+/// Returns the order of the tools in a round. The first one rotates, and none always follows the
+/// same tool, which may have filled or emptied the caches: of two equal programs the second was a
+/// fifth faster.
+pub fn rotated_order(round: usize, count: usize) -> impl Iterator<Item = usize> {
     let divides_both =
         |part: usize, step: usize| step.is_multiple_of(part) && count.is_multiple_of(part);
     let meets_all = |step: &usize| !(2..=*step).any(|part| divides_both(part, *step));
@@ -95,7 +94,7 @@ pub fn in_turn(round: usize, count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |n| (round + n * step) % count)
 }
 
-/// The median of the times by the clock.
+/// Returns the median wall time.
 pub fn wall(costs: &[Cost]) -> Option<Value> {
     median(costs.iter().map(|cost| cost.wall).collect()).map(Value::Time)
 }
@@ -105,14 +104,14 @@ pub fn median(mut times: Vec<Duration>) -> Option<Duration> {
     times.get(times.len() / 2).copied()
 }
 
-/// The mean of the times on the cores: the ticks are too coarse for a median.
+/// Returns the mean CPU time; the clock's ticks are too coarse for a median.
 pub fn cpu(costs: &[Cost]) -> Option<Value> {
     let times: Option<Vec<_>> = costs.iter().map(|cost| cost.cpu).collect();
     let times = times.filter(|times| !times.is_empty())?;
     Some(Value::Time(times.iter().sum::<Duration>() / times.len() as u32))
 }
 
-/// The length of all files below `dir`, together.
+/// Returns the total size of the files below `dir`.
 pub fn size(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
     let size_of = |entry: fs::DirEntry| {
@@ -129,7 +128,7 @@ fn peak_memory(command: Command) -> Option<u64> {
     } else if Path::new(GNU_TIME).exists() {
         Some(peak_by_time(&command))
     } else {
-        Some(peak_by_looking(command))
+        Some(peak_by_polling(command))
     }
 }
 
@@ -155,8 +154,8 @@ fn peak_by_time(command: &Command) -> u64 {
     text.trim().parse::<u64>().expect("a number of kilobytes") * 1024
 }
 
-/// Look at the high-water mark until the process is gone; what it needs in its last millisecond is missed.
-fn peak_by_looking(mut command: Command) -> u64 {
+/// Polls the high-water mark until the process ends; misses its last millisecond.
+fn peak_by_polling(mut command: Command) -> u64 {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().expect("start a command");
     let status = format!("/proc/{}/status", child.id());

@@ -8,10 +8,10 @@ const WIDTH: f64 = 400.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 50.0;
-/// From one panel to the next: room for the names at the ends of the lines.
+/// Distance between panels, with room for the labels at the ends of the lines.
 const STEP: f64 = WIDTH + 190.0;
 
-/// Colours that stay apart for eyes that see fewer (Okabe and Ito), on white and on black.
+/// Colours that colour-blind readers can distinguish (Okabe and Ito), on white and on black.
 const COLOURS: [(&str, &str); 7] = [
     ("stvc", "#d55e00"),
     ("stvc, gc", "#e69f00"),
@@ -72,7 +72,7 @@ fn panel(svg: &mut String, x: f64, title: &str, lines: &[Line]) {
         text(left - 8.0, y + 4.0, "end", &10f64.powi(power).to_string());
         let _ = write!(grid, "M{left} {y:.1}h{WIDTH}");
     }
-    // Names at the ends of their lines, moved down where they would touch.
+    // Labels at the ends of the lines, moved down where they would overlap.
     let mut ends: Vec<_> = lines
         .iter()
         .zip(COLOURS)

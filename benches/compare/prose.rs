@@ -1,6 +1,7 @@
-//! English-like prose from a seed, as hard to compress as the real thing: zlib makes it 2.3 to 2.8 times smaller.
+//! English-like prose from a seed. It compresses like real prose: zlib makes it 2.3 to 2.8 times
+//! smaller.
 
-/// A small generator of random numbers (splitmix64): the same seed gives the same library on every machine.
+/// A random number generator (splitmix64): a seed gives the same library on every machine.
 pub struct Random(u64);
 
 impl Random {
@@ -16,12 +17,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    /// Whether something happens that happens once in `n` times.
+    /// Returns true once in `n` times on average.
     pub fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -30,16 +30,16 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A word of the list, the early ones more often, as in speech.
+    /// Chooses a word, the early ones more often, as in natural language.
     fn word<'w>(&mut self, list: &[&'w str]) -> &'w str {
         let n = list.len() as f64;
-        // Between Zipf's law and an even choice.
+        // Between Zipf's law and a uniform choice.
         let rank = if self.once_in(3) { n.powf(self.unit()) - 1.0 } else { n * self.unit() };
         list[(rank as usize).min(list.len() - 1)]
     }
 }
 
-/// `length` bytes of story, roughly: narration, dialogue and actions in paragraphs.
+/// Writes about `length` bytes of narration, dialogue and actions in paragraphs.
 pub fn story(random: &mut Random, length: usize) -> String {
     let mut text = String::with_capacity(length + 200);
     while text.len() < length {
@@ -66,7 +66,6 @@ pub fn story(random: &mut Random, length: usize) -> String {
     text
 }
 
-/// The name of somebody or something.
 pub fn name(random: &mut Random) -> String {
     let mut text = String::new();
     rare_word(random, &mut text);
@@ -74,7 +73,7 @@ pub fn name(random: &mut Random) -> String {
     text
 }
 
-/// Which kinds of words follow each other in a sentence.
+/// Sentence patterns: one letter per kind of word.
 const SHAPES: &[&str] = &[
     "dn v dan",
     "N v p dn c v a",
@@ -127,12 +126,11 @@ fn sentence(random: &mut Random, text: &mut String) {
     });
 }
 
-/// How seldom a word is not from the lists. They are short, and nobody writes with six hundred words.
+/// One in this many words is not from the lists, which have only six hundred words.
 const RARE: usize = 2;
-/// How many such words there are.
 const RARE_WORDS: f64 = 20_000.0;
 
-/// A word that sounds like one. The same few come often, most seldom.
+/// Writes an invented word; a few of them are frequent, most are rare.
 fn rare_word(random: &mut Random, text: &mut String) {
     let rank = (RARE_WORDS * random.unit() * random.unit()) as u64;
     let mut letters = Random::new(rank);

@@ -1,28 +1,28 @@
-//! A chat with ST-Auto-Recap, which copies the whole lorebook into messages and goes over old messages and all
-//! entries at the end of each scene. What it writes is in the form of its version 2.0.0.
+//! A chat with ST-Auto-Recap 2.0.0, which copies the whole lorebook into messages and rewrites old
+//! messages and all entries at the end of each scene.
 
 use crate::chat::{by_character, by_user, chat_path, joined, lorebook_path};
 use crate::library::{Library, date, quoted};
 use crate::lorebook::{self, Entry};
 use crate::prose::{Random, story};
 
-/// Messages of a scene.
+/// Messages per scene.
 const SCENE: usize = 24;
 const CHARACTER: &str = "Ilse Corvin";
 const QUEUE: &str = "__operation_queue";
 const TYPES: [&str; 9] =
     ["recap", "character", "location", "item", "faction", "lore", "event", "document", "rule"];
 
-/// A chat and the lorebook that is its own.
+/// A chat and its own lorebook.
 pub struct RecapChat {
     pub name: String,
     main_chat: Option<String>,
     messages: Vec<String>,
-    /// The lorebook now: registries, entries, the queue last, as its key is the time.
+    /// Registries, entries, and the queue last, because its key is a timestamp.
     entries: Vec<Entry>,
-    /// The lorebook and the number of messages at the end of each scene.
+    /// Number of messages and lorebook at the end of each scene.
     scenes: Vec<(usize, Vec<Entry>)>,
-    /// The versions of the running recap, as they stand in the header.
+    /// Versions of the running recap, as JSON.
     recaps: Vec<String>,
     random: Random,
 }
@@ -64,7 +64,8 @@ impl RecapChat {
         chat
     }
 
-    /// A branch at the last scene break in the first half, with the lorebook as it was then. All recaps come along.
+    /// Forks at the last scene break of the first half, with the lorebook of that time and all
+    /// recaps.
     pub fn fork(&self, seed: u64, name: &str) -> Self {
         let scenes = self.scenes.len().div_ceil(2);
         let (at, entries) = &self.scenes[scenes - 1];
@@ -79,7 +80,7 @@ impl RecapChat {
         }
     }
 
-    /// Add messages; scenes end where they are due.
+    /// Adds messages, and ends scenes when they are long enough.
     pub fn grow(&mut self, messages: usize) {
         for _ in 0..messages {
             let index = self.messages.len();
@@ -96,7 +97,8 @@ impl RecapChat {
         }
     }
 
-    /// Every entry, on one side or the other, stale queue included. Which are active changes with what is said.
+    /// Formats every entry as active or inactive, including the outdated queue. The active ones
+    /// vary with the message.
     fn lorebook_copies(&mut self) -> String {
         let world = self.lorebook();
         let mut active = Vec::new();
@@ -116,8 +118,8 @@ impl RecapChat {
         )
     }
 
-    /// Some entries are rewritten, one or two are new, all change their order; the break records all of them; a recap
-    /// is made, and everything before is hidden.
+    /// Ends a scene: rewrites some entries, adds one or two, reorders all, records them in the
+    /// break, adds a recap, and hides the earlier messages.
     fn end_scene(&mut self) {
         for _ in 0..3 + self.random.below(3) {
             let at = TYPES.len() + self.random.below(self.entries.len() - TYPES.len() - 1);
@@ -128,7 +130,7 @@ impl RecapChat {
             self.entries.insert(queue, new_entry(&mut self.random, queue as u64));
         }
         self.rewrite_registries();
-        // 1000 and down; where the new ones come in, all behind them move.
+        // Orders count down from 1000; inserted entries shift all that follow.
         let (count, shift) = (self.entries.len(), self.random.below(20));
         for (n, entry) in self.entries.iter_mut().enumerate() {
             entry.order = 1000 - (n + shift) % count;
@@ -151,7 +153,7 @@ impl RecapChat {
         self.scenes.push((end, self.entries.clone()));
     }
 
-    /// What the extension keeps of a scene, on its last message.
+    /// Writes the extension's data of the scene into its last message.
     fn mark_break(&mut self) {
         let world = self.lorebook();
         let live = self.entries.iter().filter(|entry| entry.comment != QUEUE);
@@ -173,12 +175,12 @@ impl RecapChat {
             recap = quoted(&recap),
         );
         let line = &mut self.messages[end];
-        // The message's own `extra` comes before those of its swipes.
+        // The message's own `extra` precedes those of its swipes.
         let at = line.find(r#""extra":{"#).expect("a message has extra") + r#""extra":{"#.len();
         line.insert_str(at, &format!("{},", &memory[1..]));
     }
 
-    /// The registries list the entries, each those of its type.
+    /// Rewrites the registries, which list the entries by type.
     fn rewrite_registries(&mut self) {
         for (n, name) in TYPES.iter().enumerate() {
             let mut text = format!("[Registry: {name}]");
@@ -190,7 +192,7 @@ impl RecapChat {
         }
     }
 
-    /// The entries that are neither registries nor the queue.
+    /// Iterates over the entries other than registries and queue.
     fn listed(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| !entry.disable)
     }
@@ -227,7 +229,7 @@ impl RecapChat {
         chat_path(CHARACTER, &self.name)
     }
 
-    /// The name it has for stvc.
+    /// Name of the timeline in stvc.
     pub fn timeline(&self) -> String {
         format!("{CHARACTER}/{}", self.name)
     }

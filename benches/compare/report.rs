@@ -1,17 +1,16 @@
-//! docs/performance.md and the plot beside it.
+//! Writes docs/performance.md and the plot beside it.
 
 use std::fs;
 use std::ops::Range;
 
-use crate::aims::{self, Row};
 use crate::bounds;
 use crate::grid::Grid;
 use crate::growth::Point;
 use crate::plot;
 use crate::root;
 use crate::sheet::Sheet;
+use crate::targets::{self, Row};
 
-/// All that came out of a run.
 #[derive(Default)]
 pub struct Report {
     pub sheets: Vec<Sheet>,
@@ -20,7 +19,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// For the terminal.
     pub fn print(&self) {
         for sheet in &self.sheets {
             println!("\n({}) {}\n\n{}", sheet.letter, sheet.title, sheet.grid().plain());
@@ -28,7 +26,7 @@ impl Report {
         if !self.points.is_empty() {
             println!("\nGrowth\n\n{}", self.growth().plain());
         }
-        println!("\nAims\n\n{}", aims::grid(&self.rows).plain());
+        println!("\nAims\n\n{}", targets::grid(&self.rows).plain());
     }
 
     fn growth(&self) -> Grid {
@@ -47,7 +45,7 @@ impl Report {
         grid
     }
 
-    /// The whole page. What stands apart and was not measured now stays as it was.
+    /// Writes the page. Separate sections that were not measured in this run stay unchanged.
     pub fn write(&self, head: &str) {
         let docs = root().join("docs");
         let before = fs::read_to_string(docs.join("performance.md")).unwrap_or_default();
@@ -59,19 +57,18 @@ impl Report {
     fn markdown(&self, head: &str, before: &str) -> String {
         let mut text = format!("# Performance\n\n{INTRODUCTION}\n{head}\n## Aims\n\n{RATIO}\n");
         let (apart, main): (Vec<_>, Vec<_>) =
-            self.rows.iter().partition(|row| APART.contains(row.letter));
-        text += &aims::grid(main.iter().copied()).markdown();
+            self.rows.iter().partition(|row| SEPARATE_SECTIONS.contains(row.letter));
+        text += &targets::grid(main.iter().copied()).markdown();
         text += &missed(main);
         for sheet in &self.sheets {
             text +=
                 &format!("\n## ({}) {}\n\n{}", sheet.letter, sheet.title, sheet.grid().markdown());
         }
-        for letter in APART.chars() {
+        for letter in SEPARATE_SECTIONS.chars() {
             let rows: Vec<_> = apart.iter().copied().filter(|row| row.letter == letter).collect();
             let section = match rows.is_empty() {
-                true => {
-                    former(before, letter).map(|place| before[place].trim_end().to_owned() + "\n")
-                }
+                true => find_section(before, letter)
+                    .map(|place| before[place].trim_end().to_owned() + "\n"),
                 false => Some(section(letter, &rows)),
             };
             text.extend(section.map(|section| format!("\n{section}")));
@@ -81,12 +78,12 @@ impl Report {
         text + "\n" + MEANING
     }
 
-    /// One workload that stands apart, measured again: its section of the page and nothing else.
-    pub fn write_apart(&self, letter: char) {
+    /// Replaces the section of one workload.
+    pub fn write_section(&self, letter: char) {
         let path = root().join("docs/performance.md");
         let page = fs::read_to_string(&path).expect("read the report");
         let rows: Vec<_> = self.rows.iter().filter(|row| row.letter == letter).collect();
-        let place = former(&page, letter).unwrap_or_else(|| {
+        let place = find_section(&page, letter).unwrap_or_else(|| {
             let growth = page.find("## Growth").expect("a place for it");
             growth..growth
         });
@@ -96,15 +93,15 @@ impl Report {
     }
 }
 
-/// Where the section of a workload that stands apart is in the page.
-fn former(page: &str, letter: char) -> Option<Range<usize>> {
+/// Finds a workload's section in the page.
+fn find_section(page: &str, letter: char) -> Option<Range<usize>> {
     let begin = page.find(&format!("## ({letter})"))?;
     let next = page[begin..].match_indices("\n## ").map(|(at, _)| begin + at + 1).next();
     Some(begin..next.unwrap_or(page.len()))
 }
 
-/// The workloads that have rows alone, and a section each.
-pub const APART: &str = "fghi";
+/// Workloads with a section of their own.
+pub const SEPARATE_SECTIONS: &str = "fghi";
 
 fn section(letter: char, rows: &[&Row]) -> String {
     let title = match letter {
@@ -114,15 +111,15 @@ fn section(letter: char, rows: &[&Row]) -> String {
         _ => "a library of 1,000 timelines and 10,000 snapshots in the browser (headless Chromium)",
     };
     let date = chrono::Local::now().format("%Y-%m-%d");
-    let grid = aims::grid(rows.iter().copied()).markdown();
+    let grid = targets::grid(rows.iter().copied()).markdown();
     format!("## ({letter}) {title}\n\nMeasured on {date}.\n\n{grid}{}", missed(rows.to_vec()))
 }
 
-/// The aims that were missed, those with the same supposed reason together.
+/// Lists the missed targets, grouped by reason.
 fn missed(rows: Vec<&Row>) -> String {
     let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
     for row in rows.iter().filter(|row| row.met() == Some(false)) {
-        let why = bounds::of(row).unwrap_or("not looked into yet");
+        let why = bounds::reason_for(row).unwrap_or("not looked into yet");
         let name = format!("({}) {} against {}", row.letter, row.what, row.peer);
         match groups.iter_mut().find(|(reason, _)| *reason == why) {
             Some((_, names)) => names.push(name),

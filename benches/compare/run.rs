@@ -1,4 +1,5 @@
-//! A workload through all tools: every state is written once, and each tool stores it before the next.
+//! Runs a workload with all tools: each state is written once, and every tool stores it before the
+//! next.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::library::Library;
-use crate::measure::{Cost, cpu, in_turn, memory, rounds, run, size, time, time_and_memory, wall};
+use crate::measure::{
+    Cost, cpu, memory, rotated_order, rounds, run, size, time, time_and_memory, wall,
+};
 use crate::sheet::{Measure, Sheet};
 use crate::tools::{self, Tool};
 use crate::value::Value;
@@ -18,14 +21,14 @@ pub struct Run<'w> {
     pub library: Library,
     pub workload: &'w mut dyn Workload,
     pub sheet: Sheet,
-    /// What every further snapshot cost, a list a tool.
+    /// Cost of every later snapshot, by tool.
     pub further: Vec<Vec<Cost>>,
     scratch: PathBuf,
-    /// Rounds of what can be done again.
+    /// Repetitions of repeatable measurements.
     rounds: usize,
 }
 
-/// All of a workload that has a certain number of saves.
+/// Runs a workload with a fixed number of saves.
 pub fn whole(
     dir: &Path,
     sheet: Sheet,
@@ -50,7 +53,7 @@ impl<'w> Run<'w> {
         Self::of(dir, sheet, workload, rounds, tools, library)
     }
 
-    /// Over a library that is there, with these tools.
+    /// Runs these tools on an existing library.
     pub fn of(
         dir: &Path,
         mut sheet: Sheet,
@@ -64,10 +67,10 @@ impl<'w> Run<'w> {
         Self { tools, library, workload, sheet, further, scratch: dir.join("scratch"), rounds }
     }
 
-    /// The first snapshot, into an empty store each time.
+    /// Measures the first snapshot, into an empty store each time.
     pub fn first(&mut self) {
         self.workload.begin(&self.library);
-        // Some tools take a file for changed whose stamp is younger than a second or two.
+        // Some tools treat a file that was modified in the last two seconds as changed.
         thread::sleep(Duration::from_millis(2100));
         let empty = |tool: &dyn Tool| {
             tool.place().clear();
@@ -91,10 +94,10 @@ impl<'w> Run<'w> {
         self.workload.save(&self.library);
     }
 
-    /// The next state, timed.
+    /// Measures the next save.
     pub fn save(&mut self) {
         self.next_state();
-        for n in in_turn(self.further[0].len(), self.tools.len()) {
+        for n in rotated_order(self.further[0].len(), self.tools.len()) {
             let commands = self.tools[n].save();
             if !commands.is_empty() {
                 self.further[n].push(time(commands));
@@ -102,7 +105,7 @@ impl<'w> Run<'w> {
         }
     }
 
-    /// One more state, for the memory that it takes.
+    /// Measures the memory of one more save.
     pub fn last_save(&mut self) {
         self.next_state();
         for (tool, costs) in self.tools.iter().zip(&self.further) {
@@ -113,7 +116,7 @@ impl<'w> Run<'w> {
         }
     }
 
-    /// All that is done with what is stored.
+    /// Measures everything that is done with a full store.
     pub fn finish(&mut self) {
         let (chat, _) = self.workload.chat();
         let chat = fs::metadata(self.library.root.join(chat)).expect("look at the chat");
@@ -123,7 +126,7 @@ impl<'w> Run<'w> {
         for tool in &self.tools {
             let commands = restore_of(&**tool, self.workload, &self.scratch);
             if !commands.is_empty() {
-                let peak = self.away(|| memory(commands));
+                let peak = self.without_chat(|| memory(commands));
                 self.sheet.set(Measure::RestoreMemory, tool.name(), peak.map(Value::Bytes));
             }
         }
@@ -147,7 +150,7 @@ impl<'w> Run<'w> {
         run(self.tools[0].check().remove(0));
     }
 
-    /// Each time into a new file.
+    /// A new file each time.
     fn backup(&mut self) {
         let file = self.scratch.with_extension("stvc");
         for tool in self.tools.iter().filter(|tool| !tool.backup(&file).is_empty()) {
@@ -165,7 +168,7 @@ impl<'w> Run<'w> {
         }
     }
 
-    /// Once: a second time there is nothing to do.
+    /// Once: a second run has nothing to do.
     fn gc(&mut self) {
         for tool in &self.tools {
             let commands = tool.gc();
@@ -187,15 +190,15 @@ impl<'w> Run<'w> {
     fn restore(&mut self, measure: Measure) {
         let costs = self.measured_by(self.rounds, |tool| {
             let commands = restore_of(tool, self.workload, &self.scratch);
-            (!commands.is_empty()).then(|| self.away(|| time(commands)))
+            (!commands.is_empty()).then(|| self.without_chat(|| time(commands)))
         });
         for (tool, costs) in self.tools.iter().zip(&costs) {
             self.sheet.set(measure, tool.name(), wall(costs));
         }
     }
 
-    /// Do something while the chat is not there, which should bring it back; see that it does.
-    fn away<T>(&self, work: impl FnOnce() -> T) -> T {
+    /// Removes the chat, runs `work`, and asserts that it restored the chat.
+    fn without_chat<T>(&self, work: impl FnOnce() -> T) -> T {
         let (chat, _) = self.workload.chat();
         let file = self.library.root.join(&chat);
         let aside = self.scratch.with_extension("aside");
@@ -212,7 +215,7 @@ impl<'w> Run<'w> {
         result
     }
 
-    /// Rounds of what each tool does.
+    /// Measures `count` rounds of a verb of each tool.
     fn measured(&self, count: usize, verb: impl Fn(&dyn Tool) -> Vec<Command>) -> Vec<Vec<Cost>> {
         self.measured_by(count, |tool| {
             let commands = verb(tool);

@@ -1,11 +1,11 @@
-//! All that was measured of one workload: a line a measure, a column a tool.
+//! The results of one workload: one line per measure, one column per tool.
 
 use std::collections::BTreeMap;
 
 use crate::grid::Grid;
 use crate::value::Value;
 
-/// What is measured, in the order it is shown.
+/// Measures in the order of the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measure {
     First,
@@ -68,12 +68,10 @@ impl Measure {
 }
 
 pub struct Sheet {
-    /// The letter of the workload.
     pub letter: char,
-    /// What was stored.
     pub title: String,
     pub tools: Vec<&'static str>,
-    /// The largest chat file, by which memory is judged.
+    /// Size of the largest chat file; the memory limit depends on it.
     pub largest: u64,
     cells: BTreeMap<(Measure, &'static str), Value>,
 }
@@ -83,7 +81,7 @@ impl Sheet {
         Self { letter, title, tools, largest: 0, cells: BTreeMap::new() }
     }
 
-    /// Note a value, if there is one.
+    /// Records a value if it exists.
     pub fn set(&mut self, measure: Measure, tool: &'static str, value: Option<Value>) {
         if let Some(value) = value {
             self.cells.insert((measure, tool), value);

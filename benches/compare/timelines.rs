@@ -1,4 +1,5 @@
-//! Workload (i): what it costs that there are many timelines, many snapshots, and a process for every save. stvc alone: it is its own peer.
+//! Workload (i): the cost of many timelines, many snapshots, and one process per save. stvc is its
+//! own peer.
 
 use std::fs;
 use std::path::Path;
@@ -7,36 +8,34 @@ use std::time::{Duration, Instant};
 use stvc::progress::Silent;
 use stvc::verbs::snapshot;
 
-use crate::aims::{Aim, Row};
 use crate::chat::{Chat, PER_MESSAGE};
 use crate::library::Library;
 use crate::measure::{Cost, median, memory, run, time, wall};
+use crate::targets::{Row, Target};
 use crate::tools::{Place, Stvc, Tool};
 use crate::value::Value;
 
-/// How much there is.
 pub struct Timelines {
-    /// So many chats, each time in another library; the others are held against the first.
+    /// Numbers of chats, each in its own library; the first is the baseline.
     pub counts: &'static [u64],
     /// Snapshots of the chat that gets checkpoints.
     pub snapshots: [usize; 2],
-    /// Megabytes of that chat, times ten.
+    /// Size of that chat in tenths of a megabyte.
     pub tenths: usize,
-    /// Rounds of what is measured.
     pub rounds: usize,
 }
 
-/// Messages of a chat that is one of many.
+/// Messages of each of the many chats.
 const SHORT: usize = 10;
-/// How many times longer it may take among ten times as many chats.
-const MANY_TIMES: f64 = 3.0;
+/// Highest allowed factor with ten times as many chats.
+const ALLOWED_FACTOR: f64 = 3.0;
 
 pub fn measure(dir: &Path, timelines: &Timelines) -> Vec<Row> {
     let mut rows = Vec::new();
-    let mut first: Option<Among> = None;
+    let mut first: Option<ChatCountResults> = None;
     for count in timelines.counts {
         let home = dir.join(count.to_string());
-        let among = Among::measure(&home, *count, timelines.rounds);
+        let among = ChatCountResults::measure(&home, *count, timelines.rounds);
         let peer = first.as_ref().unwrap_or(&among);
         rows.extend(among.rows(peer));
         first.get_or_insert(among);
@@ -46,17 +45,17 @@ pub fn measure(dir: &Path, timelines: &Timelines) -> Vec<Row> {
     rows
 }
 
-/// What was measured among so many chats.
-struct Among {
+/// Measurements with one number of chats.
+struct ChatCountResults {
     chats: u64,
     further: Vec<Cost>,
     restore: Vec<Cost>,
     log: Vec<Cost>,
-    /// Memory of a new device's first `sync`, and how much it gets.
+    /// Memory of a new device's first `sync`, and the size of the longest chat.
     sync: Option<(u64, u64)>,
 }
 
-impl Among {
+impl ChatCountResults {
     fn measure(home: &Path, chats: u64, rounds: usize) -> Self {
         let mut library = Library::new(&home.join("library"));
         let mut chat = |n: u64| {
@@ -90,20 +89,20 @@ impl Among {
 
     fn rows(&self, peer: &Self) -> Vec<Row> {
         let (chats, fewer) = (self.chats, peer.chats);
-        let row = |what: &str, own: &[Cost], other: &[Cost], aim| Row {
+        let row = |what: &str, own: &[Cost], other: &[Cost], target| Row {
             letter: 'i',
             what: format!("{what} among {chats} chats"),
             stvc: wall(own).unwrap_or(Value::Bytes(0)),
             peer: format!("among {fewer}"),
             other: wall(other).unwrap_or(Value::Bytes(0)),
-            aim,
+            target,
         };
         let is_tenfold = chats == 10 * fewer;
-        let aim = if is_tenfold { Aim::AtMost(MANY_TIMES) } else { Aim::None };
+        let target = if is_tenfold { Target::AtMost(ALLOWED_FACTOR) } else { Target::None };
         let mut rows = vec![
-            row("further snapshot", &self.further, &peer.further, aim),
-            row("restore of one", &self.restore, &peer.restore, Aim::None),
-            row("log", &self.log, &peer.log, Aim::None),
+            row("further snapshot", &self.further, &peer.further, target),
+            row("restore of one", &self.restore, &peer.restore, Target::None),
+            row("log", &self.log, &peer.log, Target::None),
         ];
         rows.extend(self.sync.map(|(memory, largest)| Row {
             letter: 'i',
@@ -111,13 +110,13 @@ impl Among {
             stvc: Value::Bytes(memory),
             peer: "3 x the chat + 64 MB".into(),
             other: Value::Bytes(3 * largest + 64_000_000),
-            aim: Aim::AtMost(1.0),
+            target: Target::AtMost(1.0),
         }));
         rows
     }
 }
 
-/// All of it comes to a device that has nothing: what memory that takes, and how long the longest chat is.
+/// Syncs to an empty device. Returns its memory use and the size of the longest chat.
 fn new_device(stvc: &Stvc, home: &Path) -> Option<(u64, u64)> {
     let shared = home.join("shared");
     let to = |stvc: &Stvc| stvc.command(&["sync", &shared.display().to_string()]);
@@ -130,7 +129,7 @@ fn new_device(stvc: &Stvc, home: &Path) -> Option<(u64, u64)> {
     Some((peak, longest(&library.root)))
 }
 
-/// The longest file below a folder.
+/// Returns the size of the largest file below a folder.
 fn longest(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
     let length = |entry: fs::DirEntry| match entry.metadata() {
@@ -140,7 +139,8 @@ fn longest(dir: &Path) -> u64 {
     entries.flatten().map(length).max().unwrap_or(0)
 }
 
-/// `snapshot --at` beside a plain one, with few and with many snapshots before it; and a plain one where no process starts, as `watch` and the mailbox take it.
+/// Measures `snapshot --at` against a plain snapshot, with few and with many snapshots, and a plain
+/// one without a process, as `watch` and the mailbox take it.
 fn checkpoints(dir: &Path, timelines: &Timelines) -> Vec<Row> {
     let home = dir.join("checkpoints");
     let mut library = Library::new(&home.join("library"));
@@ -174,7 +174,7 @@ fn checkpoints(dir: &Path, timelines: &Timelines) -> Vec<Row> {
             library.next_save();
             chat.next_turn(&library);
             plain.push(time(stvc.save()));
-            // Each at a message that has no checkpoint.
+            // A message without a checkpoint each time.
             let message = (chat.len() / 2 + round).to_string();
             let tag = format!("checkpoint {snapshots} {round}");
             let arguments = ["snapshot", &name, "--at", &message, "--tag", &tag];
@@ -186,27 +186,27 @@ fn checkpoints(dir: &Path, timelines: &Timelines) -> Vec<Row> {
         }
         taken += timelines.rounds;
         let value = |costs: &[Cost]| wall(costs).unwrap_or(Value::Bytes(0));
-        let row = |what: String, stvc, peer: &str, other, aim| Row {
+        let row = |what: String, stvc, peer: &str, other, target| Row {
             letter: 'i',
             what,
             stvc,
             peer: peer.into(),
             other,
-            aim,
+            target,
         };
         let what = format!("snapshot --at, {snapshots} snapshots");
-        rows.push(row(what.clone(), value(&at), "a plain one", value(&plain), Aim::AtMost(2.0)));
+        rows.push(row(what.clone(), value(&at), "a plain one", value(&plain), Target::AtMost(2.0)));
         if let Some(fewer) = known {
             let peer = format!("{} snapshots", timelines.snapshots[0]);
-            rows.push(row(what, value(&at), &peer, fewer, Aim::AtMost(1.3)));
+            rows.push(row(what, value(&at), &peer, fewer, Target::AtMost(1.3)));
         } else {
-            // A process is started for neither.
+            // Neither starts a process.
             let bound = median(floor).map(|floor| floor + Duration::from_millis(5));
             if let Some((inside, bound)) = median(inside).zip(bound) {
                 let what = "further snapshot, no process started".to_owned();
                 let (inside, bound) = (Value::Time(inside), Value::Time(bound));
                 let peer = "read and hash it, and 5 ms";
-                rows.push(row(what, inside, peer, bound, Aim::AtMost(1.0)));
+                rows.push(row(what, inside, peer, bound, Target::AtMost(1.0)));
             }
         }
         known = Some(value(&at));

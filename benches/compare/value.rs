@@ -1,4 +1,4 @@
-//! Something measured, and how it is written.
+//! A measured value and its format.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl fmt::Display for Value {
             bytes if bytes < 1e9 => (bytes / 1e6, "MB"),
             bytes => (bytes / 1e9, "GB"),
         };
-        // Three digits say all that such numbers are worth.
+        // Three significant digits.
         let digits = match number {
             n if n < 10.0 => 2,
             n if n < 100.0 => 1,

@@ -1,4 +1,5 @@
-// What the page costs: `node viewing.mjs PLAYWRIGHT CHROMIUM ADDRESS CHATS SERVER`, one JSON object on standard output, times in milliseconds.
+// Measures the viewer: `node viewing.mjs PLAYWRIGHT CHROMIUM ADDRESS CHATS SERVER` prints one JSON
+// object, times in milliseconds.
 
 import { readFileSync, readdirSync } from "node:fs";
 import { createServer } from "node:http";
@@ -11,7 +12,7 @@ const browser = await chromium.launch({
   executablePath,
   args: ["--no-sandbox", "--enable-precise-memory-info"],
 });
-const told = {};
+const measured = {};
 const median = (list) => list.sort((a, b) => a - b)[Math.floor(list.length / 2)];
 
 /** A page in a process of its own, with what it asks and how long that takes. */
@@ -57,7 +58,7 @@ async function frames(page, move) {
   return gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
 }
 
-/** What the page needs, whole: its process. */
+/** Memory of the page: that of its process. */
 async function memory(page) {
   const session = await page.context().newCDPSession(page);
   await session.send("HeapProfiler.collectGarbage");
@@ -72,7 +73,7 @@ async function memory(page) {
     .filter((one) => one.type === "renderer")
     .map((one) => {
       const status = readFileSync(`/proc/${one.id}/status`, "utf8");
-      // What is the process's own: the program's code is shared by all.
+      // Private memory: all processes share the program's code.
       return Number(/RssAnon:\s+(\d+)/.exec(status)?.[1] ?? 0) * 1024;
     });
   return Math.max(heap, ...sizes);
@@ -102,13 +103,13 @@ for (let round = 0; round < 3; round++) {
     await page.context().close();
   }
 }
-told.library = median(libraries);
-told.tree = median(trees);
-told.bytes = bytes;
+measured.library = median(libraries);
+measured.tree = median(trees);
+measured.bytes = bytes;
 
 const page = await again();
 await painted(page, `${origin}/#/tree`, "svg .lane");
-told.map_frame = await frames(page, () =>
+measured.map_frame = await frames(page, () =>
   page.evaluate(async () => {
     const sheet = document.querySelector(".sheet");
     for (let n = 0; n < 120; n++) {
@@ -126,7 +127,7 @@ await page.evaluate((to) => {
 }, `#/read/${story}`);
 await page.waitForSelector(".message");
 await page.waitForTimeout(500);
-told.slider_frame = await frames(page, () =>
+measured.slider_frame = await frames(page, () =>
   page.evaluate(async () => {
     const slider = document.querySelector("input[type=range]");
     for (let n = 0; n < 120; n++) {
@@ -137,18 +138,19 @@ told.slider_frame = await frames(page, () =>
   }),
 );
 await page.waitForTimeout(500);
-told.page = await memory(page);
-// What is on the screen: not the scenes, which come when they come, nor the doctor, who reads every file.
+measured.page = await memory(page);
+// Requests for the visible part only: scenes arrive later, and the doctor reads every file.
 const asked = page.asked.filter(
   (one) => !one.body.includes("scenes") && !one.body.includes("doctor"),
 );
-told.answer = Math.max(...asked.map((one) => one.took));
+measured.answer = Math.max(...asked.map((one) => one.took));
 if (process.env.STVC_ANSWERS) console.error(asked.sort((a, b) => b.took - a.took).slice(0, 12));
-told.server =
+measured.server =
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server}/status`, "utf8"))[1]) * 1024;
 await page.context().close();
 
-// The other way: SillyTavern's answers to `/api/chats/get`, all of them, and a tree of texts made in the page.
+// The peer's approach: all of SillyTavern's answers to `/api/chats/get`, and a tree of texts built
+// in the browser.
 const files = readdirSync(chats, { recursive: true })
   .map(String)
   .filter((name) => name.endsWith(".jsonl"));
@@ -165,7 +167,7 @@ await new Promise((done) => tavern.listen(0, "127.0.0.1", done));
 const other = await fresh();
 await other.goto(`http://127.0.0.1:${tavern.address().port}/`);
 const began = performance.now();
-told.fetched_bytes = await other.evaluate(async (names) => {
+measured.fetched_bytes = await other.evaluate(async (names) => {
   let bytes = 0;
   const all = await Promise.all(
     names.map(async (name) => {
@@ -190,9 +192,9 @@ told.fetched_bytes = await other.evaluate(async (names) => {
 await other.evaluate(
   () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
 );
-told.fetched = performance.now() - began;
-told.fetched_page = await memory(other);
+measured.fetched = performance.now() - began;
+measured.fetched_page = await memory(other);
 tavern.close();
 await browser.close();
-console.log(JSON.stringify(told));
+console.log(JSON.stringify(measured));
 process.exit();

@@ -1,5 +1,5 @@
-//! Workload (h): the page of `stvc view` on a large library, in headless Chromium. The peer is the way of SillyTavern-Timelines: every chat is fetched, and the map is made of
-//! all their texts in the page.
+//! Workload (h): the viewer on a large library, in headless Chromium. The peer uses the approach of
+//! SillyTavern-Timelines: it fetches every chat and builds the map from all texts in the browser.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,26 +10,25 @@ use serde_json::Value as Json;
 use stvc::progress::Silent;
 use stvc::verbs::{gc, snapshot};
 
-use crate::aims::{Aim, Row};
 use crate::chat::{Chat, lorebook_path};
 use crate::equipment::browser;
 use crate::library::Library;
 use crate::lorebook::{self, Entry};
 use crate::prose::Random;
+use crate::targets::{Row, Target};
 use crate::tools::{Place, Stvc, Tool};
 use crate::value::Value;
 
-/// How large the library is.
-pub struct Shelves {
+pub struct LibrarySize {
     pub characters: usize,
-    /// Stories of each, with forks.
+    /// Stories per character, each with forks.
     pub stories: usize,
     pub forks: usize,
-    /// Snapshots of each timeline.
+    /// Snapshots per timeline.
     pub snapshots: usize,
 }
 
-pub fn measure(dir: &Path, shelves: &Shelves) -> Vec<Row> {
+pub fn measure(dir: &Path, library_size: &LibrarySize) -> Vec<Row> {
     let equipment = match browser() {
         Ok(equipment) => equipment,
         Err(why) => {
@@ -39,7 +38,7 @@ pub fn measure(dir: &Path, shelves: &Shelves) -> Vec<Row> {
     };
     let library = Library::new(&dir.join("library"));
     let place = Place { library: library.root.clone(), home: dir.to_owned() };
-    write(&place, library, shelves);
+    write(&place, library, library_size);
     let stvc = Stvc::new(place);
     let mut view = stvc.command(&["--json", "view"]);
     let mut view = view.stdout(Stdio::piped()).spawn().expect("start the view");
@@ -48,7 +47,7 @@ pub fn measure(dir: &Path, shelves: &Shelves) -> Vec<Row> {
     BufReader::new(out).read_line(&mut line).expect("read its address");
     let line: Json = serde_json::from_str(&line).expect("a line");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("compare/viewing.mjs");
-    let told = Command::new("node")
+    let measured_values = Command::new("node")
         .arg(script)
         .args([&equipment.playwright, &equipment.chromium])
         .arg(line["address"].as_str().expect("an address"))
@@ -58,21 +57,22 @@ pub fn measure(dir: &Path, shelves: &Shelves) -> Vec<Row> {
         .expect("run the browser");
     let _ = view.kill();
     let _ = view.wait();
-    let told: Json = serde_json::from_slice(&told.stdout).expect("what the browser measured");
-    rows(&told)
+    let measured_values: Json =
+        serde_json::from_slice(&measured_values.stdout).expect("what the browser measured");
+    rows(&measured_values)
 }
 
-fn rows(told: &Json) -> Vec<Row> {
-    let number = |name: &str| told[name].as_f64().unwrap_or(f64::NAN);
+fn rows(measured_values: &Json) -> Vec<Row> {
+    let number = |name: &str| measured_values[name].as_f64().unwrap_or(f64::NAN);
     let time = |name: &str| Value::Time(Duration::from_secs_f64(number(name).max(0.0) / 1e3));
     let bytes = |name: &str| Value::Bytes(number(name) as u64);
     let bound = |ms| Value::Time(Duration::from_millis(ms));
     let (all, limit) = ("every chat fetched", "the bound");
-    let most = Aim::AtMost(1.0);
+    let most = Target::AtMost(1.0);
     [
-        ("Library, first useful paint", time("library"), all, time("fetched"), Aim::Better(2.0)),
+        ("Library, first useful paint", time("library"), all, time("fetched"), Target::Better(2.0)),
         ("Library, first useful paint", time("library"), limit, bound(1000), most),
-        ("Tree, first useful paint", time("tree"), all, time("fetched"), Aim::Better(2.0)),
+        ("Tree, first useful paint", time("tree"), all, time("fetched"), Target::Better(2.0)),
         ("Tree, first useful paint", time("tree"), limit, bound(1000), most),
         ("bytes for Library and Tree", bytes("bytes"), all, bytes("fetched_bytes"), most),
         ("a frame while the map scrolls", time("map_frame"), "50 a second", bound(20), most),
@@ -83,28 +83,28 @@ fn rows(told: &Json) -> Vec<Row> {
         ("memory of the server", bytes("server"), limit, Value::Bytes(64_000_000), most),
     ]
     .into_iter()
-    .map(|(what, stvc, peer, other, aim)| {
+    .map(|(what, stvc, peer, other, target)| {
         let (what, peer) = (what.to_owned(), peer.to_owned());
-        Row { letter: 'h', what, stvc, peer, other, aim }
+        Row { letter: 'h', what, stvc, peer, other, target }
     })
     .collect()
 }
 
-fn write(place: &Place, mut library: Library, shelves: &Shelves) {
+fn write(place: &Place, mut library: Library, library_size: &LibrarySize) {
     let mut random = Random::new(12);
     let mut chats = Vec::new();
-    for n in 0..shelves.characters {
+    for n in 0..library_size.characters {
         let character = format!("Character {n}");
         let entries: Vec<_> = (0..40).map(|uid| Entry::new(&mut random, uid)).collect();
         library.write(
             &lorebook_path(&format!("{character} Lore")),
             lorebook::file(&entries).as_bytes(),
         );
-        for story in 0..shelves.stories {
+        for story in 0..library_size.stories {
             let seed = (n * 1000 + story) as u64;
             let name = format!("Story {story}");
             let main = Chat::new(seed, &character, &name, 60 + random.below(60));
-            for fork in 0..shelves.forks {
+            for fork in 0..library_size.forks {
                 let at = 5 + random.below(main.len() - 5);
                 let name = format!("{name} - Branch #{fork}");
                 chats.push(main.fork(seed * 100 + fork as u64, at, &name));
@@ -113,7 +113,7 @@ fn write(place: &Place, mut library: Library, shelves: &Shelves) {
         }
     }
     let begin = chrono::DateTime::from_timestamp(1_700_000_000, 0).expect("a moment");
-    for n in 0..shelves.snapshots {
+    for n in 0..library_size.snapshots {
         library.next_save();
         for chat in &mut chats {
             chat.next_turn(&library);
@@ -121,7 +121,7 @@ fn write(place: &Place, mut library: Library, shelves: &Shelves) {
         let workspace = place.workspace(begin + chrono::Duration::hours(n as i64));
         let options = snapshot::Options::default();
         snapshot::snapshot(&workspace, &options, &mut Silent).expect("take a snapshot");
-        if n + 1 == shelves.snapshots {
+        if n + 1 == library_size.snapshots {
             gc::gc(&workspace, &gc::Options::default(), &mut Silent).expect("collect");
         }
     }

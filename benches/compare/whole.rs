@@ -1,20 +1,19 @@
-//! Workload (f): a chat among all that a library has besides chats. stvc alone: it is its own peer, without all that.
+//! Workload (f): a chat in a library with characters and lorebooks. The peer is stvc without them.
 
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::aims::{Aim, Row};
 use crate::chat::{Chat, PER_MESSAGE, lorebook_path};
 use crate::library::{Library, quoted};
 use crate::lorebook::{self, Entry};
-use crate::measure::{Cost, cpu, in_turn, run, size, time, wall};
+use crate::measure::{Cost, cpu, rotated_order, run, size, time, wall};
 use crate::prose::{Random, story};
+use crate::targets::{Row, Target};
 use crate::tools::{Place, Stvc, Tool};
 use crate::value::Value;
 
-/// How much there is.
 pub struct Whole {
     pub cards: u64,
     pub books: u64,
@@ -22,7 +21,7 @@ pub struct Whole {
     pub chat: usize,
 }
 
-/// The picture of a card, with which 200 of them take 100 MB.
+/// Bytes of a card's picture: 200 cards take 100 MB.
 const PICTURE: usize = 495_000;
 const ENTRIES: u64 = 20;
 
@@ -42,7 +41,7 @@ pub fn measure(dir: &Path, whole: &Whole, saves: usize) -> Vec<Row> {
     let first: Vec<_> = contestants.iter().map(|(stvc, ..)| time(stvc.save())).collect();
     let mut costs = [Vec::new(), Vec::new()];
     for round in 0..saves {
-        for n in in_turn(round, 2) {
+        for n in rotated_order(round, 2) {
             let (stvc, library, chat) = &mut contestants[n];
             library.next_save();
             chat.next_turn(library);
@@ -51,7 +50,7 @@ pub fn measure(dir: &Path, whole: &Whole, saves: usize) -> Vec<Row> {
     }
     let [_, (stvc, library, _)] = &mut contestants;
     let others = format!("{} cards and {} lorebooks", whole.cards, whole.books);
-    let row = |what: String, of: fn(&[Cost]) -> Option<Value>, aim| {
+    let row = |what: String, of: fn(&[Cost]) -> Option<Value>, target| {
         let value = |n: usize| of(&costs[n]).unwrap_or(Value::Bytes(0));
         Row {
             letter: 'f',
@@ -59,28 +58,28 @@ pub fn measure(dir: &Path, whole: &Whole, saves: usize) -> Vec<Row> {
             stvc: value(1),
             peer: "the chat alone".into(),
             other: value(0),
-            aim,
+            target,
         }
     };
     vec![
-        row(format!("further snapshot of a chat among {others}"), wall, Aim::AtMost(1.1)),
-        row("further snapshot among them, CPU".into(), cpu, Aim::None),
+        row(format!("further snapshot of a chat among {others}"), wall, Target::AtMost(1.1)),
+        row("further snapshot among them, CPU".into(), cpu, Target::None),
         first_snapshot(dir, library, &first[1]),
         another_description(stvc, library),
     ]
 }
 
-/// Everything in the library for the first time, beside a copy of it.
+/// Compares the first snapshot of everything with a copy.
 fn first_snapshot(dir: &Path, library: &Library, first: &Cost) -> Row {
     let mut copy = std::process::Command::new("cp");
     copy.arg("-a").arg(&library.root).arg(dir.join("copy"));
     let other = wall(&[time(vec![copy])]).unwrap_or(Value::Bytes(0));
     let stvc = wall(&[*first]).unwrap_or(Value::Bytes(0));
     let what = "first snapshot of them".into();
-    Row { letter: 'f', what, stvc, peer: "cp".into(), other, aim: Aim::None }
+    Row { letter: 'f', what, stvc, peer: "cp".into(), other, target: Target::None }
 }
 
-/// How much the store grows by another description, beside the card itself.
+/// Compares the store's growth after a new description with the card's size.
 fn another_description(stvc: &Stvc, library: &mut Library) -> Row {
     let before = size(&stvc.place().store());
     library.next_save();
@@ -92,7 +91,7 @@ fn another_description(stvc: &Stvc, library: &mut Library) -> Row {
     let grown = size(&stvc.place().store()).saturating_sub(before);
     let what = "size of a card's new description".into();
     let (stvc, other) = (Value::Bytes(grown), Value::Bytes(bytes.len() as u64));
-    Row { letter: 'f', what, stvc, peer: "the card".into(), other, aim: Aim::AtMost(0.02) }
+    Row { letter: 'f', what, stvc, peer: "the card".into(), other, target: Target::AtMost(0.02) }
 }
 
 fn furnish(library: &Library, whole: &Whole) {
@@ -112,7 +111,7 @@ fn card_path(number: u64) -> std::path::PathBuf {
     Path::new("characters").join(format!("Character {number}.png"))
 }
 
-/// A card as SillyTavern 1.19 writes it: both texts behind the picture.
+/// Builds a card as SillyTavern 1.19 writes it: both texts after the picture.
 fn card(number: u64, description: &str) -> Vec<u8> {
     let mut random = Random::new(number);
     let picture: Vec<_> = (0..PICTURE / 8).flat_map(|_| random.next().to_le_bytes()).collect();

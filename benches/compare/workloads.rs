@@ -1,4 +1,4 @@
-//! What is stored: five ways a library grows, each from a seed.
+//! Five ways in which a library grows, each from a seed.
 
 use std::path::PathBuf;
 
@@ -6,21 +6,20 @@ use crate::chat::{Chat, PER_MESSAGE};
 use crate::library::Library;
 use crate::recap::RecapChat;
 
-/// A library that grows.
 pub trait Workload {
-    /// The first state.
+    /// Writes the first state.
     fn begin(&mut self, library: &Library);
-    /// What the next save changes.
+    /// Writes the changes of the next save.
     fn save(&mut self, library: &Library);
-    /// The chat that is restored: its file, and its name for stvc.
+    /// File and timeline name of the chat to restore.
     fn chat(&self) -> (PathBuf, String);
 }
 
-/// (a) A plain chat that ends with 12.5 messages a save, and four forks of it.
+/// (a) A plain chat that ends with 12.5 messages per save, and four forks.
 pub struct Plain {
     saves: usize,
     done: usize,
-    /// The main chat and its forks.
+    /// The parent and its forks.
     chats: Vec<Chat>,
 }
 
@@ -58,14 +57,14 @@ impl Workload for Plain {
     }
 }
 
-/// (b) A chat with ST-Auto-Recap and four forks of it, which go on now and then.
+/// (b) A chat with ST-Auto-Recap and four forks that grow occasionally.
 pub struct Recap {
-    /// Messages of the main chat and the saves it takes to get there.
+    /// Final number of messages of the main chat; `saves` reaches it.
     messages: usize,
     saves: usize,
-    /// How often the main chat was saved.
+    /// Saves of the main chat.
     done: usize,
-    /// How often any was saved.
+    /// Saves of any chat.
     turn: usize,
     chats: Vec<RecapChat>,
 }
@@ -76,7 +75,8 @@ impl Recap {
         Self { messages, saves, done: 0, turn: 0, chats: vec![main] }
     }
 
-    /// How many saves there are in all: those of the main chat, the forks, and one in five for the forks again.
+    /// Total number of saves: of the main chat, the creation of the forks, and one in five for
+    /// later saves of the forks.
     pub fn all_saves(&self) -> usize {
         (self.saves + 4) * 5 / 4
     }
@@ -97,7 +97,7 @@ impl Workload for Recap {
     fn save(&mut self, library: &Library) {
         self.turn += 1;
         let forks = self.chats.len() - 1;
-        // The first after a third of the saves.
+        // The first fork after a third of the saves.
         let due = self.saves * (2 + forks) / 6;
         if forks < 4 && self.done > due {
             let name = format!("Night Market - Branch #{}", forks + 1);
@@ -118,7 +118,7 @@ impl Workload for Recap {
     }
 }
 
-/// (c) Many chats, each with a lorebook, one of which goes on at a time.
+/// (c) Many chats, each with a lorebook; one grows at a time.
 pub struct Many {
     chats: Vec<Chat>,
     done: usize,
@@ -151,11 +151,11 @@ impl Workload for Many {
     }
 }
 
-/// (d) Ten chats in turn, for a long time. A chat of 400 messages makes way for a new one: what a save has to store
-/// stays the same.
+/// (d) Ten chats in turn. A chat of 400 messages is replaced by a new one, so that saves do not
+/// grow.
 pub struct Long {
     chats: Vec<Chat>,
-    /// How many chats there were.
+    /// Number of chats created.
     begun: u64,
     done: usize,
 }

@@ -1,6 +1,7 @@
-// Lets stvc.js start the program of another system; for packaging/try, which has Node load it first.
+// Lets stvc.js start the program of another system; packaging/try makes Node load it first.
 //
-// STVC_TRY_PLATFORM is the name of that system's package, STVC_TRY_RUNNER the command that runs its programs here.
+// STVC_TRY_PLATFORM is the name of that system's package, STVC_TRY_RUNNER the command that runs its
+// programs here.
 "use strict";
 
 const childProcess = require("node:child_process");

@@ -1,10 +1,11 @@
-// npm packages from the archives of packaging/build: `stvc`, and one for each platform that holds its program.
+// Builds npm packages from the archives of packaging/build: `stvc`, and one per platform with its
+// program.
 //
 //   node packaging/npm/pack.mjs [--all] [DIST]      tarballs into DIST/npm, which is emptied first
 //
-// `stvc` depends on the platform packages of this run only: one that does not exist could never be installed.
-// A release passes --all, which fails if an archive is missing: a published version cannot be changed,
-// so a platform that is forgotten would stay without a program until the next version.
+// `stvc` depends on the platform packages of this run only: a missing one could not be installed.
+// A release passes --all, which fails if an archive is missing: a published version cannot be
+// changed, so a forgotten platform would have no program until the next version.
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -27,7 +28,7 @@ if (isComplete) words.shift();
 const dist = resolve(words[0] ?? join(root, "dist"));
 const [, version] = readFileSync(join(root, "Cargo.toml"), "utf8").match(/^version = "(.*)"/m);
 
-// Termux calls itself android; the static program runs there as on any Linux.
+// Termux reports android; the static Linux program runs there.
 const PLATFORMS = [
   { os: "win32", cpu: "x64", target: "x86_64-pc-windows-gnu", archive: "zip", program: "stvc.exe" },
   {
@@ -66,7 +67,7 @@ const PLATFORMS = [
     program: "stvc",
   },
 ];
-// npm adds a file called LICENSE by itself, and none of these.
+// npm adds a file called LICENSE automatically, but none of these.
 const LICENSES = ["LICENSE-APACHE", "LICENSE-MIT"];
 const about = {
   version,

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Starts the program of this platform, which lies in a package of its own: nothing is downloaded and no script runs when it is installed.
+// Starts the program of this platform, which is in a separate package: the installation downloads
+// nothing else and runs no script.
 "use strict";
 
 const { spawn } = require("node:child_process");
@@ -27,6 +28,6 @@ child.on("error", (error) => {
   console.error(`stvc: ${program}: ${error.message}`);
   process.exit(1);
 });
-// The terminal sends Ctrl-C to both; who ends is the program, when it has done what it must.
+// The terminal sends Ctrl-C to both processes; wait until the program has finished.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
 child.on("exit", (code, signal) => process.exit(code ?? 128 + (constants.signals[signal] ?? 0)));

@@ -1,4 +1,4 @@
-// Wine 8 has no bcryptprimitives.dll, of which Rust's standard library needs this one function.
+// Wine 8 lacks bcryptprimitives.dll. Rust's standard library needs this function of it.
 #include <windows.h>
 #include <ntsecapi.h>
 

@@ -1,4 +1,5 @@
-// A git.exe for Wine that lets this machine's git do it. What Wine starts outside of itself cannot be waited for, so a shell writes down what it said and how it ended.
+// A git.exe for Wine that runs this machine's git. Wine cannot wait for a native process, so a shell
+// writes its output and exit code to files.
 #include <stdio.h>
 #include <stdlib.h>
 #include <windows.h>
@@ -17,7 +18,7 @@ static void utf8(FILE *out, const WCHAR *text, int length) {
     for (int i = 0; i < count; i++) bytes[i] == '\'' ? fputs("'\\''", out) : fputc(bytes[i], out);
 }
 
-// One word for the shell; a path in it, or behind its first '=', as this machine has it.
+// Quotes one argument for the shell and converts a path in it, or after its first '='.
 static void word(FILE *out, const WCHAR *text) {
     const WCHAR *path = text, *equals = wcschr(text, '=');
     if (!is_drive(path) && wcsncmp(path, L"\\\\?\\", 4) && equals) path = equals + 1;
@@ -66,7 +67,7 @@ int wmain(int argc, WCHAR **argv) {
     MultiByteToWideChar(CP_ACP, 0, folder, -1, wide, MAX_PATH);
     FILE *shell = fopen(script, "wb");
     fputs("here=", shell), word(shell, wide), fputs("\ncd ", shell), word(shell, here);
-    // Wine's own variables are not this machine's.
+    // Removes Wine's own variables.
     fputs("\nunset LD_PRELOAD WINEPREFIX; export PATH=/usr/local/bin:/usr/bin:/bin HOME=\"$here\"\n", shell);
     fputs("git ", shell);
     for (int i = 1; i < argc; i++) word(shell, argv[i]);

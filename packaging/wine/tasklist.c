@@ -1,4 +1,4 @@
-// `tasklist /FO CSV /NH` as Windows has it; Wine's prints nothing.
+// `tasklist /FO CSV /NH` as on Windows; Wine's prints nothing.
 #include <stdio.h>
 #include <windows.h>
 #include <tlhelp32.h>

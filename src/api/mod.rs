@@ -1,4 +1,5 @@
-//! One way in for every front end that is no command line: one request, one answer, whose lines are the objects of `--json` (docs/api.md). No logic of its own.
+//! The API for every front end that is not a command line: one request, one answer, whose lines are
+//! the objects of `--json` (docs/api.md). No logic of its own.
 
 pub mod extension;
 pub mod http;
@@ -11,7 +12,6 @@ mod serve;
 pub use request::{Refusal, Request, Rights, VERBS, Verb};
 pub use serve::{Answer, serve};
 
-/// Returns so many random bytes as hexadecimal digits.
 fn random_hex<const BYTES: usize>() -> std::io::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;

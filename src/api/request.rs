@@ -1,21 +1,20 @@
-//! The requests: a closed list of verbs with their arguments. None takes a path, an address or a passphrase, and a verb that changes something is served only if that was allowed.
-//!
-//! A request is read into the options of its verb. [`VERBS`] lists the arguments that a request may set: options that are not listed there are refused before they are read.
-
-use std::time::Duration;
+//! Requests: a closed list of verbs with their arguments. None takes a path, an address or a
+//! passphrase, and a verb that changes something needs the right to. [`VERBS`] lists the arguments
+//! that a request may set; other options of a verb are refused before they are read.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::archive::{Blake3, Role};
 use crate::engine::files::{Closed, Leave};
-use crate::engine::gate::{GatePolicy, SceneRule, Wait};
+use crate::engine::gate::GatePolicy;
 use crate::exit;
 use crate::verbs::restore::{Overwrite, Target, Until};
 use crate::verbs::timelines::graph;
 use crate::verbs::{self, diff, lore, read, restore, search, snapshot, undo};
 
-/// What a front end may do, and what a verb does.
+/// What a front end may do, and what a verb needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rights {
     Read,
@@ -33,23 +32,21 @@ pub enum Refusal {
     BadArguments { verb: &'static str, why: String },
     #[error("this page speaks protocol {page}, and this program {program}")]
     Protocol { page: u32, program: u32 },
-    /// It was not made for the watch that runs: somebody prepared it, or the watch was started anew.
+    /// It was not made for this watch: prepared by somebody, or the watch was restarted.
     #[error("{verb:?} changes something, and the request does not name this watch's session")]
     Session { verb: &'static str },
     #[error("more than {most} such requests within a minute are not served")]
     TooMany { most: usize },
-    /// It would change something.
     #[error("{verb:?} changes something, and that is not allowed here")]
     ReadOnly { verb: &'static str },
-    /// What was done cannot be told.
     #[error("{verb:?} was served, and the answer cannot be written: {why}")]
     Unwritable { verb: &'static str, why: String },
-    /// The program itself is wrong.
     #[error("stvc broke down over {verb:?}; that is a defect in stvc")]
     BrokeDown { verb: &'static str },
 }
 
 impl Refusal {
+    /// Returns the exit code that the command line would have.
     pub fn exit(&self) -> u8 {
         match self {
             Self::ReadOnly { .. } | Self::Session { .. } => exit::REFUSED,
@@ -58,6 +55,7 @@ impl Refusal {
         }
     }
 
+    /// Returns advice for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Protocol { .. } => {
@@ -85,11 +83,10 @@ pub struct Verb {
 }
 
 macro_rules! requests {
-    ($($(#[$doc:meta])* $name:literal $needs:ident $variant:ident($options:ty) [$($argument:ident),*])*) => {
-        /// The options of each verb.
+    ($($name:literal $needs:ident $variant:ident($options:ty) [$($argument:ident),*])*) => {
         #[derive(Clone, Debug)]
         pub(super) enum Asked {
-            $($(#[$doc])* $variant($options),)*
+            $($variant($options),)*
         }
 
         /// Every verb.
@@ -105,42 +102,23 @@ macro_rules! requests {
 }
 
 requests! {
-    /// All timelines with what became of them, what is wrong with them, and the last backup.
-    "library" Read Library(Nothing) []
-    /// All timelines.
-    "timelines" Read Timelines(Nothing) []
-    /// What became of each since its newest snapshot.
-    "status" Read Status(Nothing) []
-    /// The map of the stories: a lane for each timeline, with its snapshots.
+    "library" Read Library(IgnoredAny) []
+    "timelines" Read Timelines(IgnoredAny) []
+    "status" Read Status(IgnoredAny) []
     "graph" Read Graph(graph::Options) [timeline, lanes_only, scenes, first, count]
-    /// Snapshots, newest first; of a message its versions.
     "log" Read Log(Log) [timeline, message, first, count]
-    /// One snapshot.
     "show" Read Show(Show) [snapshot]
-    /// Messages of a snapshot, whole.
     "messages" Read Messages(read::Options) [snapshot, first, count]
-    /// Lorebooks, one of them, or the history of one of their entries.
     "lore" Read Lore(lore::Options) [book, entry, at, snapshot, chat, active, blame, all, first, count]
-    /// Two states, or one and the files now, or `A...B`.
     "diff" Read Diff(diff::Options) [before, after, only, stat]
-    /// Texts, wherever they were said.
     "search" Read Search(search::Options) [text, phrase, regex, who, timeline, only, first, count]
-    /// What was done, newest first.
-    "operations" Read Operations(Nothing) [first, count]
-    /// What is wrong in the library.
-    "doctor" Read Doctor(Nothing) []
-    /// Take snapshots.
-    "snapshot" Change Snapshot(Snapshot) [timelines, message, tag, at, scenes, holds, strict, wait, allow_active_queue, dry_run]
-    /// Name a snapshot; without one, the name goes.
+    "operations" Read Operations(IgnoredAny) [first, count]
+    "doctor" Read Doctor(IgnoredAny) []
+    "snapshot" Change Snapshot(snapshot::Options) [timelines, message, tag, at, scenes, holds, strict, wait, allow_active_queue, dry_run]
     "tag" Change Tag(Tag) [name, snapshot]
-    /// Bring a state back: in its place, or as a timeline of its own.
     "restore" Change Restore(Restore) [snapshot, at, cut, name, strict, wait, allow_active_queue, only, expect, chat_closed, rereads, dry_run]
-    /// Take an operation back.
     "undo" Change Undo(undo::Options) [operation, chat_closed, rereads, dry_run]
 }
-
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Nothing {}
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Log {
@@ -153,23 +131,6 @@ pub(super) struct Show {
     pub snapshot: String,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Snapshot {
-    timelines: Vec<String>,
-    message: Option<String>,
-    tag: Option<String>,
-    /// A checkpoint at this message, with the lorebook of now.
-    at: Option<usize>,
-    /// A checkpoint at the end of every scene that has none yet.
-    scenes: bool,
-    /// Only where the one chat's file is what the page has in memory: its id as a git object.
-    holds: Option<String>,
-    #[serde(flatten)]
-    gate: Gate,
-    dry_run: bool,
-}
-
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Tag {
     pub name: String,
@@ -179,34 +140,20 @@ pub(super) struct Tag {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Restore {
     snapshot: String,
-    /// As it was at this message.
     at: Option<usize>,
-    /// Cut after this message; all else, the lorebook too, as the snapshot has it.
+    /// Cut after this message; everything else, also the lorebook, is as the snapshot has it.
     cut: Option<usize>,
-    /// As a timeline of its own under this name.
     name: Option<String>,
-    /// For a timeline of its own.
     #[serde(flatten)]
-    gate: Gate,
-    /// Only the chat, or only the lorebook.
+    gate: GatePolicy,
     only: Option<Role>,
-    /// What may be replaced: the hashes (`there`) that the plan told. Where something else is by now, nothing is done; what is replaced is stored first.
+    /// Hashes (`there`) of the plan: other files are not replaced. What is replaced is stored
+    /// first.
     expect: Option<Vec<Blake3>>,
     #[serde(flatten)]
     closed: Closed,
     #[serde(default)]
     dry_run: bool,
-}
-
-impl TryFrom<Snapshot> for snapshot::Options {
-    type Error = verbs::Error;
-
-    fn try_from(asked: Snapshot) -> verbs::Result<Self> {
-        let Snapshot { timelines, message, tag, at, scenes, holds, gate, dry_run } = asked;
-        let subject = snapshot::Asked { timelines, tag, at, scenes, holds, ..Default::default() };
-        let (subject, gate) = (subject.try_into()?, gate.into());
-        Ok(Self { subject, message, gate, dry_run, ..Default::default() })
-    }
 }
 
 impl TryFrom<Restore> for restore::Options {
@@ -218,10 +165,10 @@ impl TryFrom<Restore> for restore::Options {
         let only = only.map(|only| if only == Role::Lorebook { only } else { Role::Chat });
         let target = match (name, only) {
             (Some(_), Some(_)) => return together("name", "only"),
-            (Some(name), None) => Target::NewTimeline { name, gate: Some(gate.into()) },
+            (Some(name), None) => Target::NewTimeline { name, gate: Some(gate) },
             (None, only) => Target::InPlace {
                 only,
-                // A plan says what would be replaced, and what is replaced was in a plan.
+                // A plan reports what would be replaced, and what is replaced was in a plan.
                 overwrite: match expect {
                     Some(expected) => Overwrite::Only(expected),
                     None if dry_run => Overwrite::All,
@@ -240,33 +187,6 @@ impl TryFrom<Restore> for restore::Options {
     }
 }
 
-/// The arguments of the readiness check.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Gate {
-    /// Refuse where the extension is not ready for a checkpoint.
-    strict: bool,
-    /// Wait for the lorebook's queue, so many seconds.
-    wait: Option<u64>,
-    /// Also while work is pending in the lorebook's queue.
-    allow_active_queue: bool,
-}
-
-/// A request waits for a queue at most so many seconds: requests are served one after the other.
-const LONGEST_WAIT: u64 = 10;
-
-impl From<Gate> for GatePolicy {
-    fn from(gate: Gate) -> Self {
-        let wait = gate.wait.map(|seconds| Duration::from_secs(seconds.min(LONGEST_WAIT)));
-        Self {
-            scene: if gate.strict { SceneRule::Strict } else { SceneRule::Warn },
-            wait: wait.map(Wait::AtMost),
-            allow_active_queue: gate.allow_active_queue,
-        }
-    }
-}
-
-/// Which lines of a long answer.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Page {
     #[serde(default)]
@@ -276,7 +196,6 @@ pub(super) struct Page {
 
 impl Page {
     const USUAL: usize = 200;
-    /// A page is at most so long.
     pub const LONGEST: usize = 1000;
 
     pub fn end(self) -> usize {
@@ -285,7 +204,7 @@ impl Page {
     }
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub verb: &'static Verb,
@@ -302,7 +221,7 @@ struct Envelope {
 }
 
 impl Request {
-    /// Reads the arguments of a verb. One that is null counts as not given.
+    /// Reads the arguments of a verb. A null argument counts as not given.
     pub fn of(name: &str, arguments: Option<Value>) -> Result<Self, Refusal> {
         let verb = VERBS.iter().find(|verb| verb.name == name);
         let verb =
@@ -335,7 +254,7 @@ impl Request {
     pub fn words(&self) -> Vec<String> {
         let mut words = vec![self.verb.name.to_owned()];
         match &self.asked {
-            Asked::Snapshot(asked) => words.extend(asked.timelines.iter().cloned()),
+            Asked::Snapshot(options) => words.extend(options.subject.names().iter().cloned()),
             Asked::Tag(asked) => {
                 words.push(asked.name.clone());
                 words.extend(asked.snapshot.clone());

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::request::{Asked, Log, Page, Refusal, Request, Rights, Tag};
 use crate::engine::Workspace;
 use crate::lines::answers;
-use crate::lines::{CopyLine, ErrorLine, Line, Summary};
+use crate::lines::{ErrorLine, Line, Summary};
 use crate::progress::Silent;
 use crate::verbs::timelines::graph;
 use crate::verbs::{
@@ -14,7 +14,7 @@ use crate::verbs::{
     show, snapshot, tag, timelines, undo,
 };
 
-/// What is answered: the lines of `--json`, and the exit code.
+/// The lines of `--json`, and the exit code.
 #[derive(Debug, Default, Serialize)]
 pub struct Answer {
     pub lines: Vec<Box<RawValue>>,
@@ -23,7 +23,7 @@ pub struct Answer {
     pub next: Option<usize>,
 }
 
-/// Serve what was asked. Whatever goes wrong is an answer, too.
+/// Serves a request. Errors are answers, too.
 pub fn serve(workspace: &Workspace, request: &Request, rights: Rights) -> Answer {
     let mut answer = Answer::default();
     if request.verb.needs > rights {
@@ -33,7 +33,7 @@ pub fn serve(workspace: &Workspace, request: &Request, rights: Rights) -> Answer
     match answer.fill(workspace, request) {
         Ok(()) => {
             for notice in workspace.take_notices() {
-                answer.add(&notice);
+                answer.add(Line::Finding(&notice));
             }
             answer
         }
@@ -42,12 +42,12 @@ pub fn serve(workspace: &Workspace, request: &Request, rights: Rights) -> Answer
 }
 
 impl Answer {
-    /// A request that is not served.
+    /// The answer to a request that is not served.
     pub fn refused(refusal: &Refusal) -> Self {
         let (message, exit) = (refusal.to_string(), refusal.exit());
         let hint = refusal.hint().map(str::to_owned);
         let mut answer = Self { exit, ..Self::default() };
-        answer.add(ErrorLine { message, hint, exit, ..ErrorLine::default() });
+        answer.add(Line::Error(ErrorLine { message, hint, exit, ..ErrorLine::default() }));
         answer
     }
 
@@ -55,23 +55,21 @@ impl Answer {
         let line = ErrorLine::from(error);
         let mut answer = Self { exit: line.exit, ..Self::default() };
         if let verbs::Error::Engine(crate::engine::Error::Refused { findings }) = error {
-            findings.iter().for_each(|it| answer.add(it));
+            findings.iter().for_each(|it| answer.add(Line::Finding(it)));
         }
-        answer.add(line);
+        answer.add(Line::Error(line));
         answer
     }
 
-    fn add<'a>(&mut self, line: impl Into<Line<'a>>) {
-        self.lines.extend(serde_json::value::to_raw_value(&line.into()).ok());
+    fn add(&mut self, line: Line<'_>) {
+        self.lines.extend(serde_json::value::to_raw_value(&line).ok());
     }
 
-    /// A whole answer.
     fn tell(&mut self, answer: &impl answers::Answer) {
         answer.lines(&mut |line| self.add(line));
         self.end(answer.summary(), answer.exit());
     }
 
-    /// One page of an answer.
     fn page(&mut self, answer: &impl answers::Answer, page: Page) {
         let mut n = 0;
         answer.lines(&mut |line| {
@@ -85,7 +83,7 @@ impl Answer {
     }
 
     fn end(&mut self, summary: Summary, exit: u8) {
-        self.add(summary);
+        self.add(Line::Summary(summary));
         self.exit = exit;
     }
 
@@ -94,7 +92,7 @@ impl Answer {
         match request.asked.clone() {
             Asked::Library(_) => {
                 let report = timelines::timelines(workspace, &mut Silent)?;
-                report.last_backup.iter().for_each(|last| self.add(CopyLine::from(last)));
+                report.last_backup.iter().for_each(|last| self.add(Line::Copy(last.into())));
                 self.tell(&answers::Timelines { command: "library", report: &report });
             }
             Asked::Timelines(_) | Asked::Status(_) => {
@@ -156,8 +154,7 @@ impl Answer {
             Asked::Doctor(_) => {
                 self.tell(&doctor::doctor(workspace, &Default::default(), &mut Silent)?)
             }
-            Asked::Snapshot(asked) => {
-                let options: snapshot::Options = asked.try_into()?;
+            Asked::Snapshot(options) => {
                 let report = snapshot::snapshot(workspace, &options, &mut Silent)?;
                 self.tell(&answers::Snapshots { report: &report, dry_run: options.dry_run });
             }
@@ -177,7 +174,6 @@ impl Answer {
         Ok(())
     }
 
-    /// Says where the next page begins if the answer goes on behind this one.
     fn more_than(&mut self, page: Page, total: usize) {
         self.next = (total > page.end()).then_some(page.end());
     }

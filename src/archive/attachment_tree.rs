@@ -1,18 +1,17 @@
-//! The files that a chat names, in its snapshot's tree: each a blob, stored once however many snapshots have it, and a list of them that changes only when they do.
+//! The attachments of a chat in its snapshot's tree: a blob for each, and a list of them.
 
 use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::layout::{self, ATTACHMENTS, Noticed};
+use super::layout::{self, ATTACHED, Noticed};
 use super::part_names::attachment_file;
 use super::problem::{AttachmentLoss, LossCause, Problem};
 use super::{Blake3, Result};
 use crate::st::LibraryPath;
 use crate::store::{self, Kind, Loss, ObjectId, PackWriter, Reader, TreeEntry, unless_lost};
 
-/// A file that a snapshot's list names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
     pub path: LibraryPath,
@@ -20,12 +19,10 @@ pub struct Attachment {
     pub blake3: Blake3,
     /// `None` if the list names the file and the tree does not contain it.
     pub blob: Option<ObjectId>,
-    /// The tree that should contain it, if that is lost.
     pub lost_folder: Option<ObjectId>,
 }
 
 impl Attachment {
-    /// Reads the file and compares its length and BLAKE3 with the list.
     pub fn read(&self, reader: &Reader) -> Result<std::result::Result<Vec<u8>, AttachmentLoss>> {
         let Some(blob) = self.blob else { return Ok(Err(self.not_stored())) };
         match reader.blob(blob) {
@@ -36,7 +33,7 @@ impl Attachment {
         }
     }
 
-    /// Returns why the file cannot be restored, as far as the headers of its objects tell. Reads no content.
+    /// Returns why the file cannot be restored, by the headers of its objects alone.
     pub fn glance(&self, reader: &Reader) -> Result<Option<AttachmentLoss>> {
         let Some(blob) = self.blob else { return Ok(Some(self.not_stored())) };
         Ok(match reader.look(blob)? {
@@ -77,14 +74,10 @@ impl Attachment {
     }
 }
 
-/// What the manifest says of all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachmentsRecord {
-    /// How many.
     pub files: u64,
-    /// How long they are together.
     pub bytes: u64,
-    /// The hash of the list.
     pub blake3: Blake3,
 }
 
@@ -95,7 +88,6 @@ struct Listed {
     blake3: Blake3,
 }
 
-/// The list, by path, one a line.
 fn list(attachments: &[Attachment]) -> Vec<u8> {
     let line = |attachment: &Attachment| {
         let Attachment { path, bytes, blake3, .. } = attachment.clone();
@@ -113,12 +105,12 @@ pub(super) fn record(attachments: &[Attachment]) -> AttachmentsRecord {
     }
 }
 
-/// Returns the sum of lengths, which a forged list may make too large for a number.
+/// Adds lengths, which a forged list may make too large for a number.
 fn total(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }
 
-/// Add the list; the folder with it and the files, which are in the store or in the pack.
+/// Adds the list; the folder with it and the files, which are in the store or in the pack.
 pub(super) fn write(attachments: &[Attachment], pack: &mut PackWriter) -> Result<ObjectId> {
     let list = TreeEntry::blob("list.json", pack.add(Kind::Blob, &list(attachments))?);
     let files: Vec<_> = attachments
@@ -132,8 +124,7 @@ pub(super) fn write(attachments: &[Attachment], pack: &mut PackWriter) -> Result
     Ok(pack.add_tree(&folder)?)
 }
 
-/// Reads the list of a snapshot's attachments and where each is stored, but none of the files. A lost list or folder and
-/// whatever else is wrong is noted.
+/// Reads the list of attachments, but none of the files. Problems are noted.
 pub(super) fn read(
     reader: &Reader,
     folder: ObjectId,
@@ -169,7 +160,7 @@ pub(super) fn read(
     }
     let (mut stored, mut lost_folder) = (HashMap::new(), None);
     if let Some(files) = found.folder {
-        match unless_lost(layout::attachment_files(reader, files, noticed))? {
+        match unless_lost(layout::named_files(reader, files, ATTACHED, noticed))? {
             Some(found) => stored = found,
             None => lost_folder = Some(files),
         }
@@ -198,12 +189,11 @@ pub(super) fn read(
         attachments.push(Attachment { path, bytes, blake3, blob, lost_folder });
     }
     for (file, id) in stored.into_iter().filter(|(file, _)| !used.contains(file)) {
-        noticed.unused(format!("{ATTACHMENTS}{file}"), id);
+        noticed.unused(format!("{ATTACHED}{file}"), id);
     }
     Ok(attachments)
 }
 
-/// The manifest promises attachments and the tree has no folder of them.
 pub(super) fn no_folder() -> AttachmentLoss {
     lost_list("it has no attachments", None)
 }

@@ -1,7 +1,7 @@
 //! The states of a lorebook in many snapshots, read on all cores.
 //!
-//! Of each state only the names and ids of its entries are read, and of the entries only those that differ from the state before: a history of ten
-//! thousand states costs what changed in them.
+//! Of each state only the names and ids of its entries are read, and of the entries only those that
+//! differ from the state before: a history of ten thousand states costs what changed in them.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -17,12 +17,9 @@ use crate::store::{
 /// Longer texts are read again when they change.
 pub(super) const REMEMBERED: usize = 16 << 10;
 
-/// What an entry says in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// The object that has it.
     Object(ObjectId),
-    /// Itself, where the book was stored whole.
     Text(Arc<str>),
 }
 
@@ -39,16 +36,13 @@ impl Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BookState {
     held: Held,
-    /// The book was stored whole, and nothing of it is an entry.
     pub is_odd: bool,
 }
 
-/// How a state is known. Ten thousand states differ in an entry or two each: what is alike is never taken apart.
+/// Ten thousand states differ in an entry or two each: equal entries are never decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Held {
-    /// The bytes of the tree that has the entries.
     Tree(Vec<u8>),
-    /// Sorted by key.
     Entries(Vec<(Key, Version)>),
 }
 
@@ -64,7 +58,6 @@ impl BookState {
         Self { held: Held::Entries(entries), is_odd: false }
     }
 
-    /// Key and version of each entry, sorted by key.
     pub fn entries(&self) -> Vec<(Key, Version)> {
         match &self.held {
             Held::Entries(entries) => entries.clone(),
@@ -76,7 +69,6 @@ impl BookState {
         }
     }
 
-    /// What only this one has just so, and what only the next one has, both sorted by key.
     fn changes(&self, next: &Self) -> [Vec<(Key, Version)>; 2] {
         if let (Held::Tree(old), Held::Tree(new)) = (&self.held, &next.held)
             && let Some(mut changes) = changed_entries(old, new)
@@ -91,7 +83,7 @@ impl BookState {
     }
 }
 
-/// The entries that two trees do not have alike, by going along both; `None` if one is not in the order in which git has them.
+/// Returns the entries that differ between two trees; `None` if one is not in git's order.
 fn changed_entries(old: &[u8], new: &[u8]) -> Option<[Vec<(Key, Version)>; 2]> {
     let (mut old, mut new) = (tree_entries(old).flatten(), tree_entries(new).flatten());
     let (mut gone, mut come) = (Vec::new(), Vec::new());
@@ -134,7 +126,6 @@ fn entry(entry: EntryBytes<'_>) -> (Key, Version) {
     (Key::of_bytes(key), Version::Object(entry.id))
 }
 
-/// Reads the book of one snapshot after the other. Most have the book of the one before.
 pub struct BookStates {
     reader: Reader,
     last: Option<(ObjectId, Arc<BookState>)>,
@@ -146,7 +137,7 @@ impl BookStates {
         Self { reader, last: None, buffer: Vec::new() }
     }
 
-    /// The book in the snapshot with this tree; `None` if it has none.
+    /// Returns the book in the snapshot with this tree; `None` if it has none.
     pub fn of(&mut self, tree: ObjectId) -> store::Result<Option<Arc<BookState>>> {
         let Some(books) = self.part(tree, |part| part.name == b"lorebooks")? else {
             return Ok(None);
@@ -176,7 +167,6 @@ impl BookStates {
         Ok(Some(state))
     }
 
-    /// The first part of a tree that is meant.
     fn part(
         &mut self,
         tree: ObjectId,
@@ -193,13 +183,11 @@ impl BookStates {
     }
 }
 
-/// A state, held against the one before it.
 pub struct Step {
     pub state: Arc<BookState>,
     /// The state before; none where that is not known yet.
     before: Option<Arc<BookState>>,
     changes: [Vec<(Key, Version)>; 2],
-    /// What the new entries say, as far as that is not long.
     pub(super) texts: HashMap<ObjectId, Arc<str>>,
 }
 
@@ -214,7 +202,7 @@ impl Steps {
         Self((0..cores()).map(|_| BookStates::new(store.reader())).collect())
     }
 
-    /// The books of these snapshots' trees, in order; `None` where there is none.
+    /// Returns the books of these snapshots' trees, in order; `None` where there is none.
     pub fn read(&mut self, trees: &[ObjectId]) -> Vec<store::Result<Option<Step>>> {
         let read = |(states, part): (&mut BookStates, &[ObjectId])| {
             let mut before: Option<Arc<BookState>> = None;
@@ -226,7 +214,7 @@ impl Steps {
             part.iter().map(&mut step).collect::<Vec<_>>()
         };
         let stretch = trees.len().div_ceil(self.0.len()).max(WORTH_A_THREAD);
-        let jobs = self.0.iter_mut().zip(trees.chunks(stretch)).collect();
+        let jobs = self.0.iter_mut().zip(trees.chunks(stretch));
         each(jobs, read).into_iter().flatten().collect()
     }
 }
@@ -237,7 +225,7 @@ impl Step {
         if let Some(before) = step.before.as_ref().filter(|old| !Arc::ptr_eq(old, &step.state)) {
             step.changes = before.changes(&step.state);
             for (_, version) in &step.changes[1] {
-                // What cannot be read is told when it is wanted.
+                // An unreadable entry is reported when it is needed.
                 if let (Version::Object(id), Ok(text)) = (version, version.read(reader))
                     && text.len() <= REMEMBERED
                 {
@@ -248,7 +236,6 @@ impl Step {
         step
     }
 
-    /// What only `now` has just so, and what only this one has.
     pub(super) fn changes_since(&self, now: &Arc<BookState>) -> Cow<'_, [Vec<(Key, Version)>; 2]> {
         if self.before.as_ref().is_some_and(|before| Arc::ptr_eq(before, now)) {
             Cow::Borrowed(&self.changes)
@@ -265,7 +252,6 @@ fn whole(book: &[u8]) -> BookState {
     BookState { is_odd, ..BookState::of_entries(found.iter().map(entry).collect()) }
 }
 
-/// The entries of `this` that `other` does not have just so. Both are sorted.
 fn only_in(this: &[(Key, Version)], other: &[(Key, Version)]) -> Vec<(Key, Version)> {
     let mut others = other.iter().peekable();
     let mut only = Vec::new();

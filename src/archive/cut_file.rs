@@ -1,24 +1,23 @@
-//! A file that parts were cut out of, a lorebook or a text of a card: how its parts are put back.
+//! Files that parts were cut out of, lorebooks and cards: how their parts are put back.
 
 use std::collections::HashSet;
 use std::fmt::Display;
 
 use super::Result;
-use super::layout::{CutFile, Noticed};
-use super::part_names::entry_file;
-use crate::st;
-use crate::store::{self, ObjectId, Reader};
+use super::layout::{self, CutFile, Noticed};
+use super::part_names::{card_text_folder, entry_file};
+use super::problem::Problem;
+use crate::st::{self, CutCard, card_keywords, cut_card, cut_text, fill_card, fill_text};
+use crate::store::{self, Kind, ObjectId, PackWriter, Reader, TreeEntry};
 
-/// What became of putting a file together.
 pub(super) enum Filled {
     Bytes(Vec<u8>),
     TooLong,
-    /// It is not the file of these parts, and why.
     Bad(String),
 }
 
 impl CutFile {
-    /// Puts the entries back into a lorebook, which may be no longer than `longest`. Entries that it does not name are noted.
+    /// Puts the entries back into a lorebook; unused ones are noted.
     pub(super) fn fill_book<B: AsRef<[u8]>>(
         &self,
         reader: &Reader,
@@ -35,8 +34,9 @@ impl CutFile {
         })
     }
 
-    /// Puts the parts back with `fill`, which takes each by the name of its file. All of them may be no longer than `room`: a file that names one long part very often must
-    /// not take all memory.
+    /// Puts the parts back with `fill`, which asks for each by the name of its file. Together they
+    /// are no longer than `room`: a file that names one long part very often must not take all
+    /// memory.
     pub(super) fn fill<B: AsRef<[u8]>, E: Display>(
         &self,
         reader: &Reader,
@@ -70,5 +70,98 @@ impl CutFile {
                 Ok(Filled::Bytes(bytes))
             }
         }
+    }
+}
+
+/// Adds the objects of a card; its folder.
+pub(super) fn write_card(bytes: &[u8], pack: &mut PackWriter) -> Result<ObjectId> {
+    let CutCard { picture, texts } = cut_card(bytes);
+    let mut folder = vec![TreeEntry::blob("picture.png", pack.add(Kind::Blob, &picture)?)];
+    for (n, text) in texts.iter().enumerate() {
+        let cut = cut_text(&text.text);
+        let mut parts = vec![TreeEntry::blob("text.json", pack.add(Kind::Blob, &cut.text)?)];
+        if !cut.strings.is_empty() {
+            let mut strings = Vec::with_capacity(cut.strings.len());
+            for (place, value) in &cut.strings {
+                let id = pack.add(Kind::Blob, value)?;
+                strings.push(TreeEntry::blob(entry_file(place.as_bytes()), id));
+            }
+            parts.push(TreeEntry::tree("strings", pack.add_tree(&strings)?));
+        }
+        let parts = pack.add_tree(&parts)?;
+        folder.push(TreeEntry::tree(card_text_folder(n, text.keyword), parts));
+    }
+    Ok(pack.add_tree(&folder)?)
+}
+
+pub(super) struct StoredCard {
+    picture: ObjectId,
+    texts: Vec<StoredText>,
+}
+
+struct StoredText {
+    folder: String,
+    text: CutFile,
+}
+
+impl StoredCard {
+    /// Reads its trees. None if a part is not there, which is noticed.
+    pub(super) fn read(
+        reader: &Reader,
+        folder: ObjectId,
+        noticed: &mut Noticed,
+    ) -> Result<Option<Self>> {
+        let (picture, folders) = layout::card(reader, folder, noticed)?;
+        let Some(picture) = picture else {
+            noticed.missing("card/picture.png");
+            return Ok(None);
+        };
+        let mut texts = Vec::with_capacity(folders.len());
+        for (folder, id) in folders {
+            let path = format!("card/{folder}/");
+            match layout::cut_file(reader, id, &path, layout::CARD_TEXT, noticed)? {
+                Some(text) => texts.push(StoredText { folder, text }),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(Self { picture, texts }))
+    }
+
+    pub(super) fn fill(
+        &self,
+        reader: &Reader,
+        longest: u64,
+        noticed: &mut Noticed,
+    ) -> Result<Filled> {
+        let mut texts = Vec::with_capacity(self.texts.len());
+        // Base64 makes the texts longer still.
+        let mut room = longest;
+        for StoredText { text, .. } in &self.texts {
+            let fill = |text: &[u8], take: &mut dyn FnMut(String) -> Option<Vec<u8>>| {
+                fill_text(text, |place| take(entry_file(place.as_bytes())))
+            };
+            match text.fill(reader, &mut room, |id| reader.blob(id), fill, noticed)? {
+                Filled::Bytes(text) => texts.push(text),
+                other => return Ok(other),
+            }
+        }
+        let texts: Vec<_> = texts.iter().map(Vec::as_slice).collect();
+        let long: u64 = texts.iter().map(|text| text.len() as u64).sum();
+        if long > longest {
+            return Ok(Filled::TooLong);
+        }
+        let picture = reader.blob(self.picture)?;
+        for (n, (stored, keyword)) in self.texts.iter().zip(card_keywords(&picture)).enumerate() {
+            let belongs = card_text_folder(n, keyword);
+            if stored.folder != belongs {
+                let [path, belongs] = [&stored.folder, &belongs].map(|name| format!("card/{name}"));
+                noticed.problems.push(Problem::Misplaced { path, belongs });
+            }
+        }
+        Ok(match fill_card(&picture, &texts) {
+            Ok(bytes) if bytes.len() as u64 > longest => Filled::TooLong,
+            Ok(bytes) => Filled::Bytes(bytes),
+            Err(error) => Filled::Bad(error.to_string()),
+        })
     }
 }

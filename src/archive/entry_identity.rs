@@ -1,7 +1,8 @@
-//! Whether two lorebook entries are one. A UID alone does not say: SillyTavern gives a deleted one's to the next.
+//! Whether two lorebook entries are one. A UID alone does not say: SillyTavern gives a deleted
+//! one's to the next.
 //!
-//! Where one book came out of the other, likeness is enough: [`pairs`]. Where neither is known to have come out of the other, something must agree
-//! word for word: [`Marks`].
+//! Where one book came out of the other, likeness is enough: [`pairs`]. Where neither is known to
+//! have come out of the other, something must agree word for word: [`Marks`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
@@ -15,12 +16,11 @@ const ALIKE: f32 = 0.3;
 /// Titles that have more than this share of their words in common are one title, edited.
 const MOST: f32 = 0.5;
 
-/// A book's entries, each key once.
 pub(crate) type Entries<'a> = [(Key, Raw<'a>)];
 
-/// Which entry of the old book became which of the new, by their places. What agrees word for word decides before what is only alike: first come those
-/// that kept their key and with it title or content; then those that stand with both under another key; then what is alike under its key; last what
-/// stands under another key and title.
+/// Pairs the entries of two versions of a book, by their places. Exact matches come first: same key
+/// and same title or content; then same title and content under another key; then similar ones
+/// under the same key; last the same content under another key and title.
 pub(crate) fn pairs(old: &Entries<'_>, new: &Entries<'_>) -> Vec<(usize, usize)> {
     let places: HashMap<&Key, usize> =
         new.iter().enumerate().map(|(to, (key, _))| (key, to)).collect();
@@ -65,7 +65,7 @@ pub(crate) fn pairs(old: &Entries<'_>, new: &Entries<'_>) -> Vec<(usize, usize)>
 /// Entries without a partner, by their places.
 type Open = BTreeMap<usize, Face>;
 
-/// Pairs entries with content that are the same by `name`, under whichever keys: they have found each other.
+/// Pairs entries that are equal by `name`, under any keys, if they have content.
 fn moves<N: Eq + Hash>(
     gone: &mut Open,
     come: &mut Open,
@@ -91,12 +91,10 @@ fn moves<N: Eq + Hash>(
     found
 }
 
-/// Whether an entry that went is there again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Again {
-    /// Under its key with its title, or with much of its content. Less is not enough: the key may have been given to another.
+    /// Under its key with its title or much of its content: the key may have been reused.
     Alike,
-    /// With its title and its content, under whichever key.
     Wholly,
 }
 
@@ -113,7 +111,6 @@ impl Again {
     }
 }
 
-/// What a person knows an entry by.
 struct Face {
     title: String,
     content: String,
@@ -130,18 +127,15 @@ impl Face {
         Self { title: text(title).trim().to_owned(), content: text(content), keys: keys.collect() }
     }
 
-    /// Whether `other` has its title or its content.
     fn is_kept_in(&self, other: &Self) -> bool {
         !self.title.is_empty() && self.title == other.title
             || !self.content.trim().is_empty() && self.content == other.content
     }
 
-    /// Whether the contents are one, edited.
     fn has_words_of(&self, other: &Self) -> bool {
         Bag::of(&self.content).likeness(&Bag::of(&other.content)) >= ALIKE
     }
 
-    /// Whether this became `other` by editing, if it did not move away.
     fn is_like(&self, other: &Self) -> bool {
         let is_blank = self.title.is_empty() && self.content.trim().is_empty();
         is_blank
@@ -150,8 +144,9 @@ impl Face {
             || self.has_title_like(other)
     }
 
-    /// Returns whether the titles have most of their words in common, and the keywords do not tell the entries apart. Half of the words is not enough:
-    /// `Captain Tomas` is not `Captain Wren`. ST-Auto-Recap puts the kind before the name, as in `character-Tomas`; the kind is not a part of the name.
+    /// Whether the titles have most words in common, and the keywords do not differ. Half is not
+    /// enough: `Captain Tomas` is not `Captain Wren`. The kind that ST-Auto-Recap puts first, as in
+    /// `character-Tomas`, is not part of the name.
     fn has_title_like(&self, other: &Self) -> bool {
         let (name, other_name) = match (after_kind(&self.title), after_kind(&other.title)) {
             (Some(name), Some(other_name)) => (name, other_name),
@@ -163,15 +158,16 @@ impl Face {
     }
 }
 
-/// Returns the part of a title after the kind that ST-Auto-Recap puts before it: one word and a hyphen.
+/// Returns the name in a title of ST-Auto-Recap: after one word and a hyphen.
 fn after_kind(title: &str) -> Option<&str> {
     let (kind, name) = title.split_once('-')?;
     let is_word = !kind.is_empty() && !kind.contains(char::is_whitespace);
     (is_word && !name.trim().is_empty()).then_some(name)
 }
 
-/// What two states of one entry can have in common word for word. UIDs are given out again and titles change, so neither is enough: the UID and
-/// one of title, content and keys must agree, or title and content under another UID.
+/// The parts by which two states of one entry are recognised. UIDs are given out again and titles
+/// change, so neither is enough: the UID and one of title, content and keys must agree, or title
+/// and content under another UID.
 pub(crate) struct Marks<'a> {
     title: Option<Raw<'a>>,
     content: Option<Raw<'a>>,
@@ -184,14 +180,12 @@ impl<'a> Marks<'a> {
         Self { title, content, keys }
     }
 
-    /// Whether that is enough for entries of one UID.
     pub(crate) fn agree(&self, other: &Marks<'_>) -> bool {
         agree(self.title, other.title)
             || agree(self.content, other.content)
             || agree(self.keys, other.keys)
     }
 
-    /// Whether it is enough for entries of different UIDs.
     pub(crate) fn agree_wholly(&self, other: &Marks<'_>) -> bool {
         agree(self.title, other.title) && agree(self.content, other.content)
     }
@@ -204,7 +198,6 @@ fn agree(a: Option<Raw<'_>>, b: Option<Raw<'_>>) -> bool {
     }
 }
 
-/// Whether a value says nothing.
 pub(crate) fn is_blank(value: Raw<'_>) -> bool {
     matches!(value.as_str(), "\"\"" | "[]" | "null")
 }

@@ -1,7 +1,9 @@
-//! The lives of lorebook entries: over many states of one book, when each came, what it said from then on, and when it went.
+//! The lives of lorebook entries: over many states of one book, when each came, what it said from
+//! then on, and when it went.
 //!
-//! Which entry of a state became which of the next, `entry_identity` says. One that went and came again is the same if it says the same, title and all; or
-//! if it has its title or much of its content, under the same key.
+//! Which entry of a state became which of the next, `entry_identity` says. One that went and came
+//! again is the same if it says the same, title and all; or if it has its title or much of its
+//! content, under the same key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,23 +15,17 @@ use super::entry_identity::{Again, pairs};
 use crate::st::{Key, Raw};
 use crate::store::{self, Loss, Reader};
 
-/// One entry from its beginning to now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Life {
-    /// Oldest first.
     pub changes: Vec<LifeChange>,
 }
 
-/// What became of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LifeChange {
-    /// In which state, by the number it was told with.
     pub state: usize,
-    /// Its key from then on, or until then.
     pub key: Key,
-    /// What it says from then on; `None`: it went.
+    /// Its value from then on; `None` if it was removed.
     pub version: Option<Version>,
-    /// Only its formatting changed.
     pub is_rewritten: bool,
 }
 
@@ -40,7 +36,6 @@ impl Life {
         Some((&last.key, last.version.as_ref()?))
     }
 
-    /// Returns the last change of more than its formatting.
     pub fn last_change(&self) -> Option<&LifeChange> {
         self.changes.iter().rfind(|change| !change.is_rewritten)
     }
@@ -60,25 +55,21 @@ impl Life {
     }
 }
 
-/// All entries that a book ever had.
 pub struct Lives {
     reader: Reader,
     pub lives: Vec<Life>,
-    /// By its key, with what it says if that is not long.
     alive: HashMap<Key, (usize, Option<Arc<str>>)>,
     gone: Vec<Gone>,
-    /// What could not be read, each once; it counts as changed, and as the same entry.
+    /// Errors of reading, each once. Such an entry counts as changed, and as the same entry.
     pub broken: Vec<store::Error>,
 }
 
-/// An entry that went, and what it said last.
 struct Gone {
     life: usize,
     key: Key,
     text: Arc<str>,
 }
 
-/// An entry that differs from the state before, and its text if that can be read.
 type Changed<'s> = (&'s Key, &'s Version, Option<Arc<str>>);
 
 impl Lives {
@@ -87,7 +78,6 @@ impl Lives {
         Self { reader, lives, alive, gone, broken }
     }
 
-    /// The next state, with its number.
     pub fn next(&mut self, state: usize, old: &Arc<BookState>, new: &Step) -> store::Result<()> {
         let changes = new.changes_since(old);
         let [before, after] = changes.as_ref();
@@ -102,8 +92,7 @@ impl Lives {
         for (from, to) in became {
             arrived[to] = true;
             if let Some(life) = lives[from].take() {
-                let is_rewritten = is_rewritten(&before[from], &after[to]);
-                self.arrive(life, state, &after[to], is_rewritten);
+                self.arrive(life, state, Some(&before[from]), &after[to]);
             }
         }
         for ((key, _, text), life) in before.iter().zip(lives) {
@@ -119,7 +108,7 @@ impl Lives {
                 self.lives.push(Life::default());
                 self.lives.len() - 1
             });
-            self.arrive(life, state, come, false);
+            self.arrive(life, state, None, come);
         }
         Ok(())
     }
@@ -128,9 +117,11 @@ impl Lives {
         &mut self,
         life: usize,
         state: usize,
-        (key, version, text): &Changed<'_>,
-        is_rewritten: bool,
+        before: Option<&Changed<'_>>,
+        after: &Changed<'_>,
     ) {
+        let is_rewritten = before.is_some_and(|before| is_rewritten(before, after));
+        let (key, version, text) = after;
         let key = (*key).clone();
         let text = text.clone().filter(|text| text.len() <= REMEMBERED);
         self.alive.insert(key.clone(), (life, text));
@@ -138,7 +129,7 @@ impl Lives {
         self.lives[life].changes.push(LifeChange { state, key, version, is_rewritten });
     }
 
-    /// The life of an entry that went and is there again: of those that are it as surely, the last one that went.
+    /// Returns the life of an entry that is there again: the best match, the last removed first.
     fn come_again(&mut self, (key, _, text): &Changed<'_>) -> Option<usize> {
         let now = Raw::parse_str(text.as_ref()?)?;
         let again = |(at, gone): (usize, &Gone)| {
@@ -182,7 +173,7 @@ impl Lives {
     }
 }
 
-/// Returns whether an entry that was not followed from one state to the other is one: each under its key, as JSON.
+/// Whether two values, each under its key, are one entry, if it was not followed between them.
 pub fn is_one_entry(then: (&Key, &str), now: (&Key, &str)) -> bool {
     let (Some(old), Some(new)) = (Raw::parse_str(then.1), Raw::parse_str(now.1)) else {
         return false;
@@ -190,7 +181,6 @@ pub fn is_one_entry(then: (&Key, &str), now: (&Key, &str)) -> bool {
     Again::of((then.0, old), (now.0, new)).is_some()
 }
 
-/// Returns whether an entry stayed where it was and says the same in another formatting.
 fn is_rewritten(before: &Changed<'_>, after: &Changed<'_>) -> bool {
     let text = |side: &Changed<'_>| side.2.clone();
     let (Some(old), Some(new)) = (text(before), text(after)) else { return false };
@@ -208,7 +198,7 @@ fn entries_at<'t>(list: &'t [Changed<'_>], places: &[usize]) -> Vec<(Key, Raw<'t
     places.iter().filter_map(entry).collect()
 }
 
-/// Which became which, by their places. What cannot be read is taken for what stands under its key.
+/// Pairs changed entries, by their places. One that cannot be read is paired by its key.
 fn paired(before: &[Changed<'_>], after: &[Changed<'_>]) -> Vec<(usize, usize)> {
     let places: HashMap<&Key, usize> =
         after.iter().enumerate().map(|(n, (key, ..))| (*key, n)).collect();

@@ -1,13 +1,16 @@
-//! Recognises a timeline that was removed for good, also in snapshots that another device took of it.
+//! Recognises a timeline that was removed for good, also in snapshots that another device took of
+//! it.
 //!
-//! A mark is a hash, so that the record of removals does not tell what was removed. So are the marks of files of the library that still have its text.
+//! A mark is a hash, so that the record of removals does not tell what was removed. So are the
+//! marks of files of the library that still have its text.
 
 use super::message_identity::Identity;
 use super::{Result, Snapshot, first_message};
 use crate::st::TimelineName;
 use crate::store::Reader;
 
-/// Returns the marks of the timeline that a snapshot belongs to, one for each name that the snapshot has for it. A chat is recognised by its name and first message, everything else by its name and content.
+/// Returns the marks of a snapshot's timeline, one for each of its names. A chat is recognised by
+/// its name and first message, anything else by its name and content.
 pub fn erasure_marks(reader: &Reader, snapshot: &Snapshot) -> Result<Vec<String>> {
     let beginning = if snapshot.timeline.is_chat() {
         match first_message(reader, snapshot.tree)? {
@@ -24,7 +27,6 @@ pub fn erasure_marks(reader: &Reader, snapshot: &Snapshot) -> Result<Vec<String>
     Ok([&snapshot.timeline].into_iter().chain(&snapshot.renamed_from).map(mark).collect())
 }
 
-/// Recognises a file of the library that still has text of a timeline that was removed for good.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CopyMark {
     path: String,
@@ -37,13 +39,11 @@ impl CopyMark {
         Self { path: Self::hash_of_path(path), content }
     }
 
-    /// Returns the mark that a line of the record is.
     pub fn parse(line: &str) -> Option<Self> {
         let (path, content) = line.split_once(' ')?;
         Some(Self { path: path.to_owned(), content: content.to_owned() })
     }
 
-    /// Returns whether the mark is of a file of this name. Then its content is worth reading.
     pub fn has_path(&self, path: &str) -> bool {
         self.path == Self::hash_of_path(path)
     }

@@ -6,7 +6,6 @@ use crate::store::{self, Loss};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a snapshot could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -28,7 +27,6 @@ pub enum Error {
     Differs { tree: store::ObjectId, path: String },
 }
 
-/// Which features, if they are named.
 fn named(needs: &[String]) -> String {
     if needs.is_empty() { String::new() } else { format!(" with {}", needs.join(", ")) }
 }
@@ -43,7 +41,6 @@ impl Loss for Error {
 }
 
 impl Error {
-    /// Returns the exit code of a command that ends with it.
     pub fn exit(&self) -> u8 {
         match self {
             Self::Store(error) => error.exit(),

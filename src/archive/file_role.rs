@@ -1,9 +1,10 @@
-//! What a file of a timeline is.
+//! Roles of a timeline's files.
 
 use serde::{Deserialize, Serialize};
 
 use crate::st::Category;
 
+/// The role of a file of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -18,7 +19,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// What a timeline's own file is in its snapshots.
+    /// Returns the role of a timeline's own file.
     pub fn of_main(category: Category) -> Self {
         match category {
             Category::Chat | Category::GroupChat => Role::Chat,
@@ -28,7 +29,7 @@ impl Role {
         }
     }
 
-    /// The word used in manifests and output.
+    /// Returns the word used in manifests and output.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Chat => "chat",

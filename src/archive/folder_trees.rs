@@ -1,12 +1,11 @@
-//! What is known of a timeline's last state, so that the next one costs what changed and not what there is.
+//! The last state of a timeline, so that storing the next one costs only what changed.
 
 use std::collections::{HashMap, HashSet};
 
 use super::Blake3;
-use crate::store::{EntryKind, ObjectId, Reader, TreeEntry};
+use crate::store::{Mode, ObjectId, Reader, TreeEntry};
 
-/// Folders of messages by the hash of their bytes in the file: a folder with the same bytes has the same tree, and none of its messages
-/// need be looked at.
+/// Trees of message folders by the hash of their bytes: equal bytes need not be split again.
 #[derive(Clone, Debug, Default)]
 pub struct Folders(HashMap<Blake3, ObjectId>);
 
@@ -25,7 +24,7 @@ impl Folders {
         self.0.is_empty()
     }
 
-    /// As bytes, to be kept in a cache: hash and tree of each, then a hash of all that.
+    /// Encodes for a cache: hash and tree of each, then a hash of all that.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.0.len() * RECORD + 32);
         for (hash, tree) in &self.0 {
@@ -37,7 +36,7 @@ impl Folders {
         out
     }
 
-    /// From bytes; nothing is known if they are damaged.
+    /// Decodes; empty if the bytes are damaged.
     pub fn decode(bytes: &[u8]) -> Self {
         let Some((records, check)) = bytes.split_last_chunk::<32>() else { return Self::default() };
         if Blake3::of(records).as_bytes() != check {
@@ -51,28 +50,24 @@ impl Folders {
     }
 }
 
-/// The objects of a stored snapshot that the next one is likely to share. What cannot be read counts as not there: it is
-/// written again.
+/// Objects that the next snapshot is likely to share. One that cannot be read is written again.
 #[derive(Default)]
 pub(super) struct Previous {
-    /// By name, the folders of messages.
-    folders: HashMap<String, ObjectId>,
-    /// The entries of the lorebook.
+    folders: HashMap<Vec<u8>, ObjectId>,
     pub entries: HashSet<ObjectId>,
 }
 
 impl Previous {
     pub(super) fn read(reader: &Reader, tree: ObjectId) -> Self {
-        let open = |entries: &[TreeEntry], name: &str| -> Vec<TreeEntry> {
-            let found =
-                entries.iter().find(|entry| entry.name == name && entry.kind == EntryKind::Tree);
-            found.and_then(|entry| reader.tree(entry.id).ok()).unwrap_or_default()
+        let open = |entries: &[TreeEntry], name: &[u8]| {
+            let found = |entry: &&TreeEntry| entry.name == name && entry.mode == Mode::Folder;
+            entries.iter().find(found).map(|entry| entries_of(reader, entry.id)).unwrap_or_default()
         };
-        let root = reader.tree(tree).unwrap_or_default();
-        let folders = open(&open(&root, "chat"), "messages");
-        let books = open(&root, "lorebooks");
+        let root = entries_of(reader, tree);
+        let folders = open(&open(&root, b"chat"), b"messages");
+        let books = open(&root, b"lorebooks");
         let book = books.first().map(|book| book.name.clone()).unwrap_or_default();
-        let entries = open(&open(&books, &book), "entries");
+        let entries = open(&open(&books, &book), b"entries");
         Self {
             folders: folders.into_iter().map(|folder| (folder.name, folder.id)).collect(),
             entries: entries.into_iter().map(|entry| entry.id).collect(),
@@ -80,11 +75,15 @@ impl Previous {
     }
 
     pub(super) fn folder(&self, name: &str) -> Option<ObjectId> {
-        self.folders.get(name).copied()
+        self.folders.get(name.as_bytes()).copied()
     }
 
     pub(super) fn messages(&self, reader: &Reader, name: &str) -> Vec<ObjectId> {
-        let entries = self.folders.get(name).and_then(|folder| reader.tree(*folder).ok());
+        let entries = self.folder(name).map(|folder| entries_of(reader, folder));
         entries.unwrap_or_default().into_iter().map(|entry| entry.id).collect()
     }
+}
+
+fn entries_of(reader: &Reader, tree: ObjectId) -> Vec<TreeEntry> {
+    reader.raw_tree(tree).map(|tree| tree.entries).unwrap_or_default()
 }

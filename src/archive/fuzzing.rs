@@ -185,7 +185,9 @@ fn mend(root: &mut [(&[u8], Node<'_>)]) -> Option<Manifest> {
     }
     manifest.content = super::manifest::content_id(&manifest.files);
     if let Some(chat) = plain_chat(root).filter(|_| manifest.file(Role::Chat).is_some()) {
-        manifest.messages = st::Chat::split(&chat, manifest.is_group()).message_count() as u64;
+        let category =
+            if manifest.is_group() { st::Category::GroupChat } else { st::Category::Chat };
+        manifest.messages = st::Chat::split(&chat, category).message_count() as u64;
     }
     let place = root.iter_mut().find(|(name, _)| *name == b"snapshot.json")?;
     if let Node::File { bytes, .. } = &mut place.1 {
@@ -345,16 +347,15 @@ fn one_backup(data: &[u8]) {
 #[cfg(test)]
 pub(crate) fn tree_as_text(store: &Store, tree: ObjectId) -> Vec<u8> {
     fn add(reader: &crate::store::Reader, tree: ObjectId, path: &str, out: &mut Vec<u8>) {
-        for entry in reader.tree(tree).unwrap() {
-            let path = format!("{path}{}", entry.name);
-            match entry.kind {
-                crate::store::EntryKind::Tree => add(reader, entry.id, &format!("{path}/"), out),
-                crate::store::EntryKind::Blob => {
-                    out.extend_from_slice(if out.is_empty() { b"" } else { b"\n" });
-                    out.extend_from_slice(format!("=== 100644 {path}\n").as_bytes());
-                    out.extend(reader.blob(entry.id).unwrap());
-                }
+        for entry in reader.raw_tree(tree).unwrap().entries {
+            let path = format!("{path}{}", String::from_utf8_lossy(&entry.name));
+            if entry.mode == crate::store::Mode::Folder {
+                add(reader, entry.id, &format!("{path}/"), out);
+                continue;
             }
+            out.extend_from_slice(if out.is_empty() { b"" } else { b"\n" });
+            out.extend_from_slice(format!("=== 100644 {path}\n").as_bytes());
+            out.extend(reader.blob(entry.id).unwrap());
         }
     }
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! What names things: hashes of contents, and the ids of snapshots.
+//! Ids of contents and snapshots.
 
 use std::fmt;
 
@@ -16,6 +16,7 @@ impl Blake3 {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
+    /// Returns the raw hash.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -24,7 +25,7 @@ impl Blake3 {
         Self(bytes)
     }
 
-    /// Read 64 hexadecimal digits.
+    /// Reads 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
     }
@@ -56,7 +57,8 @@ impl TryFrom<String> for Blake3 {
     }
 }
 
-/// What a snapshot holds, whenever and however it was taken: BLAKE3 over its files' paths, lengths and hashes.
+/// The content of a snapshot, independent of time and cause: BLAKE3 over its files' paths, lengths
+/// and hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ContentId(pub Blake3);
 

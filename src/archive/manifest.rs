@@ -1,5 +1,5 @@
-//! `snapshot.json`: what a snapshot's files were called and what they hashed to. Pure content: no time, no machine, so
-//! that the same state always gives the same tree.
+//! `snapshot.json`: paths and hashes of a snapshot's files. It has neither time nor machine, so
+//! that one state always gives one tree.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,7 @@ use crate::store::ObjectId;
 
 pub(super) const FORMAT: u64 = 1;
 
+/// A file as a manifest records it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
     pub role: Role,
@@ -28,21 +29,22 @@ pub struct FileRecord {
 }
 
 impl FileRecord {
-    /// What it is called in a tree, if it is stored as it is.
     pub(super) fn plain_file(&self) -> String {
         LibraryPath::parse(&self.path).map_or_else(|_| String::new(), |path| plain_file(&path))
     }
 
+    /// Compares length and hash.
     pub fn is_of(&self, bytes: &[u8]) -> bool {
         bytes.len() as u64 == self.bytes && Blake3::of(bytes) == self.blake3
     }
 
-    /// The path, checked: a manifest may come from a store that somebody else wrote, and a snapshot holds a timeline's own file, a chat's lorebook and its
-    /// group's file and may name nothing else.
+    /// Returns the path, checked: a manifest may be forged, and may name only a timeline's own
+    /// file, a chat's lorebook and its group's file.
     pub fn library_path(&self, timeline: &str) -> std::result::Result<LibraryPath, Problem> {
         let path = LibraryPath::parse(&self.path)
             .map_err(|error| Problem::Broken { why: error.to_string() })?;
-        // Of a name like `?` SillyTavern leaves nothing but the ending, and of a very long one it cuts the ending off.
+        // SillyTavern reduces a name like `?` to the extension, and cuts the extension off long
+        // ones.
         let within = |folder: &str| {
             let name = self.path.strip_prefix(folder).and_then(|name| name.strip_suffix(".json"));
             name.is_some_and(|name| !name.contains('/'))
@@ -69,7 +71,7 @@ impl FileRecord {
     }
 }
 
-/// Longer files are not taken in from elsewhere: SillyTavern cannot read them, and judging one must end.
+/// Longer files are not accepted: SillyTavern cannot read them, and judging one must end.
 pub(super) const LONGEST_FILE: u64 = 1 << 30;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,16 +87,17 @@ pub struct Manifest {
     /// Set when the chat was cut after this message (`snapshot --at`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_at: Option<u64>,
-    /// The state of ST-Auto-Recap, where it is in use; and of every checkpoint. None also where a later program noted it in a way that is not known here.
+    /// The state of ST-Auto-Recap, if it is in use, and of every checkpoint; `None` if it is of a
+    /// later version.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_state")]
     pub checkpoint: Option<CheckpointState>,
-    /// The files that a chat names, if there are any. They are not part of the content: that they went or came changes nothing in the chat.
+    /// The attachments, if there are any. They are not part of the content id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attachments: Option<AttachmentsRecord>,
 }
 
 impl Manifest {
-    /// A manifest of the present format.
+    /// Returns a manifest of the present format.
     pub fn new(
         timeline: &TimelineName,
         files: Vec<FileRecord>,
@@ -114,7 +117,6 @@ impl Manifest {
         }
     }
 
-    /// The same with these attachments.
     pub(super) fn with(&self, attachments: &[Attachment]) -> Self {
         if attachments.is_empty() {
             return self.clone();
@@ -122,7 +124,7 @@ impl Manifest {
         Self { attachments: Some(record(attachments)), ..self.clone() }
     }
 
-    /// The content id of the same in another place, for what is one file.
+    /// Returns the content id of the same in another place, for what is one file.
     pub fn content_at(&self, path: &LibraryPath) -> ContentId {
         let mut files = self.files.clone();
         files.iter_mut().for_each(|file| file.path = path.as_str().to_owned());
@@ -133,7 +135,7 @@ impl Manifest {
         self.files.iter().find(|file| file.role == role)
     }
 
-    /// The name of the lorebook that a chat is bound to.
+    /// Returns the name of the lorebook that a chat is bound to.
     pub fn bound_book(&self) -> Option<&str> {
         let book = self.file(Role::Lorebook).filter(|_| self.main_role() == Role::Chat);
         book.and_then(|book| book.name.as_deref())
@@ -143,17 +145,16 @@ impl Manifest {
         self.category() == Category::GroupChat
     }
 
-    /// What the timeline's own file is.
+    /// Returns the role of the timeline's own file.
     pub fn main_role(&self) -> Role {
         Role::of_main(self.category())
     }
 
-    /// One that says nothing else is a chat's.
     fn category(&self) -> Category {
         TimelineName::parse(&self.timeline).map_or(Category::Chat, |name| name.category())
     }
 
-    /// What is wrong with the manifest by itself: its files, their places, their order, the content id.
+    /// Checks the manifest by itself: its files, their places, their order, the content id.
     pub(super) fn problems(&self) -> Problems {
         let mut problems = Problems::default();
         let main = self.main_role();
@@ -194,7 +195,7 @@ impl Manifest {
         problems
     }
 
-    /// The bytes of `snapshot.json`.
+    /// Returns the bytes of `snapshot.json`.
     pub fn encode(&self) -> Vec<u8> {
         // A struct of strings and numbers always serialises.
         let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
@@ -202,7 +203,7 @@ impl Manifest {
         text
     }
 
-    /// Read the `snapshot.json` of `tree`.
+    /// Reads the `snapshot.json` of `tree`.
     pub fn decode(tree: ObjectId, text: &[u8]) -> Result<Self> {
         #[derive(Deserialize)]
         struct Version {
@@ -214,7 +215,8 @@ impl Manifest {
             tree,
             why: format!("snapshot.json: {error}"),
         };
-        // The version first: a later format may have other fields. Later programs also name what a reader must know; this one knows no such name.
+        // First the version: a later format may have other fields, or name features that a reader
+        // must know.
         let Version { format, needs } = serde_json::from_slice(text).map_err(unreadable)?;
         if format < FORMAT {
             return Err(Error::Incomplete { tree, why: format!("snapshot.json: format {format}") });
@@ -226,7 +228,6 @@ impl Manifest {
     }
 }
 
-/// `path NUL length NUL hash LF` for each file, hashed.
 pub(super) fn content_id(files: &[FileRecord]) -> ContentId {
     let mut text = String::new();
     for file in files {

@@ -1,14 +1,15 @@
 //! Where a chat comes from, told by what was said and not by what files are called.
 //!
-//! Two messages are the same for lineage even if SillyTavern or an extension flipped something on them later: hidden or shown, a
-//! checkpoint's link, recaps, copies of the lorebook. Each message has an [`Identity`] without those; a [`Chain`] of them tells at
-//! every length whether two chats began alike.
+//! Two messages are the same for lineage even if SillyTavern or an extension flipped something on
+//! them later: hidden or shown, a checkpoint's link, recaps, copies of the lorebook. Each message
+//! has an [`Identity`] without those; a [`Chain`] of them tells at every length whether two chats
+//! began alike.
 
 use crate::auto_recap::ON_MESSAGE;
 use crate::parallel::in_parts;
 use crate::st::{Key, Raw};
 
-/// What a message says, without what is flipped on it afterwards.
+/// The hash of a message without values that change afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity([u8; 16]);
 
@@ -92,11 +93,10 @@ fn swipe_info(value: Raw<'_>) -> Vec<u8> {
     out
 }
 
-/// For every length the hash of a chat's beginning: two chats share exactly as many first messages as their chains are equal.
+/// The hash of a chat's beginning for every length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain(Vec<Link>);
 
-/// The hash of a chat's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Link([u8; 16]);
 
@@ -104,7 +104,6 @@ impl Link {
     /// The beginning of no messages.
     pub const START: Link = Link([0; 16]);
 
-    /// The beginning that is one message longer.
     #[must_use]
     pub fn then(self, next: Identity) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -141,7 +140,7 @@ impl Chain {
         self.0.push(last.then(next));
     }
 
-    /// The beginning of `length` messages; `None` if the chat is shorter.
+    /// Returns the beginning of `length` messages; `None` if the chat is shorter.
     pub fn at(&self, length: usize) -> Option<Link> {
         if length == 0 { Some(Link::START) } else { self.0.get(length - 1).copied() }
     }

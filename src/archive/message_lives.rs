@@ -1,4 +1,4 @@
-//! One message over many states of a chat: where it stood in another state, told by the ids of the messages and, only where these differ, by what they say.
+//! Follows one message through states of a chat: by ids, and by content only where these differ.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::diff::{Change, MessagePlace};
 use super::layout::{self, Noticed};
 use crate::store::{self, ObjectId, Reader, unless_lost};
 
-/// Reads the messages' ids of one state after the other. Most folders are those of the state before.
+/// Reads the ids of messages, state by state. Most folders are those of the state before.
 pub struct MessageLists {
     reader: Reader,
     folders: HashMap<ObjectId, Arc<[ObjectId]>>,
@@ -19,7 +19,6 @@ impl MessageLists {
         Self { reader, folders: HashMap::new() }
     }
 
-    /// The messages of the snapshot with this tree, in order.
     pub fn of(&mut self, tree: ObjectId) -> store::Result<Vec<ObjectId>> {
         let mut noticed = Noticed::default();
         let Some(chat) = layout::root(&self.reader, tree, &mut noticed)?.chat else {
@@ -46,7 +45,7 @@ impl MessageLists {
     }
 }
 
-/// Where message `at` of one state stands in another; `None` if it is not there.
+/// Returns the place of message `at` of one state in another; `None` if it is not there.
 pub fn counterpart(
     reader: &Reader,
     from: &[ObjectId],
@@ -83,7 +82,7 @@ pub fn counterpart(
     }))
 }
 
-/// What messages say; nothing where that is lost.
+/// Reads messages; a lost one is empty.
 fn lines(reader: &Reader, ids: &[ObjectId]) -> store::Result<Vec<Vec<u8>>> {
     ids.iter().map(|id| Ok(unless_lost(reader.blob(*id))?.unwrap_or_default())).collect()
 }

@@ -1,10 +1,9 @@
-//! What a snapshot is: the manifest, the tree it is stored as, the commit that names it, and how two of them differ.
-//! Values in, values out: nothing here touches the library's files or moves a ref.
+//! Snapshots: manifest, tree, commit, and how two of them differ. Nothing here touches the
+//! library's files or moves a ref.
 
 mod attachment_tree;
 pub mod backup;
 mod book_states;
-mod card;
 mod cut_file;
 pub mod diff;
 pub(crate) mod entry_identity;
@@ -46,7 +45,9 @@ pub(crate) use reach::Reach;
 pub use rebuild_files::Contents;
 pub(crate) use rebuild_files::{Tree, first_message, read_manifest};
 pub use snapshot::{Kind, Snapshot};
-pub(crate) use snapshot::{NewSnapshot, branch, is_branch, moved, with_fork, with_parent_until};
+pub(crate) use snapshot::{
+    NewSnapshot, branch, id_and_time, id_if_any, is_branch, moved, with_fork, with_parent_until,
+};
 pub(crate) use state::State;
 pub use validate::{Rebuilt, Validator, Verdict, rebuild};
 pub(crate) use write::{Unwritten, Written, WrittenFiles, write, write_chat, write_many};

@@ -1,11 +1,10 @@
-//! The texts of many snapshots, each once. Snapshots share most of their trees: what was met before is not even listed again, so
-//! going through all of them costs what differs between them.
+//! The texts of many snapshots, each once. Trees that were seen before are not listed again, so the
+//! cost is what differs between snapshots.
 
 use crate::store::{
     self, EntryBytes, Kind, Mode, ObjectId, ObjectIds, Reader, name_encoding, no_tree, tree_entries,
 };
 
-/// A blob that no snapshot had so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewText {
     pub id: ObjectId,
@@ -14,29 +13,22 @@ pub struct NewText {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextPlace {
-    /// A line of the chat after the header, with its number.
     Message(usize),
-    /// An entry of the lorebook, with its key.
     Entry(String),
     Book,
-    /// A long string of a card, with its place, such as `data.description`.
     Field(String),
-    /// A card's text, with the long strings cut out.
     Card,
 }
 
-/// Goes through snapshots and tells what is new in each.
 pub struct NewTexts {
     reader: Reader,
     seen: ObjectIds,
     wanted: Wanted,
     /// The trees that could not be read, each once; what hangs on them is left out.
     pub broken: Vec<store::Error>,
-    /// Memory for trees, one for each that is gone through at the moment.
     buffers: Vec<Vec<u8>>,
 }
 
-/// What is looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     pub chat: bool,
@@ -50,8 +42,7 @@ impl NewTexts {
         Self { reader, seen, wanted, broken, buffers }
     }
 
-    /// The blobs of the snapshot with this tree that none before had: messages in order, then entries by their keys' names in
-    /// the tree.
+    /// Returns the blobs that no snapshot before had: messages in order, then entries.
     pub fn of(&mut self, tree: ObjectId) -> Vec<NewText> {
         let mut new = Vec::new();
         self.each_folder(tree, &mut |texts, part| match part.name {
@@ -116,7 +107,6 @@ impl NewTexts {
         }
     }
 
-    /// Files that are called by what they are of.
     fn strings(
         &mut self,
         folder: ObjectId,
@@ -142,7 +132,6 @@ impl NewTexts {
         });
     }
 
-    /// A tree's entries, the first time it is asked for.
     fn each(&mut self, tree: ObjectId, visit: &mut dyn FnMut(&mut Self, EntryBytes<'_>)) {
         if !self.seen.insert(tree) {
             return;

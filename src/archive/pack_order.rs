@@ -1,7 +1,10 @@
-//! All objects that anything refers to, in an order in which neighbours are alike: what `gc` makes deltas of.
+//! All objects that anything refers to, in an order in which neighbours are alike: what `gc` makes
+//! deltas of.
 //!
-//! The versions of one thing stand together (a message that was edited, a header, a lorebook entry, the tree of a folder), oldest first; things follow each other as
-//! they do in the chat. So the best base of an object is nearly always one of the last few: its own former version, or the last message of the same speaker.
+//! The versions of one thing stand together (a message that was edited, a header, a lorebook entry,
+//! the tree of a folder), oldest first; things follow each other as they do in the chat. So the
+//! best base of an object is nearly always one of the last few: its own former version, or the last
+//! message of the same speaker.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,37 +13,33 @@ use crate::st::{LibraryPath, is_attachment};
 use crate::store::Loss as _;
 use crate::store::{Expiry, Kind, Mode, ObjectId, Placed, Reader, Store};
 
-/// What stands together in a pack; in this order, because a log needs the commits alone.
+/// In the order of the pack: a log needs the commits alone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Class {
     Commit,
     Tree,
-    /// Manifests, headers, cut lorebooks, groups' files.
     File,
     Entry,
     Message,
-    /// The files that a chat names.
     Attachment,
 }
 
-/// All objects that `gc` keeps.
 pub struct Referenced {
     pub objects: Vec<Placed>,
-    /// Those that only attachments need: their loss does not prevent the others from being packed.
+    /// Objects that only attachments need: their loss does not prevent packing.
     pub attachments: HashSet<ObjectId>,
-    /// Trees of attachments that are lost.
     pub lost: HashSet<ObjectId>,
 }
 
-/// Every object that a ref or an operation that can be undone leads to, once `expiry` has taken place. A tree that cannot be read is an error, unless it holds attachments:
-/// nothing may be dropped then.
+/// Returns every object that a ref or an operation that can be undone leads to, after `expiry`. An
+/// unreadable tree is an error, unless it holds attachments: nothing may be dropped then.
 pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Referenced> {
     let reader = store.reader();
     let gone: HashSet<_> = expiry.refs.iter().map(|change| &change.name).collect();
     let refs = store.refs("refs/")?.refs.into_iter().filter(|(name, _)| !gone.contains(name));
     let mut tips: Vec<_> = refs.map(|(_, id)| id).chain(store.detached_head()?).collect();
     let mut blobs = Vec::new();
-    // What can be undone must be there to be brought back.
+    // Objects of operations that can be undone are kept.
     for operation in &expiry.operations {
         let moved = operation
             .effect
@@ -71,8 +70,8 @@ pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Referenced> {
     Ok(Referenced { objects: walk.in_order(), attachments, lost })
 }
 
-/// Returns every object that `tips` lead to, in the same order, without the commits in `known` and those before them, nor what only they have. What hangs on a
-/// commit or tree that is lost is left out.
+/// Returns every object that `tips` lead to, in the same order, without `known` commits and those
+/// before them. Below a lost commit or tree nothing is found.
 pub fn readable_beyond(
     store: &Store,
     tips: Vec<ObjectId>,
@@ -81,7 +80,7 @@ pub fn readable_beyond(
     Ok(walk(store, tips, known, Loss::IsPassedOver)?.in_order())
 }
 
-/// What is done about a commit or tree that is missing or damaged.
+/// The reaction to a commit or tree that is missing or damaged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Loss {
     IsAnError,
@@ -89,7 +88,6 @@ enum Loss {
 }
 
 impl Loss {
-    /// What was read; none if it is lost and that is passed over.
     fn pass<T>(self, read: crate::store::Result<T>) -> Result<Option<T>> {
         match read {
             Ok(found) => Ok(Some(found)),
@@ -121,7 +119,7 @@ fn walk(
             Some(Kind::Blob) => {
                 walk.place(id, Kind::Blob, Class::File, (0, 3));
             }
-            // What is not there, the walk says.
+            // The walk reports missing ones.
             Some(Kind::Commit) | None => roots.push(id),
         }
     }
@@ -134,8 +132,8 @@ fn walk(
     Ok(walk)
 }
 
-/// The objects among `new` that these commits of it lead to, in the same order, and before each what was in its place until then: that may be what it is best told by. Nothing, if not all of it can be
-/// read.
+/// Returns the `new` objects that these commits lead to, each after its version before, which is a
+/// likely base. Empty if some of it cannot be read.
 pub fn new_versions(store: &Store, commits: Vec<ObjectId>, new: &HashSet<ObjectId>) -> Vec<Placed> {
     placed_versions(store, commits, new).unwrap_or_default()
 }
@@ -163,13 +161,13 @@ fn placed_versions(
 /// A commit, and what else must be known to place it.
 struct PlacedCommit {
     id: ObjectId,
-    /// The number of the family of timelines that it belongs to: those that come from one first snapshot.
+    /// Timelines that come from one first snapshot are a family.
     family: u32,
     tree: ObjectId,
     parent: Option<ObjectId>,
 }
 
-/// All commits that `open` lead to, oldest first, without those that are `known` and what came before them.
+/// Returns all commits that `open` lead to, oldest first, without known ones and their ancestors.
 fn commits(
     reader: &Reader,
     mut open: Vec<ObjectId>,
@@ -223,7 +221,6 @@ struct Walk {
     reader: Reader,
     loss: Loss,
     seen: HashSet<ObjectId>,
-    /// By family and path.
     slots: HashMap<(u32, u64), u32>,
     found: Vec<(Class, Placed)>,
     attachments: HashSet<ObjectId>,
@@ -234,7 +231,6 @@ struct Walk {
 struct TreePlace {
     family: u32,
     path: u64,
-    /// What blobs below are, if that is settled.
     class: Option<Class>,
     depth: usize,
 }
@@ -272,13 +268,12 @@ impl Walk {
         }
     }
 
-    /// What was placed: within a slot in the order in which it was met, oldest first.
+    /// Within a slot the order is that of placing, oldest first.
     fn in_order(mut self) -> Vec<Placed> {
         self.found.sort_by_key(|(class, object)| (*class, object.slot));
         self.found.into_iter().map(|(_, object)| object).collect()
     }
 
-    /// Place what is new below a tree, each after what was there before.
     fn new_tree(
         &mut self,
         id: ObjectId,
@@ -286,7 +281,7 @@ impl Walk {
         place: TreePlace,
         new: &HashSet<ObjectId>,
     ) -> Result<()> {
-        // What is in a tree that is not new is not new.
+        // A tree that is not new has nothing new in it.
         if self.seen.contains(&id) || !new.contains(&id) || place.depth > DEEPEST {
             return Ok(());
         }
@@ -327,7 +322,7 @@ impl Walk {
             let why = format!("its folders are more than {DEEPEST} deep");
             return Err(Error::Incomplete { tree: id, why });
         }
-        // As it is, whoever wrote it: what this program does not know is kept and copied all the same.
+        // As it was written: entries that this program does not know are kept, too.
         let loss = match place.class {
             Some(Class::Attachment) => Loss::IsPassedOver,
             _ => self.loss,
@@ -349,7 +344,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Put an object into its slot; whether it was not there yet.
+    /// Puts an object into its slot; whether it was not there yet.
     fn place(&mut self, id: ObjectId, kind: Kind, class: Class, key: (u32, u64)) -> bool {
         if !self.seen.insert(id) {
             if class != Class::Attachment {

@@ -1,9 +1,9 @@
-//! What the parts of a snapshot's tree are called: whoever writes one and whoever reads it asks here.
+//! The names of the parts of a snapshot's tree.
 
 use crate::st::LibraryPath;
 use crate::store::name_encoding::tree_segment;
 
-/// Messages in one folder: small trees to rewrite when the last message changes, few of them to list.
+/// Few folders to list, and a small tree to write when the last message changes.
 pub(super) const PER_FOLDER: usize = 100;
 
 pub(super) fn message_folder(folder: usize) -> String {
@@ -18,13 +18,13 @@ pub(super) fn book_folder(name: &str) -> String {
     tree_segment(name.as_bytes())
 }
 
-/// The file that holds the entry with this (decoded) key, or the string that stands in this place of a card's text.
+/// Returns the file of the entry with this (decoded) key, or of the string at this place of a card.
 pub(super) fn entry_file(key: &[u8]) -> String {
     // The ending is added first: it must not make an otherwise safe name unsafe or too long.
     tree_segment(&[key, b".json"].concat())
 }
 
-/// The folder of a card's text: they are numbered in the order of the file.
+/// Returns the folder of a card's text: they are numbered in the order of the file.
 pub(super) fn card_text_folder(number: usize, keyword: &str) -> String {
     format!("{number}-{keyword}")
 }
@@ -33,7 +33,6 @@ pub(super) fn attachment_file(path: &LibraryPath) -> String {
     tree_segment(path.as_str().as_bytes())
 }
 
-/// The file that is stored as it is.
 pub(super) fn plain_file(path: &LibraryPath) -> String {
     tree_segment(path.file_name().as_bytes())
 }

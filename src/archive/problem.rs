@@ -1,181 +1,109 @@
-//! What can be wrong with a snapshot, and how much it matters. The weight of each is decided here, once, for all who ask.
+//! Problems of a snapshot, and how much each matters.
 
 use std::fmt;
 
-use crate::archive::Role;
+use super::file_role::Role;
 use crate::st::{LibraryPath, TimelineName};
-use crate::store::{self, Kind, ObjectId};
+use crate::store::{Kind, ObjectId};
 
-/// How much a problem matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// Every byte comes back; it is told.
+    /// Every byte can be restored.
     Flaw,
-    /// Every byte comes back, but another store must not take it in: it would believe something wrong, or git would be endangered.
+    /// Every byte can be restored, but another store must not accept it: it would believe something
+    /// wrong, or git would be endangered.
     Unsafe,
-    /// The bytes do not come back, or not to where they belong.
+    /// The bytes cannot be restored, or not to where they belong.
     Fatal,
 }
 
-/// One thing that is wrong with a snapshot. Paths are those in its tree, unless they are said to be the library's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A problem of a snapshot. Paths are those in its tree, unless they are said to be the library's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// An object that is needed to rebuild a file is missing or damaged.
-    Unreadable { id: Option<ObjectId>, why: String },
-    /// There is no manifest.
-    NoManifest,
-    /// The manifest is about another timeline than the commit.
-    OtherTimeline { commit: TimelineName, manifest: String },
-    /// The manifest has no chat, or has a file of one role twice.
-    BadFiles { role: Role },
-    /// A part that the manifest promises is not in the tree.
-    NoPart { path: String },
-    /// A folder where a file belongs, a file where a folder does, or neither.
-    WrongKind { path: String },
-    /// A message is not there, though later ones are.
-    NoMessage { number: usize },
-    /// The manifest is none or leads a file to where it does not belong, or a lorebook or card cannot be put together.
+    /// An object that a file needs is missing or damaged, a manifest cannot be read or leads a file
+    /// to where it does not belong, or a lorebook or card cannot be put together.
+    #[error("{why}")]
     Broken { why: String },
-    /// The list of attachments names a path twice, or one where no attachment can be.
-    BadAttachment { path: String },
-    /// The manifest states another number or total length of attachments than the list.
-    AttachmentTotals,
-    /// A rebuilt file is not the one that was stored; its path in the library.
+    #[error("it has no snapshot.json")]
+    NoManifest,
+    #[error("its commit is of {commit}, its manifest of {manifest}")]
+    OtherTimeline { commit: TimelineName, manifest: String },
+    #[error("{}", bad_files(*role))]
+    BadFiles { role: Role },
+    #[error("it has no {path}")]
+    NoPart { path: String },
+    #[error("{path} is not what belongs there")]
+    WrongKind { path: String },
+    #[error("message {number} is not there")]
+    NoMessage { number: usize },
+    /// The path is the library's.
+    #[error("{path}, rebuilt, is not what the manifest says (BLAKE3 or length differ)")]
     Differs { path: String },
-    /// The content id is not that of the files that the manifest lists.
+
+    #[error("its content id is not that of its files")]
     WrongContent,
-    /// The commit names another content id than the manifest.
+    #[error("its commit has another content id than its manifest")]
     OtherContent,
-    /// A name that is not safe on every system.
+    #[error("{path:?} is a name that is not safe everywhere")]
     UnsafeName { path: String },
-    /// A link, or an entry that is neither a file nor a folder.
+    #[error("{path} is neither a file nor a folder")]
     Link { path: String },
-    /// A tree that git does not take for one.
+    #[error("{path} is not as git writes trees (order, a name twice, a mode)")]
     NotGits { path: String },
-    /// Trees within trees, more than any snapshot has.
+    #[error("its tree is deeper than that of any snapshot")]
     TooDeep,
-    /// A file or object that is longer than any of SillyTavern's.
+    #[error("{what} is longer than SillyTavern can read")]
     TooLong { what: String },
-    /// An object is missing or damaged that no file needs.
+    #[error("{why}; no file needs it")]
     Lacks { why: String },
-    /// Something that is no part of a snapshot.
+
+    #[error("its list of attachments has {path} twice or where none can be")]
+    BadAttachment { path: String },
+    #[error("its manifest states another number or length of attachments than its list")]
+    AttachmentTotals,
+    #[error("{path} is no part of a snapshot")]
     Extra { path: String },
-    /// An entry that the lorebook does not name.
+    #[error("{path} is an entry that the lorebook does not name")]
     UnusedEntry { path: String },
-    /// A file with another mode than 100644.
+    #[error("{path} has another mode than 100644")]
     OddMode { path: String },
-    /// A message or folder of messages whose name is not written as it should be, or that is in the wrong place.
+    #[error("{path} should be {belongs}")]
     Misplaced { path: String, belongs: String },
-    /// The lorebook's folder is not called after it.
+    #[error("{path} is not called after the lorebook")]
     BookFolder { path: String },
-    /// The manifest does not say what the lorebook is called.
+    #[error("its manifest does not name the lorebook")]
     NamelessBook,
-    /// The manifest names a file that is not a lorebook, or calls a lorebook by another name than its timeline.
+    #[error("its manifest has a wrong name for {path}")]
     WrongName { path: String },
-    /// The manifest lists its files in another order.
+    #[error("its manifest lists the files in another order")]
     FileOrder,
-    /// The chat is not split into its lines, or the wrong line is its header.
+    #[error("its chat is not split as it should be")]
     NotSplit,
-    /// The manifest or the commit, as `by` says, has another number of messages than there are.
+    #[error("its {by} says {says} messages, it has {is}")]
     Count { by: &'static str, says: u64, is: u64 },
-    /// The commit names another lorebook than the manifest.
+    #[error("its commit names another lorebook than its manifest")]
     OtherLorebook,
 }
 
-impl Problem {
-    /// An object that is needed and cannot be had.
-    pub(in crate::archive) fn unreadable(error: &store::Error) -> Self {
-        let id = match error {
-            store::Error::Missing { id } | store::Error::Damaged { id, .. } => Some(*id),
-            _ => None,
-        };
-        Self::Unreadable { id, why: error.to_string() }
-    }
-
-    pub fn weight(&self) -> Weight {
-        use Problem::*;
-        match self {
-            Unreadable { .. }
-            | NoManifest
-            | OtherTimeline { .. }
-            | BadFiles { .. }
-            | NoPart { .. }
-            | WrongKind { .. }
-            | NoMessage { .. }
-            | Broken { .. }
-            | Differs { .. } => Weight::Fatal,
-            WrongContent
-            | OtherContent
-            | UnsafeName { .. }
-            | Link { .. }
-            | NotGits { .. }
-            | TooDeep
-            | TooLong { .. }
-            | Lacks { .. } => Weight::Unsafe,
-            BadAttachment { .. }
-            | AttachmentTotals
-            | Extra { .. }
-            | UnusedEntry { .. }
-            | OddMode { .. }
-            | Misplaced { .. }
-            | BookFolder { .. }
-            | NamelessBook
-            | WrongName { .. }
-            | FileOrder
-            | NotSplit
-            | Count { .. }
-            | OtherLorebook => Weight::Flaw,
-        }
+fn bad_files(role: Role) -> String {
+    match role {
+        Role::Chat => "it does not have exactly one chat".into(),
+        role => format!("it has more than one {}", role.as_str()),
     }
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Problem {
+    pub fn weight(&self) -> Weight {
         use Problem::*;
         match self {
-            Unreadable { why, .. } | Broken { why } => f.write_str(why),
-            NoManifest => f.write_str("it has no snapshot.json"),
-            OtherTimeline { commit, manifest } => {
-                write!(f, "its commit is of {commit}, its manifest of {manifest}")
+            BadAttachment { .. } | AttachmentTotals | Extra { .. } | UnusedEntry { .. } => {
+                Weight::Flaw
             }
-            BadAttachment { path } => {
-                write!(f, "its list of attachments has {path} twice or where none can be")
-            }
-            AttachmentTotals => f.write_str(
-                "its manifest states another number or length of attachments than its list",
-            ),
-            BadFiles { role: Role::Chat } => f.write_str("it does not have exactly one chat"),
-            BadFiles { role } => write!(f, "it has more than one {}", role.as_str()),
-            NoPart { path } => write!(f, "it has no {path}"),
-            WrongKind { path } => write!(f, "{path} is not what belongs there"),
-            NoMessage { number } => write!(f, "message {number} is not there"),
-            Differs { path } => {
-                write!(
-                    f,
-                    "{path}, rebuilt, is not what the manifest says (BLAKE3 or length differ)"
-                )
-            }
-            WrongContent => f.write_str("its content id is not that of its files"),
-            OtherContent => f.write_str("its commit has another content id than its manifest"),
-            UnsafeName { path } => write!(f, "{path:?} is a name that is not safe everywhere"),
-            Link { path } => write!(f, "{path} is neither a file nor a folder"),
-            NotGits { path } => {
-                write!(f, "{path} is not as git writes trees (order, a name twice, a mode)")
-            }
-            TooDeep => f.write_str("its tree is deeper than that of any snapshot"),
-            TooLong { what } => write!(f, "{what} is longer than SillyTavern can read"),
-            Lacks { why } => write!(f, "{why}; no file needs it"),
-            Extra { path } => write!(f, "{path} is no part of a snapshot"),
-            UnusedEntry { path } => write!(f, "{path} is an entry that the lorebook does not name"),
-            OddMode { path } => write!(f, "{path} has another mode than 100644"),
-            Misplaced { path, belongs } => write!(f, "{path} should be {belongs}"),
-            BookFolder { path } => write!(f, "{path} is not called after the lorebook"),
-            NamelessBook => f.write_str("its manifest does not name the lorebook"),
-            WrongName { path } => write!(f, "its manifest has a wrong name for {path}"),
-            FileOrder => f.write_str("its manifest lists the files in another order"),
-            NotSplit => f.write_str("its chat is not split as it should be"),
-            Count { by, says, is } => write!(f, "its {by} says {says} messages, it has {is}"),
-            OtherLorebook => f.write_str("its commit names another lorebook than its manifest"),
+            OddMode { .. } | Misplaced { .. } | BookFolder { .. } | NamelessBook => Weight::Flaw,
+            WrongName { .. } | FileOrder | NotSplit | Count { .. } | OtherLorebook => Weight::Flaw,
+            WrongContent | OtherContent | UnsafeName { .. } | Link { .. } => Weight::Unsafe,
+            NotGits { .. } | TooDeep | TooLong { .. } | Lacks { .. } => Weight::Unsafe,
+            _ => Weight::Fatal,
         }
     }
 }
@@ -187,21 +115,19 @@ pub struct AttachmentLoss {
     pub path: Option<LibraryPath>,
     pub cause: LossCause,
     pub why: String,
-    /// The object that is missing or damaged, and the kind that it should have. `None` if all objects can be read.
+    /// The lost object and its expected kind; `None` if all objects can be read.
     pub object: Option<(ObjectId, Kind)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LossCause {
-    /// It is missing from the store, or damaged there, or this system has no such file names.
     Lost,
-    /// Its name belongs to stvc.
     Name,
     /// Its kind is none that comes from elsewhere without asking.
     Kind,
 }
 
-/// How many problems of one snapshot are kept: a tree may be full of them.
+/// The most problems kept of one snapshot: a tree may be full of them.
 const KEPT: usize = 8;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -237,7 +163,7 @@ impl Problems {
         part.attachments.iter().cloned().for_each(|loss| self.lose_attachment(loss));
     }
 
-    /// Notes an attachment that cannot be restored. It has no weight: everything else can be restored and copied.
+    /// Notes an attachment that cannot be restored. Everything else can be.
     pub fn lose_attachment(&mut self, loss: AttachmentLoss) {
         self.attachments.push(loss);
     }
@@ -251,17 +177,15 @@ impl Problems {
         self.worst.is_none() && self.attachments.is_empty()
     }
 
-    /// How bad the worst is; none: there is no problem.
+    /// Returns how bad the worst is; none: there is no problem.
     pub fn worst(&self) -> Option<Weight> {
         self.worst
     }
 
-    /// The first of them, the worst first.
     pub fn list(&self) -> &[Problem] {
         &self.list
     }
 
-    /// Whether the bytes do not come back.
     pub fn is_fatal(&self) -> bool {
         self.worst == Some(Weight::Fatal)
     }

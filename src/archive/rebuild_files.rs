@@ -1,9 +1,8 @@
-//! From a tree back to the files, byte for byte; and to their parts, for those who compare.
+//! Rebuilds files from a tree, byte for byte.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::card::StoredCard;
-use super::cut_file::Filled;
+use super::cut_file::{Filled, StoredCard};
 use super::layout::{self, CutFile, Noticed};
 use super::manifest::{FileRecord, Manifest};
 use super::problem::Problem;
@@ -26,7 +25,6 @@ pub struct Tree {
     attachments: Vec<Attachment>,
 }
 
-/// The objects of a chat's header and of the lines after it.
 fn lines(
     reader: &Reader,
     chat: ObjectId,
@@ -42,21 +40,17 @@ fn lines(
     Ok((found.file, layout::in_order(messages, &mut noticed.problems)))
 }
 
-/// What is hashed while a chat is rebuilt.
+/// Hash each message while a chat is rebuilt, or leave the whole to the caller.
 #[derive(Clone, Copy)]
 enum Trust {
-    /// Each message.
     Nothing,
-    /// The caller hashes the whole.
     Whole,
 }
 
 #[derive(Clone)]
 pub struct Contents {
-    /// The manifest they were checked against.
     pub manifest: Manifest,
     pub files: TimelineFiles,
-    /// The files that the chat names, not read yet.
     pub attachments: Vec<Attachment>,
 }
 
@@ -71,7 +65,7 @@ impl Contents {
         }
     }
 
-    /// Every file that is there, the timeline's own first: what it is, its place and its bytes.
+    /// Returns role, path and bytes of every file, the timeline's own first.
     pub fn parts(&self) -> impl Iterator<Item = (Role, &LibraryPath, &[u8])> {
         let files = &self.files;
         let book = files.book().filter(|book| *book.path != files.main.path);
@@ -84,8 +78,8 @@ impl Contents {
 }
 
 impl Tree {
-    /// Read the trees and the manifest of a snapshot; no message yet. Only what its files need must be there and in its place; what else is odd
-    /// about it, [`rebuild`](super::rebuild) tells.
+    /// Reads the trees and the manifest, but no message. Only problems that prevent rebuilding are
+    /// errors; the others are reported by [`rebuild`](super::rebuild).
     pub fn open(reader: &Reader, id: ObjectId) -> Result<Self> {
         let mut noticed = Noticed::default();
         let root = layout::root(reader, id, &mut noticed)?;
@@ -118,7 +112,8 @@ impl Tree {
         if let Some((record, books)) = part {
             match layout::lorebook(reader, books, record.name.as_deref(), &mut noticed)? {
                 Some((name, folder)) => {
-                    book = layout::book(reader, &name, folder, &mut noticed)?;
+                    let path = format!("lorebooks/{name}/");
+                    book = layout::cut_file(reader, folder, &path, layout::BOOK, &mut noticed)?;
                 }
                 None => noticed.missing("lorebooks"),
             }
@@ -142,7 +137,6 @@ impl Tree {
         Ok(Self { id, manifest, noticed, header, messages, book, group, card, file, attachments })
     }
 
-    /// The attachments of a snapshot, and nothing else of it read.
     pub fn attachments_of(reader: &Reader, id: ObjectId) -> Result<Vec<Attachment>> {
         let mut noticed = Noticed::default();
         let root = layout::root(reader, id, &mut noticed)?;
@@ -155,17 +149,14 @@ impl Tree {
         }
     }
 
-    /// The objects of the chat's lines after the header, in order.
     pub fn messages(&self) -> &[ObjectId] {
         &self.messages
     }
 
-    /// The object of the header, if the chat has one.
     pub fn header(&self) -> Option<ObjectId> {
         self.header
     }
 
-    /// The files that the chat names.
     pub fn attachments(&self) -> &[Attachment] {
         &self.attachments
     }
@@ -174,12 +165,11 @@ impl Tree {
         self.group
     }
 
-    /// Rebuild every file and hold it against the manifest.
     pub fn materialise(&self, reader: &Reader) -> Result<Contents> {
         Ok(self.materialise_and_notice(reader)?.0)
     }
 
-    /// [`materialise`](Self::materialise); and what is odd about the manifest and the tree, none of which keeps the files from being rebuilt.
+    /// Rebuilds the files, and returns the problems that do not prevent it.
     pub(super) fn materialise_and_notice(&self, reader: &Reader) -> Result<(Contents, Noticed)> {
         let mut noticed = self.noticed.clone();
         let timeline = TimelineName::parse(&self.manifest.timeline);
@@ -213,7 +203,6 @@ impl Tree {
         Ok((Contents { manifest: self.manifest.clone(), files, attachments }, noticed))
     }
 
-    /// Rebuild one file and hold it against the manifest.
     pub fn rebuild(&self, reader: &Reader, record: &FileRecord) -> Result<Vec<u8>> {
         self.rebuild_and_notice(reader, record, &mut Noticed::default())
     }
@@ -225,7 +214,8 @@ impl Tree {
         noticed: &mut Noticed,
     ) -> Result<Vec<u8>> {
         if record.role == Role::Chat {
-            // The hash of the whole covers every message. Only if it is wrong is each one hashed, to name the damaged one.
+            // The hash of the whole covers every message. Each is hashed only to name a damaged
+            // one.
             let quick = self.rebuild_chat(reader, record, Trust::Whole);
             if let Some(bytes) = quick.ok().filter(|bytes| record.is_of(bytes)) {
                 return Ok(bytes);
@@ -262,8 +252,8 @@ impl Tree {
             return Err(self.incomplete("there is not so much memory as its chat is long"));
         }
         let lines: Vec<ObjectId> = self.header.iter().chain(&self.messages).copied().collect();
-        // Every line takes its length and a line feed, which the last one does not have. A chat that is made of one large message very often
-        // must not take all memory.
+        // Each line takes its length and a line feed, but for the last. A chat that repeats one
+        // large message must not take all memory.
         let room = AtomicU64::new(record.bytes.saturating_add(1));
         let take = |line: &[u8]| {
             let took = line.len() as u64 + 1;
@@ -291,7 +281,7 @@ impl Tree {
     }
 }
 
-/// The manifest alone: two objects, however long the chat is.
+/// Returns the manifest alone: two objects, however long the chat is.
 pub fn read_manifest(reader: &Reader, tree: ObjectId) -> Result<Manifest> {
     let root = layout::root(reader, tree, &mut Noticed::default())?;
     let incomplete = || Error::Incomplete { tree, why: Problem::NoManifest.to_string() };
@@ -301,15 +291,16 @@ pub fn read_manifest(reader: &Reader, tree: ObjectId) -> Result<Manifest> {
 pub fn first_message(reader: &Reader, tree: ObjectId) -> Result<Option<ObjectId>> {
     let mut at = tree;
     for name in ["chat", "messages", "000"] {
-        match reader.tree(at)?.iter().find(|entry| entry.name == name) {
+        match reader.raw_tree(at)?.entries.iter().find(|entry| entry.name == name.as_bytes()) {
             Some(entry) => at = entry.id,
             None => return Ok(None),
         }
     }
-    Ok(reader.tree(at)?.first().map(|entry| entry.id))
+    Ok(reader.raw_tree(at)?.entries.first().map(|entry| entry.id))
 }
 
-/// The parts of a chat of so many bytes, each core's stretch of lines joined; the first has room for the others. `take` is asked before a line is put to the others.
+/// Reads a stretch of lines on each core, joined; the first result has room for the others. Calls
+/// `take` before a line is added.
 fn read_lines(
     reader: &Reader,
     ids: &[ObjectId],

@@ -2,21 +2,21 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{Blake3, ContentId, Error, Manifest, Result, SnapshotId, State};
 use crate::st::{self, Category, Chat, TimelineName};
 use crate::store::commit::one_line;
 use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Sequence, Time, trailer};
 
-/// Why a snapshot was taken. Later versions may know more kinds; they are kept as they are.
+/// Why a snapshot was created. Kinds of later versions are kept as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Kind(Cow<'static, str>);
 
 impl Kind {
     /// The state of the files, by `stvc snapshot`.
     pub const SNAPSHOT: Kind = Kind(Cow::Borrowed("snapshot"));
-    /// The same by `stvc watch` in the middle of the extension's work, which took too long to wait for.
+    /// Created by `stvc watch` while ST-Auto-Recap was at work, which took too long to wait for.
     pub const AUTOSAVE: Kind = Kind(Cow::Borrowed("autosave"));
     /// A state on purpose at a message.
     pub const CHECKPOINT: Kind = Kind(Cow::Borrowed("checkpoint"));
@@ -28,9 +28,10 @@ impl Kind {
     pub const RESTORED: Kind = Kind(Cow::Borrowed("restored"));
     /// The timeline's last state, when its file was found deleted.
     pub const DELETED: Kind = Kind(Cow::Borrowed("deleted"));
-    /// What was on disk before a restore overwrote it.
+    /// The files before a restore replaced them.
     pub const SAFETY: Kind = Kind(Cow::Borrowed("safety"));
 
+    /// Returns the name that commits and JSON use.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -57,42 +58,60 @@ pub struct Snapshot {
     pub content: ContentId,
     #[serde(skip)]
     pub tree: ObjectId,
-    /// Whose state it is.
     pub timeline: TimelineName,
     /// The snapshots it follows.
     pub parents: Vec<SnapshotId>,
     /// For the first of a fork: how many messages it shares with its parent.
     pub fork_at: Option<u64>,
     pub messages: u64,
-    /// How many entries a lorebook has that is no chat's.
+    /// The number of entries of a lorebook that is a timeline of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entries: Option<u64>,
-    /// Why it was taken.
     pub kind: Kind,
     pub time: Time,
     /// Its position in the order of creation, which the clock alone does not give.
     #[serde(skip)]
     pub sequence: Sequence,
-    /// Where the moments of the snapshot it follows end, if others stood between them and were forgotten.
+    /// Where the moments of its parent end, if snapshots between them were forgotten.
     #[serde(skip)]
     pub parent_until: Option<Sequence>,
-    /// What it is called.
+    /// The first line of its message.
     pub subject: String,
     pub lorebook: Option<String>,
-    /// The lorebook that a chat's header binds, where the snapshot has none: its file was not there, or only the chat was stored.
+    /// The bound lorebook, if the snapshot does not have it.
     #[serde(skip)]
     pub bound: Option<String>,
-    /// The lorebook file that was there and could not be read, so that the snapshot has the chat alone.
+    /// The lorebook file that could not be read, so that the snapshot has the chat alone.
     #[serde(skip)]
     pub unread: Option<String>,
     /// The end of the last message, with its speaker.
     pub last_words: Option<String>,
     /// The chat that it says it was forked from.
     pub main_chat: Option<String>,
-    /// What its timeline was called until this snapshot.
+    /// The timeline's name before this snapshot.
     pub renamed_from: Option<TimelineName>,
-    /// Where its state comes from, if not from the timeline's own files.
+    /// The source of its state, if not the timeline's own files.
     pub source: Option<String>,
+}
+
+/// Serialises a part of a JSON object: the id as `snapshot`, and `time`.
+pub(crate) fn id_and_time<S: Serializer>(
+    snapshot: &Snapshot,
+    out: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Parts {
+        snapshot: SnapshotId,
+        time: Time,
+    }
+    Parts { snapshot: snapshot.id, time: snapshot.time }.serialize(out)
+}
+
+pub(crate) fn id_if_any<S: Serializer>(
+    it: &Option<Snapshot>,
+    out: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    it.as_ref().map(|snapshot| snapshot.id).serialize(out)
 }
 
 const TIMELINE: &str = "Stvc-Timeline";
@@ -111,8 +130,7 @@ const RENAMED_FROM: &str = "Stvc-Renamed-From";
 const SOURCE: &str = "Stvc-Source";
 
 impl Snapshot {
-    /// Read a commit. It is a snapshot if it says what it holds, whose it is and how many messages that is; and what it says beyond that must be
-    /// what the format allows, or two readers could take it for different things.
+    /// Reads a commit. Every trailer must be valid, or two readers could understand it differently.
     pub fn read(commit: &Commit) -> Result<Self> {
         let says = Says(commit);
         let content = says.once(store::MARK_TRAILER)?.and_then(Blake3::from_hex);
@@ -152,7 +170,7 @@ impl<'c> Says<'c> {
         Error::NotASnapshot { id: SnapshotId(self.0.id), why: why.into() }
     }
 
-    /// The value of a trailer, which must not be there twice: which one would count?
+    /// Returns the value of a trailer, which must not be there twice: which one would count?
     fn once(&self, key: &str) -> Result<Option<&'c str>> {
         if !self.0.is_text {
             return Err(self.wrong("its message is not UTF-8"));
@@ -185,7 +203,7 @@ impl<'c> Says<'c> {
     }
 }
 
-/// The commit again, as another's successor: other parents, and a fork or none.
+/// Returns the commit again, as another's successor: other parents, and a fork or none.
 pub fn moved(commit: Commit, parents: Vec<ObjectId>, fork_at: Option<u64>) -> NewCommit {
     let mut new = NewCommit { parents, ..NewCommit::from(commit) };
     new.trailers.retain(|(key, _)| key != FORK_AT);
@@ -195,48 +213,37 @@ pub fn moved(commit: Commit, parents: Vec<ObjectId>, fork_at: Option<u64>) -> Ne
     }
 }
 
-/// The commit as one that follows another from which forgotten snapshots part it: the moments of that one end at `until`.
+/// Sets where the moments of the parent end, if snapshots between them were forgotten.
 pub fn with_parent_until(mut commit: NewCommit, until: Sequence) -> NewCommit {
     commit.trailers.retain(|(key, _)| key != PARENT_UNTIL);
     commit.trailers.push((PARENT_UNTIL.into(), until.to_string()));
     commit
 }
 
-/// The commit as the first of a fork that shares so many messages with its parent.
+/// Returns the commit as the first of a fork that shares so many messages with its parent.
 pub fn with_fork(mut commit: NewCommit, shared: u64) -> NewCommit {
     commit.trailers.push((FORK_AT.into(), shared.to_string()));
     commit
 }
 
-/// What a new snapshot's commit is made of, besides its tree.
+/// The content of a new snapshot's commit, besides its tree. Fields are those of [`Snapshot`].
 pub struct NewSnapshot<'a> {
-    /// The manifest of its tree.
     pub manifest: Manifest,
-    /// See [`Snapshot::last_words`].
     pub last_words: Option<String>,
-    /// How many entries a lorebook of its own has.
     pub entries: Option<usize>,
-    /// What it follows.
     pub parent: Option<SnapshotId>,
-    /// What was joined with that.
+    /// The second parent of a merge.
     pub joined: Option<SnapshotId>,
-    /// See [`Snapshot::fork_at`].
     pub fork_at: Option<u64>,
-    /// See [`Snapshot::bound`].
     pub bound: Option<String>,
-    /// See [`Snapshot::unread`].
     pub unread: Option<String>,
-    /// See [`Snapshot::main_chat`].
     pub main_chat: Option<String>,
-    /// See [`Snapshot::renamed_from`].
     pub renamed_from: Option<TimelineName>,
-    /// See [`Snapshot::source`].
     pub source: Option<String>,
     pub kind: Kind,
     pub time: Time,
-    /// See [`Snapshot::sequence`].
     pub sequence: Sequence,
-    /// The user's words for it.
+    /// The user's message.
     pub message: Option<&'a str>,
 }
 
@@ -268,7 +275,7 @@ impl<'a> NewSnapshot<'a> {
         }
     }
 
-    /// The commit of the state's tree.
+    /// Returns the commit of the state's tree.
     pub fn commit(self, tree: ObjectId) -> NewCommit {
         let manifest = &self.manifest;
         let chat_name = manifest.timeline.rsplit('/').next().unwrap_or_default();
@@ -304,10 +311,7 @@ impl<'a> NewSnapshot<'a> {
             trailers,
         }
     }
-}
 
-impl NewSnapshot<'_> {
-    /// What the snapshot of something that is no chat is called.
     fn other_subject(&self, name: &str) -> String {
         let category = TimelineName::parse(&self.manifest.timeline).map(|name| name.category());
         match category {
@@ -323,7 +327,7 @@ impl NewSnapshot<'_> {
     }
 }
 
-/// How much of the last message stands in the commit.
+/// Characters of the last message in the commit.
 const WORDS: usize = 80;
 
 /// `Speaker: …the end of what was said`: words for people, which stand in the commit as they are.

@@ -1,17 +1,15 @@
-//! The state of a timeline that is to be stored: its files, what they are made of, and the manifest that says so.
+//! The state of a timeline to be stored: its files, split, and the manifest.
 
 use super::manifest::{FileRecord, Manifest};
 use super::part_names::PER_FOLDER;
 use super::{Blake3, Role};
 use crate::auto_recap::{CheckpointState, uses_auto_recap};
-use crate::parallel::both_if;
+use crate::parallel::both;
 use crate::st::{Chat, FileAt, LibraryPath, TimelineFiles, TimelineName};
 
 pub struct State<'a> {
     pub files: &'a TimelineFiles,
-    /// The chat, split.
     pub chat: Chat<'a>,
-    /// The hash of the bytes of each folder of messages.
     pub(super) folders: Vec<Blake3>,
     pub manifest: Manifest,
 }
@@ -21,29 +19,27 @@ impl<'a> State<'a> {
         Self::build(files, None, Notes::IfInUse)
     }
 
-    /// A checkpoint at message `last`, of which these are the files, cut after it; `whole` is the chat that was cut.
+    /// Returns a checkpoint: `files` are cut after message `last`, `whole` is the chat before.
     pub fn cut(files: &'a TimelineFiles, last: usize, whole: &[u8]) -> Self {
         // Nothing is cut off at the last message, and then it is what was there.
         let is_cut = files.main.bytes.trim_ascii_end().len() < whole.trim_ascii_end().len();
         Self::build(files, is_cut.then_some(last as u64), Notes::Always)
     }
 
-    /// A state that was put together; `cut_at` as in the manifest.
+    /// Returns a state that was put together; `cut_at` as in the manifest.
     pub fn made(files: &'a TimelineFiles, cut_at: Option<u64>) -> Self {
         Self::build(files, cut_at, Notes::Always)
     }
 
-    /// A chat alone, as a backup has it: what its lorebook was like is not known.
+    /// Returns a chat alone, as a backup has it: what its lorebook was like is not known.
     pub fn chat_only(files: &'a TimelineFiles) -> Self {
         Self::build(files, None, Notes::Never)
     }
 
-    /// Whose state it is.
     pub fn timeline(&self) -> &'a TimelineName {
         &self.files.timeline
     }
 
-    /// Whether it pays to look at it on two cores.
     pub fn is_long(&self) -> bool {
         self.files.main.bytes.len() >= LONG
     }
@@ -60,7 +56,8 @@ impl<'a> State<'a> {
             (chat, folders)
         };
         let whole = || Blake3::of(bytes);
-        let ((chat, folders), hash) = both_if(bytes.len() >= LONG, split, whole);
+        let ((chat, folders), hash) =
+            if bytes.len() >= LONG { both(split, whole) } else { (split(), whole()) };
         let mut records = vec![record(Role::Chat, &files.main.path, bytes, hash)];
         records.extend(files.book().map(|book| FileRecord {
             name: Some(book.name.to_owned()),
@@ -80,10 +77,7 @@ impl<'a> State<'a> {
         }
         Self { files, chat, folders, manifest }
     }
-}
 
-impl<'a> State<'a> {
-    /// What is no chat is one file.
     fn of_other(files: &'a TimelineFiles) -> Self {
         let FileAt { path, bytes } = &files.main;
         let role = Role::of_main(files.timeline.category());
@@ -94,7 +88,6 @@ impl<'a> State<'a> {
     }
 }
 
-/// Whether the manifest tells the state of ST-Auto-Recap.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notes {
     Never,
@@ -105,7 +98,7 @@ enum Notes {
 /// Shorter chats are not worth a second thread.
 const LONG: usize = 1 << 20;
 
-/// The hash of each folder's bytes as they stand in the file: its messages, with a line feed between.
+/// Hashes the messages of each folder, with a line feed between.
 fn folder_hashes(chat: &Chat<'_>, bytes: &[u8]) -> Vec<Blake3> {
     let mut begin = chat.header.map_or(0, |header| header.len() + 1);
     let hash = |messages: &[&[u8]]| {

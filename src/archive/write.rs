@@ -1,4 +1,4 @@
-//! From a state to a tree. See `docs/format.md` for the layout.
+//! Writes a state as a tree. See `docs/format.md` for the layout.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -8,25 +8,23 @@ use super::folder_trees::{Folders, Previous};
 use super::part_names::{
     PER_FOLDER, book_folder, entry_file, message_file, message_folder, plain_file,
 };
-use super::{Attachment, Blake3, Manifest, Result, Role, State, attachment_tree, card};
+use super::{Attachment, Blake3, Manifest, Result, Role, State, attachment_tree, cut_file};
 use crate::st::cut;
 use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry};
 
-/// A state that is in the pack now.
 pub struct Written {
     pub tree: ObjectId,
-    /// Its folders of messages, to be known next time.
     pub folders: Folders,
 }
 
-/// The files of a state, in the pack; the tree that holds them together is not. They are the same whatever the snapshot follows.
+/// The files of a state, in the pack, without the tree that holds them together.
 pub struct WrittenFiles {
     root: Vec<TreeEntry>,
     folders: Folders,
 }
 
-/// Add the objects of `state` to `pack`. `previous` is the tree of a stored snapshot that shares much with it, `folders` what is known
-/// of that snapshot's folders.
+/// Adds the objects of `state` to `pack`. `previous` is the tree of a similar snapshot, `folders`
+/// its known folders.
 pub fn write(
     state: &State<'_>,
     pack: &mut PackWriter,
@@ -39,7 +37,6 @@ pub fn write(
     files.complete(&state.manifest, attached, pack)
 }
 
-/// Add the files of many states of which nothing is stored, on all cores.
 pub fn write_many(
     states: &[State<'_>],
     pack: &mut PackWriter,
@@ -50,32 +47,29 @@ pub fn write_many(
     states.into_iter().map(|state| state.write_rest(&mut ids, pack)).collect()
 }
 
-/// Add the objects of the chat alone; its tree, which is the same for the same bytes.
+/// Adds the objects of the chat alone; its tree, which is the same for the same bytes.
 pub fn write_chat(state: &State<'_>, pack: &mut PackWriter, reader: &Reader) -> Result<ObjectId> {
     let chat = Unwritten::whole(state);
     let mut ids = add_messages(slice::from_ref(&chat), pack, reader)?.into_iter();
     Ok(chat.write_chat(&mut ids, pack)?.tree)
 }
 
-/// A state's files before they are written, and what of them is known to be stored.
 pub struct Unwritten<'s> {
     state: &'s State<'s>,
     previous: Previous,
     folders: Vec<Folder<'s>>,
 }
 
-/// A folder of messages on its way into the store.
 struct Folder<'m> {
     name: String,
     first: usize,
     messages: &'m [&'m [u8]],
     hash: Blake3,
-    /// Its tree, if that is known.
     tree: Option<ObjectId>,
 }
 
 impl<'s> Unwritten<'s> {
-    /// The files of `state`, to be written into `pack`; see [`write()`].
+    /// Returns the files of `state`, to be written into `pack`; see [`write()`].
     pub fn of(
         state: &'s State<'_>,
         pack: &PackWriter,
@@ -87,8 +81,8 @@ impl<'s> Unwritten<'s> {
         whole.previous = previous.map(|tree| Previous::read(reader, tree)).unwrap_or_default();
         if !pack.distrusts_store() {
             for folder in &mut whole.folders {
-                // Believed only in its own place: a tree has its messages' numbers in it, and the same bytes may stand elsewhere
-                // under others. And in the snapshot before it is sure to be durable.
+                // Only in its own place, because a tree has its messages' numbers in it; and only
+                // if the snapshot before has it, and so it is durable.
                 let before = whole.previous.folder(&folder.name);
                 folder.tree = known.get(folder.hash).filter(|tree| before == Some(*tree));
             }
@@ -96,7 +90,6 @@ impl<'s> Unwritten<'s> {
         whole
     }
 
-    /// Of a state of which nothing is stored.
     fn whole(state: &'s State<'_>) -> Self {
         let folders = state.chat.messages.chunks(PER_FOLDER).zip(&state.folders).enumerate();
         let folder = |(n, (messages, hash)): (usize, (&'s [&'s [u8]], &Blake3))| Folder {
@@ -109,7 +102,7 @@ impl<'s> Unwritten<'s> {
         Self { state, previous: Previous::default(), folders: folders.map(folder).collect() }
     }
 
-    /// The messages of folders that are not known: all that can be new.
+    /// Returns the messages of folders that are not known: all that can be new.
     pub fn new_messages(&self) -> Vec<Range<usize>> {
         self.unknown().map(Folder::numbers).collect()
     }
@@ -119,7 +112,7 @@ impl<'s> Unwritten<'s> {
         self.write_rest(&mut ids, pack)
     }
 
-    /// Add all but the messages, whose `ids` are given.
+    /// Adds all but the messages, whose `ids` are given.
     fn write_rest(
         self,
         ids: &mut impl Iterator<Item = ObjectId>,
@@ -134,7 +127,6 @@ impl<'s> Unwritten<'s> {
         Ok(files)
     }
 
-    /// Add the header and the trees of the chat.
     fn write_chat(
         self,
         ids: &mut impl Iterator<Item = ObjectId>,
@@ -176,7 +168,6 @@ impl Folder<'_> {
 }
 
 impl WrittenFiles {
-    /// Add the tree that holds them together.
     pub fn complete(
         self,
         manifest: &Manifest,
@@ -193,7 +184,7 @@ impl WrittenFiles {
     }
 }
 
-/// Add the messages of all folders that are not known together, so that all cores have something to do also where each chat is short.
+/// Adds the messages of all unknown folders together, so that short chats use all cores, too.
 fn add_messages(
     states: &[Unwritten<'_>],
     pack: &mut PackWriter,
@@ -209,7 +200,6 @@ fn add_messages(
     Ok(pack.add_blobs(&lines, &stored)?)
 }
 
-/// Add what is no chat.
 fn add_files(
     state: &State<'_>,
     previous: &Previous,
@@ -218,13 +208,13 @@ fn add_files(
     let mut root = Vec::new();
     let main = &state.files.main;
     match state.manifest.main_role() {
-        Role::Card => root.push(TreeEntry::tree("card", card::write(&main.bytes, pack)?)),
+        Role::Card => root.push(TreeEntry::tree("card", cut_file::write_card(&main.bytes, pack)?)),
         Role::File | Role::Group => {
             let file = pack.add(Kind::Blob, &main.bytes)?;
             let folder = pack.add_tree(&[TreeEntry::blob(plain_file(&main.path), file)])?;
             root.push(TreeEntry::tree("file", folder));
         }
-        // A lorebook is stored as in the snapshots of the chats that it is bound to, so that all share it.
+        // Stored below, as in the snapshots of chats, so that all share it.
         Role::Chat | Role::Lorebook => {}
     }
     if let Some(book) = state.files.book() {

@@ -1,15 +1,19 @@
-//! The arguments that all commands have, and the values that several commands take.
+//! Arguments of all commands, and values that several commands take.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use stvc::engine::configuration::{Dates, When};
-use stvc::engine::gate::Wait;
-use stvc::history::dates;
+use super::clock;
+use stvc::configuration::{Dates, When};
+use stvc::files::Closed;
+use stvc::moments::dates;
+use stvc::readiness::Wait;
+use stvc::verbs::restore::QueueChange;
+use stvc::{CommandRun, LibraryPlace, Workspace, stores};
 
-/// The heading over the options that every command has.
 pub const FOR_ALL: &str = "Options for all commands";
 
 pub const SNAPSHOT_HELP: &str = "A snapshot is named by the beginning of its id (4 or more digits), by a tag, by b3: and the beginning of its \
@@ -70,6 +74,83 @@ pub struct Secret {
     pub passphrase_command: Option<String>,
 }
 
+impl GlobalArgs {
+    pub fn workspace(&self, arguments: &[OsString]) -> Workspace {
+        let here = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        Workspace {
+            automatic: false,
+            library: match &self.data {
+                Some(dir) => LibraryPlace::At(absolute(dir)),
+                None => LibraryPlace::Above(here()),
+            },
+            user: self.user.clone(),
+            store: self.store.as_ref().map(absolute),
+            command: CommandRun::new(without_secrets(arguments)),
+            now: clock::now(),
+            patience: PATIENCE,
+            notices: Default::default(),
+            finished: Default::default(),
+            loaded: Default::default(),
+        }
+    }
+}
+
+/// How long to wait for another stvc to finish.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Returns the command line for the log and the lock, which others read: without passwords in
+/// addresses, and without the command that prints a passphrase, which may contain it.
+fn without_secrets(arguments: &[OsString]) -> Vec<String> {
+    const SECRET: &str = "--passphrase-command";
+    let mut is_secret = false;
+    let hide = |word: &OsString| {
+        let word = word.to_string_lossy();
+        let hidden = std::mem::replace(&mut is_secret, word == SECRET);
+        match word.split_once('=') {
+            _ if hidden => "***".to_owned(),
+            Some((SECRET, _)) => format!("{SECRET}=***"),
+            _ => stores::Url::without_password(&word),
+        }
+    };
+    // Whatever the file is called: `stvc.exe`, or a path.
+    std::iter::once("stvc".to_owned()).chain(arguments.iter().skip(1).map(hide)).collect()
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ClosedArgs {
+    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    #[arg(long)]
+    pub chat_closed: bool,
+}
+
+impl ClosedArgs {
+    pub fn state(&self) -> Closed {
+        if self.chat_closed { Closed::Said } else { Closed::Unknown }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub struct QueueArgs {
+    /// Drop all work that waits in the lorebook's queue (ST-Auto-Recap)
+    #[arg(long)]
+    pub clear_queue: bool,
+
+    /// Drop the work in the queue that is about messages which this state does not have
+    #[arg(long, conflicts_with = "clear_queue")]
+    pub trim_queue: bool,
+}
+
+impl QueueArgs {
+    pub fn change(&self) -> QueueChange {
+        match (self.clear_queue, self.trim_queue) {
+            (true, _) => QueueChange::Clear,
+            (_, true) => QueueChange::Trim,
+            _ => QueueChange::Keep,
+        }
+    }
+}
+
 fn colors() -> [(PossibleValue, When); 3] {
     [
         (PossibleValue::new("auto").help("On a terminal, unless NO_COLOR is set"), When::Auto),
@@ -87,7 +168,7 @@ fn date_styles() -> [(PossibleValue, Dates); 3] {
     ]
 }
 
-/// Returns a parser for one of these words, each of which means a value.
+/// Returns a parser for words that each mean a value.
 pub fn one_of<T, const N: usize>(
     values: [(impl Into<PossibleValue>, T); N],
 ) -> impl TypedValueParser<Value = T>
@@ -103,11 +184,11 @@ where
 }
 
 pub fn date(text: &str) -> Result<i64, String> {
-    dates::parse(text, super::now()).map(|moment| moment.timestamp())
+    dates::parse(text, clock::now()).map(|moment| moment.timestamp())
 }
 
 pub fn last_date(text: &str) -> Result<i64, String> {
-    dates::parse_end(text, super::now()).map(|moment| moment.timestamp())
+    dates::parse_end(text, clock::now()).map(|moment| moment.timestamp())
 }
 
 pub fn seconds(text: &str) -> Result<Wait, String> {

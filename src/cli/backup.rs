@@ -4,21 +4,17 @@ use std::path::Path;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::args::Secret;
-use super::clock::Clock;
+use super::clock::{self, Clock};
 use super::complete::timelines;
 use super::error::{Error, Result};
-use super::output::{LOOK, Out, paint};
-use super::wording::{AND, clean, count, shell, size};
-use super::{passphrase, place};
-use stvc::engine::Workspace;
-use stvc::engine::copies::last_backups::{self, Since};
-use stvc::engine::copies::{CopyError, CopyPlace, May, mirror, server};
-use stvc::engine::take_first::TakenFirst;
-use stvc::lines::answers::BackedUp;
-use stvc::st;
-use stvc::store::Time;
-use stvc::verbs::backup;
+use super::output::{Out, bold, dim};
+use super::passphrase;
+use super::wording::{AND, clean, count, shell, size, snapshots_of};
+use stvc::copies::{CopyError, CopyPlace, May, Purpose, Since, last_backups, mirror, server};
+use stvc::lines::answers::{BackedUp, Backup};
 use stvc::verbs::backup::file::{self, Options, Report};
+use stvc::verbs::backup::{self};
+use stvc::{TakenFirst, Workspace, errors};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -58,7 +54,7 @@ const HELP: &str = "First a snapshot of every chat that changed is taken. A file
                     A backup holds all timelines and tags and what they lead to, not what only `undo` needs. \
                     Everything comes back with `stvc import DEST && stvc restore --all`, also into an empty folder (--data).";
 
-/// `user`: of all users this one, who gets a place beside the others.
+/// With `--all-users`, each user gets a destination of their own beside the others.
 pub fn run(
     args: &Args,
     user: Option<&str>,
@@ -66,13 +62,18 @@ pub fn run(
     workspace: &Workspace,
     out: &mut Out,
 ) -> Result<u8> {
-    let (remembered, encrypted) = match (&args.destination, args.last) {
-        (None, false) => place::remembered("backup", workspace)?,
-        _ => (None, false),
+    let remembered = match (&args.destination, args.last) {
+        (None, false) => {
+            let place = last_backups::remembered(workspace, Purpose::Backup)?;
+            Some(place.ok_or(Error::NoPlace { command: "backup" })?)
+        }
+        _ => None,
     };
-    if let Some(place) = &remembered {
+    if let Some((place, _)) = &remembered {
         out.note(&format!("To {}, as the last time.", clean(place)));
     }
+    let (remembered, encrypted) = remembered.unzip();
+    let encrypted = encrypted.unwrap_or(false);
     let destination = match (user, args.destination.as_deref().or(remembered.as_deref())) {
         (Some(user), Some(destination)) => Some(place_of(user, destination)),
         (_, destination) => destination.map(str::to_owned),
@@ -85,14 +86,11 @@ pub fn run(
         return Err(no_place(args, "for all users it must be a file or a folder"));
     }
     match place {
-        CopyPlace::Output => {}
         CopyPlace::File(_) if args.prune => {
-            return Err(no_place(
-                args,
-                "a file is written anew each time, so there is nothing to prune",
-            ));
+            let why = "a file is written anew each time, so there is nothing to prune";
+            return Err(no_place(args, why));
         }
-        CopyPlace::File(_) => {}
+        CopyPlace::File(_) | CopyPlace::Output => {}
         CopyPlace::Folder(_) | CopyPlace::Remote(_) => {
             return to_copy(&place, args, workspace, out);
         }
@@ -106,7 +104,7 @@ pub fn run(
     }
     let first = take_first(args, workspace, out)?;
     // Before anybody is asked for a passphrase.
-    workspace.open_store()?;
+    workspace.must_have_store()?;
     let options = Options {
         timelines: args.timelines.clone(),
         passphrase: passphrase::for_writing(secret, args.encrypt || encrypted)?,
@@ -117,12 +115,13 @@ pub fn run(
         _ => {
             let mut stdout = io::stdout().lock();
             let report = file::to_writer(workspace, &mut stdout, &options, &mut out.progress())?;
-            let failed = |source| st::Error::Io { path: "standard output".into(), source };
+            let failed =
+                |source| errors::LibraryError::Io { path: "standard output".into(), source };
             stdout.flush().map_err(failed)?;
             report
         }
     };
-    let backed_up = BackedUp { report: &report, first: &first };
+    let backed_up = BackedUp { backup: Backup::File(&report), first: &first };
     Ok(out.answer(&backed_up, |out| tell(&report, out)))
 }
 
@@ -132,7 +131,7 @@ fn take_first(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<Taken
     }
     let first = backup::take_first(workspace, &mut out.progress())?;
     if first.new > 0 {
-        let new = count(first.new as u64, "snapshot");
+        let new = count(first.new, "snapshot");
         out.note(&format!("First, {new} of the chats as they are now."));
     }
     out.findings(&first.findings);
@@ -141,12 +140,11 @@ fn take_first(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<Taken
 
 fn tell_odd(odd: usize, out: &mut Out) {
     if odd > 0 {
-        let odd = count(odd as u64, "snapshot");
+        let odd = count(odd, "snapshot");
         out.note(&format!("{odd} in it `stvc import` will leave out; all others come back."));
     }
 }
 
-/// Into a folder or to a server, where only what is new goes.
 fn to_copy(place: &CopyPlace, args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if args.encrypt {
         return Err(no_place(args, "only a file can be encrypted; it must end in .stvc"));
@@ -169,11 +167,11 @@ fn to_copy(place: &CopyPlace, args: &Args, workspace: &Workspace, out: &mut Out)
             return Err(no_place(args, "it is no folder and no server"));
         }
     };
-    let backed_up = BackedUp { report: &report, first: &first };
+    let backed_up = BackedUp { backup: Backup::Mirror(&report), first: &first };
     Ok(out.answer(&backed_up, |out| tell_copy(&report, out)))
 }
 
-/// `chats.stvc` is `chats-alice.stvc` for Alice, and `/media/stick` is `/media/stick/alice`.
+/// `chats.stvc` becomes `chats-alice.stvc` for Alice, `/media/stick` becomes `/media/stick/alice`.
 fn place_of(user: &str, destination: &str) -> String {
     match destination.strip_suffix(".stvc") {
         Some(stem) => format!("{stem}-{user}.stvc"),
@@ -188,50 +186,44 @@ fn no_place(args: &Args, why: &'static str) -> Error {
 
 fn tell_copy(report: &mirror::Report, out: &mut Out) {
     let place = clean(&report.backup.destination);
-    let all = format!(
-        "{} of {}",
-        count(report.snapshots as u64, "snapshot"),
-        count(report.timelines as u64, "timeline")
-    );
+    let all = snapshots_of(report.snapshots, report.timelines);
     let size = report.copied.map_or(String::new(), |copied| format!(", {}", size(copied.bytes)));
     if report.moved == 0 {
         out.say(format!("Nothing is new: {place} has all {all}."));
     } else {
         let read = if report.copied.is_some() { " and read back" } else { "" };
-        let new = count(report.new_snapshots as u64, "new snapshot");
+        let new = count(report.new_snapshots, "new snapshot");
         out.say(format!("Backed up{read}: {new}{size}. {place} now has {all}."));
     }
     if report.ahead > 0 {
-        let ahead = count(report.ahead as u64, "timeline");
+        let ahead = count(report.ahead, "timeline");
         out.say(format!("{ahead} went further there than here, and stayed so."));
     }
     if report.created || report.moved > 0 {
-        let import =
-            format!("stvc import {}{AND}stvc restore --all", shell(&report.backup.destination));
-        out.say(paint(LOOK.dim, format!("All of it comes back with `{import}`.")));
+        out.say(way_back(&report.backup.destination));
     }
     out.findings(&report.findings);
     tell_odd(report.odd, out);
 }
 
+fn way_back(place: &str) -> String {
+    let import = format!("stvc import {}{AND}stvc restore --all", shell(place));
+    dim(format!("All of it comes back with `{import}`."))
+}
+
 fn tell(report: &Report, out: &mut Out) {
     let (backup, header) = (&report.backup, &report.header);
     let encrypted = if backup.encrypted { ", encrypted" } else { "" };
-    let what = format!(
-        "{} of {}, {}{encrypted}",
-        count(header.snapshots, "snapshot"),
-        count(header.timelines.len() as u64, "timeline"),
-        size(backup.bytes.unwrap_or_default()),
-    );
+    let size = size(backup.bytes.unwrap_or_default());
+    let what = snapshots_of(header.snapshots, header.timelines.len());
+    let what = format!("{what}, {size}{encrypted}");
     match backup.destination.as_str() {
-        // Standard output is taken.
         "-" => out.note(&format!(
             "Backed up: {what}, each object hashed as it was written. Nothing could be read back: `stvc check FILE` does that where it went."
         )),
         path => {
             out.say(format!("Backed up and read back: {what}, in {}.", clean(path)));
-            let import = format!("stvc import {}{AND}stvc restore --all", shell(path));
-            out.say(paint(LOOK.dim, format!("All of it comes back with `{import}`.")));
+            out.say(way_back(path));
         }
     }
     out.findings(&report.findings);
@@ -252,11 +244,8 @@ fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) ->
 /// `D:\stick  3 days ago, 4 snapshots of 2 timelines since`.
 pub fn line(since: &Since, clock: Clock) -> String {
     let taken = &since.taken;
-    let when = chrono::DateTime::parse_from_rfc3339(&taken.taken).ok();
-    let age = when.map_or_else(
-        || clean(&taken.taken),
-        |when| clock.age(Time { seconds: when.timestamp(), offset: 0 }),
-    );
+    let age = clock::parse(&taken.taken).map(|time| clock.age(time));
+    let age = age.unwrap_or_else(|| clean(&taken.taken));
     let place = match taken.destination.as_str() {
         "-" => "standard output".to_owned(),
         place => clean(place),
@@ -264,12 +253,8 @@ pub fn line(since: &Since, clock: Clock) -> String {
     let part = if taken.whole { "" } else { ", some timelines" };
     let moved = match since.snapshots {
         0 => "nothing came since".to_owned(),
-        n => format!(
-            "{} of {} since",
-            count(n as u64, "snapshot"),
-            count(since.timelines as u64, "timeline")
-        ),
+        n => format!("{} of {} since", count(n, "snapshot"), count(since.timelines, "timeline")),
     };
-    let (name, dim) = (paint(LOOK.name, place), paint(LOOK.dim, age));
+    let (name, dim) = (bold(place), dim(age));
     format!("{name}  {dim}{part}, {moved}")
 }

@@ -5,11 +5,10 @@ use super::error::Result;
 use super::output::Out;
 use super::passphrase;
 use super::wording::{clean, count};
-use stvc::engine::Workspace;
-use stvc::engine::copies::CopyPlace;
-use stvc::rules::Level;
-use stvc::verbs;
+use stvc::copies::CopyPlace;
+use stvc::findings::Level;
 use stvc::verbs::check::Report;
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -23,7 +22,7 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Out) -
     let mut workspace = workspace.clone();
     if let Some(source) = &args.source {
         match CopyPlace::parse(&source.to_string_lossy())? {
-            // A store like any other; also what nothing refers to is read.
+            // A store like any other: its unreachable objects are read as well.
             CopyPlace::Folder(folder) => {
                 what = "backup";
                 workspace.store = Some(folder);
@@ -36,44 +35,31 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Out) -
     Ok(out.answer(&report, |out| tell(what, &report, all, out)))
 }
 
-/// A file or a server: all of it is unpacked first.
 fn backup(source: &CopyPlace, secret: &Secret, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let passphrase = passphrase::of_place(secret, source)?;
-    let asks = out.may_ask();
-    let checked = verbs::check::check_copy(
-        workspace,
-        source,
-        passphrase.as_ref(),
-        asks,
-        &mut out.progress(),
-    )?;
-    let all = format!(
-        "every one read, rebuilt and compared. It has {} and was taken {}.",
-        count(checked.header.timelines.len() as u64, "timeline"),
-        clean(&checked.header.taken),
-    );
+    let (passphrase, asks) = (passphrase.as_ref(), out.may_ask());
+    let checked =
+        verbs::check::check_copy(workspace, source, passphrase, asks, &mut out.progress())?;
+    let timelines = count(checked.header.timelines.len(), "timeline");
+    let taken = clean(&checked.header.taken);
+    let all =
+        format!("every one read, rebuilt and compared. It has {timelines} and was taken {taken}.");
     Ok(out.answer(&checked.report, |out| tell("backup", &checked.report, all, out)))
 }
 
-/// The same words for a store and for any backup.
 fn tell(what: &str, report: &Report, all: String, out: &mut Out) {
     out.findings(&report.findings);
-    let snapshots = count(report.snapshots as u64, "snapshot");
+    let snapshots = count(report.snapshots, "snapshot");
     let objects = count(report.objects, "object");
     let errors = report.findings.iter().filter(|finding| finding.level == Level::Error).count();
-    if report.is_sound() {
-        out.say(format!("The {what} is sound: {objects}, {snapshots}, {all}"));
-    } else if report.damaged > 0 {
-        out.say(format!(
-            "The {what} is damaged: {} of {snapshots} cannot be restored ({objects} read).",
-            report.damaged
-        ));
-    } else if errors > report.newer {
-        out.say(format!("The {what} is damaged, but all of {snapshots} that could be found can be restored ({objects} read)."));
+    let (damaged, newer) = (report.damaged, report.newer);
+    out.say(if report.is_sound() {
+        format!("The {what} is sound: {objects}, {snapshots}, {all}")
+    } else if damaged > 0 {
+        format!("The {what} is damaged: {damaged} of {snapshots} cannot be restored ({objects} read).")
+    } else if errors > newer {
+        format!("The {what} is damaged, but all of {snapshots} that could be found can be restored ({objects} read).")
     } else {
-        out.say(format!(
-            "Nothing is damaged in the {what}, but {} of {snapshots} cannot be read by this program: update stvc ({objects} read).",
-            report.newer
-        ));
-    }
+        format!("Nothing is damaged in the {what}, but {newer} of {snapshots} cannot be read by this program: update stvc ({objects} read).")
+    });
 }

@@ -1,31 +1,29 @@
-//! When something was, in the reader's words.
+//! Dates and ages in the style the user chose.
 
 use chrono::{DateTime, FixedOffset, Local};
 
+use super::error::Error;
 use super::wording::count;
-use stvc::engine::configuration::Dates;
-use stvc::store::Time;
+use stvc::configuration::Dates;
+use stvc::snapshots::Time;
+use stvc::system_clock;
 
-/// What time it is, and how the reader wants to be told.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     pub now: DateTime<FixedOffset>,
-    /// Not given: what suits the place.
+    /// `None`: the style that suits the place.
     pub style: Option<Dates>,
 }
 
 impl Clock {
-    /// Where the age says most.
     pub fn age(&self, time: Time) -> String {
-        self.told(time, Dates::Relative)
+        self.format(time, Dates::Relative)
     }
 
-    /// Where the day says most.
     pub fn date(&self, time: Time) -> String {
-        self.told(time, Dates::Local)
+        self.format(time, Dates::Local)
     }
 
-    /// The same where there is little room.
     pub fn day(&self, time: Time) -> String {
         match (self.style, local(time)) {
             (None | Some(Dates::Local), Some(moment)) => moment.format("%Y-%m-%d").to_string(),
@@ -43,7 +41,7 @@ impl Clock {
         }
     }
 
-    fn told(&self, time: Time, usual: Dates) -> String {
+    fn format(&self, time: Time, usual: Dates) -> String {
         let Some(moment) = local(time) else {
             return format!("{} s after 1970", time.seconds);
         };
@@ -55,6 +53,12 @@ impl Clock {
             Dates::Iso => moment.to_rfc3339(),
         }
     }
+}
+
+/// Reads a time that is stored as RFC 3339.
+pub fn parse(text: &str) -> Option<Time> {
+    let time = DateTime::parse_from_rfc3339(text).ok()?;
+    Some(Time { seconds: time.timestamp(), offset: 0 })
 }
 
 fn local(time: Time) -> Option<DateTime<Local>> {
@@ -73,4 +77,30 @@ fn age(seconds: i64) -> String {
         _ => (seconds / 31_536_000, "year"),
     };
     format!("{} ago", count(n.unsigned_abs(), unit))
+}
+
+/// Returns the present, or the time that `SOURCE_DATE_EPOCH` fixes: two runs with the same one
+/// write the same commits.
+pub fn now() -> DateTime<FixedOffset> {
+    let fixed = fixed_now().and_then(|text| read_source_date(&text));
+    fixed.unwrap_or_else(system_clock::now_or_1970)
+}
+
+/// Returns the reason why a snapshot could not record its time.
+pub fn problem() -> Option<Error> {
+    match fixed_now() {
+        Some(text) if read_source_date(&text).is_none() => Some(Error::BadSourceDate { text }),
+        None if system_clock::now().is_none() => Some(Error::BadClock),
+        _ => None,
+    }
+}
+
+/// An empty value counts as unset.
+fn fixed_now() -> Option<String> {
+    let text = std::env::var_os("SOURCE_DATE_EPOCH")?.to_string_lossy().into_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+fn read_source_date(text: &str) -> Option<DateTime<FixedOffset>> {
+    text.parse().ok().and_then(system_clock::at)
 }

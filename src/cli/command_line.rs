@@ -29,8 +29,8 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// What was typed. To describe every command takes longer than to do most of them, so one that is typed as it should be is read with its own
-    /// description alone; all else is answered with all of them at hand.
+    /// Describing every command takes longer than running most of them, so a valid command line is
+    /// parsed with the description of its own command alone.
     pub fn read(arguments: &[OsString]) -> Result<Self, clap::Error> {
         let all = Self::command();
         let alone = arguments.iter().skip(1).find_map(|word| all.find_subcommand(word)).map(|it| {
@@ -42,12 +42,10 @@ impl CommandLine {
         }
     }
 
-    /// Returns the description of all commands, with examples.
     pub fn described() -> clap::Command {
         examples::add_to(Self::command())
     }
 
-    /// Reads the arguments with a description of commands.
     pub fn read_with(command: clap::Command, arguments: &[OsString]) -> Result<Self, clap::Error> {
         let found = command.try_get_matches_from(arguments)?;
         let name = found.subcommand_name().and_then(examples::name_of).unwrap_or_default();
@@ -124,7 +122,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether other users are told of, and it can be done for all.
+    /// Whether `--all-users` works, and users without snapshots are mentioned.
     pub fn is_for_users(&self) -> bool {
         matches!(
             self,
@@ -138,7 +136,7 @@ impl Command {
         )
     }
 
-    /// Whether its answer may be long, and nothing but an answer.
+    /// Whether its output may be long and is nothing but the answer: it goes to the pager.
     pub fn is_for_reading(&self) -> bool {
         let reads = matches!(
             self,
@@ -156,7 +154,7 @@ impl Command {
         reads && (self.only_looks() || matches!(self, Command::Operations(_)))
     }
 
-    /// Whether it changes nothing in the store, and so can be asked of a backup.
+    /// Whether it changes nothing in the store, so that it works on a backup.
     pub fn only_looks(&self) -> bool {
         match self {
             Command::Timelines(timelines) => timelines.parent.is_none() && !timelines.no_parent,
@@ -173,5 +171,51 @@ impl Command {
             Command::Tag(tag) => tag.snapshot.is_none() && !tag.delete,
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference() -> String {
+        let mut root = CommandLine::described().term_width(100);
+        root.build();
+        let mut text = String::from(
+            "# The commands\n\nMade from the program's own help; a test keeps it so. \
+             Exit codes: 0 done, also when there was nothing to do; 1 failed; 2 wrong usage; 3 some done and some not; \
+             4 refused by a rule, nothing changed; 10 no store; 11 locked by another process; 130 interrupted. \
+             `diff --exit-code` as git: 1 if something changed. `search` as grep: 1 if nothing was found.\n",
+        );
+        text.push_str(&section("stvc", &mut root));
+        let names: Vec<_> =
+            root.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        for name in names.iter().filter(|name| *name != "help") {
+            if let Some(command) = root.find_subcommand_mut(name) {
+                text.push_str(&section(&format!("stvc {name}"), command));
+            }
+        }
+        text
+    }
+
+    fn section(title: &str, command: &mut clap::Command) -> String {
+        let help = command.render_long_help().to_string();
+        let help: Vec<_> = help.lines().map(str::trim_end).collect();
+        format!("\n## {title}\n\n```text\n{}\n```\n", help.join("\n").trim())
+    }
+
+    /// `UPDATE_DOCS=1 cargo test reference` writes it anew.
+    #[test]
+    fn the_command_reference_is_what_the_program_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/cli.md");
+        let made = reference();
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, &made).unwrap();
+        }
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            written == made,
+            "docs/cli.md is out of date; run UPDATE_DOCS=1 cargo test reference"
+        );
     }
 }

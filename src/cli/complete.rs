@@ -1,4 +1,4 @@
-//! What a shell can offer when Tab is pressed in the place of a name: chats, tags, ids. Nothing is said where nothing can be read.
+//! Completions for names of timelines, snapshots and tags. Unreadable stores offer nothing.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -8,39 +8,32 @@ use clap_complete::engine::CompletionCandidate;
 
 use super::args::GlobalArgs;
 use super::wording::{clean, short};
-use stvc::engine::Workspace;
-use stvc::history::{self, History};
-use stvc::st::TimelineName;
+use stvc::{Workspace, verbs};
 
-/// So many ids are offered.
 const IDS: usize = 20;
 
-/// Names of timelines, of the library and of the store.
 pub fn timelines(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some((typed, workspace)) = asked(typed) else { return Vec::new() };
-    offer(&typed, names(&workspace))
+    offer(typed, names)
 }
 
-/// Everything that names a snapshot.
+/// Offers everything that names a snapshot.
 pub fn snapshots(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some((typed, workspace)) = asked(typed) else { return Vec::new() };
-    let mut offered = names(&workspace);
-    offered.extend(tag_names(&workspace));
-    let history = workspace.open_store().ok().and_then(|store| History::load(&store).ok());
-    let newest = history.iter().flat_map(History::newest_first).take(IDS);
-    offered.extend(newest.map(|snapshot| (short(snapshot.id), clean(&snapshot.subject))));
-    offer(&typed, offered)
+    offer(typed, |workspace| {
+        let latest = verbs::names::latest_snapshots(workspace, IDS);
+        let ids = latest.iter().map(|snapshot| (short(snapshot.id), clean(&snapshot.subject)));
+        names(workspace).into_iter().chain(tag_names(workspace)).chain(ids).collect()
+    })
 }
 
-/// Names of tags.
 pub fn tags(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some((typed, workspace)) = asked(typed) else { return Vec::new() };
-    offer(&typed, tag_names(&workspace))
+    offer(typed, tag_names)
 }
 
-/// What was typed so far, and where it is looked for: the options before it say so.
+type Names = Vec<(String, String)>;
+
+/// Returns the typed word, and the workspace that the options before it name.
 fn asked(typed: &OsStr) -> Option<(String, Workspace)> {
-    // Bash gives what was typed with its backslashes.
+    // Bash passes the word with its backslashes.
     let typed = typed.to_str()?.replace('\\', "");
     let words: Vec<OsString> =
         std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
@@ -54,22 +47,18 @@ fn asked(typed: &OsStr) -> Option<(String, Workspace)> {
     }
     let found = GlobalArgs::augment_args(clap::Command::new("stvc")).try_get_matches_from(line);
     let args = GlobalArgs::from_arg_matches(&found.ok()?).ok()?;
-    Some((typed, super::workspace(&args, &[])))
+    Some((typed, args.workspace(&[])))
 }
 
-/// Each name once: the chat's alone where that is enough, with its folder where it is not.
-fn names(workspace: &Workspace) -> Vec<(String, String)> {
-    let here = workspace.library().ok().and_then(|library| library.scan().ok());
-    let stored = workspace.open_store().ok().and_then(|store| history::heads(&store).ok());
-    let mut all: BTreeMap<TimelineName, &str> = BTreeMap::new();
-    all.extend(stored.into_iter().flatten().map(|head| (head.timeline, "")));
-    all.extend(here.into_iter().flat_map(|scan| scan.chats).map(|name| (name, "")));
+/// Each name once: the chat's alone where it is unique, else with its folder.
+fn names(workspace: &Workspace) -> Names {
+    let all = verbs::names::timelines(workspace);
     let mut chats: BTreeMap<String, usize> = BTreeMap::new();
-    for name in all.keys() {
+    for name in &all {
         *chats.entry(name.chat().to_owned()).or_default() += 1;
     }
     let mut names = Vec::new();
-    for name in all.keys() {
+    for name in &all {
         let folder = name.folder().unwrap_or("group chats");
         if chats.get(name.chat()) == Some(&1) {
             names.push((name.chat().to_owned(), clean(folder)));
@@ -79,23 +68,22 @@ fn names(workspace: &Workspace) -> Vec<(String, String)> {
     names
 }
 
-fn tag_names(workspace: &Workspace) -> Vec<(String, String)> {
-    let store = workspace.open_store().ok();
-    let refs = store.and_then(|store| store.refs("refs/tags/").ok());
-    let tags = refs.into_iter().flat_map(|found| found.refs);
-    tags.filter_map(|(name, _)| Some((name.tag_name()?, "tag".to_owned()))).collect()
+fn tag_names(workspace: &Workspace) -> Names {
+    let tags = verbs::names::tags(workspace);
+    tags.into_iter().map(|name| (name, "tag".to_owned())).collect()
 }
 
-/// Those that begin as it was typed; in bash, as it has to be typed.
-fn offer(typed: &str, names: Vec<(String, String)>) -> Vec<CompletionCandidate> {
-    // Only its script says how Tab was pressed.
+fn offer(typed: &OsStr, names: impl Fn(&Workspace) -> Names) -> Vec<CompletionCandidate> {
+    let Some((typed, workspace)) = asked(typed) else { return Vec::new() };
+    // Only its script sets this.
     let is_bash = std::env::var_os("_CLAP_COMPLETE_COMP_TYPE").is_some();
     let begin = typed.to_lowercase();
-    let fits = names.into_iter().filter(|(name, _)| name.to_lowercase().starts_with(&begin));
-    // With nothing typed, names with their folders would say everything twice.
+    let fits =
+        names(&workspace).into_iter().filter(|(name, _)| name.to_lowercase().starts_with(&begin));
+    // Without a prefix, names with folders would repeat the others.
     let fits =
         fits.filter(|(name, help)| !begin.is_empty() || !help.is_empty() || !name.contains('/'));
-    // What a terminal would obey is not offered.
+    // Names that a terminal would obey are not offered.
     let fits = fits.filter(|(name, _)| clean(name) == *name);
     fits.map(|(name, help)| {
         let value = if is_bash { escaped(&name) } else { name };

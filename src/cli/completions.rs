@@ -12,7 +12,7 @@ pub struct Args {
     pub shell: clap_complete::Shell,
 }
 
-/// The variable by which a shell asks for what fits; see [`complete`](super::complete).
+/// The variable by which a shell asks for completions; see [`complete`](super::complete).
 pub const ASKED: &str = "COMPLETE";
 
 pub fn run(args: &Args, out: &mut Out) -> Result<u8> {

@@ -1,11 +1,8 @@
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
+use super::output::{LOOK, Out, dim, paint};
 use super::wording::{clean, pad};
-use stvc::engine::{self, ConfigurationError, Workspace, configuration};
-use stvc::lines::answers::{Answer, Tell};
-use stvc::lines::{Counts, SettingLine};
-use stvc::settings::Key;
-use stvc::store::Store;
+use stvc::Workspace;
+use stvc::verbs::config::{Change, Options, Report, config};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -27,54 +24,25 @@ const HELP: &str = "What is set holds where the command line says nothing. It st
                     Where it cannot be understood, the line is named and it is not used.";
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let store = match workspace.find_store()? {
-        Some(store) => store,
-        // Setting something is reason enough to make one.
-        None if args.value.is_some() => {
-            Store::create(&workspace.store_path()?).map_err(engine::Error::from)?
-        }
-        None => workspace.open_store()?,
+    let change = match &args.value {
+        Some(value) => Change::Set(value.clone()),
+        None if args.unset => Change::Unset,
+        None => Change::None,
     };
-    match (&args.key, &args.value, args.unset) {
-        (Some(key), Some(value), _) => configuration::set(&store, key, Some(value))?,
-        (Some(key), None, true) => configuration::set(&store, key, None)?,
-        _ => {}
-    }
-    let mut shown = Settings(configuration::list(&store)?);
-    shown.0.retain(|(key, _)| args.key.as_ref().is_none_or(|wanted| *wanted == key.name));
-    if let (Some(key), true) = (&args.key, shown.0.is_empty()) {
-        return Err(engine::Error::from(ConfigurationError::Unknown { key: key.clone() }).into());
-    }
-    Ok(out.answer(&shown, |out| tell(args, &shown, out)))
+    let report = config(workspace, &Options { key: args.key.clone(), change })?;
+    Ok(out.answer(&report, |out| tell(args, &report, out)))
 }
 
-/// Keys and their values, as far as they are set.
-struct Settings(Vec<(Key, Option<String>)>);
-
-impl Answer for Settings {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        for (key, value) in &self.0 {
-            tell(SettingLine { key: &key.name, value: value.as_deref() }.into());
-        }
-    }
-
-    fn counts(&self) -> (&'static str, Counts) {
-        ("config", Counts(vec![("settings", self.0.len().into())]))
-    }
-}
-
-fn tell(args: &Args, shown: &Settings, out: &mut Out) {
-    for (key, value) in &shown.0 {
+fn tell(args: &Args, report: &Report, out: &mut Out) {
+    for (key, value) in &report.settings {
         let value = match value {
             Some(value) => paint(LOOK.good, clean(value)),
-            None => paint(LOOK.dim, "not set"),
+            None => dim("not set"),
         };
         match (&args.key, args.value.is_some() || args.unset) {
-            // One that is asked for is for scripts.
+            // A single value is for scripts.
             (Some(_), false) => out.line(value),
-            _ => {
-                out.line(format!("{}  {value}  {}", pad(&key.name, 22), paint(LOOK.dim, key.about)))
-            }
+            _ => out.line(format!("{}  {value}  {}", pad(&key.name, 22), dim(key.about))),
         }
     }
 }

@@ -1,29 +1,64 @@
-//! The whole round trip on the sample library, each step shown as the command a user would type.
+//! `stvc demo`: the round trip on a sample library, each step as the command a user would type.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::{fs, io};
 
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
+use super::exit;
+use super::output::{Out, bold, dim};
 use super::wording::shell;
-use super::{demo_library, exit};
 use stvc::hint::EXAMPLE_FOLDER;
 use stvc::lines::{Counts, Summary};
-use stvc::store::folder_for_now;
-use stvc::{engine, st};
+use stvc::stores::folder_for_now;
+use stvc::{errors, library};
 
-pub fn run(out: &mut Out) -> Result<u8> {
-    let folder = folder_for_now(&std::env::temp_dir()).map_err(engine::Error::from)?;
+macro_rules! sample {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_bytes!(concat!("../../fixtures/1.19.0/default-user/", $path)))),*]
+    };
+}
+
+const CHAT: &str = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
+const LOREBOOK: &str = "worlds/Tide Office Lore.json";
+
+const FILES: &[(&str, &[u8])] = sample![
+    "settings.json",
+    "chats/Mira Voss/Before the ferry #1 @dawn xy.jsonl",
+    "chats/Mira Voss/Mira Voss - 2026-11-14@23h57m31s408ms - Branch #1.jsonl",
+    "chats/Mira Voss/Mira Voss - 2026-11-14@23h57m31s408ms - Checkpoint #1.jsonl",
+    "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl",
+    "chats/Ærin 雪 🦊/Snow shrine 雪.jsonl",
+    "group chats/Ferry main.jsonl",
+    "groups/1794700910763.json",
+    "worlds/Ferry Lore.json",
+    "worlds/Snow Shrine.json",
+    "worlds/Tide Office Lore.json",
+];
+
+fn write_sample(root: &Path) -> io::Result<()> {
+    for (path, bytes) in FILES {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(root))?;
+        fs::write(path, bytes)?;
+    }
+    Ok(())
+}
+
+type Run = fn(&[OsString]) -> u8;
+
+pub fn run(run: Run, out: &mut Out) -> Result<u8> {
+    let folder = folder_for_now(&std::env::temp_dir()).map_err(errors::EngineError::from)?;
     let library = folder.path().join("default-user");
-    demo_library::write(&library).map_err(at(&library))?;
-    let mut demo = Demo { library: &library, out, steps: 0, failed: 0 };
+    write_sample(&library).map_err(at(&library))?;
+    let mut demo = Demo { run, library: &library, out, steps: 0, failed: 0 };
 
     demo.tell(
         "A SillyTavern library: a chat, its checkpoint and its branch, another character, a group.",
     );
     demo.step(&["snapshot"]);
     demo.tell("You write on: one more message, and the lorebook learns something.");
-    let chat = library.join(demo_library::CHAT);
+    let chat = library.join(CHAT);
     let (before, after) = write_on(&library).map_err(at(&chat))?;
     demo.step(&["status"]);
     demo.step(&["snapshot", "-m", "The bell rings"]);
@@ -53,6 +88,7 @@ pub fn run(out: &mut Out) -> Result<u8> {
 }
 
 struct Demo<'a> {
+    run: Run,
     library: &'a Path,
     out: &'a mut Out,
     steps: usize,
@@ -61,16 +97,15 @@ struct Demo<'a> {
 
 impl Demo<'_> {
     fn tell(&mut self, text: &str) {
-        self.out.say(paint(LOOK.dim, format!("# {text}")));
+        self.out.say(dim(format!("# {text}")));
     }
 
-    /// Show the command and run it as if it had been typed in the library's folder.
     fn step(&mut self, arguments: &[&str]) {
         let typed: Vec<_> = arguments.iter().map(|argument| shell(argument)).collect();
-        self.out.say(paint(LOOK.name, format!("$ stvc {}", typed.join(" "))));
+        self.out.say(bold(format!("$ stvc {}", typed.join(" "))));
         let library = self.library.display().to_string();
-        // Said outright, so that no variable of the environment leads the demo to the user's own store.
-        let store = self.library.join(st::STORE).display().to_string();
+        // Given explicitly, so that no variable leads the demo to the user's own store.
+        let store = self.library.join(library::STORE).display().to_string();
         let mut line: Vec<String> =
             ["stvc", "--data", &library, "--store", &store].map(str::to_owned).into();
         if self.out.is_json() {
@@ -78,7 +113,7 @@ impl Demo<'_> {
         }
         line.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         self.steps += 1;
-        if super::run(&line.into_iter().map(Into::into).collect::<Vec<_>>()) != exit::DONE {
+        if (self.run)(&line.into_iter().map(Into::into).collect::<Vec<_>>()) != exit::DONE {
             self.failed += 1;
         }
         self.out.say("");
@@ -92,32 +127,33 @@ impl Demo<'_> {
     }
 }
 
-/// One more message and one more sentence in the lorebook; the chat before and after.
+/// Adds a message to the chat and a sentence to the lorebook. Returns the chat before and after.
 fn write_on(library: &Path) -> io::Result<(Vec<u8>, Vec<u8>)> {
-    let chat = library.join(demo_library::CHAT);
+    let chat = library.join(CHAT);
     let before = fs::read(&chat)?;
     let message = r#"{"name":"Mira Voss","is_user":false,"is_system":false,"send_date":"2026-11-15T00:10:00.000Z","mes":"*Far out, the ferry's bell rings twice.* \"That is us, then.\"","extra":{}}"#;
     let after = [before.as_slice(), b"\n", message.as_bytes()].concat();
     fs::write(&chat, &after)?;
 
-    let book_path = library.join(demo_library::LOREBOOK);
+    let book_path = library.join(LOREBOOK);
     let book = fs::read(&book_path)?;
-    let first =
-        st::Raw::parse(&book).and_then(|book| book.get("entries")?.members()?.into_iter().next());
+    let first = library::Raw::parse(&book)
+        .and_then(|book| book.get("entries")?.members()?.into_iter().next());
     if let Some(key) = first.map(|member| member.key.to_string_lossy()) {
         let path = ["entries", key.as_str(), "content"];
-        let content =
-            st::Raw::parse(&book).and_then(|book| book.path(&path)?.string()).unwrap_or_default();
+        let content = library::Raw::parse(&book)
+            .and_then(|book| book.path(&path)?.string())
+            .unwrap_or_default();
         let longer = format!("{content} Two strokes of the bell mean: come aboard.");
         let longer = serde_json::to_string(&longer)?;
-        if let Some(edited) = st::replace(&book, &path, longer.as_bytes()) {
+        if let Some(edited) = library::replace(&book, &path, longer.as_bytes()) {
             fs::write(&book_path, edited)?;
         }
     }
     Ok((before, after))
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> engine::Error {
+fn at(path: &Path) -> impl FnOnce(io::Error) -> errors::EngineError {
     let path = path.to_owned();
-    move |source| engine::Error::St(st::Error::Io { path, source })
+    move |source| errors::EngineError::St(errors::LibraryError::Io { path, source })
 }

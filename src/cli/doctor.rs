@@ -4,17 +4,17 @@ use anstyle::Style;
 use clap::builder::PossibleValue;
 use clap_complete::engine::ArgValueCompleter;
 
-use super::args::one_of;
+use super::args::{ClosedArgs, one_of};
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, ask, paint};
-use super::restored_files::tell_file;
-use super::wording::{clean, closed, count};
-use stvc::engine::files::Action;
-use stvc::engine::{self, Workspace};
+use super::output::{LOOK, Out, ask, dim, level_word, paint};
+use super::restore::tell_file;
+use super::wording::{clean, count};
+use stvc::files::Action;
+use stvc::findings::Level;
 use stvc::lines::answers::Doctored;
-use stvc::rules::Level;
 use stvc::verbs::doctor::{self, Fixed, Missing, Options, Repair, Report, Undecided};
+use stvc::{Workspace, finish_interrupted};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -31,9 +31,8 @@ pub struct Args {
     #[arg(long, short, requires = "fix")]
     pub yes: bool,
 
-    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
-    #[arg(long)]
-    pub chat_closed: bool,
+    #[command(flatten)]
+    pub closed: ClosedArgs,
 
     /// What to do about missing lorebooks; if not given, those that the store has are brought back
     #[arg(long, value_name = "HOW", value_parser = one_of(repairs()))]
@@ -73,8 +72,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         group: args.group.clone(),
     };
     if args.fix {
-        // What an interrupted repair left is not to be repaired again.
-        engine::finish_interrupted(workspace)?;
+        // An interrupted repair is finished, not repaired again.
+        finish_interrupted(workspace)?;
     }
     let report = doctor::doctor(workspace, &options, &mut out.progress())?;
     tell_report(&report, out);
@@ -97,22 +96,20 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         _ => Vec::new(),
     };
     chosen.extend(&decided);
-    let fixed = doctor::fix(workspace, &chosen, closed(args.chat_closed), &mut out.progress());
+    let fixed = doctor::fix(workspace, &chosen, args.closed.state(), &mut out.progress());
     let fixed = fixed.inspect_err(|_| {
-        // The findings are told all the same.
+        // The findings are printed all the same.
         out.answer(&report, |_| {});
     })?;
     let doctored = Doctored { report: &report, decided: &decided, chosen: &chosen, fixed: &fixed };
     let text = |out: &mut Out| {
         for (repair, done) in doctored.repairs() {
-            let line = if done {
-                format!("{}: {}", paint(LOOK.good, "done"), clean(&repair.what))
-            } else {
-                format!("{} {}", paint(LOOK.tag, "would"), clean(&repair.what))
-            };
-            // Who was asked about it has read it.
-            if done || !(args.fix && asks) {
-                out.say(line);
+            let what = clean(&repair.what);
+            if done {
+                out.say(format!("{}: {what}", paint(LOOK.good, "done")));
+            } else if !(args.fix && asks) {
+                // Whoever was asked has read it.
+                out.say(format!("{} {what}", paint(LOOK.tag, "would")));
             }
         }
         show_files(&fixed, out);
@@ -123,33 +120,25 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     Ok(out.answer(&doctored, text))
 }
 
-/// The findings, which are what was asked for. What to do is said once for those that follow each other.
+/// Prints the findings. A remedy that several in a row share is printed once.
 fn tell_report(report: &Report, out: &mut Out) {
     let findings = &report.findings;
     for (n, finding) in findings.iter().enumerate() {
-        let (style, word) = match finding.level {
-            Level::Error => (LOOK.bad, "error"),
-            Level::Warning => (LOOK.warn, "warning"),
-            Level::Info => (LOOK.dim, "note"),
-        };
         let (subject, message) = (clean(&finding.subject), clean(&finding.message));
-        out.line(format!("{}: {subject}: {message}", paint(style, word)));
+        out.line(format!("{}: {subject}: {message}", level_word(finding.level)));
         let next = findings.get(n + 1);
         let goes_on =
             next.is_some_and(|next| (next.code, &next.remedy) == (finding.code, &finding.remedy));
         if let (Some(remedy), false) = (&finding.remedy, goes_on) {
-            out.line(format!("  {}", paint(LOOK.dim, clean(remedy))));
+            out.line(format!("  {}", dim(clean(remedy))));
         }
     }
-    let of = |level| findings.iter().filter(|finding| finding.level == level).count() as u64;
+    let of = |level| findings.iter().filter(|finding| finding.level == level).count();
     let counted = [(Level::Error, "error"), (Level::Warning, "warning"), (Level::Info, "note")];
-    let counted = counted.map(|(level, word)| (of(level), word)).into_iter();
-    let counted: Vec<_> = counted.filter(|(n, _)| *n > 0).map(|(n, word)| count(n, word)).collect();
-    let looked_at = format!(
-        "{} and {}",
-        count(report.timelines as u64, "timeline"),
-        count(report.lorebooks as u64, "lorebook")
-    );
+    let counted = counted.into_iter().filter(|(level, _)| of(*level) > 0);
+    let counted: Vec<_> = counted.map(|(level, word)| count(of(level), word)).collect();
+    let lorebooks = count(report.lorebooks, "lorebook");
+    let looked_at = format!("{} and {lorebooks}", count(report.timelines, "timeline"));
     out.say(match counted.as_slice() {
         [] => format!("All is sound: {looked_at}."),
         counted => format!("{} in {looked_at}.", counted.join(", ")),
@@ -183,9 +172,9 @@ fn advise(args: &Args, asks: bool, repairs: usize, undecided: usize, done: usize
         });
     }
     if args.fix && !asks && undecided > 0 {
+        let many = count(undecided, "missing lorebook");
         out.say(format!(
-            "{} can be repaired in several ways: choose one with `--repair` or `--clone-of`.",
-            count(undecided as u64, "missing lorebook")
+            "{many} can be repaired in several ways: choose one with `--repair` or `--clone-of`."
         ));
     }
 }
@@ -195,7 +184,8 @@ fn words(repair: &Repair) -> String {
     format!("would {}\n  files: {}", clean(&repair.what), files.join(", "))
 }
 
-/// Asks what takes the place of a missing lorebook that no snapshot has, and returns the repairs. Anything but one of the letters, and the end of the input, is no.
+/// Asks how to replace a missing lorebook that no snapshot has. Any other answer, and the end of
+/// the input, means no repair.
 fn decide(
     book: &Undecided,
     copy_of: impl Fn(&str) -> std::result::Result<Vec<Repair>, String>,
@@ -220,12 +210,10 @@ fn decide(
         letters.push("o");
     }
     let users: Vec<_> = book.users.iter().map(|user| clean(user.as_str())).collect();
+    let (name, users) = (clean(&book.book), users.join(", "));
+    let (lines, choice) = (lines.join("\n"), letters.join("/"));
     let question = format!(
-        "the lorebook {:?} of {} is missing, and no snapshot has it\n{}\n  which? [{}, Enter: leave it] ",
-        clean(&book.book),
-        users.join(", "),
-        lines.join("\n"),
-        letters.join("/")
+        "the lorebook {name:?} of {users} is missing, and no snapshot has it\n{lines}\n  which? [{choice}, Enter: leave it] "
     );
     let answer = ask(&question, input, output).to_lowercase();
     if answer == "o" && book.can_be_written() {
@@ -234,8 +222,7 @@ fn decide(
             match copy_of(&name) {
                 Ok(repairs) => return repairs,
                 Err(why) => {
-                    let question = format!("  {why}\n  a copy of which lorebook? ");
-                    name = ask(&question, input, output);
+                    name = ask(&format!("  {why}\n  a copy of which lorebook? "), input, output);
                 }
             }
         }
@@ -245,7 +232,7 @@ fn decide(
     chosen.map(|((_, repairs), _)| repairs.clone()).unwrap_or_default()
 }
 
-/// Ask for each thing in words. `a` is yes to it and to all that follow; the end of the input is no.
+/// Asks about each thing. `a` agrees to it and to all that follow; the end of the input means no.
 fn choose<T>(
     things: impl ExactSizeIterator<Item = (T, String)>,
     input: &mut dyn BufRead,

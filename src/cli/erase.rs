@@ -5,13 +5,13 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, ask, paint};
+use super::output::{LOOK, Out, ask, bold_name, paint};
 use super::wording::{clean, count, name, shell, size};
-use stvc::engine::copies::last_backups::LastBackup;
-use stvc::engine::{self, Workspace};
+use stvc::copies::LastBackup;
+use stvc::library::TimelineName;
 use stvc::lines::answers::{Decision, Erasure};
 use stvc::verbs::erase::{Options, Report, TraceKind};
-use stvc::{history, verbs};
+use stvc::{Workspace, errors, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -44,7 +44,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options { timelines: args.timelines.clone(), dry_run: true };
     let plan = match verbs::erase::erase(workspace, &options, &mut out.progress()) {
         Err(error) => {
-            if is_unknown(&error) && has_left_copies(workspace) {
+            let left = || verbs::erase::left_copies(workspace);
+            if is_unknown(&error) && left().is_ok_and(|left| has_copies(&left)) {
                 out.warn("Copies of what was erased before are in reach: `stvc erase --copies`, without a name, removes them.");
             }
             return Err(error.into());
@@ -58,20 +59,17 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if args.dry_run || asks && !(out.may_ask() && agreed_to(FOR_GOOD)) {
         return Ok(unchanged(&plan, args, out));
     }
-    let can_be_removed = plan.traces.iter().any(|trace| trace.kind.can_be_removed())
-        || plan.backups.iter().any(LastBackup::is_folder_in_reach);
+    let can_be_removed =
+        has_removable_traces(&plan) || plan.backups.iter().any(LastBackup::is_folder_in_reach);
     let copies = args.copies || can_be_removed && asks && agreed_to(COPIES);
-    // The copies first: until the timeline is gone from the store, the command can be given again.
+    // The copies go first: until the timeline is gone from the store, the command can be repeated.
     let mut removed = Vec::new();
     if copies {
         verbs::erase::must_know_copies(workspace, &plan)?;
         removed = remove_copies(&plan, workspace, out)?;
     }
-    let report = verbs::erase::erase(
-        workspace,
-        &Options { dry_run: false, ..options },
-        &mut out.progress(),
-    )?;
+    let options = Options { dry_run: false, ..options };
+    let report = verbs::erase::erase(workspace, &options, &mut out.progress())?;
     let decision = if copies { Decision::ErasedWithCopies } else { Decision::Erased };
     let erasure = Erasure { plan: &plan, report: &report, removed: &removed, decision };
     let text = |out: &mut Out| {
@@ -86,22 +84,23 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     Ok(out.answer(&erasure, text))
 }
 
-/// Returns whether a name was given that no timeline has: it may have been erased before.
+/// It may have been erased before.
 fn is_unknown(error: &verbs::Error) -> bool {
-    let verbs::Error::Engine(engine::Error::History(error)) = error else { return false };
-    matches!(error, history::Error::NoSuchTimeline { .. })
+    let verbs::Error::Engine(errors::EngineError::History(error)) = error else { return false };
+    matches!(error, errors::MomentError::NoSuchTimeline { .. })
 }
 
-fn has_left_copies(workspace: &Workspace) -> bool {
-    let left = verbs::erase::left_copies(workspace, true);
-    left.is_ok_and(|left| {
-        left.traces.iter().any(|trace| trace.kind.can_be_removed()) || !left.backups.is_empty()
-    })
+fn has_removable_traces(report: &Report) -> bool {
+    report.traces.iter().any(|trace| trace.kind.can_be_removed())
 }
 
-/// Removes the copies in reach of what was erased before.
+fn has_copies(report: &Report) -> bool {
+    has_removable_traces(report) || !report.backups.is_empty()
+}
+
+/// Removes the reachable copies of timelines that were erased before.
 fn finish(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let plan = verbs::erase::left_copies(workspace, args.dry_run)?;
+    let plan = Report { dry_run: args.dry_run, ..verbs::erase::left_copies(workspace)? };
     for trace in &plan.traces {
         let what = match trace.kind {
             TraceKind::Unreadable => "cannot be read: it may use files of what was erased",
@@ -113,8 +112,7 @@ fn finish(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     for taken in &plan.backups {
         out.say(format!("the backup in {} has text of what was erased", clean(&taken.destination)));
     }
-    let is_any =
-        plan.traces.iter().any(|trace| trace.kind.can_be_removed()) || !plan.backups.is_empty();
+    let is_any = has_copies(&plan);
     let (mut removed, decision) = (Vec::new(), Decision::ErasedWithCopies);
     let asks = !args.dry_run && !args.yes;
     if is_any && (args.dry_run || asks && !(out.may_ask() && agreed_to(FOR_GOOD))) {
@@ -128,7 +126,6 @@ fn finish(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     Ok(out.answer(&Erasure { plan: &plan, report: &plan, removed: &removed, decision }, |_| {}))
 }
 
-/// Says that nothing was done, because only a plan was wanted or nobody agreed.
 fn unchanged(plan: &Report, args: &Args, out: &mut Out) -> u8 {
     let decision = if args.dry_run { Decision::Planned } else { Decision::Declined };
     let text = |out: &mut Out| {
@@ -141,12 +138,11 @@ fn unchanged(plan: &Report, args: &Args, out: &mut Out) -> u8 {
     out.answer(&Erasure { plan, report: plan, removed: &[], decision }, text)
 }
 
-/// Removes the copies of a plan that can be removed; returns the files and folders.
 fn remove_copies(plan: &Report, workspace: &Workspace, out: &mut Out) -> Result<Vec<String>> {
     let mut removed = Vec::new();
-    if plan.traces.iter().any(|trace| trace.kind.can_be_removed()) {
+    if has_removable_traces(plan) {
         removed = verbs::erase::remove_traces(workspace, plan)?;
-        // In one go with a chat its lorebook is erased with it.
+        // Together with a chat, its lorebook is erased.
         if plan.timelines.is_empty() {
             verbs::erase::erase_removed_books(workspace, &removed, &mut out.progress())?;
         }
@@ -157,7 +153,7 @@ fn remove_copies(plan: &Report, workspace: &Workspace, out: &mut Out) -> Result<
     for folder in plan.backups.iter().filter(|taken| taken.is_folder_in_reach()) {
         let path = Path::new(&folder.destination);
         let gone = verbs::erase::erase_from_folder(workspace, path, plan, &mut out.progress())?;
-        let (gone, place) = (count(gone as u64, "snapshot"), clean(&folder.destination));
+        let (gone, place) = (count(gone, "snapshot"), clean(&folder.destination));
         out.say(format!("removed  {gone} from the backup in {place}"));
         removed.push(folder.destination.clone());
     }
@@ -167,37 +163,30 @@ fn remove_copies(plan: &Report, workspace: &Workspace, out: &mut Out) -> Result<
 const FOR_GOOD: &str = "This cannot be taken back. Type yes to do it: ";
 const COPIES: &str = "Also remove it from SillyTavern's backups and the folder backups above, with the lorebook, pictures and files that nothing else uses? Type yes to do it: ";
 
-/// Whether the copies that are in reach are removed as well.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Copies {
     Stay,
     Go,
 }
 
-/// What goes, what stays, and where else it is.
 fn tell(report: &Report, copies: Copies, out: &mut Out) {
     let verb = if report.dry_run { "would go" } else { "went" };
     for timeline in &report.timelines {
-        let mut facts = count(timeline.snapshots as u64, "snapshot");
+        let mut facts = count(timeline.snapshots, "snapshot");
         if !timeline.tags.is_empty() {
             let tags: Vec<_> = timeline.tags.iter().map(|tag| clean(tag)).collect();
             facts.push_str(&format!(", tags {}", tags.join(", ")));
         }
-        out.say(format!("{}: {facts} {verb}", paint(LOOK.name, name(&timeline.name))));
+        out.say(format!("{}: {facts} {verb}", bold_name(&timeline.name)));
     }
+    let names = |names: &[TimelineName]| names.iter().map(name).collect::<Vec<_>>().join(", ");
     if !report.forks.is_empty() {
-        let forks: Vec<_> = report.forks.iter().map(name).collect();
-        out.say(format!(
-            "Forked from it, and kept with the messages that they share: {}.",
-            forks.join(", ")
-        ));
+        let forks = names(&report.forks);
+        out.say(format!("Forked from it, and kept with the messages that they share: {forks}."));
     }
     if !report.parents.is_empty() {
-        let parents: Vec<_> = report.parents.iter().map(name).collect();
-        out.say(format!(
-            "Forked from {}: the messages before the fork stay there, and in the backups of it.",
-            parents.join(", ")
-        ));
+        let parents = names(&report.parents);
+        out.say(format!("Forked from {parents}: the messages before the fork stay there, and in the backups of it."));
     }
     out.say("All that was done so far can no longer be undone.");
     let way_there = if report.dry_run { "`--copies`" } else { "`stvc erase --copies`" };

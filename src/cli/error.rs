@@ -1,19 +1,17 @@
-//! Why a command could not be done.
+//! Errors of the command line itself, beside those of the library.
 
 use std::path::PathBuf;
 
 use stvc::api::extension;
-use stvc::engine::copies::CopyError;
+use stvc::copies::CopyError;
 use stvc::hint::{Hint, unchanged};
 use stvc::verbs::{self, MergeError};
-use stvc::{engine, exit, st, watch};
+use stvc::{errors, exit, watch};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a command could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be done for all users at once.
     #[error("{command} works for one user at a time")]
     OneUser { command: &'static str },
     #[error(transparent)]
@@ -22,31 +20,24 @@ pub enum Error {
     Watch(#[from] watch::Error),
     #[error(transparent)]
     Extension(#[from] extension::Error),
-    /// Standard output cannot take a backup and words, nor a terminal a backup.
     #[error("a backup cannot be written to {what}")]
     BadOutput { what: &'static str },
-    /// Nobody says where a copy goes, and none was made before.
     #[error("it is not said where to: nothing is set, and there is no last time")]
     NoPlace { command: &'static str },
     #[error("no passphrase: {why}")]
     NoPassphrase { why: String },
-    /// A backup can be looked at, not written to.
     #[error("{} is a backup, not a store", path.display())]
     BackupIsNoStore { path: PathBuf },
-    /// A page begins in one place.
     #[error("the page begins with one timeline, and {given} are named")]
     OneTimeline { given: usize },
     #[error("the page cannot be served: {source}")]
     NoServer { source: std::io::Error },
-    /// No snapshot could say when it was created.
     #[error("the clock of this machine shows a time before 1970 or after the year 9999")]
     BadClock,
-    /// No snapshot could say when it was created.
     #[error(
         "SOURCE_DATE_EPOCH is {text:?}, which is not a number of seconds between the years 1970 and 9999"
     )]
     BadSourceDate { text: String },
-    /// Ctrl-C and the like cannot be caught.
     #[error("cannot be told to stop: {why}")]
     NoSignals { why: String },
 }
@@ -61,10 +52,9 @@ macro_rules! from_below {
     };
 }
 
-from_below!(engine::Error, CopyError, MergeError, st::Error);
+from_below!(errors::EngineError, CopyError, MergeError, errors::LibraryError);
 
 impl Error {
-    /// Returns the exit code of a command that ends with it.
     pub fn exit(&self) -> u8 {
         match self {
             Self::Verb(error) => error.exit(),
@@ -116,15 +106,13 @@ impl Error {
         })
     }
 
-    /// What the engine says, if it is that.
-    pub fn of_engine(&self) -> Option<&engine::Error> {
+    pub fn of_engine(&self) -> Option<&errors::EngineError> {
         match self.of_verb()? {
             verbs::Error::Engine(error) => Some(error),
             _ => None,
         }
     }
 
-    /// What the verb says, whoever asked for it.
     pub fn of_verb(&self) -> Option<&verbs::Error> {
         match self {
             Self::Verb(error)

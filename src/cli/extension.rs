@@ -1,15 +1,12 @@
-//! `stvc extension`: into SillyTavern's page and out of it.
-
 use clap::ValueEnum;
 
 use super::error::Result;
 use super::output::Out;
 use super::wording::{clean, shell};
 use stvc::api::extension::{self, State};
-use stvc::engine::Workspace;
 use stvc::lines::answers::{Answer, Tell};
-use stvc::lines::{Counts, ExtensionLine};
-use stvc::watch;
+use stvc::lines::{Counts, Line};
+use stvc::{Workspace, watch};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -48,18 +45,17 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     Ok(out.answer(&found, |out| tell(args.deed, &found, out)))
 }
 
-/// The extension in SillyTavern's folder.
 struct Found {
     folder: String,
     state: State,
-    /// Whether the watch, which answers it, runs.
+    /// Whether the watch runs, which answers the extension.
     watch: bool,
 }
 
 impl Found {
     fn installed(&self) -> (Option<&str>, &[String]) {
         match &self.state {
-            State::Installed { version, edited } => (Some(version), edited),
+            State::Installed(installed) => (Some(installed.version()), &installed.edited),
             State::Absent | State::Foreign => (None, &[]),
         }
     }
@@ -69,7 +65,7 @@ impl Answer for Found {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         let (installed, edited) = self.installed();
         let (path, program) = (&self.folder, env!("CARGO_PKG_VERSION"));
-        tell(ExtensionLine { path, installed, program, edited, watch: self.watch }.into());
+        tell(Line::Extension { path, installed, program, edited, watch: self.watch });
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -80,13 +76,13 @@ impl Answer for Found {
 fn tell(deed: Deed, found: &Found, out: &mut Out) {
     let folder = &found.folder;
     match (&found.state, deed) {
-        (State::Installed { .. }, Deed::Install | Deed::Update) => {
+        (State::Installed(_), Deed::Install | Deed::Update) => {
             out.line(format!("Written: {folder}"));
             out.say("Reload SillyTavern's page (F5); it is listed under Extensions.");
         }
-        (State::Installed { version, .. }, _) => {
-            out.line(format!("Installed, version {}: {folder}", clean(version)));
-            if version != env!("CARGO_PKG_VERSION") {
+        (State::Installed(installed), _) => {
+            out.line(format!("Installed, version {}: {folder}", clean(installed.version())));
+            if installed.version() != env!("CARGO_PKG_VERSION") {
                 out.say("`stvc extension update` puts this program's version there.");
             }
         }

@@ -4,12 +4,11 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
-use super::wording::{count, name, short, size};
-use stvc::engine::Workspace;
-use stvc::history::retention::{Policy, parse_span};
-use stvc::verbs;
+use super::output::{Out, bold_name, short_id};
+use super::wording::{count, size};
+use stvc::retention::{Policy, parse_span};
 use stvc::verbs::forget::{Options, Report};
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -55,7 +54,6 @@ const HELP: &str = "Each option keeps some; what none keeps goes. Without any, t
                     [retention]\n  keep-last = 10\n  keep-daily = 30\n  keep-within = \"7d\"\n\n\
                     `stvc undo` brings them back until `stvc gc` drops them; what they take is freed then.";
 
-/// How many of a timeline are listed.
 const LISTED: usize = 5;
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
@@ -74,46 +72,32 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
 }
 
 fn tell(report: &Report, out: &mut Out) {
+    let gone = if report.dry_run { "would go" } else { "gone" };
     for timeline in &report.timelines {
-        out.say(format!(
-            "{}: {} {}, {} kept",
-            paint(LOOK.name, name(&timeline.name)),
-            count(timeline.forgotten.len() as u64, "snapshot"),
-            if report.dry_run { "would go" } else { "gone" },
-            timeline.kept
-        ));
+        let forgotten = count(timeline.forgotten.len(), "snapshot");
+        let (name, kept) = (bold_name(&timeline.name), timeline.kept);
+        out.say(format!("{name}: {forgotten} {gone}, {kept} kept"));
         for snapshot in timeline.forgotten.iter().take(LISTED) {
-            out.say(format!(
-                "  {}  {}, {}",
-                paint(LOOK.id, short(snapshot.id)),
-                count(snapshot.messages, "message"),
-                out.clock.age(snapshot.time)
-            ));
+            let (messages, age) =
+                (count(snapshot.messages, "message"), out.clock.age(snapshot.time));
+            out.say(format!("  {}  {messages}, {age}", short_id(snapshot.id)));
         }
         if timeline.forgotten.len() > LISTED {
             out.say(format!("  … and {} more", timeline.forgotten.len() - LISTED));
         }
     }
-    let gone = report.forgotten();
-    match (gone, report.dry_run) {
-        (0, _) => out
-            .say(format!("Nothing to forget: all {} stay.", count(report.kept as u64, "snapshot"))),
-        (_, true) => out.say(format!(
-            "{} would go and {} stay; that would free {}.",
-            count(gone as u64, "snapshot"),
-            report.kept,
-            size(report.bytes)
-        )),
-        _ => {
-            out.say(format!("{} gone, {} stay.", count(gone as u64, "snapshot"), report.kept));
-            if report.rewritten > 0 {
-                let rewritten = count(report.rewritten as u64, "snapshot");
-                out.say(format!("New ids for {rewritten}; the old ids still work."));
-            }
-            out.say(format!(
-                "`stvc undo` brings them back. `stvc gc` frees what they take, {}, once that is no longer wanted: after 30 days, or at once with `--keep-undo 0d --grace 0d`.",
-                size(report.bytes)
-            ));
-        }
+    let (kept, freed) = (report.kept, size(report.bytes));
+    if report.forgotten() == 0 {
+        return out.say(format!("Nothing to forget: all {} stay.", count(kept, "snapshot")));
     }
+    let forgotten = count(report.forgotten(), "snapshot");
+    if report.dry_run {
+        return out.say(format!("{forgotten} would go and {kept} stay; that would free {freed}."));
+    }
+    out.say(format!("{forgotten} gone, {kept} stay."));
+    if report.rewritten > 0 {
+        let rewritten = count(report.rewritten, "snapshot");
+        out.say(format!("New ids for {rewritten}; the old ids still work."));
+    }
+    out.say(format!("`stvc undo` brings them back. `stvc gc` frees what they take, {freed}, once that is no longer wanted: after 30 days, or at once with `--keep-undo 0d --grace 0d`."));
 }

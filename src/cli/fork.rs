@@ -1,17 +1,15 @@
 use clap_complete::engine::ArgValueCompleter;
 
-use super::args::seconds;
+use super::args::{QueueArgs, seconds};
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
-use super::restore::{queue_change, recaps};
-use super::restored_files::{files, tell_lost_attachments};
-use super::wording::{clean, count, name, short};
-use stvc::engine::Workspace;
-use stvc::engine::gate::{GatePolicy, SceneRule, Wait};
-use stvc::rules::lost_attachments;
-use stvc::verbs;
+use super::output::{Out, bold, bold_name, short_id};
+use super::restore::{files, recaps, tell_lost_attachments};
+use super::wording::{clean, count, name};
+use stvc::findings::lost_attachments;
+use stvc::readiness::{GatePolicy, Wait};
 use stvc::verbs::restore::fork::{CopiedBook, Options, Report, fork};
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -40,13 +38,8 @@ pub struct Args {
     #[arg(long)]
     pub allow_active_queue: bool,
 
-    /// Drop all work that waits in the new lorebook's queue (ST-Auto-Recap)
-    #[arg(long)]
-    pub clear_queue: bool,
-
-    /// Drop the work in the new lorebook's queue that is about messages which the new chat does not have
-    #[arg(long, conflicts_with = "clear_queue")]
-    pub trim_queue: bool,
+    #[command(flatten)]
+    pub queue: QueueArgs,
 
     /// Only show what would be done
     #[arg(long, short = 'n')]
@@ -62,11 +55,11 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         at: args.at,
         name: args.name.clone(),
         gate: GatePolicy {
-            scene: if args.strict { SceneRule::Strict } else { SceneRule::Warn },
+            scene: args.strict.into(),
             wait: args.wait,
             allow_active_queue: args.allow_active_queue,
         },
-        queue: queue_change(args.clear_queue, args.trim_queue),
+        queue: args.queue.change(),
         dry_run: args.dry_run,
     };
     let report = fork(workspace, &options, &mut out.progress())?;
@@ -76,13 +69,12 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
 fn tell(report: &Report, out: &mut Out) {
     let made: &verbs::restore::Report = &report.made;
     files(made, out);
-    let called = paint(LOOK.name, name(&report.timeline));
+    let called = bold_name(&report.timeline);
     let (messages, from) = (count(report.messages, "message"), name(&report.from));
     match (&made.written.fork, made.dry_run) {
-        (Some(snapshot), false) => out.say(format!(
-            "{called}: {messages} of {from}, snapshot {}.",
-            paint(LOOK.id, short(snapshot.id))
-        )),
+        (Some(snapshot), false) => {
+            out.say(format!("{called}: {messages} of {from}, snapshot {}.", short_id(snapshot.id)))
+        }
         (None, false) => out.say(format!("{called}: {messages} of {from}.")),
         _ => out.say(format!("{called} would have {messages} of {from}.")),
     }
@@ -91,19 +83,15 @@ fn tell(report: &Report, out: &mut Out) {
             let last = report.messages.saturating_sub(1);
             let copied = match &report.copied_book {
                 CopiedBook::AtMessage => format!("the one at #{last}"),
-                CopiedBook::Earlier(from) => format!(
-                    "the older one of snapshot {}, taken {}",
-                    paint(LOOK.id, short(from.id)),
-                    out.clock.date(from.time)
-                ),
+                CopiedBook::Earlier(from) => {
+                    let (id, date) = (short_id(from.id), out.clock.date(from.time));
+                    format!("the older one of snapshot {id}, taken {date}")
+                }
                 CopiedBook::Now => {
                     format!("the one of now: it may know what happens after #{last}")
                 }
             };
-            out.say(format!(
-                "Its lorebook is {}, a copy of {copied}.",
-                paint(LOOK.name, clean(book))
-            ));
+            out.say(format!("Its lorebook is {}, a copy of {copied}.", bold(clean(book))));
         }
         None => out.say("It has no lorebook."),
     }

@@ -3,10 +3,9 @@ use std::time::Duration;
 use super::error::Result;
 use super::output::Out;
 use super::wording::{count, size};
-use stvc::engine::Workspace;
-use stvc::history::retention::parse_span;
-use stvc::verbs;
+use stvc::retention::parse_span;
 use stvc::verbs::gc::{Options, Report};
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -33,40 +32,29 @@ fn tell(report: &Report, out: &mut Out) {
     let collected = &report.collected;
     let (before, after) = (collected.bytes_before, collected.bytes_after);
     if collected.changed {
+        let objects = count(collected.packed.objects, "object");
+        let (deltas, times) = (collected.packed.deltas, before / after.max(1));
+        let times = if times >= 2 { format!(" (1/{times})") } else { String::new() };
+        let (before, after) = (size(before), size(after));
         out.say(format!(
-            "{} in one pack, {} of them as deltas: {} before, {} now{}.",
-            count(collected.packed.objects as u64, "object"),
-            collected.packed.deltas,
-            size(before),
-            size(after),
-            smaller(before, after)
+            "{objects} in one pack, {deltas} of them as deltas: {before} before, {after} now{times}."
         ));
     } else if !report.dry_run {
         out.say(format!("Nothing to do: the store is packed well, {}.", size(after)));
     } else {
-        let packs = count(collected.packs_before as u64, "pack");
+        let packs = count(collected.packs_before, "pack");
         out.say(format!("{packs}, {}, would become one.", size(before)));
     }
     if collected.dropped > 0 {
         let verb = if report.dry_run { "would be dropped" } else { "dropped" };
-        out.say(format!(
-            "{} that nothing refers to {verb}.",
-            count(collected.dropped as u64, "object")
-        ));
+        out.say(format!("{} that nothing refers to {verb}.", count(collected.dropped, "object")));
     }
     if collected.spared > 0 {
-        let spared = count(collected.spared as u64, "object");
+        let spared = count(collected.spared, "object");
         out.say(format!("{spared} that nothing refers to kept: too young to go."));
     }
     if report.expired > 0 {
         let verb = if report.dry_run { "would no longer" } else { "can no longer" };
-        out.say(format!("{} {verb} be undone.", count(report.expired as u64, "old operation")));
-    }
-}
-
-fn smaller(before: u64, after: u64) -> String {
-    match before.checked_div(after.max(1)) {
-        Some(times) if times >= 2 => format!(" (1/{times})"),
-        _ => String::new(),
+        out.say(format!("{} {verb} be undone.", count(report.expired, "old operation")));
     }
 }

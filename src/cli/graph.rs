@@ -1,8 +1,6 @@
-//! The graph of snapshots, drawn by the crate that Sapling and jj use.
-//!
-//! Timelines are drawn one after the other, each fork whole and right before the snapshot it forked from, not interleaved by
-//! date: fifty of them need a few columns, not fifty. Among the branches at one point the newest comes first. What is linear and
-//! has nothing to tell may be folded into one row.
+//! The graph of `log --graph`. Timelines are drawn one after the other, each fork right before the
+//! snapshot it forked from, not interleaved by date: fifty timelines need a few columns, not fifty.
+//! Among the branches at one point the newest comes first.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,19 +8,19 @@ use renderdag::{Ancestor, GraphRowRenderer, Renderer};
 
 use super::output::{LOOK, paint};
 use super::wording::own_words;
-use stvc::archive::SnapshotId;
+use stvc::snapshots::SnapshotId;
 use stvc::verbs::log::LoggedSnapshot;
 
-/// One row: a snapshot, or a run of them, the newest first.
+/// A snapshot, or a folded run of them, newest first.
 pub type Row<'e> = Vec<&'e LoggedSnapshot>;
 
-/// Draw `rows`; `words` gives each its lines, and is told how many columns the drawing beside them takes.
+/// Draws `rows`. `words` returns the text of a row, given the width of the drawing beside it.
 pub fn draw(
     rows: &[Row<'_>],
     words: impl Fn(&[&LoggedSnapshot], usize) -> String,
     mut line: impl FnMut(&str),
 ) {
-    // A row is named by its oldest snapshot, and a run's children follow its newest.
+    // A row is named by its newest snapshot, and its parents are those of its oldest.
     let named: HashMap<SnapshotId, usize> = rows
         .iter()
         .enumerate()
@@ -42,10 +40,10 @@ pub fn draw(
         } else {
             "○".into()
         };
-        // One that has a place already goes on in it.
         let begins = row.iter().any(|entry| entry.is_head) && !reserved.contains(&at);
         if let Some(origin) = begins.then(|| origin_that_ends(rows, &named, at)).flatten() {
-            // It comes below its forks; without a place of its own the first of them would seem to be where the others begin.
+            // It comes below its forks; without a column of its own, the first fork would look like
+            // the origin of the others.
             renderer.reserve(origin);
             reserved.insert(origin);
         }
@@ -55,7 +53,7 @@ pub fn draw(
     }
 }
 
-/// The row that the branch of row `at` forked from, if that is the newest of its timeline.
+/// Returns the row that the branch of row `at` forked from, if that is the head of its timeline.
 fn origin_that_ends(
     rows: &[Row<'_>],
     named: &HashMap<SnapshotId, usize>,
@@ -73,12 +71,11 @@ fn origin_that_ends(
     }
 }
 
-/// Every snapshot in a row of its own.
 pub fn unfolded<'e>(entries: &[&'e LoggedSnapshot]) -> Vec<Row<'e>> {
     entries.iter().map(|entry| vec![*entry]).collect()
 }
 
-/// Runs of snapshots with nothing to tell in one row each.
+/// Folds linear runs of snapshots without tags, forks, renames or a message of the user.
 pub fn folded<'e>(entries: &[&'e LoggedSnapshot]) -> Vec<Row<'e>> {
     let mut children: HashMap<SnapshotId, usize> = HashMap::new();
     for parent in entries.iter().flat_map(|entry| &entry.snapshot.parents) {
@@ -96,7 +93,7 @@ pub fn folded<'e>(entries: &[&'e LoggedSnapshot]) -> Vec<Row<'e>> {
             && own_words(snapshot).is_none()
     };
     let mut rows: Vec<Row<'_>> = Vec::new();
-    // The run that ends at the parent of its last snapshot.
+    // Runs, by the parent of their oldest snapshot.
     let mut runs: HashMap<SnapshotId, usize> = HashMap::new();
     for entry in entries {
         let snapshot = &entry.snapshot;
@@ -114,8 +111,8 @@ pub fn folded<'e>(entries: &[&'e LoggedSnapshot]) -> Vec<Row<'e>> {
     rows
 }
 
-/// The rows, children before parents and the branches at a point one after the other, each with its parents' rows; `None` is a
-/// parent that is not shown.
+/// Returns the rows, children before parents and the branches at a point one after the other, each
+/// with the rows of its parents; `None` is a parent that is not shown.
 fn in_drawing_order<'r>(
     rows: &'r [Row<'_>],
     named: &'r HashMap<SnapshotId, usize>,
@@ -127,7 +124,7 @@ fn in_drawing_order<'r>(
     let mut children = vec![Vec::new(); rows.len()];
     let mut newest: Vec<i64> =
         rows.iter().map(|row| row.first().map_or(0, |entry| entry.snapshot.time.seconds)).collect();
-    // Rows come children first, so by its turn a row knows how new what stands above it is.
+    // Children come first, so that a row knows how new the rows above it are.
     for at in 0..rows.len() {
         for parent in parents(at).flatten() {
             children[parent].push(at);
@@ -137,7 +134,7 @@ fn in_drawing_order<'r>(
     let timeline = |at: usize| rows[at].last().map(|entry| &entry.snapshot.timeline);
     let mut open: Vec<usize> =
         (0..rows.len()).filter(|at| parents(*at).flatten().next().is_none()).collect();
-    // The last one is taken first. What is equally new keeps the order of the log.
+    // The last one is drawn first. Equally new rows keep the order of the log.
     open.sort_by_key(|at| (newest[*at], std::cmp::Reverse(*at)));
     let mut order = Vec::with_capacity(rows.len());
     let mut begun = HashSet::with_capacity(rows.len());

@@ -1,8 +1,7 @@
 use super::error::Result;
 use super::output::Out;
 use super::wording::clean;
-use stvc::engine::Workspace;
-use stvc::verbs;
+use stvc::{Workspace, verbs};
 
 pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::init::init(workspace)?;

@@ -4,17 +4,18 @@ use unicode_width::UnicodeWidthStr;
 use super::args::{date, last_date};
 use super::clock::Clock;
 use super::complete::timelines;
+use super::diff::{Page, message_lines};
 use super::error::Result;
 use super::graph;
-use super::output::{LOOK, Out, paint};
+use super::output::{LOOK, Out, bold, dim, paint, short_id};
 use super::wording::{
     clean, count, cut, cut_front, cut_middle, fork_point, length, messages_in_short, name,
     own_words, short, was_called,
 };
-use stvc::archive::{Kind, Snapshot};
-use stvc::engine::Workspace;
-use stvc::verbs;
+use stvc::snapshots::{Kind, Snapshot};
 use stvc::verbs::log::{LoggedSnapshot, Options, Report};
+use stvc::verbs::message_versions::{self, Elsewhere, Version};
+use stvc::{Workspace, library, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -48,6 +49,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+    if let Some(message) = args.message {
+        let timeline = args.timeline.clone().unwrap_or_default();
+        let options = message_versions::Options { timeline, message, limit: args.limit };
+        let report = message_versions::message_versions(workspace, &options)?;
+        return Ok(out.answer(&report, |out| tell_versions(&report, out)));
+    }
     let options = Options {
         timeline: args.timeline.clone(),
         since: args.since,
@@ -61,10 +68,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
 fn tell(args: &Args, report: &Report, out: &mut Out) {
     let clock = out.clock;
     if args.graph {
-        let text = draw(args, &report.entries, clock, out.columns());
-        if !text.is_empty() {
-            out.line(text.trim_end_matches('\n'));
-        }
+        let lines = draw(args, &report.entries, clock, out.columns());
+        lines.iter().for_each(|line| out.line(line));
     } else {
         list(&report.entries, clock, out);
     }
@@ -73,15 +78,15 @@ fn tell(args: &Args, report: &Report, out: &mut Out) {
     } else if report.total == 0 {
         out.say("There are no snapshots yet. `stvc snapshot` takes the first ones.");
     } else if report.entries.len() < report.total {
-        out.say(paint(LOOK.dim, format!("… and {} more", report.total - report.entries.len())));
+        out.say(dim(format!("… and {} more", report.total - report.entries.len())));
     }
     out.broken(&report.broken);
 }
 
-/// Above so many rows, what is linear is folded.
+/// Longer graphs are folded.
 const FOLD_ABOVE: usize = 40;
 
-fn draw(args: &Args, entries: &[LoggedSnapshot], clock: Clock, columns: usize) -> String {
+fn draw(args: &Args, entries: &[LoggedSnapshot], clock: Clock, columns: usize) -> Vec<String> {
     let everything = args.all || args.timeline.is_some() || args.limit.is_some();
     // A change of the lorebook alone has no place among the chat's commits; the list has it.
     let entries: Vec<_> = entries.iter().filter(|entry| entry.chat.is_none()).collect();
@@ -89,7 +94,7 @@ fn draw(args: &Args, entries: &[LoggedSnapshot], clock: Clock, columns: usize) -
     let rows = if is_folded { graph::folded(&entries) } else { graph::unfolded(&entries) };
     let room = |taken: usize| columns.saturating_sub(taken + 1).max(20);
     let words = |row: &[&LoggedSnapshot], taken: usize| match row {
-        // In a long graph only the end of each timeline is quoted.
+        // A long graph quotes only the end of each timeline.
         [entry] if is_folded && !entry.is_head && own_words(&entry.snapshot).is_none() => {
             head_line(entry, clock, room(taken))
         }
@@ -97,12 +102,9 @@ fn draw(args: &Args, entries: &[LoggedSnapshot], clock: Clock, columns: usize) -
         [newest, .., oldest] => fold_line(row.len(), &oldest.snapshot, &newest.snapshot),
         [] => String::new(),
     };
-    let mut text = String::new();
-    graph::draw(&rows, words, |line| {
-        text.push_str(line);
-        text.push('\n');
-    });
-    text
+    let mut lines = Vec::new();
+    graph::draw(&rows, words, |line| lines.push(line.to_owned()));
+    lines
 }
 
 fn list(entries: &[LoggedSnapshot], clock: Clock, out: &mut Out) {
@@ -122,7 +124,7 @@ fn fold_line(snapshots: usize, oldest: &Snapshot, newest: &Snapshot) -> String {
     } else {
         format!("{} → {}", oldest.messages, count(newest.messages, "message"))
     };
-    paint(LOOK.dim, format!("… {}, {messages}", count(snapshots as u64, "snapshot")))
+    dim(format!("… {}, {messages}", count(snapshots, "snapshot")))
 }
 
 fn words(entry: &LoggedSnapshot, clock: Clock, room: usize) -> String {
@@ -131,10 +133,9 @@ fn words(entry: &LoggedSnapshot, clock: Clock, room: usize) -> String {
     if said.is_empty() { head } else { format!("{head}\n{said}") }
 }
 
-/// A name is not cut below this for the sake of facts that can be said in fewer words.
+/// Facts are abbreviated before the name is cut below this.
 const NAME: usize = 28;
 
-/// Id, chat, messages, date, what became of it, tags.
 fn head_line(entry: &LoggedSnapshot, clock: Clock, room: usize) -> String {
     let snapshot = &entry.snapshot;
     let mut marks = Vec::new();
@@ -143,7 +144,7 @@ fn head_line(entry: &LoggedSnapshot, clock: Clock, room: usize) -> String {
     let mark: String = marks.iter().map(|mark| format!(", {mark}")).collect();
     let tags: Vec<_> = entry.tags.iter().map(|tag| clean(tag)).collect();
     let tag_room: usize = tags.iter().map(|tag| tag.width() + 3).sum();
-    // The id, and what stands between.
+    // The id, and the spaces between.
     let room = room.saturating_sub(marks.len() * ", damaged".len() + tag_room + 13);
     let label = name(&snapshot.timeline);
     let mut facts = facts(entry, clock, room / 3, false);
@@ -151,11 +152,11 @@ fn head_line(entry: &LoggedSnapshot, clock: Clock, room: usize) -> String {
         facts = self::facts(entry, clock, room / 3, true);
     }
     let label = cut_middle(&label, room.saturating_sub(facts.width()).max(12));
-    let label = if entry.is_head { paint(LOOK.name, label) } else { label };
+    let label = if entry.is_head { bold(label) } else { label };
     let tags: String =
         tags.iter().map(|tag| format!(" {}", paint(LOOK.tag, format!("[{tag}]")))).collect();
-    let id = paint(LOOK.id, short(snapshot.id));
-    format!("{id} {label}  {}{mark}{tags}", paint(LOOK.dim, facts))
+    let id = short_id(snapshot.id);
+    format!("{id} {label}  {}{mark}{tags}", dim(facts))
 }
 
 fn facts(entry: &LoggedSnapshot, clock: Clock, room: usize, brief: bool) -> String {
@@ -172,7 +173,7 @@ fn facts(entry: &LoggedSnapshot, clock: Clock, room: usize, brief: bool) -> Stri
         if snapshot.timeline.is_chat() { fork_point(shared) } else { "a copy".into() }
     });
     facts.extend(fork.map(|fork| if brief { fork.replace("forked ", "") } else { fork }));
-    // Of a deleted one the mark says it, or it came back.
+    // The mark of a deleted timeline says it, or it is there again.
     if ![Kind::SNAPSHOT, Kind::DELETED].contains(&snapshot.kind) {
         facts.push(clean(snapshot.kind.as_str()));
     }
@@ -181,16 +182,15 @@ fn facts(entry: &LoggedSnapshot, clock: Clock, room: usize, brief: bool) -> Stri
     facts.join(", ")
 }
 
-/// The user's words if there are any, else the end of the last message.
 fn last_line(entry: &LoggedSnapshot, room: usize) -> String {
     match (own_words(&entry.snapshot), &entry.snapshot.last_words) {
         (Some(words), _) => cut(&words, room.min(90)),
-        (None, Some(words)) => paint(LOOK.dim, spoken(&clean(words), room.min(90))),
+        (None, Some(words)) => dim(spoken(&clean(words), room.min(90))),
         (None, None) => String::new(),
     }
 }
 
-/// `Speaker: …end` cut at the front of what was said, so that the speaker and the last words stay.
+/// Cuts the front of `Speaker: text`, so that the speaker and the last words stay.
 fn spoken(words: &str, room: usize) -> String {
     match words.split_once(": ") {
         Some((speaker, said)) if speaker.chars().count() < 30 => {
@@ -198,5 +198,81 @@ fn spoken(words: &str, room: usize) -> String {
             format!("{speaker}: {}", cut_front(said, room))
         }
         _ => cut_front(words, room),
+    }
+}
+
+fn tell_versions(report: &message_versions::Report, out: &mut Out) {
+    let message = report.message;
+    let page = Page::of(out, 8);
+    let gone = if report.is_there {
+        String::new()
+    } else {
+        format!(", not in it any more; snapshot {} had it last", short(report.last.id))
+    };
+    let facts = format!("{}{gone}", count(report.total, "version"));
+    let label = format!("{} #{message}", cut_middle(&name(&report.timeline), 60));
+    out.line(format!("{}  {}", bold(label), dim(facts)));
+    for version in &report.versions {
+        tell_version(version, report, page, out);
+    }
+    if report.versions.len() < report.total {
+        let more = report.total - report.versions.len();
+        out.say(dim(format!("… and {more} more; -n N shows more of them")));
+    }
+    if !report.elsewhere.is_empty() {
+        out.line("");
+        out.line("In other timelines that come from the same one:");
+    }
+    for other in &report.elsewhere {
+        let label = bold(cut_middle(&name(&other.timeline), 50));
+        out.record(&[format!("  {label}"), format!("      {}", now_there(other, page))]);
+    }
+    if let Some(version) = report.versions.get(1) {
+        let whole =
+            format!("stvc show {} --message {}", short(version.snapshot.id), version.after.0);
+        out.say("");
+        out.say(format!("`{whole}` prints it as it was before."));
+    } else if !report.is_there {
+        let whole = format!("stvc show {} --message {message}", short(report.last.id));
+        out.say("");
+        out.say(format!("`{whole}` prints it."));
+    }
+    out.broken(&report.broken);
+}
+
+fn tell_version(version: &Version, report: &message_versions::Report, page: Page, out: &mut Out) {
+    out.line("");
+    let snapshot = &version.snapshot;
+    let id = short_id(snapshot.id);
+    let when = dim(out.clock.date(snapshot.time));
+    // Before a fork or a rename it was in another timeline.
+    let label = if snapshot.timeline == report.timeline {
+        String::new()
+    } else {
+        format!("  {}", cut_middle(&name(&snapshot.timeline), page.room.saturating_sub(30)))
+    };
+    out.line(format!("{id} {when}{label}"));
+    if version.is_again {
+        out.line("  it is there again");
+    }
+    match version.change() {
+        Some(change) => message_lines(&change, page).iter().for_each(|line| out.line(line)),
+        None if version.after.1.is_none() => {
+            out.line(paint(LOOK.bad, "  what it said then cannot be read"));
+        }
+        None => out.line(paint(LOOK.bad, "  what it said before cannot be read")),
+    }
+}
+
+fn now_there(other: &Elsewhere, page: Page) -> String {
+    let Some((number, text)) = &other.now else { return dim("not there any more") };
+    let at = format!("#{number}");
+    match &other.same_as {
+        _ if other.is_same => dim(format!("{at} the same")),
+        Some(version) => dim(format!("{at} as in {}", short(version.id))),
+        None => {
+            let said = text.as_deref().and_then(library::text_of).map(|message| message.text);
+            format!("{} {}", dim(at), page.gist(&said.unwrap_or_default(), 10))
+        }
     }
 }

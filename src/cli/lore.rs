@@ -4,20 +4,18 @@ use super::clock::Clock;
 use super::complete::timelines;
 use super::diff::{Page, entry_lines};
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
+use super::output::{LOOK, Out, bold, dim, paint, short_id};
 use super::show;
 use super::table::{self, Cell};
-use super::wording::{clean, count, cut, cut_front, cut_middle, name, short};
+use super::wording::{clean, count, cut, cut_front, cut_middle, entry_title, in_parentheses, name};
 use super::wrap::hanging;
-use stvc::archive::Snapshot;
-use stvc::engine::Workspace;
+use stvc::library::{self, Raw};
 use stvc::lines::answers::Lore;
-use stvc::lines::lore_change;
-use stvc::st::{self, Raw};
-use stvc::verbs;
+use stvc::snapshots::Snapshot;
 use stvc::verbs::lore::{
     Active, Book, EntryChange, EntryStory, EntryThen, KnownFrom, Options, Report, SceneName, Then,
 };
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP, group = clap::ArgGroup::new("when").args(["at", "active"]))]
@@ -58,7 +56,7 @@ const HELP: &str = "An entry is named by its title, one of its keywords, or any 
                     An entry that was deleted and made again is the same one if it says the same, or if under the same UID it has the same title or much of what it said.";
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    // One name alone may be that of a lorebook or of an entry.
+    // A single name may be that of a lorebook or of an entry.
     let mut names = args.named.iter().rev().cloned();
     let options = Options {
         entry: names.next(),
@@ -74,7 +72,6 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     run_with(&options, workspace, out)
 }
 
-/// `stvc show --book` and `--entry`.
 pub fn of_snapshot(args: &show::Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = Options {
         entry: args.entry.clone(),
@@ -101,7 +98,7 @@ fn run_with(options: &Options, workspace: &Workspace, out: &mut Out) -> Result<u
     Ok(out.answer(&answer, text))
 }
 
-/// So many entries of each book are listed if no book was named.
+/// How many entries of each lorebook are listed if none was named.
 const LISTED: usize = 12;
 
 fn list(books: &[Book], all: bool, clock: Clock, out: &mut Out) {
@@ -110,14 +107,10 @@ fn list(books: &[Book], all: bool, clock: Clock, out: &mut Out) {
             out.line("");
         }
         let last = book.last.as_ref().map(|last| format!(", changed {}", clock.age(last.time)));
-        let facts = format!(
-            "{}, {}{}",
-            count(book.entries.len() as u64, "entry"),
-            count(book.states as u64, "state"),
-            last.unwrap_or_default()
-        );
-        let label = paint(LOOK.name, clean(book.name.chat()));
-        out.line(format!("{label}  {}", paint(LOOK.dim, facts)));
+        let (entries, states) = (count(book.entries.len(), "entry"), count(book.states, "state"));
+        let facts = format!("{entries}, {states}{}", last.unwrap_or_default());
+        let label = bold(clean(book.name.chat()));
+        out.line(format!("{label}  {}", dim(facts)));
         let room = out.columns().saturating_sub(40).max(20);
         let shown = if all { usize::MAX } else { LISTED };
         let row = |entry: &verbs::lore::EntryNow| {
@@ -134,9 +127,9 @@ fn list(books: &[Book], all: bool, clock: Clock, out: &mut Out) {
             ]
         };
         let rows: Vec<_> = book.entries.iter().take(shown).map(row).collect();
-        table::lines(&rows).into_iter().for_each(|line| out.line(line));
+        table::lines(&rows).iter().for_each(|line| out.line(line));
         if book.entries.len() > shown {
-            out.line(paint(LOOK.dim, format!("        … and {} more", book.entries.len() - shown)));
+            out.line(dim(format!("        … and {} more", book.entries.len() - shown)));
         }
     }
     if books.is_empty() {
@@ -144,33 +137,27 @@ fn list(books: &[Book], all: bool, clock: Clock, out: &mut Out) {
     }
 }
 
-/// Where the story was: `Mira / Chat #12`, and how that message ends.
 fn moment(snapshot: &Snapshot, story: Option<&Snapshot>, clock: Clock, room: usize) -> [String; 2] {
-    let id = paint(LOOK.id, short(snapshot.id));
+    let id = short_id(snapshot.id);
     let when = clock.date(snapshot.time);
     let place = story.map(|story| {
         let at = story.messages.checked_sub(1).map(|last| format!(" #{last}")).unwrap_or_default();
         let label = cut_middle(&name(&story.timeline), room.saturating_sub(40).max(16));
-        format!("{}{at}", paint(LOOK.name, label))
+        format!("{}{at}", bold(label))
     });
     let words = story.and_then(|story| story.last_words.as_deref()).map(clean);
-    let words =
-        words.map(|words| paint(LOOK.dim, cut_front(&words, room.min(90).saturating_sub(4))));
+    let words = words.map(|words| dim(cut_front(&words, room.min(90).saturating_sub(4))));
     [
-        format!("{id} {}  {}", paint(LOOK.dim, when), place.unwrap_or_default()),
+        format!("{id} {}  {}", dim(when), place.unwrap_or_default()),
         words.map(|words| format!("    {words}")).unwrap_or_default(),
     ]
 }
 
 fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
     let columns = out.columns();
-    let title = if story.title.is_empty() { "(no title)".into() } else { clean(&story.title) };
     let gone = if story.is_there { "" } else { ", not in it any more" };
-    out.line(format!(
-        "{}  {}",
-        paint(LOOK.name, title),
-        paint(LOOK.dim, format!("UID {} in {}{gone}", clean(&story.uid), clean(story.book.chat())))
-    ));
+    let facts = format!("UID {} in {}{gone}", clean(&story.uid), clean(story.book.chat()));
+    out.line(format!("{}  {}", bold(entry_title(&story.title, usize::MAX)), dim(facts)));
     if !story.sentences.is_empty() {
         for sentence in &story.sentences {
             out.line("");
@@ -180,15 +167,15 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
         }
         return;
     }
-    let page = Page { colored: out.is_colored(), room: columns.saturating_sub(8) };
-    for change in &story.changes {
+    let page = Page::of(out, 8);
+    for change in &story.changes.list {
         out.line("");
         let told = moment(&change.snapshot, change.story.as_ref(), clock, columns);
         told.iter().filter(|line| !line.is_empty()).for_each(|line| out.line(line));
         if let Some(made) = attribution(change, clock) {
-            out.line(paint(LOOK.dim, format!("  {made}")));
+            out.line(dim(format!("  {made}")));
         }
-        match lore_change(change) {
+        match change.change() {
             Some(told) => {
                 if change.is_again {
                     out.line("  it is there again");
@@ -206,42 +193,39 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
             },
         }
     }
-    if story.changes.len() < story.total {
-        let more = story.total - story.changes.len();
-        out.say(paint(LOOK.dim, format!("… and {more} more; -n N shows more of them")));
+    if story.changes.list.len() < story.changes.total {
+        let more = story.changes.total - story.changes.list.len();
+        out.say(dim(format!("… and {more} more; -n N shows more of them")));
     }
-    if story.formatting > 0 {
-        let hidden = count(story.formatting as u64, "change");
-        out.say(paint(LOOK.dim, format!("{hidden} of formatting alone; --all shows them too")));
+    if story.changes.formatting > 0 {
+        let hidden = count(story.changes.formatting, "change");
+        out.say(dim(format!("{hidden} of formatting alone; --all shows them too")));
     }
     if !story.same_uid.is_empty() {
         out.line("");
         out.line(format!("Other entries that had UID {}:", clean(&story.uid)));
     }
     for other in &story.same_uid {
-        let title = if other.title.is_empty() { "(no title)".into() } else { clean(&other.title) };
-        let label = paint(LOOK.dim, format!("  UID {}", clean(&other.name)));
-        out.line(format!("{label}  {}", paint(LOOK.name, title)));
+        let label = dim(format!("  UID {}", clean(&other.name)));
+        out.line(format!("{label}  {}", bold(entry_title(&other.title, usize::MAX))));
     }
     if !story.elsewhere.is_empty() {
         out.line("");
         out.line("In other lorebooks that come from the same one:");
     }
     for other in &story.elsewhere {
-        let label = paint(LOOK.name, cut_middle(&clean(other.book.chat()), 50));
-        let says = if other.is_same {
-            paint(LOOK.dim, "the same")
-        } else {
-            page.gist(&content(&other.text), 10)
-        };
+        let label = bold(cut_middle(&clean(other.book.chat()), 50));
+        let says =
+            if other.is_same { dim("the same") } else { page.gist(&content(&other.text), 10) };
         out.record(&[format!("  {label}"), format!("      {says}")]);
     }
 }
 
-/// Returns who made a change, or else when: nothing but what is certain.
+/// Returns who made a change, or between which states it was made if that is all that is certain.
 fn attribution(change: &EntryChange, clock: Clock) -> Option<String> {
-    if let Some(scene) = &change.scene {
-        return Some(recap_of(scene));
+    if let Some(SceneName { message, name }) = &change.scene {
+        let name = in_parentheses(name.as_ref());
+        return Some(format!("by the recap of the scene that ends with #{message}{name}"));
     }
     let previous = change.previous.as_ref()?;
     let (from, to) = (clock.date(previous.snapshot.time), clock.date(change.snapshot.time));
@@ -254,82 +238,60 @@ fn attribution(change: &EntryChange, clock: Clock) -> Option<String> {
     Some(format!("changed between {from} and {to}{during}"))
 }
 
-/// `brought by the recap of the scene that ends with #14 (The bell)`.
-fn recap_of(scene: &SceneName) -> String {
-    let name = scene.name.as_ref().map(|name| format!(" ({})", clean(name)));
-    format!(
-        "by the recap of the scene that ends with #{}{}",
-        scene.message,
-        name.unwrap_or_default()
-    )
-}
-
 fn tell_active(active: &Active, out: &mut Out) {
     let label = format!("{} #{}", name(&active.chat.timeline), active.message);
     let Some(entries) = &active.entries else {
-        let near: Vec<_> =
-            [active.before, active.after].iter().flatten().map(|n| format!("#{n}")).collect();
-        let near = if near.is_empty() {
-            "no message of this chat does".to_owned()
-        } else {
-            format!("the nearest that do: {}", near.join(" and "))
+        let near = match (active.before, active.after) {
+            (Some(a), Some(b)) => format!("the nearest that do: #{a} and #{b}"),
+            (Some(n), None) | (None, Some(n)) => format!("the nearest that do: #{n}"),
+            (None, None) => "no message of this chat does".to_owned(),
         };
-        out.say(format!(
-            "{}: the message does not tell which entries were active; {near}.",
-            clean(&label)
-        ));
-        return;
+        let what = "the message does not tell which entries were active";
+        return out.say(format!("{}: {what}; {near}.", clean(&label)));
     };
-    let facts = format!("{} active", count(entries.len() as u64, "entry"));
-    out.line(format!("{}  {}", paint(LOOK.name, clean(&label)), paint(LOOK.dim, facts)));
+    let facts = format!("{} active", count(entries.len(), "entry"));
+    out.line(format!("{}  {}", bold(clean(&label)), dim(facts)));
     for entry in entries {
-        let uid = paint(LOOK.dim, format!("UID {}", clean(&entry.uid)));
+        let uid = dim(format!("UID {}", clean(&entry.uid)));
         let book = entry.lorebook.as_ref().map(|book| format!("  {}", clean(book)));
-        let title = paint(LOOK.name, clean(&entry.title));
-        let head = format!("{uid}  {title}{}", paint(LOOK.dim, book.unwrap_or_default()));
+        let title = bold(clean(&entry.title));
+        let head = format!("{uid}  {title}{}", dim(book.unwrap_or_default()));
         let said = cut(&clean(content(&entry.text).trim()), out.columns().saturating_sub(6));
         out.record(&[head, format!("    {said}")]);
     }
 }
 
 fn content(entry: &str) -> String {
-    Raw::parse_str(entry).and_then(st::entry_content).unwrap_or_default()
+    Raw::parse_str(entry).and_then(library::entry_content).unwrap_or_default()
 }
 
 fn tell_then(then: &Then, clock: Clock, out: &mut Out) {
     let from = match &then.known_from {
         KnownFrom::Snapshot(snapshot) => {
-            let id = paint(LOOK.id, short(snapshot.id));
+            let id = short_id(snapshot.id);
             format!("known from snapshot {id} of {}", clock.date(snapshot.time))
         }
         KnownFrom::Notes(origin) => match (&origin.scene, origin.book_of) {
-            (_, Some(id)) => format!("known from snapshot {}", paint(LOOK.id, short(id))),
+            (_, Some(id)) => format!("known from snapshot {}", short_id(id)),
             (Some((message, scene)), _) => {
-                let scene = scene.as_ref().map(|name| format!(" ({})", clean(name)));
-                format!(
-                    "put together from the notes in message #{message}{}",
-                    scene.unwrap_or_default()
-                )
+                let scene = in_parentheses(scene.as_ref());
+                format!("put together from the notes in message #{message}{scene}")
             }
             (None, None) => "the chat has no lorebook".into(),
         },
     };
-    out.line(format!("{}  {}", paint(LOOK.name, clean(then.book.chat())), paint(LOOK.dim, from)));
+    out.line(format!("{}  {}", bold(clean(then.book.chat())), dim(from)));
     for EntryThen { key, text, .. } in &then.entries {
-        let title = Raw::parse_str(text).and_then(st::entry_comment).unwrap_or_default();
+        let title = Raw::parse_str(text).and_then(library::entry_comment).unwrap_or_default();
         out.line("");
-        let uid = paint(LOOK.dim, format!("UID {}", clean(&key.to_string_lossy())));
-        out.line(format!("{uid}  {}", paint(LOOK.name, clean(&title))));
+        let uid = dim(format!("UID {}", clean(&key.to_string_lossy())));
+        out.line(format!("{uid}  {}", bold(clean(&title))));
         for line in content(text).lines() {
             out.line(format!("    {}", clean(line)));
         }
     }
     if then.entries.is_empty() {
-        let what = if then.entry.is_some() {
-            "The entry was not in it then."
-        } else {
-            "It had no entries then."
-        };
-        out.say(what);
+        let is_one = then.entry.is_some();
+        out.say(if is_one { "The entry was not in it then." } else { "It had no entries then." });
     }
 }

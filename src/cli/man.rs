@@ -7,9 +7,9 @@ use super::error::Result;
 use super::exit;
 use super::output::Out;
 use super::wording::count;
+use stvc::errors;
 use stvc::lines::{Counts, Summary};
 use stvc::output_files::{self, Existing};
-use stvc::st;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -19,7 +19,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, mut command: clap::Command, out: &mut Out) -> Result<u8> {
-    // Built, so that options for all commands stand in every page.
+    // Built, so that every page has the options for all commands.
     command.build();
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();
@@ -28,14 +28,14 @@ pub fn run(args: &Args, mut command: clap::Command, out: &mut Out) -> Result<u8>
         return Ok(exit::DONE);
     };
     let written = write(&command, dir);
-    let written = written.map_err(|source| st::Error::Io { path: dir.clone(), source })?;
+    let written =
+        written.map_err(|source| errors::LibraryError::Io { path: dir.clone(), source })?;
     out.say(format!("{} written to {}.", count(written, "page"), dir.display()));
     let counts = Counts(vec![("pages", written.into())]);
     out.end_with(Summary { command: "man", ok: true, counts });
     Ok(exit::DONE)
 }
 
-/// The program's page and one for each command; how many.
 fn write(command: &clap::Command, dir: &Path) -> io::Result<u64> {
     output_files::create_dir_all(dir)?;
     let mut pages = 0;

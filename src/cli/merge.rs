@@ -2,18 +2,18 @@ use std::io::{self, BufRead, Write};
 
 use clap_complete::engine::ArgValueCompleter;
 
-use super::args::one_of;
+use super::args::{ClosedArgs, one_of};
 use super::complete::snapshots;
 use super::diff::Page;
 use super::error::Result;
-use super::output::{LOOK, Out, ask, paint};
-use super::wording::{clean, closed, count, cut, name, shell, short, size};
-use stvc::archive::merge::{Conflict, ConflictKind, FieldChange, Named, Side};
-use stvc::engine::{self, Workspace};
-use stvc::lines::MergeLine;
-use stvc::st::Raw;
+use super::output::{LOOK, Out, ask, bold, dim, paint, short_id};
+use super::wording::{clean, count, cut, entry_title, field_name, name, shell, short, size};
+use stvc::library::Raw;
+use stvc::lines::{Line, MergeLine};
+use stvc::merging::{Conflict, ConflictKind, FieldChange, Named, Side};
 use stvc::verbs::merge::{Keep, Options, Report};
 use stvc::verbs::{self, MergeError};
+use stvc::{Workspace, finish_interrupted};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -34,9 +34,8 @@ pub struct Args {
     #[arg(long, short)]
     pub yes: bool,
 
-    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
-    #[arg(long)]
-    pub chat_closed: bool,
+    #[command(flatten)]
+    pub closed: ClosedArgs,
 
     /// Also while ST-Auto-Recap is at work in the lorebook that is replaced
     #[arg(long)]
@@ -52,15 +51,15 @@ const HELP: &str = "What would change is always shown first. Entries are the sam
                     entry was removed. An entry that one side removed and the other edited stays. Without --keep, conflicts are listed and nothing is changed.";
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    // What an interrupted merge left to be written is part of what is merged now.
-    engine::finish_interrupted(workspace)?;
+    // Files that an interrupted merge has not written yet take part in this one.
+    finish_interrupted(workspace)?;
     let mut options = Options {
         into: args.into.clone(),
         from: args.from.clone(),
         keep: args.keep,
         write: false,
         expected: None,
-        closed: closed(args.chat_closed),
+        closed: args.closed.state(),
         allow_active_queue: args.allow_active_queue,
     };
     let mut report = verbs::merge::merge(workspace, &options, &mut out.progress())?;
@@ -89,7 +88,10 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         done(&report, out);
     } else if changes || settled || open {
         out.say(match (open, args.dry_run || args.yes || !asks) {
-            (true, _) => settle(&options, &report),
+            (true, _) => {
+                let ways = verbs::ways_to_settle(&options.into, &options.from, report.local);
+                format!("Nothing has been changed. {ways}")
+            }
             (_, true) => {
                 format!("Nothing has been changed. `{} --yes` does it.", command(&options))
             }
@@ -99,12 +101,10 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     Ok(out.answer(&report, |out| out.findings(&report.findings)))
 }
 
-/// Prints the lines of a merge that is not done.
 fn tell_plan(plan: &Report, out: &mut Out) {
-    MergeLine::all(&plan.merged).into_iter().for_each(|line| out.object(line));
+    MergeLine::all(&plan.merged).into_iter().for_each(|line| out.object(Line::Merge(line)));
 }
 
-/// Ask once; the end of the input is no.
 fn agreed(input: &mut dyn BufRead, output: &mut dyn Write) -> bool {
     matches!(ask("Merge it? [y/N] ", input, output).to_lowercase().as_str(), "y" | "yes")
 }
@@ -120,13 +120,7 @@ fn command(options: &Options) -> String {
     format!("stvc merge {} {}{keep}", shell(&options.into), shell(&options.from))
 }
 
-/// What can be done about conflicts.
-fn settle(options: &Options, report: &Report) -> String {
-    let ways = stvc::verbs::ways_to_settle(&options.into, &options.from, report.local);
-    format!("Nothing has been changed. {ways}")
-}
-
-/// Returns the names of both lorebooks, with the side that each is on where a sync set one aside.
+/// Returns the names of both lorebooks, with the side of each if a sync set one aside.
 fn labels(options: &Options, report: &Report) -> (String, String) {
     let (a, b) = (&options.into, &options.from);
     match report.local {
@@ -136,23 +130,19 @@ fn labels(options: &Options, report: &Report) -> (String, String) {
     }
 }
 
-/// What would be done, in words.
 fn preview(report: &Report, options: &Options, out: &mut Out) {
-    let page = Page { colored: out.is_colored(), room: out.columns().saturating_sub(16) };
+    let page = Page::of(out, 16);
     let merged = &report.merged;
     let from = match report.from.snapshot {
         Some(id) => format!("{} (snapshot {})", name(&report.from.timeline), short(id)),
         None => name(&report.from.timeline),
     };
     let base = match &report.base {
-        Some(base) => format!("both come from snapshot {}", paint(LOOK.id, short(base.id))),
+        Some(base) => format!("both come from snapshot {}", short_id(base.id)),
         None => "no common state is known".into(),
     };
-    out.line(format!(
-        "{} ← the lorebook of {}; {base}",
-        paint(LOOK.name, clean(report.file.path.as_str())),
-        paint(LOOK.name, from)
-    ));
+    let (into, from) = (bold(clean(report.file.path.as_str())), bold(from));
+    out.line(format!("{into} ← the lorebook of {from}; {base}"));
     if report.from.is_same_file {
         out.say("Nothing to do: both chats use this one lorebook.");
         return;
@@ -160,18 +150,14 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
     let moved = |uid: &str| merged.renumbered.iter().find(|entry| entry.new == uid);
     for entry in &merged.added {
         let from = moved(&entry.uid).map(|entry| format!(" (UID {} there)", clean(&entry.old)));
-        out.line(format!(
-            "  {} {}{}",
-            paint(LOOK.good, "+"),
-            told(entry),
-            from.unwrap_or_default()
-        ));
+        let from = from.unwrap_or_default();
+        out.line(format!("  {} {}{from}", paint(LOOK.good, "+"), entry_label(entry)));
     }
     for entry in &merged.removed {
-        out.line(format!("  {} {}", paint(LOOK.bad, "-"), told(entry)));
+        out.line(format!("  {} {}", paint(LOOK.bad, "-"), entry_label(entry)));
     }
     for edited in &merged.edited {
-        out.line(format!("  {} {}", paint(LOOK.tag, "~"), told(&edited.entry)));
+        out.line(format!("  {} {}", paint(LOOK.tag, "~"), entry_label(&edited.entry)));
         for field in &edited.fields {
             out.line(format!("      {}", field_line(field, page)));
         }
@@ -179,7 +165,7 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
     for entry in merged.renumbered.iter().filter(|entry| entry.moved) {
         let named = Named { uid: entry.new.clone(), title: entry.title.clone() };
         let sign = paint(LOOK.tag, ">");
-        out.line(format!("  {sign} {}: was UID {}", told(&named), clean(&entry.old)));
+        out.line(format!("  {sign} {}: was UID {}", entry_label(&named), clean(&entry.old)));
     }
     for field in &merged.book {
         out.line(format!("  {} the book's {}", paint(LOOK.tag, "~"), field_line(field, page)));
@@ -187,9 +173,8 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
     let (a, b) = labels(options, report);
     let settled = options.keep.is_some();
     for conflict in &merged.conflicts {
-        for line in conflict_lines(conflict, (&a, &b), settled, page) {
-            out.line(line);
-        }
+        let lines = conflict_lines(conflict, (&a, &b), settled, page);
+        lines.iter().for_each(|line| out.line(line));
     }
     let counted = [
         (merged.added.len(), "added"),
@@ -221,22 +206,8 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
     });
 }
 
-fn told(entry: &Named) -> String {
-    let title = cut(&clean(entry.title.trim()), 48);
-    let title = if title.is_empty() { "(no title)".into() } else { title };
-    format!("UID {}  {title}", cut(&clean(&entry.uid), 24))
-}
-
-/// The name that SillyTavern's editor has for a field, where that is another one.
-fn field_name(field: &str) -> String {
-    let name = match field {
-        "key" => "keys",
-        "keysecondary" => "secondary keys",
-        "comment" => "title",
-        "" => "the whole entry",
-        other => other,
-    };
-    cut(&clean(name), 40)
+fn entry_label(Named { uid, title }: &Named) -> String {
+    format!("UID {}  {}", cut(&clean(uid), 24), entry_title(title, 48))
 }
 
 fn raw(value: &Option<Vec<u8>>) -> Option<Raw<'_>> {
@@ -247,7 +218,6 @@ fn field_line(field: &FieldChange, page: Page) -> String {
     format!("{}: {}", field_name(&field.field), page.change(raw(&field.ours), raw(&field.merged)))
 }
 
-/// What two sides, here and there, have against each other.
 pub fn conflict_lines(
     conflict: &Conflict,
     (here, there): (&str, &str),
@@ -255,9 +225,9 @@ pub fn conflict_lines(
     page: Page,
 ) -> Vec<String> {
     let sign = paint(LOOK.warn, "!");
-    let entry = conflict.entry.as_ref().map_or_else(|| "the book".to_owned(), told);
+    let entry = conflict.entry.as_ref().map_or_else(|| "the book".to_owned(), entry_label);
     let short = |value: &Option<Vec<u8>>| {
-        raw(value).map_or_else(|| paint(LOOK.dim, "not there"), |value| page.value(value))
+        raw(value).map_or_else(|| dim("not there"), |value| page.value(value))
     };
     let (here, there) = (clean(here), clean(there));
     match conflict.kind {
@@ -284,11 +254,8 @@ pub fn conflict_lines(
 
 fn done(report: &Report, out: &mut Out) {
     for snapshot in &report.safety {
-        out.say(format!(
-            "What was there is kept as snapshot {} ({}).",
-            paint(LOOK.id, short(snapshot.id)),
-            name(&snapshot.timeline)
-        ));
+        let (id, name) = (short_id(snapshot.id), name(&snapshot.timeline));
+        out.say(format!("What was there is kept as snapshot {id} ({name})."));
     }
     if report.kept {
         out.say("What was there is kept.");

@@ -1,6 +1,7 @@
-//! Where words go: text or JSON, coloured or not, all or only what was asked for.
+//! Output: text or JSON, coloured or not, everything or only what was asked for.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use anstream::ColorChoice;
@@ -13,13 +14,13 @@ use super::exit::FAILED;
 use super::pager;
 use super::progress_bar::Bar;
 use super::screen::{Screen, in_ascii};
-use super::wording::clean;
-use stvc::engine::configuration::{Configuration, When};
+use super::wording::{clean, name, short};
+use stvc::configuration::{Configuration, When};
+use stvc::findings::{Finding, Level};
+use stvc::library::TimelineName;
 use stvc::lines::answers::Answer;
 use stvc::lines::{Line, Summary};
-use stvc::rules::{Finding, Level};
 
-/// The styles that words can have.
 pub struct Look {
     pub id: Style,
     pub name: Style,
@@ -34,7 +35,7 @@ const fn color(color: AnsiColor) -> Style {
     Style::new().fg_color(Some(anstyle::Color::Ansi(color)))
 }
 
-/// Plain styles; whether they reach the terminal is decided where the words leave.
+/// Whether they reach the terminal is decided where text is written.
 pub const LOOK: Look = Look {
     id: color(AnsiColor::Yellow),
     name: Style::new().bold(),
@@ -45,12 +46,35 @@ pub const LOOK: Look = Look {
     warn: color(AnsiColor::Magenta),
 };
 
-/// `text` in a style.
-pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
+pub fn paint(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// The way out.
+pub fn dim(text: impl Display) -> String {
+    paint(LOOK.dim, text)
+}
+
+pub fn bold(text: impl Display) -> String {
+    paint(LOOK.name, text)
+}
+
+pub fn short_id(id: impl Display) -> String {
+    paint(LOOK.id, short(id))
+}
+
+pub fn bold_name(timeline: &TimelineName) -> String {
+    bold(name(timeline))
+}
+
+/// Returns the word for a level, in its colour.
+pub fn level_word(level: Level) -> String {
+    match level {
+        Level::Error => paint(LOOK.bad, "error"),
+        Level::Warning => paint(LOOK.warn, "warning"),
+        Level::Info => dim("note"),
+    }
+}
+
 pub struct Out {
     json: bool,
     quiet: bool,
@@ -59,21 +83,15 @@ pub struct Out {
     summary: Option<Summary>,
     /// Why nothing can be written to standard output any more.
     cut_off: Option<io::Error>,
-    /// What waits for the pager, and that pager.
-    paged: Option<Paged>,
-    /// What waits to be written with what follows it, where all is said at once; none where each line is news.
+    /// Text that is written together with what follows it; `None` where each line is news.
     waiting: Option<String>,
-}
-
-/// So much is written at once.
-const MUCH: usize = 32 << 10;
-
-/// What is printed at the end, at once: the answer, and then what is wrong.
-struct Paged {
-    command: String,
-    text: String,
+    pager: Option<String>,
+    /// Printed after the pager.
     errors: Vec<String>,
 }
+
+/// How much is written at once.
+const MUCH: usize = 32 << 10;
 
 impl Out {
     pub fn new(args: &GlobalArgs, settings: &Configuration, now: DateTime<FixedOffset>) -> Self {
@@ -89,32 +107,29 @@ impl Out {
             clock: Clock { now, style: args.date.or(settings.date) },
             summary: None,
             cut_off: None,
-            paged: None,
             waiting: None,
+            pager: None,
+            errors: Vec::new(),
         }
     }
 
     /// Collects an answer that may be long: for the pager, or to write much of it at once.
     pub fn collecting(mut self, args: &GlobalArgs, settings: &Configuration) -> Self {
         let is_paged = !args.no_pager && !args.json && Screen::get().rows.is_some();
-        let pager = is_paged.then(|| pager::command(settings.pager.as_deref())).flatten();
-        let paged = |command| Paged { command, text: String::new(), errors: Vec::new() };
-        self.paged = pager.map(paged);
+        self.pager = is_paged.then(|| pager::command(settings.pager.as_deref())).flatten();
         self.waiting = Some(String::new());
         self
     }
 
-    /// Whether the answer is JSON.
     pub fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Whether somebody is there to answer, should a program that is run have a question.
+    /// Whether a user is there to answer questions, also those of a program that is run.
     pub fn may_ask(&self) -> bool {
         !self.json && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Whether colours reach the reader: where they do not, signs must say what they would.
     pub fn is_colored(&self) -> bool {
         match self.color {
             ColorChoice::Auto => anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never,
@@ -122,34 +137,34 @@ impl Out {
         }
     }
 
-    /// One line of what was asked for.
+    /// Prints a line of the answer.
     pub fn line(&mut self, text: impl AsRef<str>) {
         if !self.json {
             self.write(&format!("{}\n", text.as_ref()));
         }
     }
 
-    /// A text that was asked for, as it is.
     pub fn text(&mut self, text: &str) {
         self.write(text);
     }
 
-    /// One line that tells how it went.
+    /// Prints a line that `--quiet` leaves out.
     pub fn say(&mut self, text: impl AsRef<str>) {
         if !self.quiet {
             self.line(text);
         }
     }
 
-    /// One JSON object, of a command that tells what it does while it is at it.
-    pub fn object<'a>(&mut self, line: impl Into<Line<'a>>) {
+    /// Prints a JSON line of a command that reports while it works.
+    pub fn object(&mut self, line: Line<'_>) {
         if self.json {
-            let text = serde_json::to_string(&line.into()).unwrap_or_default();
+            let text = serde_json::to_string(&line).unwrap_or_default();
             self.write_json(&text);
         }
     }
 
-    /// Prints the answer of a command: its lines for programs, or `text` for people. Returns the exit code.
+    /// Prints the answer of a command: its lines for programs, or `text` for people. Returns the
+    /// exit code.
     pub fn answer(&mut self, answer: &impl Answer, text: impl FnOnce(&mut Self)) -> u8 {
         if self.json {
             answer.lines(&mut |line| self.object(line));
@@ -160,7 +175,8 @@ impl Out {
         answer.exit()
     }
 
-    /// What serde_json leaves alive (DEL, C1, marks of direction) is escaped; such characters stand only inside strings. What is below U+0020 is spacing of a raw value.
+    /// Escapes characters that serde_json leaves alone and a terminal may obey (DEL, C1, direction
+    /// marks); they occur only inside strings. Characters below U+0020 are spacing of a raw value.
     fn write_json(&mut self, text: &str) {
         let mut line = String::with_capacity(text.len() + 1);
         for c in text.chars() {
@@ -176,10 +192,11 @@ impl Out {
         self.put(&line);
     }
 
-    /// What was noticed. Warnings and errors go to standard error, as errors do. What holds for several is said once.
+    /// Prints findings: warnings and errors on standard error. Equal ones about several subjects
+    /// are printed once.
     pub fn findings(&mut self, findings: &[Finding]) {
         if self.json {
-            findings.iter().for_each(|finding| self.object(finding));
+            findings.iter().for_each(|finding| self.object(Line::Finding(finding)));
             return;
         }
         let same = |a: &Finding, b: &Finding| {
@@ -190,21 +207,15 @@ impl Out {
             if said || finding.level < Level::Error && self.quiet {
                 continue;
             }
-            let (style, word) = match finding.level {
-                Level::Error => (LOOK.bad, "error"),
-                Level::Warning => (LOOK.warn, "warning"),
-                Level::Info => (LOOK.dim, "note"),
-            };
-            let subject = clean(&finding.subject);
-            let mut text =
-                format!("{}: {subject}: {}", paint(style, word), clean(&finding.message));
+            let (subject, message) = (clean(&finding.subject), clean(&finding.message));
+            let mut text = format!("{}: {subject}: {message}", level_word(finding.level));
             let others: Vec<_> =
                 findings[n + 1..].iter().filter(|other| same(other, finding)).collect();
             if !others.is_empty() {
                 text.push_str(&format!("\n  {}", also(&others)));
             }
             if let Some(remedy) = &finding.remedy {
-                text.push_str(&format!("\n  {}", paint(LOOK.dim, clean(remedy))));
+                text.push_str(&format!("\n  {}", dim(clean(remedy))));
             }
             if finding.level == Level::Info {
                 self.line(text);
@@ -214,55 +225,50 @@ impl Out {
         }
     }
 
-    /// One line that tells how it went, where standard output is taken.
+    /// Prints a line on standard error that `--quiet` leaves out, where standard output is taken.
     pub fn note(&mut self, text: &str) {
         if !self.quiet && !self.json {
             self.error_line(text);
         }
     }
 
-    /// One line on standard error.
     pub fn error_line(&mut self, text: &str) {
         let text = on_screen(text);
-        if let Some(paged) = &mut self.paged {
-            return paged.errors.push(text.into_owned());
+        if self.pager.is_some() {
+            return self.errors.push(text.into_owned());
         }
         self.write_out();
         let _ = writeln!(anstream::AutoStream::new(io::stderr(), self.color), "{text}");
     }
 
-    /// One line about something that went wrong but stops nothing.
     pub fn warn(&mut self, text: &str) {
         if !self.json {
             self.error_line(text);
         }
     }
 
-    /// The last line of the JSON answer.
     pub fn end_with(&mut self, summary: Summary) {
         self.summary = Some(summary);
     }
 
-    /// What could not be read.
     pub fn broken<'b>(&mut self, broken: impl IntoIterator<Item = &'b String>) {
         for why in broken {
-            self.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(why)));
+            self.error_line(&format!("{}: {}", level_word(Level::Error), clean(why)));
         }
     }
 
-    /// Print the summary now; another one follows.
+    /// Prints the summary now; another one follows.
     pub fn end_summary(&mut self) {
         if let Some(summary) = self.summary.take() {
-            self.object(summary);
+            self.object(Line::Summary(summary));
         }
     }
 
-    /// How wide the screen is; as good as endless if another program reads.
     pub fn columns(&self) -> usize {
         Screen::get().columns()
     }
 
-    /// Several lines about one thing: below each other, or one line where another program reads.
+    /// Prints lines about one thing: below each other, or as one line for another program.
     pub fn record(&mut self, lines: &[String]) {
         if Screen::get().is_pipe() {
             self.line(lines.iter().map(|line| line.trim_start()).collect::<Vec<_>>().join("  "))
@@ -271,79 +277,62 @@ impl Out {
         }
     }
 
-    /// A progress bar for long work, on a terminal only.
     pub fn progress(&self) -> Bar {
         Bar::new(!self.json && !self.quiet && io::stderr().is_terminal())
     }
 
-    /// Print what is left. The exit code, unless the answer could not be written. `stvc log | head` closes the pipe; that is no error.
+    /// Prints what is left, and returns the exit code. `stvc log | head` closes the pipe, which is
+    /// not an error.
     pub fn finish(mut self, code: u8) -> u8 {
         self.end_summary();
         self.show_paged();
         self.write_out();
         match self.cut_off.take() {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                self.error_line(&format!("{}: standard output: {error}", paint(LOOK.bad, "error")));
+                self.error_line(&format!("{}: standard output: {error}", level_word(Level::Error)));
                 code.max(FAILED)
             }
             _ => code,
         }
     }
 
-    /// Show what waits, in the pager if it is long.
     fn show_paged(&mut self) {
-        let Some(paged) = self.paged.take() else { return };
-        let text = if self.is_colored() {
-            paged.text
-        } else {
-            anstream::adapter::strip_str(&paged.text).to_string()
-        };
-        let shown = if pager::is_longer(&text, Screen::get()) {
-            pager::show(&text, &paged.command)
-        } else {
-            Ok(false)
-        };
-        match shown {
-            Ok(true) => {}
-            Ok(false) => self.write(&text),
-            Err(error) => {
-                self.write(&text);
-                let why = format!("the pager {:?} cannot be used: {error}", paged.command);
-                self.error_line(&format!("{}: {why}", paint(LOOK.warn, "warning")));
-            }
+        let Some(pager) = self.pager.take() else { return };
+        let mut text = self.waiting.take().unwrap_or_default();
+        if !self.is_colored() {
+            text = anstream::adapter::strip_str(&text).to_string();
         }
-        paged.errors.iter().for_each(|line| self.error_line(line));
+        let is_long = pager::is_longer(&text, Screen::get());
+        let shown = if is_long { pager::show(&text, &pager) } else { Ok(false) };
+        if !matches!(shown, Ok(true)) {
+            self.write_now(&text);
+        }
+        if let Err(error) = shown {
+            let why = format!("the pager {pager:?} cannot be used: {error}");
+            self.error_line(&format!("{}: {why}", level_word(Level::Warning)));
+        }
+        std::mem::take(&mut self.errors).iter().for_each(|line| self.error_line(line));
     }
 
     fn write(&mut self, text: &str) {
-        let text = on_screen(text);
-        match &mut self.paged {
-            Some(paged) => paged.text.push_str(&text),
-            None => self.put(&text),
-        }
+        self.put(&on_screen(text));
     }
 
-    /// Write now, or with what follows.
     fn put(&mut self, text: &str) {
-        match &mut self.waiting {
-            Some(waiting) => {
-                waiting.push_str(text);
-                if waiting.len() >= MUCH {
-                    self.write_out();
-                }
-            }
-            None => self.write_now(text),
+        let Some(waiting) = &mut self.waiting else { return self.write_now(text) };
+        waiting.push_str(text);
+        if waiting.len() >= MUCH && self.pager.is_none() {
+            self.write_out();
         }
     }
 
-    /// Write what waits.
     fn write_out(&mut self) {
         if let Some(text) = self.waiting.as_mut().map(std::mem::take) {
             self.write_now(&text);
         }
     }
 
-    /// JSON goes not through the stream that takes escapes out: it drops DEL.
+    /// JSON does not go through the stream that strips escapes: that drops DEL.
     fn write_now(&mut self, text: &str) {
         if self.cut_off.is_some() || text.is_empty() {
             return;
@@ -355,12 +344,10 @@ impl Out {
     }
 }
 
-/// A text in signs that the screen has.
 fn on_screen(text: &str) -> Cow<'_, str> {
     if Screen::get().is_ascii { in_ascii(text).into() } else { text.into() }
 }
 
-/// The others of which the same is said.
 fn also(others: &[&Finding]) -> String {
     const NAMED: usize = 3;
     let named: Vec<_> = others.iter().take(NAMED).map(|other| clean(&other.subject)).collect();
@@ -372,7 +359,7 @@ fn also(others: &[&Finding]) -> String {
     format!("the same for {one}: {}{more}", named.join(", "))
 }
 
-/// Asks one question. The end of the input is an empty answer.
+/// Asks a question. The end of the input is an empty answer.
 pub fn ask(question: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> String {
     let mut answer = String::new();
     let asked = output.write_all(question.as_bytes()).and_then(|()| output.flush());

@@ -1,4 +1,4 @@
-//! What is longer than the screen goes through the pager that the user has.
+//! Answers that are longer than the screen go through the pager.
 
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
@@ -7,13 +7,12 @@ use unicode_width::UnicodeWidthStr;
 
 use super::screen::Screen;
 
-/// The pager where none is named.
 const PAGER: &str = "less";
 
-/// As git runs it: quit if it fits, pass colours on, leave the text on the screen. Who has set it has reasons.
+/// As git runs it: quit if the text fits, pass colours on, leave the text on the screen.
 const LESS: &str = "FRX";
 
-/// The command of the pager; `wanted` is that of the configuration. None if there shall be none.
+/// Returns the command of the pager, unless none is wanted.
 pub fn command(wanted: Option<&str>) -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok();
     let chosen = variable("STVC_PAGER").or(wanted.map(str::to_owned)).or(variable("PAGER"));
@@ -22,18 +21,18 @@ pub fn command(wanted: Option<&str>) -> Option<String> {
     (!chosen.is_empty() && chosen != "cat").then(|| chosen.to_owned())
 }
 
-/// Whether a text has more lines than the screen shows.
 pub fn is_longer(text: &str, screen: &Screen) -> bool {
     let Some(rows) = screen.rows else { return false };
     let columns = screen.columns().max(1);
     let line = |line: &str| {
         anstream::adapter::strip_str(line).to_string().width().div_ceil(columns).max(1)
     };
-    // The prompt wants a line, too.
+    // The prompt needs a line, too.
     text.lines().map(line).sum::<usize>() >= rows
 }
 
-/// Show a text in the pager and wait until it is read. False: nobody named a pager, and there is none. After an error, too, nobody has seen anything.
+/// Shows a text in the pager and waits until it is closed. Returns whether there is one: a missing
+/// default pager is not an error. After an error nothing has been shown.
 pub fn show(text: &str, command: &str) -> io::Result<bool> {
     let mut pager = match start(command) {
         Ok(pager) => pager,
@@ -43,14 +42,14 @@ pub fn show(text: &str, command: &str) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     if let Some(mut input) = pager.stdin.take() {
-        // One that has seen enough closes its end.
+        // A pager that is quit closes its end.
         match input.write_all(text.as_bytes()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
             _ => {}
         }
     }
     match pager.wait()?.code() {
-        // So the shell says it.
+        // The shell's codes for a missing command.
         Some(126 | 127) => Err(io::ErrorKind::NotFound.into()),
         _ => Ok(true),
     }

@@ -1,4 +1,4 @@
-//! Where a passphrase comes from: a file, a command, or the terminal, where it is not shown.
+//! Passphrases from a file, a command, or the terminal, where they are not shown.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -9,13 +9,12 @@ use console::Term;
 
 use super::args::Secret;
 use super::error::{Error, Result};
-use stvc::archive::backup::Passphrase;
-use stvc::engine::copies::{self, CopyPlace};
+use stvc::copies::{self, CopyPlace, Passphrase};
 
-/// No passphrase is longer; a device that never ends is not read for ever.
+/// Limits what is read from a device that never ends.
 const LONGEST: u64 = 1 << 16;
 
-/// For a backup that is written: none if it is not to be encrypted.
+/// Returns the passphrase of a new backup; `None` if it is not to be encrypted.
 pub fn for_writing(secret: &Secret, encrypt: bool) -> Result<Option<Passphrase>> {
     match given(secret)? {
         Some(given) => Ok(Some(given)),
@@ -30,7 +29,7 @@ pub fn for_writing(secret: &Secret, encrypt: bool) -> Result<Option<Passphrase>>
     }
 }
 
-/// For a backup that is read: none if it is not encrypted.
+/// Returns the passphrase of a backup; `None` if it is not encrypted. Only a file can be.
 pub fn for_reading(secret: &Secret, path: &Path) -> Result<Option<Passphrase>> {
     if copies::is_encrypted(path) != Some(true) {
         return Ok(None);
@@ -41,7 +40,6 @@ pub fn for_reading(secret: &Secret, path: &Path) -> Result<Option<Passphrase>> {
     }
 }
 
-/// The same, wherever the backup is: only a file can be encrypted.
 pub fn of_place(secret: &Secret, place: &CopyPlace) -> Result<Option<Passphrase>> {
     match place {
         CopyPlace::File(path) => for_reading(secret, path),
@@ -77,7 +75,7 @@ fn first_line(input: impl Read) -> Result<Passphrase> {
     let mut line = Vec::new();
     let mut input = BufReader::new(input).take(LONGEST);
     input.read_until(b'\n', &mut line).map_err(|error| no(error.to_string()))?;
-    // What else the command prints must not make it fail.
+    // The command must not fail because the rest of its output is not read.
     let _ = std::io::copy(&mut input, &mut std::io::sink());
     let line = String::from_utf8(line).map_err(|_| no("it is no UTF-8"))?;
     passphrase(line.trim_end_matches(['\r', '\n']).to_owned())

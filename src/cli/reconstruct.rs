@@ -2,12 +2,12 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
-use super::wording::{clean, count, name, short};
-use stvc::engine::Workspace;
-use stvc::history::at_message::Origin;
-use stvc::verbs;
+use super::output::{Out, short_id};
+use super::wording::{clean, count, name};
+use stvc::moments::Origin;
+use stvc::snapshots::Snapshot;
 use stvc::verbs::reconstruct::{Found, Options, Reconstruction, Report};
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -49,62 +49,45 @@ fn tell_all(report: &Report, out: &mut Out) {
             Found::Made(snapshot, origin) => {
                 tell(outcome, snapshot.as_deref(), origin, out);
             }
-            Found::Known(snapshot) => out.say(format!(
-                "{}  {}  is there already",
-                paint(LOOK.id, short(snapshot.id)),
-                place(outcome)
-            )),
+            Found::Known(snapshot) => {
+                out.say(format!("{}  {}  is there already", short_id(snapshot.id), place(outcome)))
+            }
             Found::Lost(findings) => out.findings(findings),
-            Found::OfParent(parent) => out.say(format!(
-                "{:10}  {}  is of before the fork: see {}",
-                "",
-                place(outcome),
-                name(parent)
-            )),
+            Found::OfParent(parent) => {
+                let (place, parent) = (place(outcome), name(parent));
+                out.say(format!("{:10}  {place}  is of before the fork: see {parent}", ""));
+            }
         }
     }
     out.findings(&report.findings);
     let made = report.count(|found| matches!(found, Found::Made(..)));
     let known = report.count(|found| matches!(found, Found::Known(_)));
     let verb = if report.dry_run { "would be reconstructed" } else { "reconstructed" };
-    match report.outcomes.len() {
-        0 => out.say(format!(
-            "No message of {} ends a scene, so there is nothing to reconstruct from.",
-            name(&report.timeline)
-        )),
-        _ => out.say(format!(
-            "{} of {} {verb}{}.",
-            count(made as u64, "state"),
-            name(&report.timeline),
-            if known > 0 { format!(", {known} known already") } else { String::new() }
-        )),
-    }
+    let (made, timeline) = (count(made, "state"), name(&report.timeline));
+    let known = if known > 0 { format!(", {known} known already") } else { String::new() };
+    out.say(if report.outcomes.is_empty() {
+        format!("No message of {timeline} ends a scene, so there is nothing to reconstruct from.")
+    } else {
+        format!("{made} of {timeline} {verb}{known}.")
+    });
     if report.rewritten > 0 {
-        let rewritten = count(report.rewritten as u64, "snapshot");
+        let rewritten = count(report.rewritten, "snapshot");
         out.say(format!("{rewritten} after them got new ids; the old ids still work."));
     }
 }
 
-fn tell(
-    outcome: &Reconstruction,
-    snapshot: Option<&stvc::archive::Snapshot>,
-    origin: &Origin,
-    out: &mut Out,
-) {
+fn tell(outcome: &Reconstruction, snapshot: Option<&Snapshot>, origin: &Origin, out: &mut Out) {
     let entries = match &origin.scene {
-        Some(_) => count(origin.entries.len() as u64, "lorebook entry"),
+        Some(_) => count(origin.entries.len(), "lorebook entry"),
         None => "no lorebook".into(),
     };
-    match snapshot {
-        Some(snapshot) => out.say(format!(
-            "{}  {}  {}, {entries}, {}",
-            paint(LOOK.id, short(snapshot.id)),
-            place(outcome),
-            count(snapshot.messages, "message"),
-            out.clock.date(snapshot.time)
-        )),
-        None => out.say(format!("would make  {}  {entries}", place(outcome))),
-    }
+    let place = place(outcome);
+    let Some(snapshot) = snapshot else {
+        return out.say(format!("would make  {place}  {entries}"));
+    };
+    let (id, messages) = (short_id(snapshot.id), count(snapshot.messages, "message"));
+    let date = out.clock.date(snapshot.time);
+    out.say(format!("{id}  {place}  {messages}, {entries}, {date}"));
 }
 
 fn place(outcome: &Reconstruction) -> String {

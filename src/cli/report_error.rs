@@ -1,5 +1,6 @@
-//! Errors in words, with a hint what to do next.
+//! Prints errors, with a hint.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -9,28 +10,29 @@ use super::error::Error;
 use super::exit::{FAILED, USAGE};
 use super::output::{LOOK, Out, paint};
 use super::wording::clean;
+use stvc::errors;
 use stvc::lines::{ErrorLine, Line, Summary, candidates, offers};
-use stvc::{engine, history};
 
-/// Print an error; its exit code.
 pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
     let exit = error.exit();
     let typed: Vec<_> = std::env::args().collect();
     let hint = error.hint().and_then(|hint| hint.without(&typed)).map(|hint| hint.to_string());
     let (candidates, more_candidates) = error.of_verb().map(candidates).unwrap_or_default();
     if out.is_json() {
-        if let Some(engine::Error::Refused { findings }) = error.of_engine() {
+        if let Some(errors::EngineError::Refused { findings }) = error.of_engine() {
             out.findings(findings);
         }
         let message = error.to_string();
         let offers = error.of_verb().map(offers).unwrap_or_default();
-        out.object(ErrorLine { message, hint, candidates, more_candidates, offers, exit });
+        let line = ErrorLine { message, hint, candidates, more_candidates, offers, exit };
+        out.object(Line::Error(line));
         out.end_with(Summary::failed(command));
         return exit;
     }
     out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(&error.to_string())));
-    if let Some(engine::Error::History(history::Error::Unreadable { text, at, .. })) =
-        error.of_engine()
+    if let Some(errors::EngineError::History(errors::MomentError::Unreadable {
+        text, at, ..
+    })) = error.of_engine()
     {
         pointed(text, *at).iter().for_each(|line| out.error_line(line));
     }
@@ -46,17 +48,18 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
     exit
 }
 
-/// A text, and a mark below where it cannot be read any further.
+/// Returns a text, and a mark below the place where it could not be read.
 fn pointed(text: &str, at: usize) -> [String; 2] {
     let (before, rest) = (clean(&text[..at]), clean(&text[at..]));
     let mark = format!("{}{}", " ".repeat(before.width()), paint(LOOK.bad, "^"));
     [format!("  {before}{rest}"), format!("  {mark}")]
 }
 
-/// A command line that does not parse; also `--help` and `--version`, which clap reports the same way.
-pub fn usage(problem: &clap::Error, json: bool) -> u8 {
+/// Prints a command line that does not parse; also `--help` and `--version`, which clap reports the
+/// same way.
+pub fn usage(problem: &clap::Error, arguments: &[OsString]) -> u8 {
     let exit = u8::try_from(problem.exit_code()).unwrap_or(USAGE);
-    if json && exit != 0 {
+    if arguments.iter().any(|argument| argument == "--json") && exit != 0 {
         let message = problem.to_string();
         let message =
             message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
@@ -72,7 +75,7 @@ pub fn usage(problem: &clap::Error, json: bool) -> u8 {
     }
 }
 
-/// What clap says of a wrong command line, with advice for people who write names with spaces and not for people who write parsers.
+/// Adds advice for names with spaces to clap's message, and drops its advice for parsers.
 fn usage_words(problem: &clap::Error) -> String {
     let text = problem.render().ansi().to_string();
     let lines = text.lines().filter(|line| !line.contains("as a value, use"));
@@ -88,7 +91,6 @@ fn usage_words(problem: &clap::Error) -> String {
     text
 }
 
-/// The exit code of an answer, unless it could not be written.
 fn written(outcome: io::Result<()>, exit: u8) -> u8 {
     match outcome {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -1,21 +1,20 @@
 use std::path::PathBuf;
 
+use anstyle::Style;
 use clap_complete::engine::ArgValueCompleter;
 
-use super::args::{SNAPSHOT_HELP, one_of, seconds};
+use super::args::{ClosedArgs, QueueArgs, SNAPSHOT_HELP, one_of, seconds};
 use super::complete::snapshots;
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
-use super::restored_files::{files, tell_lost_attachments};
-use super::wording::{clean, closed, count, name, recap, short};
-use stvc::archive::Role;
-use stvc::engine::Workspace;
-use stvc::engine::files::Leave;
-use stvc::engine::gate::{GatePolicy, SceneRule, Wait};
-use stvc::history::at_message::{BookSource, Origin};
-use stvc::rules::lost_attachments;
-use stvc::verbs;
-use stvc::verbs::restore::{Options, Overwrite, QueueChange, Report, Target, Until};
+use super::output::{LOOK, Out, bold, bold_name, paint, short_id};
+use super::wording::{clean, count, in_parentheses, name, recap, short, size};
+use stvc::files::{Action, FileAction, Leave};
+use stvc::findings::lost_attachments;
+use stvc::moments::{BookSource, Origin};
+use stvc::readiness::{GatePolicy, Wait};
+use stvc::snapshots::Role;
+use stvc::verbs::restore::{Options, Overwrite, Report, Target, Until};
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]
@@ -72,13 +71,8 @@ pub struct Args {
     #[arg(long)]
     pub any_attachments: bool,
 
-    /// Drop all work that waits in the lorebook's queue (ST-Auto-Recap)
-    #[arg(long)]
-    pub clear_queue: bool,
-
-    /// Drop the work in the queue that is about messages which this state does not have
-    #[arg(long, conflicts_with = "clear_queue")]
-    pub trim_queue: bool,
+    #[command(flatten)]
+    pub queue: QueueArgs,
 
     /// Only show what would be done
     #[arg(long, short = 'n')]
@@ -91,7 +85,7 @@ pub fn run(args: &Args, snapshot: &str, workspace: &Workspace, out: &mut Out) ->
         (Some(dir), _) => Target::Folder { dir: dir.clone(), only },
         (None, Some(name)) => {
             let gate = GatePolicy {
-                scene: if args.strict { SceneRule::Strict } else { SceneRule::Warn },
+                scene: args.strict.into(),
                 wait: args.wait,
                 allow_active_queue: args.allow_active_queue,
             };
@@ -104,7 +98,7 @@ pub fn run(args: &Args, snapshot: &str, workspace: &Workspace, out: &mut Out) ->
         until: args.at.map_or(Until::End, Until::Message),
         target,
         any_attachments: args.any_attachments,
-        queue: queue_change(args.clear_queue, args.trim_queue),
+        queue: args.queue.change(),
         dry_run: args.dry_run,
     };
     let report = verbs::restore::restore(workspace, &options, &mut out.progress())?;
@@ -113,18 +107,15 @@ pub fn run(args: &Args, snapshot: &str, workspace: &Workspace, out: &mut Out) ->
 
 fn tell(report: &Report, out: &mut Out) {
     if let Some(safety) = &report.written.safety {
-        out.say(format!(
-            "What was there is kept as snapshot {}.",
-            paint(LOOK.id, short(safety.id))
-        ));
+        out.say(format!("What was there is kept as snapshot {}.", short_id(safety.id)));
     }
     if report.written.kept {
         out.say("What was there is kept; `stvc undo` brings it back.");
     }
     files(report, out);
-    told(report, out);
+    tell_result(report, out);
     if let Some(origin) = &report.source.origin {
-        made(origin, out);
+        tell_origin(origin, out);
     }
     state(report, out);
     tell_lost_attachments(lost_attachments(&report.findings), out);
@@ -136,61 +127,51 @@ pub fn overwrite(args: &Args) -> Overwrite {
 }
 
 pub fn leave(args: &Args) -> Leave {
-    Leave { closed: closed(args.chat_closed), active_queue: args.allow_active_queue }
-}
-
-/// What `--clear-queue` and `--trim-queue` say.
-pub fn queue_change(clear: bool, trim: bool) -> QueueChange {
-    match (clear, trim) {
-        (true, _) => QueueChange::Clear,
-        (_, true) => QueueChange::Trim,
-        _ => QueueChange::Keep,
+    Leave {
+        closed: ClosedArgs { chat_closed: args.chat_closed }.state(),
+        active_queue: args.allow_active_queue,
     }
 }
 
-fn told(report: &Report, out: &mut Out) {
+fn tell_result(report: &Report, out: &mut Out) {
     let snapshot = &report.source.snapshot;
-    let messages = report.messages;
     let when = match &report.source.origin {
         None => format!("taken {}", out.clock.age(snapshot.time)),
         Some(made) => {
             format!("as of message {}, from snapshot {}", made.message, short(snapshot.id))
         }
     };
-    let what = format!("{}, {}, {when}", name(&report.source.timeline), count(messages, "message"));
+    let what =
+        format!("{}, {}, {when}", name(&report.source.timeline), count(report.messages, "message"));
     match (report.written.count(), report.dry_run) {
         (0, _) if lost_attachments(&report.findings) > 0 => {
             out.say(format!("No file was written: {what}."));
         }
-        (0, _) => out.say(format!(
-            "Nothing to do: the files are those of snapshot {} ({what}).",
-            short(snapshot.id)
-        )),
+        (0, _) => {
+            let id = short(snapshot.id);
+            out.say(format!("Nothing to do: the files are those of snapshot {id} ({what})."));
+        }
         (_, true) => {}
-        _ => out.say(format!(
-            "Restored and verified in {}: {what}.",
-            clean(&report.written.root.display().to_string())
-        )),
+        _ => {
+            let root = clean(&report.written.root.display().to_string());
+            out.say(format!("Restored and verified in {root}: {what}."));
+        }
     }
     if let Some(fork) = &report.written.fork {
-        let book = fork.lorebook.as_deref().map_or_else(
-            || "it has no lorebook".to_owned(),
-            |book| format!("its lorebook is {}", paint(LOOK.name, clean(book))),
-        );
-        out.say(format!(
-            "It is a timeline of its own now, {}, snapshot {}; {book}.",
-            paint(LOOK.name, name(&fork.timeline)),
-            paint(LOOK.id, short(fork.id))
-        ));
+        let book = match &fork.lorebook {
+            Some(book) => format!("its lorebook is {}", bold(clean(book))),
+            None => "it has no lorebook".to_owned(),
+        };
+        let (name, id) = (bold_name(&fork.timeline), short_id(fork.id));
+        out.say(format!("It is a timeline of its own now, {name}, snapshot {id}; {book}."));
     }
     if report.dropped_operations > 0 {
         let verb = if report.dry_run { "would be dropped" } else { "dropped" };
-        let dropped = count(report.dropped_operations as u64, "operation");
+        let dropped = count(report.dropped_operations, "operation");
         out.say(format!("{dropped} {verb} from the lorebook's queue."));
     }
 }
 
-/// What a writer who took it as a checkpoint, or uses ST-Auto-Recap, wants to know of the state.
 fn state(report: &Report, out: &mut Out) {
     let (state, snapshot) = (report.state.as_ref(), &report.source.snapshot);
     if state.is_none() && report.source.tags.is_empty() {
@@ -213,7 +194,7 @@ fn state(report: &Report, out: &mut Out) {
     }
 }
 
-/// The recaps and the lorebook of the restored state.
+/// Prints the recaps and the lorebook of the restored state.
 pub fn recaps(report: &Report, out: &mut Out) {
     let Some(state) = &report.state else { return };
     out.say(format!("Running recap:  {}", recap(state)));
@@ -226,15 +207,14 @@ pub fn recaps(report: &Report, out: &mut Out) {
     }
 }
 
-/// Where the parts of a state that was put together come from.
-pub fn made(origin: &Origin, out: &mut Out) {
+/// Prints where the parts of a state that was put together come from.
+pub fn tell_origin(origin: &Origin, out: &mut Out) {
     let trimmed = &origin.trimmed;
     if trimmed.versions_before > trimmed.versions_after {
-        let current =
-            trimmed.current_version.map_or_else(String::new, |n| format!(", v{n} in use"));
+        let current = trimmed.current_version.map(|n| format!(", v{n} in use")).unwrap_or_default();
+        let (before, after) = (trimmed.versions_before, trimmed.versions_after);
         out.say(format!(
-            "Running recap: {} of {} versions had been written then{current}.",
-            trimmed.versions_after, trimmed.versions_before
+            "Running recap: {after} of {before} versions had been written then{current}."
         ));
     }
     if let Some(count) = trimmed.combined_dropped {
@@ -242,36 +222,71 @@ pub fn made(origin: &Origin, out: &mut Out) {
     }
     let Some((message, scene)) = &origin.scene else {
         match &origin.book_of {
-            Some(id) => out.say(format!(
-                "Lorebook as snapshot {} has it, which was taken at that message.",
-                paint(LOOK.id, short(id))
-            )),
+            Some(id) => {
+                let id = short_id(id);
+                out.say(format!(
+                    "Lorebook as snapshot {id} has it, which was taken at that message."
+                ))
+            }
             None if origin.with_book => out.say("The chat had no lorebook."),
             None => {}
         }
         return;
     };
-    let scene = scene.as_ref().map(|name| format!(" ({})", clean(name))).unwrap_or_default();
+    let scene = in_parentheses(scene.as_ref());
+    let entries = count(origin.entries.len(), "entry");
     out.say(format!(
-        "Lorebook as noted at message {message}{scene}: {}, with an empty queue.",
-        count(origin.entries.len() as u64, "entry")
+        "Lorebook as noted at message {message}{scene}: {entries}, with an empty queue."
     ));
     for (n, book) in origin.books.iter().enumerate() {
         let from = origin.entries.iter().filter(|entry| entry.filled_from == Some(n)).count();
         let what = match book {
-            BookSource::Snapshot(id) => format!("snapshot {}", paint(LOOK.id, short(id))),
+            BookSource::Snapshot(id) => format!("snapshot {}", short_id(id)),
             BookSource::Here => "the lorebook beside it".into(),
         };
         if from > 0 {
-            let entries = count(from as u64, "entry");
+            let entries = count(from, "entry");
             out.say(format!("  {entries}: what the note does not hold is from {what}"));
         }
     }
     let alone = origin.entries.iter().filter(|entry| entry.filled_from.is_none()).count();
     if alone > 0 {
-        let entries = count(alone as u64, "entry");
-        out.say(format!(
-            "  {entries}: found in no book; what the note does not hold is SillyTavern's default"
-        ));
+        let entries = count(alone, "entry");
+        let what = "what the note does not hold is SillyTavern's default";
+        out.say(format!("  {entries}: found in no book; {what}"));
     }
+}
+
+pub fn tell_file(file: &FileAction, style: Style, word: &str, out: &mut Out) {
+    let word = paint(style, format!("{word:<13}"));
+    out.say(format!("{word}  {}  {}", clean(file.path.as_str()), size(file.bytes)));
+}
+
+pub fn files(report: &Report, out: &mut Out) {
+    report.written.files.iter().for_each(|file| restored(file, report, out));
+}
+
+/// Leaves out files that were there: a group's file, for example, belongs to several timelines.
+pub fn written_files(report: &Report, out: &mut Out) {
+    let files = report.written.files.iter().filter(|file| file.action != Action::Keep);
+    files.for_each(|file| restored(file, report, out));
+}
+
+pub fn tell_lost_attachments(lost: usize, out: &mut Out) {
+    if lost > 0 {
+        let lost = count(lost, "attachment");
+        out.say(format!("Not restored: {lost}. The findings say why."));
+    }
+}
+
+fn restored(file: &FileAction, report: &Report, out: &mut Out) {
+    let (style, word) = match (file.action, report.dry_run) {
+        (Action::Keep, _) => (LOOK.dim, "already there"),
+        (Action::Delete, _) => (LOOK.warn, "removed"),
+        (Action::Write, true) if file.replaces => (LOOK.warn, "would replace"),
+        (Action::Write, true) => (LOOK.good, "would write"),
+        (Action::Write, false) if file.replaces => (LOOK.warn, "replaced"),
+        (Action::Write, false) => (LOOK.good, "restored"),
+    };
+    tell_file(file, style, word, out);
 }

@@ -1,12 +1,11 @@
 //! `restore --all`.
 
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
-use super::restore::{self, leave, overwrite};
-use super::restored_files::{tell_lost_attachments, written_files};
-use super::wording::{clean, count, name, short};
-use stvc::engine::Workspace;
-use stvc::rules::Code;
+use super::output::{LOOK, Out, paint, short_id};
+use super::restore::{self, leave, overwrite, tell_lost_attachments, written_files};
+use super::wording::{clean, count, name};
+use stvc::Workspace;
+use stvc::findings::Code;
 use stvc::verbs::restore::all::{AllOptions, Restored, restore_all};
 use stvc::verbs::{Error, RestoreError};
 
@@ -28,7 +27,7 @@ fn tell(all: &Restored, out: &mut Out) {
         match &outcome.result {
             Ok(report) => {
                 if let Some(safety) = &report.written.safety {
-                    let id = paint(LOOK.id, short(safety.id));
+                    let id = short_id(safety.id);
                     out.say(format!("What was there is kept as snapshot {id}."));
                 }
                 written_files(report, out);
@@ -53,24 +52,19 @@ fn tell(all: &Restored, out: &mut Out) {
         _ => {
             let written: usize = all.restored().map(|report| report.written.count()).sum();
             let files: usize = all.restored().map(|report| report.written.files.len()).sum();
+            let (timelines, kept) = (count(restored, "timeline"), files - written);
+            let written = count(written, "file");
             out.say(format!(
-                "{} restored and verified: {} written, {} already there.",
-                count(restored, "timeline"),
-                count(written as u64, "file"),
-                files - written
+                "{timelines} restored and verified: {written} written, {kept} already there."
             ));
         }
     }
     tell_lost_attachments(all.attachments_lost(), out);
     if !left_out.is_empty() {
         let names: Vec<_> = left_out.iter().map(name).collect();
-        out.say(format!(
-            "{} had been deleted before and {} left out: {}. `stvc restore --all --deleted` brings {} back, too.",
-            count(left_out.len() as u64, "timeline"),
-            if left_out.len() == 1 { "is" } else { "are" },
-            stvc::listed::listed(&names),
-            if left_out.len() == 1 { "it" } else { "them" },
-        ));
+        let (many, names) = (count(left_out.len(), "timeline"), stvc::words::listed(&names));
+        let (are, them) = if left_out.len() == 1 { ("is", "it") } else { ("are", "them") };
+        out.say(format!("{many} had been deleted before and {are} left out: {names}. `stvc restore --all --deleted` brings {them} back, too."));
     }
     if failed > 0 {
         let hint = match (is_in_the_way, is_chat_missing) {

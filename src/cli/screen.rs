@@ -1,24 +1,20 @@
-//! What the one who reads can see: how wide, how high, and which signs.
+//! Width, height and signs of the terminal.
 
 use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
-/// Wider than anything that is printed, and small enough to calculate with.
+/// Wider than any line, and small enough to calculate with.
 const ENDLESS: usize = 1 << 40;
 
-/// Where standard output goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// How wide it is; none: another program reads it, and nothing is cut.
+    /// `None`: another program reads the output, and nothing is cut.
     columns: Option<usize>,
-    /// How many lines it shows, if somebody looks at it.
     pub rows: Option<usize>,
-    /// Whether it can show no more than ASCII.
     pub is_ascii: bool,
 }
 
 impl Screen {
-    /// It does not change while the program runs.
     pub fn get() -> &'static Self {
         static SCREEN: OnceLock<Screen> = OnceLock::new();
         SCREEN.get_or_init(Self::look)
@@ -28,10 +24,10 @@ impl Screen {
         let number = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();
         let is_terminal = io::stdout().is_terminal();
         let seen = terminal_size::terminal_size().filter(|_| is_terminal);
-        // Some shells export how wide they are, also to what is piped elsewhere.
+        // Some shells export it, also to what is piped elsewhere.
         let said = number("COLUMNS").filter(|_| is_terminal);
         let columns = number("STVC_COLUMNS").or(said).or(seen.map(|(width, _)| width.0.into()));
-        // A test has no terminal and is none.
+        // Tests have no terminal.
         let columns = columns.or(cfg!(test).then_some(100));
         Self {
             columns: columns.map(|columns| columns.clamp(20, 200)),
@@ -40,18 +36,16 @@ impl Screen {
         }
     }
 
-    /// How many columns there are; as good as endless if another program reads.
     pub fn columns(&self) -> usize {
         self.columns.unwrap_or(ENDLESS)
     }
 
-    /// Whether another program reads it: then it gets everything, uncut, one record a line.
     pub fn is_pipe(&self) -> bool {
         self.columns.is_none()
     }
 }
 
-/// Whether the locale says that there is no Unicode. Where none is set, nothing is known, and nearly every terminal has it.
+/// Whether the locale has no Unicode. Without a locale, nearly every terminal has it.
 fn is_ascii(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set);
@@ -61,7 +55,7 @@ fn is_ascii(variable: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// The drawing and the typographic signs of this program in ASCII, each as wide as it was.
+/// Replaces the program's drawing and typographic signs by ASCII of the same width.
 pub fn in_ascii(text: &str) -> String {
     let sign = |c: char| match c {
         '│' | '├' | '┤' | '┼' | '╷' | '╵' => '|',

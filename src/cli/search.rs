@@ -5,12 +5,11 @@ use super::args::{date, last_date, one_of};
 use super::clock::Clock;
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
-use super::wording::{clean, count, cut, cut_middle, name, short};
-use stvc::engine::Workspace;
-use stvc::store::Time;
-use stvc::verbs;
+use super::output::{LOOK, Out, bold, dim, paint, short_id};
+use super::wording::{clean, count, cut, cut_middle, name};
+use stvc::snapshots::Time;
 use stvc::verbs::search::{Excerpt, Match, MatchPlace, Options, Part, Report};
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -82,26 +81,23 @@ fn tell(report: &Report, out: &mut Out) {
         let excerpt = format!("    {}", marked(&found.excerpt, columns - 4));
         out.record(&[head_line(found, clock, columns), excerpt]);
     }
-    match (report.matches.len(), report.more) {
-        (0, _) => {
-            out.say(format!("Nothing found in {}.", count(report.snapshots as u64, "snapshot")))
-        }
-        (_, true) => out.say(paint(LOOK.dim, "… and more; -n N shows more of them")),
-        (1, false) => out.say("1 match."),
-        (many, false) => out.say(format!("{many} matches.")),
-    }
+    out.say(match (report.matches.len(), report.more) {
+        (0, _) => format!("Nothing found in {}.", count(report.snapshots, "snapshot")),
+        (_, true) => dim("… and more; -n N shows more of them"),
+        (1, false) => "1 match.".into(),
+        (many, false) => format!("{many} matches."),
+    });
     out.broken(&report.broken);
 }
 
-/// A name is not cut below this for the sake of a speaker or a title.
+/// The speaker or title is cut before the name is cut below this.
 const NAME: usize = 24;
 
-/// Id, chat, message or entry, age, what became of it.
 fn head_line(found: &Match, clock: Clock, columns: usize) -> String {
     let said = found.said.map(|seconds| Time { seconds, ..found.snapshot.time });
     let mut facts = vec![clock.age(said.unwrap_or(found.snapshot.time))];
     if !found.others.is_empty() {
-        facts.push(format!("also in {}", count(found.others.len() as u64, "other")));
+        facts.push(format!("also in {}", count(found.others.len(), "other")));
     }
     let (place, whose_words) = match &found.place {
         MatchPlace::Message { index, name, hidden, swipe } => {
@@ -124,7 +120,7 @@ fn head_line(found: &Match, clock: Clock, columns: usize) -> String {
         (false, false) => ", no longer in it",
     };
     let facts = facts.join(", ");
-    // Where it was first said, if it still is there; else where it was last.
+    // The first timeline that has it if it is still there, else the last one that had it.
     let whose = name(if found.live { &found.first } else { &found.timeline });
     let taken = 10 + 1 + 2 + place.width() + 2 + facts.width() + lost.len();
     let room = columns.saturating_sub(taken);
@@ -132,16 +128,10 @@ fn head_line(found: &Match, clock: Clock, columns: usize) -> String {
     let place = format!("{place}{}", cut(&whose_words, words_room)).trim_end().to_owned();
     let room = room.saturating_sub(whose_words.width().min(words_room));
     let label = cut_middle(&whose, room.max(12));
-    format!(
-        "{} {}  {place}  {}{}",
-        paint(LOOK.id, short(found.snapshot.id)),
-        paint(LOOK.name, label),
-        paint(LOOK.dim, facts),
-        paint(LOOK.warn, lost)
-    )
+    let (id, lost) = (short_id(found.snapshot.id), paint(LOOK.warn, lost));
+    format!("{id} {}  {place}  {}{lost}", bold(label), dim(facts))
 }
 
-/// The piece of text with what was found in colour, cut at `columns`.
 fn marked(excerpt: &Excerpt, columns: usize) -> String {
     let Excerpt { text, marks } = excerpt;
     let mut out = String::new();
@@ -162,7 +152,7 @@ fn marked(excerpt: &Excerpt, columns: usize) -> String {
     out
 }
 
-/// Cut even if it would just fit: more text follows.
+/// Cuts a text even if it would just fit, because more follows.
 fn shorten(text: &str, columns: usize) -> String {
     let mut width = 0;
     let kept = text.chars().take_while(|c| {

@@ -1,19 +1,17 @@
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
 
 use clap_complete::engine::ArgValueCompleter;
 
 use super::args::SNAPSHOT_HELP;
 use super::complete::snapshots;
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
+use super::output::{LOOK, Out, bold, bold_name, dim, paint};
 use super::restore;
-use super::story::Format;
-use super::wording::{clean, count, cut, fork_point, name, recap, short, size};
-use stvc::engine::Workspace;
-use stvc::st::User;
-use stvc::verbs;
+use super::story::StoryArgs;
+use super::wording::{clean, count, cut, fork_point, recap, short, size};
+use stvc::library::User;
 use stvc::verbs::show::Report;
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]
@@ -38,41 +36,13 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["book", "entry"])]
     pub text: bool,
 
-    /// The story as text or Markdown
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
-
-    /// In the story: also messages that are hidden from the prompt
-    #[arg(long)]
-    pub hidden: bool,
-
-    /// In the story: when each message was said
-    #[arg(long)]
-    pub dates: bool,
-
-    /// In the story: not who says it
-    #[arg(long)]
-    pub no_names: bool,
-
-    /// With all swipes
-    #[arg(long)]
-    pub swipes: bool,
-
-    /// With what the model thought before it spoke
-    #[arg(long)]
-    pub reasoning: bool,
-
-    /// Write the story into this file, which must not be there yet
-    #[arg(short = 'o', long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub story: StoryArgs,
 }
 
 impl Args {
-    /// Whether messages are to be read, and not what the snapshot is.
     pub fn is_to_read(&self) -> bool {
-        let told = [self.text, self.hidden, self.dates, self.no_names, self.swipes, self.reasoning];
-        let is_told = told.contains(&true) || self.format.is_some() || self.output.is_some();
-        self.message.is_some() || is_told
+        self.message.is_some() || self.text || self.story.is_any()
     }
 }
 
@@ -90,7 +60,7 @@ fn messages(text: &str) -> Result<RangeInclusive<usize>, String> {
 /// `3 chats, character Mira, all chats`.
 fn users(users: &[User]) -> String {
     let chats = users.iter().filter(|user| matches!(user, User::Chat(_) | User::Group(_))).count();
-    let mut told: Vec<_> = (chats > 0).then(|| count(chats as u64, "chat")).into_iter().collect();
+    let mut told: Vec<_> = (chats > 0).then(|| count(chats, "chat")).into_iter().collect();
     told.extend(users.iter().filter_map(|user| match user {
         User::Chat(_) | User::Group(_) => None,
         User::AllChats => Some("all chats".to_owned()),
@@ -108,12 +78,11 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
 
 fn tell(report: &Report, out: &mut Out) {
     let snapshot = &report.snapshot;
-    let field =
-        |key: &str, value: String| format!("{} {value}", paint(LOOK.dim, format!("{key:<10}")));
+    let field = |key: &str, value: String| format!("{} {value}", dim(format!("{key:<10}")));
     out.line(field("snapshot", paint(LOOK.id, snapshot.id)));
-    out.line(field("timeline", paint(LOOK.name, name(&snapshot.timeline))));
+    out.line(field("timeline", bold_name(&snapshot.timeline)));
     if report.timeline != snapshot.timeline {
-        out.line(field("now", paint(LOOK.name, name(&report.timeline))));
+        out.line(field("now", bold_name(&report.timeline)));
     }
     out.line(field("taken", out.clock.both(snapshot.time)));
     out.line(field("subject", clean(&snapshot.subject)));
@@ -141,10 +110,8 @@ fn tell(report: &Report, out: &mut Out) {
         _ => {}
     }
     for file in &report.contents.manifest.files {
-        out.line(field(
-            file.role.as_str(),
-            format!("{} ({})", clean(&file.path), size(file.bytes)),
-        ));
+        let path = format!("{} ({})", clean(&file.path), size(file.bytes));
+        out.line(field(file.role.as_str(), path));
     }
     if let Some(book) = &report.book {
         let taken = out.clock.both(book.time);
@@ -167,14 +134,12 @@ fn tell(report: &Report, out: &mut Out) {
         for (key, text) in &report.contents.card {
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let told = cut(&clean(&text), room.saturating_sub(20).max(20));
-            out.line(format!("  {}  {told}", paint(LOOK.dim, format!("{key:<26}"))));
+            out.line(format!("  {}  {told}", dim(format!("{key:<26}"))));
         }
     }
     if !report.contents.entries.is_empty() {
         out.line("");
-        let many = report.contents.entries.len();
-        let entries = if many == 1 { "entry" } else { "entries" };
-        out.line(format!("{many} lorebook {entries}:"));
+        out.line(format!("{}:", count(report.contents.entries.len(), "lorebook entry")));
         for (key, title) in report.contents.entries.iter().take(20) {
             out.line(format!("  {:>4}  {}", clean(key), cut(&clean(title), room)));
         }
@@ -187,16 +152,13 @@ fn tell(report: &Report, out: &mut Out) {
         out.line("It ends with:");
         for (number, message) in &report.contents.last_messages {
             let text = cut(&clean(&message.text), room * 2);
-            out.line(format!(
-                "  {} {}: {text}",
-                paint(LOOK.dim, format!("#{number}")),
-                paint(LOOK.name, clean(&message.name))
-            ));
+            let (number, name) = (dim(format!("#{number}")), bold(clean(&message.name)));
+            out.line(format!("  {number} {name}: {text}"));
         }
     }
     if let Some(origin) = &report.origin {
         out.line("");
-        restore::made(origin, out);
+        restore::tell_origin(origin, out);
     }
     out.findings(&report.findings);
 }

@@ -3,17 +3,15 @@ use clap_complete::engine::ArgValueCompleter;
 use super::args::{one_of, seconds};
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
+use super::output::{LOOK, Out, bold, paint};
 use super::table::{self, Cell};
 use super::wording::{clean, count, fork_point, length, name, recap, short, size, was_called};
-use stvc::archive::{Kind, Snapshot};
-use stvc::auto_recap::{CheckpointState, READINESS};
-use stvc::engine::Workspace;
-use stvc::engine::gate::{GatePolicy, SceneRule, Wait};
+use stvc::library::Category;
 use stvc::lines::answers::Snapshots;
-use stvc::st::Category;
-use stvc::verbs;
+use stvc::readiness::{GatePolicy, READINESS, SceneRule, Wait};
+use stvc::snapshots::{CheckpointState, Kind, Snapshot};
 use stvc::verbs::snapshot::{Asked, Options, Report, Taken};
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -70,7 +68,6 @@ pub struct Args {
     pub dry_run: bool,
 }
 
-/// The kinds of files that can be named.
 const KINDS: [(&str, &[Category]); 6] = [
     ("chats", &[Category::Chat, Category::GroupChat]),
     ("lorebooks", &[Category::Lorebook]),
@@ -129,11 +126,8 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
                 taken += 1;
                 let was = before.map_or("new".to_owned(), |before| format!("was {before}"));
                 let facts = format!("{} ({was})", count(*messages, "message"));
-                rows.push(vec![
-                    Cell::plain("would take"),
-                    Cell::new(LOOK.name, label).cut(),
-                    Cell::plain(facts),
-                ]);
+                let name = Cell::new(LOOK.name, label).cut();
+                rows.push(vec![Cell::plain("would take"), name, Cell::plain(facts)]);
             }
             Taken::Unchanged(snapshot, tags) => {
                 unchanged += 1;
@@ -145,10 +139,8 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
             Taken::Failed(why) => not_taken(&label, why, out),
         }
     }
-    for deleted in &report.newly_deleted {
-        rows.push(was_deleted(deleted));
-    }
-    table::lines(&rows).into_iter().for_each(|line| out.say(line));
+    rows.extend(report.newly_deleted.iter().map(was_deleted));
+    table::lines(&rows).iter().for_each(|line| out.say(line));
     let mut rest = String::new();
     if unchanged > 0 && taken > 0 {
         rest.push_str(&format!(", {unchanged} unchanged"));
@@ -156,7 +148,10 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     if report.deleted > 0 {
         rest.push_str(&format!(", {} deleted (`stvc timelines` shows them)", report.deleted));
     }
-    let tagged = report.timelines.iter().any(|outcome| !tags_of(&outcome.result).is_empty());
+    let tagged = report.timelines.iter().any(|outcome| match &outcome.result {
+        Taken::New(_, tags) | Taken::Unchanged(_, tags) => !tags.is_empty(),
+        _ => false,
+    });
     let verb = if dry_run { "would be taken" } else { "taken" };
     let what = count(taken, "snapshot");
     let written =
@@ -164,9 +159,10 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     match (taken, report.timelines.len() + report.unreadable.len() + report.untouched) {
         (_, 0) if named => {}
         (_, 0) if report.deleted == 0 => out.say("There are no chats here yet."),
-        (0, _) if report.failed() + report.refused() == 0 && tagged => {}
         (0, _) if report.failed() + report.refused() == 0 => {
-            out.say(format!("Nothing changed in {}{rest}.", count(unchanged, "timeline")));
+            if !tagged {
+                out.say(format!("Nothing changed in {}{rest}.", count(unchanged, "timeline")));
+            }
         }
         _ => out.say(format!("{what} {verb}{rest}{written}.")),
     }
@@ -174,11 +170,10 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
 }
 
 fn not_taken(label: &str, why: &str, out: &mut Out) {
-    let (bad, label) = (paint(LOOK.bad, "not taken"), paint(LOOK.name, label));
+    let (bad, label) = (paint(LOOK.bad, "not taken"), bold(label));
     out.warn(&format!("{bad}: {label}: {}", clean(why)));
 }
 
-/// The row of a new snapshot.
 pub(super) fn new_snapshot(
     report: &Report,
     snapshot: &Snapshot,
@@ -188,12 +183,11 @@ pub(super) fn new_snapshot(
     let mut facts: Vec<_> = length(snapshot).into_iter().collect();
     facts.extend((snapshot.kind == Kind::AUTOSAVE).then(|| "autosave".to_owned()));
     facts.extend(snapshot.fork_at.map(fork_point));
-    facts.extend(report.states.get(&snapshot.id).and_then(told));
+    facts.extend(report.states.get(&snapshot.id).and_then(recap_facts));
     facts.extend(snapshot.renamed_from.as_ref().map(|from| was_called(from, 40)));
     row(snapshot, label, facts.join(", "), tags)
 }
 
-/// The row of a timeline that was found deleted.
 pub(super) fn was_deleted(last: &Snapshot) -> Vec<Cell> {
     let facts = match length(last) {
         Some(length) => format!("was deleted; {length} kept"),
@@ -212,17 +206,9 @@ fn row(snapshot: &Snapshot, label: String, facts: String, tags: &[String]) -> Ve
     ]
 }
 
-/// The recaps of a new state, if it has any.
-fn told(state: &CheckpointState) -> Option<String> {
+fn recap_facts(state: &CheckpointState) -> Option<String> {
     state.running_recap_version?;
     let combined = state.combined_recap_message_count.and_then(|n| u64::try_from(n).ok());
     let combined = combined.map(|n| format!(", combined recap of {}", count(n, "message")));
     Some(format!("recap {}{}", recap(state), combined.unwrap_or_default()))
-}
-
-fn tags_of(result: &Taken) -> &[String] {
-    match result {
-        Taken::New(_, tags) | Taken::Unchanged(_, tags) => tags,
-        _ => &[],
-    }
 }

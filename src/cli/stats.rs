@@ -1,13 +1,11 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
-use super::wording::{clean, count, cut, cut_middle, name, pad, size};
-use stvc::engine::Workspace;
-use stvc::verbs;
+use super::output::{Out, bold, dim};
+use super::wording::{clean, count, cut, cut_middle, name, pad, size, snapshots_of};
 use stvc::verbs::stats::Report;
+use stvc::{Workspace, verbs};
 
-/// How many timelines are listed.
 const LISTED: usize = 10;
 
 pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
@@ -16,38 +14,27 @@ pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
 }
 
 fn tell(report: &Report, out: &mut Out) {
-    out.line(format!(
-        "{} of {}, {}.",
-        count(report.snapshots as u64, "snapshot"),
-        count(report.timelines.len() as u64, "timeline"),
-        count(report.tags as u64, "tag")
-    ));
+    let snapshots = snapshots_of(report.snapshots, report.timelines.len());
+    out.line(format!("{snapshots}, {}.", count(report.tags, "tag")));
     let times = report.bytes_as_copies.checked_div(report.bytes_stored).unwrap_or(0);
     let times = if times >= 2 { format!(": 1/{times}") } else { String::new() };
+    let (copies, stored) = (bold(size(report.bytes_as_copies)), bold(size(report.bytes_stored)));
     out.line(format!(
-        "As copies of the files they would take {}; the store takes {}{times}.",
-        paint(LOOK.name, size(report.bytes_as_copies)),
-        paint(LOOK.name, size(report.bytes_stored))
+        "As copies of the files they would take {copies}; the store takes {stored}{times}."
     ));
     if report.damaged > 0 {
-        out.error_line(&format!(
-            "{} could not be read: see `stvc check`",
-            count(report.damaged as u64, "snapshot")
-        ));
+        let damaged = count(report.damaged, "snapshot");
+        out.error_line(&format!("{damaged} could not be read: see `stvc check`"));
     }
     if !report.timelines.is_empty() {
         out.line("");
-        out.line(paint(LOOK.dim, "stored for it alone   as copies  snapshots  timeline"));
+        out.line(dim("stored for it alone   as copies  snapshots  timeline"));
     }
     let room = out.columns().saturating_sub(44).max(20);
     for share in report.timelines.iter().take(LISTED) {
-        out.line(format!(
-            "{:>19}  {:>10}  {:>9}  {}",
-            size(share.bytes),
-            size(share.bytes_as_copies),
-            share.snapshots,
-            cut_middle(&name(&share.name), room)
-        ));
+        let (alone, copies) = (size(share.bytes), size(share.bytes_as_copies));
+        let name = cut_middle(&name(&share.name), room);
+        out.line(format!("{alone:>19}  {copies:>10}  {:>9}  {name}", share.snapshots));
     }
     if report.timelines.len() > LISTED {
         out.line(format!("… and {} more", report.timelines.len() - LISTED));
@@ -66,11 +53,8 @@ fn tell(report: &Report, out: &mut Out) {
             (large.lorebook, "copies of the lorebook"),
             (large.rest, "other"),
         ];
-        let parts: Vec<_> = parts
-            .iter()
-            .filter(|(bytes, _)| *bytes > 0)
-            .map(|(bytes, what)| format!("{what} {}", size(*bytes)))
-            .collect();
+        let parts = parts.iter().filter(|(bytes, _)| *bytes > 0);
+        let parts: Vec<_> = parts.map(|(n, what)| format!("{what} {}", size(*n))).collect();
         let parts = parts.join(", ");
         let place = format!("{}  #{}", pad(&size(large.bytes), 9), large.index);
         let speaker = cut(&clean(&large.name), 20);

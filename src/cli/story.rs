@@ -1,105 +1,170 @@
-//! A story to read: text for a terminal or a file, or Markdown.
+//! `stvc show --message` and `--text`: messages as a story, in plain text or Markdown.
 
-use super::wording::clean;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
 use clap::ValueEnum;
-use stvc::verbs::read::SpokenMessage;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+use super::error::Result;
+use super::output::{Out, dim};
+use super::wording::{clean, count, name};
+use stvc::snapshots::Time;
+use stvc::verbs::read::{Options, SpokenMessage};
+use stvc::{Workspace, verbs};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
+    #[default]
     Text,
     Markdown,
 }
 
-/// When a message was said, in words.
-pub type Date = dyn Fn(&SpokenMessage) -> Option<String>;
+#[derive(Debug, Default, clap::Args)]
+pub struct StoryArgs {
+    /// The story as text or Markdown
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
 
-/// What of each message is told besides its text.
-pub struct Style {
-    pub format: Format,
-    pub names: bool,
-    pub numbers: bool,
-    /// The date of a message, if that is wanted and known.
-    pub date: Box<Date>,
-    pub swipes: bool,
-    pub reasoning: bool,
+    /// In the story: also messages that are hidden from the prompt
+    #[arg(long)]
+    hidden: bool,
+
+    /// In the story: when each message was said
+    #[arg(long)]
+    dates: bool,
+
+    /// In the story: not who says it
+    #[arg(long)]
+    no_names: bool,
+
+    /// With all swipes
+    #[arg(long)]
+    swipes: bool,
+
+    /// With what the model thought before it spoke
+    #[arg(long)]
+    reasoning: bool,
+
+    /// Write the story into this file, which must not be there yet
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
-/// All of it as one text.
-pub fn tell(title: &str, messages: &[SpokenMessage], style: &Style) -> String {
-    let told = messages.iter().map(|message| match style.format {
-        Format::Text => text(message, style),
-        Format::Markdown => markdown(message, style),
-    });
-    match style.format {
-        Format::Text => told.collect::<Vec<_>>().join("\n"),
-        Format::Markdown => {
-            format!("# {}\n\n{}", one_line(title), told.collect::<Vec<_>>().join("\n"))
-        }
+impl StoryArgs {
+    pub fn is_any(&self) -> bool {
+        let flags = [self.hidden, self.dates, self.no_names, self.swipes, self.reasoning];
+        flags.contains(&true) || self.format.is_some() || self.output.is_some()
     }
 }
 
-fn one_line(text: &str) -> String {
-    clean(text)
-}
-
-/// Who and when: `#12 Mira (2026-11-01 18:30, hidden)`.
-fn heading(message: &SpokenMessage, style: &Style) -> String {
-    let number = style.numbers.then(|| format!("#{}", message.number));
-    let name = (style.names && !message.name.is_empty()).then(|| one_line(&message.name));
-    let mut facts: Vec<_> = (style.date)(message).into_iter().collect();
-    facts.extend(message.is_hidden.then(|| "hidden".to_owned()));
-    let facts = (!facts.is_empty()).then(|| format!("({})", facts.join(", ")));
-    [number, name, facts].into_iter().flatten().collect::<Vec<_>>().join(" ")
-}
-
-/// The text, and what else is wanted of it, each with what it is.
-fn parts<'m>(message: &'m SpokenMessage, style: &Style) -> Vec<(Option<String>, &'m str)> {
-    let mut parts = Vec::new();
-    if let Some(reasoning) = message.reasoning.as_deref().filter(|_| style.reasoning) {
-        parts.push((Some("reasoning".to_owned()), reasoning));
+pub fn run(
+    snapshot: &str,
+    messages: Option<RangeInclusive<usize>>,
+    args: &StoryArgs,
+    workspace: &Workspace,
+    out: &mut Out,
+) -> Result<u8> {
+    // Single messages are printed with their number and date.
+    let numbers = messages.is_some();
+    let options = Options { snapshot: snapshot.to_owned(), messages, with_hidden: args.hidden };
+    let report = verbs::read::read(workspace, &options)?;
+    let (clock, zone) = (out.clock, report.snapshot.time);
+    let date = |message: &SpokenMessage| {
+        let said = message.said.filter(|_| args.dates || numbers)?;
+        Some(clock.date(Time { seconds: said, ..zone }))
+    };
+    let style = Style { args, numbers, date: &date };
+    let story = style.story(&name(&report.snapshot.timeline), &report.messages);
+    if let Some(path) = &args.output {
+        verbs::read::write(path, story.as_bytes())?;
     }
-    parts.push((None, message.text.as_str()));
-    if style.swipes && message.swipes.len() > 1 {
-        for (n, swipe) in message.swipes.iter().enumerate() {
-            let shown = if message.shown == Some(n) { ", shown" } else { "" };
-            let what = format!("swipe {} of {}{shown}", n + 1, message.swipes.len());
-            parts.push((Some(what), swipe));
-        }
-    }
-    parts
-}
-
-/// Lines as they are, without what a terminal would obey.
-fn lines(text: &str) -> String {
-    text.lines().map(clean).collect::<Vec<_>>().join("\n")
-}
-
-fn text(message: &SpokenMessage, style: &Style) -> String {
-    let heading = heading(message, style);
-    let mut out = if heading.is_empty() { String::new() } else { format!("{heading}\n") };
-    for (what, text) in parts(message, style) {
-        if let Some(what) = what {
-            out += &format!("[{what}]\n");
-        }
-        out += &lines(text);
-        out.push('\n');
-    }
-    out
-}
-
-fn markdown(message: &SpokenMessage, style: &Style) -> String {
-    let heading = heading(message, style);
-    let mut out = if heading.is_empty() { String::new() } else { format!("**{heading}**\n\n") };
-    for (what, text) in parts(message, style) {
-        match what {
-            Some(what) => {
-                let quoted: Vec<_> = lines(text).lines().map(|line| format!("> {line}")).collect();
-                out += &format!("*{what}*\n\n{}\n\n", quoted.join("\n"));
+    let text = |out: &mut Out| {
+        match &args.output {
+            Some(path) => {
+                let (many, path) = (count(report.messages.len(), "message"), path.display());
+                out.say(format!("{many} written to {}.", clean(&path.to_string())));
             }
-            None => out += &format!("{}\n\n", lines(text)),
+            None => out.text(&story),
+        }
+        if report.hidden > 0 {
+            let many = count(report.hidden, "hidden message");
+            out.warn(&dim(format!("{many} left out; --hidden tells them, too")));
+        }
+        out.broken(&report.broken);
+    };
+    Ok(out.answer(&report, text))
+}
+
+struct Style<'a> {
+    args: &'a StoryArgs,
+    numbers: bool,
+    date: &'a dyn Fn(&SpokenMessage) -> Option<String>,
+}
+
+impl Style<'_> {
+    fn story(&self, title: &str, messages: &[SpokenMessage]) -> String {
+        match self.args.format.unwrap_or_default() {
+            Format::Text => messages.iter().map(|it| self.text(it)).collect::<Vec<_>>().join("\n"),
+            Format::Markdown => {
+                let told: Vec<_> = messages.iter().map(|it| self.markdown(it)).collect();
+                format!("# {}\n\n{}", clean(title), told.join("\n"))
+            }
         }
     }
-    out
+
+    /// Returns who and when: `#12 Mira (2026-11-01 18:30, hidden)`.
+    fn heading(&self, message: &SpokenMessage) -> String {
+        let number = self.numbers.then(|| format!("#{}", message.number));
+        let is_named = !self.args.no_names && !message.name.is_empty();
+        let name = is_named.then(|| clean(&message.name));
+        let hidden = message.is_hidden.then(|| "hidden".to_owned());
+        let facts: Vec<_> = (self.date)(message).into_iter().chain(hidden).collect();
+        let facts = (!facts.is_empty()).then(|| format!("({})", facts.join(", ")));
+        [number, name, facts].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the text and the other wanted parts, each with its title.
+    fn parts(&self, message: &SpokenMessage) -> Vec<(Option<String>, String)> {
+        let lines = |text: &str| text.lines().map(clean).collect::<Vec<_>>().join("\n");
+        let mut parts = Vec::new();
+        if let Some(reasoning) = message.reasoning.as_deref().filter(|_| self.args.reasoning) {
+            parts.push((Some("reasoning".to_owned()), lines(reasoning)));
+        }
+        parts.push((None, lines(&message.text)));
+        if self.args.swipes && message.swipes.len() > 1 {
+            for (n, swipe) in message.swipes.iter().enumerate() {
+                let shown = if message.shown == Some(n) { ", shown" } else { "" };
+                let title = format!("swipe {} of {}{shown}", n + 1, message.swipes.len());
+                parts.push((Some(title), lines(swipe)));
+            }
+        }
+        parts
+    }
+
+    fn text(&self, message: &SpokenMessage) -> String {
+        let heading = self.heading(message);
+        let mut out = if heading.is_empty() { String::new() } else { format!("{heading}\n") };
+        for (title, text) in self.parts(message) {
+            out += &title.map(|title| format!("[{title}]\n")).unwrap_or_default();
+            out += &format!("{text}\n");
+        }
+        out
+    }
+
+    fn markdown(&self, message: &SpokenMessage) -> String {
+        let heading = self.heading(message);
+        let mut out = if heading.is_empty() { String::new() } else { format!("**{heading}**\n\n") };
+        for (title, text) in self.parts(message) {
+            out += &match title {
+                Some(title) => {
+                    let quoted: Vec<_> = text.lines().map(|line| format!("> {line}")).collect();
+                    format!("*{title}*\n\n{}\n\n", quoted.join("\n"))
+                }
+                None => format!("{text}\n\n"),
+            };
+        }
+        out
+    }
 }
 
 #[cfg(test)]
@@ -120,36 +185,25 @@ mod tests {
         }
     }
 
-    fn style(format: Format, more: bool) -> Style {
-        Style {
-            format,
-            names: true,
-            numbers: true,
-            date: Box::new(|_| Some("today".into())),
-            swipes: more,
-            reasoning: more,
-        }
-    }
-
     #[test]
     fn nothing_in_a_message_is_obeyed() {
         for format in [Format::Text, Format::Markdown] {
-            let told = tell("A <i> title", &[message()], &style(format, true));
+            let args = StoryArgs { format: Some(format), swipes: true, ..StoryArgs::default() };
+            let style = Style { args: &args, numbers: true, date: &|_| None };
+            let told = style.story("A <i> title", &[message()]);
             assert!(!told.contains('\u{1b}') && !told.contains('\u{202e}'), "{told}");
         }
     }
 
     #[test]
     fn what_is_not_wanted_is_not_told() {
-        let plain = Style {
-            names: false,
-            numbers: false,
-            date: Box::new(|_| None),
-            ..style(Format::Text, false)
-        };
+        let plain = StoryArgs { no_names: true, ..StoryArgs::default() };
+        let plain = Style { args: &plain, numbers: false, date: &|_| None };
         let shown = SpokenMessage { is_hidden: false, text: "Just this.".into(), ..message() };
-        assert_eq!(tell("t", &[shown], &plain), "Just this.\n");
-        let all = tell("t", &[message()], &style(Format::Text, true));
+        assert_eq!(plain.story("t", &[shown]), "Just this.\n");
+        let all = StoryArgs { swipes: true, reasoning: true, ..StoryArgs::default() };
+        let all = Style { args: &all, numbers: true, date: &|_| Some("today".into()) };
+        let all = all.story("t", &[message()]);
         assert!(all.starts_with("#4 Mira <b> (today, hidden)\n[reasoning]\nHm.\n"), "{all}");
         assert!(all.contains("[swipe 2 of 2, shown]\nOther\n"), "{all}");
     }

@@ -1,15 +1,14 @@
+use super::args::ClosedArgs;
 use super::diff::Page;
-use super::error::Result;
-use super::output::{LOOK, Out, paint};
-use super::place;
-use super::wording::{clean, closed, count, name, shell};
-use stvc::engine::Workspace;
-use stvc::engine::copies::CopyPlace;
-use stvc::engine::files::Action;
-use stvc::engine::receive::{Conflict, Outcome, ReceivedTimeline};
-use stvc::lines::sides;
-use stvc::verbs;
+use super::error::{Error, Result};
+use super::merge::conflict_lines;
+use super::output::{LOOK, Out, bold_name, dim, paint};
+use super::wording::{clean, count, shell};
+use stvc::copies::{Conflict, CopyPlace, Outcome, Purpose, ReceivedTimeline, last_backups};
+use stvc::files::Action;
+use stvc::lines::answers::sides;
 use stvc::verbs::sync::{Options, Report};
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -22,9 +21,8 @@ pub struct Args {
     #[arg(long, short = 'n')]
     pub dry_run: bool,
 
-    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
-    #[arg(long)]
-    pub chat_closed: bool,
+    #[command(flatten)]
+    pub closed: ClosedArgs,
 }
 
 const HELP: &str = "First a snapshot of every chat that changed is taken. A chat that went on elsewhere is brought up to date here. One that went on on both sides stays as two: what came to REMOTE \
@@ -32,28 +30,29 @@ const HELP: &str = "First a snapshot of every chat that changed is taken. A chat
                     lorebooks stay and the command that settles it is shown. What changed since its snapshot is left alone. `stvc undo` takes back what came; what was deleted here and is \
                     still there comes back.";
 
-/// So many places that stand against each other are shown.
+/// How many places of a conflict are shown.
 const PLACES: usize = 5;
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let (remembered, _) = match &args.remote {
-        Some(_) => (None, false),
-        None => place::remembered("sync", workspace)?,
+    let remote = match &args.remote {
+        Some(remote) => remote.clone(),
+        None => {
+            let last = last_backups::remembered(workspace, Purpose::Sync)?;
+            let (place, _) = last.ok_or(Error::NoPlace { command: "sync" })?;
+            out.note(&format!("With {}, as the last time.", clean(&place)));
+            place
+        }
     };
-    if let Some(place) = &remembered {
-        out.note(&format!("With {}, as the last time.", clean(place)));
-    }
-    let remote = args.remote.as_deref().or(remembered.as_deref()).unwrap_or_default();
-    let place = CopyPlace::parse(remote)?;
-    let closed = closed(args.chat_closed);
-    let options = Options { place, asks: out.may_ask(), closed, dry_run: args.dry_run };
+    let place = CopyPlace::parse(&remote)?;
+    let (asks, closed) = (out.may_ask(), args.closed.state());
+    let options = Options { place, asks, closed, dry_run: args.dry_run };
     let report = verbs::sync::sync(workspace, &options, &mut out.progress())?;
     Ok(out.answer(&report, |out| tell(&report, out)))
 }
 
 fn tell(report: &Report, out: &mut Out) {
     if report.taken_first > 0 {
-        let first = count(report.taken_first as u64, "snapshot");
+        let first = count(report.taken_first, "snapshot");
         let verb = if report.dry_run { "would be taken" } else { "taken" };
         out.say(format!("First, {first} {verb} of the chats as they are now."));
     }
@@ -69,20 +68,18 @@ fn tell(report: &Report, out: &mut Out) {
     tell_totals(report, out);
 }
 
-/// Prints both sides of a conflict, and the commands that settle it.
 fn say_conflict(entry: &ReceivedTimeline, conflict: &Conflict, out: &mut Out) {
     let (of_other, of_book) = match &conflict.set_aside_by {
         None => ("local".to_owned(), "remote".to_owned()),
         Some(device) => (format!("remote ({})", clean(&device.name)), "local".to_owned()),
     };
-    let page = Page { colored: out.is_colored(), room: out.columns().saturating_sub(16) };
+    let page = Page::of(out, 16);
     for place in conflict.places.iter().take(PLACES) {
-        for line in super::merge::conflict_lines(place, (&of_other, &of_book), false, page) {
-            out.say(line);
-        }
+        let lines = conflict_lines(place, (&of_other, &of_book), false, page);
+        lines.iter().for_each(|line| out.say(line));
     }
     let (sign, book) = (paint(LOOK.warn, "!"), clean(conflict.book.as_str()));
-    let places = count(conflict.count() as u64, "place");
+    let places = count(conflict.count(), "place");
     let (into, from) = sides(entry);
     match &conflict.other {
         Some(other) if !entry.timeline.is_chat() => {
@@ -97,9 +94,10 @@ fn say_conflict(entry: &ReceivedTimeline, conflict: &Conflict, out: &mut Out) {
             let settle = stvc::verbs::ways_to_settle(into, from, None);
             out.say(format!("  {sign} {book} differs in {places}; both stay. {settle}"));
         }
-        None => out.say(format!(
-            "  {sign} {book} differs in {places}; both stay. No chat uses the local one"
-        )),
+        None => {
+            let what = "both stay. No chat uses the local one";
+            out.say(format!("  {sign} {book} differs in {places}; {what}"));
+        }
     }
 }
 
@@ -115,31 +113,31 @@ fn tell_totals(report: &Report, out: &mut Out) {
     let took = match came {
         0 => "Nothing new came".to_owned(),
         came => {
-            let timelines = count(came as u64, "timeline");
-            format!("{timelines} {verb}, {} changed", count(files as u64, "file"))
+            let timelines = count(came, "timeline");
+            format!("{timelines} {verb}, {} changed", count(files, "file"))
         }
     };
     match &report.sent {
         Some(sent) if sent.moved == 0 => out.say(format!("{took}; nothing was to be sent.")),
         Some(sent) => {
-            let new = count(sent.new_snapshots as u64, "snapshot");
+            let new = count(sent.new_snapshots, "snapshot");
             out.say(format!("{took}; {new} sent to {}.", clean(&sent.backup.destination)));
         }
         None => out.say(format!("{took}. Nothing has been changed.")),
     }
     if came > 0 && !report.dry_run {
-        out.say(paint(LOOK.dim, "`stvc undo` takes back what came."));
+        out.say(dim("`stvc undo` takes back what came."));
     }
 }
 
 fn line(entry: &ReceivedTimeline) -> String {
-    let snapshots = count(entry.snapshots as u64, "snapshot");
+    let snapshots = count(entry.snapshots, "snapshot");
     let what = match &entry.outcome {
         Outcome::New => format!("new, {snapshots}"),
         Outcome::Forward => format!("{snapshots} more"),
         Outcome::Merged => "changed on both sides, and merged".into(),
         Outcome::Apart(other) => {
-            format!("went on here, too: that is now {}", paint(LOOK.name, name(other)))
+            format!("went on here, too: that is now {}", bold_name(other))
         }
         Outcome::Erased => "was erased; it is removed from the remote, too".into(),
         Outcome::ErasedElsewhere => format!(
@@ -158,7 +156,7 @@ fn line(entry: &ReceivedTimeline) -> String {
     };
     let former = match (&entry.former, &entry.outcome) {
         (None, _) | (_, Outcome::Left(_)) => String::new(),
-        (Some(former), _) => format!(" (was {})", paint(LOOK.name, name(former))),
+        (Some(former), _) => format!(" (was {})", bold_name(former)),
     };
-    format!("{}  {what}{former}", paint(LOOK.name, name(&entry.timeline)))
+    format!("{}  {what}{former}", bold_name(&entry.timeline))
 }

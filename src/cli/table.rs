@@ -1,4 +1,4 @@
-//! Rows whose cells stand below each other and that fit the screen.
+//! Rows with aligned cells that fit the screen.
 
 use std::collections::BTreeSet;
 
@@ -9,20 +9,18 @@ use super::output::paint;
 use super::screen::Screen;
 use super::wording::{cut_middle, pad};
 
-/// One cell. All cells of a column have one fit.
 pub struct Cell {
     text: String,
     style: Style,
     fit: Fit,
 }
 
-/// What becomes of a cell on a narrow screen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fit {
     Whole,
-    /// It is cut in the middle. One column of a table is.
+    /// Cut in the middle. One column of a table is.
     Cut,
-    /// It is left out; those of a lower number first.
+    /// Left out; lower numbers first.
     Spare(u8),
 }
 
@@ -35,21 +33,17 @@ impl Cell {
         Self::new(Style::new(), text)
     }
 
-    /// Lets the cell be cut on a narrow screen.
     pub fn cut(self) -> Self {
         Self { fit: Fit::Cut, ..self }
     }
 
-    /// Lets the cell be left out on a narrow screen, after those of a lower number.
     pub fn spare(self, turn: u8) -> Self {
         Self { fit: Fit::Spare(turn), ..self }
     }
 }
 
-/// A column is never cut below this.
 const NARROWEST: usize = 12;
 
-/// Returns the rows as lines that fit the screen.
 pub fn lines(rows: &[Vec<Cell>]) -> Vec<String> {
     lines_within(rows, Screen::get().columns())
 }
@@ -61,7 +55,7 @@ fn lines_within(rows: &[Vec<Cell>], columns: usize) -> Vec<String> {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.width()).max()
     };
     let mut widths: Vec<_> = (0..fits.len()).map(|column| width(column).unwrap_or(0)).collect();
-    // Names are not cut to almost nothing for what can be looked up elsewhere.
+    // A name is not cut to almost nothing for facts that other commands show.
     let name = fits.iter().position(|fit| *fit == Fit::Cut);
     let wanted = name.map_or(0, |name| widths[name]).min(columns * 2 / 5);
     let others = |widths: &[usize]| -> usize {

@@ -6,9 +6,8 @@ use super::error::Result;
 use super::output::{LOOK, Out};
 use super::table::{self, Cell};
 use super::wording::{clean, name, short};
-use stvc::engine::Workspace;
-use stvc::verbs;
 use stvc::verbs::tag::{Options, Tag};
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]

@@ -1,24 +1,26 @@
-//! `timelines` and `status`: the same report, all of it or what changed.
+//! `timelines` and `status`: all timelines, or those that changed.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashSet;
 
 use clap::ValueEnum;
 use clap_complete::engine::ArgValueCompleter;
+use unicode_width::UnicodeWidthStr;
 
 use super::backup;
 use super::clock::Clock;
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
+use super::output::{LOOK, Out, bold, bold_name, dim, paint};
 use super::table::{self, Cell};
-use super::tree::{self, notes};
-use super::wording::{clean, count, fork_point, messages_in_short, name, shell, short};
-use stvc::engine::Workspace;
+use super::wording::{
+    clean, count, cut, cut_middle, fork_point, messages_in_short, name, shell, short, was_called,
+};
 use stvc::lines::answers::Timelines as Answered;
-use stvc::verbs::timelines::parent::Parent;
+use stvc::verbs::timelines::parent::{Parent, set_parent};
+use stvc::verbs::timelines::tree::{Branch, tree};
 use stvc::verbs::timelines::{Report, Timeline, TimelineChange};
-use stvc::{verbs, watch};
+use stvc::{Workspace, verbs, watch};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -65,10 +67,10 @@ pub struct StatusArgs {
     pub sort: Option<Order>,
 }
 
-/// Every timeline.
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if let (Some(timeline), true) = (&args.name, args.no_parent || args.parent.is_some()) {
-        return set_parent(timeline, args.parent.as_deref(), workspace, out);
+        let report = set_parent(workspace, timeline, args.parent.as_deref())?;
+        return Ok(out.answer(&report, |out| tell_parent(&report, out)));
     }
     let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     let nothing = nothing(&report);
@@ -77,8 +79,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let text = |out: &mut Out| {
         if args.tree {
             let columns = out.columns();
-            for branch in verbs::timelines::tree::tree(&report.timelines) {
-                out.line(tree::line(&branch, columns));
+            for branch in tree(&report.timelines) {
+                out.line(tree_line(&branch, columns));
             }
         } else {
             list(&report.timelines.iter().collect::<Vec<_>>(), out);
@@ -86,52 +88,38 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         if report.timelines.is_empty() {
             out.say(nothing);
         }
-        // The listing is the answer; only what keeps a timeline from being read belongs here.
+        // The listing is the answer; other findings belong to `status`.
         out.findings(&answer.unreadable().cloned().collect::<Vec<_>>());
     };
     Ok(out.answer(&answer, text))
 }
 
-fn set_parent(
-    timeline: &str,
-    parent: Option<&str>,
-    workspace: &Workspace,
-    out: &mut Out,
-) -> Result<u8> {
-    let report = verbs::timelines::parent::set_parent(workspace, timeline, parent)?;
-    Ok(out.answer(&report, |out| tell_parent(&report, out)))
-}
-
 fn tell_parent(report: &Parent, out: &mut Out) {
-    let child = paint(LOOK.name, name(&report.timeline));
+    let child = bold_name(&report.timeline);
     match &report.parent {
-        Some((parent, shared)) => out.say(format!(
-            "{child} comes from {} ({}).",
-            paint(LOOK.name, name(parent)),
-            fork_point(*shared)
-        )),
+        Some((parent, shared)) => {
+            out.say(format!("{child} comes from {} ({}).", bold_name(parent), fork_point(*shared)))
+        }
         None => out.say(format!("{child} comes from no other timeline.")),
     }
     if report.rewritten > 0 {
-        let rewritten = count(report.rewritten as u64, "snapshot");
+        let rewritten = count(report.rewritten, "snapshot");
         out.say(format!(
             "{rewritten} got new ids; the old ids still work. `stvc undo` takes it back."
         ));
     }
 }
 
-/// A person wants what they are at; a program, what does not change from one time to the next.
+/// People want recent timelines first; programs want an order that does not change.
 fn usual_order(out: &Out) -> Order {
     if out.is_json() { Order::Name } else { Order::Recent }
 }
 
-/// Only those that have `part` in their name, in this order.
 fn choose(report: &mut Report, part: Option<&str>, order: Order) {
     if let Some(part) = part.map(str::to_lowercase) {
         report.timelines.retain(|timeline| {
-            [timeline.name.as_str().to_owned(), name(&timeline.name)]
-                .iter()
-                .any(|name| name.to_lowercase().contains(&part))
+            let names = [timeline.name.as_str().to_owned(), name(&timeline.name)];
+            names.iter().any(|name| name.to_lowercase().contains(&part))
         });
         let named: HashSet<_> =
             report.timelines.iter().map(|timeline| timeline.name.as_str()).collect();
@@ -141,16 +129,15 @@ fn choose(report: &mut Report, part: Option<&str>, order: Order) {
     match order {
         Order::Name => {}
         Order::Recent => {
-            // Chats are what people look for.
             report
                 .timelines
-                .sort_by_key(|timeline| (!timeline.name.is_chat(), Reverse(timeline.saved)));
+                .sort_by_key(|timeline| (!timeline.name.is_chat(), Reverse(timeline.latest.saved)));
         }
         Order::Messages => report.timelines.sort_by_key(|timeline| Reverse(timeline.messages)),
     }
 }
 
-/// `Branch #2` before `Branch #10`.
+/// `Branch #2` comes before `Branch #10`.
 fn by_number(a: &str, b: &str) -> Ordering {
     let pieces = |text: &str| -> Vec<(u64, String)> {
         let mut pieces = vec![(0, String::new())];
@@ -172,7 +159,6 @@ fn by_number(a: &str, b: &str) -> Ordering {
     pieces(a).cmp(&pieces(b)).then_with(|| a.cmp(b))
 }
 
-/// What changed.
 pub fn status(args: &StatusArgs, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     let (is_any, nothing) = (!report.timelines.is_empty(), nothing(&report));
@@ -187,7 +173,6 @@ pub fn status(args: &StatusArgs, workspace: &Workspace, out: &mut Out) -> Result
     Ok(out.answer(&answer, text))
 }
 
-/// Says why none of the timelines is listed, of which some may be left out later.
 fn nothing(report: &Report) -> &'static str {
     if report.timelines.is_empty() {
         "There are no chats here yet."
@@ -197,29 +182,29 @@ fn nothing(report: &Report) -> &'static str {
 }
 
 fn tell_status(report: &Report, nothing: &str, out: &mut Out) {
-    let changed: Vec<_> = report
-        .timelines
-        .iter()
-        .filter(|timeline| timeline.change != TimelineChange::Unchanged)
-        .collect();
+    let is_changed = |timeline: &&Timeline| timeline.latest.change != TimelineChange::Unchanged;
+    let changed: Vec<_> = report.timelines.iter().filter(is_changed).collect();
     list(&changed, out);
     out.findings(&report.findings);
-    let of = |change| report.timelines.iter().filter(|timeline| timeline.change == change).count();
+    let of = |change| {
+        report.timelines.iter().filter(|timeline| timeline.latest.change == change).count()
+    };
     let takeable = of(TimelineChange::New) + of(TimelineChange::Changed);
     let unchanged = of(TimelineChange::Unchanged);
     match (takeable, report.timelines.len()) {
         (_, 0) => out.say(nothing),
         (0, _) if of(TimelineChange::Deleted) > 0 => {
-            let deleted = report.timelines.iter().find(|it| it.change == TimelineChange::Deleted);
+            let deleted =
+                report.timelines.iter().find(|it| it.latest.change == TimelineChange::Deleted);
             let example = deleted.map(|deleted| shell(deleted.name.as_str())).unwrap_or_default();
             out.say(format!(
                 "Nothing to take: {unchanged} unchanged. What was deleted can be brought back: `stvc restore {example}`."
             ));
         }
-        (0, _) => out.say(format!(
-            "Nothing changed since the last snapshots; {}.",
-            count(unchanged as u64, "timeline")
-        )),
+        (0, _) => {
+            let timelines = count(unchanged, "timeline");
+            out.say(format!("Nothing changed since the last snapshots; {timelines}."));
+        }
         _ if !report.has_store => {
             out.say("Nothing is stored yet. `stvc snapshot` takes the first snapshots.")
         }
@@ -235,7 +220,7 @@ fn keeping(report: &Report, workspace: &Workspace, out: &Out) -> String {
         Some(last) => format!("Last backup: {}.", backup::line(last, out.clock)),
         None => "No backup was taken yet.".into(),
     };
-    paint(LOOK.dim, format!("{watch} {backup}"))
+    dim(format!("{watch} {backup}"))
 }
 
 fn list(timelines: &[&Timeline], out: &mut Out) {
@@ -245,26 +230,26 @@ fn list(timelines: &[&Timeline], out: &mut Out) {
 }
 
 fn row(timeline: &Timeline, clock: Clock) -> Vec<Cell> {
-    let style = match timeline.change {
+    let style = match timeline.latest.change {
         TimelineChange::New | TimelineChange::Changed => LOOK.good,
         TimelineChange::Deleted => LOOK.warn,
         TimelineChange::Unreadable => LOOK.bad,
         TimelineChange::Unchanged | TimelineChange::Stored => LOOK.dim,
     };
-    let head = timeline.head.as_ref();
-    let fork = timeline.parent.as_ref().zip(timeline.fork_at);
+    let head = timeline.latest.snapshot.as_ref();
+    let fork = timeline.fork.parent.as_ref().zip(timeline.fork.fork_at);
     let fork = fork.map(|(parent, at)| format!("{} of {}", fork_point(at), clean(parent.chat())));
     let snapshots = match head {
-        Some(_) => count(timeline.snapshots as u64, "snapshot"),
+        Some(_) => count(timeline.snapshots, "snapshot"),
         None => "no snapshot yet".into(),
     };
-    let damaged = timeline.damaged.map(|_| "damaged".to_owned());
+    let damaged = timeline.latest.damaged.map(|_| "damaged".to_owned());
     let notes: Vec<_> = damaged.into_iter().chain(notes(timeline)).collect();
     vec![
-        Cell::new(style, timeline.change.as_str()),
+        Cell::new(style, timeline.latest.change.as_str()),
         Cell::new(LOOK.name, name(&timeline.name)).cut(),
         Cell::plain(messages(timeline)),
-        // What was forked from where is best seen in the tree; ids and counts are for those who have the room.
+        // The tree shows forks better; ids and counts are for wide screens.
         Cell::new(LOOK.good, timeline.changed_parts().join(", ")).spare(4),
         Cell::plain(snapshots).spare(1),
         Cell::new(LOOK.id, head.map(|head| short(head.id)).unwrap_or_default()).spare(3),
@@ -276,22 +261,88 @@ fn row(timeline: &Timeline, clock: Clock) -> Vec<Cell> {
 
 fn messages(timeline: &Timeline) -> String {
     if !timeline.name.is_chat() {
-        let entries = |n: u64| if n == 1 { "1 entry".to_owned() } else { format!("{n} entries") };
-        let before = timeline.head.as_ref().and_then(|head| head.entries);
+        let entries = |n: u64| count(n, "entry");
+        let before = timeline.latest.snapshot.as_ref().and_then(|head| head.entries);
         return match (before, timeline.entries) {
             (Some(before), Some(now)) if before != now => format!("{before} → {}", entries(now)),
             (_, now) => now.map(entries).unwrap_or_default(),
         };
     }
-    let before = timeline.head.as_ref().map(|head| head.messages);
+    let before = timeline.latest.snapshot.as_ref().map(|head| head.messages);
     match before {
         Some(before)
-            if timeline.change == TimelineChange::Changed && before != timeline.messages =>
+            if timeline.latest.change == TimelineChange::Changed && before != timeline.messages =>
         {
             format!("{before} → {} msgs", timeline.messages)
         }
         _ => messages_in_short(timeline.messages),
     }
+}
+
+/// `├─ after #12  Before the ferry   13 messages, 0 of its own   (deleted)`.
+fn tree_line(branch: &Branch<'_>, columns: usize) -> String {
+    let timeline = branch.timeline;
+    let (own_level, above) = match branch.is_last.split_last() {
+        Some((true, above)) => ("└─ ", above),
+        Some((false, above)) => ("├─ ", above),
+        None => ("", &[][..]),
+    };
+    let mut lines: String =
+        above.iter().map(|is_last| if *is_last { "   " } else { "│  " }).collect();
+    lines.push_str(own_level);
+    let place = match branch
+        .below
+        .filter(|_| timeline.name.is_chat())
+        .map(|(_, shared)| shared.checked_sub(1))
+    {
+        Some(Some(last)) => format!("after #{last}  "),
+        Some(None) => "at the beginning  ".into(),
+        None => String::new(),
+    };
+    let label = match branch.below {
+        Some((parent, _)) if parent.name.folder() == timeline.name.folder() => {
+            clean(timeline.name.chat())
+        }
+        _ => name(&timeline.name),
+    };
+    let mut messages = match (timeline.name.is_chat(), timeline.entries) {
+        (true, _) => count(timeline.messages, "message"),
+        (false, entries) => entries.map(|it| count(it, "entry")).unwrap_or_default(),
+    };
+    if let Some((_, shared)) = branch.below.filter(|_| timeline.name.is_chat()) {
+        messages.push_str(&format!(", {} of its own", timeline.messages.saturating_sub(shared)));
+    }
+    let state = match timeline.latest.change {
+        TimelineChange::Unchanged => String::new(),
+        other => format!("   ({})", other.as_str()),
+    };
+    let style = match timeline.latest.change {
+        TimelineChange::Deleted => LOOK.warn,
+        TimelineChange::Unreadable => LOOK.bad,
+        _ => LOOK.good,
+    };
+    let notes: String = notes(timeline).into_iter().map(|note| format!("   {note}")).collect();
+    let around = [lines.as_str(), &place, "   ", &messages, &state, &notes];
+    let taken: usize = around.iter().map(|part| part.width()).sum();
+    let room = columns.saturating_sub(taken).max(SHORTEST);
+    let label = bold(cut_middle(&label, room));
+    let (lines, messages) = (dim(lines), dim(messages));
+    format!("{lines}{place}{label}   {messages}{}{}", paint(style, state), paint(LOOK.tag, notes))
+}
+
+/// A name is never cut below this, however deep it stands.
+const SHORTEST: usize = 16;
+
+const TAGS: usize = 3;
+
+fn notes(timeline: &Timeline) -> Vec<String> {
+    let former = timeline.renamed_from.as_ref().map(|former| was_called(former, 40));
+    let mut tags: Vec<_> =
+        timeline.tags.iter().take(TAGS).map(|tag| format!("[{}]", cut(&clean(tag), 30))).collect();
+    if timeline.tags.len() > TAGS {
+        tags.push(format!("and {} more tags", timeline.tags.len() - TAGS));
+    }
+    former.into_iter().chain(tags).collect()
 }
 
 #[cfg(test)]

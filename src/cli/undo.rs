@@ -1,14 +1,14 @@
 use anstyle::Style;
 
+use super::args::ClosedArgs;
 use super::error::Result;
 use super::operations::{command_line, effect};
-use super::output::{LOOK, Out, paint};
-use super::restored_files::tell_file;
-use super::wording::{closed, count};
-use stvc::engine::Workspace;
-use stvc::engine::files::Action;
-use stvc::verbs;
+use super::output::{Out, bold};
+use super::restore::tell_file;
+use super::wording::count;
+use stvc::files::Action;
 use stvc::verbs::undo::{Options, Report};
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -20,17 +20,13 @@ pub struct Args {
     #[arg(long, short = 'n')]
     pub dry_run: bool,
 
-    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
-    #[arg(long)]
-    pub chat_closed: bool,
+    #[command(flatten)]
+    pub closed: ClosedArgs,
 }
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let options = Options {
-        operation: args.operation,
-        closed: closed(args.chat_closed),
-        dry_run: args.dry_run,
-    };
+    let options =
+        Options { operation: args.operation, closed: args.closed.state(), dry_run: args.dry_run };
     let report = verbs::undo::undo(workspace, &options)?;
     Ok(out.answer(&report, |out| tell(&report, out)))
 }
@@ -46,14 +42,10 @@ fn tell(report: &Report, out: &mut Out) {
         ));
     }
     let verb = if report.dry_run { "Would undo" } else { "Undid" };
-    out.say(format!(
-        "{verb} operation {}: {}",
-        operation.number,
-        paint(LOOK.name, command_line(operation))
-    ));
+    out.say(format!("{verb} operation {}: {}", operation.number, bold(command_line(operation))));
     out.say(format!("What it did: {}.", effect(operation)));
     if !report.passed_by.is_empty() {
-        let later = count(report.passed_by.len() as u64, "later operation");
+        let later = count(report.passed_by.len(), "later operation");
         out.say(format!("Not undone: {later} of `stvc watch`."));
     }
     for file in &report.files {

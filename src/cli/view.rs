@@ -1,4 +1,4 @@
-//! `stvc view`: the page in the browser.
+//! `stvc view`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use clap_complete::engine::ArgValueCompleter;
 use super::complete::timelines;
 use super::error::{Error, Result};
 use super::exit;
-use super::output::{LOOK, Out, paint};
+use super::output::{Out, dim};
 use super::wording::{clean, count, size};
+use stvc::Workspace;
 use stvc::api::http::{Linger, Redirect, Server};
 use stvc::api::{Rights, page};
-use stvc::engine::Workspace;
 use stvc::lines::answers::{Answer, Tell};
-use stvc::lines::{Counts, PageLine, Summary, ViewLine};
+use stvc::lines::{Counts, Line, Summary};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -54,8 +54,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         [one] => Some(one),
         several => return Err(Error::OneTimeline { given: several.len() }),
     };
-    // What cannot be shown is said here, and not in a page that then says so.
-    workspace.open_store()?;
+    // An error is reported here, not in a page that cannot show anything.
+    workspace.must_have_store()?;
     let rights = if args.write { Rights::Change } else { Rights::Read };
     let server = Server::bind(workspace.clone(), rights, args.port);
     let server = server.map_err(|source| Error::NoServer { source })?;
@@ -69,12 +69,12 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let stopped = Arc::clone(&stop);
     ctrlc::set_handler(move || stopped.store(true, Ordering::Relaxed))
         .map_err(|why| Error::NoSignals { why: why.to_string() })?;
-    out.object(ViewLine { address: &address, write: args.write });
+    out.object(Line::View { address: &address, write: args.write });
     out.line(clean(&address));
     let is_open = if args.no_open || out.is_json() {
         false
     } else {
-        // Not with the address that was printed: each works once.
+        // Not the printed address: each works once.
         open(&new_address()?, &server)
     };
     let what = if is_open {
@@ -82,13 +82,12 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     } else {
         "Open this address in a browser on this computer; it works once. Ctrl-C ends it."
     };
-    out.say(paint(LOOK.dim, what));
+    out.say(dim(what));
     server.run(Linger::default(), &stop).map_err(|source| Error::NoServer { source })?;
     out.end_with(Summary { command: "view", ok: true, counts: Counts::default() });
     Ok(exit::DONE)
 }
 
-/// Opens the browser; whether that could be done.
 fn open(address: &str, server: &Server) -> bool {
     let Ok(redirect) = Redirect::to(address) else { return false };
     let is_open = opener::open_browser(redirect.path()).is_ok();
@@ -96,15 +95,14 @@ fn open(address: &str, server: &Server) -> bool {
     is_open
 }
 
-/// The page in a file.
 fn write(args: &Args, path: &Path, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let options = page::Options { timelines: args.timelines.clone(), out: path.to_owned() };
     let written = page::write(workspace, &options, &mut out.progress())?;
     let page = PageFile { path: path.display().to_string(), written };
     let text = |out: &mut Out| {
         let PageFile { path, written } = &page;
-        let timelines = count(written.timelines as u64, "timeline");
-        let snapshots = count(written.snapshots as u64, "snapshot");
+        let timelines = count(written.timelines, "timeline");
+        let snapshots = count(written.snapshots, "snapshot");
         out.line(format!("{}: {timelines}, {snapshots}, {}", clean(path), size(written.bytes)));
     };
     Ok(out.answer(&page, text))
@@ -117,7 +115,7 @@ struct PageFile {
 
 impl Answer for PageFile {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        tell(PageLine { path: &self.path, bytes: self.written.bytes }.into());
+        tell(Line::Page { path: &self.path, bytes: self.written.bytes });
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -127,7 +125,7 @@ impl Answer for PageFile {
     }
 }
 
-/// A name as it stands in the page's addresses.
+/// Encodes a name for the viewer's addresses.
 fn encoded(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let encode =

@@ -2,17 +2,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::error::{Error, Result};
-use super::output::{LOOK, Out, paint};
+use super::output::{Out, dim};
 use super::snapshot::{new_snapshot, was_deleted};
 use super::wording::{clean, count, name, shell};
-use super::{exit, table};
+use super::{clock, exit, table};
+use stvc::Workspace;
 use stvc::api::mailbox::{Alarm, Mailbox};
-use stvc::engine::Workspace;
-use stvc::history::retention::parse_span;
-use stvc::lines::{
-    Counts, FailedLine, InstallLine, SnapshotLine, Summary, UserLine, WatchEvent, WatchLine,
-};
-use stvc::rules::{Finding, Level};
+use stvc::findings::{Finding, Level};
+use stvc::lines::{Counts, Line, SnapshotLine, Summary, WatchEvent};
+use stvc::retention::parse_span;
 use stvc::verbs::snapshot::{Report, Taken};
 use stvc::watch::install::{self, InstallStep, Starter};
 use stvc::watch::{self, Event, Options};
@@ -40,7 +38,7 @@ pub struct Args {
     pub uninstall: bool,
 }
 
-/// Watch over the libraries of these users; of one, if nobody spoke of users, its name is empty.
+/// Watches the libraries of these users; the name of a single user is empty.
 pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Out) -> Result<u8> {
     if args.install || args.uninstall {
         return users
@@ -59,13 +57,13 @@ pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Out) -> Result<
             let (options, shared) = (&options, &shared);
             running.push(scope.spawn(move || {
                 let out = || shared.lock().unwrap_or_else(PoisonError::into_inner);
-                // SillyTavern's page asks, too, from when it is sure that nobody else watches.
+                // SillyTavern's page is answered as soon as no other watch can be running.
                 let mut mailbox = Some(Mailbox::default());
                 let bell = mailbox.as_ref().map(Mailbox::bell);
                 let mut tell = |event: Event<'_>| {
                     if let (Event::Started { .. }, Some(mailbox)) = (&event, mailbox.take()) {
                         let poll = options.poll.is_some();
-                        scope.spawn(move || mailbox.serve(workspace, &super::now, poll));
+                        scope.spawn(move || mailbox.serve(workspace, &clock::now, poll));
                     }
                     if let (Event::Looked(report), Some(bell)) = (&event, &bell) {
                         bell.news(alarms(report));
@@ -73,7 +71,7 @@ pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Out) -> Result<
                     tell(&event, user, &mut out());
                 };
                 let ended =
-                    watch::watch(workspace, options, &waker, &listener, &super::now, &mut tell);
+                    watch::watch(workspace, options, &waker, &listener, &clock::now, &mut tell);
                 bell.iter().for_each(|bell| bell.stop());
                 // The others go on, perhaps for long.
                 if let (Err(error), false) = (&ended, user.is_empty()) {
@@ -84,26 +82,17 @@ pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Out) -> Result<
         }
         running.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
-    let (mut taken, mut autosaves, mut failed) = (0, 0, Vec::new());
-    for outcome in outcomes {
-        match outcome {
-            Ok(summary) => {
-                taken += summary.taken;
-                autosaves += summary.autosaves;
-            }
-            Err(error) => failed.push(error),
-        }
+    let (mut taken, mut autosaves) = (0, 0);
+    for summary in outcomes.into_iter().collect::<Result<Vec<_>, _>>()? {
+        taken += summary.taken;
+        autosaves += summary.autosaves;
     }
-    if let Some(error) = failed.pop() {
-        return Err(error.into());
-    }
-    out.say(format!("Stopped; {} taken.", count(taken as u64, "snapshot")));
+    out.say(format!("Stopped; {} taken.", count(taken, "snapshot")));
     let counts = Counts(vec![("taken", taken.into()), ("autosaves", autosaves.into())]);
     out.end_with(Summary { command: "watch", ok: true, counts });
     Ok(exit::DONE)
 }
 
-/// What the page should tell its reader.
 fn alarms(report: &Report) -> Vec<Alarm> {
     let is_bad = |finding: &&Finding| finding.level >= Level::Warning;
     let alarm = |finding: &Finding| Alarm {
@@ -111,44 +100,35 @@ fn alarms(report: &Report) -> Vec<Alarm> {
         subject: finding.subject.clone(),
         message: finding.message.clone(),
         snapshot: finding.snapshot.clone(),
-        noticed: super::now().timestamp(),
+        noticed: clock::now().timestamp(),
     };
     report.findings.iter().filter(is_bad).map(alarm).collect()
 }
 
 fn tell(event: &Event<'_>, user: &str, out: &mut Out) {
-    let now = super::now();
+    let now = clock::now();
     let whose = if user.is_empty() { String::new() } else { format!("{}: ", clean(user)) };
-    let line =
-        |text: &str| format!("{}  {whose}{text}", paint(LOOK.dim, now.format("%Y-%m-%d %H:%M:%S")));
+    let line = |text: &str| format!("{}  {whose}{text}", dim(now.format("%Y-%m-%d %H:%M:%S")));
     if !user.is_empty() {
-        out.object(UserLine { user });
+        out.object(Line::User { user });
     }
     let event = match event {
         Event::Started { root, polling } => {
-            let how = polling.as_ref().map(|(interval, why)| {
-                format!(", looking every {} s ({})", interval.as_secs_f64(), clean(why))
-            });
-            out.say(line(&format!(
-                "watching {}{}; Ctrl-C stops it",
-                clean(&root.display().to_string()),
-                how.unwrap_or_default()
-            )));
-            WatchEvent::Started {
-                library: root.display().to_string(),
-                polling_seconds: polling.as_ref().map(|(interval, _)| interval.as_secs_f64()),
-            }
+            let library = root.display().to_string();
+            let polling = polling.as_ref().map(|(interval, why)| (interval.as_secs_f64(), why));
+            let how = polling.map(|(n, why)| format!(", looking every {n} s ({})", clean(why)));
+            let how = how.unwrap_or_default();
+            out.say(line(&format!("watching {}{how}; Ctrl-C stops it", clean(&library))));
+            WatchEvent::Started { library, polling_seconds: polling.map(|(seconds, _)| seconds) }
         }
         Event::Looked(report) => return looked(report, &line, out),
         Event::Noticed(findings) => return out.findings(findings),
         Event::Waiting(timelines) => {
             for timeline in *timelines {
-                out.say(line(&format!(
-                    "{}: ST-Auto-Recap is at work; waiting for it",
-                    name(timeline)
-                )));
+                let name = name(timeline);
+                out.say(line(&format!("{name}: ST-Auto-Recap is at work; waiting for it")));
             }
-            WatchEvent::Waiting { timelines: timelines.iter().map(|it| it.as_str()).collect() }
+            WatchEvent::Waiting { timelines }
         }
         Event::Gone(why) => {
             out.warn(&line(&format!("{}; waiting for it to come back", clean(why))));
@@ -165,19 +145,17 @@ fn tell(event: &Event<'_>, user: &str, out: &mut Out) {
         }
         Event::Tidied(report) => {
             let forgotten = report.forgotten();
-            out.say(line(&format!(
-                "{} let go, as the configuration says",
-                count(forgotten as u64, "snapshot")
-            )));
+            let many = count(forgotten, "snapshot");
+            out.say(line(&format!("{many} let go, as the configuration says")));
             WatchEvent::Tidied { forgotten }
         }
     };
-    out.object(WatchLine::new(now, event));
+    out.object(Line::watch(now, event));
 }
 
 fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
     for Finding { subject, message, .. } in &report.unreadable {
-        out.object(FailedLine::new(subject, message));
+        out.object(Line::failed(subject, message));
         out.warn(&line(&format!("not taken: {}: {}", clean(subject), clean(message))));
     }
     for outcome in &report.timelines {
@@ -185,10 +163,10 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
             Taken::New(snapshot, tags) => {
                 let row = new_snapshot(report, snapshot, tags, name(&outcome.timeline));
                 table::lines(&[row]).iter().for_each(|text| out.say(line(text)));
-                out.object(SnapshotLine::taken(snapshot, tags, None));
+                out.object(Line::Snapshot(SnapshotLine::taken(snapshot, tags, None)));
             }
             Taken::Failed(why) => {
-                out.object(FailedLine::new(outcome.timeline.as_str(), why));
+                out.object(Line::failed(outcome.timeline.as_str(), why));
                 let label = name(&outcome.timeline);
                 out.warn(&line(&format!("not taken: {label}: {}", clean(why))));
             }
@@ -196,7 +174,7 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
         }
     }
     for deleted in &report.newly_deleted {
-        out.object(SnapshotLine::taken(deleted, &[], None));
+        out.object(Line::Snapshot(SnapshotLine::taken(deleted, &[], None)));
         table::lines(&[was_deleted(deleted)]).iter().for_each(|text| out.say(line(text)));
     }
     out.findings(&report.findings);
@@ -204,15 +182,12 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
 
 fn install(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let program = std::env::current_exe().unwrap_or_else(|_| "stvc".into());
-    let options: Vec<String> = [
-        ("--settle", Some(args.settle)),
-        ("--patience", Some(args.patience)),
-        ("--poll", args.poll),
-    ]
-    .into_iter()
-    .filter_map(|(name, span)| Some([name.to_owned(), format!("{}s", span?.as_secs_f64())]))
-    .flatten()
-    .collect();
+    let spans = [("--settle", Some(args.settle)), ("--patience", Some(args.patience))];
+    let spans = spans.into_iter().chain([("--poll", args.poll)]);
+    let option = |(name, span): (&str, Option<Duration>)| {
+        Some([name.to_owned(), format!("{}s", span?.as_secs_f64())])
+    };
+    let options: Vec<_> = spans.filter_map(option).flatten().collect();
     let home = std::env::home_dir().map(|home| home.join(".config"));
     let variable = if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_CONFIG_HOME" };
     let configuration = std::env::var_os(variable).map(Into::into).or(home);
@@ -226,26 +201,20 @@ fn install(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         let what = if args.uninstall { "Removed" } else { "Written" };
         out.say(format!("{what}: {}", shell(&path.display().to_string())));
     }
+    let mut steps = Vec::new();
     for step in &installed.steps {
         match step {
             InstallStep::Say(words) => out.line(words),
             InstallStep::Type(command) => {
                 command.lines().for_each(|command| out.line(format!("  {command}")));
+                steps.push(command.as_str());
             }
         }
     }
-    let steps: Vec<_> = installed
-        .steps
-        .iter()
-        .filter_map(|step| match step {
-            InstallStep::Type(command) => Some(command.as_str()),
-            InstallStep::Say(_) => None,
-        })
-        .collect();
     let written = installed.written.as_ref().map(|path| path.display().to_string());
     let done = if args.uninstall { "uninstalled" } else { "installed" };
     let counts = Counts(vec![(done, written.is_some().into())]);
-    out.object(InstallLine { written, steps });
+    out.object(Line::Install { written, steps });
     out.end_with(Summary { command: "watch", ok: true, counts });
     Ok(exit::DONE)
 }

@@ -1,20 +1,19 @@
-//! Small words: ages, sizes, counts, and text from files made safe for a terminal.
+//! Counts, sizes, names and cuts for a terminal.
+
+use std::fmt::Display;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::screen::Screen;
-use stvc::archive::Snapshot;
-use stvc::auto_recap::CheckpointState;
-use stvc::engine::files::Closed;
-use stvc::st::{Category, TimelineName};
+use stvc::library::{Category, TimelineName};
+use stvc::snapshots::{CheckpointState, Snapshot};
 pub use stvc::words::{AND, clean, shell, short};
 
-/// Whether a text stays as it is: it fits, or no person reads it.
 fn fits(text: &str, columns: usize) -> bool {
     Screen::get().is_pipe() || text.width() <= columns
 }
 
-/// At most `columns` wide, cut at the end.
+/// Cuts the end of a text to `columns`.
 pub fn cut(text: &str, columns: usize) -> String {
     if fits(text, columns) {
         return text.to_owned();
@@ -33,7 +32,7 @@ pub fn cut(text: &str, columns: usize) -> String {
     out
 }
 
-/// At most `columns` wide, cut in the middle: names of forks differ at their end.
+/// Cuts the middle of a text to `columns`: names of forks differ at their end.
 pub fn cut_middle(text: &str, columns: usize) -> String {
     if fits(text, columns) {
         return text.to_owned();
@@ -42,7 +41,7 @@ pub fn cut_middle(text: &str, columns: usize) -> String {
     format!("{}{}", cut(text, columns - end).trim_end_matches('…'), cut_front(text, end))
 }
 
-/// At most `columns` wide, cut at the beginning.
+/// Cuts the beginning of a text to `columns`.
 pub fn cut_front(text: &str, columns: usize) -> String {
     if fits(text, columns) {
         return text.to_owned();
@@ -60,26 +59,23 @@ pub fn cut_front(text: &str, columns: usize) -> String {
     format!("…{}", kept.trim_start())
 }
 
-/// Padded to `columns` with spaces, by width and not by characters.
+/// Pads to `columns`, by width and not by characters.
 pub fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
 }
 
 /// `1 message`, `2 messages`.
-pub fn count(n: u64, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {}", plural(one)) }
-}
-
-fn plural(one: &str) -> String {
-    match one.strip_suffix("ry") {
-        Some(stem) => format!("{stem}ries"),
-        None => format!("{one}s"),
+pub fn count(n: impl Display, one: &str) -> String {
+    match (n.to_string().as_str(), one.strip_suffix("ry")) {
+        ("1", _) => format!("1 {one}"),
+        (n, Some(stem)) => format!("{n} {stem}ries"),
+        (n, None) => format!("{n} {one}s"),
     }
 }
 
 /// `1 msg`, `2 msgs`.
 pub fn messages_in_short(n: u64) -> String {
-    if n == 1 { "1 msg".into() } else { format!("{n} msgs") }
+    count(n, "msg")
 }
 
 /// `12.3 MB`.
@@ -97,7 +93,7 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// `Character / Chat`, or `group / Chat`; of others what they are: `lorebook / Lore`.
+/// Returns `Character / Chat`, `group / Chat`, or what else it is: `lorebook / Lore`.
 pub fn name(timeline: &TimelineName) -> String {
     let folder = match timeline.category() {
         Category::Chat => timeline.folder().unwrap_or_default(),
@@ -109,17 +105,15 @@ pub fn name(timeline: &TimelineName) -> String {
     clean(&format!("{folder} / {}", timeline.chat()))
 }
 
-/// How long a state is: `12 messages`, `3 entries`; nothing for what has no such parts.
+/// Returns `12 messages` or `3 entries`.
 pub fn length(snapshot: &Snapshot) -> Option<String> {
     match (snapshot.timeline.is_chat(), snapshot.entries) {
         (true, _) => Some(count(snapshot.messages, "message")),
-        (false, Some(1)) => Some("1 entry".into()),
-        (false, Some(entries)) => Some(format!("{entries} entries")),
-        (false, None) => None,
+        (false, entries) => entries.map(|entries| count(entries, "entry")),
     }
 }
 
-/// The subject, if it is the user's own words.
+/// Returns the subject, unless stvc wrote it.
 pub fn own_words(snapshot: &Snapshot) -> Option<String> {
     let chat = snapshot.timeline.chat();
     let made = snapshot
@@ -130,7 +124,6 @@ pub fn own_words(snapshot: &Snapshot) -> Option<String> {
     (!made).then(|| clean(&snapshot.subject))
 }
 
-/// Where a fork leaves its origin: the number of the last message that both have.
 pub fn fork_point(shared: u64) -> String {
     match shared.checked_sub(1) {
         Some(last) => format!("forked after #{last}"),
@@ -138,22 +131,45 @@ pub fn fork_point(shared: u64) -> String {
     }
 }
 
-/// `was called X`, the name at most `room` wide.
+/// Returns `was called X`, with the name cut to `room`.
 pub fn was_called(former: &TimelineName, room: usize) -> String {
     format!("was called {}", cut_middle(&clean(former.chat()), room.max(20)))
 }
 
-/// The running recap of a state: `v5 (3 scenes)`.
+/// Returns `4 snapshots of 2 timelines`.
+pub fn snapshots_of(snapshots: impl Display, timelines: impl Display) -> String {
+    format!("{} of {}", count(snapshots, "snapshot"), count(timelines, "timeline"))
+}
+
+/// Returns ` (name)`, or nothing.
+pub fn in_parentheses(name: Option<&String>) -> String {
+    name.map(|name| format!(" ({})", clean(name))).unwrap_or_default()
+}
+
+/// Returns the title of a lorebook entry, cut to `columns`.
+pub fn entry_title(title: &str, columns: usize) -> String {
+    let title = cut(&clean(title.trim()), columns);
+    if title.is_empty() { "(no title)".into() } else { title }
+}
+
+/// Returns the name that SillyTavern's editor has for a field of a lorebook entry.
+pub fn field_name(field: &str) -> String {
+    let name = match field {
+        "key" => "keys",
+        "keysecondary" => "secondary keys",
+        "comment" => "title",
+        "" => "the whole entry",
+        other => other,
+    };
+    cut(&clean(name), 40)
+}
+
+/// Returns the running recap of a state: `v5 (3 scenes)`.
 pub fn recap(state: &CheckpointState) -> String {
     let Some(version) = state.running_recap_version else { return "none".into() };
     let scenes = state.running_recap_scene_count.and_then(|n| u64::try_from(n).ok());
     let scenes = scenes.map(|n| format!(" ({})", count(n, "scene"))).unwrap_or_default();
     format!("v{version}{scenes}")
-}
-
-/// What `--chat-closed` says.
-pub fn closed(said: bool) -> Closed {
-    if said { Closed::Said } else { Closed::Unknown }
 }
 
 #[cfg(test)]

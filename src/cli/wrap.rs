@@ -1,8 +1,9 @@
-//! Long lines for a narrow screen.
+//! Wraps long lines for a narrow screen.
 
 use super::screen::Screen;
 
-/// A text behind a label: what does not fit goes on below the text, not below the label. One line where another program reads.
+/// Wraps a text behind a label. Further rows begin below the text, not below the label. One line
+/// where another program reads.
 pub fn hanging(label: &str, text: &str, indent: usize) -> Vec<String> {
     let screen = Screen::get();
     let room = screen.columns().saturating_sub(indent + 1);
@@ -17,7 +18,7 @@ pub fn hanging(label: &str, text: &str, indent: usize) -> Vec<String> {
     rows.into_iter().enumerate().map(row).collect()
 }
 
-/// A colour that goes on in the next row ends with the row and begins anew: pagers show each row by itself.
+/// Ends a colour with its row and begins it again in the next: pagers show each row by itself.
 fn each_painted(rows: impl Iterator<Item = String>) -> Vec<String> {
     const RESET: &str = "\u{1b}[0m";
     let mut open = String::new();

@@ -1,42 +1,42 @@
-//! Has a timeline changed since its newest snapshot? The question that `snapshot`, `status` and `timelines` share.
+//! Compares timelines with their latest snapshots, for `snapshot`, `status` and `timelines`.
 
-use super::Result;
+use std::collections::HashSet;
+
 use super::cache::{Cache, Known};
+use super::{Include, Result, Workspace};
 use crate::archive::{self, Kind, Manifest, Role, Snapshot, SnapshotId, Tree, branch};
 use crate::history::{History, name_lookup};
 use crate::parallel;
 use crate::st::{
-    self, Captured, Category, Chat, Disk, Groups, Library, LibraryPath, TimelineFiles, TimelineName,
+    self, Captured, Category, Chat, Disk, Groups, Library, LibraryPath, Presence, Scan,
+    TimelineFiles, TimelineName,
 };
 use crate::store::{ObjectId, Reader, RefName, Store, unless_lost};
-use std::collections::HashSet;
 
-/// A timeline whose file is there, held against the store.
 pub(crate) struct Look {
-    /// Its newest snapshot.
     pub head: Option<Snapshot>,
     /// Its files, if they had to be read.
     pub captured: Option<Captured>,
-    /// Whether they are what the newest snapshot has.
-    pub unchanged: bool,
-    /// What of them is not.
     pub changed: ChangedParts,
-    /// Its branch does not lead to `head`, and should.
+    /// The branch does not lead to `head`, although it should.
     pub astray: bool,
 }
 
 impl Look {
-    /// Whether a snapshot has to be taken. That a lorebook changed which has a history of its own is told there, once, and not by each chat that it is bound to.
+    /// Returns whether a snapshot is needed. A lorebook with a timeline of its own is stored there,
+    /// once, and not with each chat bound to it.
     pub(crate) fn is_new(&self) -> bool {
-        let ChangedParts { main, lorebook, apart } = self.changed;
-        self.head.is_none() || main || lorebook && !apart
+        self.head.is_none() || !self.changed.is_stored()
+    }
+
+    pub(crate) fn is_unchanged(&self) -> bool {
+        self.changed == ChangedParts::default()
     }
 }
 
-/// A timeline's newest snapshot, and whether its branch has to be led there.
+/// The latest snapshot of a timeline, and whether its branch must be moved there.
 pub(crate) type Head = (Option<Snapshot>, bool);
 
-/// Where the branches of all timelines lead, read at once.
 pub(crate) struct Branches(Vec<(RefName, ObjectId)>);
 
 impl Branches {
@@ -44,77 +44,69 @@ impl Branches {
         Ok(Self(store.refs("refs/heads/")?.refs))
     }
 
-    /// Where a timeline's branch leads.
-    pub(crate) fn target(&self, name: &TimelineName) -> Option<SnapshotId> {
-        self.get(&branch(name)).map(SnapshotId)
-    }
-
-    fn get(&self, branch: &RefName) -> Option<ObjectId> {
-        let found = self.0.binary_search_by(|(known, _)| known.cmp(branch));
+    fn target(&self, name: &TimelineName) -> Option<ObjectId> {
+        let branch = branch(name);
+        let found = self.0.binary_search_by(|(known, _)| known.cmp(&branch));
         found.ok().map(|at| self.0[at].1)
     }
 
-    /// The same as [`head`].
     pub(crate) fn head(&self, store: &Store, name: &TimelineName) -> Result<Head> {
-        newest(store, name, |branch| Ok(self.get(branch)), |id| Ok(name_lookup::find(store, id)?))
+        newest(store, name, self.target(name), |id| Ok(name_lookup::find(store, id)?))
     }
 
-    /// The same for who has read the history: nothing of it is read again.
+    /// Returns what [`head`] does, from a loaded history.
     pub(crate) fn head_in(
         &self,
         history: &History,
         store: &Store,
         name: &TimelineName,
     ) -> Result<Head> {
-        let find = |id| match history.get(id) {
+        newest(store, name, self.target(name), |id| match history.get(id) {
             Some(known) => Ok(Some(known.clone())),
             None => Ok(name_lookup::find(store, id)?),
-        };
-        newest(store, name, |branch| Ok(self.get(branch)), find)
+        })
     }
 
-    /// How many there are beside those of these timelines. By their names: to read every commit would cost more than a save.
+    /// Returns how many branches belong to other timelines. Compares names, because reading every
+    /// commit would cost more than a save.
     pub(crate) fn besides<'n>(&self, names: impl Iterator<Item = &'n TimelineName>) -> usize {
         self.0.len() - names.filter(|name| self.target(name).is_some()).count()
     }
 }
 
-/// The newest snapshot of a timeline that can be read, and whether its branch has to be led there.
+/// Returns the latest readable snapshot of a timeline, and whether its branch must be moved there.
 ///
-/// Where the branch is damaged, or gone though the operation log does not say so, or leads to a commit that is lost, the log knows
-/// where it was: what came before must not be out of reach because the newest is. A commit that could not be read just now is not lost: that is an
-/// error. A branch that leads to another timeline's snapshot is not this one's.
+/// If the branch is damaged, missing although the operation log does not say so, or leads to a lost
+/// commit, the log knows its former target: earlier snapshots must stay reachable. A commit that
+/// could not be read just now is an error. A branch that leads to another timeline's snapshot is
+/// ignored.
 pub(crate) fn head(store: &Store, name: &TimelineName) -> Result<Head> {
-    let find = |id| Ok(name_lookup::find(store, id)?);
-    newest(store, name, |branch| Ok(store.ref_target(branch)?), find)
+    let target = store.ref_target(&branch(name))?;
+    newest(store, name, target, |id| Ok(name_lookup::find(store, id)?))
 }
 
 fn newest(
     store: &Store,
     name: &TimelineName,
-    target: impl Fn(&RefName) -> Result<Option<ObjectId>>,
+    target: Option<ObjectId>,
     find: impl Fn(SnapshotId) -> Result<Option<Snapshot>>,
 ) -> Result<Head> {
-    let branch = branch(name);
-    if let Some(id) = target(&branch)?
-        && let Some(head) = find(SnapshotId(id))?
-        && head.timeline == *name
-    {
+    let is_it = |found: &Snapshot| found.timeline == *name;
+    let find = |id| find(SnapshotId(id)).map(|found| found.filter(is_it));
+    if let Some(head) = target.map(find).transpose()?.flatten() {
         return Ok((Some(head), false));
     }
-    // Back to where it was not there: what had the name before that was another timeline, or was taken back.
-    for id in store.last_known(&branch)?.iter().map_while(|id| *id) {
-        if let Some(known) = find(SnapshotId(id))?
-            && known.timeline == *name
-        {
+    // Back to where it did not exist: an earlier owner of the name was another timeline, or undone.
+    for id in store.last_known(&branch(name))?.iter().map_while(|id| *id) {
+        if let Some(known) = find(id)? {
             return Ok((Some(known), true));
         }
     }
     Ok((None, false))
 }
 
-/// Those of the timelines that have to be looked at. Of the others the branch leads where it did when their files were seen to be what is stored there, and these have not
-/// been touched since.
+/// Returns the timelines that must be looked at. The others' branches and files are as they were
+/// when both were last found equal.
 pub(crate) fn touched<'n>(
     store: &Store,
     library: &Library,
@@ -123,18 +115,19 @@ pub(crate) fn touched<'n>(
     branches: &Branches,
     cache: &Cache,
 ) -> Result<Vec<&'n TimelineName>> {
+    /// Fewer timelines are looked at by one thread.
+    const MANY: usize = 100;
     let readers = store.reader().shared();
-    let is_untouched = |name: &TimelineName, reader: &Reader| -> Result<bool> {
-        let Some(head) = branches.target(name) else { return Ok(false) };
-        Ok(cache.known(library.root(), name, groups, head) != Known::Nothing
-            && reader.has(head.0)?)
-    };
     let of_part = |part: &'n [TimelineName]| -> Result<Vec<&'n TimelineName>> {
         let reader = readers.reader();
         let mut touched = Vec::new();
         for name in part {
-            if !is_untouched(name, &reader)? {
-                touched.push(name);
+            let is_known = |head: &ObjectId| {
+                cache.known(library.root(), name, groups, SnapshotId(*head)) != Known::Nothing
+            };
+            match branches.target(name).filter(is_known) {
+                Some(head) if reader.has(head)? => {}
+                _ => touched.push(name),
             }
         }
         Ok(touched)
@@ -143,47 +136,33 @@ pub(crate) fn touched<'n>(
     Ok(parts.concat())
 }
 
-/// So many timelines are looked at by more than one thread.
-const MANY: usize = 100;
-
-/// Look at one timeline. Reads its files only if their stamps are not known.
 pub(crate) fn look(
-    store: Option<&Store>,
+    store: &Store,
     library: &Library,
     groups: &Groups,
     name: &TimelineName,
-    cache: &mut Option<Cache>,
 ) -> Result<Look> {
-    let head = match store {
-        Some(store) => head(store, name)?,
-        None => (None, false),
-    };
-    look_from(store, library, groups, name, head, cache)
+    look_from(Some(store), library, groups, name, head(store, name)?, None)
 }
 
-/// The same for one whose newest snapshot is known, as [`head`] tells it.
+/// Does that for a known latest snapshot. Reads no files whose stamps the cache knows.
 pub(crate) fn look_from(
     store: Option<&Store>,
     library: &Library,
     groups: &Groups,
     name: &TimelineName,
     (head, astray): Head,
-    cache: &mut Option<Cache>,
+    cache: Option<&mut Cache>,
 ) -> Result<Look> {
-    if let (Some(cache), Some(head)) = (&cache, &head)
-        && !astray
-    {
-        let known = cache.known(library.root(), name, groups, head.id);
-        let changed = match known {
+    if let (Some(cache), Some(head), false) = (&cache, &head, astray) {
+        let changed = match cache.known(library.root(), name, groups, head.id) {
             Known::Unchanged => Some(ChangedParts::default()),
-            // Whether it is another, nobody need know here: its own history tells.
+            // Whether the lorebook changed is found by its own timeline.
             Known::AllButBook => Some(ChangedParts { main: false, lorebook: true, apart: true }),
             Known::Nothing => None,
         };
         if let Some(changed) = changed {
-            let head = Some(head.clone());
-            let unchanged = known == Known::Unchanged;
-            return Ok(Look { head, captured: None, unchanged, changed, astray });
+            return Ok(Look { head: Some(head.clone()), captured: None, changed, astray });
         }
     }
     let captured = st::capture_readable(library, groups, name, &Disk)?;
@@ -191,36 +170,43 @@ pub(crate) fn look_from(
         (Some(store), Some(head)) => changed_parts(&captured, &store.reader(), head)?,
         _ => ChangedParts::ALL,
     };
-    let unchanged = changed == ChangedParts::default();
-    let all_but_book = !changed.main && changed.apart;
-    // One that was deleted and is there again is not what was stored last.
-    if let (true, Some(cache), Some(head)) = (unchanged || all_but_book, cache, &head)
+    // A deleted timeline that is back differs from its latest snapshot.
+    if let (Some(cache), Some(head)) = (cache, &head)
         && head.kind != Kind::DELETED
     {
-        cache.remember(&captured, head.id, !unchanged);
+        if changed == ChangedParts::default() {
+            cache.remember(&captured, head.id);
+        } else if changed.is_stored() {
+            cache.remember_all_but_book(&captured, head.id);
+        }
     }
-    Ok(Look { head, captured: Some(captured), unchanged, changed, astray })
+    Ok(Look { head, captured: Some(captured), changed, astray })
 }
 
-/// What of a timeline is another than in a snapshot.
+/// The parts of a timeline that differ from a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangedParts {
-    /// Its own file: of a chat its messages, or what its header or its group's file says of it.
+    /// Its own file: of a chat its messages, or its metadata in the header or the group's file.
     pub main: bool,
     /// The lorebook: its content, or which one it is.
     pub lorebook: bool,
-    /// Whether that has, or can have, a history of its own.
+    /// The lorebook has, or can have, a timeline of its own.
     pub apart: bool,
 }
 
 impl ChangedParts {
     const ALL: Self = Self { main: true, lorebook: true, apart: false };
+
+    /// Returns whether everything is stored, the lorebook perhaps in its own timeline.
+    pub(crate) fn is_stored(self) -> bool {
+        !self.main && (!self.lorebook || self.apart)
+    }
 }
 
-/// What `head` does not hold of what was captured.
+/// Compares captured files with the snapshot `head`.
 ///
-/// The group's file changes with every message in any chat of the group. For a chat with a header it is only evidence, and for one
-/// without only this chat's metadata in it counts.
+/// The group's file changes with every message in any chat of the group. For a chat with a header it
+/// does not count, and for one without only this chat's metadata in it does.
 pub(crate) fn changed_parts(
     captured: &Captured,
     reader: &Reader,
@@ -234,9 +220,6 @@ pub(crate) fn changed_parts(
         let main = !is_same_other(&manifest, files, reader, head)?;
         return Ok(ChangedParts { main, ..ChangedParts::default() });
     }
-    let headed = files.header().is_some();
-    let chat = Some((&files.main.path, files.main.bytes.as_slice()));
-    let book = files.book().map(|book| (book.path, book.bytes));
     let same = |role, now: Option<(&LibraryPath, &[u8])>| match (manifest.file(role), now) {
         (None, None) => true,
         // Lengths first: most saves change them, and then nothing need be hashed.
@@ -245,27 +228,29 @@ pub(crate) fn changed_parts(
         }
         _ => false,
     };
+    let book = files.book().map(|book| (book.path, book.bytes));
     // One that cannot be read is not known to have changed.
     let lorebook = files.unread_book().is_none() && !same(Role::Lorebook, book);
-    let main = !same(Role::Chat, chat) || !headed && !same_group_metadata(files, reader, head)?;
-    // Which one it is, the chat itself says.
+    let main = !same(Role::Chat, Some((&files.main.path, &files.main.bytes)))
+        || files.header().is_none() && !same_group_metadata(files, reader, head)?;
     let path = files.lorebook.as_ref().and_then(|book| book.path.as_ref());
-    // Where it could not be read, the next snapshot has both.
+    // After a snapshot without the unreadable lorebook, the next one has both.
     let apart = lorebook && head.unread.is_none() && path.and_then(TimelineName::of_file).is_some();
     Ok(ChangedParts { main, lorebook, apart })
 }
 
-/// Whether what is no chat is as a snapshot has it, apart from what changes when it is used.
+/// Returns whether a file that is not a chat equals the snapshot, apart from fields that change by
+/// use.
 fn is_same_other(
     manifest: &Manifest,
     files: &TimelineFiles,
     reader: &Reader,
     head: &Snapshot,
 ) -> Result<bool> {
-    let Some(then) = manifest.file(manifest.main_role()) else { return Ok(false) };
-    if then.path != files.main.path.as_str() {
+    let then = manifest.file(manifest.main_role());
+    let Some(then) = then.filter(|then| then.path == files.main.path.as_str()) else {
         return Ok(false);
-    }
+    };
     if then.is_of(&files.main.bytes) {
         return Ok(true);
     }
@@ -279,26 +264,24 @@ fn is_same_other(
 }
 
 fn same_group_metadata(files: &TimelineFiles, reader: &Reader, head: &Snapshot) -> Result<bool> {
-    let headless = Chat { header: None, messages: Vec::new() };
     let Some(tree) = unless_lost(Tree::open(reader, head.tree))? else { return Ok(false) };
     let before = match tree.group() {
         Some(id) => unless_lost(reader.blob(id))?,
         None => None,
     };
-    let (before, after) = match (before, files.group_bytes()) {
-        (Some(before), Some(after)) => (before, after),
-        (None, after) => return Ok(after.is_none()),
-        (Some(_), None) => return Ok(false),
-    };
+    let headless = Chat { header: None, messages: Vec::new() };
     let own = |group: &[u8]| {
         let metadata = st::metadata(&headless, &files.timeline, Some(group));
         metadata.map(|raw| raw.as_bytes().to_vec())
     };
-    Ok(own(&before) == own(after))
+    Ok(match (before, files.group_bytes()) {
+        (Some(before), Some(after)) => own(&before) == own(after),
+        (before, after) => before.is_none() && after.is_none(),
+    })
 }
 
-/// The newest snapshots of timelines whose files are gone. What cannot be looked at, an unplugged disk above all, does not count
-/// as gone.
+/// Returns the latest snapshots of timelines whose files are gone. Files that cannot be looked at,
+/// as on an unplugged disk, do not count.
 pub(crate) fn deleted(library: Option<&Library>, history: &History) -> HashSet<SnapshotId> {
     let Some(root) = library.map(Library::root).filter(|root| root.join("chats").is_dir()) else {
         return HashSet::new();
@@ -306,4 +289,41 @@ pub(crate) fn deleted(library: Option<&Library>, history: &History) -> HashSet<S
     let is_gone =
         |name: &TimelineName| st::is_absent(&name.file().under(root)).is_ok_and(|gone| gone);
     history.heads().filter(|(name, _)| is_gone(name)).map(|(_, head)| head.id).collect()
+}
+
+/// Returns the timelines whose files were here and are certainly gone. A folder that cannot be
+/// listed, a dangling link or an empty folder of chats is more likely a missing drive.
+pub(crate) fn deleted_since(cache: &Cache, library: &Library, scan: &Scan) -> Vec<TimelineName> {
+    if !scan.unreadable.is_empty() {
+        return Vec::new();
+    }
+    let mut gone = cache.seen_besides(library.root(), scan);
+    gone.retain(|name| {
+        scan.all().any(|other| other.category() == name.category())
+            && library.presence(scan, name) == Presence::Gone
+    });
+    gone
+}
+
+/// Returns whether a snapshot would store anything. Takes no lock, and updates the cache.
+pub(crate) fn has_changed(workspace: &Workspace) -> Result<bool> {
+    let library = workspace.library()?;
+    let scan = library.scan()?;
+    let store = workspace.open_store()?;
+    let mut cache = Cache::load(&store);
+    if !store.unfinished()?.is_empty() || !deleted_since(&cache, &library, &scan).is_empty() {
+        return Ok(true);
+    }
+    let branches = Branches::read(&store)?;
+    let (names, groups) = (Include::of(Some(&store)).timelines(&scan), &scan.groups);
+    for name in touched(&store, &library, groups, &names, &branches, &cache)? {
+        let head = branches.head(&store, name)?;
+        let look = look_from(Some(&store), &library, groups, name, head, Some(&mut cache))?;
+        let is_back = look.head.as_ref().is_some_and(|head| head.kind == Kind::DELETED);
+        if look.is_new() || look.astray || is_back {
+            return Ok(true);
+        }
+    }
+    cache.save(&store);
+    Ok(false)
 }

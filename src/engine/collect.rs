@@ -14,19 +14,16 @@ use crate::store::{
 /// Further in the future than any clock is wrong.
 const LONG: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
-/// What goes.
 #[derive(Clone, Copy)]
 pub(crate) struct Disposal {
-    /// Operations of then and earlier.
+    /// The oldest operations to keep.
     pub before: Before,
     /// Objects that nothing refers to and that are older than this.
     pub grace: Duration,
-    /// Whether it is only planned.
     pub dry_run: bool,
 }
 
 impl Disposal {
-    /// Everything that nothing refers to but an operation.
     pub(crate) const EVERYTHING: Self =
         Self { before: Before::Everything, grace: Duration::ZERO, dry_run: false };
 }
@@ -85,7 +82,8 @@ pub(crate) fn collect_beyond(
         store.collect(lock, &collection, &mut expire, monitor)
     };
     Ok(match collect(&objects, &lost) {
-        // Lost attachments do not prevent the rest from being packed. All are read only if one is known to be lost.
+        // Lost attachments do not prevent the rest from being packed. All are read only if one is
+        // known to be lost.
         Err(error) if error.is_loss() => {
             let reader = store.reader();
             let known = lost.len();

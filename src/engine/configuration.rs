@@ -1,4 +1,5 @@
-//! The user's configuration of a store, `stvc/config.toml`: what holds where a command line says nothing.
+//! The user's configuration of a store, `stvc/config.toml`: what holds where a command line says
+//! nothing.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -6,16 +7,17 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
-use super::{ConfigurationError, Result};
+use super::{ConfigurationError, Result, Workspace};
 use crate::durable::{self, Existing};
 use crate::history::retention::Policy;
 use crate::regular;
 use crate::rules::{Code, Finding};
 use crate::settings::{Key, Setting, settings};
+use crate::st::{Category, Scan, TimelineName};
 use crate::store::{self, Store};
 
 settings! {
-    /// What can be set, and what holds where nothing is set.
+    /// All settings, with their defaults.
     Configuration {
         backup: Option<String> = None, "where `stvc backup` goes; the last place if not set";
         sync: Option<String> = None,
@@ -34,14 +36,14 @@ settings! {
 }
 
 settings! {
-    /// What SillyTavern's page may do.
+    /// Permissions of SillyTavern's page.
     Extension {
         write: bool = true, "whether SillyTavern's page may change anything; true if not set";
     }
 }
 
 settings! {
-    /// What of the library is kept beside chats and lorebooks.
+    /// Files that are stored beside chats and lorebooks.
     Include {
         characters: bool = true, "whether characters' cards are kept";
         personas: bool = true, "whether personas' pictures are kept";
@@ -61,7 +63,7 @@ pub enum When {
     Never,
 }
 
-/// How moments are told.
+/// The format of dates in output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dates {
@@ -75,28 +77,69 @@ impl Setting for When {}
 impl Setting for Dates {}
 
 impl Configuration {
-    /// Returns the settings of a store, or the defaults if its file cannot be understood. [`finding`] says that.
+    /// Returns the settings of a store, or the defaults if its file cannot be understood.
+    /// [`finding`] says that.
     ///
-    /// Only for settings whose defaults remove nothing and open nothing to others; a command that needs the user's own value asks [`Configuration::of`].
-    pub fn or_defaults(store: &Store) -> Self {
+    /// Only for settings whose defaults remove nothing and open nothing to others; a command that
+    /// needs the user's own value asks [`Configuration::of`].
+    pub(crate) fn or_defaults(store: &Store) -> Self {
         Self::of(store).unwrap_or_default()
     }
 
-    /// What is set in a store; nothing, if there is no such file.
-    pub fn of(store: &Store) -> Result<Self> {
+    /// Returns the settings of a store; the defaults if it has no configuration file.
+    pub(crate) fn of(store: &Store) -> Result<Self> {
         let text = read(store)?;
         toml::from_str(&text)
             .map_err(|error| bad(store, &at_line(&text, error.span(), error.message())))
     }
 
-    /// How long snapshots are kept, if that is said.
+    /// Returns the retention policy, if one is set.
     pub fn retention(self) -> Option<Policy> {
         Some(self.retention).filter(|policy| !policy.is_empty())
     }
 }
 
-/// Returns the warning about a configuration that cannot be understood.
-pub fn finding(store: &Store) -> Option<Finding> {
+impl Include {
+    /// Returns the setting of a store, or the default if there is no store or its configuration is
+    /// damaged.
+    pub(crate) fn of(store: Option<&Store>) -> Self {
+        store.map(Configuration::or_defaults).unwrap_or_default().include
+    }
+
+    pub(crate) fn has(&self, category: Category) -> bool {
+        match category {
+            Category::Chat | Category::GroupChat | Category::Lorebook => true,
+            Category::Card => self.characters,
+            Category::Persona => self.personas,
+            Category::Group => self.groups,
+            Category::Settings => self.settings,
+        }
+    }
+
+    pub(crate) fn timelines(&self, scan: &Scan) -> Vec<TimelineName> {
+        scan.all().filter(|name| self.has(name.category())).cloned().collect()
+    }
+}
+
+impl Workspace {
+    /// Returns the user's settings, or the defaults if there is no store or its configuration
+    /// cannot be understood.
+    pub fn settings(&self) -> Configuration {
+        let Ok(Some(store)) = self.find_store() else { return Configuration::default() };
+        let mut found = Configuration::or_defaults(&store);
+        // A store that is named, or is a copy, may be somebody else's: what it says is not run.
+        let is_own = self.store.is_none() && !store.is_mirror();
+        found.pager = found.pager.filter(|_| is_own);
+        found
+    }
+
+    /// Returns the warning about a configuration that cannot be understood.
+    pub fn broken_settings(&self) -> Option<Finding> {
+        finding(&self.find_store().ok()??)
+    }
+}
+
+pub(crate) fn finding(store: &Store) -> Option<Finding> {
     match Configuration::of(store) {
         Err(super::Error::Configuration(ConfigurationError::Bad { path, why })) => {
             let message = format!("{why}; the defaults are used instead");
@@ -110,8 +153,7 @@ pub fn finding(store: &Store) -> Option<Finding> {
     }
 }
 
-/// Returns every key, and its value as it stands in the file.
-pub fn list(store: &Store) -> Result<Vec<(Key, Option<String>)>> {
+pub(crate) fn list(store: &Store) -> Result<Vec<(Key, Option<String>)>> {
     Configuration::of(store)?;
     let document = document(store)?;
     let value = |key: Key| {
@@ -121,8 +163,9 @@ pub fn list(store: &Store) -> Result<Vec<(Key, Option<String>)>> {
     Ok(Configuration::keys().into_iter().map(value).collect())
 }
 
-/// Set a key, or let it be as if it was never set. The rest of the file stays as it is, comments too. What would not be understood is not written.
-pub fn set(store: &Store, key: &str, wanted: Option<&str>) -> Result<()> {
+/// Sets or removes a key. Keeps the rest of the file, comments included. Writes nothing that could
+/// not be read back.
+pub(crate) fn set(store: &Store, key: &str, wanted: Option<&str>) -> Result<()> {
     let known = Configuration::keys().into_iter().find(|known| known.name == key);
     let known = known.ok_or_else(|| ConfigurationError::Unknown { key: key.to_owned() })?;
     let mut document = document(store)?;
@@ -185,7 +228,6 @@ fn document(store: &Store) -> Result<DocumentMut> {
     })
 }
 
-/// `line 3: unknown field …`.
 fn at_line(text: &str, place: Option<Range<usize>>, why: &str) -> String {
     let before = place.and_then(|place| text.get(..place.start));
     match before {

@@ -1,4 +1,5 @@
-//! The device that a store is on, as other devices name it, and the lorebooks that a device set aside in a sync.
+//! The device that a store is on, as other devices name it, and the lorebooks that a device set
+//! aside in a sync.
 
 use std::fmt;
 
@@ -26,7 +27,8 @@ const FILE: &str = "device";
 const SET_ASIDE: &str = "set aside by a sync on ";
 
 impl Device {
-    /// Returns the device that a store is on. It gets an id the first time, and another one if the store was copied to another machine.
+    /// Returns the device that a store is on. It gets an id the first time, and another one if the
+    /// store was copied to another machine.
     pub(crate) fn of(store: &Store) -> Result<Self> {
         let machine = machine();
         let name = Configuration::or_defaults(store).device.unwrap_or_else(|| machine.clone());
@@ -51,7 +53,6 @@ impl Device {
         Ok(Self { id, name })
     }
 
-    /// Returns the source that a snapshot which this device sets aside records.
     pub(crate) fn sets_aside(&self) -> String {
         format!("{SET_ASIDE}{self}")
     }
@@ -75,7 +76,6 @@ fn is_id(text: &str) -> bool {
     text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns the name of this machine.
 fn machine() -> String {
     #[cfg(unix)]
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();

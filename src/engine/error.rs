@@ -9,8 +9,9 @@ use crate::{archive, exit, history, st, store};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why the engine could not do it.
+/// An error of the engine.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     #[error(transparent)]
     St(#[from] st::Error),
@@ -33,7 +34,8 @@ pub enum Error {
     /// A rule forbids it; nothing was changed.
     #[error("{}", findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; "))]
     Refused { findings: Vec<Finding> },
-    /// Some files could not be written, nor could what was done be taken back. The next command finishes it.
+    /// Some files could not be written, nor could what was done be taken back. The next command
+    /// finishes it.
     #[error("{source}")]
     Unfinished { source: Box<Error> },
     /// A file could not be written, and all that was done is as it was.
@@ -51,8 +53,9 @@ pub enum Error {
     NoSuchOperation { number: u64 },
 }
 
-/// What is wrong with a configuration, or with what it shall become.
+/// An error in the configuration, or in a value for it.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigurationError {
     /// The file cannot be understood.
     #[error("{}: {why}", path.display())]
@@ -63,7 +66,7 @@ pub enum ConfigurationError {
     BadValue { key: String, why: String },
 }
 
-/// Why a tag could not be set or found.
+/// An error about a tag.
 #[derive(Debug, thiserror::Error)]
 pub enum TagError {
     #[error("the tag {name:?} is already used for snapshot {snapshot}")]
@@ -74,7 +77,6 @@ pub enum TagError {
     BadName { name: String, why: &'static str },
 }
 
-/// The first of some files, and how many more there are, as the beginning of a sentence.
 fn in_short_paths(paths: &[String]) -> String {
     match paths {
         [first, rest @ ..] if !rest.is_empty() => {
@@ -107,12 +109,11 @@ impl store::Loss for Error {
 }
 
 impl Error {
-    /// A rule forbids it.
     pub(crate) fn refused(finding: Finding) -> Self {
         Self::Refused { findings: vec![finding] }
     }
 
-    /// Returns the exit code of a command that ends with it.
+    /// Returns the exit code of the command.
     pub fn exit(&self) -> u8 {
         match self {
             Self::Store(error) => error.exit(),
@@ -127,6 +128,7 @@ impl Error {
         }
     }
 
+    /// Returns advice for the user.
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::St(error) => return error.hint(),

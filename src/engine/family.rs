@@ -10,7 +10,8 @@ use crate::history::rewrite_history::{begin_elsewhere, shared_messages};
 use crate::history::{self, History};
 use crate::store::Store;
 
-/// Let these first snapshots follow others, as an operation of its own. How many got another id.
+/// Lets these first snapshots follow others, in an operation of its own. Returns how many snapshots
+/// got another id.
 pub(crate) fn begin(
     workspace: &Workspace,
     store: &Store,
@@ -25,7 +26,6 @@ pub(crate) fn begin(
     Ok(anew.len())
 }
 
-/// The snapshot of a timeline that shares the most with this one, the earliest of those, and how much.
 pub(crate) fn closest(
     store: &Store,
     history: &History,

@@ -6,7 +6,7 @@ use super::Result;
 use crate::history::History;
 use crate::st::{Library, TimelineName, lorebook_path};
 
-/// The longest that a chat's name may be with what is put behind it: file systems stop at 255 bytes.
+/// Leaves room for a suffix: file systems allow 255 bytes.
 const LONGEST: usize = 200;
 
 /// Returns `<chat> (from backup 2026-11-15)`, with a number if there is such a timeline already.
@@ -35,7 +35,8 @@ pub(crate) fn free_timeline(
     }
 }
 
-/// Returns `<chat> (restored)`, with a number if the library or the store has such a chat; none if no such name can be had.
+/// Returns `<chat> (restored)`, with a number if the library or the store has such a chat; none if
+/// no such name can be had.
 pub(crate) fn free_restored(
     timeline: &TimelineName,
     library: &Library,
@@ -61,8 +62,9 @@ pub(crate) fn free_branch(from: &TimelineName, all: &BTreeSet<TimelineName>) -> 
     free.unwrap_or_else(|| from.chat().to_owned())
 }
 
-/// Returns a free name for the copy of `book` that the chat `chat` gets: by the template of the user's extension if the book itself is called by it (`known` are the chats whose
-/// name may stand in it), else the book's name and the chat's.
+/// Returns a free name for the copy of `book` that the chat `chat` gets: by the template of the
+/// user's extension if the book itself is called by it (`known` are the chats whose name may stand
+/// in it), else the book's name and the chat's.
 ///
 /// `planned` are names that are as good as taken, in lower case.
 pub(crate) fn free_lorebook(
@@ -80,7 +82,8 @@ pub(crate) fn free_lorebook(
     let fits = |name: &str| {
         lorebook_path(name).is_some_and(|path| path.file_name() == format!("{name}.json"))
     };
-    // A name that SillyTavern would shorten or change is not used: it would bind one book and write another.
+    // A name that SillyTavern would shorten or change is not used: it would bind one book and write
+    // another.
     let base = plain(&wanted);
     let mut number = 1;
     loop {
@@ -93,7 +96,7 @@ pub(crate) fn free_lorebook(
     }
 }
 
-/// The name as SillyTavern would keep it, with room for a number.
+/// Returns the name as SillyTavern would keep it, with room for a number.
 fn plain(name: &str) -> String {
     const ROOM: usize = 200;
     let mut end = name.len().min(ROOM);

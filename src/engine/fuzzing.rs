@@ -1,4 +1,5 @@
-//! Fuzz targets of the operation log and the configuration. Each function panics where its invariant does not hold; `src/fuzzing` lists them.
+//! Fuzz targets of the operation log and the configuration. Each function panics where its
+//! invariant does not hold; `src/fuzzing` lists them.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a fuzz target fails loudly")]
 
@@ -95,7 +96,8 @@ thread_local! {
     static STORE: OnceCell<(TempDir, Store)> = const { OnceCell::new() };
 }
 
-/// Whatever the log says: the store can be locked, nothing outside the places of the library is touched, and a second recovery changes nothing.
+/// Whatever the log says: the store can be locked, nothing outside the places of the library is
+/// touched, and a second recovery changes nothing.
 ///
 /// The input is a log. A line without a checksum gets the right one.
 pub(crate) fn operation_log(data: &[u8]) {
@@ -132,7 +134,8 @@ pub(crate) fn operation_log(data: &[u8]) {
     });
 }
 
-/// A key is set and removed, and all else of the file stays: other keys, comments, the order. A value that is refused changes nothing.
+/// A key is set and removed, and all else of the file stays: other keys, comments, the order. A
+/// value that is refused changes nothing.
 pub(crate) fn config(data: &[u8]) {
     const VALUES: [(&str, &str); 8] = [
         ("backup", "/mnt/\"nas\" # 1"),

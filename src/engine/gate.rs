@@ -1,7 +1,10 @@
-//! The readiness check: no state is taken or forked in the middle of the extension's work, unless the user says so. Every command that makes a checkpoint asks it.
+//! The readiness check: no state is taken or forked in the middle of the extension's work, unless
+//! the user says so. Every command that makes a checkpoint asks it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
+
+use serde::Deserialize;
 
 use super::take_snapshots::Judgement;
 use super::{Error, Result, Workspace};
@@ -12,12 +15,13 @@ use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding};
 use crate::st::{self, Chat, Library, Scan, TimelineFiles, TimelineName};
 
-/// How often the queue is looked at while waiting for it.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// What the user wants of the readiness check.
-#[derive(Clone, Copy, Debug, Default)]
+/// The user's wishes for the readiness check.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
 pub struct GatePolicy {
+    #[serde(rename = "strict")]
     pub scene: SceneRule,
     /// Wait for the lorebook's queue first.
     pub wait: Option<Wait>,
@@ -25,8 +29,9 @@ pub struct GatePolicy {
     pub allow_active_queue: bool,
 }
 
-/// What happens if ST-Auto-Recap has not finished the scene that ends at a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The response to a scene that ST-Auto-Recap has not finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "bool")]
 pub enum SceneRule {
     /// It is reported.
     #[default]
@@ -38,14 +43,31 @@ pub enum SceneRule {
 }
 
 /// How long to wait for the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "u64")]
 pub enum Wait {
     AtMost(Duration),
     Forever,
 }
 
+/// A request waits at most so many seconds, because requests are served one after the other.
+const LONGEST_WAIT: u64 = 10;
+
+/// The seconds of a request.
+impl From<u64> for Wait {
+    fn from(seconds: u64) -> Self {
+        Self::AtMost(Duration::from_secs(seconds.min(LONGEST_WAIT)))
+    }
+}
+
+/// `strict` of a request or a command line.
+impl From<bool> for SceneRule {
+    fn from(is_strict: bool) -> Self {
+        if is_strict { Self::Strict } else { Self::Warn }
+    }
+}
+
 impl SceneRule {
-    /// Returns the rules whose findings are reasons to refuse.
     fn blockers(self) -> &'static [Code] {
         match self {
             Self::Warn => &[],
@@ -72,7 +94,6 @@ pub(crate) fn judge(policy: GatePolicy, files: &TimelineFiles, at: Option<usize>
     judgement
 }
 
-/// Judges the queue of the lorebook from which a timeline is taken or forked.
 pub(crate) fn judge_queue(
     policy: GatePolicy,
     timeline: &TimelineName,
@@ -89,7 +110,8 @@ pub(crate) fn judge_queue(
     }
 }
 
-/// Judges whether the extension has finished the scene that ends at a message; `at`: not given, the last one, which only who is strict is refused for.
+/// Judges whether the extension has finished the scene that ends at a message; `at`: not given, the
+/// last one, which only who is strict is refused for.
 pub(crate) fn judge_message(
     policy: GatePolicy,
     files: &TimelineFiles,
@@ -116,7 +138,8 @@ pub(crate) fn judge_message(
     judgement
 }
 
-/// Returns what a state knows of the time after message `at`, if it is cut there and all else is as it is now.
+/// Returns what a state knows of the time after message `at`, if it is cut there and all else is as
+/// it is now.
 pub(crate) fn of_later(files: &TimelineFiles, at: usize) -> Vec<Finding> {
     let chat = files.split();
     let mut findings = auto_recap::recap_from_future(&point(files, &chat, at));
@@ -135,7 +158,6 @@ fn last_message(chat: &Chat<'_>) -> Option<usize> {
     chat.messages.iter().rposition(|line| !line.trim_ascii().is_empty())
 }
 
-/// Checks that a chat has a message `at`.
 pub(crate) fn must_have(files: &TimelineFiles, at: usize) -> Result<()> {
     let messages = without_blank_end(&files.split().messages).len();
     if at < messages {
@@ -145,7 +167,8 @@ pub(crate) fn must_have(files: &TimelineFiles, at: usize) -> Result<()> {
     }
 }
 
-/// Waits until no work is pending in the lorebooks of these timelines, or until the time is up. The command goes on with the time after that.
+/// Waits until no work is pending in the lorebooks of these timelines, or until the time is up. The
+/// command goes on with the time after that.
 pub(crate) fn wait(
     workspace: &mut Workspace,
     library: &Library,

@@ -9,7 +9,8 @@ use crate::rules::{Code, Finding};
 use crate::st::{Category, Library, list_folder};
 use crate::store::Store;
 
-/// What lies in a user's folder beside what is kept, and what may be told of it. What SillyTavern makes by itself (thumbnails, its own backups, the list of what it copied) is not worth a word, and secrets are nobody's business.
+/// Folders beside the stored files, and their names in the finding. SillyTavern's thumbnails and
+/// backups and the user's secrets are left out on purpose.
 const FOLDERS: [(&str, &str); 15] = [
     ("backgrounds", "backgrounds"),
     ("assets", "assets"),
@@ -28,13 +29,11 @@ const FOLDERS: [(&str, &str); 15] = [
     ("themes", "themes"),
 ];
 
-/// What is smaller is no loss: empty settings, a file that marks a folder.
+/// Smaller content is not worth a finding: empty settings, a marker file.
 const LEAST: u64 = 64;
 
-/// No user's folder is deeper.
 const DEEPEST: usize = 12;
 
-/// What is left out, if anything is.
 pub(crate) fn finding(
     library: &Library,
     include: &Include,
@@ -87,7 +86,7 @@ pub(crate) fn finding(
     Ok(Some(Finding::new(Code::LeftOut, subject, message).remedy(remedy)))
 }
 
-/// The bytes of all files below, links not followed; what cannot be read counts nothing.
+/// Returns the length of all files below. Follows no links; unreadable files count as empty.
 fn size(path: &Path, deep: usize) -> u64 {
     let Ok(found) = fs::symlink_metadata(path) else { return 0 };
     if found.is_file() {

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use super::Result;
 use crate::store::{Kind, Loss, Mode, ObjectId, Reader};
 
-/// The objects of a tree that are lost, the tree included. `is_sound` says which need not be read again.
+/// Returns the lost objects of a tree, the tree included. Objects that `is_sound` names are not
+/// read again.
 pub(crate) fn below(
     reader: &Reader,
     tree: ObjectId,
@@ -40,7 +41,6 @@ pub(crate) fn below(
     Ok(lost)
 }
 
-/// Whether there is no sound copy of an object.
 pub(crate) fn is_lost(reader: &Reader, id: ObjectId, kind: Kind) -> Result<bool> {
     match reader.read(id, kind, &mut Vec::new()) {
         Ok(_) => Ok(false),

@@ -1,5 +1,6 @@
-//! What every verb is made of: the library and its store, has a timeline changed, taking snapshots, writing the library's files, copies of the store elsewhere.
-//! Everything that changes something goes through one `operation`.
+//! What every verb is made of: the library and its store, has a timeline changed, taking snapshots,
+//! writing the library's files, copies of the store elsewhere. Everything that changes something
+//! goes through one `operation`.
 
 pub(crate) mod cache;
 pub(crate) mod changed_timelines;
@@ -15,8 +16,6 @@ pub(crate) mod free_names;
 pub(crate) mod fuzzing;
 pub mod gate;
 pub(crate) mod group_list;
-pub(crate) mod has_changed;
-pub(crate) mod include;
 mod known_folders;
 pub(crate) mod left_out;
 pub(crate) mod lost_objects;
@@ -24,7 +23,6 @@ pub(crate) mod operation;
 mod other_timelines;
 pub mod receive;
 pub(crate) mod reload_page;
-pub(crate) mod safety_snapshot;
 pub mod sillytavern_runs;
 pub(crate) mod tags;
 pub mod take_first;
@@ -36,7 +34,7 @@ pub(crate) mod verdict_findings;
 pub(crate) mod workspace;
 pub mod written_since;
 
+pub(crate) use configuration::Include;
 pub use error::{ConfigurationError, Error, Result, TagError};
-pub(crate) use include::Include;
 pub use operation::{files, finish_interrupted};
 pub use workspace::{CommandRun, LibraryPlace, Workspace};

@@ -1,11 +1,12 @@
-//! Lorebooks, characters' cards and other files with a history of their own: which of them are kept, and where a new one comes from.
+//! Lorebooks, characters' cards and other files with a history of their own: which of them are
+//! kept, and where a new one comes from.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Result;
 use super::changed_timelines;
 use super::operation::Follows;
-use super::take_snapshots::{Replaced, Taken, TakenTimeline, Taking};
+use super::take_snapshots::{Replaced, SnapshotSession, Taken, TakenTimeline};
 use crate::archive::entry_lives::{BookStates, Version};
 use crate::archive::{Kind, Snapshot, State};
 use crate::history::{self, History};
@@ -13,8 +14,9 @@ use crate::progress::{Monitor, Silent};
 use crate::st::{self, Category, Key, TimelineName};
 use crate::store::{self, Store, unless_lost};
 
-impl Taking<'_> {
-    /// Takes files that are not chats: those that have no branch, and lorebooks whose file holds another one than their branch.
+impl SnapshotSession<'_> {
+    /// Takes files that are not chats: those that have no branch, and lorebooks whose file holds
+    /// another one than their branch.
     pub(super) fn take_others(
         &mut self,
         new: &[&TimelineName],
@@ -22,10 +24,8 @@ impl Taking<'_> {
     ) -> Result<()> {
         // Two may have exchanged their names, so all renames are known before the first is stored.
         let mut renamed = HashMap::new();
-        for name in new.iter().copied().chain(&self.replaced_names()) {
-            if self.replaced.is_empty() {
-                break;
-            }
+        let replaced: Vec<_> = self.origins.replaced.keys().cloned().collect();
+        for name in new.iter().copied().chain(&replaced).filter(|_| !replaced.is_empty()) {
             if let Ok(captured) = self.capture(name)
                 && let Some(gone) = self.renamed_other(&State::of(&captured.files))?
             {
@@ -33,7 +33,7 @@ impl Taking<'_> {
             }
         }
         let moved: HashSet<_> = renamed.values().map(|from| from.id).collect();
-        for (name, Replaced { head, alarm }) in std::mem::take(&mut self.replaced) {
+        for (name, Replaced { head, alarm }) in std::mem::take(&mut self.origins.replaced) {
             let has_moved = moved.contains(&head.id);
             let is_new = renamed.contains_key(&name) || has_moved || head.kind == Kind::DELETED;
             if is_new && !has_moved {
@@ -59,11 +59,6 @@ impl Taking<'_> {
         Ok(())
     }
 
-    fn replaced_names(&self) -> Vec<TimelineName> {
-        self.replaced.keys().cloned().collect()
-    }
-
-    /// Takes a file that is not a chat, and finds what it follows if `follows` does not say.
     fn take_other(&mut self, name: &TimelineName, follows: Option<Follows>) -> Result<Taken> {
         let captured = self.capture(name)?;
         if let Some(refused) = self.refused(&captured) {
@@ -77,7 +72,8 @@ impl Taking<'_> {
         self.store_state(&captured, &state, follows)
     }
 
-    /// Whoever names a chat means its lorebook, too: that its own history does not end before the chat's.
+    /// Stores the lorebooks of named chats as well, so that their timelines do not end before the
+    /// chats'.
     pub(super) fn take_books_of(&mut self, names: &[TimelineName]) -> Result<()> {
         let mut books = BTreeSet::new();
         for name in names.iter().filter(|name| name.is_chat()) {
@@ -100,7 +96,8 @@ impl Taking<'_> {
         self.take_others(&new, &mut Silent)
     }
 
-    /// What is at work in a lorebook is told with the chat that waits for it, and not again of the lorebook.
+    /// Reports pending work in a lorebook with the chat that waits for it, and not again for the
+    /// lorebook.
     pub(super) fn tell_refusals_once(&mut self) {
         let waits = |outcome: &&TakenTimeline| {
             outcome.timeline.is_chat() && matches!(outcome.result, Taken::Refused(_))
@@ -116,26 +113,28 @@ impl Taking<'_> {
         });
     }
 
-    /// Returns what a new file that is not a chat follows. One that is byte for byte like another of its kind was renamed, if the other's file is gone, or copied.
+    /// Returns what a new file that is not a chat follows. One that is byte for byte like another
+    /// of its kind was renamed, if the other's file is gone, or copied.
     fn origin_of_other(&mut self, state: &State<'_>) -> Result<Follows> {
         if let Some(gone) = self.renamed_other(state)? {
             return Ok(Follows::renamed(gone));
         }
-        let copied = alike(state, self.other_heads.iter().flatten()).next();
+        let copied = alike(state, self.origins.other_heads.iter().flatten()).next();
         Ok(copied.map(|head| Follows::copy(head, state)).unwrap_or_default())
     }
 
-    /// Returns the latest snapshot of the timeline that a file is under a new name: one that is byte for byte the same and whose own file is gone or holds another lorebook. A lorebook can
+    /// Returns the latest snapshot of the timeline that a file is under a new name: one that is
+    /// byte for byte the same and whose own file is gone or holds another lorebook. A lorebook can
     /// be renamed and edited in one save: most of its entries are then those of the other.
     fn renamed_other(&mut self, state: &State<'_>) -> Result<Option<Snapshot>> {
-        if self.other_heads.is_none() {
-            self.other_heads = Some(heads_of_others(self.store)?);
+        if self.origins.other_heads.is_none() {
+            self.origins.other_heads = Some(heads_of_others(self.store)?);
         }
-        let heads = self.other_heads.iter().flatten();
+        let heads = self.origins.other_heads.iter().flatten();
         let alike: Vec<_> = alike(state, heads.clone()).cloned().collect();
         let is_here = |head: &Snapshot| {
             let name = &head.timeline;
-            self.scan.may_have(name) && !self.replaced.contains_key(name)
+            self.scan.may_have(name) && !self.origins.replaced.contains_key(name)
         };
         let gone = match alike.iter().find(|head| !is_here(head)) {
             None if alike.is_empty() => {
@@ -144,14 +143,15 @@ impl Taking<'_> {
             gone => gone.cloned(),
         };
         // Only one can have become it.
-        if let (Some(gone), Some(heads)) = (&gone, &mut self.other_heads) {
+        if let (Some(gone), Some(heads)) = (&gone, &mut self.origins.other_heads) {
             heads.retain(|head| head.timeline != gone.timeline);
         }
         Ok(gone)
     }
 }
 
-/// Returns what a file that is not a chat and is written for the first time is a copy of. The lorebook of a fork can be that of an earlier moment.
+/// Returns what a file that is not a chat and is written for the first time is a copy of. The
+/// lorebook of a fork can be that of an earlier moment.
 pub(super) fn copied_from(store: &Store, state: &State<'_>) -> Result<Follows> {
     let heads = heads_of_others(store)?;
     let mut copied = alike(state, heads.iter()).next().cloned();
@@ -168,7 +168,8 @@ fn heads_of_others(store: &Store) -> Result<Vec<Snapshot>> {
     Ok(heads)
 }
 
-/// Returns the lorebook with which a new one shares the most entries, if these are at least half of either. Entries agree if UID and content do.
+/// Returns the lorebook with which a new one shares the most entries, if these are at least half of
+/// either. Entries agree if UID and content do.
 fn mostly_alike<'h>(
     store: &Store,
     state: &State<'_>,
@@ -196,7 +197,6 @@ fn mostly_alike<'h>(
     Ok(best.map(|(_, head)| head.clone()))
 }
 
-/// Those that hold the same and are of the same kind.
 fn alike<'h>(
     state: &State<'_>,
     heads: impl Iterator<Item = &'h Snapshot>,

@@ -1,27 +1,26 @@
-//! What to do in SillyTavern after files were written beside it: its page writes back what it has in memory, and does not look for new files by itself.
+//! What to do in SillyTavern after files were written beside it: its page writes back what it has
+//! in memory, and does not look for new files by itself.
 
 use std::path::Path;
 
 use crate::rules::{Code, Finding, Level};
 use crate::st;
 
-/// What was written.
 #[derive(Clone, Copy)]
 pub(crate) struct Written {
-    /// A chat that was not there.
     pub new_chat: bool,
-    /// Also something in the place of something else, which the page may have in memory.
+    /// Something was replaced that SillyTavern's page may have in memory.
     pub replaced: bool,
     /// SillyTavern asks before it writes that back.
     pub asked: bool,
 }
 
 impl Written {
-    /// Files that were there.
     pub const REPLACED: Self = Self { new_chat: false, replaced: true, asked: false };
 }
 
-/// The finding that says so: a warning if SillyTavern is seen running and could undo what was done.
+/// Returns the finding that tells the user to reload. It is a warning if SillyTavern is running and
+/// could undo the change.
 pub(crate) fn reload(root: &Path, subject: &str, written: Written) -> Finding {
     let running = st::process_on(root);
     let (level, message) = match running {

@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::archive::{Role, SnapshotId};
 use crate::hint::{Hint, unchanged};
-use crate::listed::listed;
+use crate::words::listed;
 use crate::words::short;
 
-/// SillyTavern is running, and files would be replaced that it may have in memory.
+/// The refusal to replace files that a running SillyTavern may have in memory.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "SillyTavern is running on this library (process {process}); what its page has in memory would be written back over {}",
@@ -20,7 +20,7 @@ pub struct SillyTavernRuns {
     pub restore: Option<RestoreCommand>,
 }
 
-/// A restore in place, as it is typed.
+/// The command line of a restore in place.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreCommand {
     pub snapshot: SnapshotId,

@@ -5,13 +5,11 @@ use crate::archive::{Snapshot, SnapshotId};
 use crate::history::{self, name_lookup};
 use crate::store::{ObjectId, RefName, Store};
 
-/// The tags of one snapshot.
 pub(crate) fn tags_of(store: &Store, snapshot: SnapshotId) -> Result<Vec<String>> {
     let tags = store.refs("refs/tags/")?.refs.into_iter();
     Ok(tags.filter(|(_, id)| *id == snapshot.0).filter_map(|(name, _)| name.tag_name()).collect())
 }
 
-/// The ref of a tag.
 pub(crate) fn tag_ref(name: &str) -> Result<RefName> {
     let bad = |why| TagError::BadName { name: name.to_owned(), why }.into();
     if name.trim().is_empty() {
@@ -23,7 +21,8 @@ pub(crate) fn tag_ref(name: &str) -> Result<RefName> {
     RefName::tag(name).ok_or_else(|| bad("it is too long"))
 }
 
-/// The ref of a tag that a user wants to have: it must not read like anything else.
+/// Returns the ref of a tag that the user wants. The name must not read like an id, a moment or a
+/// chat.
 pub(crate) fn wanted(store: &Store, name: &str) -> Result<RefName> {
     let bad = |why| TagError::BadName { name: name.to_owned(), why };
     if name_lookup::is_like_id(name) {
@@ -40,7 +39,6 @@ pub(crate) fn wanted(store: &Store, name: &str) -> Result<RefName> {
     tag_ref(name)
 }
 
-/// The same for one that must not exist yet.
 pub(crate) fn free(store: &Store, name: &str) -> Result<RefName> {
     let tag = wanted(store, name)?;
     match store.ref_target(&tag)? {
@@ -49,14 +47,15 @@ pub(crate) fn free(store: &Store, name: &str) -> Result<RefName> {
     }
 }
 
-/// A tag for a checkpoint that the user gave no name: `<chat> @<message>`, numbered if it is taken by another one.
+/// Returns a free tag `<chat> @<message>`, with a number if another snapshot has it.
 pub(crate) fn free_for(store: &Store, snapshot: &Snapshot, at: Option<usize>) -> Result<RefName> {
     let chat: String = snapshot.timeline.chat().chars().take(60).collect();
     let name = format!("{} @{}", chat.trim(), at.unwrap_or_default());
     free_like(store, |_| None, &name, snapshot.id)
 }
 
-/// A tag of that name for `snapshot`, numbered if another one has it. `moving` tells where the command itself leads a ref.
+/// Returns a free tag for `snapshot`, with a number if another one has it. `moving` knows the refs
+/// that the command itself moves.
 pub(crate) fn free_like(
     store: &Store,
     moving: impl Fn(&RefName) -> Option<ObjectId>,

@@ -1,103 +1,95 @@
-//! Storing what is there before a command goes on that must not lose any of it.
+//! Creates snapshots before a command that must not lose anything.
 
-use super::take_snapshots::{Finished, How, Judgement, Taken, TakenTimeline, Taking, count_new};
-use super::{Result, Workspace, finish_interrupted};
+use super::take_snapshots::{
+    Finished, Judgement, Selection, SnapshotPolicy, SnapshotSession, Taken, TakenTimeline,
+    count_new,
+};
+use super::{Include, Result, Workspace, finish_interrupted};
 use crate::auto_recap::{self, Wish};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::st::{Captured, TimelineName};
 
-/// What was taken before a command went on that must not lose any of it.
+/// The result of the snapshots that precede a command which must not lose anything.
 #[derive(Default)]
 pub struct TakenFirst {
-    /// How many snapshots.
     pub new: usize,
-    /// Timelines that may have changed and were not taken: their last good state is what is stored.
+    /// Timelines that may have changed and could not be stored.
     pub not_taken: usize,
-    /// Why not; and what was taken though work was pending in its lorebook's queue.
+    /// The reasons, and snapshots taken while work was pending in a queue.
     pub findings: Vec<Finding>,
 }
 
-impl TakenFirst {
-    fn of(taken: AllTaken, remedy: &str) -> Self {
-        let AllTaken { outcomes, unreadable, busy } = taken;
-        let mut first = Self { new: count_new(&outcomes), ..Self::default() };
-        let unread =
-            |subject: &str, why: &str| Finding::new(Code::Unreadable, subject, why).remedy(remedy);
-        first.not_taken = unreadable.len();
-        first.findings = unreadable.iter().map(|(subject, why)| unread(subject, why)).collect();
-        for TakenTimeline { timeline, result } in outcomes {
-            let why = match result {
-                Taken::Failed(why) => vec![unread(timeline.as_str(), &why)],
-                Taken::Refused(why) => why,
-                _ => continue,
-            };
-            first.not_taken += 1;
-            first.findings.extend(why.into_iter().map(|finding| finding.remedy(remedy)));
-        }
-        first.findings.extend(busy);
-        first
-    }
-}
-
-/// Store everything as it is now, ready or not; of all timelines, or of these. What cannot be read is told, and what was taken in the middle of the extension's work is
-/// marked as an autosave and told.
+/// Stores everything as it is now, of all timelines or of these. Marks snapshots taken while
+/// ST-Auto-Recap works as autosaves.
 pub(crate) fn take_as_it_is(
     workspace: &Workspace,
     only: Option<&[TimelineName]>,
     monitor: &mut dyn Monitor,
 ) -> Result<TakenFirst> {
-    // Whoever names a chat means its lorebook, too.
-    let how = How { named: only.is_some(), ..How::as_it_is() };
-    let outcomes = take(workspace, only, how, monitor)?;
-    Ok(TakenFirst::of(outcomes, "what changed in it is not stored; the rest was done"))
+    let selection = only.map_or(Selection::Library, |_| Selection::Named);
+    let policy = SnapshotPolicy { selection, ..SnapshotPolicy::as_it_is() };
+    let remedy = "what changed in it is not stored; the rest was done";
+    take(workspace, only, policy, remedy, monitor)
 }
 
-/// Take what changed, as `snapshot` would: what is in the middle of the extension's work, or cannot be read, stays out and is told.
+/// Stores changes as `snapshot` would, without timelines in which ST-Auto-Recap is working.
 pub(crate) fn take_what_is_ready(
     workspace: &Workspace,
     monitor: &mut dyn Monitor,
 ) -> Result<TakenFirst> {
     let gate = |captured: &Captured| {
-        let files = &captured.files;
-        let active =
-            auto_recap::queue_active(files.timeline.as_str(), files.book_bytes(), Wish::Take);
+        let (name, book) = (captured.files.timeline.as_str(), captured.files.book_bytes());
+        let active = auto_recap::queue_active(name, book, Wish::Take);
         Judgement { refused: active.into_iter().collect(), warnings: Vec::new() }
     };
-    let how = How { gate: &gate, ..How::as_it_is() };
-    let outcomes = take(workspace, None, how, monitor)?;
-    Ok(TakenFirst::of(outcomes, "what changed in it stays here; its newest snapshot goes"))
-}
-
-/// What became of the timelines, and what of the library could not even be listed.
-struct AllTaken {
-    outcomes: Vec<TakenTimeline>,
-    /// Folders and files, and why.
-    unreadable: Vec<(String, String)>,
-    /// What is said of those that were taken in the middle of the extension's work.
-    busy: Vec<Finding>,
+    let policy = SnapshotPolicy { gate: &gate, ..SnapshotPolicy::as_it_is() };
+    let remedy = "what changed in it stays here; its newest snapshot goes";
+    take(workspace, None, policy, remedy, monitor)
 }
 
 fn take(
     workspace: &Workspace,
     only: Option<&[TimelineName]>,
-    how: How<'_>,
+    policy: SnapshotPolicy<'_>,
+    remedy: &str,
     monitor: &mut dyn Monitor,
-) -> Result<AllTaken> {
+) -> Result<TakenFirst> {
     // Before the library is listed: files may come and go with it.
     finish_interrupted(workspace)?;
     let library = workspace.library()?;
     let scan = library.scan()?;
     let (store, held) = workspace.hold(&workspace.find_or_create_store()?)?;
-    let mut taking = Taking::new(workspace, &store, &library, &scan, how)?;
-    let all = taking.include.timelines(&scan);
-    taking.take(only.unwrap_or(&all), monitor)?;
-    if only.is_none() {
-        taking.note_deleted()?;
+    let mut session = SnapshotSession::new(workspace, &store, &library, &scan, policy)?;
+    let unreadable = match only {
+        Some(only) => {
+            session.take(only, monitor)?;
+            &[][..]
+        }
+        None => {
+            session.take(&Include::of(Some(&store)).timelines(&scan), monitor)?;
+            session.note_deleted()?;
+            &scan.unreadable
+        }
+    };
+    let Finished { outcomes, findings, .. } = session.finish(&held)?;
+    let unread =
+        |subject: &str, why: &str| Finding::new(Code::Unreadable, subject, why).remedy(remedy);
+    let mut first = TakenFirst {
+        new: count_new(&outcomes),
+        not_taken: unreadable.len(),
+        findings: unreadable.iter().map(|(subject, why)| unread(subject, why)).collect(),
+    };
+    for TakenTimeline { timeline, result } in outcomes {
+        let why = match result {
+            Taken::Failed(why) => vec![unread(timeline.as_str(), &why)],
+            Taken::Refused(why) => why,
+            _ => continue,
+        };
+        first.not_taken += 1;
+        first.findings.extend(why.into_iter().map(|finding| finding.remedy(remedy)));
     }
-    let Finished { outcomes, findings, .. } = taking.finish(&held)?;
     let is_busy = |finding: &Finding| finding.code == Code::QueueActive;
-    let busy = findings.into_iter().filter(is_busy).collect();
-    let unreadable = if only.is_none() { scan.unreadable.clone() } else { Vec::new() };
-    Ok(AllTaken { outcomes, unreadable, busy })
+    first.findings.extend(findings.into_iter().filter(is_busy));
+    Ok(first)
 }

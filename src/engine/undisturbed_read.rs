@@ -1,15 +1,16 @@
 //! A look at the whole store that nobody disturbed.
 //!
-//! Readers take no lock, so `gc` may take packs away while they are read, and what was in them looks damaged or missing though it stands in the new one. So whoever finds something wrong
-//! sees whether the store is still the one that was looked at, and looks again if it is not.
+//! Readers take no lock, so `gc` may take packs away while they are read, and what was in them
+//! looks damaged or missing though it stands in the new one. So whoever finds something wrong sees
+//! whether the store is still the one that was looked at, and looks again if it is not.
 
 use super::{Error, Result, Workspace};
 use crate::store::{self, Store};
 
-/// How often a store that changes all the time is looked at before everybody else has to wait.
+/// Attempts on a store that keeps changing, before others are locked out.
 const ATTEMPTS: usize = 4;
 
-/// What `look` finds, once that is fine or nothing changed meanwhile.
+/// Returns the result of `look` once it is fine or the store did not change meanwhile.
 pub(crate) fn undisturbed<T>(
     workspace: &Workspace,
     is_fine: impl Fn(&T) -> bool,

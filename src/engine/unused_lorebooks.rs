@@ -9,7 +9,8 @@ use crate::history::owner_of_snapshot::Owners;
 use crate::rules::UnusedBook;
 use crate::st::{LibraryPath, MapEntry, References, TimelineName, lorebook_path};
 
-/// Returns the lorebooks among `books` that nothing uses, as far as could be read. `here` are the chats that exist.
+/// Returns the lorebooks among `books` that nothing uses, as far as could be read. `here` are the
+/// chats that exist.
 pub(crate) fn unused_lorebooks(
     references: &References,
     books: &[String],

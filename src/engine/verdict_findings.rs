@@ -1,14 +1,13 @@
-//! A verdict in words: the findings that `check`, `backup`, `import` and `show` tell of a snapshot. Code and level follow the verdict's weight, so that all
-//! say the same of the same snapshot.
+//! A verdict in words: the findings that `check`, `backup`, `import` and `show` tell of a snapshot.
+//! Code and level follow the verdict's weight, so that all say the same of the same snapshot.
 
 use std::collections::BTreeMap;
 
 use crate::archive::{AttachmentLoss, LossCause, Problems, Snapshot, Verdict, Weight};
-use crate::listed::listed;
 use crate::rules::{Code, Finding, Level};
 use crate::st::TimelineName;
+use crate::words::listed;
 
-/// What is to be told of a snapshot; nothing if it is sound.
 pub(crate) fn finding(snapshot: &Snapshot, verdict: &Verdict) -> Option<Finding> {
     match verdict {
         Verdict::Sound => None,
@@ -17,7 +16,8 @@ pub(crate) fn finding(snapshot: &Snapshot, verdict: &Verdict) -> Option<Finding>
     }
 }
 
-/// For `check`: what is called sound can be restored, and this program cannot restore what it does not understand.
+/// Raises the level of unsupported snapshots: for `check`, only what this program can restore is
+/// valid.
 pub(crate) fn checked(mut findings: Vec<Finding>) -> Vec<Finding> {
     for finding in findings.iter_mut().filter(|finding| finding.code == NEWER) {
         finding.level = Level::Error;
@@ -27,7 +27,6 @@ pub(crate) fn checked(mut findings: Vec<Finding>) -> Vec<Finding> {
 
 const NEWER: Code = Code::SnapshotNewer;
 
-/// A snapshot that this program does not understand.
 fn newer(snapshot: &Snapshot, format: u64) -> Finding {
     let why = format!("it has format {format}, which is newer than this program");
     let message = about(snapshot, &why);
@@ -36,7 +35,6 @@ fn newer(snapshot: &Snapshot, format: u64) -> Finding {
         .remedy("update stvc; until then it is kept as it is")
 }
 
-/// What is wrong with a snapshot.
 pub(crate) fn unsound(snapshot: &Snapshot, problems: &Problems) -> Option<Finding> {
     let (code, level) = match problems.worst()? {
         Weight::Fatal => (Code::SnapshotDamaged, Level::Error),
@@ -53,7 +51,6 @@ pub(crate) fn unsound(snapshot: &Snapshot, problems: &Problems) -> Option<Findin
     })
 }
 
-/// Returns all that is wrong with one snapshot of a timeline, its lost attachments included.
 pub(crate) fn all(
     snapshot: &Snapshot,
     timeline: &TimelineName,
@@ -64,11 +61,10 @@ pub(crate) fn all(
     unsound(snapshot, problems).into_iter().chain(lost.findings()).collect()
 }
 
-/// Attachments that cannot be restored, of any number of snapshots. Snapshots of one chat have most attachments in common, so
-/// each is told once.
+/// Attachments that cannot be restored. Snapshots of one chat share most of them, so each is
+/// reported once.
 #[derive(Default)]
 pub(crate) struct LostAttachments {
-    /// The timelines that a loss affects, each with a number of snapshots.
     losses: BTreeMap<LossKey, BTreeMap<TimelineName, usize>>,
 }
 
@@ -93,7 +89,7 @@ impl LostAttachments {
         }
     }
 
-    /// Whether something is missing from the store or damaged there, and not only refused.
+    /// Returns whether something is missing or damaged in the store, and not only refused.
     pub(crate) fn has_damage(&self) -> bool {
         self.losses.keys().any(|key| key.cause == LossCause::Lost)
     }
@@ -133,19 +129,15 @@ fn about(snapshot: &Snapshot, why: &str) -> String {
     format!("{} ({} messages): {why}", snapshot.timeline, snapshot.messages)
 }
 
-/// How many snapshots are how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// All of them.
     pub all: usize,
-    /// Those that cannot be restored because something is wrong with them.
+    /// Snapshots that are damaged.
     pub damaged: usize,
-    /// Those of a newer format.
     pub newer: usize,
 }
 
 impl Tally {
-    /// One more.
     pub(crate) fn count(&mut self, verdict: &Verdict) {
         self.all += 1;
         self.newer += usize::from(matches!(verdict, Verdict::Newer { .. }));

@@ -1,10 +1,13 @@
-//! What was written after an operation, and the states before it that can be had nevertheless: why an undo is refused.
+//! What was written after an operation, and the states before it that can be had nevertheless: why
+//! an undo is refused.
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::st::TimelineName;
 
-/// One thing that changed after an operation.
+/// A change after an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeSince {
     /// The timeline's name, the file's path or the tag.
@@ -12,18 +15,21 @@ pub struct ChangeSince {
     pub what: WrittenSince,
 }
 
-/// What changed.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrittenSince {
     /// Messages of a chat.
-    Messages { added: usize, edited: usize, removed: usize },
+    Messages {
+        added: usize,
+        edited: usize,
+        removed: usize,
+    },
     /// The file, in another way.
     Saved,
-    /// The file is gone.
     Deleted,
-    /// So many later operations moved the timeline.
+    /// The number of later operations that moved the timeline.
     Snapshots(usize),
-    /// A tag names something else, or is gone.
+    /// The tag was moved or deleted.
     Tag,
 }
 
@@ -54,11 +60,10 @@ impl fmt::Display for ChangeSince {
 }
 
 /// The state before an operation, which can be restored beside what is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Offer {
     pub timeline: TimelineName,
     /// The name that always means that state.
     pub moment: String,
-    /// A name that is free.
     pub name: String,
 }

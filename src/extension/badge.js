@@ -1,138 +1,142 @@
-// How it stands: the badge near the chat, and what is told without being asked.
+// The status badge below the chat, and notifications: both follow the status file of the watch.
 
-import * as deeds from "./deeds.js";
-import { Away, PROTOCOL, Refused, send, status } from "./mailbox.js";
-import { hear, openTimeline } from "./memory.js";
+import * as actions from "./actions.js";
+import { NoAnswer, PROTOCOL, Refused, readStatus, send } from "./mailbox.js";
 import { settings } from "./settings.js";
-import { ago, node, reason, t } from "./words.js";
+import { openTimeline, reloadWrittenFiles } from "./sillytavern.js";
+import { el, formatAge, howToStartWatch, t, translateFinding } from "./words.js";
 
+/** Milliseconds between two looks at the status. */
 const INTERVAL = 15_000;
-/** Who was silent for longer is asked whether he is there. */
-const SILENCE = 45;
+/** Seconds after which a status is too old to tell whether the watch is running. */
+const STALE = 45;
 
-export const badge = node("div", { id: "stvc_badge", role: "status", title: "stvc" });
-/** Other windows of this browser are told at once; others read the status. */
+export const badge = el("div", { id: "stvc_badge", role: "status", title: "stvc" });
+/** Tells other windows of this browser to look at the status at once. */
 const windows = new BroadcastChannel("stvc");
 
-/** @type {Set<string>} */
-const heard = new Set();
-let isFirst = true;
-/** How many deeds are under way: what these write, their own answer tells of. */
-let working = 0;
-/** The ends of scenes that are marked, by chat. @type {Map<string, number>} */
-const marked = new Map();
+/** Keys of the alarms that this page has seen. @type {Set<string>} */
+const seenAlarms = new Set();
+let isFirstStatus = true;
+/** Number of actions in progress. They reload themselves what they write. */
+let runningActions = 0;
+/**
+ * The latest snapshot of each timeline whose scene ends have checkpoints.
+ * @type {Map<string, string>}
+ */
+const checkpointedSnapshots = new Map();
 
-/** Say what went wrong, in words. @param {unknown} error */
-function complain(error) {
+/** @param {unknown} error */
+function showError(error) {
   const { message, hint } = /** @type {{ message: string, hint?: string }} */ (error);
-  if (error instanceof Away)
-    toastr.warning(
-      t(
-        "Run `stvc watch` beside SillyTavern's data (`stvc watch --install` starts it at every login).",
-      ),
-      t("watch is not running"),
-    );
+  if (error instanceof NoAnswer) toastr.warning(howToStartWatch(), t("stvc watch is not running"));
   else toastr.error(hint ?? "", message, { escapeHtml: true, timeOut: 15_000 });
 }
 
-/** Do it; whatever goes wrong is told, and a script gets nothing. @param {() => Promise<string>} deed */
-export async function careful(deed) {
-  working++;
+/**
+ * Runs an action and shows its error, if any. Returns the action's result, or an empty string.
+ * @param {() => Promise<string>} action
+ */
+export async function runAction(action) {
+  runningActions++;
   try {
-    return await deed();
+    return await action();
   } catch (error) {
-    complain(error);
+    showError(error);
     return "";
   } finally {
-    working--;
+    runningActions--;
     windows.postMessage("look");
     void refresh();
   }
 }
 
-/** Tell how it stands. */
+/** Updates the badge, reloads files that others wrote, and shows new alarms. */
 export async function refresh() {
   badge.hidden = !settings().badge;
   if (document.hidden) return;
-  const told = await present();
-  badge.classList.toggle("away", !told?.alive || told.protocol !== PROTOCOL);
-  if (!told?.alive) {
-    badge.textContent = t("watch is not running");
-    badge.title = t(
-      "Run `stvc watch` beside SillyTavern's data (`stvc watch --install` starts it at every login).",
-    );
+  const status = await currentStatus();
+  badge.classList.toggle("stvc-warning", !status?.alive || status.protocol !== PROTOCOL);
+  if (!status?.alive) {
+    badge.textContent = t("stvc watch is not running");
+    badge.title = howToStartWatch();
     return;
   }
-  if (told.protocol !== PROTOCOL) {
-    badge.textContent = t("another version of stvc");
-    badge.title = t("`stvc extension update`, then reload this page.");
+  if (status.protocol !== PROTOCOL) {
+    badge.textContent = t("stvc versions differ");
+    badge.title = t("Run `stvc extension update`, then reload this page.");
     return;
   }
-  if (!working) await hear(told.written ?? []);
+  if (!runningActions) await reloadWrittenFiles(status.written ?? []);
   const name = openTimeline();
-  const own = told.timelines.find((/** @type {any} */ one) => one.timeline === name);
+  const own = status.timelines.find((/** @type {any} */ one) => one.timeline === name);
   badge.textContent = own
-    ? t("snapshot {ago}", { ago: ago(own.taken) })
+    ? t("snapshot {ago}", { ago: formatAge(own.taken) })
     : name
       ? t("no snapshot yet")
       : "";
-  badge.title = `stvc ${told.program}`;
-  alarm(told.alarms, name);
-  if (settings().scenes && told.write && own) await markScenes(name);
+  badge.title = `stvc ${status.program}`;
+  showAlarms(status.alarms, name);
+  if (settings().scenes && status.write && own) await checkpointScenes(own);
 }
 
-async function present() {
-  const told = await status();
-  const isSilent = !told?.alive || Date.now() / 1000 - told.alive > SILENCE;
-  return isSilent ? send("hello", {}, 4000).then(status, () => null) : told;
+/** Reads the status. If it is stale, asks the watch for a new one; null if that does not answer. */
+async function currentStatus() {
+  const status = await readStatus();
+  const isStale = !status?.alive || Date.now() / 1000 - status.alive > STALE;
+  return isStale ? send("hello", {}, 4000).then(readStatus, () => null) : status;
 }
 
-/** @typedef {{ code: string, subject: string, message: string, snapshot: string | null, noticed: number }} Alarm */
+/**
+ * @typedef {object} Alarm
+ * @property {string} code
+ * @property {string} subject
+ * @property {string} message
+ * @property {string | null} snapshot the moment before the loss
+ * @property {number} noticed
+ */
 
 /** @type {(alarm: Alarm) => void} */
-let answerAlarm = () => {};
+let onAlarmClick = () => {};
 
-/** @param {Alarm[]} alarms @param {string} name */
-function alarm(alarms, name) {
+/** @param {Alarm[]} alarms @param {string} name the open timeline */
+function showAlarms(alarms, name) {
   for (const alarm of alarms) {
     const key = `${alarm.code} ${alarm.subject} ${alarm.noticed}`;
-    if (heard.has(key)) continue;
-    heard.add(key);
-    // What happened before the page was opened is in the Library.
-    if (!settings().alarms || isFirst) continue;
-    const onclick = () => answerAlarm(alarm);
-    const isRestorable = alarm.snapshot && alarm.subject === name;
-    toastr.warning(isRestorable ? t("Click here to restore it.") : alarm.subject, reason(alarm), {
-      escapeHtml: true,
-      timeOut: 30_000,
-      onclick,
-    });
+    if (seenAlarms.has(key)) continue;
+    seenAlarms.add(key);
+    // The viewer's Library lists alarms from before this page was opened.
+    if (!settings().alarms || isFirstStatus) continue;
+    const isOpen = alarm.snapshot && alarm.subject === name;
+    toastr.warning(
+      isOpen ? t("Click here to restore the chat.") : alarm.subject,
+      translateFinding(alarm),
+      { escapeHtml: true, timeOut: 30_000, onclick: () => onAlarmClick(alarm) },
+    );
   }
-  isFirst = false;
+  isFirstStatus = false;
 }
 
-/** Once there are more ends of scenes than were marked. @param {string} name */
-async function markScenes(name) {
-  const memory = (/** @type {any} */ one) =>
-    one.extra?.auto_recap_memory ?? one.extra?.auto_summarize_memory;
-  const ends = SillyTavern.getContext().chat.filter(
-    (/** @type {any} */ one) => memory(one)?.scene_break,
-  ).length;
-  if (ends === (marked.get(name) ?? 0)) return;
+/**
+ * Asks for checkpoints at scene ends whenever the open chat has a new snapshot.
+ * @param {{ timeline: string, snapshot: string }} own the open timeline in the status
+ */
+async function checkpointScenes({ timeline, snapshot }) {
+  if (checkpointedSnapshots.get(timeline) === snapshot) return;
   try {
-    await deeds.markScenes(name);
-    marked.set(name, ends);
+    await actions.checkpointScenes(timeline);
+    checkpointedSnapshots.set(timeline, snapshot);
   } catch (error) {
-    // The extension is still at work on it: later.
+    // ST-Auto-Recap is still working on the scene: the next refresh tries again.
     if (!(error instanceof Refused)) throw error;
   }
 }
 
-/** @param {(alarm: Alarm) => unknown} clicked what a click on an alarm does */
-export function watchTheWatch(clicked) {
+/** Shows the badge and starts to follow the status. @param {(alarm: Alarm) => unknown} onClick */
+export function followStatus(onClick) {
   const { eventSource, eventTypes } = SillyTavern.getContext();
-  answerAlarm = clicked;
-  // A row of its own: over the chat it would lie on the messages' buttons.
+  onAlarmClick = onClick;
+  // A row of its own: above the chat, the badge would cover buttons of messages.
   document.getElementById("form_sheld")?.before(badge);
   eventSource.on(eventTypes.CHAT_CHANGED, () => void refresh());
   document.addEventListener("visibilitychange", () => void refresh());

@@ -1,18 +1,18 @@
-// Slash commands. Each returns what a script can go on with.
+// Slash commands. Each returns a value that a script can use.
 
-import * as deeds from "./deeds.js";
+import * as actions from "./actions.js";
 import { ask } from "./mailbox.js";
-import { timeline } from "./memory.js";
-import { view } from "./viewer.js";
+import { timeline } from "./sillytavern.js";
+import { openViewer } from "./viewer.js";
 
-// The older SillyTavern does not hand it out.
+// SillyTavern 1.12 does not export it to extensions.
 const ENUM = "/scripts/slash-commands/SlashCommandEnumValue.js";
 
 /** Tags, for completion. @type {string[]} */
-let names = [];
+let tags = [];
 
-/** @param {(deed: () => Promise<string>) => Promise<string>} careful */
-export async function addCommands(careful) {
+/** @param {(action: () => Promise<string>) => Promise<string>} runAction */
+export async function addCommands(runAction) {
   const { SlashCommandEnumValue } = await import(ENUM);
   const {
     ARGUMENT_TYPE,
@@ -23,111 +23,106 @@ export async function addCommands(careful) {
   } = SillyTavern.getContext();
   const text = (
     /** @type {string} */ description,
-    required = false,
-    /** @type {(() => any[]) | undefined} */ enumProvider = undefined,
+    {
+      isRequired = false,
+      enumProvider = /** @type {(() => any[]) | undefined} */ (undefined),
+    } = {},
   ) =>
     SlashCommandArgument.fromProps({
       description,
       typeList: [ARGUMENT_TYPE.STRING],
-      isRequired: required,
+      isRequired,
       ...(enumProvider ? { enumProvider } : {}),
     });
-  const named = (
-    /** @type {string} */ name,
-    /** @type {string} */ description,
-    type = ARGUMENT_TYPE.STRING,
-  ) => SlashCommandNamedArgument.fromProps({ name, description, typeList: [type] });
-  const known = () => names.map((name) => new SlashCommandEnumValue(name));
+  const number = (/** @type {string} */ name, /** @type {string} */ description) =>
+    SlashCommandNamedArgument.fromProps({ name, description, typeList: [ARGUMENT_TYPE.NUMBER] });
+  const knownTags = () => tags.map((name) => new SlashCommandEnumValue(name));
   const add = (
     /** @type {string} */ name,
     /** @type {string} */ helpString,
     /** @type {string} */ returns,
-    /** @type {any} */ deed,
-    /** @type {any[]} */ unnamed = [],
-    /** @type {any[]} */ more = [],
+    /** @type {(args: any, text: string) => Promise<string>} */ act,
+    /** @type {any[]} */ unnamedArgumentList = [],
+    /** @type {any[]} */ namedArgumentList = [],
   ) =>
     SlashCommandParser.addCommandObject(
       SlashCommand.fromProps({
         name,
         helpString,
         returns,
-        unnamedArgumentList: unnamed,
-        namedArgumentList: more,
+        unnamedArgumentList,
+        namedArgumentList,
         callback: (/** @type {any} */ args, /** @type {any} */ value) =>
-          careful(() => deed(args, String(value ?? "").trim())),
+          runAction(() => act(args, String(value ?? "").trim())),
       }),
     );
-  const last = () => SillyTavern.getContext().chat.length - 1;
+  const lastMessage = () => SillyTavern.getContext().chat.length - 1;
   add(
     "stvc-snapshot",
-    "Take a snapshot of the open chat with its lorebook.",
-    "the snapshot's id",
-    async (/** @type {any} */ _, /** @type {string} */ words) =>
-      (await deeds.snapshot(words ? { message: words } : {})).id,
-    [text("what to call it")],
+    "Creates a snapshot of the open chat and its lorebook.",
+    "id of the snapshot",
+    async (_, description) =>
+      (await actions.createSnapshot(description ? { message: description } : {})).id,
+    [text("description of the snapshot")],
   );
   add(
     "stvc-tag",
-    "Name the open chat as it is, or as it was at a message.",
-    "the name",
-    async (/** @type {any} */ args, /** @type {string} */ name) =>
-      deeds.tag(name, args.at === undefined ? undefined : Number(args.at)),
-    [text("the name", true)],
-    [named("at", "the message", ARGUMENT_TYPE.NUMBER)],
+    "Tags the open chat as it is now, or as it is at a message.",
+    "name of the tag",
+    async (args, name) => actions.tag(name, args.at === undefined ? undefined : Number(args.at)),
+    [text("name of the tag", { isRequired: true })],
+    [number("at", "number of the message")],
   );
   add(
     "stvc-fork",
-    "Make a chat of its own from a message on, with a lorebook of its own, and open it.",
-    "the new chat's name",
-    async (/** @type {any} */ args, /** @type {string} */ name) => {
-      const at = args.at === undefined ? last() : Number(args.at);
-      return (
-        await deeds.fork(at, name || `${SillyTavern.getContext().getCurrentChatId()} - ${at}`)
-      ).name;
+    "Forks the open chat at a message, with its own lorebook, and opens the fork.",
+    "name of the new chat",
+    async (args, name) => {
+      const at = args.at === undefined ? lastMessage() : Number(args.at);
+      const chat = SillyTavern.getContext().getCurrentChatId();
+      return (await actions.fork(at, name || `${chat} - ${at}`)).name;
     },
-    [text("its name")],
-    [named("at", "the message; the last if not given", ARGUMENT_TYPE.NUMBER)],
+    [text("name of the new chat")],
+    [number("at", "number of the message; default: the last one")],
   );
   add(
     "stvc-restore",
-    "Set the open chat and its lorebook back to a snapshot: its id, a tag, ~1 for the one before, @yesterday.",
-    "the snapshot",
-    async (/** @type {any} */ _, /** @type {string} */ moment) => {
+    "Restores the open chat and its lorebook to a snapshot: an id, a tag, ~1 for the previous" +
+      " snapshot, or a time such as @yesterday.",
+    "id of the snapshot",
+    async (_, moment) => {
       const snapshot = /^[~@:]/.test(moment) ? `${timeline()}${moment}` : moment;
-      const plan = await deeds.planned(snapshot);
-      deeds.mustBeOpen(plan);
-      await deeds.restore(plan);
+      const plan = await actions.planRestore(snapshot);
+      actions.requireOpenChat(plan);
+      await actions.restore(plan);
       return plan.snapshot;
     },
-    [text("the snapshot", true, known)],
+    [text("snapshot to restore", { isRequired: true, enumProvider: knownTags })],
   );
-  add(
-    "stvc-undo",
-    "Take the last change of stvc back.",
-    "the number of what was undone",
-    async () => String(await deeds.undo()),
+  add("stvc-undo", "Undoes the last change of stvc.", "number of the undone operation", async () =>
+    String(await actions.undo()),
   );
-  add("stvc-timelines", "Show the map of the open chat's story.", "nothing", async () => {
-    await view(`#/tree/${encodeURIComponent(timeline())}`);
+  add("stvc-timelines", "Opens the map of the open chat.", "nothing", async () => {
+    await openViewer(`#/tree/${encodeURIComponent(timeline())}`);
     return "";
   });
   add(
     "stvc-search",
-    "Search all that was ever said.",
-    "the matches, a line each",
-    async (/** @type {any} */ _, /** @type {string} */ words) => {
+    "Searches all messages and lorebook entries in all snapshots.",
+    "matches, one per line",
+    async (_, words) => {
       const { lines } = await ask("search", { text: words, count: 20 });
       return lines
         .filter((line) => line.type === "match")
         .map((line) => `${line.timeline} #${line.index ?? ""} ${line.text}`)
         .join("\n");
     },
-    [text("the words", true)],
+    [text("words to search for", { isRequired: true })],
   );
 }
 
-/** Ask for the tags, so that they can be completed. */
-export async function learn() {
+/** Loads the tags for completion. */
+export async function loadTags() {
   const { lines } = await ask("timelines");
-  names = lines.flatMap((line) => line.tags ?? []);
+  tags = lines.flatMap((line) => line.tags ?? []);
 }

@@ -1,52 +1,62 @@
-// stvc inside SillyTavern: a badge, entries in its menus, and commands. It sends nothing anywhere but to SillyTavern's own file API, and touches no prompt.
+// stvc inside SillyTavern: menus, buttons, a badge and slash commands.
+//
+// The extension sends requests only to SillyTavern's own server, and does not change prompts.
 
-import { badge, careful, refresh, watchTheWatch } from "./badge.js";
-import { addCommands, learn } from "./commands.js";
-import * as deeds from "./deeds.js";
+import * as actions from "./actions.js";
+import { badge, followStatus, refresh, runAction } from "./badge.js";
+import { addCommands, loadTags } from "./commands.js";
 import { Refused, ask } from "./mailbox.js";
-import { openTimeline, timeline } from "./memory.js";
-import { settingsPanel } from "./settings.js";
-import { view } from "./viewer.js";
-import { node, reason, speak, t } from "./words.js";
+import { addSettingsPanel } from "./settings.js";
+import { openTimeline, timeline } from "./sillytavern.js";
+import { openViewer } from "./viewer.js";
+import { el, registerTranslations, t, translateFinding } from "./words.js";
 
 /** @typedef {import("./mailbox.js").Line} Line */
 
-/** @param {string} words @param {string} value @param {string[]} [reasons] what to know before */
-async function askName(words, value, reasons = []) {
+/**
+ * Asks for a name. Returns what the user typed; falsy if they cancelled.
+ * @param {string} title
+ * @param {string} value
+ * @param {string[]} [warnings] shown above the field
+ */
+async function askName(title, value, warnings = []) {
   const { POPUP_TYPE, Popup } = SillyTavern.getContext();
-  const list = node("ul", { class: "stvc-reasons" }, ...reasons.map((one) => node("li", {}, one)));
-  const content = node(
+  const list = el("ul", { class: "stvc-warnings" }, ...warnings.map((one) => el("li", {}, one)));
+  const content = el(
     "div",
     {},
-    node("h3", {}, t(words)),
-    ...(reasons.length ? [node("p", {}, t("Not all is ready here:")), list] : []),
-    node("p", {}, t("Name")),
+    el("h3", {}, t(title)),
+    ...(warnings.length ? [el("p", {}, t("Not ready at this message:")), list] : []),
+    el("p", {}, t("Name")),
   );
   return new Popup(content, POPUP_TYPE.INPUT, value).show();
 }
 
+const FORK = "Fork here with its own lorebook";
+/** The popup's result for the button "Chat only". */
 const CHAT_ONLY = 2;
 
 /**
- * Shows a plan and restores it if the user agrees: with its lorebook, or the chat only where the lorebook on disk is another one.
- * @param {import("./deeds.js").Plan} plan
+ * Shows a plan and carries it out if the user agrees. Where the lorebook on disk would be replaced,
+ * the user can restore the chat only. Returns whether anything was restored.
+ * @param {import("./actions.js").Plan} plan
  */
-async function restoreAfterAsking(plan) {
+async function confirmRestore(plan) {
   const { POPUP_TYPE, Popup } = SillyTavern.getContext();
-  const list = node(
+  const list = el(
     "ul",
     { class: "stvc-plan" },
     ...plan.files.map((line) =>
-      node("li", {}, node("b", {}, t(line.replaces ? "replace" : line.action)), ` ${line.path}`),
+      el("li", {}, el("b", {}, t(line.replaces ? "replace" : line.action)), ` ${line.path}`),
     ),
   );
-  const isChoice =
-    plan.files.some(deeds.replacesBook) &&
+  const canKeepLorebook =
+    plan.files.some(actions.replacesLorebook) &&
     plan.files.some((line) => line.path.endsWith(".jsonl") && line.action === "write");
-  const words = isChoice
-    ? [node("p", {}, t("The lorebook on disk differs from the one of that snapshot."))]
+  const note = canKeepLorebook
+    ? [el("p", {}, t("The lorebook on disk differs from the one in the snapshot."))]
     : [];
-  const choice = isChoice
+  const buttons = canKeepLorebook
     ? {
         okButton: t("Chat and lorebook"),
         cancelButton: t("Cancel"),
@@ -54,32 +64,32 @@ async function restoreAfterAsking(plan) {
       }
     : {};
   const chosen = await new Popup(
-    node("div", {}, node("h3", {}, t("This would be done")), list, ...words),
+    el("div", {}, el("h3", {}, t("Planned changes")), list, ...note),
     POPUP_TYPE.CONFIRM,
     "",
-    choice,
+    buttons,
   ).show();
   if (chosen !== 1 && chosen !== CHAT_ONLY) return false;
-  await deeds.restore(plan, chosen === CHAT_ONLY ? "chat" : undefined);
+  await actions.restore(plan, chosen === CHAT_ONLY ? "chat" : undefined);
   return true;
 }
 
-/** What was created, as far as it has it: entries of the lorebook and the recaps. @param {Line | undefined} restored */
-function facts(restored) {
+/** Lists the sizes of a fork's lorebook and recaps. @param {Line | undefined} restored */
+function forkFacts(restored) {
   /** @type {[string, any][]} */
-  const all = [
+  const facts = [
     ["Lorebook entries: {n}.", restored?.entries],
-    ["Running recap: v{n}.", restored?.running_recap_version],
+    ["Running recap: version {n}.", restored?.running_recap_version],
     ["Messages in the combined recap: {n}.", restored?.combined_recap_message_count],
   ];
-  return all.filter(([, n]) => Number.isInteger(n)).map(([words, n]) => t(words, { n }));
+  return facts.filter(([, n]) => Number.isInteger(n)).map(([text, n]) => t(text, { n }));
 }
 
 const snapshotNow = () =>
-  careful(async () => {
-    const { id, unchanged } = await deeds.snapshot();
+  runAction(async () => {
+    const { id, unchanged } = await actions.createSnapshot();
     toastr.success(
-      t(unchanged ? "Nothing changed since the last snapshot." : "Snapshot taken."),
+      t(unchanged ? "Nothing changed since the last snapshot." : "Snapshot created."),
       id.slice(0, 10),
     );
     return id;
@@ -87,184 +97,187 @@ const snapshotNow = () =>
 
 /** @param {number} message */
 const forkHere = (message) =>
-  careful(async () => {
-    const reasons = (await deeds.unready(message)).map(reason);
+  runAction(async () => {
+    const warnings = (await actions.checkReadiness(message)).map(translateFinding);
     const chat = SillyTavern.getContext().getCurrentChatId();
-    const name = await askName("Fork here with its own lorebook", `${chat} - ${message}`, reasons);
-    if (!name) return "";
-    const made = await deeds.fork(message, String(name));
-    const book = t(
-      made.then
-        ? "The lorebook is the one of that message."
-        : "What the lorebook was then is not known: it is the one of now.",
+    const wanted = await askName(FORK, `${chat} - ${message}`, warnings);
+    if (!wanted) return "";
+    const { name, hasOldLorebook, restored } = await actions.fork(message, String(wanted));
+    const lorebook = t(
+      hasOldLorebook
+        ? "The lorebook is as it was at that message."
+        : "The lorebook of that time is not known; the fork uses the current one.",
     );
-    toastr.success(
-      [book, ...facts(made.restored)].join(" "),
-      t("Forked: {name}", { name: made.name }),
-      { escapeHtml: true },
-    );
-    return made.name;
+    toastr.success([lorebook, ...forkFacts(restored)].join(" "), t("Forked: {name}", { name }), {
+      escapeHtml: true,
+    });
+    return name;
   });
 
 /** @param {number} message */
-const mark = (message) =>
-  careful(async () => {
-    const name = await askName("Mark this moment", "");
+const tagMoment = (message) =>
+  runAction(async () => {
+    const name = await askName("Tag this moment", "");
     if (!name) return "";
-    await deeds.tag(String(name), message);
-    toastr.success(t("Named: {name}", { name: String(name) }), "", { escapeHtml: true });
+    await actions.tag(String(name), message);
+    toastr.success(t("Tagged: {name}", { name: String(name) }), "", { escapeHtml: true });
     return String(name);
   });
 
 const undoLast = () =>
-  careful(async () => {
-    const number = await deeds.undo().catch((error) => {
+  runAction(async () => {
+    const number = await actions.undo().catch((error) => {
       const [offer] = error instanceof Refused ? error.offers : [];
       if (!offer) throw error;
       const onclick = () =>
-        careful(async () => {
-          const name = await deeds.restoreBefore(offer);
+        runAction(async () => {
+          const name = await actions.restoreOffer(offer);
           toastr.success(t("Restored: {name}", { name }), "", { escapeHtml: true });
           return name;
         });
-      toastr.warning(
-        t("Click here to restore the state before as a chat of its own."),
-        error.message,
-        { escapeHtml: true, timeOut: 30_000, onclick },
-      );
+      toastr.warning(t("Click here to restore the earlier version as a new chat."), error.message, {
+        escapeHtml: true,
+        timeOut: 30_000,
+        onclick,
+      });
       return null;
     });
-    if (number === 0) toastr.info(t("There is nothing to undo."));
+    if (number === 0) toastr.info(t("Nothing to undo."));
     if (!number) return "";
     toastr.success(t("Undone."));
     return String(number);
   });
 
-/** Restores the open chat to the snapshot that an alarm names; of another chat that snapshot is shown. @param {import("./badge.js").Alarm} alarm */
-const answerAlarm = ({ subject, snapshot }) =>
-  careful(async () => {
+/**
+ * Restores the open chat to the snapshot that an alarm names. Shows the snapshot of another chat.
+ * @param {import("./badge.js").Alarm} alarm
+ */
+const handleAlarm = ({ subject, snapshot }) =>
+  runAction(async () => {
     if (!snapshot || subject !== openTimeline())
-      return (await view(`#/read/${encodeURIComponent(snapshot ?? subject)}`), "");
-    const plan = await deeds.planned(snapshot);
-    deeds.mustBeOpen(plan);
-    if (!(await restoreAfterAsking(plan))) return "";
+      return (await openViewer(`#/read/${encodeURIComponent(snapshot ?? subject)}`), "");
+    const plan = await actions.planRestore(snapshot);
+    actions.requireOpenChat(plan);
+    if (!(await confirmRestore(plan))) return "";
     toastr.success(t("Restored."));
     return snapshot;
   });
 
-const here = (/** @type {string} */ place) =>
-  careful(async () => (await view(`${place}${encodeURIComponent(timeline())}`), ""));
+const openMap = () =>
+  runAction(async () => (await openViewer(`#/tree/${encodeURIComponent(timeline())}`), ""));
 
-function wandMenu() {
-  const entry = (
+function addWandMenu() {
+  const item = (
     /** @type {string} */ icon,
-    /** @type {string} */ words,
+    /** @type {string} */ label,
     /** @type {() => unknown} */ act,
   ) => {
-    const made = node(
+    const element = el(
       "div",
       {
-        class: "list-group-item flex-container flexGap5 interactable stvc-entry",
+        class: "list-group-item flex-container flexGap5 interactable stvc-menu-item",
         tabindex: "0",
         role: "button",
       },
-      node("div", { class: `fa-solid ${icon} extensionsMenuExtensionButton` }),
-      node("span", {}, t(words)),
+      el("div", { class: `fa-solid ${icon} extensionsMenuExtensionButton` }),
+      el("span", {}, t(label)),
     );
-    made.addEventListener("click", act);
-    return made;
+    element.addEventListener("click", act);
+    return element;
   };
   document.getElementById("extensionsMenu")?.append(
-    node(
+    el(
       "div",
       { class: "extension_container", id: "stvc_wand" },
-      entry("fa-camera", "Snapshot now", snapshotNow),
-      entry("fa-code-branch", "Timelines", () => here("#/tree/")),
-      entry("fa-magnifying-glass", "Search all history", () =>
-        careful(async () => (await view("#/search"), "")),
+      item("fa-camera", "Snapshot now", snapshotNow),
+      item("fa-code-branch", "Timelines", openMap),
+      item("fa-magnifying-glass", "Search all history", () =>
+        runAction(async () => (await openViewer("#/search"), "")),
       ),
-      entry("fa-rotate-left", "Undo the last change", undoLast),
+      item("fa-rotate-left", "Undo the last change", undoLast),
     ),
   );
 }
 
-const FORK = "Fork here with its own lorebook";
-
-/** On every message, those of the template and those that are there. */
-function messageMenu() {
-  const deedsOf = /** @type {const} */ ([
+/** Adds buttons to SillyTavern's message template and to the messages that are already shown. */
+function addMessageButtons() {
+  const buttons = /** @type {const} */ ([
     ["stvc_fork", "fa-code-fork", FORK],
     ["stvc_history", "fa-clock-rotate-left", "History of this message"],
-    ["stvc_mark", "fa-flag", "Mark this moment"],
+    ["stvc_tag", "fa-flag", "Tag this moment"],
   ]);
-  const add = (/** @type {Element} */ place) => {
-    if (place.querySelector(".stvc_fork")) return;
-    for (const [name, icon, words] of deedsOf)
-      place.append(node("div", { class: `mes_button ${name} fa-solid ${icon}`, title: t(words) }));
+  const add = (/** @type {Element} */ menu) => {
+    if (menu.querySelector(".stvc_fork")) return;
+    for (const [name, icon, label] of buttons)
+      menu.append(el("div", { class: `mes_button ${name} fa-solid ${icon}`, title: t(label) }));
   };
   document
     .querySelectorAll("#message_template .extraMesButtons, #chat .extraMesButtons")
     .forEach(add);
   document.addEventListener("click", (event) => {
     const target = /** @type {Element} */ (event.target);
-    const place = target.closest(".mes");
-    const message = Number(place?.getAttribute("mesid") ?? NaN);
+    const element = target.closest(".mes");
+    const message = Number(element?.getAttribute("mesid") ?? NaN);
     if (Number.isNaN(message)) return;
     if (target.closest(".extraMesButtonsHint"))
-      void judge(place?.querySelector(".stvc_fork"), message);
+      void showReadiness(element?.querySelector(".stvc_fork"), message);
     else if (target.closest(".stvc_fork")) void forkHere(message);
-    else if (target.closest(".stvc_mark")) void mark(message);
+    else if (target.closest(".stvc_tag")) void tagMoment(message);
     else if (target.closest(".stvc_history"))
-      void careful(
-        async () => (await view(`#/read/${encodeURIComponent(timeline())}?m=${message}`), ""),
+      void runAction(
+        async () => (await openViewer(`#/read/${encodeURIComponent(timeline())}?m=${message}`), ""),
       );
   });
 }
 
-/** Whether all is ready for a fork is seen before it is asked for. @param {Element | null | undefined} button @param {number} message */
-async function judge(button, message) {
-  const reasons = (await deeds.unready(message).catch(() => [])).map(reason);
-  button?.classList.toggle("stvc-unready", reasons.length > 0);
-  button?.setAttribute("title", [t(FORK), ...reasons].join("\n"));
+/**
+ * Highlights the fork button if the message is not ready for a fork.
+ * @param {Element | null | undefined} button
+ * @param {number} message
+ */
+async function showReadiness(button, message) {
+  const warnings = (await actions.checkReadiness(message).catch(() => [])).map(translateFinding);
+  button?.classList.toggle("stvc-not-ready", warnings.length > 0);
+  button?.setAttribute("title", [t(FORK), ...warnings].join("\n"));
 }
 
-/** In "Manage chat files": what was deleted, and the way back. */
-function deletedChats() {
+/** Lists deleted chats, with a button to restore each, in "Manage chat files". */
+function addDeletedChats() {
   const popup = document.getElementById("select_chat_popup");
   document.getElementById("option_select_chat")?.addEventListener(
     "click",
     () =>
-      void careful(async () => {
+      void runAction(async () => {
         popup?.querySelector(".stvc-deleted")?.remove();
         const folder = timeline().split("/").slice(0, -1).join("/");
         const { lines } = await ask("library");
-        const gone = lines.filter(
+        const deleted = lines.filter(
           (line) =>
             line.type === "timeline" &&
             line.state === "deleted" &&
             line.timeline.startsWith(`${folder}/`),
         );
-        if (!gone.length || !popup) return "";
+        if (!deleted.length || !popup) return "";
         const row = (/** @type {Line} */ line) => {
-          const button = node("button", { class: "menu_button", type: "button" }, t("Restore"));
+          const button = el("button", { class: "menu_button", type: "button" }, t("Restore"));
           button.addEventListener("click", () =>
-            careful(async () => {
-              const plan = await deeds.planned(line.moment ?? line.head);
-              if (!plan.files.some((file) => file.replaces)) await deeds.restore(plan);
-              else if (!(await restoreAfterAsking(plan))) return "";
+            runAction(async () => {
+              const plan = await actions.planRestore(line.moment ?? line.head);
+              if (!plan.files.some((file) => file.replaces)) await actions.restore(plan);
+              else if (!(await confirmRestore(plan))) return "";
               button.closest("li")?.remove();
               toastr.success(t("Restored."));
               return line.timeline;
             }),
           );
-          return node("li", {}, line.timeline.split("/").pop() ?? "", " ", button);
+          return el("li", {}, line.timeline.split("/").pop() ?? "", " ", button);
         };
         popup.prepend(
-          node(
+          el(
             "details",
             { class: "stvc-deleted" },
-            node("summary", {}, t("Deleted chats ({n})", { n: gone.length })),
-            node("ul", {}, ...gone.map(row)),
+            el("summary", {}, t("Deleted chats ({n})", { n: deleted.length })),
+            el("ul", {}, ...deleted.map(row)),
           ),
         );
         return "";
@@ -272,18 +285,14 @@ function deletedChats() {
   );
 }
 
-function begin() {
-  speak();
-  wandMenu();
-  messageMenu();
-  deletedChats();
-  settingsPanel(() => void refresh());
-  void addCommands(careful);
-  watchTheWatch(answerAlarm);
-  badge.addEventListener("click", () => here("#/tree/"));
-  void refresh()
-    .then(learn, () => {})
-    .catch(() => {});
-}
-
-begin();
+registerTranslations();
+addWandMenu();
+addMessageButtons();
+addDeletedChats();
+addSettingsPanel(() => void refresh());
+void addCommands(runAction);
+followStatus(handleAlarm);
+badge.addEventListener("click", openMap);
+void refresh()
+  .then(loadTags, () => {})
+  .catch(() => {});

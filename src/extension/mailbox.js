@@ -1,31 +1,42 @@
-// The way to the program: files that SillyTavern itself writes and serves (docs/mailbox.md of stvc).
+// Requests to the program, exchanged as files that SillyTavern writes and serves (docs/mailbox.md).
 
-/** What is spoken here. */
 export const PROTOCOL = 1;
-/** So long an answer is waited for before the program is taken to be away. */
-const PATIENCE = 20_000;
+/** How long to wait for an answer before the watch counts as not running, in milliseconds. */
+const TIMEOUT = 20_000;
 
-/** @typedef {Record<string, any> & { type: string }} Line */
+/**
+ * @typedef {Record<string, any> & { type: string }} Line
+ *
+ * @typedef {object} Answer
+ * @property {Line[]} lines
+ * @property {number} exit
+ * @property {number | null} next
+ * @property {number} [operation] number of the newest operation
+ * @property {string} [session]
+ */
 
-/** What the program says went wrong, or that nobody answers. */
+/** An error that the program answered. */
 export class Refused extends Error {
   /** @param {string} message @param {string | null} hint @param {Line[]} lines */
   constructor(message, hint = null, lines = []) {
     super(message);
     this.hint = hint;
     this.lines = lines;
-    /** States that can be restored beside what is there. @type {{ timeline: string, moment: string, name: string }[]} */
+    /**
+     * Earlier versions that can be restored as new chats.
+     * @type {{ timeline: string, moment: string, name: string }[]}
+     */
     this.offers = lines.find((line) => line.type === "error")?.offers ?? [];
   }
 
-  /** Whether this is why. @param {string} code */
-  is(code) {
+  /** @param {string} code of a finding or an error */
+  hasCode(code) {
     return this.lines.some((line) => line.code === code);
   }
 }
 
-/** Nobody answers. */
-export class Away extends Refused {}
+/** No watch answered. */
+export class NoAnswer extends Refused {}
 
 const headers = () => SillyTavern.getContext().getRequestHeaders();
 
@@ -41,52 +52,58 @@ export function hex(bytes) {
 
 const newId = () => hex(crypto.getRandomValues(new Uint8Array(16)));
 
-/** The session of the watch that runs; a change is refused without it. @type {string | null} */
+/**
+ * The session of the running watch. The watch refuses a change without it.
+ * @type {string | null}
+ */
 let session = null;
 
 /**
- * Ask, and wait for the answer, whatever it says. A request of a session that is over was refused, so it is sent again.
+ * Sends a request and returns its answer, errors included. A watch that was restarted refuses the
+ * old session, so the request is sent once more with the new one.
  * @param {string} verb
  * @param {Record<string, unknown>} args
- * @param {number} patience
- * @returns {Promise<{ lines: Line[], exit: number, next: number | null, operation?: number, session?: string }>}
+ * @param {number} timeout in milliseconds
+ * @returns {Promise<Answer>}
  */
-export async function send(verb, args = {}, patience = PATIENCE) {
+export async function send(verb, args = {}, timeout = TIMEOUT) {
   const sent = session;
-  const answer = await sendOnce(verb, args, patience);
-  const isOver = answer.session !== sent && answer.lines.some((line) => line.type === "error");
-  return isOver ? await sendOnce(verb, args, patience) : answer;
+  const answer = await sendOnce(verb, args, timeout);
+  const isExpired = answer.session !== sent && answer.lines.some((line) => line.type === "error");
+  return isExpired ? await sendOnce(verb, args, timeout) : answer;
 }
 
 /**
- * Ask once.
  * @param {string} verb
  * @param {Record<string, unknown>} args
- * @param {number} patience
- * @returns {Promise<{ lines: Line[], exit: number, next: number | null, operation?: number, session?: string }>}
+ * @param {number} timeout in milliseconds
+ * @returns {Promise<Answer>}
  */
-async function sendOnce(verb, args, patience) {
+async function sendOnce(verb, args, timeout) {
   const id = newId();
   const locale = SillyTavern.getContext().getCurrentLocale?.() ?? "en";
   const data = base64(JSON.stringify({ protocol: PROTOCOL, session, verb, args, locale }));
-  const put = await fetch("/api/files/upload", {
+  const upload = await fetch("/api/files/upload", {
     method: "POST",
     headers: headers(),
     body: JSON.stringify({ name: `stvc-req-${id}.json`, data }),
   });
-  if (!put.ok) throw new Refused(`SillyTavern: ${put.status} ${await put.text()}`);
-  const begin = Date.now();
-  for (let wait = 15; Date.now() - begin < patience; wait = Math.min(250, wait * 1.3)) {
-    await new Promise((done) => setTimeout(done, wait));
-    const answer = await fetch(`/user/files/stvc-res-${id}.json`, { cache: "no-store" });
-    const told = answer.ok ? await answer.json().catch(() => null) : null;
-    if (!told) continue;
+  if (!upload.ok)
+    throw new Refused(
+      `SillyTavern did not accept the request: ${upload.status} ${await upload.text()}`,
+    );
+  const start = Date.now();
+  for (let wait = 15; Date.now() - start < timeout; wait = Math.min(250, wait * 1.3)) {
+    await new Promise((resolve) => setTimeout(resolve, wait));
+    const response = await fetch(`/user/files/stvc-res-${id}.json`, { cache: "no-store" });
+    const answer = response.ok ? await response.json().catch(() => null) : null;
+    if (!answer) continue;
     void remove(`user/files/stvc-res-${id}.json`);
-    session = told.session ?? session;
-    return told;
+    session = answer.session ?? session;
+    return answer;
   }
   void remove(`user/files/stvc-req-${id}.json`);
-  throw new Away("stvc watch does not answer");
+  throw new NoAnswer("`stvc watch` did not answer");
 }
 
 /** @param {string} path */
@@ -99,7 +116,7 @@ async function remove(path) {
 }
 
 /**
- * Ask; what is refused is thrown.
+ * Sends a request and returns its answer. Throws {@link Refused} if the program reports an error.
  * @param {string} verb
  * @param {Record<string, unknown>} [args]
  */
@@ -107,7 +124,7 @@ export async function ask(verb, args = {}) {
   const answer = await send(verb, args);
   const error = answer.lines.find((line) => line.type === "error");
   if (error) throw new Refused(error.message, error.hint, answer.lines);
-  // One timeline was asked for, and a rule said no.
+  // A request about one timeline fails if that timeline fails.
   const failed =
     answer.exit === 0 ? undefined : answer.lines.find((line) => line.type === "failed");
   if (failed)
@@ -119,17 +136,17 @@ export async function ask(verb, args = {}) {
   return answer;
 }
 
-/** What the program tells without being asked; null if it never did. */
-export async function status() {
-  // It may be written anew while SillyTavern sends it: then it comes cut off.
-  for (let tries = 0; tries < 3; tries++) {
-    const answer = await fetch("/user/files/stvc-status.json", { cache: "no-store" }).catch(
+/** Reads the status file. Returns null if there is none. */
+export async function readStatus() {
+  // SillyTavern may send it truncated while the watch replaces it: read it again.
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const response = await fetch("/user/files/stvc-status.json", { cache: "no-store" }).catch(
       () => null,
     );
-    if (!answer?.ok) return null;
-    const told = await answer.json().catch(() => null);
-    session = told?.session ?? session;
-    if (told) return told;
+    if (!response?.ok) return null;
+    const status = await response.json().catch(() => null);
+    session = status?.session ?? session;
+    if (status) return status;
   }
   return null;
 }

@@ -1,16 +1,22 @@
-// What the user chose, kept with SillyTavern's own settings, and where it is chosen.
+// The extension's settings, which SillyTavern stores with its own, and their panel.
 
-import { node, t } from "./words.js";
+import { el, t } from "./words.js";
 
 const KEY = "stvc";
 
-/** @typedef {{ badge: boolean, alarms: boolean, scenes: boolean, language: "" | "en" | "zh" }} Settings */
+/**
+ * @typedef {object} Settings
+ * @property {boolean} badge
+ * @property {boolean} alarms
+ * @property {boolean} scenes
+ * @property {"" | "en" | "zh"} language empty: SillyTavern's
+ */
 
 /** @returns {Settings} */
 export function settings() {
   const { extensionSettings } = SillyTavern.getContext();
   const chosen = (extensionSettings[KEY] ??= {});
-  // In its place: whoever holds it sees what becomes of it.
+  // Fills in the defaults in place, so that every caller has the same object.
   return Object.assign(chosen, {
     badge: true,
     alarms: true,
@@ -20,58 +26,61 @@ export function settings() {
   });
 }
 
-/** @param {() => void} changed */
-export function settingsPanel(changed) {
+/** Adds the panel to SillyTavern's extension settings. @param {() => void} onChange */
+export function addSettingsPanel(onChange) {
   const chosen = settings();
-  const keep = () => {
+  const save = () => {
     SillyTavern.getContext().saveSettingsDebounced();
-    changed();
+    onChange();
   };
-  const box = (/** @type {"badge" | "alarms" | "scenes"} */ key, /** @type {string} */ words) => {
+  const checkbox = (
+    /** @type {"badge" | "alarms" | "scenes"} */ key,
+    /** @type {string} */ label,
+  ) => {
     const input = /** @type {HTMLInputElement} */ (
-      node("input", { type: "checkbox", "data-stvc": key })
+      el("input", { type: "checkbox", "data-stvc": key })
     );
     input.checked = chosen[key];
     input.addEventListener("change", () => {
       chosen[key] = input.checked;
-      keep();
+      save();
     });
-    return node("label", { class: "checkbox_label" }, input, node("span", {}, t(words)));
+    return el("label", { class: "checkbox_label" }, input, el("span", {}, t(label)));
   };
   const languages = [
-    ["", t("as SillyTavern")],
+    ["", t("Same as SillyTavern")],
     ["en", "English"],
     ["zh", "中文"],
   ];
   const select = /** @type {HTMLSelectElement} */ (
-    node(
+    el(
       "select",
       { class: "text_pole", "data-stvc": "language" },
-      ...languages.map(([value, words]) => node("option", { value }, words)),
+      ...languages.map(([value, label]) => el("option", { value }, label)),
     )
   );
   select.value = chosen.language;
   select.addEventListener("change", () => {
     chosen.language = /** @type {Settings["language"]} */ (select.value);
-    keep();
-    toastr.info(t("Reload the page to see it everywhere."));
+    save();
+    toastr.info(t("Reload the page to apply the language everywhere."));
   });
-  const drawer = node(
+  const drawer = el(
     "div",
     { class: "inline-drawer", id: "stvc_settings" },
-    node(
+    el(
       "div",
       { class: "inline-drawer-toggle inline-drawer-header" },
-      node("b", {}, "stvc"),
-      node("div", { class: "inline-drawer-icon fa-solid fa-circle-chevron-down down" }),
+      el("b", {}, "stvc"),
+      el("div", { class: "inline-drawer-icon fa-solid fa-circle-chevron-down down" }),
     ),
-    node(
+    el(
       "div",
       { class: "inline-drawer-content" },
-      box("badge", "Show the badge"),
-      box("alarms", "Tell when a chat shrank or was overwritten"),
-      box("scenes", "Mark the end of every scene by itself (ST-Auto-Recap)"),
-      node("label", {}, node("span", {}, t("Language")), select),
+      checkbox("badge", "Show the status badge"),
+      checkbox("alarms", "Notify me when a chat shrinks or is overwritten"),
+      checkbox("scenes", "Create a snapshot at every scene end automatically (ST-Auto-Recap)"),
+      el("label", {}, el("span", {}, t("Language")), select),
     ),
   );
   document.getElementById("extensions_settings2")?.append(drawer);

@@ -1,38 +1,39 @@
-// The page of `stvc view` in a popup, over the mailbox.
+// The viewer of `stvc view` in a popup. Its requests go through the mailbox.
 
-import { goneBy } from "./deeds.js";
-import { send, status } from "./mailbox.js";
-import { readLists, reread, save } from "./memory.js";
-import { spoken } from "./words.js";
+import { deletedPaths } from "./actions.js";
+import { readStatus, send } from "./mailbox.js";
+import { reloadFromDisk, reloadLists, saveOpenChat } from "./sillytavern.js";
+import { currentLanguage } from "./words.js";
 
-/** What the page in the frame asks instead of a server. */
+/** The interface that the viewer uses instead of a server, from inside its frame. */
 globalThis.stvc = {
   /**
-   * What is in memory is saved before a plan is made, and forgotten after files were replaced.
-   * @param {string} verb @param {Record<string, unknown>} args
+   * Saves the open chat before a plan is made, and reloads it after files were replaced.
+   * @param {string} verb
+   * @param {Record<string, unknown>} args
    */
   ask: async (verb, args) => {
     const replaces = verb === "undo" || (verb === "restore" && args.name === undefined);
-    if (replaces && args.dry_run) await save(true);
+    if (replaces && args.dry_run) await saveOpenChat(true);
     const answer = await send(verb, replaces ? { ...args, rereads: true } : args);
     if (replaces && !args.dry_run && !answer.lines.some((line) => line.type === "error"))
-      await reread({ ...answer, gone: goneBy(answer.lines) });
-    else if (verb === "restore" && !args.dry_run) await readLists();
+      await reloadFromDisk({ ...answer, deleted: deletedPaths(answer.lines) });
+    else if (verb === "restore" && !args.dry_run) await reloadLists();
     return answer;
   },
   state: async () => {
-    const told = await status();
-    return { state: JSON.stringify(told?.timelines ?? null), write: told?.write === true };
+    const status = await readStatus();
+    return { state: JSON.stringify(status?.timelines ?? null), write: status?.write === true };
   },
 };
 
-/** @param {string} place such as `#/tree/…` */
-export function view(place) {
+/** Opens the viewer. @param {string} place its address inside the viewer, such as `#/tree/…` */
+export function openViewer(place) {
   const { POPUP_TYPE, Popup } = SillyTavern.getContext();
   const frame = document.createElement("iframe");
   frame.className = "stvc-viewer";
   frame.title = "stvc";
-  // As light or dark as SillyTavern is.
+  // SillyTavern's theme decides between light and dark: light text means a dark theme.
   frame.addEventListener("load", () => {
     const [r, g, b] = (
       getComputedStyle(document.body)
@@ -42,7 +43,8 @@ export function view(place) {
     const root = frame.contentDocument?.documentElement;
     if (root) root.style.colorScheme = r + g + b > 380 ? "dark" : "light";
   });
-  frame.src = `${new URL("viewer.html", import.meta.url).pathname}?lang=${spoken()}${place}`;
+  const url = new URL("viewer.html", import.meta.url).pathname;
+  frame.src = `${url}?lang=${currentLanguage()}${place}`;
   return new Popup(frame, POPUP_TYPE.TEXT, "", {
     okButton: "OK",
     wide: true,

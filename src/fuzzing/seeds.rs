@@ -194,8 +194,8 @@ fn objects(store: &Store) -> Seeds {
         found.push(raw_object(store, *id, Kind::Commit));
         let tree = reader.commit(*id).unwrap().tree;
         found.push(raw_object(store, tree, Kind::Tree));
-        for entry in reader.tree(tree).unwrap() {
-            if entry.kind == crate::store::EntryKind::Tree {
+        for entry in reader.raw_tree(tree).unwrap().entries {
+            if entry.mode == crate::store::Mode::Folder {
                 found.push(raw_object(store, entry.id, Kind::Tree));
             }
         }

@@ -1,9 +1,13 @@
-//! A timeline as it was at an earlier message: its first messages, what the running recap knew then, and the lorebook of then.
+//! A timeline as it was at an earlier message: its first messages, what the running recap knew
+//! then, and the lorebook of then.
 //!
-//! The lorebook is the latest before the chat went past that message, from the best source there is: the snapshots of that point; else the last snapshot before it or the
-//! entries that ST-Auto-Recap noted at the end of a scene, whichever is later; else it is not known, and that is reported. Today's book is never passed off as that of then.
+//! The lorebook is the latest before the chat went past that message, from the best source there
+//! is: the snapshots of that point; else the last snapshot before it or the entries that
+//! ST-Auto-Recap noted at the end of a scene, whichever is later; else it is not known, and that is
+//! reported. Today's book is never passed off as that of then.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::origin::{Identities, without_blank_end};
 use super::pairs::{Books, Pair};
@@ -19,67 +23,58 @@ use crate::st::{
 };
 use crate::store::{ObjectId, Reader, Store, unless_lost};
 
-/// Where the lorebook of a moment comes from.
 #[derive(Clone, Debug)]
 pub(crate) enum Book {
-    /// The moment's own snapshot records it, or the chat has none.
+    /// Recorded in the moment's own snapshot, or the chat has none.
     Recorded,
-    /// This snapshot has it: one of the lorebook's own, or another of a chat.
+    /// In this snapshot, of the lorebook or of a chat.
     Snapshot(Box<Snapshot>),
-    /// No snapshot tells what it was then; this one has the last state known before.
+    /// Not known; this snapshot has the last state known before.
     Earlier(Box<Snapshot>),
-    /// ST-Auto-Recap noted its entries in a message; what the note lacks is completed from the book of this snapshot.
+    /// Noted by ST-Auto-Recap in a message; completed from the lorebook of this snapshot.
     Noted(Option<Box<Snapshot>>),
-    /// Nothing tells.
     Unknown(Box<Finding>),
 }
 
-/// What is known of a timeline at a message.
 pub(crate) enum Found {
-    /// A snapshot was created then; the lorebook is in another one if it changed before the chat went on.
+    /// A snapshot was created then; `book` has a later lorebook of the same moment.
     Taken { snapshot: Box<Snapshot>, book: Option<Box<Snapshot>> },
-    /// The messages are those up to this one; the lorebook comes from there.
+    /// No snapshot; the lorebook comes from there.
     Cut { book: Book },
 }
 
-/// A state that was put together.
 pub(crate) struct Made {
     pub files: TimelineFiles,
     pub origin: Origin,
     pub findings: Vec<Finding>,
-    /// When that was, in seconds since 1970, if anything tells.
+    /// Its time in seconds since 1970, if known.
     pub seconds: Option<i64>,
 }
 
-/// Where the parts of such a state come from.
+/// The sources of a state that was put together.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// The last message.
     pub message: usize,
-    /// The message whose notes the lorebook is from, and the name of the scene that it ends; none if the chat has no lorebook.
+    /// The message whose note has the lorebook, and the name of the scene that it ends.
     pub scene: Option<(usize, Option<String>)>,
-    /// The snapshot that has the lorebook of then as it was.
+    /// The snapshot with the lorebook of then.
     pub book_of: Option<SnapshotId>,
-    /// Whether a lorebook was asked for.
+    /// A lorebook was asked for.
     pub with_book: bool,
     /// The books from which entries were completed, nearest first.
     pub books: Vec<BookSource>,
-    /// Where each entry comes from.
     pub entries: Vec<EntryOrigin>,
-    /// What was taken out of the metadata.
+    /// The parts removed from the metadata.
     pub trimmed: Trimmed,
 }
 
 /// A book that entries were completed from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BookSource {
-    /// The one in this snapshot.
     Snapshot(SnapshotId),
-    /// The one beside the chat that was cut.
     Here,
 }
 
-/// The moments of a timeline, asked for one at a message.
 pub(crate) struct Past<'a> {
     store: &'a Store,
     books: &'a Books<'a>,
@@ -101,12 +96,12 @@ impl<'a> Past<'a> {
         Self { store, books, pairs, own: own.map_or(pairs.len(), |first| first + 1) }
     }
 
-    /// Returns whether a snapshot belongs to the timeline itself and not to one that it was forked from.
+    /// Returns whether a snapshot belongs to the timeline itself and not to one that it was forked
+    /// from.
     fn is_own(&self, snapshot: &Snapshot) -> bool {
         self.pairs[..self.own].iter().any(|pair| pair.own.id == snapshot.id)
     }
 
-    /// Finds the state of `base` when message `at` was the last.
     pub(crate) fn find(&self, base: &TimelineFiles, at: usize) -> Result<Found> {
         let chat = base.split();
         let messages = without_blank_end(&chat.messages);
@@ -132,7 +127,8 @@ impl<'a> Past<'a> {
         if !has_book {
             return Ok(Found::Cut { book: Book::Recorded });
         }
-        // The header binds one lorebook; another that the chat had before is not that one, unless it was copied for a fork.
+        // The header binds one lorebook; another that the chat had before is not that one, unless
+        // it was copied for a fork.
         let newest = self.pairs.first().filter(|_| bound.is_some());
         let line = newest.map(|pair| self.books.line_of(pair.own)).unwrap_or_default();
         let has_it = |pair: &Pair<'_>| {
@@ -141,16 +137,17 @@ impl<'a> Past<'a> {
                 && pair.book_source().is_some()
                 && of_then.is_some_and(|of_then| line.contains(&of_then))
         };
+        let length = without_blank_end(&cut.messages).len();
         // An edit since then does not change what the lorebook was when this message was the last.
         let known = match exact {
-            None => self.said_at(&cut, has_it)?,
+            None => self.with_same_end(&cut, length..length + 1, has_it)?,
             exact => exact,
         };
         if let Some(source) = known.and_then(|pair| pair.book_source()) {
             return Ok(Found::Cut { book: Book::Snapshot(Box::new(source.clone())) });
         }
         let noted = breaks.iter().rfind(|(_, scene)| scene.has_note());
-        let before = self.last_before(&cut, has_it)?;
+        let before = self.with_same_end(&cut, 1..length, has_it)?;
         let before = before.and_then(|pair| Some((pair.own.messages, pair.book_source()?)));
         let book = match (noted, before) {
             (Some((message, _)), Some((messages, source))) if (*message as u64) < messages => {
@@ -163,14 +160,16 @@ impl<'a> Past<'a> {
         Ok(Found::Cut { book })
     }
 
-    /// Returns the newest moment that `is` accepts and in which the chat ended with just these messages.
+    /// Returns the newest moment that `is` accepts and in which the chat ended with just these
+    /// messages.
     pub(crate) fn taken_at(
         &self,
         chat: &Chat<'_>,
         is: impl Fn(&Pair<'_>) -> bool,
     ) -> Result<Option<Pair<'a>>> {
         let messages = chat.message_count() as u64;
-        // A scene is marked and noted after its last message was said: what was taken before that is not its end.
+        // A scene is marked and noted after its last message was said: what was taken before that
+        // is not its end.
         let noted = chat.messages.last().is_some_and(|line| has_note(line));
         let mut wanted: Option<Vec<Identity>> = None;
         let mut identities = Identities::new(self.store.reader());
@@ -192,37 +191,27 @@ impl<'a> Past<'a> {
         Ok(None)
     }
 
-    /// Returns the newest moment in which this message was the last, though others may have been edited since.
-    fn said_at(&self, chat: &Chat<'_>, is: impl Fn(&Pair<'_>) -> bool) -> Result<Option<Pair<'a>>> {
-        let messages = without_blank_end(&chat.messages);
-        let Some(last) = messages.last() else { return Ok(None) };
-        let noted = has_note(last);
-        let count = messages.len() as u64;
-        for pair in self.by_own_snapshot(|pair| pair.own.messages == count && is(pair)) {
-            let Some(line) = self.message(pair.own, messages.len() - 1)? else { continue };
-            if is_same_message(&line, last)
-                && (!noted || has_note(&line))
-                && let Some(pair) = self.with_valid_book(pair)?
-            {
-                return Ok(Some(pair));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns the newest moment in which the chat was shorter: the last one known before it went past these messages.
-    fn last_before(
+    /// Returns the newest moment of one of these lengths in which the chat ended with the same
+    /// message, though others may have been edited since.
+    fn with_same_end(
         &self,
         chat: &Chat<'_>,
+        lengths: Range<usize>,
         is: impl Fn(&Pair<'_>) -> bool,
     ) -> Result<Option<Pair<'a>>> {
         let messages = without_blank_end(&chat.messages);
-        let count = messages.len() as u64;
-        let fits = |pair: &Pair<'_>| (1..count).contains(&pair.own.messages) && is(pair);
+        let fits = |pair: &Pair<'_>| {
+            usize::try_from(pair.own.messages).is_ok_and(|it| it > 0 && lengths.contains(&it))
+                && is(pair)
+        };
         for pair in self.by_own_snapshot(fits) {
             let last = pair.own.messages as usize - 1;
             let Some(line) = self.message(pair.own, last)? else { continue };
+            // A scene is noted after its last message: what was taken before is not its end.
+            let is_noted =
+                last + 1 < messages.len() || !has_note(messages[last]) || has_note(&line);
             if is_same_message(&line, messages[last])
+                && is_noted
                 && let Some(pair) = self.with_valid_book(pair)?
             {
                 return Ok(Some(pair));
@@ -231,7 +220,8 @@ impl<'a> Past<'a> {
         Ok(None)
     }
 
-    /// Returns the newest moment of every snapshot that `is` accepts: the one with the last lorebook before the chat went on.
+    /// Returns the newest moment of every snapshot that `is` accepts: the one with the last
+    /// lorebook before the chat went on.
     fn by_own_snapshot(
         &self,
         is: impl Fn(&Pair<'_>) -> bool,
@@ -243,7 +233,8 @@ impl<'a> Past<'a> {
         })
     }
 
-    /// Returns the newest moment of a pair's snapshot in which the lorebook is not damaged: damage does not tell what the lorebook was.
+    /// Returns the newest moment of a pair's snapshot in which the lorebook is not damaged: damage
+    /// does not tell what the lorebook was.
     fn with_valid_book(&self, newest: &'a Pair<'a>) -> Result<Option<Pair<'a>>> {
         let from = self.pairs.iter().skip_while(|pair| !std::ptr::eq(*pair, newest));
         for pair in from.take_while(|pair| pair.own.id == newest.own.id) {
@@ -265,21 +256,20 @@ impl<'a> Past<'a> {
         Ok(unless_lost(self.store.reader().blob(*id))?)
     }
 
-    /// Opens a snapshot if it is not lost and tells what was then: a checkpoint at an earlier message has the lorebook of when it was taken.
+    /// Opens a snapshot if it is not lost and tells what was then: a checkpoint at an earlier
+    /// message has the lorebook of when it was taken.
     fn of_then(&self, found: &Snapshot) -> Result<Option<Tree>> {
         let tree = unless_lost(Tree::open(&self.store.reader(), found.tree))?;
         let is_cut = |tree: &Tree| tree.manifest.cut_at.is_some();
         Ok(tree.filter(|tree| !is_cut(tree) || found.kind == Kind::RECONSTRUCTED))
     }
 
-    /// Whether a stored message ends a scene and has a note of the lorebook.
     fn is_noted(&self, id: Option<&ObjectId>) -> Result<bool> {
         let Some(id) = id else { return Ok(false) };
         let line = unless_lost(self.store.reader().blob(*id))?;
         Ok(line.is_some_and(|line| has_note(&line)))
     }
 
-    /// Returns the snapshot with a lorebook whose length is nearest.
     fn nearest_book(&self, messages: u64) -> Result<Option<Box<Snapshot>>> {
         let has_book =
             |found: &Snapshot| found.lorebook.is_some() && found.kind != Kind::RECONSTRUCTED;
@@ -297,7 +287,8 @@ impl<'a> Past<'a> {
     }
 }
 
-/// Reads the lorebook of a snapshot, a chat's or the book's own; `None` if it has none, or that is lost.
+/// Reads the lorebook of a snapshot, a chat's or the book's own; `None` if it has none, or that is
+/// lost.
 pub(crate) fn read_book(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Vec<u8>>> {
     let Some(tree) = unless_lost(Tree::open(reader, snapshot.tree))? else { return Ok(None) };
     let role = if snapshot.timeline.is_chat() { Role::Lorebook } else { tree.manifest.main_role() };
@@ -305,7 +296,8 @@ pub(crate) fn read_book(reader: &Reader, snapshot: &Snapshot) -> Result<Option<V
     Ok(unless_lost(tree.rebuild(reader, record))?)
 }
 
-/// Puts together the state of `base` when message `at` was the last, with the lorebook from `source`; `None`: without one.
+/// Puts together the state of `base` when message `at` was the last, with the lorebook from
+/// `source`; `None`: without one.
 pub(crate) fn make(
     reader: &Reader,
     base: &TimelineFiles,
@@ -410,7 +402,8 @@ pub(crate) fn make(
     Ok(Made { files, origin, findings, seconds: seconds.or_else(sent) })
 }
 
-/// Whether two lines are one message: it says the same, or it was said by the same one at the same moment, and edited.
+/// Whether two lines are one message: it says the same, or it was said by the same one at the same
+/// moment, and edited.
 fn is_same_message(a: &[u8], b: &[u8]) -> bool {
     let said = |line: &[u8]| {
         let message = st::Message::read(line)?;
@@ -419,7 +412,6 @@ fn is_same_message(a: &[u8], b: &[u8]) -> bool {
     Identity::of(a) == Identity::of(b) || said(a).is_some() && said(a) == said(b)
 }
 
-/// The header bound to the book, if it was bound to none.
 fn bind(header: Vec<u8>, unbound: bool, book: Option<&BoundBook>) -> Vec<u8> {
     let (Some(book), true) = (book, unbound) else { return header };
     let Some(metadata) = Raw::parse(&header).and_then(|header| header.get("chat_metadata")) else {
@@ -431,7 +423,6 @@ fn bind(header: Vec<u8>, unbound: bool, book: Option<&BoundBook>) -> Vec<u8> {
     edits.apply()
 }
 
-/// There is no such message.
 pub(crate) fn message_not_found(timeline: &TimelineName, messages: usize, at: usize) -> Finding {
     let last = match messages.checked_sub(1) {
         Some(last) => format!("its last one is {last}"),
@@ -469,7 +460,6 @@ fn lost_book(timeline: &TimelineName, at: usize, from: &Snapshot) -> Finding {
         .remedy("`stvc check` lists what is damaged; `stvc restore … --only chat` restores the chat without a lorebook")
 }
 
-/// Tells that a state at a message has a lorebook of before that message.
 pub(crate) fn earlier_book(timeline: &TimelineName, at: usize, from: &Snapshot) -> Finding {
     let when = from.time.moment().map(|time| time.format(" of %Y-%m-%d %H:%M").to_string());
     let message = format!(

@@ -1,4 +1,5 @@
-//! The history of a lorebook: its states, oldest first, what became of each entry, and where the story was at the time.
+//! The history of a lorebook: its states, oldest first, what became of each entry, and where the
+//! story was at the time.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +10,6 @@ use crate::archive::entry_lives::{BookState, Life, Lives, Steps};
 use crate::st::{self, TimelineName};
 use crate::store::{Loss, Sequence, Store};
 
-/// So many states are in memory at a time.
 const AT_ONCE: usize = 1024;
 
 /// A lorebook from its first known state to now.
@@ -18,23 +18,22 @@ pub struct BookHistory<'h> {
     pub states: Vec<&'h Snapshot>,
     /// Every entry that it ever had. Their changes name states by their place.
     pub lives: Vec<Life>,
-    /// What could not be read, in words; the rest is told.
+    /// Unreadable snapshots, in words.
     pub broken: Vec<String>,
-    /// The snapshots of chats bound to one of its names, or to one of the book that it is a copy of, oldest first.
+    /// Snapshots of chats bound to one of its names, or to the book it is a copy of, oldest first.
     chats: Vec<&'h Snapshot>,
-    /// Its names, oldest first.
     eras: Vec<Era>,
-    /// The place of each state's name among them.
+    /// The index of the name of each state.
     era_of_state: Vec<usize>,
 }
 
-/// A name of a lorebook, and the time during which a chat bound to that name was bound to this book.
+/// A name of a lorebook, and the time during which a chat bound to that name was bound to this
+/// book.
 struct Era {
     name: TimelineName,
-    /// Both included.
     from: Sequence,
     until: Sequence,
-    /// It began as a copy of the book before it, which goes on by itself.
+    /// It began as a copy of the book before it, which continues separately.
     is_copy: bool,
 }
 
@@ -45,7 +44,7 @@ impl Era {
     }
 }
 
-/// The lorebook that a chat's snapshot has.
+/// Returns the lorebook that a chat's snapshot has.
 pub fn book_of(snapshot: &Snapshot) -> Option<TimelineName> {
     let name = snapshot.lorebook.as_deref().filter(|_| snapshot.timeline.is_chat())?;
     st::lorebook_path(name).as_ref().and_then(TimelineName::of_file)
@@ -58,19 +57,19 @@ pub fn bound_to(snapshot: &Snapshot) -> Option<TimelineName> {
     book_of(snapshot).or_else(bound)
 }
 
-/// The newest snapshot that has a lorebook: its own, or a chat's.
+/// Returns the latest snapshot with a lorebook: its own, or of a chat.
 pub fn newest<'h>(history: &'h History, book: &TimelineName) -> Option<&'h Snapshot> {
     history.head(book).or_else(|| newest_chat(history, book))
 }
 
-/// The newest snapshot of a chat that has it.
 pub fn newest_chat<'h>(history: &'h History, book: &TimelineName) -> Option<&'h Snapshot> {
     let has_it = |head: &&Snapshot| book_of(head).as_ref() == Some(book);
     let heads = history.heads().map(|(_, head)| head).filter(has_it);
     heads.max_by_key(|head| (head.sequence, head.id))
 }
 
-/// Returns the names that a book has had, its present one first: what it was called before it was renamed, not what it is a copy of.
+/// Returns the names that a book has had, its present one first: what it was called before it was
+/// renamed, not what it is a copy of.
 pub fn names_of(history: &History, book: &TimelineName) -> Vec<TimelineName> {
     let own = history.head(book).map(|head| history.own(head).0).unwrap_or_default();
     let mut names = vec![book.clone()];
@@ -82,7 +81,8 @@ pub fn names_of(history: &History, book: &TimelineName) -> Vec<TimelineName> {
     names
 }
 
-/// Returns the names of a book along its own snapshots, oldest first, and for each of these the place of its name.
+/// Returns the names of a book along its own snapshots, oldest first, and for each of these the
+/// place of its name.
 fn eras_of(book: &TimelineName, own: &[&Snapshot]) -> (Vec<Era>, Vec<usize>) {
     let mut eras: Vec<Era> = Vec::new();
     let mut places = Vec::with_capacity(own.len());
@@ -108,44 +108,28 @@ fn eras_of(book: &TimelineName, own: &[&Snapshot]) -> (Vec<Era>, Vec<usize>) {
     (eras, places)
 }
 
-/// The snapshots that concern a book.
-struct Sources<'h> {
-    /// Those that hold its states, oldest first, each with the place of the book's name then: its own, and from before it had any those of the chats that
-    /// were bound to it.
-    states: Vec<(&'h Snapshot, usize)>,
-    /// See [`BookHistory::chats`].
-    chats: Vec<&'h Snapshot>,
-    eras: Vec<Era>,
-}
-
-fn sources_of<'h>(history: &'h History, book: &TimelineName) -> Sources<'h> {
-    let mut own: Vec<_> =
-        history.head(book).map(|head| history.ancestry(head).collect()).unwrap_or_default();
-    own.reverse();
-    let (eras, places) = eras_of(book, &own);
-    let names: HashSet<_> = eras.iter().map(|era| &era.name).collect();
-    let has_it = |snapshot: &&Snapshot| book_of(snapshot).is_some_and(|name| names.contains(&name));
-    let mut chats: Vec<_> = history.iter().filter(has_it).collect();
-    chats.sort_by_key(|it| (it.sequence, it.id));
-    let first = own.first().map_or(Sequence::LAST, |first| first.sequence);
-    let is_before = |snapshot: &&&Snapshot| {
-        snapshot.sequence < first && book_of(snapshot).as_ref() == Some(&eras[0].name)
-    };
-    let mut states: Vec<_> = chats.iter().filter(is_before).map(|chat| (*chat, 0)).collect();
-    states.extend(own.into_iter().zip(places));
-    Sources { states, chats, eras }
-}
-
 impl<'h> BookHistory<'h> {
-    /// Read it.
     pub fn read(store: &Store, history: &'h History, book: &TimelineName) -> Result<Self> {
-        let sources = sources_of(history, book);
+        let mut own: Vec<_> =
+            history.head(book).map(|head| history.ancestry(head).collect()).unwrap_or_default();
+        own.reverse();
+        let (eras, places) = eras_of(book, &own);
+        let names: HashSet<_> = eras.iter().map(|era| &era.name).collect();
+        let has_it = |it: &&Snapshot| book_of(it).is_some_and(|name| names.contains(&name));
+        let mut chats: Vec<_> = history.iter().filter(has_it).collect();
+        chats.sort_by_key(|it| (it.sequence, it.id));
+        // Before the book has snapshots of its own, those of the chats bound to it have its states.
+        let first = own.first().map_or(Sequence::LAST, |first| first.sequence);
+        let is_before =
+            |it: &&&Snapshot| it.sequence < first && book_of(it).as_ref() == Some(&eras[0].name);
+        let of_chats = chats.iter().filter(is_before).map(|chat| (*chat, 0));
+        let sources: Vec<_> = of_chats.chain(own.into_iter().zip(places)).collect();
         let mut steps = Steps::new(store);
         let mut lives = Lives::new(store.reader());
         let (mut states, mut era_of_state) = (Vec::new(), Vec::new());
         let mut broken = Vec::new();
         let mut now = Arc::new(BookState::default());
-        for some in sources.states.chunks(AT_ONCE) {
+        for some in sources.chunks(AT_ONCE) {
             let trees: Vec<_> = some.iter().map(|(snapshot, _)| snapshot.tree).collect();
             for ((snapshot, era), step) in some.iter().zip(steps.read(&trees)) {
                 let step = match step {
@@ -171,11 +155,11 @@ impl<'h> BookHistory<'h> {
             }
         }
         broken.extend(lives.broken.iter().map(ToString::to_string));
-        let Sources { chats, eras, .. } = sources;
         Ok(Self { states, lives: lives.lives, broken, chats, eras, era_of_state })
     }
 
-    /// Where the story was in a state: the chat's own snapshot, or the last one until then of a chat that was bound to this very book.
+    /// Returns the chat at a state: its own snapshot, or the last one until then of a chat bound to
+    /// this very book.
     pub fn story_at(&self, state: usize) -> Option<&'h Snapshot> {
         let snapshot = *self.states.get(state)?;
         if snapshot.timeline.is_chat() {
@@ -190,8 +174,8 @@ impl<'h> BookHistory<'h> {
         chats.iter().rev().find(has_it).copied()
     }
 
-    /// Returns the snapshot of the chat of [`Self::story_at`] at the state before: the last one not after it. `None` if there is no state before, or the chat
-    /// was not stored yet then.
+    /// Returns the snapshot of the chat of [`Self::story_at`] at the state before: the last one not
+    /// after it. `None` if there is no state before, or the chat was not stored yet then.
     pub fn story_before(&self, history: &'h History, state: usize) -> Option<&'h Snapshot> {
         let before = *self.states.get(state.checked_sub(1)?)?;
         let story = self.story_at(state)?;
@@ -200,7 +184,7 @@ impl<'h> BookHistory<'h> {
         itself.or_else(|| history.ancestry(story).find(is_not_after))
     }
 
-    /// The last state until a moment, in seconds since 1970.
+    /// Returns the last state at a time, in seconds since 1970.
     pub fn state_at(&self, moment: i64) -> Option<usize> {
         self.states.iter().rposition(|snapshot| snapshot.time.seconds <= moment)
     }

@@ -8,8 +8,9 @@ use crate::{archive, exit, store};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why the history does not tell.
+/// An error of the history.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -23,15 +24,10 @@ pub enum Error {
     NotThatOld { name: String, first: DateTime<FixedOffset> },
     #[error("{name:?} does not go back that far: {}", moments_before(*steps))]
     NotSoFarBack { name: String, steps: usize },
-    /// What stands behind a name is no moment.
+    /// The text behind a name is not a moment.
     #[error("{text:?} cannot be read from {:?} on: expected {expected}", &text[*at..])]
-    Unreadable {
-        text: String,
-        /// Where, in bytes.
-        at: usize,
-        expected: &'static str,
-    },
-    /// There is no snapshot of a state, though what it was may be known.
+    Unreadable { text: String, at: usize, expected: &'static str },
+    /// No snapshot of that state exists, though it may be known.
     #[error("no snapshot of {timeline} was taken at message {message}")]
     NotTakenThen { timeline: TimelineName, message: usize },
     #[error("{name:?} can mean several")]
@@ -40,7 +36,7 @@ pub enum Error {
         "this would keep nothing but tagged snapshots, fork points and the newest of each timeline"
     )]
     KeepsNothing,
-    /// What a timeline was at that message cannot be known.
+    /// The state at that message cannot be known.
     #[error("{}", finding.message)]
     Unknowable { finding: Box<Finding> },
 }
@@ -64,12 +60,11 @@ impl store::Loss for Error {
 }
 
 impl Error {
-    /// No timeline is called that, and none nearly so.
     pub fn no_such_timeline(name: impl Into<String>) -> Self {
         Self::NoSuchTimeline { name: name.into(), similar: Vec::new() }
     }
 
-    /// Returns the exit code of a command that ends with it.
+    /// Returns the exit code of the command.
     pub fn exit(&self) -> u8 {
         match self {
             Self::Store(error) => error.exit(),
@@ -79,6 +74,7 @@ impl Error {
         }
     }
 
+    /// Returns advice for the user.
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::Store(error) => return error.hint(),

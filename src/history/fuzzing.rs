@@ -1,4 +1,5 @@
-//! Fuzz targets of names and dates. Each function panics where its invariant does not hold; `src/fuzzing` lists them.
+//! Fuzz targets of names and dates. Each function panics where its invariant does not hold;
+//! `src/fuzzing` lists them.
 
 #![allow(clippy::expect_used, reason = "a fuzz target fails loudly")]
 
@@ -62,7 +63,8 @@ thread_local! {
     static STORE: OnceCell<(TempDir, Store, LoadedHistory)> = const { OnceCell::new() };
 }
 
-/// Steps that were read are written and read again as they were, and the id of a moment names that moment. An error points into the text.
+/// Steps that were read are written and read again as they were, and the id of a moment names that
+/// moment. An error points into the text.
 pub(crate) fn moment(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     for (name, rest) in words::splits(text).take(100) {

@@ -16,11 +16,12 @@ pub struct History {
     snapshots: HashMap<SnapshotId, Snapshot>,
     heads: BTreeMap<TimelineName, SnapshotId>,
     tags: BTreeMap<String, SnapshotId>,
-    /// What could not be read, in words: refs, and commits that others follow.
+    /// Unreadable refs, and unreadable commits that others follow.
     pub broken: Vec<Broken>,
 }
 
-/// Every timeline that has a branch, with its newest snapshot. Reads one commit a branch; broken ones are left out.
+/// Returns the latest snapshot of every branch. Reads one commit per branch; leaves out broken
+/// ones.
 pub fn heads(store: &Store) -> Result<Vec<Snapshot>> {
     let reader = store.reader();
     let mut branches = Vec::new();
@@ -35,9 +36,10 @@ fn read(reader: &Reader, id: ObjectId) -> Result<Snapshot> {
     Snapshot::read(&reader.commit(id)?)
 }
 
-/// The newest snapshot of every timeline that one of these branches leads to. Whose a branch is, its commit says, whatever it is called: names are cut
-/// where they are long, and git renames branches. Of several that are one timeline's, the one under the timeline's own name counts, else the
-/// newest.
+/// The newest snapshot of every timeline that one of these branches leads to. Whose a branch is,
+/// its commit says, whatever it is called: names are cut where they are long, and git renames
+/// branches. Of several that are one timeline's, the one under the timeline's own name counts, else
+/// the newest.
 fn head_of_each<'s>(
     branches: impl Iterator<Item = (&'s RefName, &'s Snapshot)>,
 ) -> BTreeMap<TimelineName, &'s Snapshot> {
@@ -52,7 +54,8 @@ fn head_of_each<'s>(
     heads.into_iter().map(|(timeline, (_, head))| (timeline, head)).collect()
 }
 
-/// What tags are called. One that git made may read like another, as `a/b` and `a%2Fb` do; then it keeps its full name.
+/// Returns the names of tags. A tag of git may read like another, as `a/b` and `a%2Fb` do; it keeps
+/// its full name.
 fn names_of(tags: &[(RefName, ObjectId)]) -> BTreeMap<String, SnapshotId> {
     let mut named = BTreeMap::new();
     let is_ours =
@@ -69,9 +72,7 @@ fn names_of(tags: &[(RefName, ObjectId)]) -> BTreeMap<String, SnapshotId> {
 /// A ref or commit that could not be read.
 #[derive(Clone, Debug)]
 pub struct Broken {
-    /// What it is called.
     pub subject: String,
-    /// What is wrong.
     pub why: String,
 }
 
@@ -82,7 +83,8 @@ impl fmt::Display for Broken {
 }
 
 impl History {
-    /// Read all of it, and what neither a branch nor a tag holds any more: snapshots that were undone or lost their tag.
+    /// Loads all snapshots, including those that only `refs/stvc/kept/` holds: undone ones and
+    /// those that lost their tag.
     pub fn load_with_kept(store: &Store) -> Result<Self> {
         let mut history = Self::load(store)?;
         let reader = store.reader();
@@ -97,7 +99,6 @@ impl History {
         Ok(history)
     }
 
-    /// A history of these snapshots, of which some are the newest of their timelines and some have tags.
     pub fn of(
         snapshots: impl IntoIterator<Item = Snapshot>,
         heads: &[SnapshotId],
@@ -115,7 +116,7 @@ impl History {
         }
     }
 
-    /// Read all of it.
+    /// Loads everything that branches and tags lead to.
     pub fn load(store: &Store) -> Result<Self> {
         let heads = store.refs("refs/heads/")?;
         let tags = store.refs("refs/tags/")?;
@@ -126,7 +127,6 @@ impl History {
         Ok(history)
     }
 
-    /// Read what these branches and tags lead to.
     pub fn from(
         store: &Store,
         heads: &[(RefName, ObjectId)],
@@ -144,7 +144,7 @@ impl History {
         Ok(history)
     }
 
-    /// Read also what these lead to, which may be on no branch.
+    /// Loads also these and their ancestors, which may be on no branch.
     pub fn add(&mut self, store: &Store, tips: impl IntoIterator<Item = SnapshotId>) -> Result<()> {
         let tips: Vec<_> = tips.into_iter().map(|tip| (RefName::kept(tip.0), tip.0)).collect();
         self.read_from(store, &tips)
@@ -156,7 +156,8 @@ impl History {
         let tips = tips.iter().map(|(name, id)| (*id, Followed::By(name.clone())));
         let mut walk = Walk { reader: store.reader(), seen: &seen, open: tips.collect() };
         let mut found = walk.run(WORTH_A_THREAD)?;
-        // What is still open are other branches: each thread takes some, and none reads what another has begun with.
+        // What is still open are other branches: each thread takes some, and none reads what
+        // another has begun with.
         let mut open = vec![Vec::new(); cores()];
         for (n, tip) in std::mem::take(&mut walk.open).into_iter().enumerate() {
             open[n % cores()].push(tip);
@@ -179,18 +180,18 @@ impl History {
         Ok(())
     }
 
-    /// One snapshot.
     pub fn get(&self, id: SnapshotId) -> Option<&Snapshot> {
         self.snapshots.get(&id)
     }
 
-    /// Every snapshot, newest first; parents always after their children.
+    /// Returns all snapshots, latest first; parents after their children.
     pub fn newest_first(&self) -> Vec<&Snapshot> {
         let mut children: HashMap<SnapshotId, usize> = HashMap::new();
         for parent in self.snapshots.values().flat_map(|snapshot| &snapshot.parents) {
             *children.entry(*parent).or_default() += 1;
         }
-        // Newest first among those whose children are all out; names settle equal times the same way each time.
+        // Newest first among those whose children are all out; names settle equal times the same
+        // way each time.
         let rank = |snapshot: &'_ Snapshot| {
             (snapshot.sequence, Reverse(snapshot.timeline.clone()), snapshot.id)
         };
@@ -220,22 +221,18 @@ impl History {
         order
     }
 
-    /// The newest snapshot of a timeline.
     pub fn head(&self, timeline: &TimelineName) -> Option<&Snapshot> {
         self.heads.get(timeline).and_then(|id| self.get(*id))
     }
 
-    /// Every timeline that has a branch, and its newest snapshot.
     pub fn heads(&self) -> impl Iterator<Item = (&TimelineName, &Snapshot)> {
         self.heads.iter().filter_map(|(name, id)| Some((name, self.get(*id)?)))
     }
 
-    /// Every tag.
     pub fn tags(&self) -> impl Iterator<Item = (&str, SnapshotId)> {
         self.tags.iter().map(|(name, id)| (name.as_str(), *id))
     }
 
-    /// The tags of one snapshot.
     pub fn tags_of(&self, id: SnapshotId) -> Vec<String> {
         self.tags().filter(|(_, tagged)| *tagged == id).map(|(name, _)| name.to_owned()).collect()
     }
@@ -249,12 +246,12 @@ impl History {
         tags
     }
 
-    /// A snapshot and those before it, along first parents.
+    /// Returns a snapshot and its ancestors along first parents.
     pub fn ancestry<'h>(&'h self, from: &'h Snapshot) -> impl Iterator<Item = &'h Snapshot> {
         std::iter::successors(Some(from), |snapshot| self.get(*snapshot.parents.first()?))
     }
 
-    /// These and all that they follow along every parent, each once, as far as it is in this history.
+    /// Returns these and all their ancestors, each once.
     pub fn walk_from(
         &self,
         tips: impl IntoIterator<Item = SnapshotId>,
@@ -274,17 +271,18 @@ impl History {
         })
     }
 
-    /// The same as a set.
+    /// Returns the ids of these and all their ancestors.
     pub fn past(&self, tips: impl IntoIterator<Item = SnapshotId>) -> HashSet<SnapshotId> {
         self.walk_from(tips).map(|snapshot| snapshot.id).collect()
     }
 
-    /// Whether a snapshot is another one, or before it.
+    /// Returns whether `id` is `tip` or an ancestor of it.
     pub fn leads_to(&self, tip: SnapshotId, id: SnapshotId) -> bool {
         self.walk_from([tip]).any(|snapshot| snapshot.id == id)
     }
 
-    /// Returns the latest snapshot that `tip` descends from and that is also among `others`. If there are several of which none descends from another, each side may have settled a
+    /// Returns the latest snapshot that `tip` descends from and that is also among `others`. If
+    /// there are several of which none descends from another, each side may have settled a
     /// difference between them in its own way: then the one that all of these descend from.
     pub fn merge_base(&self, tip: SnapshotId, others: &HashSet<SnapshotId>) -> Option<&Snapshot> {
         let both: HashSet<_> =
@@ -301,7 +299,7 @@ impl History {
         Some(common.unwrap_or(latest))
     }
 
-    /// The snapshots of one timeline, newest first, and the one it forked from.
+    /// Returns the snapshots of a timeline, latest first, and the one it was forked from.
     pub fn own<'h>(&'h self, head: &'h Snapshot) -> (Vec<&'h Snapshot>, Option<&'h Snapshot>) {
         let mut own = Vec::new();
         for snapshot in self.ancestry(head) {
@@ -313,7 +311,8 @@ impl History {
         (own, None)
     }
 
-    /// Returns these latest snapshots without those of branches that a rename left behind: a copy elsewhere keeps such branches, and the timeline continues under its new name.
+    /// Returns these latest snapshots without those of branches that a rename left behind: a copy
+    /// elsewhere keeps such branches, and the timeline continues under its new name.
     pub fn without_renamed(&self, heads: &[Snapshot]) -> Vec<Snapshot> {
         let mut by_first: HashMap<SnapshotId, Vec<&Snapshot>> = HashMap::new();
         for head in heads {
@@ -331,33 +330,28 @@ impl History {
         heads.iter().filter(|head| !left_behind.contains(&head.id)).cloned().collect()
     }
 
-    /// How many snapshots there are.
     pub fn len(&self) -> usize {
         self.snapshots.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.snapshots.is_empty()
     }
 
-    /// Every snapshot, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &Snapshot> {
         self.snapshots.values()
     }
 }
 
-/// Fewer commits than this are read before a thread has started.
+/// Fewer commits are read faster than a thread starts.
 const WORTH_A_THREAD: usize = 200;
 
-/// What led to a commit.
 #[derive(Clone)]
 enum Followed {
     By(RefName),
     ByCommit(ObjectId),
 }
 
-/// Reads commits and those that they follow.
 struct Walk<'s> {
     reader: Reader,
     seen: &'s Mutex<HashSet<ObjectId>>,
@@ -365,7 +359,8 @@ struct Walk<'s> {
 }
 
 impl Walk<'_> {
-    /// Read until nothing is open, or until `limit` are read. What is lost is broken; what could not be read is an error.
+    /// Reads until nothing is open or `limit` commits are read. Lost commits are broken; other
+    /// failures are errors.
     fn run(&mut self, limit: usize) -> Result<Vec<std::result::Result<Snapshot, Broken>>> {
         let mut found = Vec::new();
         while found.len() < limit {

@@ -1,4 +1,5 @@
-//! The latest valid version of a timeline whose last snapshots are of a damaged file. Which bytes are valid is decided by [`st::damage`](crate::st::damage()).
+//! The latest valid version of a timeline whose last snapshots are of a damaged file. Which bytes
+//! are valid is decided by [`st::damage`](crate::st::damage()).
 
 use super::at_message::read_book;
 use super::moment::{Book, Moment};
@@ -10,22 +11,19 @@ use crate::rules::{self, Code, Finding, StoredVersion};
 use crate::st::{TimelineName, book_damage, damage, damage_of_files};
 use crate::store::{Reader, Store, unless_lost};
 
-/// Which file of a snapshot is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The timeline's own file.
     Own,
-    /// The lorebook, in a snapshot of the book itself or of a chat that has it.
+    /// The lorebook, of a book or of a chat.
     Book,
 }
 
-/// A valid version, and the snapshots that were passed over to find it, each with the reason.
+/// A valid version, and the newer snapshots without one, with the reasons.
 pub(crate) struct Valid<'h> {
     pub snapshot: &'h Snapshot,
     pub passed_over: Vec<(&'h Snapshot, &'static str)>,
 }
 
-/// Returns the first of some snapshots whose file is valid.
 pub(crate) fn first_valid<'h>(
     reader: &Reader,
     part: Part,
@@ -60,8 +58,9 @@ fn why_not(reader: &Reader, part: Part, snapshot: &Snapshot) -> Result<Option<&'
     })
 }
 
-/// Returns the moment that a timeline's bare name means to a command that writes files, if the files of `latest` are damaged: the latest valid version of each, and findings
-/// that name it. `None` if they are valid, or nothing better is stored.
+/// Returns the moment that a timeline's bare name means to a command that writes files, if the
+/// files of `latest` are damaged: the latest valid version of each, and findings that name it.
+/// `None` if they are valid, or nothing better is stored.
 pub(crate) fn instead_of(
     store: &Store,
     latest: &Moment,
@@ -105,7 +104,8 @@ pub(crate) fn instead_of(
     Ok((!findings.is_empty()).then_some((moment, findings)))
 }
 
-/// Names the latest valid version of each damaged file in the findings about it, or says that none is stored.
+/// Names the latest valid version of each damaged file in the findings about it, or says that none
+/// is stored.
 pub(crate) fn advise(findings: &mut [Finding], store: Option<&Store>) -> Result<()> {
     if findings.iter().all(|finding| rules::damaged_timeline(finding).is_none()) {
         return Ok(());
@@ -125,7 +125,6 @@ pub(crate) fn advise(findings: &mut [Finding], store: Option<&Store>) -> Result<
     Ok(())
 }
 
-/// Returns a snapshot as the version that replaces the damaged file of a timeline.
 pub(crate) fn stored_version(snapshot: &Snapshot, name: &TimelineName) -> StoredVersion {
     StoredVersion {
         words: described(snapshot),
@@ -156,7 +155,7 @@ fn passed_over(timeline: &TimelineName, part: &str, valid: &Valid<'_>) -> Findin
     Finding::new(Code::DamagePassedOver, subject, message).remedy(remedy)
 }
 
-/// Returns a snapshot as a person can find it again: `snapshot 0123456789 of 2026-11-01 18:30`.
+/// Returns a description such as `snapshot 0123456789 of 2026-11-01 18:30`.
 pub(crate) fn described(snapshot: &Snapshot) -> String {
     let id = short(snapshot);
     match snapshot.time.moment() {

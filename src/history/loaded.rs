@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{History, Result};
 use crate::store::{ObjectId, RefName, Store};
 
-/// A history, and the refs that it was loaded from. Copies share it.
+/// A cached history. Clones share it.
 #[derive(Clone, Default)]
 pub struct LoadedHistory(Arc<Mutex<Option<Known>>>);
 
 type Known = (Tips, Arc<History>);
 
-/// Where branches and tags were.
 type Tips = Vec<(RefName, ObjectId)>;
 
 impl std::fmt::Debug for LoadedHistory {

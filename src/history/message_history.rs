@@ -1,4 +1,5 @@
-//! The history of one message: its versions, and where it stands in other timelines that come from the same one.
+//! The history of one message: its versions, and where it stands in other timelines that come from
+//! the same one.
 
 use std::collections::HashMap;
 
@@ -7,39 +8,37 @@ use crate::archive::message_lives::{MessageLists, counterpart};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::store::{Loss, ObjectId, Store, unless_lost};
 
-/// A message from its first snapshot to now.
 pub struct MessageHistory<'h> {
     /// Newest first.
     pub versions: Vec<MessageVersion<'h>>,
-    /// The newest snapshot that has it, and whether the chat as it is now is that.
+    /// The latest snapshot with it, and whether that is the head.
     pub last: &'h Snapshot,
     pub is_there: bool,
-    /// Other timelines that have it or had it.
+    /// Other timelines that have or had it.
     pub elsewhere: Vec<Elsewhere<'h>>,
-    /// What could not be read, in words; the rest is told.
+    /// Unreadable snapshots, in words.
     pub broken: Vec<String>,
 }
 
-/// What a message was from one snapshot on.
+/// A version of a message.
 pub struct MessageVersion<'h> {
-    /// The first snapshot with it.
     pub snapshot: &'h Snapshot,
-    /// The number it has there.
     pub number: usize,
     pub id: ObjectId,
-    /// It had gone before, and is there again.
+    /// It had been removed before, and is back.
     pub is_again: bool,
 }
 
-/// What became of a message in another timeline.
+/// The message in another timeline.
 pub struct Elsewhere<'h> {
     pub head: &'h Snapshot,
-    /// Its number and object; none: it is not there any more.
+    /// Its number and object; `None` if it is gone.
     pub now: Option<(usize, ObjectId)>,
 }
 
 impl<'h> MessageHistory<'h> {
-    /// The message with this number in the timeline that ends with `head`, or the last that had it; `None` if none ever did.
+    /// Reads the history of the message with this number in the timeline of `head`, or in the last
+    /// snapshot that had it; `None` if none did.
     pub fn read(
         store: &Store,
         history: &'h History,
@@ -102,7 +101,6 @@ impl<'h> MessageHistory<'h> {
     }
 }
 
-/// The timelines that were forked from a state with the message.
 fn elsewhere<'h>(
     store: &Store,
     history: &'h History,

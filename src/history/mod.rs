@@ -1,5 +1,6 @@
-//! The snapshots of a store as a history: what follows what, whose each is, what a name means, where a new chat comes from, and what a timeline was at an earlier message.
-//! Nothing here touches the library's files or moves a ref.
+//! The snapshots of a store as a history: what follows what, whose each is, what a name means,
+//! where a new chat comes from, and what a timeline was at an earlier message. Nothing here touches
+//! the library's files or moves a ref.
 
 pub mod at_message;
 pub(crate) mod book_history;

@@ -8,7 +8,8 @@ use crate::archive::{Snapshot, SnapshotId};
 use crate::st::{Library, TimelineName};
 use crate::store::{Reader, Store, unless_lost};
 
-/// The timeline that `text` names: its file, `Character/Chat name`, or any unique part of that.
+/// Returns the timeline that `text` names: its file, `Character/Chat name`, or any unique part of
+/// that.
 pub fn timeline(
     text: &str,
     library: Option<&Library>,
@@ -44,7 +45,8 @@ pub fn timeline(
     if let Some(file) = candidates.iter().find(|name| is_file(name)) {
         return Ok(file.clone());
     }
-    // A chat is meant before what belongs to one: a character is often called like its first chat, and a lorebook, too.
+    // A chat is meant before what belongs to one: a character is often called like its first chat,
+    // and a lorebook, too.
     for is_chat in [true, false] {
         for meaning in meanings {
             let fits = |name: &&TimelineName| name.is_chat() == is_chat && meaning(name);
@@ -62,7 +64,8 @@ pub fn timeline(
     Err(Error::NoSuchTimeline { name: text.into(), similar: similar(bare, candidates) })
 }
 
-/// The timelines of which `text` is the whole name, the likelier first: there is no other that [`timeline`] could take it for, if there is one of these.
+/// Returns the timelines whose full name is `text`, the likelier first. If one exists, [`timeline`]
+/// means no other.
 pub fn in_full(text: &str) -> impl Iterator<Item = TimelineName> {
     let bare = text.strip_suffix(".jsonl").unwrap_or(text);
     let whole = TimelineName::parse(bare).ok();
@@ -73,14 +76,13 @@ pub fn in_full(text: &str) -> impl Iterator<Item = TimelineName> {
     whole.into_iter().chain(solo)
 }
 
-/// What the listings print for a timeline.
 enum Listed {
     Timeline(TimelineName),
-    /// What it is called otherwise.
     Text(String),
 }
 
-/// As the listings print it: `Character / Chat`, `group / Chat`, `lorebook / Lore`. A character may be called `lorebook`, too.
+/// Parses `Character / Chat`, `group / Chat`, `lorebook / Lore`. A character may be called
+/// `lorebook`, too.
 fn as_listed(text: &str, candidates: &BTreeSet<TimelineName>) -> Listed {
     let Some((folder, rest)) = text.split_once(" / ") else { return Listed::Text(text.to_owned()) };
     if folder == "group" {
@@ -94,7 +96,6 @@ fn as_listed(text: &str, candidates: &BTreeSet<TimelineName>) -> Listed {
     }
 }
 
-/// The folder of what the listings call so.
 fn place_of(word: &str) -> Option<&'static str> {
     match word {
         "lorebook" => Some("worlds"),
@@ -105,17 +106,15 @@ fn place_of(word: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a name ends with these words, whole ones.
 fn ends_with_word(name: &str, part: &str) -> bool {
     let before = name.strip_suffix(part).and_then(|before| before.chars().next_back());
     before.is_some_and(|before| !before.is_alphanumeric())
 }
 
-/// Names that are nearly the one that was typed, the nearest first.
 fn similar(typed: &str, candidates: &BTreeSet<TimelineName>) -> Vec<TimelineName> {
     const NEAR: f64 = 0.75;
     const MANY: usize = 3;
-    /// A longer text is not a name with a slip in it, and comparing it takes as long as it is.
+    /// A longer text is not a mistyped name, and comparing it would take long.
     const LONGEST: usize = 600;
     if typed.len() > LONGEST {
         return Vec::new();
@@ -151,7 +150,7 @@ fn similar(typed: &str, candidates: &BTreeSet<TimelineName>) -> Vec<TimelineName
     near.into_iter().take(MANY).map(|(_, name)| name.clone()).collect()
 }
 
-/// The stored timeline that `text` names, by its name now or by one that it had before it was renamed: its newest snapshot.
+/// Returns the head of the stored timeline that `text` names, by its present or a former name.
 pub fn stored<'h>(
     text: &str,
     history: &'h History,
@@ -173,7 +172,7 @@ pub fn stored<'h>(
     head.ok_or_else(|| Error::no_such_timeline(text))
 }
 
-/// The timeline that `text` names as [`stored`] does, or one of which checkpoints are all there is.
+/// Returns the timeline that `text` names as [`stored`] does, or one that has only checkpoints.
 pub fn ever(text: &str, history: &History, library: Option<&Library>) -> Result<TimelineName> {
     match stored(text, history, library) {
         Err(Error::NoSuchTimeline { .. }) => {
@@ -184,35 +183,32 @@ pub fn ever(text: &str, history: &History, library: Option<&Library>) -> Result<
     }
 }
 
-/// Whether it can be the beginning of an id.
 pub fn is_like_id(text: &str) -> bool {
     text.len() >= 4 && text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether a name is a timeline's own: in full, with its folder, or the chat's alone.
+/// Returns whether `text` is a timeline's name: in full, with its folder, or the chat's alone.
 pub fn is_named(timeline: &TimelineName, text: &str) -> bool {
     let with_folder = timeline.folder().map(|folder| format!("{folder}/{}", timeline.chat()));
     let names = [Some(timeline.as_str()), with_folder.as_deref(), Some(timeline.chat())];
     names.into_iter().flatten().any(|name| name.to_lowercase() == text.to_lowercase())
 }
 
-/// Read one snapshot; `None` if it is lost.
+/// Reads a snapshot; `None` if it is lost.
 pub fn find(store: &Store, id: SnapshotId) -> Result<Option<Snapshot>> {
     find_with(&store.reader(), id)
 }
 
-/// The same for who reads many: neighbours are told by each other, and the reader knows the last.
+/// Reads a snapshot with a shared reader, which caches neighbours.
 pub fn find_with(reader: &Reader, id: SnapshotId) -> Result<Option<Snapshot>> {
     let read = || -> Result<Snapshot> { Ok(Snapshot::read(&reader.commit(id.0)?)?) };
     unless_lost(read())
 }
 
-/// Read one snapshot.
 pub fn read(store: &Store, id: SnapshotId) -> Result<Snapshot> {
     Ok(Snapshot::read(&store.reader().commit(id.0)?)?)
 }
 
-/// `path` as the user would have to type it inside `root`.
 fn relative_to(path: &Path, root: &Path) -> Option<String> {
     let path = std::path::absolute(path).ok()?;
     let root = std::path::absolute(root).ok()?;

@@ -1,4 +1,5 @@
-//! Whose a snapshot is today. A snapshot says what its timeline was called when it was taken; after a rename that is another name.
+//! Whose a snapshot is today. A snapshot says what its timeline was called when it was taken; after
+//! a rename that is another name.
 
 use std::collections::HashMap;
 
@@ -6,18 +7,17 @@ use super::History;
 use crate::archive::{Snapshot, SnapshotId};
 use crate::st::TimelineName;
 
-/// Which timeline each snapshot belongs to.
 pub(crate) struct Owners {
     own: HashMap<SnapshotId, TimelineName>,
-    /// By a name that no branch has any more: the one that followed it.
+    /// The successors of names that no branch has any more.
     renamed: HashMap<TimelineName, TimelineName>,
 }
 
 impl Owners {
-    /// Look at every branch.
     pub(crate) fn of(history: &History) -> Self {
         let mut owners = Self { own: HashMap::new(), renamed: HashMap::new() };
-        // Of two branches that share snapshots, as a rename elsewhere leaves them, the newer one goes on.
+        // Of two branches that share snapshots, as a rename elsewhere leaves them, the newer one
+        // goes on.
         let mut heads: Vec<_> = history.heads().collect();
         heads.sort_by_key(|(_, head)| (head.sequence, head.id));
         for (name, head) in heads {
@@ -32,7 +32,7 @@ impl Owners {
         owners
     }
 
-    /// The same, asking what it follows before its name: one that was renamed left its name to others.
+    /// Returns the owner by ancestors before names: a renamed timeline left its name to others.
     pub(crate) fn by_descent<'a>(
         &'a self,
         history: &'a History,
@@ -53,7 +53,8 @@ impl Owners {
         }
     }
 
-    /// Returns the timeline that a command writes to when it is given `snapshot`: the one that it belongs to, by its present name. After an undone rename the files still have the name that
+    /// Returns the timeline that a command writes to when it is given `snapshot`: the one that it
+    /// belongs to, by its present name. After an undone rename the files still have the name that
     /// the undone snapshot says, and that is on no branch.
     pub(crate) fn target<'a>(
         &'a self,
@@ -70,8 +71,8 @@ impl Owners {
         }
     }
 
-    /// The present name of the timeline that `snapshot` belongs to. For one on no branch, such as a checkpoint at a message: the
-    /// timeline that has, or once had, the name that it says.
+    /// Returns the present name of the timeline of `snapshot`. If it is on no branch, like a
+    /// checkpoint at a message: the timeline that has, or had, its name.
     pub(crate) fn of_snapshot<'a>(&'a self, snapshot: &'a Snapshot) -> &'a TimelineName {
         let by_name = || self.renamed.get(&snapshot.timeline);
         self.own.get(&snapshot.id).or_else(by_name).unwrap_or(&snapshot.timeline)

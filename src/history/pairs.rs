@@ -1,7 +1,10 @@
-//! The moments of a timeline: every change of a chat or of the lorebook that it was bound to, as pairs of their snapshots.
+//! The moments of a timeline: every change of a chat or of the lorebook that it was bound to, as
+//! pairs of their snapshots.
 //!
-//! A lorebook has a timeline of its own, so a change of the book alone creates no snapshot of the chats that use it. A chat's history is therefore the union of its own
-//! snapshots and those of its book. Both are ordered by [`Sequence`]; times do not decide, since two operations can fall into one second and clocks are set back.
+//! A lorebook has a timeline of its own, so a change of the book alone creates no snapshot of the
+//! chats that use it. A chat's history is therefore the union of its own snapshots and those of its
+//! book. Both are ordered by [`Sequence`]; times do not decide, since two operations can fall into
+//! one second and clocks are set back.
 
 use std::collections::BTreeSet;
 
@@ -17,9 +20,9 @@ pub(crate) struct Pair<'h> {
     pub own: &'h Snapshot,
     /// The snapshot of the lorebook, where it is not the one that `own` records.
     pub book: Option<&'h Snapshot>,
-    /// Whether `own` belongs to the timeline itself and not to the one it was forked from.
+    /// `own` belongs to the timeline itself and not to the one it was forked from.
     pub is_own: bool,
-    /// Since when, in seconds since 1970.
+    /// The time since when, in seconds since 1970.
     pub seconds: i64,
 }
 
@@ -29,7 +32,6 @@ impl<'h> Pair<'h> {
         self.book.filter(|book| book.sequence > self.own.sequence).unwrap_or(self.own)
     }
 
-    /// Returns the snapshot that has the lorebook, if there was one.
     pub(crate) fn book_source(&self) -> Option<&'h Snapshot> {
         self.book.or_else(|| self.own.lorebook.is_some().then_some(self.own))
     }
@@ -48,7 +50,7 @@ pub(crate) fn pair_id(own: SnapshotId, book: Option<SnapshotId>) -> String {
     }
 }
 
-/// Which moment comes first in a list that goes back in time.
+/// The first moment of a list that goes back in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begin {
     /// The snapshot with the lorebook that it records.
@@ -57,7 +59,7 @@ pub(crate) enum Begin {
     Latest,
 }
 
-/// The timelines of all lorebooks, for looking up which one a name meant.
+/// The timelines of all lorebooks, to find which one a name meant.
 pub(crate) struct Books<'h> {
     history: &'h History,
     /// The snapshots of each lorebook, oldest first, under all names that it had.
@@ -72,7 +74,8 @@ impl<'h> Books<'h> {
         Self { history, chains }
     }
 
-    /// Returns the names of all lorebooks: those that have timelines, and those that only chats have.
+    /// Returns the names of all lorebooks: those that have timelines, and those that only chats
+    /// have.
     pub(crate) fn names(&self) -> BTreeSet<TimelineName> {
         let own = self.chains.iter().filter_map(|chain| Some(chain.last()?.timeline.clone()));
         let of_chats = self.history.heads().filter_map(|(_, head)| self.of_chat_today(head));
@@ -87,7 +90,8 @@ impl<'h> Books<'h> {
         Some(last.unwrap_or(name))
     }
 
-    /// Returns the lorebook of a chat's snapshot and those that it is a copy of, by their names of today.
+    /// Returns the lorebook of a chat's snapshot and those that it is a copy of, by their names of
+    /// today.
     pub(crate) fn line_of(&self, own: &Snapshot) -> Vec<TimelineName> {
         let mut line: Vec<_> = self.of_chat_today(own).into_iter().collect();
         let named = |name: &TimelineName| {
@@ -119,14 +123,11 @@ impl<'h> Books<'h> {
     }
 }
 
-/// What is known of a lorebook's state.
 struct Known {
     hash: Option<Blake3>,
-    /// Whether the chat's snapshot has it.
     is_recorded: bool,
 }
 
-/// The moments of chats.
 pub(crate) struct Pairs<'h> {
     pub books: Books<'h>,
     reader: Reader,
@@ -145,7 +146,6 @@ impl<'h> Pairs<'h> {
         Self { books, reader: store.reader(), events }
     }
 
-    /// Returns the latest moment of the timeline that ends with `head`.
     pub(crate) fn latest(&self, head: &'h Snapshot) -> Result<Pair<'h>> {
         let book = match self.books_after(head, None)?.pop() {
             Some(book) => Some(book),
@@ -158,12 +158,14 @@ impl<'h> Pairs<'h> {
     pub(crate) fn back_from(&self, from: &'h Snapshot, begin: Begin) -> Result<Vec<Pair<'h>>> {
         let mut pairs: Vec<Pair<'h>> = Vec::new();
         let mut is_own = true;
-        // What comes after `own` in its timeline; `None`: its book is followed no further than `own` records it.
+        // What comes after `own` in its timeline; `None`: its book is followed no further than
+        // `own` records it.
         let mut until = (begin == Begin::Latest).then_some(None);
         for own in self.books.history.ancestry(from) {
             if let Some(until) = until {
                 let mut books = self.books_after(own, until)?;
-                // A change of the lorebook that a snapshot of the chat recorded afterwards is one moment.
+                // A change of the lorebook that a snapshot of the chat recorded afterwards is one
+                // moment.
                 if let (Some(next), Some(book)) = (pairs.last_mut(), books.last())
                     && self.is_recorded(own, book, next)?
                 {
@@ -191,7 +193,8 @@ impl<'h> Pairs<'h> {
         Ok(pairs)
     }
 
-    /// Returns the snapshots that have a state of the lorebook of `own`, the latest first: what became of it afterwards, what it was then, what it was before.
+    /// Returns the snapshots that have a state of the lorebook of `own`, the latest first: what
+    /// became of it afterwards, what it was then, what it was before.
     pub(crate) fn books_of(&self, own: &'h Snapshot) -> Result<Vec<&'h Snapshot>> {
         let Some(name) = bound_to(own) else { return Ok(Vec::new()) };
         let mut found: Vec<_> = self.books_after(own, None)?.into_iter().rev().collect();
@@ -211,7 +214,6 @@ impl<'h> Pairs<'h> {
         Ok(found)
     }
 
-    /// Whether the snapshot of a pair holds just this chat and this lorebook.
     fn is_recorded(&self, own: &Snapshot, book: &Snapshot, next: &Pair<'_>) -> Result<bool> {
         let chat = |snapshot: &Snapshot| -> Result<_> {
             let manifest = unless_lost(read_manifest(&self.reader, snapshot.tree))?;
@@ -233,7 +235,8 @@ impl<'h> Pairs<'h> {
         let start = self.events.partition_point(|(_, event)| event.sequence <= from);
         let later = &self.events[start..];
         let is_later = |(_, event): &(usize, &Snapshot)| until.is_none_or(|it| event.sequence < it);
-        // Most snapshots are followed by no change of any lorebook, and then nothing has to be read.
+        // Most snapshots are followed by no change of any lorebook, and then nothing has to be
+        // read.
         let Some(later) =
             Some(&later[..later.partition_point(is_later)]).filter(|it| !it.is_empty())
         else {
@@ -255,7 +258,8 @@ impl<'h> Pairs<'h> {
                 None => known.insert(self.known_at(own, &name)?),
             };
             if event.kind == Kind::DELETED {
-                // A deletion changes nothing that the book says. A chat that did not have the book gets it when it comes back.
+                // A deletion changes nothing that the book says. A chat that did not have the book
+                // gets it when it comes back.
                 known.hash = known.hash.filter(|_| known.is_recorded || !changes.is_empty());
                 continue;
             }
@@ -268,7 +272,8 @@ impl<'h> Pairs<'h> {
         Ok(changes)
     }
 
-    /// Returns the state of a chat's lorebook when `own` was created. Where its file was not there, only what is written afterwards is a change.
+    /// Returns the state of a chat's lorebook when `own` was created. Where its file was not there,
+    /// only what is written afterwards is a change.
     fn known_at(&self, own: &Snapshot, name: &TimelineName) -> Result<Known> {
         let recorded = self.book_hash(self.beside(own)?.unwrap_or(own))?;
         let hash = match (recorded, self.books.called(name, own.sequence)) {
@@ -278,8 +283,9 @@ impl<'h> Pairs<'h> {
         Ok(Known { hash, is_recorded: recorded.is_some() })
     }
 
-    /// Returns the lorebook of a snapshot that does not record it as it was: a backup of SillyTavern is the chat alone, and so is a chat whose lorebook could not be read; a
-    /// deleted chat is stored as it was last, with the lorebook of that time.
+    /// Returns the lorebook of a snapshot that does not record it as it was: a backup of
+    /// SillyTavern is the chat alone, and so is a chat whose lorebook could not be read; a deleted
+    /// chat is stored as it was last, with the lorebook of that time.
     fn beside(&self, own: &Snapshot) -> Result<Option<&'h Snapshot>> {
         let is_beside = [Kind::IMPORT, Kind::DELETED].contains(&own.kind) || own.unread.is_some();
         let name = bound_to(own).filter(|_| is_beside);
@@ -314,7 +320,8 @@ impl<'h> Pairs<'h> {
     }
 }
 
-/// Returns the hash of the lorebook in a snapshot of a chat or of the book itself; `None` if it has none, or its manifest is lost.
+/// Returns the hash of the lorebook in a snapshot of a chat or of the book itself; `None` if it has
+/// none, or its manifest is lost.
 pub(crate) fn book_hash(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Blake3>> {
     let manifest = unless_lost(read_manifest(reader, snapshot.tree))?;
     let record = |manifest: Manifest| {

@@ -1,4 +1,5 @@
-//! How long snapshots are kept: what `forget` is told, or the `[retention]` table of the store's configuration.
+//! How long snapshots are kept: what `forget` is told, or the `[retention]` table of the store's
+//! configuration.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,6 +10,8 @@ use serde::Deserialize;
 use super::{Error, Result};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::settings::settings;
+
+type Local = DateTime<FixedOffset>;
 
 settings! {
     /// Which snapshots of a timeline stay. Each rule keeps some; what none keeps goes.
@@ -25,22 +28,13 @@ settings! {
     }
 }
 
-/// A stretch of the calendar.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Unit {
-    Hour,
-    Day,
-    Week,
-    Month,
-}
-
 impl Policy {
-    /// Whether it says nothing.
+    /// Returns whether no rule is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// A policy that keeps nothing but what always stays is most likely a mistake.
+    /// Fails if the policy keeps nothing but what always stays, which is most likely a mistake.
     pub(crate) fn check(&self) -> Result<()> {
         let counts = [
             self.keep_last,
@@ -55,26 +49,29 @@ impl Policy {
         if keeps { Ok(()) } else { Err(Error::KeepsNothing) }
     }
 
-    /// Which of the snapshots of a timeline, newest first, stay. What is dated in the future stays: a clock was wrong.
-    pub(crate) fn keeps(
-        &self,
-        own: &[&Snapshot],
-        now: DateTime<FixedOffset>,
-    ) -> HashSet<SnapshotId> {
+    /// Returns the snapshots to keep, of those of a timeline, latest first. Keeps future ones,
+    /// since a clock was wrong.
+    pub(crate) fn keeps(&self, own: &[&Snapshot], now: Local) -> HashSet<SnapshotId> {
         let mut kept: HashSet<SnapshotId> = HashSet::new();
         let last = usize::try_from(self.keep_last.unwrap_or(0)).unwrap_or(usize::MAX);
         kept.extend(own.iter().take(last).map(|snapshot| snapshot.id));
+        // The number of the hour, day, week or month.
+        let day = |time: Local| i64::from(time.num_days_from_ce());
+        let hour = |time: Local| day(time) * 24 + i64::from(time.hour());
+        let week = |time: Local| {
+            i64::from(time.iso_week().year()) * 54 + i64::from(time.iso_week().week())
+        };
+        let month = |time: Local| i64::from(time.year()) * 12 + i64::from(time.month0());
         let rules = [
-            (self.keep_hourly, Unit::Hour),
-            (self.keep_daily, Unit::Day),
-            (self.keep_weekly, Unit::Week),
-            (self.keep_monthly, Unit::Month),
+            (self.keep_hourly, &hour as &dyn Fn(Local) -> i64),
+            (self.keep_daily, &day),
+            (self.keep_weekly, &week),
+            (self.keep_monthly, &month),
         ];
-        for (count, unit) in rules {
+        for (count, period) in rules {
             let mut periods = HashSet::new();
             for snapshot in own {
-                let Some(moment) = moment(snapshot) else { continue };
-                let period = period(moment, unit);
+                let Some(period) = snapshot.time.moment().map(period) else { continue };
                 if !periods.contains(&period) && (periods.len() as u64) < count.unwrap_or(0) {
                     periods.insert(period);
                     kept.insert(snapshot.id);
@@ -84,7 +81,10 @@ impl Policy {
         let within = self.keep_within.and_then(|within| i64::try_from(within.as_secs()).ok());
         for snapshot in own {
             let age = now.timestamp() - snapshot.time.seconds;
-            if age < 0 || within.is_some_and(|within| age <= within) || moment(snapshot).is_none() {
+            if age < 0
+                || within.is_some_and(|within| age <= within)
+                || snapshot.time.moment().is_none()
+            {
                 kept.insert(snapshot.id);
             }
         }
@@ -92,12 +92,7 @@ impl Policy {
     }
 }
 
-fn moment(snapshot: &Snapshot) -> Option<DateTime<FixedOffset>> {
-    let offset = FixedOffset::east_opt(snapshot.time.offset)?;
-    Some(DateTime::from_timestamp(snapshot.time.seconds, 0)?.with_timezone(&offset))
-}
-
-/// `14`, `14d`, `36h`, `30m`: days unless it says otherwise.
+/// Parses `14`, `14d`, `36h`, `30m`; days by default.
 pub fn parse_span(text: &str) -> std::result::Result<Duration, String> {
     let bad = || "a time is expected, such as 14d, 36h or 30m".to_owned();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -119,20 +114,6 @@ fn span<'de, D: serde::Deserializer<'de>>(
 ) -> std::result::Result<Option<Duration>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     text.map(|text| parse_span(&text).map_err(serde::de::Error::custom)).transpose()
-}
-
-/// The hour, day, week or month of a moment, as a number that is the same for moments in the same one.
-fn period(moment: DateTime<FixedOffset>, unit: crate::history::retention::Unit) -> i64 {
-    use crate::history::retention::Unit;
-    let day = i64::from(moment.num_days_from_ce());
-    match unit {
-        Unit::Hour => day * 24 + i64::from(moment.hour()),
-        Unit::Day => day,
-        Unit::Week => {
-            i64::from(moment.iso_week().year()) * 54 + i64::from(moment.iso_week().week())
-        }
-        Unit::Month => i64::from(moment.year()) * 12 + i64::from(moment.month0()),
-    }
 }
 
 #[cfg(test)]

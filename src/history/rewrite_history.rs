@@ -1,7 +1,9 @@
-//! A history written anew: with snapshots put into the past of timelines, where their time says they belong, or without some that nobody needs.
+//! A history written anew: with snapshots put into the past of timelines, where their time says
+//! they belong, or without some that nobody needs.
 //!
-//! A commit's parents are part of its id, so every snapshot that follows such a place gets another: the same tree, time and words, another parent,
-//! another id. The former commits are kept by refs, so the ids that a user wrote down still name what they named.
+//! A commit's parents are part of its id, so every snapshot that follows such a place gets another:
+//! the same tree, time and words, another parent, another id. The former commits are kept by refs,
+//! so the ids that a user wrote down still name what they named.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,37 +16,31 @@ use crate::store::{
     unless_lost,
 };
 
-/// A snapshot to be put into a timeline. Its tree is in the operation's pack.
+/// A snapshot to be inserted into a timeline. Its tree is in the pack.
 pub(crate) struct Insertion {
-    /// Without parents.
     pub commit: NewCommit,
-    /// What it says, and of whom.
     pub newcomer: Newcomer,
 }
 
-/// What became of a history.
 pub(crate) struct Rewritten {
-    /// For each snapshot the commit that stands for it now.
+    /// The new commit of each snapshot.
     ids: HashMap<SnapshotId, ObjectId>,
-    /// Those that are in it no more.
     gone: HashSet<SnapshotId>,
-    /// Branches of timelines that had none.
     branches: Vec<(RefName, SnapshotId)>,
 }
 
 impl Rewritten {
-    /// What stands for a commit, if that is another.
     pub(crate) fn became(&self, id: ObjectId) -> Option<SnapshotId> {
         self.ids.get(&SnapshotId(id)).filter(|new| **new != id).copied().map(SnapshotId)
     }
 
-    /// The snapshots that are the same under another id: old and new.
+    /// Returns former and new ids of the kept snapshots.
     pub(crate) fn anew(&self) -> Vec<(ObjectId, ObjectId)> {
         let stays = self.ids.iter().filter(|(old, _)| !self.gone.contains(old));
         stays.map(|(old, new)| (old.0, *new)).filter(|(old, new)| old != new).collect()
     }
 
-    /// Where every branch and tag has to lead; also refs that keep the former commits.
+    /// Returns the new targets of refs, and refs that keep the former commits.
     pub(crate) fn refs(&self, store: &Store) -> Result<Vec<(RefName, SnapshotId)>> {
         let mut moves = self.branches.clone();
         for prefix in ["refs/heads/", "refs/tags/"] {
@@ -59,7 +55,7 @@ impl Rewritten {
     }
 }
 
-/// Put `insertions`, each list oldest first, into the timelines.
+/// Inserts snapshots, each list oldest first, into timelines.
 pub(crate) fn insert(
     pack: &mut PackWriter,
     store: &Store,
@@ -98,7 +94,7 @@ pub(crate) fn insert(
     Ok(Rewritten { ids, gone: HashSet::new(), branches })
 }
 
-/// Write the history anew, parents first; old id to new id.
+/// Rewrites the history, parents first. Returns the new ids.
 fn rewrite(
     pack: &mut PackWriter,
     store: &Store,
@@ -130,7 +126,8 @@ fn rewrite(
     Ok(map)
 }
 
-/// A snapshot after these parents: itself if they are its own, else written anew. Its id. `until`: where the moments of its parent end, if that was not its own.
+/// Returns the id of a snapshot with these parents: its own if nothing changes. `until` is the end
+/// of the parent's moments, if that was not its own.
 fn follow(
     pack: &mut PackWriter,
     reader: &Reader,
@@ -150,7 +147,6 @@ fn follow(
     Ok(pack.add(ObjectKind::Commit, &commit::encode(&new))?)
 }
 
-/// A timeline that had no snapshot before; its newest one.
 fn add_timeline(
     pack: &mut PackWriter,
     lineage: &mut Lineage,
@@ -179,7 +175,8 @@ fn with_fork(commit: NewCommit, fork: Option<u64>) -> NewCommit {
     }
 }
 
-/// Write the history anew without those that go, parents first. Of one that goes, its nearest ancestor that stays stands for it.
+/// Rewrites the history without some snapshots, parents first. The nearest kept ancestor replaces a
+/// removed one.
 pub(crate) fn without(
     pack: &mut PackWriter,
     store: &Store,
@@ -235,7 +232,6 @@ pub(crate) fn without(
     Ok(Rewritten { ids, gone: gone.clone(), branches: Vec::new() })
 }
 
-/// The nearest ancestor that stays.
 fn nearest<'h>(
     history: &'h History,
     id: SnapshotId,
@@ -248,7 +244,8 @@ fn nearest<'h>(
     Some(snapshot)
 }
 
-/// Write the history anew with timelines that begin elsewhere, which is said of their first snapshots. None may come to follow itself.
+/// Rewrites the history with timelines that begin elsewhere, given by their first snapshots. None
+/// may become its own ancestor.
 pub(crate) fn begin_elsewhere(
     pack: &mut PackWriter,
     store: &Store,
@@ -282,7 +279,7 @@ pub(crate) fn begin_elsewhere(
     Ok(Rewritten { ids, gone: HashSet::new(), branches: Vec::new() })
 }
 
-/// How many first messages two snapshots share.
+/// Returns how many first messages two snapshots share.
 pub(crate) fn shared_messages(store: &Store, a: &Snapshot, b: &Snapshot) -> Result<u64> {
     let reader = store.reader();
     let tree = |snapshot: &Snapshot| unless_lost(Tree::open(&reader, snapshot.tree));

@@ -8,29 +8,24 @@ use crate::rules::{Code, Finding, Level};
 use crate::st::{self, BoundBook, TimelineFiles, TimelineName};
 use crate::store::Store;
 
-/// Whether the lorebook is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NeedBook {
-    /// Without it the state is not what was asked for.
+    /// Without it, the state is not what was asked for.
     Yes,
-    /// Where it is not known, that is a finding.
+    /// If it is not known, that is a finding.
     IfKnown,
     No,
 }
 
-/// The files of a moment.
 pub(crate) struct StateThen {
-    /// The snapshot that has it, or that it was made of.
     pub snapshot: Snapshot,
-    /// The manifest is the snapshot's.
+    /// The manifest is that of the snapshot.
     pub contents: Contents,
-    /// What is wrong with what was rebuilt.
     pub problems: Problems,
-    /// The snapshot that has the lorebook, if it is not `snapshot`.
+    /// The snapshot with the lorebook, if it is another.
     pub book_of: Option<Box<Snapshot>>,
-    /// Where its parts come from, if it was put together.
+    /// The sources of its parts, if it was put together.
     pub origin: Option<Origin>,
-    /// What was noticed while it was put together.
     pub findings: Vec<Finding>,
 }
 
@@ -77,7 +72,6 @@ impl StateThen {
     }
 }
 
-/// Puts a lorebook beside a chat, under the name that its header binds.
 fn put_book(files: &mut TimelineFiles, bytes: Vec<u8>) {
     if files.book().is_some() {
         files.set_book(bytes);
@@ -90,7 +84,8 @@ fn put_book(files: &mut TimelineFiles, bytes: Vec<u8>) {
     }
 }
 
-/// One damaged snapshot does not prevent the rest, but another lorebook is not passed off as the one that was asked for.
+/// One damaged snapshot does not prevent the rest, but another lorebook is not passed off as the
+/// one that was asked for.
 fn older_book(chat: &Snapshot, damaged: &Snapshot) -> Finding {
     let short = |snapshot: &Snapshot| snapshot.id.to_string()[..10].to_owned();
     let message = format!(

@@ -1,21 +1,19 @@
-//! What a merge of two lorebooks does.
+//! The lines of a merge of two lorebooks.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::archive::merge::{ConflictKind, FieldChange, Merged, Named};
 
-/// One thing that a merge does, or a conflict.
+/// A change that a merge makes, or a conflict.
 #[derive(Serialize, Default)]
 pub struct MergeLine<'a> {
     /// Null for the book itself.
     uid: Option<&'a str>,
     title: &'a str,
     kind: &'static str,
-    /// The UID before.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<&'a str>,
-    /// Of a conflict: who removed the entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     removed: Option<&'static str>,
     field: Option<&'a str>,
@@ -26,7 +24,7 @@ pub struct MergeLine<'a> {
 }
 
 impl<'a> MergeLine<'a> {
-    /// All that a merge does.
+    /// Returns a line for each change and each conflict.
     pub fn all(merged: &'a Merged) -> Vec<Self> {
         let added = merged.added.iter().map(|entry| Self::of("added", Some(entry)));
         let removed = merged.removed.iter().map(|entry| Self::of("removed", Some(entry)));

@@ -1,106 +1,312 @@
-//! The lines of `--json`, a documented product (`docs/json.md`): one type for each, and one for them all. Fields may be added,
-//! never renamed. Every front end answers with these; what is only said to a person is not here.
+//! The lines of `--json`, a documented product (docs/json.md): fields may be added, never renamed.
+//! Every front end answers with these. [`answers`] says which lines a report becomes.
 
 pub mod answers;
-mod copies;
-mod diff;
-mod failures;
-mod found;
+mod change;
+mod error;
 mod lore;
 mod merge;
-mod message;
 mod restored;
 mod snapshot;
-mod store;
-mod summary;
-mod watch;
 
-use serde::Serialize;
+use std::borrow::Cow;
 
+use chrono::{DateTime, FixedOffset, SecondsFormat};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::archive::{Snapshot, SnapshotId, id_and_time};
+use crate::auto_recap::EntryOrigin;
+use crate::engine::copies::last_backups::{LastBackup, Since};
 use crate::engine::files::FileAction;
-pub(crate) use crate::exit;
 use crate::rules::Finding;
-use crate::verbs::erase::ErasedTimeline;
+use crate::st::TimelineName;
+use crate::store::{LoggedOperation, Time};
+use crate::verbs::doctor::Repair;
+use crate::verbs::erase::{ErasedTimeline, Trace};
+use crate::verbs::import::chat_backups::ChatBackup;
+use crate::verbs::lore::{ActiveEntry, EntryChange, Sentence};
+use crate::verbs::read::SpokenMessage;
+use crate::verbs::search::Match;
 use crate::verbs::stats::{Large, Share};
-use crate::verbs::timelines::graph;
-pub use copies::{CopyLine, ImportLine, SyncLine, TakenInLine, sides};
-pub use diff::{ChangeLine, ComparisonLine, kind_word, path};
-pub use failures::{ErrorLine, FailedLine, OfferLine, candidates, offers};
-pub use found::{MatchLine, RepairLine};
-pub use lore::{
-    LoreActiveLine, LoreBookLine, LoreChangeLine, LoreEntryLine, LoreSentenceLine,
-    change_of as lore_change,
-};
+use crate::verbs::timelines::{Timeline, graph};
+pub use change::{ChangeLine, ComparisonLine, kind_word, path};
+pub use error::{ErrorLine, candidates, offers};
+pub use lore::LoreEntryLine;
 pub use merge::MergeLine;
-pub use message::{MessageElsewhereLine, MessageLine, MessageVersionLine, message_change_of};
-pub use restored::{EntryLine, RestoredLine};
-pub use snapshot::{PlanLine, SnapshotLine, TagLine, TimelineLine, TraceLine};
-pub use store::{
-    ExtensionLine, OperationLine, PageLine, SettingLine, StoreLine, UserLine, ViewLine,
-};
-pub(crate) use summary::counts;
-pub use summary::{Counts, Summary};
-pub use watch::{InstallLine, WatchEvent, WatchLine};
+pub use restored::RestoredLine;
+pub use snapshot::SnapshotLine;
 
-macro_rules! lines {
-    ($($variant:ident($line:ty),)*) => {
-        /// One line; its `type` is the variant's name.
-        #[derive(Serialize)]
-        #[serde(tag = "type", rename_all = "snake_case")]
-        pub enum Line<'a> {
-            $($variant($line),)*
-        }
-
-        $(impl<'a> From<$line> for Line<'a> {
-            fn from(line: $line) -> Self {
-                Self::$variant(line)
-            }
-        })*
-    };
-}
-
-lines! {
-    Backup(ImportLine<'a>),
+/// One line; its `type` is the variant's name. docs/json.md describes each field.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "a line lives only until it is printed")]
+pub enum Line<'a> {
+    Backup {
+        #[serde(flatten)]
+        backup: &'a ChatBackup,
+        outcome: &'static str,
+        timeline: Option<&'a TimelineName>,
+        message: Option<&'a str>,
+    },
     Change(ChangeLine),
     Comparison(ComparisonLine<'a>),
     Copy(CopyLine<'a>),
-    Entry(EntryLine<'a>),
+    Entry {
+        #[serde(flatten)]
+        entry: &'a EntryOrigin,
+        noted_at: Option<usize>,
+        filled_from: Option<String>,
+    },
     Erased(&'a ErasedTimeline),
-    Trace(TraceLine<'a>),
     Error(ErrorLine),
-    Extension(ExtensionLine<'a>),
-    Failed(FailedLine<'a>),
+    Extension {
+        path: &'a str,
+        installed: Option<&'a str>,
+        program: &'static str,
+        edited: &'a [String],
+        watch: bool,
+    },
+    Failed {
+        timeline: &'a str,
+        message: Cow<'a, str>,
+    },
     File(&'a FileAction),
     Finding(&'a Finding),
     Graph(&'a graph::Report),
-    Install(InstallLine<'a>),
+    Install {
+        written: Option<String>,
+        steps: Vec<&'a str>,
+    },
     Lane(&'a graph::Lane),
     Large(&'a Large),
-    LoreActive(LoreActiveLine<'a>),
-    LoreBook(LoreBookLine<'a>),
-    LoreChange(LoreChangeLine<'a>),
+    LoreActive {
+        timeline: &'a TimelineName,
+        snapshot: SnapshotId,
+        index: usize,
+        #[serde(flatten)]
+        entry: &'a ActiveEntry,
+    },
+    LoreBook {
+        lorebook: &'a str,
+        timeline: &'a TimelineName,
+        entries: usize,
+        states: usize,
+        snapshot: Option<SnapshotId>,
+        time: Option<Time>,
+    },
+    LoreChange {
+        #[serde(flatten)]
+        entry: &'a EntryChange,
+        change: Option<ChangeLine>,
+    },
     LoreEntry(LoreEntryLine<'a>),
-    LoreSentence(LoreSentenceLine<'a>),
-    Match(MatchLine<'a>),
+    LoreSentence(&'a Sentence),
+    Match {
+        #[serde(flatten)]
+        found: &'a Match,
+        lorebook: Option<&'a str>,
+        hidden: bool,
+        swipe: Option<usize>,
+    },
     Merge(MergeLine<'a>),
-    Message(MessageLine<'a>),
-    MessageElsewhere(MessageElsewhereLine<'a>),
-    MessageVersion(MessageVersionLine<'a>),
-    Operation(OperationLine<'a>),
-    Page(PageLine<'a>),
-    Plan(PlanLine<'a>),
-    Repair(RepairLine<'a>),
+    Message {
+        snapshot: SnapshotId,
+        timeline: &'a TimelineName,
+        #[serde(flatten)]
+        message: &'a SpokenMessage,
+    },
+    MessageElsewhere {
+        timeline: &'a TimelineName,
+        head: SnapshotId,
+        index: Option<usize>,
+        same: bool,
+        same_as: Option<SnapshotId>,
+        text: Option<String>,
+    },
+    MessageVersion {
+        #[serde(flatten, serialize_with = "id_and_time")]
+        snapshot: &'a Snapshot,
+        timeline: &'a TimelineName,
+        index: usize,
+        message: usize,
+        again: bool,
+        change: Option<ChangeLine>,
+    },
+    Operation {
+        #[serde(flatten)]
+        operation: &'a LoggedOperation,
+        undone_by: Option<u64>,
+        continued_by: Option<u64>,
+    },
+    Page {
+        path: &'a str,
+        bytes: u64,
+    },
+    Plan {
+        timeline: &'a TimelineName,
+        messages: u64,
+        messages_before: Option<u64>,
+    },
+    Repair {
+        #[serde(flatten)]
+        repair: &'a Repair,
+        done: bool,
+    },
     Restored(RestoredLine<'a>),
-    Setting(SettingLine<'a>),
+    Setting {
+        key: &'a str,
+        value: Option<&'a str>,
+    },
     Share(&'a Share),
     Snapshot(SnapshotLine<'a>),
-    Store(StoreLine),
+    Store {
+        path: String,
+        created: bool,
+    },
     Summary(Summary),
-    Synced(SyncLine<'a>),
-    Tag(TagLine<'a>),
-    TakenIn(TakenInLine<'a>),
-    Timeline(TimelineLine<'a>),
-    User(UserLine<'a>),
-    View(ViewLine<'a>),
-    Watch(WatchLine<'a>),
+    Synced {
+        timeline: &'a TimelineName,
+        outcome: &'static str,
+        other: Option<&'a TimelineName>,
+        why: Option<&'a str>,
+        head: SnapshotId,
+        snapshots: usize,
+        lorebook: Option<&'a str>,
+        conflicts: usize,
+        device: Option<&'a str>,
+        settle: Option<String>,
+    },
+    Tag {
+        name: &'a str,
+        snapshot: SnapshotId,
+        timeline: &'a str,
+    },
+    TakenIn {
+        timeline: &'a TimelineName,
+        outcome: &'static str,
+        name: &'a str,
+        head: SnapshotId,
+        messages: u64,
+        snapshots: usize,
+    },
+    Timeline {
+        #[serde(flatten)]
+        timeline: &'a Timeline,
+        head: Option<SnapshotId>,
+        time: Option<Time>,
+        changed: Vec<&'static str>,
+        damaged: bool,
+        last_sound: Option<SnapshotId>,
+    },
+    Trace {
+        #[serde(flatten)]
+        trace: &'a Trace,
+        removed: bool,
+    },
+    User {
+        user: &'a str,
+    },
+    View {
+        address: &'a str,
+        write: bool,
+    },
+    Watch {
+        time: String,
+        #[serde(flatten)]
+        event: WatchEvent<'a>,
+    },
 }
+
+impl<'a> Line<'a> {
+    /// A timeline that could not be read or restored, or that a rule refused.
+    pub fn failed(timeline: &'a str, message: impl Into<Cow<'a, str>>) -> Self {
+        Self::Failed { timeline, message: message.into() }
+    }
+
+    /// Something that happened to the watch itself.
+    pub fn watch(time: DateTime<FixedOffset>, event: WatchEvent<'a>) -> Self {
+        Self::Watch { time: time.to_rfc3339_opts(SecondsFormat::Secs, true), event }
+    }
+}
+
+/// Something that happened to the watch itself.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum WatchEvent<'a> {
+    Started { library: String, polling_seconds: Option<f64> },
+    Waiting { timelines: &'a [TimelineName] },
+    Gone { message: &'a str },
+    Back,
+    Failed { message: String },
+    Tidied { forgotten: usize },
+}
+
+/// A copy of the store elsewhere.
+#[derive(Serialize)]
+pub struct CopyLine<'a> {
+    kind: &'a str,
+    destination: &'a str,
+    taken: &'a str,
+    whole: bool,
+    encrypted: bool,
+    bytes: Option<u64>,
+    snapshots_since: usize,
+    timelines_since: usize,
+}
+
+impl<'a> From<&'a LastBackup> for CopyLine<'a> {
+    fn from(taken: &'a LastBackup) -> Self {
+        Self {
+            kind: &taken.kind,
+            destination: &taken.destination,
+            taken: &taken.taken,
+            whole: taken.whole,
+            encrypted: taken.encrypted,
+            bytes: taken.bytes,
+            snapshots_since: 0,
+            timelines_since: 0,
+        }
+    }
+}
+
+impl<'a> From<&'a Since> for CopyLine<'a> {
+    fn from(since: &'a Since) -> Self {
+        let (snapshots_since, timelines_since) = (since.snapshots, since.timelines);
+        Self { snapshots_since, timelines_since, ..Self::from(&since.taken) }
+    }
+}
+
+/// The last line of an answer.
+#[derive(Serialize)]
+pub struct Summary {
+    pub command: &'static str,
+    pub ok: bool,
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+impl Summary {
+    /// A command that failed as a whole, so that there is nothing to count.
+    pub fn failed(command: &'static str) -> Self {
+        Self { command, ok: false, counts: Counts::default() }
+    }
+}
+
+/// Numbers of a summary, in the order of its fields.
+#[derive(Default)]
+pub struct Counts(pub Vec<(&'static str, Value)>);
+
+impl Serialize for Counts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// `counts! { "snapshot" => taken: 3, dry_run: false }`: a command, and its counts.
+macro_rules! counts {
+    ($command:expr => $($name:ident: $value:expr),* $(,)?) => {
+        ($command, $crate::lines::Counts(vec![$((stringify!($name), $value.into())),*]))
+    };
+}
+pub(crate) use counts;

@@ -1,33 +1,35 @@
-// Messages downwards: where each stands on the map, with stretches folded in which nothing happens.
+// The vertical axis of the map: messages downwards. Long stretches without forks, tags or scene
+// ends are folded.
 
-/** A stretch is folded if it has so many messages, and saves so much. */
-const LEAST = 10;
-/** How high a folded stretch is. */
-const FOLDED = 34;
+/** Messages that a stretch must have to be folded. */
+const MIN_FOLDED = 10;
+/** Height of a folded stretch, in pixels. */
+const FOLD_HEIGHT = 34;
 
 export class Axis {
-  /** Where the way down bends: message and place. @type {[number, number][]} */
+  /** Message and y of each point where the scale changes. @type {[number, number][]} */
   #knots = [[0, 0]];
   /** The folded stretches. @type {{ first: number, last: number, y: number }[]} */
   folds = [];
 
   /**
    * @param {number} messages how many there are
-   * @param {Iterable<number>} marks the messages at which something happens
-   * @param {number} step how high a message is
-   * @param {Set<number>} opened the stretches that were unfolded, by what stands before them
+   * @param {Iterable<number>} marks messages that must stay visible
+   * @param {number} step pixels per message
+   * @param {Set<number>} expanded stretches to leave unfolded, by the message before each
    */
-  constructor(messages, marks, step, opened) {
+  constructor(messages, marks, step, expanded) {
     const points = [...new Set([...marks, 0, Math.max(0, messages - 1)])]
       .filter((mark) => mark >= 0 && mark < Math.max(1, messages))
       .sort((a, b) => a - b);
     let [last, y] = [0, 0];
     for (const point of points.slice(1)) {
       const between = point - last - 1;
-      if (between >= LEAST && between * step > 1.5 * FOLDED && !opened.has(last)) {
-        this.#knots.push([last + 1, y + step], [point - 1, y + step + FOLDED]);
-        this.folds.push({ first: last + 1, last: point - 1, y: y + step + FOLDED / 2 });
-        y += 2 * step + FOLDED;
+      const savesSpace = between * step > 1.5 * FOLD_HEIGHT;
+      if (between >= MIN_FOLDED && savesSpace && !expanded.has(last)) {
+        this.#knots.push([last + 1, y + step], [point - 1, y + step + FOLD_HEIGHT]);
+        this.folds.push({ first: last + 1, last: point - 1, y: y + step + FOLD_HEIGHT / 2 });
+        y += 2 * step + FOLD_HEIGHT;
       } else {
         y += (point - last) * step;
       }
@@ -36,28 +38,27 @@ export class Axis {
     }
   }
 
-  /** How far down all of it goes. */
   get height() {
     return this.#knots[this.#knots.length - 1][1];
   }
 
-  /** Whether a message is in a folded stretch. @param {number} message */
+  /** @param {number} message */
   isFolded(message) {
     return this.folds.some(({ first, last }) => message > first && message < last);
   }
 
-  /** Where a message stands. @param {number} message */
+  /** @param {number} message */
   y(message) {
-    return this.#between(message, 0, 1);
+    return this.#interpolate(message, 0, 1);
   }
 
-  /** Which message stands there. @param {number} y */
+  /** Returns the message at a height. @param {number} y */
   message(y) {
-    return Math.round(this.#between(y, 1, 0));
+    return Math.round(this.#interpolate(y, 1, 0));
   }
 
-  /** @param {number} value @param {0 | 1} from @param {0 | 1} to */
-  #between(value, from, to) {
+  /** @param {number} value @param {0 | 1} from @param {0 | 1} to indexes into a knot */
+  #interpolate(value, from, to) {
     const knots = this.#knots;
     let [low, high] = [0, knots.length - 1];
     while (low + 1 < high) {

@@ -1,123 +1,124 @@
-// Two states side by side, words marked.
+// Comparison of two snapshots, or of a snapshot with the current files.
 
-import { ask, of } from "./ask.js";
-import { momentOf } from "./file.js";
-import { address, el, link, show } from "./nodes.js";
-import { changed, told } from "./text.js";
-import { date, parts, t } from "./words.js";
+import { ask, linesOf } from "./api.js";
+import { address, el, link, setChildren } from "./dom.js";
+import { momentOf } from "./standalone.js";
+import { renderDiff, renderText } from "./text.js";
+import { formatDate, splitTimeline, t } from "./words.js";
 
-/** @typedef {import("./ask.js").Line} Line */
+/** @typedef {import("./api.js").Line} Line */
 
 /** @type {import("./main.js").Place} */
 export async function compare(place, [before, after]) {
-  const [answer, old, now] = await Promise.all([
+  const [answer, left, right] = await Promise.all([
     ask("diff", { before, ...(after ? { after } : {}) }),
-    side(before),
-    after ? side(after) : null,
+    snapshotLink(before),
+    after ? snapshotLink(after) : null,
   ]);
-  const lines = of(answer, "change");
-  const of_part = (/** @type {string} */ part) => lines.filter((line) => line.part === part);
+  const lines = linesOf(answer, "change");
   const section = (
-    /** @type {string} */ words,
-    /** @type {Line[]} */ list,
-    /** @type {(line: Line) => Node} */ row,
-    open = true,
-  ) =>
-    list.length
-      ? el("details", { open }, el("summary", {}, `${words} (${list.length})`), list.map(row))
-      : null;
-  show(
+    /** @type {string} */ title,
+    /** @type {string} */ part,
+    /** @type {(line: Line) => Node} */ render,
+    { open = true } = {},
+  ) => {
+    const changes = lines.filter((line) => line.part === part);
+    const summary = el("summary", {}, `${title} (${changes.length})`);
+    return changes.length ? el("details", { open }, summary, changes.map(render)) : null;
+  };
+  setChildren(
     place,
     el("h1", {}, `${t("before")} ↔ ${t("after")}`),
-    el("div", { class: "two heads" }, old, now ?? el("p", {}, t("now"))),
+    el("div", { class: "columns sides" }, left, right ?? el("p", {}, t("currentFiles"))),
     lines.length ? null : el("p", {}, t("noDifference")),
-    section(t("chat"), of_part("message"), message),
-    section(t("lorebook"), of_part("lorebook"), entry),
-    section(t("card"), of_part("card"), value),
-    section(t("metadata"), of_part("metadata"), value, false),
+    section(t("chat"), "message", renderMessage),
+    section(t("lorebook"), "lorebook", renderEntry),
+    section(t("character"), "card", renderValue),
+    section(t("metadata"), "metadata", renderValue, { open: false }),
   );
 }
 
 /** @param {string} moment */
-async function side(moment) {
+async function snapshotLink(moment) {
   try {
-    const [line] = of(await ask("show", { snapshot: moment }), "snapshot");
-    const [folder, name] = parts(line.timeline);
+    const [line] = linesOf(await ask("show", { snapshot: moment }), "snapshot");
+    const [folder, name] = splitTimeline(line.timeline);
     return el(
       "p",
       {},
       link(address("read", momentOf(line)), `${folder} / ${name}`),
-      el("span", { class: "facts" }, ` ${date(line.time)}`),
+      el("span", { class: "facts" }, ` ${formatDate(line.time)}`),
     );
   } catch {
     return el("p", {}, moment);
   }
 }
 
+/** @type {Record<string, import("./words.js").Key>} */
+const KIND_LABELS = {
+  added: "added",
+  removed: "removed",
+  edited: "edited",
+  moved: "moved",
+  swipe: "swiped",
+  hidden: "hidden",
+  renamed: "renamed",
+};
+
 /** @param {string} kind */
-function word(kind) {
-  const known = /** @type {const} */ ({
-    added: "added",
-    removed: "removed",
-    edited: "edited",
-    moved: "moved",
-    swipe: "swiped",
-    hidden: "hidden",
-    renamed: "renamed",
-  });
-  return kind in known ? t(known[/** @type {keyof typeof known} */ (kind)]) : kind;
+function kindLabel(kind) {
+  return kind in KIND_LABELS ? t(KIND_LABELS[kind]) : kind;
 }
 
-/** @param {Line} line @param {string} label @param {string | undefined} was @param {string | undefined} is */
-function pair(line, label, was, is) {
-  const both = was !== undefined && is !== undefined && was !== is;
+/**
+ * @param {Line} line
+ * @param {string} title
+ * @param {string | undefined} before
+ * @param {string | undefined} after
+ */
+function renderChange(line, title, before, after) {
+  const isEdited = before !== undefined && after !== undefined && before !== after;
+  const className = before === undefined ? "text-added" : after === undefined ? "text-removed" : "";
   return el(
     "article",
     { class: `change ${line.kind}` },
     el(
       "header",
       {},
-      el("b", {}, label),
+      el("b", {}, title),
       " ",
-      el("span", { class: "mark" }, [line.kind, ...line.also].map(word).join(", ")),
+      el("span", { class: "label" }, [line.kind, ...line.also].map(kindLabel).join(", ")),
     ),
-    both
-      ? el("p", { dir: "auto" }, changed(was, is))
-      : el(
-          "div",
-          { class: was === undefined ? "come" : is === undefined ? "went" : "" },
-          told(is ?? was ?? ""),
-        ),
+    isEdited
+      ? el("p", { dir: "auto" }, renderDiff(before, after))
+      : el("div", { class: className }, renderText(after ?? before ?? "")),
   );
 }
 
 /** @param {Line} line */
-function message(line) {
-  const said = line.after ?? line.before ?? {};
-  return pair(
-    line,
-    `#${line.index} ${said.name ?? ""}`,
-    text(line.before, "mes"),
-    text(line.after, "mes"),
-  );
+function renderMessage(line) {
+  const { name = "" } = line.after ?? line.before ?? {};
+  const [before, after] = [textOf(line.before, "mes"), textOf(line.after, "mes")];
+  return renderChange(line, `#${line.index} ${name}`, before, after);
 }
 
 /** @param {Line} line */
-function entry(line) {
-  const said = line.after ?? line.before ?? {};
-  const label = said.comment ?? line.path ?? `UID ${line.uid}`;
-  return pair(line, label, text(line.before, "content"), text(line.after, "content"));
+function renderEntry(line) {
+  const entry = line.after ?? line.before ?? {};
+  const title = entry.comment ?? line.path ?? `UID ${line.uid}`;
+  const [before, after] = [textOf(line.before, "content"), textOf(line.after, "content")];
+  return renderChange(line, title, before, after);
 }
 
 /** @param {Line} line */
-function value(line) {
-  const plain = (/** @type {unknown} */ it) =>
-    it === null ? undefined : typeof it === "string" ? it : JSON.stringify(it, null, 1);
-  return pair(line, line.path ?? "", plain(line.before), plain(line.after));
+function renderValue(line) {
+  const plain = (/** @type {unknown} */ value) =>
+    value === null ? undefined : typeof value === "string" ? value : JSON.stringify(value, null, 1);
+  return renderChange(line, line.path ?? "", plain(line.before), plain(line.after));
 }
 
 /** @param {any} value @param {string} field @returns {string | undefined} */
-function text(value, field) {
+function textOf(value, field) {
   if (value === null || value === undefined) return undefined;
   return typeof value === "string" ? value : String(value[field] ?? JSON.stringify(value));
 }

@@ -1,24 +1,31 @@
-// Characters and groups with their timelines, the latest first; what is wrong comes on top.
+// The library: characters and groups with their timelines, the latest first, below the problems.
 
-import { ask, of } from "./ask.js";
-import { isFile } from "./file.js";
-import { address, el, link, show } from "./nodes.js";
-import { ago, parts, t } from "./words.js";
+import { ask, linesOf } from "./api.js";
+import { address, el, link, setChildren } from "./dom.js";
+import { isStandalone } from "./standalone.js";
+import { formatAge, isChat, splitTimeline, t } from "./words.js";
+
+/** @typedef {import("./api.js").Line} Line */
+
+/** Milliseconds before all files are checked for problems, which takes time. */
+const CHECK_DELAY = 1500;
 
 /** @type {import("./main.js").Place} */
 export async function library(place) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let checkTimer;
   const draw = async () => {
     const answer = await ask("library");
-    const timelines = of(answer, "timeline");
-    const backup = of(answer, "copy")[0];
+    const timelines = linesOf(answer, "timeline");
+    const backup = linesOf(answer, "copy")[0];
     const times = timelines
       .map((line) => line.time)
       .filter(Boolean)
       .sort();
-    const wrong = el(
+    const problems = el(
       "section",
-      { class: "wrong", "aria-label": t("doctor") },
-      findings(of(answer, "finding")),
+      { class: "problems", "aria-label": t("problems") },
+      renderProblems(linesOf(answer, "finding")),
     );
     const list = el("div", { class: "list" });
     const filter = /** @type {HTMLInputElement} */ (
@@ -26,52 +33,43 @@ export async function library(place) {
         type: "search",
         placeholder: t("filter"),
         "aria-label": t("filter"),
-        oninput: () => fill(),
+        oninput: () => fillList(),
       })
     );
-    const fill = () =>
-      show(
-        list,
-        groups(
-          timelines.filter((line) =>
-            line.timeline.toLowerCase().includes(filter.value.toLowerCase()),
-          ),
-        ),
-      );
-    show(
+    const isShown = (/** @type {Line} */ line) =>
+      line.timeline.toLowerCase().includes(filter.value.toLowerCase());
+    const fillList = () => setChildren(list, renderTimelines(timelines.filter(isShown)));
+    setChildren(
       place,
       el("h1", {}, t("library")),
       el(
         "p",
         { class: "facts" },
-        times.length ? t("lastSnapshot", { when: ago(times[times.length - 1]) }) : "",
+        times.length ? t("lastSnapshot", { when: formatAge(times[times.length - 1]) }) : "",
         " · ",
-        backup ? t("lastBackup", { when: ago(backup.taken) }) : t("noBackup"),
+        backup ? t("lastBackup", { when: formatAge(backup.taken) }) : t("noBackup"),
       ),
-      wrong,
+      problems,
       filter,
       list,
     );
-    fill();
-    // It reads every file, so it is asked only by who stays a moment.
-    clearTimeout(waits);
-    const look = () =>
+    fillList();
+    clearTimeout(checkTimer);
+    const check = () =>
       ask("doctor")
-        .then((found) => show(wrong, findings(of(found, "finding"))))
+        .then((answer) => setChildren(problems, renderProblems(linesOf(answer, "finding"))))
         .catch(() => {});
-    if (!isFile) waits = setTimeout(look, 1500);
+    if (!isStandalone) checkTimer = setTimeout(check, CHECK_DELAY);
   };
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let waits;
   await draw();
-  return { changed: draw, left: () => clearTimeout(waits) };
+  return { onChange: draw, onLeave: () => clearTimeout(checkTimer) };
 }
 
-/** @param {import("./ask.js").Line[]} lines */
-function findings(lines) {
-  const bad = lines.filter((line) => line.level !== "info");
-  if (!bad.length) return null;
-  const row = (/** @type {import("./ask.js").Line} */ line) =>
+/** @param {Line[]} findings */
+function renderProblems(findings) {
+  const problems = findings.filter((line) => line.level !== "info");
+  if (!problems.length) return null;
+  const row = (/** @type {Line} */ line) =>
     el(
       "li",
       { class: line.level },
@@ -81,51 +79,61 @@ function findings(lines) {
     );
   return el(
     "details",
-    { open: bad.length < 6 },
-    el("summary", {}, `${t("doctor")} (${bad.length})`),
-    el("ul", {}, bad.map(row)),
+    { open: problems.length < 6 },
+    el("summary", {}, `${t("problems")} (${problems.length})`),
+    el("ul", {}, problems.map(row)),
   );
 }
 
-/** @param {import("./ask.js").Line[]} timelines */
-function groups(timelines) {
-  /** @type {Map<string, import("./ask.js").Line[]>} */
+/** Groups timelines by character or group; all others come last. @param {Line[]} timelines */
+function renderTimelines(timelines) {
+  /** @type {Map<string, Line[]>} */
   const folders = new Map();
-  const recent = [...timelines].sort((a, b) => (b.time ?? "").localeCompare(a.time ?? ""));
-  for (const line of recent) {
-    const isChat = line.timeline.startsWith("chats/") || line.timeline.startsWith("group chats/");
-    const folder = isChat ? parts(line.timeline)[0] : t("other");
+  const latestFirst = [...timelines].sort((a, b) => (b.time ?? "").localeCompare(a.time ?? ""));
+  for (const line of latestFirst) {
+    const folder = isChat(line.timeline) ? splitTimeline(line.timeline)[0] : t("otherTimelines");
     folders.set(folder, [...(folders.get(folder) ?? []), line]);
   }
-  if (!timelines.length) return [el("p", {}, t("nothing"))];
-  const last = [...folders].sort(([a], [b]) => Number(a === t("other")) - Number(b === t("other")));
-  return last.map(([folder, lines]) =>
+  if (!timelines.length) return [el("p", {}, t("empty"))];
+  const isOther = (/** @type {string} */ folder) => Number(folder === t("otherTimelines"));
+  const sorted = [...folders].sort(([a], [b]) => isOther(a) - isOther(b));
+  return sorted.map(([folder, lines]) =>
     el(
       "section",
       { "aria-label": folder },
       el("h2", {}, folder, " ", el("small", {}, String(lines.length))),
-      el("ul", { class: "timelines" }, lines.map(row)),
+      el("ul", { class: "timelines" }, lines.map(timelineRow)),
     ),
   );
 }
 
-/** @param {import("./ask.js").Line} line */
-function row(line) {
-  const [, name] = parts(line.timeline);
+/** Labels of the states that are shown. @type {Record<string, import("./words.js").Key>} */
+const STATE_LABELS = {
+  deleted: "deleted",
+  changed: "changed",
+  new: "noSnapshot",
+  unreadable: "unreadable",
+};
+
+/** @param {Line} line */
+function timelineRow(line) {
+  const [, name] = splitTimeline(line.timeline);
   const facts = [
     line.entries === undefined
       ? t("messages", { n: line.messages })
       : t("entries", { n: line.entries ?? 0 }),
     t("snapshots", { n: line.snapshots }),
-    line.time ? ago(line.time) : "",
+    line.time ? formatAge(line.time) : "",
     line.parent
-      ? t("forkOf", { parent: parts(line.parent)[1], at: Math.max(0, (line.fork_at ?? 1) - 1) })
+      ? t("forkOf", {
+          parent: splitTimeline(line.parent)[1],
+          at: Math.max(0, (line.fork_at ?? 1) - 1),
+        })
       : "",
   ]
     .filter(Boolean)
     .join(" · ");
-  const state = t(/** @type {"deleted"} */ (line.state));
-  const chat = line.timeline.startsWith("chats/") || line.timeline.startsWith("group chats/");
+  const label = STATE_LABELS[line.state];
   return el(
     "li",
     { class: `row ${line.state}` },
@@ -133,10 +141,10 @@ function row(line) {
       ? link(address("read", line.timeline), name, { class: "name" })
       : el("span", { class: "name" }, name),
     el("span", { class: "facts" }, facts),
-    state ? el("span", { class: "mark" }, state) : null,
+    label ? el("span", { class: "label" }, t(label)) : null,
     (line.tags ?? []).map((/** @type {string} */ tag) =>
       link(address("read", tag), tag, { class: "tag" }),
     ),
-    chat && line.head ? link(address("tree", line.timeline), t("map"), { class: "way" }) : null,
+    isChat(line.timeline) && line.head ? link(address("tree", line.timeline), t("map")) : null,
   );
 }

@@ -1,53 +1,57 @@
-// The page: its head, its places, and the way between them.
+// The viewer: its header, its places, and the navigation between them.
 
-import { begin, enter, follow } from "./ask.js";
+import { connect, exchangeCode, followStore } from "./api.js";
 import { compare } from "./compare.js";
-import { isFile } from "./file.js";
+import { address, el, link, setChildren } from "./dom.js";
 import { library } from "./library.js";
-import { address, el, link, show } from "./nodes.js";
+import { map } from "./map.js";
 import { operations } from "./operations.js";
 import { reader } from "./reader.js";
 import { search } from "./search.js";
-import { tree } from "./tree.js";
-import { spoken, t, turn } from "./words.js";
+import { isStandalone } from "./standalone.js";
+import { currentLanguage, switchLanguage, t } from "./words.js";
 
 /**
- * A place fills the page; what it returns is called when the store changed, or when it is left.
- * @typedef {{ changed?: () => void, left?: () => void }} Visit
- * @typedef {(place: HTMLElement, parts: string[], query: URLSearchParams) => Promise<Visit | void>} Place
+ * A place draws itself into an element. `parts` and `query` are those of the address.
+ * @typedef {object} Visit
+ * @property {() => void} [onChange] called when the store changed
+ * @property {() => void} [onLeave] called when another place is opened
+ *
+ * @typedef {(
+ *   place: HTMLElement, parts: string[], query: URLSearchParams
+ * ) => Promise<Visit | void>} Place
  */
 
-/** @type {Record<string, Place>} */
-const PLACES = { "": library, tree, read: reader, compare, search, operations };
+/** The places by their names in the address. @type {Record<string, Place>} */
+const PLACES = { "": library, tree: map, read: reader, compare, search, operations };
 
-const place = /** @type {HTMLElement} */ (document.getElementById("place"));
+const main = /** @type {HTMLElement} */ (document.getElementById("place"));
 /** @type {Visit} */
 let visit = {};
 let visits = 0;
 
-function head() {
-  const here = parse().name;
-  /** @param {string} name @param {string} words */
-  const way = (name, words) =>
-    link(name ? address(name) : "#/", words, {
-      "aria-current": here === name ? "page" : undefined,
+function drawHeader() {
+  const current = parseAddress().name;
+  const item = (/** @type {string} */ name, /** @type {string} */ label) =>
+    link(name ? address(name) : "#/", label, {
+      "aria-current": current === name ? "page" : undefined,
     });
-  const turned = el(
+  const languageButton = el(
     "button",
-    { type: "button", onclick: () => (turn(), head(), go()) },
+    { type: "button", onclick: () => (switchLanguage(), navigate()) },
     t("language"),
   );
-  document.documentElement.lang = spoken();
-  const ways = [way("", t("library")), way("tree", t("tree")), way("search", t("search"))];
-  if (!isFile) ways.push(way("operations", t("operations")));
-  show(
+  document.documentElement.lang = currentLanguage();
+  const items = [item("", t("library")), item("tree", t("map")), item("search", t("search"))];
+  if (!isStandalone) items.push(item("operations", t("history")));
+  setChildren(
     /** @type {HTMLElement} */ (document.getElementById("top")),
-    el("nav", { "aria-label": "stvc" }, ways),
-    turned,
+    el("nav", { "aria-label": "stvc" }, items),
+    languageButton,
   );
 }
 
-function parse() {
+function parseAddress() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name = "", ...parts] = path.split("/").map((part) => {
     try {
@@ -59,49 +63,50 @@ function parse() {
   return { name: name in PLACES ? name : "", parts, query: new URLSearchParams(query ?? "") };
 }
 
-async function go() {
-  const mine = ++visits;
-  visit.left?.();
+/** Shows the place that the address names. */
+async function navigate() {
+  const number = ++visits;
+  visit.onLeave?.();
   visit = {};
-  // The address of another code may be typed into a page that is open.
-  await enter().catch(() => {});
-  head();
-  const { name, parts, query } = parse();
-  const inside = el("div", { class: `place ${name || "library"}` }, t("loading"));
-  show(place, inside);
+  // The user may paste an address with a new code into an open page.
+  await exchangeCode().catch(() => {});
+  drawHeader();
+  const { name, parts, query } = parseAddress();
+  const place = el("div", { class: `place ${name || "library"}` }, t("loading"));
+  setChildren(main, place);
   try {
-    const came = (await PLACES[name](inside, parts, query)) ?? {};
-    if (mine === visits) visit = came;
-    else came.left?.();
+    const opened = (await PLACES[name](place, parts, query)) ?? {};
+    if (number === visits) visit = opened;
+    else opened.onLeave?.();
   } catch (error) {
-    show(inside, failed(error));
+    setChildren(place, renderError(error));
   }
-  if (mine === visits)
-    document.title = `${inside.querySelector("h1")?.textContent ?? "stvc"} · stvc`;
+  if (number === visits)
+    document.title = `${place.querySelector("h1")?.textContent ?? "stvc"} · stvc`;
 }
 
 /** @param {unknown} error */
-export function failed(error) {
+function renderError(error) {
   const { message, hint } = /** @type {{ message?: string, hint?: string }} */ (error);
   return el(
     "p",
-    { class: "bad", role: "alert" },
-    `${t("error")}: ${message ?? error}`,
+    { class: "error", role: "alert" },
+    t("error", { message: message ?? String(error) }),
     hint ? el("br") : null,
     hint ?? null,
   );
 }
 
-addEventListener("hashchange", go);
+addEventListener("hashchange", navigate);
 addEventListener("keydown", (event) => {
-  const typing =
+  const isTyping =
     event.target instanceof HTMLElement && event.target.closest("input, textarea, select, dialog");
-  if (event.key === "/" && !typing) {
+  if (event.key === "/" && !isTyping) {
     event.preventDefault();
     location.hash = address("search");
   }
 });
 
-await begin().catch(() => {});
-await go();
-follow(() => (visit.changed ? visit.changed() : undefined));
+await connect().catch(() => {});
+await navigate();
+followStore(() => visit.onChange?.());

@@ -1,54 +1,52 @@
-// What was done, and the way back.
+// History: the operations, the newest first, with a button to undo or redo each.
 
-import { ask, mayWrite, of } from "./ask.js";
-import { plan } from "./changes.js";
-import { el, show } from "./nodes.js";
-import { date, t } from "./words.js";
+import { ask, linesOf, mayWrite } from "./api.js";
+import { confirmPlan } from "./dialogs.js";
+import { el, setChildren } from "./dom.js";
+import { formatDate, t } from "./words.js";
 
 /** @type {import("./main.js").Place} */
 export async function operations(place) {
   const draw = async () => {
-    const list = of(await ask("operations", { count: 100 }), "operation");
-    show(
+    const lines = linesOf(await ask("operations", { count: 100 }), "operation");
+    setChildren(
       place,
-      el("h1", {}, t("operations")),
-      list.length ? el("ol", { class: "operations" }, list.map(row)) : el("p", {}, t("nothing")),
+      el("h1", {}, t("history")),
+      lines.length ? el("ol", { class: "operations" }, lines.map(row)) : el("p", {}, t("empty")),
     );
   };
   await draw();
-  return { changed: draw };
+  return { onChange: draw };
 }
 
-/** @param {import("./ask.js").Line} line */
+/** @param {import("./api.js").Line} line */
 function row(line) {
   const words = line.command.map((/** @type {string} */ word) =>
     /[\s"]/.test(word) ? `"${word}"` : word,
   );
   words[0] = words[0]?.split(/[\\/]/).pop();
   const note = line.undone_by
-    ? t("undone", { n: line.undone_by })
+    ? t("undoneBy", { n: line.undone_by })
     : line.undoes
-      ? t("undid", { n: line.undoes })
+      ? t("undoes", { n: line.undoes })
       : "";
-  const button = (/** @type {number} */ operation, /** @type {"undo" | "redo"} */ word) =>
-    el("button", { type: "button", onclick: () => plan("undo", { operation }) }, t(word));
-  // A part of a command is undone with the last one of it.
-  const stands = !line.undone_by && !line.undoes && !line.continued_by;
-  const redoes = line.undone_by && !line.undoes && !line.continued_by;
-  const back = !mayWrite()
-    ? null
-    : stands
-      ? button(line.number, "undo")
-      : redoes
+  const button = (/** @type {number} */ operation, /** @type {"undo" | "redo"} */ label) =>
+    el("button", { type: "button", onclick: () => confirmPlan("undo", { operation }) }, t(label));
+  // Undoing the last operation of a command undoes all of them. Redo undoes the undo.
+  const isWholeCommand = !line.undoes && !line.continued_by;
+  const action =
+    !mayWrite() || !isWholeCommand
+      ? null
+      : line.undone_by
         ? button(line.undone_by, "redo")
-        : null;
+        : button(line.number, "undo");
   return el(
     "li",
     { value: line.number },
     el("code", {}, words.join(" ")),
     " ",
-    el("span", { class: "facts" }, date(line.time), " ", note),
+    el("span", { class: "facts" }, formatDate(line.time), " ", note),
     " ",
-    back,
+    action,
   );
 }

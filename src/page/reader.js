@@ -1,221 +1,226 @@
-// A chat at any of its snapshots, with the lorebook of that moment beside it, and a slider through time that moves both.
+// The reader: a chat at any of its snapshots beside the lorebook of that moment, with a slider
+// through the snapshots.
 
-import { ask, mayWrite, of, pages } from "./ask.js";
-import { askName, plan } from "./changes.js";
-import { messagesFrom } from "./chat.js";
-import { PAGE, holds, isFile, momentOf } from "./file.js";
-import { address, el, link, show } from "./nodes.js";
-import { rows } from "./rows.js";
-import { changed, told } from "./text.js";
-import { ago, date, parts, t } from "./words.js";
+import { ask, linesOf, mayWrite, pages } from "./api.js";
+import { askName, confirmPlan } from "./dialogs.js";
+import { address, el, link, setChildren } from "./dom.js";
+import { messagesFrom } from "./messages.js";
+import { PAGE, canAnswer, isStandalone, momentOf } from "./standalone.js";
+import { renderDiff, renderText } from "./text.js";
+import { virtualList } from "./virtual_list.js";
+import { formatAge, formatDate, isChat, splitTimeline, t } from "./words.js";
 
-/** @typedef {import("./ask.js").Line} Line */
+/** @typedef {import("./api.js").Line} Line */
+
+/** Milliseconds without a move of the slider before a snapshot is loaded. */
+const SLIDER_DEBOUNCE = 60;
 
 /** @type {import("./main.js").Place} */
-export async function reader(place, [moment], query) {
-  const shown = of(await ask("show", { snapshot: moment }), "snapshot")[0];
-  const timeline = shown.timeline_now ?? shown.timeline;
-  const isChat = timeline.startsWith("chats/") || timeline.startsWith("group chats/");
-  /** @type {Line[]} */
+export async function reader(place, [requested], query) {
+  const first = linesOf(await ask("show", { snapshot: requested }), "snapshot")[0];
+  const timeline = first.timeline_now ?? first.timeline;
+  const showsChat = isChat(timeline);
+  /** Snapshots of the timeline, the oldest first. @type {Line[]} */
   let snapshots = [];
-  let at = 0;
-  const [folder, name] = parts(timeline);
-  const looks = { hidden: true, swipes: false, reasoning: false };
+  /** Index of the snapshot that is shown. */
+  let position = 0;
+  const [folder, name] = splitTimeline(timeline);
 
   const slider = /** @type {HTMLInputElement} */ (
     el("input", {
       type: "range",
       min: "0",
-      "aria-label": t("moment"),
-      oninput: () => turn(Number(slider.value)),
+      "aria-label": t("snapshot"),
+      oninput: () => moveTo(Number(slider.value)),
     })
   );
-  const when = el("output", { class: "facts" });
-  const story = el("section", { class: "story", "aria-label": t("chat"), tabindex: 0 });
-  const book = el("aside", { class: "book", "aria-label": t("knew") });
+  const facts = el("output", { class: "facts" });
+  const chat = el("section", { class: "chat", "aria-label": t("chat"), tabindex: 0 });
+  const lorebook = el("aside", { class: "lorebook", "aria-label": t("lorebookAtMoment") });
   const actions = el("div", { class: "buttons" });
-  const looksBar = el(
+  const toggle = (
+    /** @type {string} */ part,
+    /** @type {string} */ label,
+    /** @type {boolean} */ checked,
+  ) => {
+    const input = /** @type {HTMLInputElement} */ (
+      el("input", {
+        type: "checkbox",
+        checked,
+        onchange: () => chat.classList.toggle(`no-${part}`, !input.checked),
+      })
+    );
+    chat.classList.toggle(`no-${part}`, !checked);
+    return el("label", {}, input, label);
+  };
+  const toggles = el(
     "div",
     { class: "tools" },
-    ...[
-      ["hidden", t("showHidden")],
-      ["swipes", t("showSwipes")],
-      ["reasoning", t("showReasoning")],
-    ].map(([key, words]) =>
-      el(
-        "label",
-        {},
-        el("input", {
-          type: "checkbox",
-          checked: looks[/** @type {"hidden"} */ (key)],
-          onchange: (/** @type {Event} */ event) => {
-            looks[/** @type {"hidden"} */ (key)] = /** @type {HTMLInputElement} */ (
-              event.target
-            ).checked;
-            story.classList.toggle(`no-${key}`, !looks[/** @type {"hidden"} */ (key)]);
-          },
-        }),
-        words,
-      ),
-    ),
+    toggle("hidden", t("showHidden"), true),
+    toggle("swipes", t("showSwipes"), false),
+    toggle("reasoning", t("showReasoning"), false),
   );
-  story.classList.add("no-swipes", "no-reasoning");
-  show(
+  const step = (
+    /** @type {number} */ by,
+    /** @type {string} */ sign,
+    /** @type {string} */ label,
+  ) =>
+    el(
+      "button",
+      { type: "button", "aria-label": label, onclick: () => moveTo(position + by) },
+      sign,
+    );
+  setChildren(
     place,
     el("h1", {}, folder, " / ", name),
     el(
       "div",
-      { class: "time" },
-      el("button", { type: "button", "aria-label": "−1", onclick: () => turn(at - 1) }, "‹"),
+      { class: "slider" },
+      step(-1, "‹", t("previous")),
       slider,
-      el("button", { type: "button", "aria-label": "+1", onclick: () => turn(at + 1) }, "›"),
-      when,
+      step(1, "›", t("next")),
+      facts,
     ),
     actions,
-    isChat ? looksBar : null,
-    el("div", { class: "two" }, story, book),
+    showsChat ? toggles : null,
+    el("div", { class: "columns" }, chat, lorebook),
   );
 
-  const load = async () => {
+  /** Loads the snapshots. The one that is shown stays, wherever it is in the list now. */
+  const loadSnapshots = async () => {
     /** @type {Line[]} */
     const all = [];
-    await pages("log", { timeline }, (answer) => all.push(...of(answer, "snapshot")));
-    const looked = snapshots[at] ?? shown;
+    await pages("log", { timeline }, (answer) => all.push(...linesOf(answer, "snapshot")));
+    const shown = snapshots[position] ?? first;
     snapshots = all.reverse();
-    at = snapshots.findIndex((line) => momentOf(line) === momentOf(looked));
-    if (at < 0) at = snapshots.findIndex((line) => line.id === looked.id);
-    if (at < 0) at = (snapshots.push(looked), snapshots.length - 1);
+    position = snapshots.findIndex((line) => momentOf(line) === momentOf(shown));
+    if (position < 0) position = snapshots.findIndex((line) => line.id === shown.id);
+    if (position < 0) position = snapshots.push(shown) - 1;
     slider.max = String(snapshots.length - 1);
-    slider.value = String(at);
+    slider.value = String(position);
   };
 
-  let turns = 0;
-  /** @param {number} to */
-  async function turn(to) {
-    at = Math.max(0, Math.min(snapshots.length - 1, to));
-    slider.value = String(at);
-    const now = snapshots[at];
-    where(now);
+  /** Counts moves of the slider, so that only the last one loads a snapshot. */
+  let moves = 0;
+  /** Shows a snapshot by its index. @param {number} to */
+  async function moveTo(to) {
+    position = Math.max(0, Math.min(snapshots.length - 1, to));
+    slider.value = String(position);
+    const snapshot = snapshots[position];
+    drawHeader(snapshot);
     history.replaceState(
       null,
       "",
-      address("read", momentOf(now)) + (query.size && isFirst(now) ? `?${query}` : ""),
+      address("read", momentOf(snapshot)) +
+        (query.size && isRequested(snapshot) ? `?${query}` : ""),
     );
-    const mine = ++turns;
-    await new Promise((done) => setTimeout(done, 60));
-    if (mine !== turns) return;
-    await Promise.all([isChat ? messages(now) : null, lore(now, mine)]);
+    const move = ++moves;
+    await new Promise((resolve) => setTimeout(resolve, SLIDER_DEBOUNCE));
+    if (move !== moves) return;
+    await Promise.all([showsChat ? drawMessages(snapshot) : null, drawLorebook(snapshot, move)]);
   }
 
-  /** Whether this is the state that the address named. @param {Line} now */
-  function isFirst(now) {
-    return momentOf(now) === asked;
+  /** Returns whether the address named this snapshot. @param {Line} snapshot */
+  function isRequested(snapshot) {
+    return momentOf(snapshot) === requestedMoment;
   }
 
-  /** Shows which state this is, and what can be done with it. @param {Line} now */
-  function where(now) {
-    const isBook = isChat && now.timeline.startsWith("worlds/");
-    show(
-      when,
-      `${date(now.time)} (${ago(now.time)}) · ${t("position", { n: at + 1, of: snapshots.length })} · ${t("messages", { n: now.messages })}${isBook ? ` · ${t("bookChanged")}` : ""}`,
+  /** Shows the time, tags and actions of a snapshot. @param {Line} snapshot */
+  function drawHeader(snapshot) {
+    const isLorebook = showsChat && snapshot.timeline.startsWith("worlds/");
+    const lorebookNote = isLorebook ? ` · ${t("lorebookChanged")}` : "";
+    const date = formatDate(snapshot.time);
+    setChildren(
+      facts,
+      [
+        `${date} (${formatAge(snapshot.time)})`,
+        t("position", { n: position + 1, of: snapshots.length }),
+        t("messages", { n: snapshot.messages }),
+      ].join(" · ") + lorebookNote,
       " ",
-      now.tags.map((/** @type {string} */ tag) => el("span", { class: "tag" }, tag)),
+      snapshot.tags.map((/** @type {string} */ tag) => el("span", { class: "tag" }, tag)),
     );
-    slider.setAttribute(
-      "aria-valuetext",
-      `${date(now.time)}${isBook ? ` · ${t("bookChanged")}` : ""}`,
-    );
-    ways(now);
+    slider.setAttribute("aria-valuetext", date + lorebookNote);
+    drawActions(snapshot);
   }
 
-  /** @param {Line} now */
-  function ways(now) {
-    const [snapshot, before, last] = [
-      now,
-      snapshots[at - 1] ?? null,
-      snapshots[snapshots.length - 1],
-    ].map((line) => line && momentOf(line));
-    // The map has the chat's snapshots, and a change of its lorebook follows one of these.
-    const dot = isChat
-      ? snapshots.slice(0, at + 1).findLast((line) => !line.timeline.startsWith("worlds/"))
+  /** @param {Line} line */
+  function drawActions(line) {
+    const snapshot = momentOf(line);
+    const previous = snapshots[position - 1] && momentOf(snapshots[position - 1]);
+    const latest = momentOf(snapshots[snapshots.length - 1]);
+    const isLatest = position === snapshots.length - 1;
+    // The map has only the chat's own snapshots. A change of its lorebook follows one of them.
+    const dot = showsChat
+      ? snapshots.slice(0, position + 1).findLast((one) => !one.timeline.startsWith("worlds/"))
       : null;
-    show(
+    const button = (/** @type {string} */ label, /** @type {() => void} */ onclick) =>
+      el("button", { type: "button", onclick }, label);
+    const restoreAs = () =>
+      askName(t("restoreAs"), `${name} (${line.id.slice(0, 6)})`, (as) =>
+        confirmPlan("restore", { snapshot, name: as }),
+      );
+    const tag = () =>
+      askName(t("tag"), "", (tagName) =>
+        ask("tag", { name: tagName, snapshot }).then(() => notify(t("tagged")), notify),
+      );
+    setChildren(
       actions,
-      before && holds("diff", { before, after: snapshot })
-        ? link(address("compare", before, snapshot), t("compareNow"), { class: "button" })
+      previous && canAnswer("diff", { before: previous, after: snapshot })
+        ? link(address("compare", previous, snapshot), t("compareWithPrevious"), {
+            class: "button",
+          })
         : null,
-      isFile
+      isStandalone
         ? null
         : link(
-            address("compare", snapshot, ...(snapshots[at + 1] ? [last] : [])),
-            `${t("compareWith")} ${t("now")}`,
+            address("compare", snapshot, ...(isLatest ? [] : [latest])),
+            t("compareWithCurrent"),
             { class: "button" },
           ),
-      isChat
+      showsChat
         ? link(`${address("tree", timeline)}?at=${dot?.id ?? ""}`, t("map"), { class: "button" })
         : null,
-      mayWrite()
-        ? el(
-            "button",
-            { type: "button", onclick: () => plan("restore", { snapshot }) },
-            t("restore"),
-          )
-        : null,
-      mayWrite() && isChat
-        ? el(
-            "button",
-            {
-              type: "button",
-              onclick: () =>
-                askName(t("restoreAs"), `${name} (${now.id.slice(0, 6)})`, (as) =>
-                  plan("restore", { snapshot, name: as }),
-                ),
-            },
-            t("restoreAs"),
-          )
-        : null,
-      mayWrite()
-        ? el(
-            "button",
-            {
-              type: "button",
-              onclick: () =>
-                askName(t("tag"), "", (tag) =>
-                  ask("tag", { name: tag, snapshot }).then(() => say(t("tagged")), say),
-                ),
-            },
-            t("tag"),
-          )
-        : null,
+      mayWrite() ? button(t("restore"), () => confirmPlan("restore", { snapshot })) : null,
+      mayWrite() && showsChat ? button(t("restoreAs"), restoreAs) : null,
+      mayWrite() ? button(t("tag"), tag) : null,
     );
   }
 
-  const list = rows("messages");
-  story.append(list);
-  /** @param {Line} now */
-  async function messages(now) {
+  const messages = virtualList("messages");
+  chat.append(messages);
+  /** Scrolls to the message in the address, else to the last. @param {Line} snapshot */
+  async function drawMessages(snapshot) {
     const wanted = Number(query.get("m") ?? NaN);
-    const looked = Number.isNaN(wanted) || !isFirst(now) ? now.messages - 1 : wanted;
-    const make = async (/** @type {number} */ first) =>
-      (await messagesFrom(momentOf(now), first)).map((line) => message(line, now));
-    await list.fill({ total: now.messages, size: PAGE, height: 110, make }, looked);
+    const target = Number.isNaN(wanted) || !isRequested(snapshot) ? snapshot.messages - 1 : wanted;
+    const make = async (/** @type {number} */ start) =>
+      (await messagesFrom(momentOf(snapshot), start)).map((line) => renderMessage(line, snapshot));
+    await messages.fill({ total: snapshot.messages, size: PAGE, height: 110, make }, target);
     const node =
-      list.querySelector(`[data-message="${looked}"]`) ?? list.querySelector("li:last-child");
-    node?.scrollIntoView({ block: looked === wanted ? "center" : "end" });
+      messages.querySelector(`[data-message="${target}"]`) ??
+      messages.querySelector("li:last-child");
+    node?.scrollIntoView({ block: target === wanted ? "center" : "end" });
   }
 
-  /** @param {Line} line @param {Line} now */
-  function message(line, now) {
-    const others = line.swipes
-      .map((/** @type {string} */ text, /** @type {number} */ n) => [n, text])
-      .filter((/** @type {[number, string]} */ [n]) => n !== line.swipe);
+  /** @param {Line} line @param {Line} snapshot */
+  function renderMessage(line, snapshot) {
+    const moment = momentOf(snapshot);
     const versions = el(
       "details",
       {
         class: "versions",
-        ontoggle: () => versions.childElementCount < 2 && history_of(line, versions),
+        ontoggle: () => versions.childElementCount < 2 && loadVersions(line, versions),
       },
-      el("summary", {}, t("versions")),
+      el("summary", {}, t("messageVersions")),
+    );
+    const fork = () =>
+      askName(t("fork"), `${name} - ${line.index}`, (as) =>
+        confirmPlan("restore", { snapshot: moment, at: line.index, name: as }),
+      );
+    const quote = (/** @type {string} */ label, /** @type {string} */ text, className = "") =>
+      el("blockquote", { class: className }, el("small", {}, label), renderText(text));
+    const swipes = line.swipes.flatMap((/** @type {string} */ text, /** @type {number} */ n) =>
+      n === line.swipe ? [] : [quote(t("swipe", { n: n + 1, of: line.swipes.length }), text)],
     );
     return el(
       "li",
@@ -229,168 +234,123 @@ export async function reader(place, [moment], query) {
         {},
         el("b", {}, line.name),
         " ",
-        link(`${address("read", momentOf(now))}?m=${line.index}`, `#${line.index}`, {
-          class: "facts",
-        }),
+        link(`${address("read", moment)}?m=${line.index}`, `#${line.index}`, { class: "facts" }),
         el(
           "span",
           { class: "facts" },
-          line.said ? ` ${date(line.said)}` : "",
+          line.said ? ` ${formatDate(line.said)}` : "",
           line.hidden ? ` · ${t("hidden")}` : "",
         ),
-        isFile ? null : versions,
+        isStandalone ? null : versions,
         mayWrite()
-          ? el(
-              "button",
-              {
-                type: "button",
-                class: "way",
-                onclick: () =>
-                  askName(t("fork"), `${name} - ${line.index}`, (as) =>
-                    plan("restore", { snapshot: momentOf(now), at: line.index, name: as }),
-                  ),
-              },
-              t("fork"),
-            )
+          ? el("button", { type: "button", class: "fork-button", onclick: fork }, t("fork"))
           : null,
       ),
-      line.reasoning
-        ? el(
-            "blockquote",
-            { class: "reasoning" },
-            el("small", {}, t("reasoning")),
-            told(line.reasoning),
-          )
-        : null,
-      told(line.text),
-      others.length
-        ? el(
-            "div",
-            { class: "swipes" },
-            others.map((/** @type {[number, string]} */ [n, text]) =>
-              el(
-                "blockquote",
-                {},
-                el("small", {}, t("swipe", { n: n + 1, of: line.swipes.length })),
-                told(text),
-              ),
-            ),
-          )
-        : null,
+      line.reasoning ? quote(t("reasoning"), line.reasoning, "reasoning") : null,
+      renderText(line.text),
+      swipes.length ? el("div", { class: "swipes" }, swipes) : null,
     );
   }
 
-  /** @param {Line} line @param {HTMLElement} into */
-  async function history_of(line, into) {
-    const versions = of(await ask("log", { timeline, message: line.index }), "message_version");
-    into.append(
-      el(
-        "ol",
+  /** Appends the earlier versions of a message. @param {Line} line @param {Element} to */
+  async function loadVersions(line, to) {
+    const answer = await ask("log", { timeline, message: line.index });
+    const row = (/** @type {Line} */ version) => {
+      const { change } = version;
+      return el(
+        "li",
         {},
-        versions.map((one) =>
-          el(
-            "li",
-            {},
-            link(`${address("read", one.snapshot)}?m=${one.index}`, date(one.time)),
-            el(
-              "p",
-              { dir: "auto" },
-              one.change ? changed(one.change.before?.mes ?? "", one.change.after?.mes ?? "") : "?",
-            ),
-          ),
-        ),
-      ),
-    );
-  }
-
-  const entries = rows("entries");
-  /** @param {Line} now @param {number} mine */
-  async function lore(now, mine) {
-    if (!now.lorebook && !now.timeline.startsWith("worlds/"))
-      return show(book, el("h2", {}, t("knew")), el("p", {}, t("noBook")));
-    const page = (/** @type {number} */ first) =>
-      ask("lore", { snapshot: momentOf(now), first, count: PAGE });
-    const begin = await page(0).catch(() => null);
-    if (mine !== turns) return;
-    if (!begin) return show(book, el("h2", {}, t("knew")), el("p", {}, t("bookUnknown")));
-    const total = of(begin, "summary")[0].entries;
-    const name = of(begin, "lore_entry")[0]?.lorebook ?? now.lorebook ?? "";
-    const wanted = isFirst(now) ? query.get("e") : null;
-    const [named] = wanted
-      ? of(
-          await ask("lore", { snapshot: momentOf(now), entry: wanted }).catch(() => ({
-            lines: [],
-            exit: 0,
-            next: null,
-          })),
-          "lore_entry",
-        )
-      : [];
-    const make = async (/** @type {number} */ first) =>
-      of(first ? await page(first) : begin, "lore_entry").map((line) => entry(line, name));
-    if (!book.contains(entries)) show(book, el("h2"), el("ul"), entries);
-    const [head, pinned] = [book.children[0], book.children[1]];
-    show(head, t("knew"), " ", el("small", {}, `${name} · ${t("entries", { n: total })}`));
-    show(pinned, named ? entry(named, name, true) : null);
-    await entries.fill({ total, size: PAGE, height: 34, make }, 0);
-  }
-
-  /** @param {Line} line @param {string} name @param {boolean} [open] */
-  function entry(line, name, open = false) {
-    const value = line.value ?? {};
-    const mark = line.live === false ? t("gone") : line.newer ? t("newer") : "";
-    const past = el("div", { class: "past" });
-    const ask_past = async () => {
-      if (past.childElementCount || !details.open) return;
-      const lines = of(await ask("lore", { book: name, entry: line.uid }), "lore_change");
-      show(
-        past,
-        el("h3", {}, t("history")),
+        link(`${address("read", version.snapshot)}?m=${version.index}`, formatDate(version.time)),
         el(
-          "ol",
-          {},
-          lines.map((one) =>
-            el(
-              "li",
-              {},
-              link(address("read", one.story ?? one.snapshot), date(one.time)),
-              el("span", { class: "facts" }, one.index === null ? "" : ` #${one.index}`),
-              el(
-                "p",
-                { dir: "auto" },
-                changed(one.change?.before?.content ?? "", one.change?.after?.content ?? ""),
-              ),
-            ),
-          ),
+          "p",
+          { dir: "auto" },
+          change ? renderDiff(change.before?.mes ?? "", change.after?.mes ?? "") : "?",
         ),
       );
     };
+    to.append(el("ol", {}, linesOf(answer, "message_version").map(row)));
+  }
+
+  const entries = virtualList("entries");
+  /** @param {Line} snapshot @param {number} move */
+  async function drawLorebook(snapshot, move) {
+    const title = t("lorebookAtMoment");
+    const moment = momentOf(snapshot);
+    if (!snapshot.lorebook && !snapshot.timeline.startsWith("worlds/"))
+      return setChildren(lorebook, el("h2", {}, title), el("p", {}, t("noLorebook")));
+    const loadPage = (/** @type {number} */ start) =>
+      ask("lore", { snapshot: moment, first: start, count: PAGE });
+    const firstPage = await loadPage(0).catch(() => null);
+    if (move !== moves) return;
+    if (!firstPage)
+      return setChildren(lorebook, el("h2", {}, title), el("p", {}, t("lorebookUnknown")));
+    const total = linesOf(firstPage, "summary")[0].entries;
+    const book = linesOf(firstPage, "lore_entry")[0]?.lorebook ?? snapshot.lorebook ?? "";
+    const wanted = isRequested(snapshot) ? query.get("e") : null;
+    const [wantedEntry] = wanted
+      ? await ask("lore", { snapshot: moment, entry: wanted }).then(
+          (answer) => linesOf(answer, "lore_entry"),
+          () => [],
+        )
+      : [];
+    const make = async (/** @type {number} */ start) =>
+      linesOf(start ? await loadPage(start) : firstPage, "lore_entry").map((line) =>
+        renderEntry(line, book),
+      );
+    if (!lorebook.contains(entries)) setChildren(lorebook, el("h2"), el("ul"), entries);
+    const [heading, pinned] = lorebook.children;
+    const size = el("small", {}, `${book} · ${t("entries", { n: total })}`);
+    setChildren(heading, title, " ", size);
+    setChildren(pinned, wantedEntry ? renderEntry(wantedEntry, book, { open: true }) : null);
+    await entries.fill({ total, size: PAGE, height: 34, make }, 0);
+  }
+
+  /** @param {Line} line @param {string} book @param {{ open?: boolean }} [options] */
+  function renderEntry(line, book, { open = false } = {}) {
+    const value = line.value ?? {};
+    const label = line.live === false ? t("deletedLater") : line.newer ? t("changedLater") : "";
+    const past = el("div", { class: "entry-history" });
+    const loadHistory = async () => {
+      if (past.childElementCount || !details.open) return;
+      const answer = await ask("lore", { book, entry: line.uid });
+      const row = (/** @type {Line} */ version) => {
+        const { before, after } = version.change ?? {};
+        return el(
+          "li",
+          {},
+          link(address("read", version.story ?? version.snapshot), formatDate(version.time)),
+          el("span", { class: "facts" }, version.index === null ? "" : ` #${version.index}`),
+          el("p", { dir: "auto" }, renderDiff(before?.content ?? "", after?.content ?? "")),
+        );
+      };
+      setChildren(
+        past,
+        el("h3", {}, t("entryHistory")),
+        el("ol", {}, linesOf(answer, "lore_change").map(row)),
+      );
+    };
+    const title = value.comment || (value.key ?? []).join(", ") || `UID ${line.uid}`;
     const details = /** @type {HTMLDetailsElement} */ (
       el(
         "details",
-        { "data-uid": line.uid, open, ontoggle: ask_past },
-        el(
-          "summary",
-          {},
-          el("b", {}, value.comment || (value.key ?? []).join(", ") || `UID ${line.uid}`),
-          mark ? el("span", { class: "mark" }, mark) : null,
-        ),
-        told(String(value.content ?? "")),
+        { "data-uid": line.uid, open, ontoggle: loadHistory },
+        el("summary", {}, el("b", {}, title), label ? el("span", { class: "label" }, label) : null),
+        renderText(String(value.content ?? "")),
         past,
       )
     );
-    return el("li", { class: value.disable ? "off" : "" }, details);
+    return el("li", { class: value.disable ? "disabled" : "" }, details);
   }
 
-  await load();
-  const asked = momentOf(snapshots[at]);
-  await turn(at);
-  // A new snapshot lengthens the slider; the state that is read stays.
-  return { changed: () => load().then(() => where(snapshots[at])) };
+  await loadSnapshots();
+  const requestedMoment = momentOf(snapshots[position]);
+  await moveTo(position);
+  // A new snapshot lengthens the slider; the snapshot that is shown stays.
+  return { onChange: () => loadSnapshots().then(() => drawHeader(snapshots[position])) };
 }
 
-/** @param {unknown} words */
-function say(words) {
-  const node = document.getElementById("said");
-  if (node) node.textContent = words instanceof Error ? words.message : String(words);
+/** Shows a short message. @param {unknown} message */
+function notify(message) {
+  const notice = document.getElementById("notice");
+  if (notice) notice.textContent = message instanceof Error ? message.message : String(message);
 }

@@ -1,8 +1,8 @@
-// Everything that was ever said, and where it stands.
+// Search in all messages and lorebook entries of all snapshots.
 
-import { ask, of } from "./ask.js";
-import { address, el, link, show } from "./nodes.js";
-import { ago, parts, t } from "./words.js";
+import { ask, linesOf } from "./api.js";
+import { address, el, link, setChildren } from "./dom.js";
+import { formatAge, splitTimeline, t } from "./words.js";
 
 /** @type {import("./main.js").Place} */
 export async function search(place, _parts, query) {
@@ -16,61 +16,61 @@ export async function search(place, _parts, query) {
       "aria-label": t("searchAll"),
     })
   );
-  const found = el("ol", { class: "found" });
+  const matches = el("ol", { class: "matches" });
   /** @param {Event} event */
-  const look = (event) => {
+  const onsubmit = (event) => {
     event.preventDefault();
     location.hash = `${address("search")}?q=${encodeURIComponent(field.value)}`;
   };
-  show(
+  setChildren(
     place,
     el("h1", {}, t("search")),
-    el("form", { role: "search", onsubmit: look }, field),
+    el("form", { role: "search", onsubmit }, field),
     el("p", { class: "facts" }, t("searchHint")),
-    found,
+    matches,
   );
   field.focus();
   if (!words.trim()) return;
   /** @param {number} first */
-  const more = async (first) => {
+  const addPage = async (first) => {
     const answer = await ask("search", { text: words, first, count: 50 });
-    const matches = of(answer, "match");
-    found.append(...matches.map(row));
-    if (!matches.length && !first) show(found, el("li", {}, t("nothingFound")));
-    if (answer.next !== null) {
-      const next = answer.next;
-      const button = el(
-        "button",
-        { type: "button", onclick: () => (button.remove(), more(next)) },
-        t("more"),
-      );
-      found.append(button);
-    }
+    const lines = linesOf(answer, "match");
+    matches.append(...lines.map(row));
+    if (!lines.length && !first) setChildren(matches, el("li", {}, t("nothingFound")));
+    const { next } = answer;
+    if (next === null) return;
+    const button = el(
+      "button",
+      { type: "button", onclick: () => (button.remove(), addPage(next)) },
+      t("more"),
+    );
+    matches.append(button);
   };
-  await more(0);
+  await addPage(0);
 }
 
-/** @param {import("./ask.js").Line} line */
+/** @param {import("./api.js").Line} line */
 function row(line) {
-  const [folder, name] = parts(line.timeline);
-  const to =
+  const [folder, name] = splitTimeline(line.timeline);
+  const href =
     line.part === "message"
       ? `${address("read", line.snapshot)}?m=${line.index}`
       : `${address("read", line.snapshot)}?e=${encodeURIComponent(line.uid ?? "")}`;
-  const place = line.index === undefined ? line.name : `#${line.index} ${line.name}`;
+  const position = line.index === undefined ? line.name : `#${line.index} ${line.name}`;
+  const state = line.live ? t("inCurrentChat") : t("noLongerInChat");
   return el(
     "li",
     {},
     el(
       "div",
       {},
-      link(to, `${folder} / ${name}`, { class: "name" }),
+      link(href, `${folder} / ${name}`, { class: "name" }),
       " ",
-      el("b", {}, place),
+      el("b", {}, position),
       el(
         "span",
         { class: "facts" },
-        ` ${ago(line.said ?? line.time)} · ${line.live ? t("live") : t("was")}`,
+        ` ${formatAge(line.said ?? line.time)} · ${state}`,
         line.others?.length ? ` · ${t("alsoIn", { n: line.others.length })}` : "",
       ),
     ),

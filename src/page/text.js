@@ -1,62 +1,67 @@
-// What was written in a chat, made of nodes. A chat is hostile: a few marks are known, everything else is text as it stands.
+// Text of chats and lorebooks as DOM nodes. Chats are untrusted: a few marks of Markdown are
+// rendered, and everything else stays text.
 
-import { el } from "./nodes.js";
+import { el } from "./dom.js";
 
-// Longer texts are not searched for marks.
-const LONGEST = 50_000;
-const MARKS =
-  /\*\*\*([^*\n]+)\*\*\*|\*\*([^*\n]+)\*\*|\*([^*\n]+)\*|`([^`\n]+)`|("[^"\n]{1,2000}"|“[^”\n]{1,2000}”|「[^」\n]{1,2000}」)/gu;
+/** Longer lines are not searched for marks. */
+const MAX_MARKED_LENGTH = 50_000;
+const MARKS = new RegExp(
+  [
+    /\*\*\*([^*\n]+)\*\*\*/,
+    /\*\*([^*\n]+)\*\*/,
+    /\*([^*\n]+)\*/,
+    /`([^`\n]+)`/,
+    /("[^"\n]{1,2000}"|“[^”\n]{1,2000}”|「[^」\n]{1,2000}」)/,
+  ]
+    .map((mark) => mark.source)
+    .join("|"),
+  "gu",
+);
 
-/**
- * @param {string} text
- * @returns {Node[]}
- */
-export function told(text) {
-  /** @type {Node[]} */
-  const blocks = [];
-  for (const block of text.split(/\n{2,}/)) {
-    const lines = block
+/** Renders a text as paragraphs. @param {string} text @returns {Node[]} */
+export function renderText(text) {
+  return text.split(/\n{2,}/).map((paragraph) => {
+    const lines = paragraph
       .split("\n")
-      .flatMap((line, n) => (n ? [el("br"), ...marked(line)] : marked(line)));
-    blocks.push(el("p", { dir: "auto" }, lines));
-  }
-  return blocks;
+      .flatMap((line, n) => (n ? [el("br"), ...renderLine(line)] : renderLine(line)));
+    return el("p", { dir: "auto" }, lines);
+  });
 }
 
-/** @param {string} text @returns {Node[]} */
-function marked(text) {
-  if (text.length > LONGEST) return [new Text(text)];
+/** @param {string} line @returns {Node[]} */
+function renderLine(line) {
+  if (line.length > MAX_MARKED_LENGTH) return [new Text(line)];
   /** @type {Node[]} */
   const nodes = [];
-  let at = 0;
-  for (const found of text.matchAll(MARKS)) {
-    nodes.push(new Text(text.slice(at, found.index)));
-    const [all, both, bold, italic, code, said] = found;
-    if (both) nodes.push(el("strong", {}, el("em", {}, both)));
+  let end = 0;
+  for (const match of line.matchAll(MARKS)) {
+    nodes.push(new Text(line.slice(end, match.index)));
+    const [all, boldItalic, bold, italic, code, speech] = match;
+    if (boldItalic) nodes.push(el("strong", {}, el("em", {}, boldItalic)));
     else if (bold) nodes.push(el("strong", {}, bold));
     else if (italic) nodes.push(el("em", {}, italic));
     else if (code) nodes.push(el("code", {}, code));
-    else nodes.push(el("q", {}, said ?? all));
-    at = (found.index ?? 0) + all.length;
+    else nodes.push(el("q", {}, speech ?? all));
+    end = (match.index ?? 0) + all.length;
   }
-  nodes.push(new Text(text.slice(at)));
+  nodes.push(new Text(line.slice(end)));
   return nodes;
 }
 
-// Words, or single signs of scripts that have no spaces.
-const WORDS =
+/** A word, white space, a sign, or one character of a script without spaces. */
+const TOKENS =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}_']+|\s+|[^\p{L}\p{N}\s]/gu;
-// More than this is compared as a whole.
-const MANY = 3000;
+/** Texts of more tokens are not compared word by word. */
+const MAX_COMPARED = 3000;
 
 /**
- * What became of a text, word by word.
+ * Renders the difference of two texts, word by word.
  * @param {string} before
  * @param {string} after
  * @returns {Node[]}
  */
-export function changed(before, after) {
-  const [a, b] = [before.match(WORDS) ?? [], after.match(WORDS) ?? []];
+export function renderDiff(before, after) {
+  const [a, b] = [before.match(TOKENS) ?? [], after.match(TOKENS) ?? []];
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head++;
   let tail = 0;
@@ -66,56 +71,62 @@ export function changed(before, after) {
     a[a.length - 1 - tail] === b[b.length - 1 - tail]
   )
     tail++;
-  const [old, now] = [a.slice(head, a.length - tail), b.slice(head, b.length - tail)];
-  const nodes = [new Text(a.slice(0, head).join(""))];
-  const pieces = old.length * now.length > MANY * MANY ? whole(old, now) : woven(old, now);
-  return [...nodes, ...pieces, new Text(a.slice(a.length - tail).join(""))];
-}
-
-/** @param {string[]} old @param {string[]} now @returns {Node[]} */
-function whole(old, now) {
+  const [removed, added] = [a.slice(head, a.length - tail), b.slice(head, b.length - tail)];
+  const isLong = removed.length * added.length > MAX_COMPARED * MAX_COMPARED;
   return [
-    old.length ? el("del", {}, old.join("")) : new Text(""),
-    now.length ? el("ins", {}, now.join("")) : new Text(""),
+    new Text(a.slice(0, head).join("")),
+    ...(isLong ? renderReplacement(removed, added) : diffTokens(removed, added)),
+    new Text(a.slice(a.length - tail).join("")),
   ];
 }
 
-/** By the longest common row of words. @param {string[]} old @param {string[]} now @returns {Node[]} */
-function woven(old, now) {
+/** @param {string[]} removed @param {string[]} added @returns {Node[]} */
+function renderReplacement(removed, added) {
+  return [
+    removed.length ? el("del", {}, removed.join("")) : new Text(""),
+    added.length ? el("ins", {}, added.join("")) : new Text(""),
+  ];
+}
+
+/**
+ * Renders a difference by the longest common subsequence of tokens.
+ * @param {string[]} old
+ * @param {string[]} now
+ * @returns {Node[]}
+ */
+function diffTokens(old, now) {
   const width = now.length + 1;
-  const best = new Uint16Array((old.length + 1) * width);
+  /** Length of the common subsequence of `old[i..]` and `now[j..]`, at `i * width + j`. */
+  const lengths = new Uint16Array((old.length + 1) * width);
   for (let i = old.length - 1; i >= 0; i--) {
     for (let j = now.length - 1; j >= 0; j--) {
-      best[i * width + j] =
+      lengths[i * width + j] =
         old[i] === now[j]
-          ? best[(i + 1) * width + j + 1] + 1
-          : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
+          ? lengths[(i + 1) * width + j + 1] + 1
+          : Math.max(lengths[(i + 1) * width + j], lengths[i * width + j + 1]);
     }
   }
   /** @type {Node[]} */
   const nodes = [];
   let [i, j] = [0, 0];
+  const isCommon = () => i < old.length && j < now.length && old[i] === now[j];
   while (i < old.length || j < now.length) {
-    /** @type {string[]} */ const gone = [];
-    /** @type {string[]} */ const come = [];
-    while (i < old.length && j < now.length && old[i] === now[j]) {
-      gone.push(old[i]);
+    const start = i;
+    while (isCommon()) {
       i++;
       j++;
     }
-    if (gone.length) nodes.push(new Text(gone.splice(0).join("")));
-    while (
-      (i < old.length || j < now.length) &&
-      !(i < old.length && j < now.length && old[i] === now[j])
-    ) {
-      if (
+    if (i > start) nodes.push(new Text(old.slice(start, i).join("")));
+    /** @type {string[]} */ const removed = [];
+    /** @type {string[]} */ const added = [];
+    while ((i < old.length || j < now.length) && !isCommon()) {
+      const isRemoved =
         j >= now.length ||
-        (i < old.length && best[(i + 1) * width + j] >= best[i * width + j + 1])
-      )
-        gone.push(old[i++]);
-      else come.push(now[j++]);
+        (i < old.length && lengths[(i + 1) * width + j] >= lengths[i * width + j + 1]);
+      if (isRemoved) removed.push(old[i++]);
+      else added.push(now[j++]);
     }
-    nodes.push(...whole(gone, come));
+    nodes.push(...renderReplacement(removed, added));
   }
   return nodes;
 }

@@ -1,225 +1,236 @@
-// What the page says, in two languages; and moments and numbers as people there write them.
+// The viewer's texts in English and Chinese, and its formats of times and names.
 
 const ENGLISH = {
+  language: "中文",
   library: "Library",
-  tree: "Tree",
-  search: "Search",
-  operations: "Done",
-  doctor: "What is wrong",
-  messages: "{n} messages",
-  snapshots: "{n} snapshots",
-  entries: "{n} entries",
-  deleted: "deleted",
-  changed: "changed since",
-  new: "not stored yet",
-  unreadable: "cannot be read",
-  stored: "",
-  unchanged: "",
-  lastBackup: "Last backup {when}",
-  noBackup: "No backup was taken yet.",
-  lastSnapshot: "Last snapshot {when}",
-  forkOf: "leaves {parent} after #{at}",
-  filter: "Filter by name",
-  other: "Lorebooks, characters and others",
-  nothing: "There is nothing here yet.",
-  nothingFound: "Nothing found.",
-  loading: "…",
-  more: "More",
-  read: "Read",
   map: "Map",
-  compareNow: "Compare with the one before",
-  compareWith: "Compare with …",
-  knew: "What the story knew",
-  noBook: "No lorebook.",
-  bookUnknown: "What the lorebook was then is not known.",
-  bookOfSnapshot: "It gets the one that this snapshot has.",
-  at: "at",
-  history: "History of this entry",
-  versions: "Versions of this message",
-  hidden: "hidden",
+  search: "Search",
+  history: "History",
+  problems: "Problems",
+  loading: "…",
+  error: "Error: {message}",
+  empty: "Nothing here yet.",
+  more: "More",
+  notInFile: "This part of the history is not in the file.",
+
+  messages: "{n} message|{n} messages",
+  snapshots: "{n} snapshot|{n} snapshots",
+  entries: "{n} entry|{n} entries",
+
+  filter: "Filter by name",
+  otherTimelines: "Lorebooks, characters and other files",
+  lastBackup: "Last backup {when}",
+  noBackup: "No backup yet.",
+  lastSnapshot: "Last snapshot {when}",
+  forkOf: "fork of {parent} after #{at}",
+  deleted: "deleted",
+  changed: "changed since the last snapshot",
+  noSnapshot: "no snapshot yet",
+  unreadable: "cannot be read",
+
+  chat: "Chat",
+  snapshot: "Snapshot",
+  previous: "Previous snapshot",
+  next: "Next snapshot",
+  position: "{n} of {of}",
+  lorebookChanged: "lorebook changed",
   showHidden: "Hidden messages",
   showSwipes: "Swipes",
   showReasoning: "Reasoning",
-  swipe: "swipe {n} of {of}",
+  hidden: "hidden",
   reasoning: "reasoning",
-  then: "then",
-  now: "now",
-  newer: "changed since",
-  gone: "gone since",
-  moment: "Moment",
-  bookChanged: "lorebook changed",
-  position: "{n} of {of}",
+  swipe: "swipe {n} of {of}",
+  messageVersions: "Versions of this message",
+  lorebookAtMoment: "Lorebook at this moment",
+  noLorebook: "No lorebook.",
+  lorebookUnknown: "The lorebook of that time is not known.",
+  lorebookOfSnapshot: "The new chat gets the lorebook of this snapshot.",
+  entryHistory: "History of this entry",
+  changedLater: "changed since",
+  deletedLater: "deleted since",
+
+  zoom: "Zoom",
+  keys:
+    "j k: along the timeline · h l: between timelines · Enter: read · d: compare · " +
+    "m: select · /: search",
+  youAreHere: "You are here",
+  expand: "Expand {n} message|Expand {n} messages",
+  sceneEnd: "scene end",
+  read: "Read",
+  selectToCompare: "Select to compare",
+  compareWithSelected: "Compare with the selected snapshot",
+  compareWithPrevious: "Compare with the previous snapshot",
+  compareWithCurrent: "Compare with the current version",
+
   before: "Before",
   after: "After",
+  currentFiles: "Current files",
   noDifference: "No difference.",
-  metadata: "Metadata",
   lorebook: "Lorebook",
-  chat: "Chat",
-  card: "Character",
+  character: "Character",
+  metadata: "Metadata",
   added: "added",
   removed: "removed",
   edited: "edited",
   moved: "moved",
   swiped: "swiped",
   renamed: "renamed",
-  searchAll: "Search all that was ever said",
-  live: "there now",
-  was: "not there any more",
-  alsoIn: "also in {n}",
-  searchHint: "Messages, all their swipes, and lorebook entries, deleted ones too.",
+
+  searchAll: "Search all history",
+  searchHint: "Searches messages, all their swipes and lorebook entries, deleted ones included.",
+  nothingFound: "Nothing found.",
+  inCurrentChat: "current",
+  noLongerInChat: "no longer in the chat",
+  alsoIn: "also in {n} other place|also in {n} other places",
+
   undo: "Undo",
   redo: "Redo",
-  stateBefore: "Restore the state before as “{name}”",
-  undone: "undone by {n}",
-  undid: "undid {n}",
-  restore: "Bring back",
-  restoreAs: "As a chat of its own …",
-  fork: "Another ending from here …",
-  tag: "Name this moment …",
+  undoneBy: "undone by operation {n}",
+  undoes: "undoes operation {n}",
+
+  restore: "Restore",
+  restoreAs: "Restore as a new chat…",
+  fork: "Fork from here…",
+  tag: "Tag this moment…",
+  tagged: "Tagged.",
   name: "Name",
-  plan: "This would be done",
-  doIt: "Do it",
-  cancel: "Cancel",
+  plannedChanges: "Planned changes",
   write: "write",
   replace: "replace",
   keep: "keep",
-  remove: "remove",
-  doneNow: "Done.",
-  closedFirst: "The chat is closed in SillyTavern, or SillyTavern does not run",
-  gonePage: "The program is not running any more. Start `stvc view` again.",
-  error: "This went wrong",
-  back: "Back",
-  language: "中文",
-  tagged: "Named.",
-  zoom: "Zoom",
-  here: "you are here",
-  folded: "{n} messages are folded; unfold them",
-  scene: "end of a scene",
-  hold: "Compare another with this",
-  compareHeld: "Compare with the one held",
-  keys: "j k: along · h l: between · Enter: read · d: compare · m: hold · /: search",
+  delete: "delete",
+  chatIsClosed: "The chat is closed in SillyTavern, or SillyTavern is not running",
+  restorePrevious: "Restore the earlier version as “{name}”",
+  apply: "Apply",
+  cancel: "Cancel",
+  done: "Done.",
 };
 
 /** @type {Record<keyof typeof ENGLISH, string>} */
 const CHINESE = {
+  language: "English",
   library: "书库",
-  tree: "分叉图",
+  map: "故事地图",
   search: "搜索",
-  operations: "操作记录",
-  doctor: "问题",
+  history: "历史",
+  problems: "问题",
+  loading: "…",
+  error: "错误：{message}",
+  empty: "还没有内容。",
+  more: "更多",
+  notInFile: "这个文件里没有这部分历史。",
+
   messages: "{n} 条消息",
   snapshots: "{n} 个快照",
   entries: "{n} 个条目",
-  deleted: "已删除",
-  changed: "之后有改动",
-  new: "还没有快照",
-  unreadable: "无法读取",
-  stored: "",
-  unchanged: "",
-  lastBackup: "上次备份：{when}",
-  noBackup: "还没有做过备份。",
-  lastSnapshot: "上次快照：{when}",
-  forkOf: "在 #{at} 之后从 {parent} 分出",
+
   filter: "按名字筛选",
-  other: "世界书、角色和其他",
-  nothing: "这里还什么都没有。",
-  nothingFound: "什么也没找到。",
-  loading: "…",
-  more: "更多",
-  read: "阅读",
-  map: "分叉图",
-  compareNow: "和前一个比较",
-  compareWith: "和……比较",
-  knew: "故事当时知道什么",
-  noBook: "没有世界书。",
-  bookUnknown: "当时的世界书是什么样，已无从得知。",
-  bookOfSnapshot: "会用这个快照里的世界书。",
-  at: "于",
-  history: "这个条目的历史",
-  versions: "这条消息的各个版本",
-  hidden: "已隐藏",
+  otherTimelines: "世界书、角色和其他文件",
+  lastBackup: "上次备份：{when}",
+  noBackup: "还没有备份。",
+  lastSnapshot: "上次快照：{when}",
+  forkOf: "在 #{at} 之后从 {parent} 分叉",
+  deleted: "已删除",
+  changed: "上次快照之后有改动",
+  noSnapshot: "还没有快照",
+  unreadable: "无法读取",
+
+  chat: "聊天",
+  snapshot: "快照",
+  previous: "上一个快照",
+  next: "下一个快照",
+  position: "{n} / {of}",
+  lorebookChanged: "世界书有改动",
   showHidden: "隐藏的消息",
   showSwipes: "其他 swipe",
   showReasoning: "思考过程",
-  swipe: "swipe {n} / {of}",
+  hidden: "已隐藏",
   reasoning: "思考过程",
-  then: "当时",
-  now: "现在",
-  newer: "之后改过",
-  gone: "之后删除",
-  moment: "时间点",
-  bookChanged: "世界书有改动",
-  position: "{n} / {of}",
+  swipe: "swipe {n} / {of}",
+  messageVersions: "这条消息的各个版本",
+  lorebookAtMoment: "这一刻的世界书",
+  noLorebook: "没有世界书。",
+  lorebookUnknown: "那时的世界书无从得知。",
+  lorebookOfSnapshot: "新聊天会用这个快照里的世界书。",
+  entryHistory: "这个条目的历史",
+  changedLater: "之后有改动",
+  deletedLater: "之后被删除",
+
+  zoom: "缩放",
+  keys: "j k：沿时间线移动 · h l：切换时间线 · Enter：阅读 · d：比较 · m：选定 · /：搜索",
+  youAreHere: "当前位置",
+  expand: "展开 {n} 条消息",
+  sceneEnd: "场景结束",
+  read: "阅读",
+  selectToCompare: "选定，用来比较",
+  compareWithSelected: "和选定的快照比较",
+  compareWithPrevious: "和上一个快照比较",
+  compareWithCurrent: "和当前版本比较",
+
   before: "之前",
   after: "之后",
+  currentFiles: "当前文件",
   noDifference: "没有不同。",
-  metadata: "元数据",
   lorebook: "世界书",
-  chat: "聊天",
-  card: "角色",
+  character: "角色",
+  metadata: "元数据",
   added: "新增",
   removed: "删除",
   edited: "修改",
   moved: "移动",
   swiped: "换了 swipe",
   renamed: "改名",
-  searchAll: "搜索写过的一切",
-  live: "现在还在",
-  was: "已经不在了",
+
+  searchAll: "搜索全部历史",
+  searchHint: "搜索消息、所有 swipe 和世界书条目，包括已删除的。",
+  nothingFound: "没有找到结果。",
+  inCurrentChat: "当前",
+  noLongerInChat: "聊天里已经没有",
   alsoIn: "另外 {n} 处也有",
-  searchHint: "消息、所有 swipe 和世界书条目，删掉的也算。",
+
   undo: "撤销",
   redo: "重做",
-  stateBefore: "把之前的状态恢复成“{name}”",
-  undone: "已被 {n} 撤销",
-  undid: "撤销了 {n}",
+  undoneBy: "已被操作 {n} 撤销",
+  undoes: "撤销了操作 {n}",
+
   restore: "恢复",
-  restoreAs: "恢复成独立的聊天……",
-  fork: "从这里另写一个结局……",
-  tag: "给这一刻起名……",
+  restoreAs: "恢复成新的聊天…",
+  fork: "从这里分叉…",
+  tag: "给这一刻加标签…",
+  tagged: "已加标签。",
   name: "名字",
-  plan: "将会这样做",
-  doIt: "执行",
-  cancel: "取消",
+  plannedChanges: "将要进行的改动",
   write: "写入",
   replace: "替换",
   keep: "不变",
-  remove: "删除",
-  doneNow: "完成。",
-  closedFirst: "酒馆里已关闭这个聊天，或者酒馆没有在运行",
-  gonePage: "程序已经停止。请重新运行 `stvc view`。",
-  error: "出错了",
-  back: "返回",
-  language: "English",
-  tagged: "已命名。",
-  zoom: "缩放",
-  here: "当前位置",
-  folded: "折叠了 {n} 条消息，点开查看",
-  scene: "一幕结束",
-  hold: "拿另一个来和它比较",
-  compareHeld: "和选定的那个比较",
-  keys: "j k：前后 · h l：左右 · Enter：阅读 · d：比较 · m：选定 · /：搜索",
+  delete: "删除",
+  chatIsClosed: "这个聊天已在酒馆里关闭，或者酒馆没有运行",
+  restorePrevious: "把之前的版本恢复成“{name}”",
+  apply: "执行",
+  cancel: "取消",
+  done: "完成。",
 };
 
-/** @type {"en" | "zh"} */
-let language = chosen();
+/** @typedef {keyof typeof ENGLISH} Key */
 
-/** The language that is spoken. */
-export function spoken() {
+/** @type {"en" | "zh"} */
+let language = initialLanguage();
+
+export function currentLanguage() {
   return language;
 }
 
-function chosen() {
-  const set = read("stvc-language");
-  if (set === "en" || set === "zh") return set;
-  // Who shows this page in a frame may say.
-  const told = new URLSearchParams(location.search).get("lang");
-  if (told === "en" || told === "zh") return told;
+function initialLanguage() {
+  const chosen = readStorage("stvc-language");
+  if (chosen === "en" || chosen === "zh") return chosen;
+  // SillyTavern's page passes its language to the frame.
+  const passed = new URLSearchParams(location.search).get("lang");
+  if (passed === "en" || passed === "zh") return passed;
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 
 /** @param {string} key */
-function read(key) {
+function readStorage(key) {
   try {
     return localStorage.getItem(key);
   } catch {
@@ -227,34 +238,31 @@ function read(key) {
   }
 }
 
-/** Change over to the other language. */
-export function turn() {
+/** Switches to the other language. */
+export function switchLanguage() {
   language = language === "en" ? "zh" : "en";
   try {
     localStorage.setItem("stvc-language", language);
   } catch {
-    // A page in a file has no storage in some browsers.
+    // Some browsers have no storage for a page that was opened from a file.
   }
 }
 
 /**
- * What is said.
- * @param {keyof typeof ENGLISH} key
+ * Returns a text in the current language. Of a text with two forms, "one|many", `n` selects one.
+ * @param {Key} key
  * @param {Record<string, string | number>} [values]
  */
 export function t(key, values = {}) {
-  const text = (language === "zh" ? CHINESE : ENGLISH)[key];
-  return text.replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all));
+  const [one, many = one] = (language === "zh" ? CHINESE : ENGLISH)[key].split("|");
+  const form = values.n === 1 ? one : many;
+  return form.replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all));
 }
 
-/**
- * How long ago, or the day.
- * @param {string} time
- */
-export function ago(time) {
-  const seconds = (Date.parse(time) - Date.now()) / 1000;
+/** Formats a time as an age, such as "2 minutes ago". @param {string} time */
+export function formatAge(time) {
   const format = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
-  const steps = /** @type {const} */ ([
+  const units = /** @type {const} */ ([
     ["second", 60],
     ["minute", 60],
     ["hour", 24],
@@ -262,28 +270,33 @@ export function ago(time) {
     ["month", 12],
     ["year", 1e9],
   ]);
-  let value = seconds;
-  for (const [unit, many] of steps) {
-    if (Math.abs(value) < many) return format.format(Math.round(value), unit);
-    value /= many;
+  let value = (Date.parse(time) - Date.now()) / 1000;
+  for (const [unit, limit] of units) {
+    if (Math.abs(value) < limit) return format.format(Math.round(value), unit);
+    value /= limit;
   }
   return time;
 }
 
 /** @param {string | number} time */
-export function date(time) {
+export function formatDate(time) {
   return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" }).format(
     new Date(time),
   );
 }
 
+/** @param {string} timeline */
+export function isChat(timeline) {
+  return timeline.startsWith("chats/") || timeline.startsWith("group chats/");
+}
+
 /**
- * A timeline as people call it: whose it is, and its name.
+ * Splits a timeline's path into its owner and its name.
  * @param {string} timeline
  * @returns {[string, string]}
  */
-export function parts(timeline) {
-  const pieces = timeline.split("/");
-  if (pieces[0] === "chats" && pieces.length > 2) return [pieces[1], pieces.slice(2).join("/")];
-  return [pieces[0], pieces.slice(1).join("/") || pieces[0]];
+export function splitTimeline(timeline) {
+  const parts = timeline.split("/");
+  if (parts[0] === "chats" && parts.length > 2) return [parts[1], parts.slice(2).join("/")];
+  return [parts[0], parts.slice(1).join("/") || parts[0]];
 }

@@ -1,4 +1,5 @@
-//! Alarms: a chat or lorebook that lost what it had. It is stored all the same, and the finding says how to get the old state back.
+//! Alarms: a chat or lorebook that lost content. It is stored all the same, and the finding says
+//! how to restore the state before.
 
 use super::{Code, Finding};
 use crate::archive::SnapshotId;
@@ -6,19 +7,17 @@ use crate::archive::SnapshotId;
 /// How a chat changed since its last snapshot.
 pub struct Passage<'a> {
     pub timeline: &'a str,
-    /// Messages at the last snapshot.
+    /// Messages at the last snapshot, and now.
     pub before: u64,
-    /// Messages now.
     pub after: u64,
     /// Whether none of the former messages is left.
     pub foreign: bool,
-    /// Whether the last snapshot was brought back, and what it replaced is there again.
+    /// Whether the last snapshot was restored, and the state that it replaced is there again.
     pub written_back: bool,
     /// The snapshot before the loss.
     pub last_good: SnapshotId,
 }
 
-/// The alarm, if there is reason for one.
 pub fn alarm(passage: &Passage<'_>) -> Option<Finding> {
     let Passage { timeline, before, after, foreign, written_back, last_good } = *passage;
     let (code, what) = if written_back {

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Code, Finding};
 
-/// What there is of characters.
 #[derive(Clone, Debug, Default)]
 pub struct CharacterFacts {
     /// The cards, by the names of their files without the ending.
@@ -19,21 +18,19 @@ pub struct CharacterFacts {
 
 pub fn characters(facts: &CharacterFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // A library without any card is no library of SillyTavern's, or only a part of one.
+    // A library without any card is only a part of one of SillyTavern's.
     let folders = facts.chats.iter().filter(|_| !facts.cards.is_empty());
     for (folder, chats) in folders.filter(|(folder, _)| !facts.cards.contains(*folder)) {
-        let (them, are) = if *chats == 1 { ("1 chat", "is") } else { ("chats", "are") };
-        let them = if *chats == 1 { them.to_owned() } else { format!("{chats} {them}") };
+        let them_are = if *chats == 1 { "1 chat is".into() } else { format!("{chats} chats are") };
         let message = format!(
-            "{them} {are} not shown by SillyTavern: there is no character whose card is {folder}.png"
+            "{them_are} not shown by SillyTavern: there is no character whose card is {folder}.png"
         );
         let remedy = if facts.stored.contains(folder) {
             format!("`stvc restore \"characters/{folder}\"` brings it back")
         } else {
             "import the character again, and rename its card or the folder so that both are called the same".to_owned()
         };
-        let subject = format!("chats/{folder}");
-        let finding = Finding::new(Code::CharacterMissing, subject, message);
+        let finding = Finding::new(Code::CharacterMissing, format!("chats/{folder}"), message);
         findings.push(finding.remedy(remedy));
     }
     for (card, book) in &facts.missing_books {

@@ -1,22 +1,19 @@
 //! What SillyTavern will not read of a chat file.
 
 use super::damage::DAMAGED;
-use super::finding::listed;
 use super::subject::Subject;
-use super::{Code, Finding, Level};
+use super::{Code, Finding, Level, listed};
 use crate::st::{Damage, Raw, broken_lines, chat_damage};
 
 pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
-    let (chat, path) = (parts.chat, parts.chat_path);
+    let (chat, path) = (parts.chat, parts.chat_path());
     let mut findings = Vec::new();
-    let warn = |code, message: String| Finding::new(code, path, message);
     if let Some(damage) = chat_damage(chat, parts.looked_at) {
-        let code = if damage == Damage::Empty { Code::ChatEmpty } else { Code::ChatDamaged };
         // SillyTavern 1.12 writes a group chat without messages as an empty file.
-        let level = if damage == Damage::Empty && parts.timeline.is_group() {
-            Level::Warning
-        } else {
-            Level::Error
+        let (code, level) = match damage {
+            Damage::Empty if parts.files.timeline.is_group() => (Code::ChatEmpty, Level::Warning),
+            Damage::Empty => (Code::ChatEmpty, Level::Error),
+            Damage::Zeros | Damage::Unreadable => (Code::ChatDamaged, Level::Error),
         };
         let message = format!("the chat file {}", damage.words());
         findings.push(Finding::new(code, path, message).at(level).remedy(DAMAGED));
@@ -24,40 +21,33 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
             return findings;
         }
     }
-    // As SillyTavern reads it: bytes that are no text do not make a line unreadable.
+    // SillyTavern reads invalid UTF-8 leniently, so that does not make a line unreadable.
     let text = chat.header.map(String::from_utf8_lossy);
     let header = text.as_deref().map(Raw::parse_str);
     let first = chat.header.or_else(|| chat.messages.first().copied());
     if first.is_some_and(|first| first.starts_with(b"\xef\xbb\xbf")) {
-        findings.push(
-            warn(Code::ChatBom, "the file begins with a byte order mark; SillyTavern loses the header and message 0 to it".into())
-                .remedy("save the file as UTF-8 without a byte order mark"),
-        );
+        let message = "the file begins with a byte order mark; SillyTavern loses the header and message 0 to it";
+        findings.push(Finding::new(Code::ChatBom, path, message).usual_remedy());
     } else if let Some(header) = header
         && header.is_none_or(|header| !header.is_object())
     {
-        // A line that is dropped leaves its place, the header's, to message 0.
+        // Message 0 takes the place of a header that is dropped.
         let dropped = header.is_none_or(|header| !header.truthy());
         let and = if dropped { " and message 0" } else { "" };
         let message = format!(
             "line 1, the header, cannot be read; SillyTavern loses the chat's metadata{and}"
         );
-        findings.push(
-            warn(Code::ChatHeaderBroken, message)
-                .remedy("mend line 1, or restore an earlier snapshot"),
-        );
+        findings.push(Finding::new(Code::ChatHeaderBroken, path, message).usual_remedy());
     } else if let Some(header) = header.flatten()
         && header.get("mes").is_some()
         && header.get("chat_metadata").is_none()
     {
         let message = "line 1 is a message, where the header should be; SillyTavern drops it unread, and it is gone with the next save";
-        findings.push(warn(Code::ChatHeaderMissing, message.into()).remedy(
+        findings.push(Finding::new(Code::ChatHeaderMissing, path, message).remedy(
             r#"put a line before it: {"user_name":"unused","character_name":"unused","chat_metadata":{}}"#,
         ));
     }
     let first_line = if chat.header.is_some() { 2 } else { 1 };
-    let broken = parts.looked_at.iter().flat_map(|range| broken_lines(chat, range.clone()));
-    let broken: Vec<_> = broken.map(|index| index + first_line).collect();
     let is_text = |line: &[u8]| std::str::from_utf8(line).is_ok();
     let header = chat.header.filter(|header| !is_text(header)).map(|_| 1);
     let lines = chat.messages.iter().enumerate();
@@ -66,24 +56,21 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     if !odd.is_empty() {
         findings.push(not_utf8(path, &format!("line {} is", listed(&odd))));
     }
+    let broken = parts.looked_at.iter().flat_map(|range| broken_lines(chat, range.clone()));
+    let broken: Vec<_> = broken.map(|index| index + first_line).collect();
     if !broken.is_empty() {
         let message = format!(
             "line {} cannot be read; SillyTavern drops such lines silently",
             listed(&broken)
         );
-        findings.push(
-            warn(Code::ChatLineBroken, message)
-                .remedy("mend the line in a text editor, or restore an earlier snapshot"),
-        );
+        findings.push(Finding::new(Code::ChatLineBroken, path, message).usual_remedy());
     }
     findings
 }
 
-/// Some bytes are no text.
 pub(super) fn not_utf8(path: &str, which: &str) -> Finding {
     let message = format!(
         "{which} not UTF-8; SillyTavern reads what is odd there as \u{fffd} and writes that back with its next save"
     );
-    Finding::new(Code::NotUtf8, path, message)
-        .remedy("restore an earlier snapshot, or save the file as UTF-8")
+    Finding::new(Code::NotUtf8, path, message).usual_remedy()
 }

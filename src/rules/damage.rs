@@ -1,12 +1,11 @@
 //! Damaged files, and the stored versions that replace them.
 
 use super::{Code, Finding, Level};
-use crate::st::{Category, LibraryPath, TimelineName, damage};
+use crate::st::{Category, LibraryPath, TimelineName};
 
 /// The remedy where the store was not searched for a valid version.
 pub(super) const DAMAGED: &str = "`stvc doctor` names the latest valid version that is stored";
 
-/// A stored version of a file.
 #[derive(Clone, Debug)]
 pub struct StoredVersion {
     /// `snapshot 0123456789 of 2026-11-01 18:30`.
@@ -15,11 +14,6 @@ pub struct StoredVersion {
     pub moment: String,
     /// Whether the file's own timeline has it, so that restoring that by its name finds it.
     pub is_own: bool,
-}
-
-/// Returns the finding about a damaged file that is neither a chat nor a lorebook.
-pub(super) fn other(name: &TimelineName, bytes: &[u8]) -> Option<Finding> {
-    damage(name, bytes).map(|damage| damaged(name, damage.words()))
 }
 
 /// Returns the finding about a damaged file that is neither a chat nor a lorebook.
@@ -46,7 +40,8 @@ pub fn damaged_timeline(finding: &Finding) -> Option<TimelineName> {
     TimelineName::of_file(&path)
 }
 
-/// Names the command that replaces a damaged file by the latest valid version that is stored, in the finding about it; `None`: no valid version is stored.
+/// Names the command that replaces a damaged file by the latest valid version that is stored, in
+/// the finding about it; `None`: no valid version is stored.
 pub fn advise_damaged(finding: &mut Finding, name: &TimelineName, stored: Option<&StoredVersion>) {
     let Some(stored) = stored else {
         let remedy = if name.is_chat() {
@@ -64,8 +59,8 @@ pub fn advise_damaged(finding: &mut Finding, name: &TimelineName, stored: Option
     } else {
         "stvc doctor --fix".to_owned()
     };
-    let words = &stored.words;
     finding.remedy = Some(format!(
-        "`{command}` writes it as it was in {words}, the latest in which it is valid"
+        "`{command}` writes it as it was in {}, the latest in which it is valid",
+        stored.words
     ));
 }

@@ -2,36 +2,37 @@
 
 use serde::Serialize;
 
-use super::catalogue::{self, Code};
-use super::level::Level;
-pub(crate) use crate::listed::{listed, more};
+use super::catalogue::{Code, Level};
+pub(crate) use crate::words::{listed, more};
 
 /// Something found in the user's data or in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Names the rule; stable.
     pub code: Code,
+    /// One of the levels of the rule.
     pub level: Level,
-    /// What it is about: a file, a timeline, a snapshot.
+    /// A file, a timeline or a snapshot.
     pub subject: String,
+    /// A sentence about what was found.
     pub message: String,
-    /// What to do about it.
+    /// A sentence about what to do.
     pub remedy: Option<String>,
     /// The moment to restore, by its ids, so that later snapshots do not change its meaning.
     pub snapshot: Option<String>,
 }
 
 impl Finding {
-    /// A finding without a remedy, with the first level that its code has in [`catalogue`](super::CATALOGUE).
+    /// Makes a finding without a remedy, with the first level that its code has.
     pub fn new(code: Code, subject: impl Into<String>, message: impl Into<String>) -> Self {
         let (subject, message) = (subject.into(), message.into());
-        Self { code, level: code.level(), subject, message, remedy: None, snapshot: None }
+        Self { code, level: code.rule().levels[0], subject, message, remedy: None, snapshot: None }
     }
 
     /// Sets another level that its code may have.
     pub fn at(mut self, level: Level) -> Self {
         debug_assert!(
-            catalogue::knows(self.code, level),
+            self.code.rule().levels.contains(&level),
             "{} ({}) is missing in src/rules/catalogue.rs",
             self.code,
             level.as_str()
@@ -40,9 +41,16 @@ impl Finding {
         self
     }
 
+    /// Sets the remedy.
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
+    }
+
+    /// Sets the remedy that the catalogue has for its code.
+    pub fn usual_remedy(self) -> Self {
+        let remedy = self.code.rule().remedy;
+        self.remedy(remedy)
     }
 
     /// Names the moment that a restore goes back to, by its ids.
@@ -52,16 +60,18 @@ impl Finding {
     }
 }
 
-/// Counts the attachments, and lists of them, that were not restored or copied: lost, damaged or refused.
+/// Counts the attachments, and lists of them, that were not restored or copied: lost, damaged or
+/// refused.
 pub fn lost_attachments(findings: &[Finding]) -> usize {
-    let is_lost = |finding: &&Finding| {
-        use Code::{AttachmentListLost, AttachmentLost, AttachmentRefused};
-        matches!(finding.code, AttachmentLost | AttachmentListLost | AttachmentRefused)
-    };
-    findings.iter().filter(is_lost).count()
+    use Code::{AttachmentListLost, AttachmentLost, AttachmentRefused};
+    let codes = findings.iter().map(|finding| finding.code);
+    codes
+        .filter(|code| matches!(code, AttachmentLost | AttachmentListLost | AttachmentRefused))
+        .count()
 }
 
-/// Returns each finding once, in their order. A lorebook's own timeline tells of it what its chats tell.
+/// Returns each finding once, in their order. A lorebook's own timeline repeats what its chats
+/// report.
 pub fn without_repeats<F: PartialEq>(findings: Vec<F>) -> Vec<F> {
     let mut once = Vec::with_capacity(findings.len());
     for finding in findings {
@@ -72,28 +82,21 @@ pub fn without_repeats<F: PartialEq>(findings: Vec<F>) -> Vec<F> {
     once
 }
 
-/// How many characters of a user's text stand in a message.
-const BRIEF: usize = 80;
-
-/// The beginning of a text that may be very long.
+/// Cuts a user's text, which may be very long, to what a message shows of it.
 pub(crate) fn brief(text: &str) -> String {
-    match text.char_indices().nth(BRIEF) {
+    match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-/// How many findings of one kind are told one by one.
-const FEW: usize = 20;
-
-/// A list that would fill screens, cut short; its last finding says so.
+/// Cuts a list that would fill screens; its last finding says so.
 pub(crate) fn few(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let rest = findings.len().saturating_sub(FEW);
-    if rest > 0 {
-        findings.truncate(FEW);
-        if let Some(last) = findings.last_mut() {
-            last.message.push_str(&format!("; and {rest} more such findings"));
-        }
+    const SHOWN: usize = 20;
+    let rest = findings.len().saturating_sub(SHOWN);
+    findings.truncate(SHOWN);
+    if let Some(last) = findings.last_mut().filter(|_| rest > 0) {
+        last.message.push_str(&format!("; and {rest} more such findings"));
     }
     findings
 }

@@ -1,72 +1,61 @@
-//! What is odd about a library as a whole: lorebooks that several chats share, that are missing or that nothing uses, and names that lead nowhere.
+//! Findings about a library as a whole: lorebooks that several chats share, that are missing or
+//! unused, and names of chats that do not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::damage::{StoredVersion, advise_damaged, damaged_timeline};
-use super::finding::{listed, more};
-use super::{Code, Finding, Level};
-use crate::st::{Damage, LibraryPath, TimelineName, chat_name};
+use super::{Code, Finding, Level, listed};
+use crate::st::{LibraryPath, TimelineName, chat_name};
 
-/// Somebody else's chats are not looked at, and they may not know.
 pub fn other_users(user: &str, others: &[String]) -> Finding {
     let message = format!("there are other users, too: {}", listed(others));
     Finding::new(Code::OtherUsers, user, message)
         .remedy("`--user NAME` for another one, `--all-users` for all")
 }
 
-/// A library in so far as its chats and lorebooks depend on each other.
 #[derive(Clone, Debug, Default)]
 pub struct LibraryFacts {
-    /// The timelines whose files could be read, by name.
+    /// Sorted by name; without those whose files could not be read.
     pub timelines: Vec<TimelineFacts>,
-    /// Every chat that is there.
     pub here: BTreeSet<TimelineName>,
-    /// Every timeline that is stored and whose file is gone.
+    /// Timelines that are stored and whose file is gone.
     pub deleted: BTreeSet<TimelineName>,
-    /// The files of timelines that are damaged.
-    pub damaged: BTreeMap<LibraryPath, DamagedFile>,
-    /// The lorebooks that nothing uses, as far as could be read.
+    /// Damaged files of timelines, with the latest valid version that is stored.
+    pub damaged: BTreeMap<LibraryPath, Option<StoredVersion>>,
     pub unused: Vec<UnusedBook>,
-    /// What could not be read, and why: it may use any lorebook.
+    /// Files that could not be read, and why: each may use any lorebook.
     pub unknown: Vec<(String, String)>,
-    /// Whether the system could not read all chats and lorebooks, so that not all users of a lorebook are known.
+    /// Whether the system could not read all chats and lorebooks, so that not all users of a
+    /// lorebook are known.
     pub is_partial: bool,
-}
-
-#[derive(Clone, Debug)]
-pub struct DamagedFile {
-    pub damage: Damage,
-    /// The latest valid version that is stored.
-    pub stored: Option<StoredVersion>,
 }
 
 #[derive(Clone, Debug)]
 pub struct TimelineFacts {
     pub name: TimelineName,
-    /// The file of its group, for a group chat that belongs to one.
     pub group: Option<LibraryPath>,
     pub book: Option<BookFacts>,
     /// The chat that it says it was forked from, as typed.
     pub main_chat: Option<String>,
-    /// The timeline that it was forked from by what was said in it, under its present name, as the store knows.
+    /// The timeline that it was forked from by its messages, under its present name, as the store
+    /// knows.
     pub origin: Option<TimelineName>,
-    /// The links to checkpoints in its messages: number of the message, name as typed.
+    /// Links to checkpoints: number of the message, name as typed.
     pub links: Vec<(usize, String)>,
     pub settings_hash: Option<String>,
     /// The chat that its running recap says it belongs to.
     pub recap_of: Option<String>,
-    /// The file that its metadata stands in: the chat's own or its group's; none if it cannot be read, and so not be changed either.
+    /// The file that its metadata stands in: the chat's own or its group's; none if it cannot be
+    /// read, and so cannot be changed.
     pub metadata_in: Option<LibraryPath>,
 }
 
 #[derive(Clone, Debug)]
 pub struct BookFacts {
-    /// Its name, as the chat has it.
     pub name: String,
-    /// Its file; none if the name gives no file name.
     pub path: Option<LibraryPath>,
     pub exists: bool,
-    /// If it is missing or damaged: the snapshot that has the latest valid version, in words.
+    /// If it is missing or damaged: the snapshot with the latest valid version, in words.
     pub stored: Option<String>,
 }
 
@@ -75,55 +64,55 @@ pub struct UnusedBook {
     pub path: LibraryPath,
     /// The chat that used it once, and whether that is gone.
     pub once: Option<(String, bool)>,
-    /// Whether it is clearly what a chat left behind, and not a book that a writer keeps for later.
+    /// Whether a chat left it behind, so that it is not a book that a writer keeps for later.
     pub leftover: bool,
     /// The chats whose map from checkpoints to lorebooks has it.
     pub mapped_in: Vec<TimelineName>,
 }
 
-/// A lorebook of several timelines.
 #[derive(Clone, Debug)]
 pub struct SharedBook<'f> {
     pub path: &'f LibraryPath,
-    /// Who uses it, by name.
     pub users: Vec<&'f TimelineFacts>,
-    /// The forks among them that should have one of their own: the chat they come from, or another fork of it, keeps this one.
+    /// Those of the users that should have a copy of their own: the chat they were forked from, or
+    /// another fork of it, keeps this one.
     pub forks: Vec<&'f TimelineFacts>,
 }
 
 impl LibraryFacts {
-    /// The chat beside `chat` that it means by `id`, if it is there. Names are found as they were typed, with the file's ending or without.
+    /// Returns the chat beside `chat` that it means by `id`, with the file's ending or without, if
+    /// it exists.
     pub fn chat_called(&self, chat: &TimelineName, id: &str) -> Option<TimelineName> {
         called(&self.here, chat, id)
     }
 
-    /// The timeline that this one was forked from, if it is there: by its own word, else by what was said in it.
+    /// Returns the timeline that this one was forked from, if it exists: by its metadata, else by
+    /// its messages.
     pub fn parent(&self, timeline: &TimelineFacts) -> Option<TimelineName> {
         let named = timeline.main_chat.as_deref();
         let named = named.and_then(|id| self.chat_called(&timeline.name, id));
-        let said = || timeline.origin.clone().filter(|origin| self.here.contains(origin));
-        named.or_else(said).filter(|parent| *parent != timeline.name)
+        let by_messages = || timeline.origin.clone().filter(|origin| self.here.contains(origin));
+        named.or_else(by_messages).filter(|parent| *parent != timeline.name)
     }
 
     pub fn timeline(&self, name: &TimelineName) -> Option<&TimelineFacts> {
         self.timelines.iter().find(|timeline| timeline.name == *name)
     }
 
-    /// Whether a lorebook may be copied: a copy of damage is damage.
+    /// Whether a lorebook exists and is valid: a copy of damage is damage.
     pub fn may_be_copied(&self, book: &BookFacts) -> bool {
         book.exists && book.path.as_ref().is_none_or(|path| !self.damaged.contains_key(path))
     }
 
-    /// Says which stored version replaces a damaged file, in the finding about it.
+    /// Names the stored version that replaces a damaged file in the finding about it.
     pub fn advise(&self, finding: &mut Finding) {
         if let Some(name) = damaged_timeline(finding)
-            && let Some(damaged) = self.damaged.get(&name.file())
+            && let Some(stored) = self.damaged.get(&name.file())
         {
-            advise_damaged(finding, &name, damaged.stored.as_ref());
+            advise_damaged(finding, &name, stored.as_ref());
         }
     }
 
-    /// The lorebooks that are there and that several timelines use.
     pub fn shared(&self) -> Vec<SharedBook<'_>> {
         let mut users: BTreeMap<&LibraryPath, Vec<&TimelineFacts>> = BTreeMap::new();
         for timeline in &self.timelines {
@@ -132,15 +121,14 @@ impl LibraryFacts {
                 users.entry(path).or_default().push(timeline);
             }
         }
-        users.retain(|_, users| users.len() > 1);
-        let shared = |(path, users): (_, Vec<_>)| {
-            let forks = self.forks_among(&users);
-            SharedBook { path, users, forks }
-        };
-        users.into_iter().map(shared).collect()
+        let shared = users.into_iter().filter(|(_, users)| users.len() > 1);
+        shared
+            .map(|(path, users)| SharedBook { path, forks: self.forks_among(&users), users })
+            .collect()
     }
 
-    /// Who of these should have a lorebook of its own: whose parent is among them, and all but the first of those that have the same parent.
+    /// Returns the users of a lorebook whose parent is among them, and all but the first of those
+    /// that have the same parent.
     fn forks_among<'f>(&self, users: &[&'f TimelineFacts]) -> Vec<&'f TimelineFacts> {
         let is_fork = |user: &TimelineFacts| user.main_chat.is_some() || user.origin.is_some();
         let place = |user: &'f TimelineFacts| (user.name.folder(), &user.group);
@@ -150,11 +138,12 @@ impl LibraryFacts {
             let parent = self.parent(user);
             let with_parent = match &parent {
                 Some(parent) => users.iter().any(|other| other.name == *parent),
-                // Its parent is gone, or has another name now: then it is a chat of the same character or group that is no fork itself.
+                // Its parent is gone or was renamed: any chat of the same character or group that is
+                // not a fork itself counts as the parent.
                 None => users.iter().any(|other| !is_fork(other) && place(other) == place(user)),
             };
-            let said = || beside(&user.name, user.main_chat.as_deref()?);
-            let family = parent.or_else(said).or_else(|| user.origin.clone());
+            let named = || beside(&user.name, user.main_chat.as_deref()?);
+            let family = parent.or_else(named).or_else(|| user.origin.clone());
             if with_parent || !firsts.insert(family) {
                 forks.push(user);
             }
@@ -167,29 +156,28 @@ impl LibraryFacts {
     }
 }
 
-/// The timeline that lies beside `chat` and that SillyTavern calls `id`.
 fn beside(chat: &TimelineName, id: &str) -> Option<TimelineName> {
-    let name = chat_name(id)?;
-    chat.sibling(&name).ok()
+    chat.sibling(&chat_name(id)?).ok()
 }
 
-/// The timeline among `names` that lies beside `chat` and is called so, with the file's ending or without.
 fn called(names: &BTreeSet<TimelineName>, chat: &TimelineName, id: &str) -> Option<TimelineName> {
     let bare = id.strip_suffix(".jsonl").unwrap_or(id);
     [id, bare].iter().find_map(|id| beside(chat, id).filter(|name| names.contains(name)))
 }
 
-/// All findings about a library as a whole.
 pub fn library(facts: &LibraryFacts) -> Vec<Finding> {
     let mut findings: Vec<_> = facts.shared().iter().map(|book| shared(facts, book)).collect();
     for timeline in &facts.timelines {
-        findings.extend(none(timeline));
+        if timeline.book.is_none() && timeline.metadata_in.is_some() {
+            let message = "it has no lorebook, which is allowed";
+            findings.push(Finding::new(Code::LorebookNone, timeline.name.as_str(), message));
+        }
         findings.extend(missing(timeline));
         findings.extend(dangling_links(facts, timeline));
         findings.extend(missing_parent(facts, timeline));
         findings.extend(other_settings(facts, timeline));
     }
-    findings.extend(facts.unused.iter().map(|book| orphan(book, facts.unknown.is_empty())));
+    findings.extend(facts.unused.iter().map(|book| orphan(book, &facts.unknown)));
     findings.extend(facts.unknown.iter().map(|(subject, why)| {
         let message = format!("{why}, so which lorebooks it uses is not known");
         Finding::new(Code::ReferencesUnknown, subject, message)
@@ -215,7 +203,6 @@ fn shared(facts: &LibraryFacts, book: &SharedBook<'_>) -> Finding {
     Finding::new(Code::LorebookShared, book.path.as_str(), message).remedy(remedy)
 }
 
-/// Files that a chat's messages name and that are not there.
 pub fn missing_attachments(timeline: &TimelineName, missing: &[LibraryPath]) -> Option<Finding> {
     const SHOWN: usize = 3;
     if missing.is_empty() {
@@ -234,21 +221,12 @@ pub fn missing_attachments(timeline: &TimelineName, missing: &[LibraryPath]) -> 
     Some(finding.remedy(remedy))
 }
 
-/// Nothing is wrong with that.
-fn none(timeline: &TimelineFacts) -> Option<Finding> {
-    let none = timeline.book.is_none() && timeline.metadata_in.is_some();
-    let message = "it has no lorebook, which is allowed";
-    none.then(|| Finding::new(Code::LorebookNone, timeline.name.as_str(), message))
-}
-
 fn missing(timeline: &TimelineFacts) -> Option<Finding> {
     let book = timeline.book.as_ref().filter(|book| !book.exists)?;
     let message =
         format!("its lorebook {:?} does not exist; SillyTavern shows it as empty", book.name);
     let remedy = match &book.stored {
-        Some(snapshot) => {
-            format!("`stvc doctor --fix` brings it back from {snapshot}")
-        }
+        Some(snapshot) => format!("`stvc doctor --fix` brings it back from {snapshot}"),
         None => "no snapshot has it. `stvc doctor --fix --repair empty` makes an empty one, `--repair clone` a copy of the \
                  parent's, `--clone-of NAME` a copy of any other, `--repair detach` lets the chat go without"
             .to_owned(),
@@ -257,9 +235,6 @@ fn missing(timeline: &TimelineFacts) -> Option<Finding> {
     Some(Finding::new(Code::LorebookMissing, subject, message).remedy(remedy))
 }
 
-/// How many of several are named in a message.
-const NAMED: usize = 5;
-
 fn dangling_links(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Finding> {
     let name = &timeline.name;
     let is_dangling = |link: &&(usize, String)| facts.chat_called(name, &link.1).is_none();
@@ -267,11 +242,11 @@ fn dangling_links(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
     if dangling.is_empty() {
         return None;
     }
-    let shown = dangling.iter().take(NAMED).map(|(n, link)| format!("message {n} to {link:?}"));
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    let more = more(dangling.len(), NAMED);
+    let shown: Vec<_> =
+        dangling.iter().map(|(n, link)| format!("message {n} to {link:?}")).collect();
     let message = format!(
-        "links to checkpoints that do not exist: {shown}{more}; SillyTavern would begin a new chat there"
+        "links to checkpoints that do not exist: {}; SillyTavern would begin a new chat there",
+        listed(&shown)
     );
     let stored = dangling.iter().find_map(|(_, link)| called(&facts.deleted, name, link));
     let remedy = match stored {
@@ -319,14 +294,15 @@ fn other_settings(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
     Some(Finding::new(Code::SettingsHashDiffers, timeline.name.as_str(), message))
 }
 
-/// The finding about a lorebook that nothing uses; `certain`: everything that may use one could be read.
-pub fn orphan(book: &UnusedBook, certain: bool) -> Finding {
+/// Returns the finding about a lorebook that nothing uses. `unread` are files that may use it and
+/// could not be read.
+pub fn orphan(book: &UnusedBook, unread: &[(String, String)]) -> Finding {
     let once = match &book.once {
         Some((chat, true)) => format!("; it was the lorebook of {chat}, which is gone"),
         Some((chat, false)) => format!("; it was once the lorebook of {chat}"),
         None => String::new(),
     };
-    let (who, remedy) = match (certain, book.leftover) {
+    let (who, remedy) = match (unread.is_empty(), book.leftover) {
         (false, _) => (
             "nothing that could be read uses it",
             "it is kept, because something could not be read",
@@ -340,7 +316,6 @@ pub fn orphan(book: &UnusedBook, certain: bool) -> Finding {
             "keep it for later, or remove it with `stvc doctor --fix --orphans`",
         ),
     };
-    // A book that a writer may keep for later is nothing to worry about.
     let level = if book.leftover { Level::Warning } else { Level::Info };
     Finding::new(Code::LorebookOrphaned, book.path.as_str(), format!("{who}{once}"))
         .at(level)

@@ -1,11 +1,12 @@
-//! The lorebook bound to a chat: whether it is there, whether it can be read, whose it is.
+//! The lorebook bound to a chat: whether it exists, whether it can be read, whether its UIDs are
+//! unique.
 
 use std::collections::HashMap;
 
+use super::chat::not_utf8;
 use super::damage::DAMAGED;
-use super::finding::{brief, few};
 use super::subject::Subject;
-use super::{Code, Finding, Level};
+use super::{Code, Finding, Level, brief, few};
 use crate::st::{Raw, TimelineName, book_damage, entries_and_repeats, uid_text};
 
 pub struct Book<'a> {
@@ -22,29 +23,31 @@ pub struct BookEntry<'a> {
     pub content: Option<Raw<'a>>,
 }
 
-/// Read the lorebook, and say why if that cannot be done as it should.
-pub(super) fn read<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Option<Finding>) {
-    let Some(bound) = &parts.lorebook else { return (None, None) };
-    if let Some(why) = bound.unread {
-        return (None, Some(unread(parts.timeline, bound.name, why)));
+/// Returns the lorebook, if it can be read, and the findings about it.
+pub(super) fn findings<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Vec<Finding>) {
+    let files = parts.files;
+    let Some(name) = files.bound_name() else { return (None, Vec::new()) };
+    let timeline = &files.timeline;
+    if let Some(why) = files.unread_book() {
+        return (None, vec![unread(timeline, name, why)]);
     }
-    let Some((path, bytes)) = bound.file else {
-        let message = format!(
-            "its lorebook {:?} does not exist; SillyTavern shows it as empty",
-            brief(bound.name)
-        );
-        let finding = Finding::new(Code::LorebookMissing, parts.timeline.as_str(), message);
+    let Some(file) = files.book() else {
+        let message =
+            format!("its lorebook {:?} does not exist; SillyTavern shows it as empty", brief(name));
+        let finding = Finding::new(Code::LorebookMissing, timeline.as_str(), message);
         return (
             None,
-            Some(finding.remedy(
+            vec![finding.remedy(
                 "restore it from a snapshot that has it, or choose another lorebook for the chat",
-            )),
+            )],
         );
     };
+    let (path, bytes) = (file.path.as_str(), file.bytes);
+    let odd = std::str::from_utf8(bytes).is_err().then(|| not_utf8(path, "it is"));
     let Some((entries, repeated)) = entries_and_repeats(bytes) else {
-        return (None, Some(broken(path, bytes)));
+        return (None, [broken(path, bytes)].into_iter().chain(odd).collect());
     };
-    let finding = (repeated && !entries.is_empty()).then(|| {
+    let repeated = (repeated && !entries.is_empty()).then(|| {
         let message = "a key stands twice in it, so it is stored as one piece; SillyTavern keeps the last of the two";
         Finding::new(Code::LorebookKeyRepeated, path, message)
     });
@@ -57,7 +60,9 @@ pub(super) fn read<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Option<Finding
             content,
         })
     });
-    (Some(Book { path, entries: entries.collect() }), finding)
+    let book = Book { path, entries: entries.collect() };
+    let findings = repeated.into_iter().chain(odd).chain(repeated_uids(&book)).collect();
+    (Some(book), findings)
 }
 
 /// Returns the finding about a chat whose lorebook exists and cannot be read.
@@ -66,8 +71,7 @@ pub fn unread(timeline: &TimelineName, book: &str, why: &str) -> Finding {
         "its lorebook {:?} cannot be read, so a snapshot has the chat alone: {why}",
         brief(book)
     );
-    Finding::new(Code::LorebookUnread, timeline.as_str(), message)
-        .remedy("check the permissions of the lorebook's file, and the disk; the next snapshot after that has both")
+    Finding::new(Code::LorebookUnread, timeline.as_str(), message).usual_remedy()
 }
 
 fn broken(path: &str, bytes: &[u8]) -> Finding {
@@ -81,36 +85,32 @@ fn broken(path: &str, bytes: &[u8]) -> Finding {
     Finding::new(Code::LorebookBroken, path, message).at(level).remedy(DAMAGED)
 }
 
-/// UIDs that several entries have. Which of them a registry or an extension means is chance.
-pub(super) fn findings(book: &Book<'_>) -> Vec<Finding> {
+/// Returns findings about UIDs that several entries have, in the order of the file. Which of them a
+/// registry or an extension means is chance.
+fn repeated_uids(book: &Book<'_>) -> Vec<Finding> {
     let mut owners: HashMap<&str, Vec<&BookEntry<'_>>> = HashMap::new();
+    let mut uids = Vec::new();
     for entry in &book.entries {
-        if let Some(uid) = &entry.uid {
-            owners.entry(uid).or_default().push(entry);
+        let Some(uid) = &entry.uid else { continue };
+        let same = owners.entry(uid).or_default();
+        if same.is_empty() {
+            uids.push(uid.as_str());
         }
+        same.push(entry);
     }
-    let first = |entry: &BookEntry<'_>| entry.uid.as_deref().and_then(|uid| owners.get(uid));
     let mut findings = Vec::new();
-    // In the order of the file.
-    for entry in &book.entries {
-        let Some(same) = first(entry).filter(|same| same.len() > 1) else { continue };
-        if !std::ptr::eq(same[0], entry) {
-            continue;
-        }
+    for (uid, same) in uids.iter().map(|uid| (*uid, &owners[uid])).filter(|(_, it)| it.len() > 1) {
         let named =
             |entry: &&BookEntry<'_>| format!("{:?} ({:?})", brief(&entry.key), brief(&entry.title));
         let names: Vec<_> = same.iter().take(5).map(named).collect();
         let message = format!(
             "UID {} stands in {} entries: {}{}",
-            brief(entry.uid.as_deref().unwrap_or_default()),
+            brief(uid),
             same.len(),
             names.join(", "),
             if same.len() > names.len() { ", …" } else { "" },
         );
-        findings.push(
-            Finding::new(Code::UidRepeated, book.path, message)
-                .remedy("give all but one of them a UID of their own, or restore an earlier snapshot of the lorebook"),
-        );
+        findings.push(Finding::new(Code::UidRepeated, book.path, message).usual_remedy());
     }
     few(findings)
 }

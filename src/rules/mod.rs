@@ -1,4 +1,5 @@
-//! Findings about values: what is odd or wrong in the user's data, and what to do about it. Pure: bytes in, findings out.
+//! Findings about values: what is wrong in the user's data, and what to do about it. Pure: bytes
+//! in, findings out.
 
 mod alarms;
 mod catalogue;
@@ -6,22 +7,22 @@ mod characters;
 mod chat;
 mod damage;
 mod finding;
-mod level;
 mod library;
 mod lorebook;
 mod subject;
 mod timeline_files;
 
 pub use alarms::{Passage, alarm};
-pub use catalogue::{CATALOGUE, Code, Rule, findings_page, rules};
+#[cfg(feature = "internals")]
+pub use catalogue::CATALOGUE;
+pub use catalogue::{Code, Level, Rule, findings_page, rules};
 pub use characters::{CharacterFacts, characters};
 pub use damage::{StoredVersion, advise_damaged, damaged, damaged_timeline};
 pub use finding::{Finding, lost_attachments, without_repeats};
 pub(crate) use finding::{brief, few, listed, more};
-pub use level::Level;
 pub use library::{
-    BookFacts, DamagedFile, LibraryFacts, SharedBook, TimelineFacts, UnusedBook, library,
-    missing_attachments, orphan, other_users,
+    BookFacts, LibraryFacts, TimelineFacts, UnusedBook, library, missing_attachments, orphan,
+    other_users,
 };
 pub use lorebook::unread as lorebook_unread;
 pub(crate) use lorebook::{Book, BookEntry};

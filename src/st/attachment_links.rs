@@ -1,7 +1,9 @@
-//! Files that a chat names: pictures, recordings and texts in messages, and what lies in its data bank.
+//! Files that a chat names: pictures, recordings and texts in messages, and its data bank.
 //!
-//! SillyTavern keeps them in `user/images` and `user/files` and names them by their path, in forms that changed over the versions: `extra.image`, `extra.image_swipes`, `extra.file`, then
-//! `extra.media` and `extra.files`, each also in `swipe_info`; `attachments`, `chat_backgrounds` and `custom_background` in the metadata. One chat may have all of them.
+//! SillyTavern keeps them in `user/images` and `user/files` and names them by their path, in forms
+//! that changed over the versions: `extra.image`, `extra.image_swipes`, `extra.file`, then
+//! `extra.media` and `extra.files`, each also in `swipe_info`; `attachments`, `chat_backgrounds` and
+//! `custom_background` in the metadata. One chat may have all of them.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +12,12 @@ use unicode_normalization::UnicodeNormalization;
 use super::json::Raw;
 use super::{Chat, LibraryPath};
 
-/// Where they lie.
 const FOLDERS: [&str; 2] = ["user/images/", "user/files/"];
 
-/// The kinds of file that a message may bring from elsewhere: pictures, recordings, texts, documents and data that a program shows and does not carry out. Not among them: what a browser runs
-/// (`html`, `svg`, `xml`, `js`), what a system runs, documents that may have macros, and names without an ending. SillyTavern itself stores texts of all kinds as `txt`.
+/// The kinds of file that a message may bring from elsewhere: pictures, recordings, texts, documents
+/// and data that a program shows and does not execute. Not among them: files that a browser runs
+/// (`html`, `svg`, `xml`, `js`) or a system, documents that may have macros, and names without an
+/// ending. SillyTavern itself stores texts of all kinds as `txt`.
 const COMMON_KINDS: [&str; 64] = [
     "png", "apng", "jpg", "jpeg", "jfif", "gif", "webp", "avif", "bmp", "tif", "tiff", "heic",
     "heif", "jxl", "ico", "mp3", "m4a", "aac", "ogg", "oga", "opus", "wav", "flac", "weba", "aif",
@@ -24,30 +27,32 @@ const COMMON_KINDS: [&str; 64] = [
     "odp", "rtf",
 ];
 
-/// Every file that a chat names, whose metadata is `metadata`, also one whose name belongs to stvc. What is no place for such a file is none.
+/// Returns every file that a chat names, whose metadata is `metadata`, in the folders of attachments;
+/// also those whose name belongs to stvc.
 pub fn attachments(chat: &Chat<'_>, metadata: Option<Raw<'_>>) -> BTreeSet<LibraryPath> {
     let mut found = Found(BTreeSet::new());
-    // Few lines name one, and looking for a word is much cheaper than reading a line.
+    // Few lines name one, and a search for a word is much cheaper than reading a line.
     for line in chat.messages.iter().filter(|line| names_one(line)) {
         let text = String::from_utf8_lossy(line);
         let Some(message) = Raw::parse_str(&text) else { continue };
-        found.in_extra(message.get("extra"));
-        for swipe in items(message.get("swipe_info")) {
-            found.in_extra(swipe.get("extra"));
+        let swipes = items(message.get("swipe_info"));
+        for extra in [message].iter().chain(&swipes).filter_map(|it| it.get("extra")) {
+            found.add([extra.get("image"), extra.get("video"), url(extra.get("file"))]);
+            found.add(items(extra.get("image_swipes")).into_iter().map(Some));
+            found.add(items(extra.get("files")).into_iter().map(|it| url(Some(it))));
+            found.add(items(extra.get("media")).into_iter().map(|it| url(Some(it))));
         }
     }
     if let Some(metadata) = metadata.filter(|metadata| names_one(metadata.as_bytes())) {
-        found.urls(metadata.get("attachments"));
-        for background in items(metadata.get("chat_backgrounds")) {
-            found.text(Some(background));
-        }
+        found.add(items(metadata.get("attachments")).into_iter().map(|it| url(Some(it))));
+        found.add(items(metadata.get("chat_backgrounds")).into_iter().map(Some));
         found.style(metadata.get("custom_background"));
     }
     found.0
 }
 
-/// Whether a file can be an attachment: it lies where attachments do, and its name does not belong to stvc. The one place that decides this: nothing else is stored, taken from a snapshot or
-/// written as an attachment.
+/// Whether a file can be an attachment: it lies in their folders, and its name does not belong to
+/// stvc. Only this decides which files are stored or written as attachments.
 pub fn is_attachment(path: &LibraryPath) -> bool {
     is_in_folder(path) && !belongs_to_stvc(path)
 }
@@ -56,36 +61,40 @@ fn is_in_folder(path: &LibraryPath) -> bool {
     FOLDERS.iter().any(|folder| path.as_str().starts_with(folder))
 }
 
-/// Whether a file has a name that only stvc gives: a request, an answer, the status, a temporary file. A running watch carries out a request that lies in `user/files`, so no snapshot may bring
-/// one there, under any name that a file system takes for one.
+/// Whether a file has a name that only stvc gives: a request, an answer, the status, a temporary
+/// file. A running watch executes requests in `user/files`, so no snapshot may write one there,
+/// under any name that a file system considers equal.
 pub fn belongs_to_stvc(path: &LibraryPath) -> bool {
     let (folders, file) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
-    let file = as_taken(file);
+    let file = as_compared(file);
     // A character may be called `stvc-…`, and then a folder of pictures is.
     file.starts_with("stvc-")
         || file.starts_with(".stvc-")
-        || folders.split('/').any(|folder| as_taken(folder).starts_with(".stvc-"))
+        || folders.split('/').any(|folder| as_compared(folder).starts_with(".stvc-"))
 }
 
-/// Returns what some file system makes of a name: without regard to case and form, without dots and spaces at its end (Windows), without characters that are not seen (HFS+).
-fn as_taken(name: &str) -> String {
+/// Returns a name as some file system compares it: without case and form, without dots and spaces at
+/// its end (Windows), without invisible characters (HFS+).
+fn as_compared(name: &str) -> String {
     let is_seen = |c: &char| !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     let name: String = name.chars().filter(is_seen).nfkc().flat_map(char::to_lowercase).collect();
     name.trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// Whether an attachment is of a kind that may come from elsewhere without asking.
 pub fn is_common_kind(path: &LibraryPath) -> bool {
     let ending = path.file_name().rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     ending.is_some_and(|ending| COMMON_KINDS.contains(&ending.as_str()))
 }
 
 fn names_one(text: &[u8]) -> bool {
-    const USER: &[u8] = b"user";
     // A slash may be escaped.
     let slashes = [&b"/"[..], b"\\/", b"%2F"];
-    let ends = memchr::memmem::find_iter(text, USER).map(|at| &text[at + USER.len()..]);
-    ends.into_iter().any(|rest| slashes.iter().any(|slash| rest.starts_with(slash)))
+    let mut rests = memchr::memmem::find_iter(text, b"user").map(|at| &text[at + 4..]);
+    rests.any(|rest| slashes.iter().any(|slash| rest.starts_with(slash)))
+}
+
+fn url(file: Option<Raw<'_>>) -> Option<Raw<'_>> {
+    file?.get("url")
 }
 
 fn items(list: Option<Raw<'_>>) -> Vec<Raw<'_>> {
@@ -95,35 +104,13 @@ fn items(list: Option<Raw<'_>>) -> Vec<Raw<'_>> {
 struct Found(BTreeSet<LibraryPath>);
 
 impl Found {
-    fn in_extra(&mut self, extra: Option<Raw<'_>>) {
-        let Some(extra) = extra else { return };
-        self.text(extra.get("image"));
-        self.text(extra.get("video"));
-        for swipe in items(extra.get("image_swipes")) {
-            self.text(Some(swipe));
-        }
-        self.url(extra.get("file"));
-        self.urls(extra.get("files"));
-        self.urls(extra.get("media"));
-    }
-
-    fn urls(&mut self, list: Option<Raw<'_>>) {
-        for item in items(list) {
-            self.url(Some(item));
-        }
-    }
-
-    fn url(&mut self, file: Option<Raw<'_>>) {
-        self.text(file.and_then(|file| file.get("url")));
-    }
-
-    fn text(&mut self, value: Option<Raw<'_>>) {
-        if let Some(text) = value.and_then(|value| value.string()) {
+    fn add<'a>(&mut self, values: impl IntoIterator<Item = Option<Raw<'a>>>) {
+        for text in values.into_iter().filter_map(|value| value?.string()) {
             self.path(&text);
         }
     }
 
-    /// `url("/user/images/A%20B/x.png")`, the one that is encoded.
+    /// `url("/user/images/A%20B/x.png")`, the only form that is encoded.
     fn style(&mut self, value: Option<Raw<'_>>) {
         let Some(text) = value.and_then(|value| value.string()) else { return };
         let inner = text.trim().strip_prefix("url(").and_then(|rest| rest.strip_suffix(')'));
@@ -137,22 +124,17 @@ impl Found {
     }
 }
 
-/// Percent-encoding undone; what is none stays.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
         let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-        match (first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push((high * 16 + low) as u8);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
+        let (byte, next) = match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => ((high * 16 + low) as u8, &after[2..]),
+            _ => (*first, after),
+        };
+        bytes.push(byte);
+        rest = next;
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -169,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn all_forms_of_all_versions_are_known() {
+    fn attachments_are_found_in_all_forms_of_all_versions() {
         let lines = [
             r#"{"extra":{"image":"/user/images/Mira/1.png","image_swipes":["user/images/Mira/2.png","/user/images/Mira/1.png"]}}"#,
             r#"{"extra":{"file":{"url":"/user/files/3.txt","size":1}}}"#,
@@ -195,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_for_one_is_none() {
+    fn paths_outside_the_folders_are_not_attachments() {
         for url in [
             "https://example.org/user/images/x.png",
             "data:image/png;base64,user/images/",
@@ -248,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn only_kinds_that_nothing_runs_come_from_elsewhere() {
+    fn only_kinds_that_nothing_runs_are_common() {
         for name in ["1.png", "1.JPEG", "a.b.txt", "雪.webm", "x.pdf"] {
             assert!(is_common_kind(&path(&format!("user/files/{name}"))), "{name}");
         }

@@ -1,7 +1,8 @@
 //! SillyTavern's own backups of chats: `backups/chat_<key>_<date>-<time>.jsonl`.
 //!
-//! The key is the character's folder (for groups: the chat's name) with everything but ASCII letters and digits as `_`, so all chats
-//! of a character share one, and a backup does not say which chat it is of. Two characters may share one, too: `Mira Voss` and `Mira-Voss`.
+//! The key is the character's folder (for groups: the chat's name) with everything but ASCII letters
+//! and digits as `_`, so all chats of a character share one, and a backup does not say which chat it
+//! is of. Two characters may share one, too: `Mira Voss` and `Mira-Voss`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,34 +17,28 @@ use crate::durable;
 pub struct Backup {
     pub path: PathBuf,
     pub file: String,
-    /// Whose it is, mangled.
     pub key: String,
-    /// When it was taken, in the local time of its machine.
+    /// In the local time of its machine.
     pub taken: NaiveDateTime,
-    /// Whether its name says so; else its name gives a date that cannot be, and `taken` is when the file was written.
+    /// Whether `taken` is the date in its name; else that does not exist, and it is the time at which
+    /// the file was written.
     pub is_dated: bool,
     pub bytes: u64,
 }
 
 impl Backup {
-    /// Returns whether SillyTavern gives this key to the backups of the character's folder, or group chat, called `name`.
+    /// Whether SillyTavern gives this key to the backups of the character's folder, or group chat,
+    /// `name`. Since 1.19 eight digits of the SHA-256 are added to names that are not printable
+    /// ASCII.
     pub fn may_be_of(&self, name: &str) -> bool {
-        // Before 1.19 no name got a hash.
-        self.key == mangle(name) || hashed_key(name).as_ref() == Some(&self.key)
+        let Some(rest) = self.key.strip_prefix(&mangle(name)) else { return false };
+        let is_plain = name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        let hash = || format!("_{:.8}", format!("{:x}", Sha256::digest(name.as_bytes())));
+        rest.is_empty() || (!is_plain && rest == hash())
     }
 }
 
-/// Returns the key of a name that is not printable ASCII: 8 digits of its SHA-256 tell names apart of which the letters alone say nothing.
-fn hashed_key(name: &str) -> Option<String> {
-    if name.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        return None;
-    }
-    let hash = Sha256::digest(name.as_bytes());
-    let digits: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    Some(format!("{}_{digits}", mangle(name)))
-}
-
-/// The backups in `dir`, oldest first. Files of other names are not looked at.
+/// Returns the backups in `dir`, oldest first.
 pub fn list_backups(dir: &Path) -> Result<Vec<Backup>> {
     let mut backups = Vec::new();
     for entry in list_existing(dir).map_err(Error::io(dir))? {
@@ -51,7 +46,7 @@ pub fn list_backups(dir: &Path) -> Result<Vec<Backup>> {
         let Some((key, taken)) = parse(&file) else { continue };
         let key = key.to_owned();
         let path = entry.path();
-        // A link that leads nowhere is told when it is read.
+        // A link without a target is reported when it is read.
         let found = fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path));
         let found = found.map_err(Error::io(&path))?;
         let is_dated = taken.is_some();
@@ -62,14 +57,15 @@ pub fn list_backups(dir: &Path) -> Result<Vec<Backup>> {
     Ok(backups)
 }
 
-/// Removes a file of the library that is not a timeline: a backup that SillyTavern made, or an answer to its page.
+/// Removes a file of the library that is not a timeline: a backup of SillyTavern, or an answer to its
+/// page.
 pub fn remove_file(root: &Path, path: &str) -> Result<()> {
     let full = root.join(path);
     let dir = durable::parent(&full);
     durable::remove(&full).and_then(|()| durable::sync_dir(dir)).map_err(Error::io(&full))
 }
 
-/// Returns the key in the name of a backup, and its date if there can be such a date.
+/// Returns the key in the name of a backup, and its date if that exists.
 fn parse(file: &str) -> Option<(&str, Option<NaiveDateTime>)> {
     let (key, moment) = file.strip_prefix("chat_")?.strip_suffix(".jsonl")?.rsplit_once('_')?;
     let (date, time) = moment.split_once('-')?;
@@ -78,7 +74,7 @@ fn parse(file: &str) -> Option<(&str, Option<NaiveDateTime>)> {
         return None;
     }
     let taken = NaiveDateTime::parse_from_str(moment, "%Y%m%d-%H%M%S").ok();
-    // Git cannot store times before 1970; the last hours may belong to that in local time.
+    // Git cannot store times before 1970; local time may differ by some hours.
     Some((key, taken.filter(|taken| taken.and_utc().timestamp() >= DAY)))
 }
 
@@ -93,12 +89,9 @@ fn written(file: &fs::Metadata) -> NaiveDateTime {
 
 fn mangle(name: &str) -> String {
     // JavaScript replaces UTF-16 units, so an emoji becomes two.
-    let units = sanitize(name).encode_utf16().collect::<Vec<_>>();
-    let letter = |unit: &u16| u8::try_from(*unit).ok().filter(u8::is_ascii_alphanumeric);
-    units
-        .iter()
-        .map(|unit| letter(unit).map_or('_', |byte| char::from(byte.to_ascii_lowercase())))
-        .collect()
+    let letter = |unit: u16| u8::try_from(unit).ok().filter(u8::is_ascii_alphanumeric);
+    let mangled = |unit| letter(unit).map_or('_', |byte| char::from(byte.to_ascii_lowercase()));
+    sanitize(name).encode_utf16().map(mangled).collect()
 }
 
 #[cfg(test)]
@@ -113,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_apart_as_sillytavern_made_them() {
+    fn backups_belong_to_the_names_that_sillytavern_makes_keys_of() {
         assert!(of("chat_mira_voss_20261115-000055.jsonl").may_be_of("Mira Voss"));
         assert!(of("chat__rin______bb066c6f_20261115-000047.jsonl").may_be_of("Ærin 雪 🦊"));
         assert!(

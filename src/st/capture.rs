@@ -1,16 +1,16 @@
 //! A consistent read of one timeline's files.
 //!
-//! The chat, its lorebook and its group's file are saved one after the other, and nothing locks them. So: note each file's
-//! stamp, read them all, look at all the stamps again. Only if none moved did the bytes stand side by side at one moment
-//! (the one between the last read and the first second look).
+//! The chat, its lorebook and its group's file are saved one after the other, and nothing locks
+//! them. So each file's stamp is taken, all files are read, and all stamps are taken again. Only if
+//! none changed did the files have these bytes at one moment, the one between the last read and the
+//! first second stamp.
 
 use super::folder::is_absent;
 use super::read_file::{FileBytes, read_file};
 use super::{
-    BoundBook, Chat, Error, FileAt, Groups, Library, LibraryPath, Result, TimelineFiles,
-    TimelineName,
+    BoundBook, Category, Chat, Error, FileAt, Groups, Library, LibraryPath, Result, TimelineFiles,
+    TimelineName, bound_lorebook, lorebook_path, open_file,
 };
-use super::{bound_lorebook, lorebook_path, open_file};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Metadata};
 use std::io;
@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Pauses before the second and later attempts. A save takes a few milliseconds; a slow disk gets more time.
 const PAUSES_MS: [u64; 4] = [10, 40, 80, 160];
 
-/// What tells two states of a file apart without reading it.
+/// Distinguishes two versions of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stamp {
     pub len: u64,
@@ -53,6 +53,7 @@ fn inode(_: &Metadata) -> u64 {
     0
 }
 
+/// Reads files of a library: from the disk, or as they will be.
 pub trait Files {
     fn read(&self, root: &Path, path: &LibraryPath) -> io::Result<FileBytes>;
     fn stamp(&self, root: &Path, path: &LibraryPath) -> io::Result<Stamp>;
@@ -79,28 +80,27 @@ impl Files for Disk {
     }
 }
 
-/// One timeline's files as they stood side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
     pub files: TimelineFiles,
-    /// What they looked like from outside.
     pub stamps: Stamps,
-    /// When they were about to be stamped, in nanoseconds since 1970.
+    /// When the first stamp was about to be taken, in nanoseconds since 1970.
     pub seen_ns: i64,
 }
 
-/// The stamps of a timeline's files; none for a file that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
-    /// Of the timeline's own file.
     pub main: Stamp,
     pub lorebook: Option<Stamp>,
     pub group: Option<Stamp>,
 }
 
-struct ReadFile {
-    file: FileAt,
-    stamp: Stamp,
+/// The treatment of a chat's lorebook, or of the group's file of a chat that has a header, that
+/// exists and cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unread {
+    Fails,
+    IsLeftOut,
 }
 
 /// Reads a timeline's files. A file that exists and cannot be read is an error.
@@ -110,28 +110,21 @@ pub fn capture(
     name: &TimelineName,
     files: &dyn Files,
 ) -> Result<Captured> {
-    attempt(library, groups, name, files, Unread::Fails)
+    capture_with(library, groups, name, files, Unread::Fails)
 }
 
-/// Reads a timeline's files, also a chat whose lorebook exists and cannot be read: what is written in the chat meanwhile must be stored. The files say why the book could not be
-/// read ([`BoundBook::unread`]).
+/// Reads a timeline's files, also a chat whose lorebook exists and cannot be read: messages that are
+/// written meanwhile must be stored. The files say why ([`BoundBook::unread`]).
 pub fn capture_readable(
     library: &Library,
     groups: &Groups,
     name: &TimelineName,
     files: &dyn Files,
 ) -> Result<Captured> {
-    attempt(library, groups, name, files, Unread::IsLeftOut)
+    capture_with(library, groups, name, files, Unread::IsLeftOut)
 }
 
-/// The treatment of a chat's lorebook, or of the group's file of a chat that has a header, that exists and cannot be read.
-#[derive(Clone, Copy)]
-enum Unread {
-    Fails,
-    IsLeftOut,
-}
-
-fn attempt(
+fn capture_with(
     library: &Library,
     groups: &Groups,
     name: &TimelineName,
@@ -141,25 +134,21 @@ fn attempt(
     let attempt = Attempt { root: library.root(), files, unread };
     let mut pauses = PAUSES_MS.into_iter();
     loop {
-        let changed = match attempt.capture(groups, name, now_ns()) {
+        let changed = match attempt.capture(groups, name) {
             Ok(captured) => return Ok(captured),
             Err(Halt::Failed(error)) => return Err(error),
-            Err(Halt::Moved(path)) => path,
+            Err(Halt::Changed(path)) => path,
         };
-        match pauses.next() {
-            Some(pause) => std::thread::sleep(Duration::from_millis(pause)),
-            None => {
-                return Err(Error::ChangedWhileReading { path: changed.under(library.root()) });
-            }
-        }
+        let Some(pause) = pauses.next() else {
+            return Err(Error::ChangedWhileReading { path: changed.under(library.root()) });
+        };
+        std::thread::sleep(Duration::from_millis(pause));
     }
 }
 
-/// Why an attempt ended early.
 enum Halt {
     Failed(Error),
-    /// This file changed meanwhile.
-    Moved(LibraryPath),
+    Changed(LibraryPath),
 }
 
 impl From<Error> for Halt {
@@ -177,53 +166,41 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    fn capture(&self, groups: &Groups, name: &TimelineName, seen_ns: i64) -> Attempted<Captured> {
-        let Some(chat) = self.read(&name.file())? else {
+    fn capture(&self, groups: &Groups, name: &TimelineName) -> Attempted<Captured> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seen_ns = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+        let Some((main, stamp)) = self.read(&name.file())? else {
             let path = name.file().under(self.root);
             return Err(Error::Io { path, source: io::ErrorKind::NotFound.into() }.into());
         };
-        if !name.is_chat() {
-            let ReadFile { file, stamp } = chat;
-            if self.stamp(&file.path)? != Some(stamp) {
-                return Err(Halt::Moved(file.path));
-            }
-            let files = TimelineFiles::alone(name, file.bytes);
-            let stamps = Stamps { main: stamp, lorebook: None, group: None };
-            return Ok(Captured { files, stamps, seen_ns });
-        }
-        let group_path = if name.is_group() { groups.group_of(name.chat()) } else { None };
-        // The metadata of a chat without a header is in its group's file. For others that is only evidence.
-        let is_needed = || match self.unread {
-            Unread::Fails => true,
-            Unread::IsLeftOut => Chat::header_of(&chat.file.bytes, true).header.is_none(),
-        };
+        let is_left_out = self.unread == Unread::IsLeftOut;
+        let group_path = groups.group_of(name.chat()).filter(|_| name.is_group());
+        // The metadata of a chat without a header is in its group's file.
+        let header = |category| Chat::header_of(&main.bytes, category);
+        let has_header = || header(Category::GroupChat).header.is_some();
         if let (None, true, Some((file, why))) = (group_path, name.is_group(), &groups.unread)
-            && is_needed()
+            && !(is_left_out && has_header())
         {
             let source = io::Error::other(why.clone());
             return Err(Error::Io { path: self.root.join(file), source }.into());
         }
         let group = group_path.map(|path| self.read(path)).transpose()?.flatten();
-        let bound = bound_lorebook(
-            &Chat::header_of(&chat.file.bytes, name.is_group()),
-            name,
-            group.as_ref().map(|group| group.file.bytes.as_slice()),
-        );
+        let bytes = group.as_ref().map(|(group, _)| group.bytes.as_slice());
+        let bound = || bound_lorebook(&header(name.category()), name, bytes);
+        let bound = name.is_chat().then(bound).flatten();
         let path = bound.as_deref().and_then(lorebook_path);
         let (book, unread) = match path.as_ref().map(|path| self.read(path)).transpose() {
             Ok(book) => (book.flatten(), None),
-            Err(Halt::Failed(why)) if matches!(self.unread, Unread::IsLeftOut) => {
-                (None, Some(why.to_string()))
-            }
+            Err(Halt::Failed(why)) if is_left_out => (None, Some(why.to_string())),
             Err(halt) => return Err(halt),
         };
         let stamps = Stamps {
-            main: chat.stamp,
-            lorebook: book.as_ref().map(|book| book.stamp),
-            group: group.as_ref().map(|group| group.stamp),
+            main: stamp,
+            lorebook: book.as_ref().map(|(_, stamp)| *stamp),
+            group: group.as_ref().map(|(_, stamp)| *stamp),
         };
         let seen = [
-            (Some(&chat.file.path), Some(stamps.main)),
+            (Some(&main.path), Some(stamps.main)),
             (group_path, stamps.group),
             (path.as_ref().filter(|_| unread.is_none()), stamps.lorebook),
         ];
@@ -231,36 +208,31 @@ impl Attempt<'_> {
             if let Some(path) = path
                 && self.stamp(path)? != stamp
             {
-                return Err(Halt::Moved(path.clone()));
+                return Err(Halt::Changed(path.clone()));
             }
         }
-        let bytes = book.map(|book| book.file.bytes);
+        let bytes = book.map(|(book, _)| book.bytes);
         let files = TimelineFiles {
             timeline: name.clone(),
-            main: chat.file,
             lorebook: bound.map(|name| BoundBook { name, path, bytes, unread }),
-            group: group.map(|group| group.file),
+            group: group.map(|(group, _)| group),
+            main,
         };
         Ok(Captured { files, stamps, seen_ns })
     }
 
-    /// A file with the stamp it had before it was read; none if it is missing.
-    fn read(&self, path: &LibraryPath) -> Attempted<Option<ReadFile>> {
+    /// Returns a file with the stamp it had before it was read; none if it does not exist.
+    fn read(&self, path: &LibraryPath) -> Attempted<Option<(FileAt, Stamp)>> {
+        use io::ErrorKind::{NotFound, UnexpectedEof};
         let Some(stamp) = self.stamp(path)? else { return Ok(None) };
         match self.files.read(self.root, path) {
             Ok(bytes) if bytes.len() as u64 == stamp.len => {
-                let file = FileAt { path: path.clone(), bytes };
-                Ok(Some(ReadFile { file, stamp }))
+                Ok(Some((FileAt { path: path.clone(), bytes }, stamp)))
             }
-            Ok(_) => Err(Halt::Moved(path.clone())),
-            // Gone, or cut shorter, since it was stamped.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof
-                ) =>
-            {
-                Err(Halt::Moved(path.clone()))
+            Ok(_) => Err(Halt::Changed(path.clone())),
+            // Removed, or cut shorter, since it was stamped.
+            Err(error) if matches!(error.kind(), NotFound | UnexpectedEof) => {
+                Err(Halt::Changed(path.clone()))
             }
             Err(source) => Err(Error::Io { path: path.under(self.root), source }.into()),
         }
@@ -273,9 +245,4 @@ impl Attempt<'_> {
             Err(source) => Err(Error::Io { path: path.under(self.root), source }),
         }
     }
-}
-
-fn now_ns() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -1,7 +1,7 @@
-//! Tells damaged files of timelines from valid ones. Everything that asks whether a version of a file may be copied, or is worth going back to, asks here.
+//! Tells damaged files of timelines from valid ones; the one judge of files.
 //!
-//! A power cut or a full disk leaves a file empty, or filled with zero bytes from some place on. A chat with single lines that cannot be read is not damaged in this sense:
-//! SillyTavern opens it, and the rest is there.
+//! A power cut or a full disk leaves a file empty, or filled with zero bytes from some place on. A
+//! chat with single lines that cannot be read is not damaged in this sense: SillyTavern opens it.
 
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
@@ -12,13 +12,12 @@ use super::json::Raw;
 use super::lorebook::entries_and_repeats;
 use super::{Category, Chat, TimelineFiles, TimelineName, is_blank, open_file, read};
 
-/// The reason why nothing sensible can be read from a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     Empty,
-    /// It holds zero bytes, which JSON cannot: a part of it was never written.
+    /// Zero bytes in JSON: a part of the file was never written.
     Zeros,
-    /// Nothing in it is JSON that SillyTavern could use, or the picture is torn.
+    /// No JSON that SillyTavern could use, or an incomplete picture.
     Unreadable,
 }
 
@@ -33,23 +32,20 @@ impl Damage {
     }
 }
 
-/// Returns the damage of a timeline's own file.
 pub fn damage(name: &TimelineName, bytes: &[u8]) -> Option<Damage> {
     match name.category() {
-        Category::Chat | Category::GroupChat => chat_damage(
-            &Chat::split(bytes, name.is_group()),
-            std::slice::from_ref(&(0..usize::MAX)),
-        ),
+        category @ (Category::Chat | Category::GroupChat) => {
+            chat_damage(&Chat::split(bytes, category), std::slice::from_ref(&(0..usize::MAX)))
+        }
         Category::Lorebook => book_damage(bytes),
-        Category::Group | Category::Settings => object_damage(bytes),
-        Category::Card if !bytes.is_empty() => torn(Cursor::new(bytes)),
+        Category::Group | Category::Settings => json_damage(bytes, is_object),
         Category::Card | Category::Persona if bytes.is_empty() => Some(Damage::Empty),
-        Category::Card => None,
+        Category::Card => torn(Cursor::new(bytes)),
         Category::Persona => picture_damage(&bytes[..bytes.len().min(PICTURE_START)]),
     }
 }
 
-/// Returns the damage of a file of the library at `root`, and reads no more of pictures than needed.
+/// Returns the damage of a file of the library at `root`. Reads no more of pictures than needed.
 pub fn damage_on_disk(root: &Path, name: &TimelineName) -> io::Result<Option<Damage>> {
     let path = name.file();
     if !matches!(name.category(), Category::Card | Category::Persona) {
@@ -67,7 +63,6 @@ pub fn damage_on_disk(root: &Path, name: &TimelineName) -> io::Result<Option<Dam
     })
 }
 
-/// So many first bytes of a picture are looked at.
 const PICTURE_START: usize = 64;
 
 /// Returns the damage of a picture of any format, by its first bytes: none begins with zeros alone.
@@ -79,18 +74,14 @@ fn torn(card: impl io::Read + io::Seek) -> Option<Damage> {
     is_torn(card).then_some(Damage::Unreadable)
 }
 
-/// Returns the damage of a file that is one JSON object, such as a group.
-fn object_damage(bytes: &[u8]) -> Option<Damage> {
-    if is_blank(bytes) {
-        return Some(Damage::Empty);
+fn json_damage(bytes: &[u8], is_readable: impl Fn(&[u8]) -> bool) -> Option<Damage> {
+    match bytes {
+        _ if is_blank(bytes) => Some(Damage::Empty),
+        _ if memchr::memchr(0, bytes).is_some() => Some(Damage::Zeros),
+        _ => (!is_readable(bytes)).then_some(Damage::Unreadable),
     }
-    if memchr::memchr(0, bytes).is_some() {
-        return Some(Damage::Zeros);
-    }
-    (!is_object(bytes)).then_some(Damage::Unreadable)
 }
 
-/// Returns the damage of a timeline's own file, or else of its lorebook.
 pub fn damage_of_files(files: &TimelineFiles) -> Option<Damage> {
     let book = || files.book_bytes().filter(|_| files.timeline.is_chat()).and_then(book_damage);
     damage(&files.timeline, &files.main.bytes).or_else(book)
@@ -111,18 +102,10 @@ pub fn chat_damage(chat: &Chat<'_>, among: &[Range<usize>]) -> Option<Damage> {
     (!lines().any(is_object)).then_some(Damage::Unreadable)
 }
 
-/// Returns the damage of a lorebook.
 pub fn book_damage(bytes: &[u8]) -> Option<Damage> {
-    if is_blank(bytes) {
-        return Some(Damage::Empty);
-    }
-    if memchr::memchr(0, bytes).is_some() {
-        return Some(Damage::Zeros);
-    }
-    // SillyTavern reads invalid UTF-8 leniently, and so must this.
-    let is_readable = entries_and_repeats(bytes).is_some()
-        || entries_and_repeats(String::from_utf8_lossy(bytes).as_bytes()).is_some();
-    (!is_readable).then_some(Damage::Unreadable)
+    // SillyTavern reads invalid UTF-8 leniently.
+    let is_book = |bytes: &[u8]| entries_and_repeats(bytes).is_some();
+    json_damage(bytes, |bytes| is_book(String::from_utf8_lossy(bytes).as_bytes()))
 }
 
 fn is_object(line: &[u8]) -> bool {
@@ -135,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damaged_chats_are_told_from_odd_ones() {
+    fn chats_are_damaged_only_if_no_line_is_an_object_or_zeros_are_in_them() {
         let name = TimelineName::solo("A", "a").unwrap();
         for (text, expected) in [
             (&b""[..], Some(Damage::Empty)),
@@ -156,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_groups_and_settings_are_told_from_valid_ones() {
+    fn groups_and_settings_must_be_objects() {
         for name in [
             TimelineName::of(Category::Group, "1").unwrap(),
             TimelineName::of(Category::Settings, "").unwrap(),
@@ -176,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn torn_cards_are_told_from_other_pictures() {
+    fn cards_without_their_last_chunk_are_damaged() {
         let name = TimelineName::of(Category::Card, "Mira").unwrap();
         let end = b"\0\0\0\0IEND\xae\x42\x60\x82";
         for (bytes, expected) in [
@@ -195,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_lorebooks_are_told_from_odd_ones() {
+    fn lorebooks_must_be_objects_with_entries() {
         for (text, expected) in [
             (&b""[..], Some(Damage::Empty)),
             (b"\0\0", Some(Damage::Zeros)),

@@ -1,4 +1,4 @@
-//! Finding the user directory from what a person points at.
+//! Finds the user directory from a folder that the user names, or that lies inside it.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -9,26 +9,26 @@ use crate::real_path;
 
 const DEFAULT_USER: &str = "default-user";
 
-/// What the store is called that lies in a user's folder.
+/// The name of the store in a user's folder.
 pub const STORE: &str = ".stvc";
 
 /// How much a folder must look like a user directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Proof {
-    /// The person pointed here: `chats/` is enough.
+    /// Named by the user: `chats/` is enough.
     Named,
-    /// Met on the way up, where any folder may have some `chats/`: there must be more of SillyTavern's about it. And only
-    /// a `holder` may have users in it: a home folder is not the library that somebody copied into it.
+    /// Met on the way up, where any folder may have a `chats/`: there must be more of SillyTavern in
+    /// it. And only a `holder` may have users in it: a home folder is not the library that somebody
+    /// copied into it.
     Found { holder: bool },
 }
 
-/// A user's directory that was found, and the users beside it if nobody said which.
+/// A user's directory, and the users beside it if none was named.
 pub(super) struct Found {
     pub root: PathBuf,
     pub others: Vec<String>,
 }
 
-/// See [`Library::open`](super::Library::open).
 pub(super) fn open(dir: &Path, user: Option<&str>) -> Result<Found> {
     let dir = std::path::absolute(dir).map_err(Error::io(dir))?;
     list_existing(&dir).map_err(|error| match error.kind() {
@@ -42,7 +42,7 @@ pub(super) fn open(dir: &Path, user: Option<&str>) -> Result<Found> {
     }
 }
 
-/// Whether it is a SillyTavern that never ran: it makes its users' folders when it starts.
+/// Whether it is a SillyTavern that never ran: it creates its users' folders when it starts.
 fn is_unused_install(dir: &Path) -> bool {
     dir.join("server.js").is_file() && dir.join("public").is_dir() && dir.join("default").is_dir()
 }
@@ -52,19 +52,17 @@ fn never_started(install: &Path, user: Option<&str>) -> Error {
     Error::NeverStarted { path: install.to_owned(), root }
 }
 
-/// See [`Library::find`](super::Library::find).
 pub(super) fn find(start: &Path, user: Option<&str>) -> Result<Found> {
     let mut from = std::path::absolute(start).map_err(Error::io(start))?;
     if from.components().any(|part| part == Component::ParentDir) {
         from = real_path::of_existing(&from).map_err(Error::io(start))?;
     }
-    let mut without_user = None;
-    let mut unused = None;
+    let (mut without_user, mut unused) = (None, None);
     for dir in from.ancestors() {
         if is_unused_install(dir) {
             unused.get_or_insert_with(|| never_started(dir, user));
         }
-        // Beside somebody else's user directory, the one asked for may lie.
+        // The directory of the user may lie beside that of another one.
         let holder = dir == from || dir.ends_with("data") || without_user.is_some();
         let proof = Proof::Found { holder };
         match at(dir, user, proof) {
@@ -73,7 +71,7 @@ pub(super) fn find(start: &Path, user: Option<&str>) -> Result<Found> {
             Err(error @ Error::NoSuchUser { .. }) if is_user(dir, proof) => {
                 without_user = Some(error)
             }
-            // Here the users are, and this one is not among them.
+            // The users are here, and this one is not among them.
             Err(error) => return Err(error),
         }
     }
@@ -81,16 +79,11 @@ pub(super) fn find(start: &Path, user: Option<&str>) -> Result<Found> {
     Err(without_user.or(unused).unwrap_or_else(nothing))
 }
 
-/// The user directory that `dir` is or holds.
 fn at(dir: &Path, user: Option<&str>, proof: Proof) -> Result<Option<Found>> {
     if is_user(dir, proof) {
         return match user {
             Some(user) if dir.file_name().is_none_or(|name| name != user) => {
-                Err(Error::NoSuchUser {
-                    path: dir.to_path_buf(),
-                    user: user.to_owned(),
-                    users: Vec::new(),
-                })
+                Err(no_such_user(dir, user, &[]))
             }
             _ => Ok(Some(Found { root: dir.to_path_buf(), others: Vec::new() })),
         };
@@ -104,49 +97,39 @@ fn at(dir: &Path, user: Option<&str>, proof: Proof) -> Result<Option<Found>> {
     }
 }
 
-/// The directory of the chosen user among those in `holder`; none if it holds no user directory at all.
+fn no_such_user(path: &Path, user: &str, users: &[String]) -> Error {
+    Error::NoSuchUser { path: path.to_owned(), user: user.to_owned(), users: users.to_vec() }
+}
+
+/// Returns the directory of the chosen user among those in `holder`; none if it has no user
+/// directory.
 fn among(holder: &Path, user: Option<&str>, proof: Proof) -> Result<Option<Found>> {
     let users = match users(holder, proof) {
         Ok(users) => users,
-        // Met on the way up, a folder one may not list is just not it.
+        // On the way up a folder that cannot be listed is not the library.
         Err(error) if proof != Proof::Named || is_absent(&error) => return Ok(None),
         Err(error) => return Err(Error::io(holder)(error)),
     };
     if users.is_empty() {
         return Ok(None);
     }
+    let called = |user: &str| users.iter().find(|name| *name == user);
     let chosen = match (user, users.as_slice()) {
-        (Some(user), users) => {
-            users.iter().find(|name| *name == user).ok_or_else(|| Error::NoSuchUser {
-                path: holder.to_path_buf(),
-                user: user.to_owned(),
-                users: users.to_vec(),
-            })?
-        }
+        (Some(user), _) => called(user).ok_or_else(|| no_such_user(holder, user, &users))?,
         (None, [only]) => only,
-        (None, several) => match several.iter().find(|name| *name == DEFAULT_USER) {
-            Some(default) => default,
-            None => {
-                return Err(Error::SeveralUsers { path: holder.to_path_buf(), users });
-            }
-        },
+        (None, _) => called(DEFAULT_USER).ok_or_else(|| Error::SeveralUsers {
+            path: holder.to_path_buf(),
+            users: users.clone(),
+        })?,
     };
-    // Who names one knows of the others.
     let unnamed = |other: &&String| user.is_none() && *other != chosen;
     let others = users.iter().filter(unnamed).cloned().collect();
     Ok(Some(Found { root: holder.join(chosen), others }))
 }
 
-/// The names of the user directories in `holder`, sorted.
 fn users(holder: &Path, proof: Proof) -> io::Result<Vec<String>> {
-    let mut users = Vec::new();
-    for entry in list_existing(holder)? {
-        if let Ok(name) = entry.file_name().into_string()
-            && is_user(&entry.path(), proof)
-        {
-            users.push(name);
-        }
-    }
+    let entries = list_existing(holder)?.into_iter().filter(|it| is_user(&it.path(), proof));
+    let mut users: Vec<_> = entries.filter_map(|it| it.file_name().into_string().ok()).collect();
     users.sort_unstable();
     Ok(users)
 }
@@ -154,7 +137,7 @@ fn users(holder: &Path, proof: Proof) -> io::Result<Vec<String>> {
 fn is_user(dir: &Path, proof: Proof) -> bool {
     let has = |name: &str| dir.join(name).is_dir();
     let settings = dir.join("settings.json").is_file();
-    // A store of ours tells that it was one, whatever was lost since.
+    // A store shows that it was one, whatever was lost since.
     if dir.join(STORE).join("HEAD").is_file() {
         return true;
     }
@@ -168,7 +151,6 @@ fn is_user(dir: &Path, proof: Proof) -> bool {
         || holds_chats(&dir.join("chats"))
 }
 
-/// Whether there is some `*/*.jsonl` in `dir`.
 fn holds_chats(dir: &Path) -> bool {
     let list = |dir: &Path| list_folder(dir).entries.into_iter();
     list(dir).flat_map(|folder| list(&folder.path())).any(|file| {

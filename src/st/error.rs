@@ -1,16 +1,17 @@
-//! What can go wrong with the library's files; every error names its subject.
+//! Errors with the library's files; each names its subject.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::durable;
 use crate::hint::{EXAMPLE_FOLDER, HELD, Hint, unchanged};
-use crate::listed::listed;
+use crate::words::listed;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why something could not be done with the library's files.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
@@ -18,7 +19,7 @@ pub enum Error {
     NotALibrary { path: PathBuf },
     #[error("the SillyTavern folder {} does not exist", path.display())]
     NoSuchFolder { path: PathBuf },
-    /// It makes its users' folders when it starts; `root` will be one of them.
+    /// SillyTavern creates its users' folders when it starts; `root` will be one of them.
     #[error("the SillyTavern in {} was never started, so there are no chats yet", path.display())]
     NeverStarted { path: PathBuf, root: PathBuf },
     #[error("no SillyTavern folder at or above {}", start.display())]
@@ -40,12 +41,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`: an I/O error with its path.
+    /// Adds the path to an I/O error, for `map_err`.
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { path, source }
     }
 
+    /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::NeverStarted { .. } => {

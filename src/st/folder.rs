@@ -1,25 +1,23 @@
-//! Listing a folder, and asking whether a file is there. All of the library is listed through this module, because a folder that cannot be read (no permission, a failing disk, a
-//! link to a drive that is not mounted) must never be mistaken for an empty one: its chats would be reported as deleted.
+//! Lists folders, and decides whether a file exists. All of the library is listed through this
+//! module, because a folder that cannot be read (no permission, a failing disk, a link to a drive
+//! that is not mounted) must never be mistaken for an empty one: its chats would be reported as
+//! deleted.
 
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::Path;
 
-/// The entries of a folder that could be listed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Listing {
     pub entries: Vec<DirEntry>,
-    /// Why the folder, or a part of it, could not be read.
+    /// Why the folder, or a part of it, could not be listed.
     pub unreadable: Option<io::Error>,
 }
 
 impl Listing {
     /// Returns the entries, if all of them could be listed.
     pub fn complete(self) -> io::Result<Vec<DirEntry>> {
-        match self.unreadable {
-            None => Ok(self.entries),
-            Some(error) => Err(error),
-        }
+        self.unreadable.map_or(Ok(self.entries), Err)
     }
 }
 
@@ -36,17 +34,9 @@ pub fn list_folder(path: &Path) -> Listing {
             return Listing { entries: Vec::new(), unreadable };
         }
     };
-    let mut listing = Listing::default();
-    for entry in found {
-        match entry {
-            Ok(entry) => listing.entries.push(entry),
-            Err(error) => {
-                listing.unreadable = Some(error);
-                break;
-            }
-        }
-    }
-    listing
+    let mut unreadable = None;
+    let entries = found.map_while(|entry| entry.map_err(|error| unreadable = Some(error)).ok());
+    Listing { entries: entries.collect(), unreadable }
 }
 
 /// Lists a folder that must exist, and of which no entry may be missed.
@@ -55,8 +45,8 @@ pub fn list_existing(path: &Path) -> io::Result<Vec<DirEntry>> {
     list_folder(path).complete()
 }
 
-/// Returns whether there is nothing at `path`. It is an error if that cannot be known: a folder above cannot be entered, or a link leads to something that is not there, most
-/// likely to a drive that is not mounted.
+/// Returns whether there is nothing at `path`. Fails if that is unknown: a folder above cannot be
+/// entered, or a link has no target, most likely a drive that is not mounted.
 pub fn is_absent(path: &Path) -> io::Result<bool> {
     for place in path.ancestors() {
         match fs::symlink_metadata(place) {

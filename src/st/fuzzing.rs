@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 use super::card::png::{self, SIGNATURE};
 use super::json::stringify;
 use super::{
-    Chat, CutCard, Edits, Key, Message, Raw, broken_lines, card, cut, cut_card, cut_text, entries,
-    entries_and_repeats, fill, fill_card, fill_text, is_blank, item_spans, mark, member_spans,
-    replace, send_millis, text_of, with_mark,
+    Category, Chat, CutCard, Edits, Key, Message, Raw, broken_lines, card, cut, cut_card, cut_text,
+    entries, entries_and_repeats, fill, fill_card, fill_text, is_blank, item_spans, mark,
+    member_spans, replace, send_millis, text_of, with_mark,
 };
 
 /// Values of one input that are edited, and how deep two values are compared.
@@ -195,10 +195,10 @@ fn texts_of(array: &[u8]) -> Vec<&str> {
 
 /// Joining a split chat gives every byte of it back, and its beginning is the chat up to a message.
 pub(crate) fn chat(data: &[u8]) {
-    for is_group in [false, true] {
-        let chat = Chat::split(data, is_group);
+    for category in [Category::Chat, Category::GroupChat] {
+        let chat = Chat::split(data, category);
         assert_eq!(chat.join(), data);
-        assert_eq!(Chat::header_of(data, is_group).header, chat.header);
+        assert_eq!(Chat::header_of(data, category).header, chat.header);
         assert_eq!(
             chat.messages.len() + usize::from(chat.header.is_some()),
             data.split(|byte| *byte == b'\n').count()
@@ -209,7 +209,7 @@ pub(crate) fn chat(data: &[u8]) {
             assert_eq!(cut.len(), chat.length_upto(last));
             // The cut falls between two lines.
             assert!(matches!(data.get(cut.len()), None | Some(b'\n')));
-            assert_eq!(Chat::split(&cut, is_group), chat.upto(last));
+            assert_eq!(Chat::split(&cut, category), chat.upto(last));
         }
         let broken = broken_lines(&chat, 0..usize::MAX);
         for (index, line) in chat.messages.iter().enumerate().take(200) {

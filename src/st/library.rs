@@ -1,61 +1,55 @@
-//! One user's directory and what lies in it.
+//! One user's directory and the timelines in it.
 
 use super::discover;
 use super::folder::{Listing, is_absent, list_existing, list_folder};
 use super::name::{CHAT_ENDING, Category, LibraryPath, SETTINGS, TimelineName};
 use super::{Error, Groups, Result, open_file, open_folder, read};
 use crate::auto_recap::BookTemplate;
+use crate::durable::{self, TEMP_PREFIX};
 use crate::regular;
 use std::fs::{self, DirEntry};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// How the names of our own temporary files begin (see `durable`).
-const TEMPORARY: &str = ".stvc-";
 /// Real settings are a hundred times smaller.
 const MOST_SETTINGS: u64 = 64 << 20;
 const NOT_UNICODE: &str = "its name is not valid Unicode";
 
-/// The folders of a user's folder in which chats and what belongs to them lie.
 pub const FOLDERS: [&str; 6] =
     ["chats", "group chats", "groups", "worlds", "characters", "User Avatars"];
 
+/// One user's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     root: PathBuf,
     others: Vec<String>,
-    /// Read when it is first asked for.
     book_template: OnceLock<BookTemplate>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
-    /// Every chat file, sorted.
+    /// Sorted.
     pub chats: Vec<TimelineName>,
-    /// Every other file that has a history of its own, sorted.
+    /// Timelines that are not chats, sorted.
     pub others: Vec<TimelineName>,
     pub groups: Groups,
-    /// What could not be read, and why; the rest of the scan stands.
     pub unreadable: Vec<(String, String)>,
 }
 
-/// Whether the file of a timeline is in the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
     There,
     Gone,
-    /// It cannot be known, and why: a folder above it, or the file itself, could not be read.
+    /// Why it is unknown: the file, or a folder above it, could not be read.
     Unreadable(String),
 }
 
 impl Scan {
-    /// Everything that has a history.
     pub fn all(&self) -> impl Iterator<Item = &TimelineName> {
         self.chats.iter().chain(&self.others)
     }
 
-    /// Whether the timeline of that name is there.
     pub fn has(&self, name: &str) -> bool {
         let is_in = |sorted: &[TimelineName]| {
             sorted.binary_search_by(|known| known.as_str().cmp(name)).is_ok()
@@ -63,7 +57,7 @@ impl Scan {
         is_in(&self.chats) || is_in(&self.others)
     }
 
-    /// Returns why it could not be seen whether the timeline is there: the file or folder that could not be read, and the reason.
+    /// Returns the file or folder that could not be read and may hold the timeline, and the reason.
     pub fn unreadable_at(&self, name: &TimelineName) -> Option<&(String, String)> {
         let file = name.file();
         self.unreadable.iter().find(|(subject, _)| {
@@ -72,20 +66,19 @@ impl Scan {
         })
     }
 
-    /// Returns whether the timeline is there, or may be there and could not be seen.
     pub fn may_have(&self, name: &TimelineName) -> bool {
         self.has(name.as_str()) || self.unreadable_at(name).is_some()
     }
 }
 
 impl Library {
-    /// The library at `dir`: a user directory, a SillyTavern install (then under its `data/`) or a folder of user directories.
-    /// Without `user` it is `default-user`, or the only one there is.
+    /// Opens the library at `dir`: a user directory, a SillyTavern install (then under its `data/`)
+    /// or a folder of user directories. Without `user` it is `default-user`, or the only one.
     pub fn open(dir: &Path, user: Option<&str>) -> Result<Self> {
         discover::open(dir, user).map(Self::found)
     }
 
-    /// The library that `start` lies in, or that belongs to the install `start` lies in.
+    /// Opens the library that `start` lies in, or that belongs to the install `start` lies in.
     pub fn find(start: &Path, user: Option<&str>) -> Result<Self> {
         discover::find(start, user).map(Self::found)
     }
@@ -94,17 +87,17 @@ impl Library {
         Self { root: found.root, others: found.others, book_template: OnceLock::new() }
     }
 
-    /// The user directory.
+    /// Returns the user directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns whether there is a file at this path.
+    /// Whether there is a file at this path.
     pub fn has(&self, path: &LibraryPath) -> bool {
         path.under(&self.root).is_file()
     }
 
-    /// Returns whether the file of a timeline is there. Nobody else decides that a timeline was deleted.
+    /// Returns whether the file of a timeline exists. Only this decides that one was deleted.
     pub fn presence(&self, scan: &Scan, name: &TimelineName) -> Presence {
         if scan.has(name.as_str()) {
             return Presence::There;
@@ -119,12 +112,13 @@ impl Library {
         }
     }
 
-    /// The users beside this one, if nobody said which is meant.
+    /// Returns the users beside this one, if none was named.
     pub fn other_users(&self) -> &[String] {
         &self.others
     }
 
-    /// How the user's ST-Auto-Recap calls lorebooks. Settings that are not there or cannot be read, or that no SillyTavern could read, set nothing.
+    /// Returns the names that the user's ST-Auto-Recap gives to lorebooks; the default if the
+    /// settings do not exist, cannot be read, or are too long for SillyTavern. Reads them once.
     pub fn book_template(&self) -> &BookTemplate {
         self.book_template.get_or_init(|| {
             let mut bytes = Vec::new();
@@ -138,7 +132,7 @@ impl Library {
         })
     }
 
-    /// List the chats and read the groups.
+    /// Lists the timelines and reads the groups.
     pub fn scan(&self) -> Result<Scan> {
         // An unplugged disk must not read as a library from which every chat was deleted.
         list_existing(&self.root).map_err(Error::io(&self.root))?;
@@ -151,9 +145,10 @@ impl Library {
                 (Err(why), _) => scan.unreadable.push((at, why.to_string())),
                 (Ok(true), None) => scan.unreadable.push((at, NOT_UNICODE.to_owned())),
                 (Ok(true), Some(folder)) => {
-                    let (named, at) =
-                        (|chat: &str| TimelineName::solo(folder, chat), (&*at, CHAT_ENDING));
-                    scan.chats.extend(self.files(Category::Chat, at, named, &mut scan.unreadable));
+                    let named = |chat: &str| TimelineName::solo(folder, chat);
+                    let files = (&*at, CHAT_ENDING);
+                    let found = self.files(Category::Chat, files, named, &mut scan.unreadable);
+                    scan.chats.extend(found);
                 }
             }
         }
@@ -174,7 +169,8 @@ impl Library {
         Ok(scan)
     }
 
-    /// Returns the files of a kind in the folder `at`, each named by `name`. What is no file of that kind is none of ours; what may be one and cannot be read is recorded.
+    /// Returns the files of a kind in the folder `at`, each named by `name`. Files that may be of
+    /// that kind and cannot be read are recorded.
     fn files(
         &self,
         category: Category,
@@ -185,7 +181,7 @@ impl Library {
         let mut found = Vec::new();
         for entry in self.list(at, unreadable) {
             let file = entry.file_name();
-            // Decided on a lossy copy, so that an odd name is reported if and only if it would be one of ours.
+            // A lossy copy, so that an invalid name is reported if and only if it has the ending.
             let shown = file.to_string_lossy();
             let is_hidden = category == Category::Persona && shown.starts_with('.');
             if !shown.ends_with(ending) || is_temporary(&shown) || is_hidden {
@@ -193,9 +189,12 @@ impl Library {
             }
             let stem = file.to_str().and_then(|file| file.strip_suffix(ending));
             let why = match (is_file(&entry), stem.map(&name)) {
-                // A folder in the place of a file is not a deletion of the file.
-                (Ok(false), _) => why_not_a_file(&entry),
-                // SillyTavern itself makes no such name; its content is in the chats that use it.
+                // A folder in its place does not mean that the file was deleted.
+                (Ok(false), _) => {
+                    let kind = fs::metadata(entry.path()).map(|found| found.file_type());
+                    kind.and_then(regular::must_be_file).err().map(|why| why.to_string())
+                }
+                // SillyTavern does not create such a name.
                 _ if shown == ending && !category.is_chat() => None,
                 (Err(error), _) => Some(error.to_string()),
                 (_, None) => Some(NOT_UNICODE.to_owned()),
@@ -210,7 +209,7 @@ impl Library {
         found
     }
 
-    /// The names of the lorebook files, sorted, without their ending.
+    /// Returns the names of the lorebook files, sorted, without their ending.
     pub fn lorebooks(&self) -> Result<Vec<String>> {
         let dir = self.root.join("worlds");
         let entries = list_folder(&dir).complete().map_err(Error::io(&dir))?;
@@ -222,12 +221,12 @@ impl Library {
         Ok(names)
     }
 
-    /// Remove what commands that were killed left where files are written.
+    /// Removes temporary files of commands that were killed.
     pub fn clear_left_behind(&self) {
         let chats = list_folder(&self.root.join("chats")).entries;
         let folders = FOLDERS.iter().chain(&["extensions"]).map(|folder| self.root.join(folder));
         for folder in folders.chain(chats.iter().map(DirEntry::path)) {
-            crate::durable::clear_left_behind(&folder);
+            durable::clear_left_behind(&folder);
         }
     }
 
@@ -243,14 +242,14 @@ impl Library {
                 continue;
             }
             let subject = format!("groups/{shown}");
-            let path = match file.to_str().map(|_| LibraryPath::parse(&subject)) {
-                Some(Ok(path)) => path,
-                Some(Err(error)) => {
-                    scan.unreadable.push((subject, error.to_string()));
-                    continue;
-                }
-                None => {
-                    scan.unreadable.push((subject, NOT_UNICODE.to_owned()));
+            let path = match file.to_str() {
+                Some(_) => LibraryPath::parse(&subject).map_err(|error| error.to_string()),
+                None => Err(NOT_UNICODE.to_owned()),
+            };
+            let path = match path {
+                Ok(path) => path,
+                Err(why) => {
+                    scan.unreadable.push((subject, why));
                     continue;
                 }
             };
@@ -270,27 +269,28 @@ impl Library {
         scan.groups.unread = unread;
     }
 
-    /// The entries of a folder of the library; a missing folder has none.
+    /// Returns the entries of a folder of the library; a missing folder has none.
     pub(super) fn list(&self, at: &str, unreadable: &mut Vec<(String, String)>) -> Vec<DirEntry> {
         let listing = match open_folder(&self.root, at) {
-            Ok(_) => list_folder(&self.root.join(at)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                list_folder(&self.root.join(at))
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Listing { entries: Vec::new(), unreadable: Some(error) }
             }
-            Err(error) => Listing { entries: Vec::new(), unreadable: Some(error) },
+            _ => list_folder(&self.root.join(at)),
         };
         unreadable.extend(listing.unreadable.map(|error| (at.to_owned(), error.to_string())));
         listing.entries
     }
 }
 
-/// Whether a file is one of our own that is not finished: `.stvc-<process>-<number>.`, and not somebody's chat whose name begins like that.
+/// Whether a file is a temporary one of ours, `.stvc-<process>-<number>.`, and not a chat whose name
+/// begins like that.
 fn is_temporary(name: &str) -> bool {
-    let stem = name.strip_prefix(TEMPORARY).and_then(|rest| rest.split('.').next());
+    let stem = name.strip_prefix(TEMP_PREFIX).and_then(|rest| rest.split('.').next());
     stem.is_some_and(|stem| stem.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
 }
 
-/// Whether an entry is a folder, or a link to one. A link that leads nowhere may well be one: that is an error.
+/// Whether an entry is a folder, or a link to one. A link without a target may be one: that is an
+/// error.
 fn is_dir(entry: &DirEntry) -> io::Result<bool> {
     match entry.file_type()? {
         kind if !kind.is_symlink() => Ok(kind.is_dir()),
@@ -301,16 +301,9 @@ fn is_dir(entry: &DirEntry) -> io::Result<bool> {
     }
 }
 
-/// Whether an entry is a file, or a link to one.
 fn is_file(entry: &DirEntry) -> io::Result<bool> {
     match entry.file_type()? {
         kind if kind.is_symlink() => fs::metadata(entry.path()).map(|target| target.is_file()),
         kind => Ok(kind.is_file()),
     }
-}
-
-/// Returns why a folder, a pipe or a device is not read as a file.
-fn why_not_a_file(entry: &DirEntry) -> Option<String> {
-    let kind = fs::metadata(entry.path()).map(|found| found.file_type());
-    kind.and_then(regular::must_be_file).err().map(|why| why.to_string())
 }

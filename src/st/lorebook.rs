@@ -1,18 +1,18 @@
-//! Lorebooks apart: the file with every entry's value cut out, and the values.
+//! Cuts a lorebook into the file with every entry's value cut out, and the values.
 //!
-//! Each value under the top-level `entries` is replaced by one NUL byte. JSON text cannot hold a NUL, so every NUL of a cut book
-//! marks a cut, and the key that stands before it says which value goes there. What is not certain to come back that way is
-//! kept whole: a file that is no JSON object, has no or several `entries`, or repeats a key among them.
+//! Each value under the top-level `entries` is replaced by one NUL byte. JSON text cannot hold a
+//! NUL, so every NUL of a cut book marks a cut, and the key before it says which value goes there. A
+//! file that may not come back that way is not cut: it is not a JSON object, has no or several
+//! `entries`, or repeats a key among them.
 
-use super::json::{Key, Raw};
+use super::json::{Edits, Key, Raw};
 use std::collections::{HashMap, HashSet};
 
-/// A lorebook with its entries cut out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut<'a> {
-    /// The file with one NUL for each value in `entries`; the whole file if `entries` is empty.
+    /// The whole file if it was not cut.
     pub book: Vec<u8>,
-    /// Key and raw value of each entry, in the order of the file. No key stands twice.
+    /// Key and raw value of each entry, in the order of the file. No key is repeated.
     pub entries: Vec<(Key, &'a [u8])>,
 }
 
@@ -28,20 +28,12 @@ pub fn cut(bytes: &[u8]) -> Cut<'_> {
     let Some(entries) = cuttable(bytes) else {
         return Cut { book: bytes.to_vec(), entries: Vec::new() };
     };
-    let mut book = Vec::with_capacity(bytes.len() / 4);
-    let mut copied = 0;
-    for (_, value) in &entries {
-        let span = value.span_in(bytes);
-        book.extend_from_slice(&bytes[copied..span.start]);
-        book.push(0);
-        copied = span.end;
-    }
-    book.extend_from_slice(&bytes[copied..]);
+    let mut edits = Edits::new(bytes);
+    entries.iter().for_each(|(_, value)| edits.replace(*value, [0]));
     let entries = entries.into_iter().map(|(key, value)| (key, value.as_bytes())).collect();
-    Cut { book, entries }
+    Cut { book: edits.apply(), entries }
 }
 
-/// The entries, if the file can be cut.
 fn cuttable(bytes: &[u8]) -> Option<Vec<(Key, Raw<'_>)>> {
     let mut found = Raw::parse(bytes)?.members()?.into_iter();
     let entries = found.find(|member| member.key.as_bytes() == b"entries")?;
@@ -56,9 +48,8 @@ fn cuttable(bytes: &[u8]) -> Option<Vec<(Key, Raw<'_>)>> {
     Some(members.into_iter().map(|member| (member.key, member.value)).collect())
 }
 
-/// Put a cut book together again. `lookup` gives the value for a key, which is passed decoded ([`Key::as_bytes`]).
-///
-/// Only for books that were cut: one that was kept whole may hold NULs of its own.
+/// Joins a cut book again. `lookup` returns the value for a key, which is passed decoded
+/// ([`Key::as_bytes`]). Only for books that were cut: others may hold NULs of their own.
 pub fn fill<B: AsRef<[u8]>>(
     book: &[u8],
     mut lookup: impl FnMut(&[u8]) -> Option<B>,
@@ -81,7 +72,7 @@ pub fn fill<B: AsRef<[u8]>>(
     Ok(out)
 }
 
-/// The key at the end of `text`, before a colon and whitespace.
+/// Returns the key at the end of `text`, before a colon and whitespace.
 fn last_key(text: &[u8]) -> Option<Key> {
     let text = trim_end(text).strip_suffix(b":")?;
     let text = trim_end(text);
@@ -98,26 +89,23 @@ fn last_key(text: &[u8]) -> Option<Key> {
     None
 }
 
-/// Without the whitespace of JSON at its end.
 fn trim_end(text: &[u8]) -> &[u8] {
     let kept = text.iter().rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
     &text[..kept.map_or(0, |last| last + 1)]
 }
 
-/// The entries of a lorebook as JavaScript reads them, in the order of the file: of a repeated key the last counts. Empty if it is no lorebook.
+/// Returns the entries of a lorebook as JavaScript reads them, in the order of the file: of a
+/// repeated key the last value. Empty if it is not a lorebook.
 pub fn entries(book: &[u8]) -> Vec<(Key, Raw<'_>)> {
     entries_and_repeats(book).map(|(entries, _)| entries).unwrap_or_default()
 }
 
-/// [`entries`], and whether any key stood twice. None if it is no lorebook.
+/// Returns [`entries`], and whether any key is repeated; none if it is not a lorebook.
 pub fn entries_and_repeats(book: &[u8]) -> Option<(Vec<(Key, Raw<'_>)>, bool)> {
-    let root = Raw::parse(book)?.members()?;
-    let mut found = root.into_iter().filter(|member| member.key.as_bytes() == b"entries");
-    let mut list = found.next()?;
-    let mut repeated = false;
-    for later in found {
-        (list, repeated) = (later, true);
-    }
+    let mut found = Raw::parse(book)?.members()?;
+    found.retain(|member| member.key.as_bytes() == b"entries");
+    let list = found.pop()?;
+    let mut repeated = !found.is_empty();
     let mut places: HashMap<Key, usize> = HashMap::new();
     let mut entries: Vec<(Key, Raw<'_>)> = Vec::new();
     for member in list.value.members()? {
@@ -132,24 +120,22 @@ pub fn entries_and_repeats(book: &[u8]) -> Option<(Vec<(Key, Raw<'_>)>, bool)> {
     Some((entries, repeated))
 }
 
-/// What an entry says.
+/// Returns an entry's text.
 pub fn entry_content(entry: Raw) -> Option<String> {
     entry.get("content")?.string()
 }
 
-/// An entry's title or memo.
+/// Returns an entry's title or memo.
 pub fn entry_comment(entry: Raw) -> Option<String> {
     entry.get("comment")?.string()
 }
 
-/// A UID as the text that it is when JavaScript uses it as a key: `7`, whether it is written `7`, `7.0` or `"7"`. None if it is neither
-/// number nor string.
+/// Returns a UID as the text that it is when JavaScript uses it as a key: `7`, whether it is written
+/// `7`, `7.0` or `"7"`. None if it is neither number nor string.
 pub fn uid_text(uid: Raw<'_>) -> Option<String> {
-    if let Some(text) = uid.string() {
-        return Some(text);
-    }
-    if let Some(number) = uid.integer() {
-        return Some(number.to_string());
+    let text = uid.string().or_else(|| Some(uid.integer()?.to_string()));
+    if text.is_some() {
+        return text;
     }
     let number: f64 = uid.as_str().parse().ok()?;
     // Above that JavaScript writes exponents, and so may the file.

@@ -1,17 +1,18 @@
-//! The names of the files through which SillyTavern's page and stvc speak: requests, answers, the status.
+//! Names of the files through which SillyTavern's page and stvc communicate: requests, answers, the
+//! status.
 
 use crate::durable::TEMP_PREFIX;
 
-/// Where they are in a library.
+/// Their folder in a library.
 pub const MAILBOX: &str = "user/files";
-/// How the name of a request begins.
+/// The beginning of the name of a request.
 pub const REQUEST: &str = "stvc-req-";
-/// How the name of an answer begins.
+/// The beginning of the name of an answer.
 pub const ANSWER: &str = "stvc-res-";
-/// The file that the page may read without asking.
+/// The file that the page may read without a request.
 pub const STATUS: &str = "stvc-status.json";
 
-/// Returns whether stvc wrote a file of the mailbox: an answer, the status, or a file that was not written to its end.
+/// Whether stvc wrote a file of the mailbox: an answer, the status, or a temporary file.
 pub fn is_from_stvc(name: &str) -> bool {
     name.starts_with(ANSWER) || name == STATUS || name.starts_with(TEMP_PREFIX)
 }

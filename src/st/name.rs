@@ -1,7 +1,7 @@
-//! Typed names: a timeline's place and a file's path in the library.
+//! Names of timelines, and paths of files in the library.
 //!
-//! Names come from folders, from stored snapshots and from command lines. Once one of these types holds a
-//! name, joining it to a folder cannot leave that folder on any system.
+//! Names come from folders, from stored snapshots and from command lines. Once one of these types
+//! holds a name, joining it to a folder cannot leave that folder on any system.
 
 use super::sanitize::sanitize;
 use super::{Error, Result};
@@ -10,12 +10,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 const SOLO: &str = "chats/";
-/// The ending of every chat file.
 pub(super) const CHAT_ENDING: &str = ".jsonl";
-/// The one file that lies in no folder.
 pub(super) const SETTINGS: &str = "settings.json";
 
-/// What a timeline is the history of.
+/// The kind of file that a timeline is the history of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
     Chat,
@@ -31,7 +29,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// Those whose files lie in one folder, with the folder and the ending that the name goes without.
+    /// The categories whose files lie in one folder, with the folder and the ending.
     const FLAT: [(Self, &'static str, &'static str); 5] = [
         (Self::GroupChat, "group chats", CHAT_ENDING),
         (Self::Lorebook, "worlds", ".json"),
@@ -40,17 +38,14 @@ impl Category {
         (Self::Group, "groups", ".json"),
     ];
 
-    fn flat(self) -> Option<(&'static str, &'static str)> {
+    /// Returns the folder in which its files lie, and their ending; none for chats, which lie
+    /// deeper, and for the settings.
+    pub(super) fn files(self) -> Option<(&'static str, &'static str)> {
         let found = Self::FLAT.into_iter().find(|(category, ..)| *category == self);
         found.map(|(_, folder, ending)| (folder, ending))
     }
 
-    /// The folder of the library in which its files lie, and how they end; none for chats, which lie deeper, and for the settings.
-    pub(super) fn files(self) -> Option<(&'static str, &'static str)> {
-        self.flat()
-    }
-
-    /// What it is called, in a word.
+    /// Returns its name in a sentence.
     pub fn word(self) -> &'static str {
         match self {
             Self::Chat | Self::GroupChat => "chat",
@@ -68,44 +63,47 @@ impl Category {
     }
 }
 
-/// The place of a timeline: its file's path in the library, without the ending of its kind. `chats/<folder>/<name>`, `group chats/<name>`, `worlds/<name>`,
-/// `characters/<name>`, `groups/<name>`, `User Avatars/<file>`, `settings.json`.
+/// The name of a timeline: its file's path in the library, without the ending of its kind.
+/// `chats/<folder>/<name>`, `group chats/<name>`, `worlds/<name>`, `characters/<name>`,
+/// `groups/<name>`, `User Avatars/<file>`, `settings.json`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TimelineName(String);
 
 impl TimelineName {
-    /// The chat `name` of the character whose chats lie in `folder`.
+    /// Names the chat `name` of the character whose chats lie in `folder`.
     pub fn solo(folder: &str, name: &str) -> Result<Self> {
         plain(folder)?;
         plain(name)?;
         Ok(Self(format!("{SOLO}{folder}/{name}")))
     }
 
+    /// Names a group chat.
     pub fn group(name: &str) -> Result<Self> {
         Self::of(Category::GroupChat, name)
     }
 
-    /// The lorebook whose file is called so, without its ending.
+    /// Names the lorebook whose file has this name, without its ending.
     pub fn lorebook(name: &str) -> Result<Self> {
         Self::of(Category::Lorebook, name)
     }
 
-    /// One of those whose files lie in one folder; and the settings, whatever they are called.
+    /// Names a timeline of a category whose files lie in one folder; or the settings, whatever
+    /// `name` is.
     pub(super) fn of(category: Category, name: &str) -> Result<Self> {
-        let Some((folder, _)) = category.flat() else { return Ok(Self(SETTINGS.into())) };
+        let Some((folder, _)) = category.files() else { return Ok(Self(SETTINGS.into())) };
         plain(name)?;
         Ok(Self(format!("{folder}/{name}")))
     }
 
-    /// Read a name as [`as_str`](Self::as_str) gives it.
+    /// Reads a name as [`as_str`](Self::as_str) returns it.
     pub fn parse(text: &str) -> Result<Self> {
         if text == SETTINGS {
             return Ok(Self(SETTINGS.into()));
         }
         let (root, rest) = text.split_once('/').unwrap_or((text, ""));
-        if let Some((category, ..)) = Category::FLAT.iter().find(|(_, folder, _)| *folder == root) {
-            return Self::of(*category, rest);
+        if let Some(category) = Self::flat(root) {
+            return Self::of(category, rest);
         }
         match text.strip_prefix(SOLO).and_then(|rest| rest.split_once('/')) {
             Some((folder, name)) => Self::solo(folder, name),
@@ -113,18 +111,19 @@ impl TimelineName {
         }
     }
 
-    /// What it is the history of.
-    pub fn category(&self) -> Category {
-        let root = self.0.split('/').next().unwrap_or_default();
-        let flat = Category::FLAT.iter().find(|(_, folder, _)| *folder == root);
-        match flat {
-            Some((category, ..)) => *category,
-            None if self.0 == SETTINGS => Category::Settings,
-            None => Category::Chat,
-        }
+    fn flat(root: &str) -> Option<Category> {
+        let found = Category::FLAT.iter().find(|(_, folder, _)| *folder == root);
+        found.map(|(category, ..)| *category)
     }
 
-    /// Another of its kind, in the same folder.
+    /// Returns the kind of file that it is the history of.
+    pub fn category(&self) -> Category {
+        let root = self.0.split('/').next().unwrap_or_default();
+        let deeper = if self.0 == SETTINGS { Category::Settings } else { Category::Chat };
+        Self::flat(root).unwrap_or(deeper)
+    }
+
+    /// Names another timeline of its kind, in the same folder.
     pub fn sibling(&self, name: &str) -> Result<Self> {
         match self.folder() {
             Some(folder) => Self::solo(folder, name),
@@ -137,16 +136,17 @@ impl TimelineName {
         self.category().is_chat()
     }
 
+    /// Returns the whole name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The chat's own name, without its folder.
+    /// Returns the chat's own name, without its folder.
     pub fn chat(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The folder under `chats/`; none for a group chat.
+    /// Returns the folder under `chats/`; none for a group chat.
     pub fn folder(&self) -> Option<&str> {
         let rest = self.0.strip_prefix(SOLO)?;
         rest.split_once('/').map(|(folder, _)| folder)
@@ -157,7 +157,7 @@ impl TimelineName {
         self.category() == Category::GroupChat
     }
 
-    /// The timeline whose file that is, if it is one.
+    /// Returns the timeline whose own file that is.
     pub fn of_file(path: &LibraryPath) -> Option<Self> {
         let text = path.as_str();
         let endings = Category::FLAT.iter().map(|(.., ending)| *ending);
@@ -166,11 +166,11 @@ impl TimelineName {
         names.find(|name| name.file() == *path)
     }
 
-    /// Its own file.
+    /// Returns the path of its own file.
     pub fn file(&self) -> LibraryPath {
         let ending = match self.category() {
             Category::Chat => CHAT_ENDING,
-            category => category.flat().map_or("", |(_, ending)| ending),
+            category => category.files().map_or("", |(_, ending)| ending),
         };
         LibraryPath(format!("{}{ending}", self.0))
     }
@@ -182,6 +182,7 @@ impl TimelineName {
 pub struct LibraryPath(String);
 
 impl LibraryPath {
+    /// Reads a path; it must not lead out of the library.
     pub fn parse(text: &str) -> Result<Self> {
         for part in text.split('/') {
             plain(part).map_err(|error| match error {
@@ -198,6 +199,7 @@ impl LibraryPath {
         Ok(Self(text.to_owned()))
     }
 
+    /// Returns the whole path.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -212,12 +214,12 @@ impl LibraryPath {
         self.0.starts_with("groups/")
     }
 
-    /// The last part.
+    /// Returns the last part.
     pub fn file_name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The file in the library (or any other folder) at `root`.
+    /// Returns the path of the file in the library, or any other folder, at `root`.
     pub fn under(&self, root: &Path) -> PathBuf {
         // Part by part, so that Windows shows one kind of separator.
         // A later part such as `C:x` must not be pushed on its own there: it would be read as a drive.
@@ -230,21 +232,21 @@ impl LibraryPath {
     }
 }
 
-/// The file of the lorebook `name`; none if SillyTavern would find no file name in it.
+/// Returns the file of the lorebook `name`; none if SillyTavern would find no file name in it.
 pub fn lorebook_path(name: &str) -> Option<LibraryPath> {
     let file = sanitize(&format!("{name}.json"));
     LibraryPath::parse(&format!("worlds/{file}")).ok()
 }
 
-/// The name under which SillyTavern files the chat that it calls `id`: group files, `main_chat` and
-/// `bookmark_link` hold names as they were typed.
+/// Returns the name of the file of the chat that SillyTavern calls `id`: group files, `main_chat`
+/// and `bookmark_link` hold names as they were typed.
 pub fn chat_name(id: &str) -> Option<String> {
     let file = sanitize(&format!("{id}{CHAT_ENDING}"));
     let name = file.strip_suffix(CHAT_ENDING)?;
     plain(name).ok().map(|()| name.to_owned())
 }
 
-/// Check that `part` is one plain file name under every system's path rules.
+/// Checks that `part` is one plain file name under every system's path rules.
 fn plain(part: &str) -> Result<()> {
     let why = match part {
         "" => "a part of it is empty",
@@ -260,7 +262,6 @@ fn bad(name: &str, why: &'static str) -> Error {
     Error::BadName { name: name.to_owned(), why }
 }
 
-/// What both names share: text in, text out.
 macro_rules! as_text {
     ($type:ty) => {
         impl fmt::Display for $type {

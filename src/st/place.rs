@@ -1,6 +1,9 @@
-//! Where a file of the library is. One rule for reading and for writing (docs/reliability.md, "Links"): a link inside the library is followed, wherever it leads, if the user who runs stvc made it,
-//! or root, unless it leads to another part of the library or to a folder that contains it: `secrets.json` must not pass for a lorebook. Chats on another disk are stored from there and restored to there, as SillyTavern does it. A link of anybody else is not followed at all: a library that another user can write could
-//! otherwise make stvc read and write whatever that user cannot.
+//! Opens files and folders of the library, through links. One rule for reading and for writing
+//! (docs/reliability.md, "Links"): a link inside the library is followed, wherever it leads, if the
+//! user who runs stvc made it, or root, unless it leads to another part of the library or to a
+//! folder that contains it: `secrets.json` must not pass for a lorebook. A link of anybody else is
+//! not followed at all: a library that another user can write could otherwise make stvc read and
+//! write whatever that user cannot.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,15 +18,13 @@ use crate::real_path;
 /// More links in a row than a system follows.
 const MOST_LINKS: usize = 40;
 
-/// An open folder, and the name that a file has in it.
+/// An open folder, and the name of a file in it, which need not exist.
 pub(super) struct Place {
     pub folder: Arc<Folder>,
     pub name: OsString,
-    /// Whether a link leads there.
     is_linked: bool,
 }
 
-/// Whether folders are made that are not there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
     Fail,
@@ -31,12 +32,8 @@ pub(super) enum Missing {
 }
 
 impl Place {
-    /// Finds the place of a file in the library at `root`. The file need not be there.
     pub(super) fn find(root: &Path, path: &LibraryPath, missing: Missing) -> io::Result<Self> {
-        let (above, name) = match path.as_str().rsplit_once('/') {
-            Some((above, name)) => (above, name),
-            None => ("", path.as_str()),
-        };
+        let (above, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
         let (folder, is_linked) = descend(root, above, missing)?;
         let place = Self { folder: Arc::new(folder), name: name.into(), is_linked };
         if is_linked {
@@ -69,7 +66,7 @@ impl Place {
         Err(leads_nowhere())
     }
 
-    /// Refuses a place that links lead to if it is another part of the library.
+    /// Refuses the target of a link if it is in another part of the library.
     fn must_suit(&self, root: &Path, path: &LibraryPath) -> io::Result<()> {
         let root = real_path::of_existing(root)?;
         let here = real_path::of_existing(self.folder.path())?.join(&self.name);
@@ -89,13 +86,11 @@ impl Place {
     }
 }
 
-/// Opens a file of the library at `root` for reading.
 pub fn open_file(root: &Path, path: &LibraryPath) -> io::Result<File> {
     let place = Place::follow(root, path, Missing::Fail)?;
     place.folder.open_file(&place.name)
 }
 
-/// Reads a file of the library at `root`.
 pub fn read(root: &Path, path: &LibraryPath) -> io::Result<Vec<u8>> {
     let mut file = open_file(root, path)?;
     let mut bytes = Vec::new();
@@ -105,12 +100,11 @@ pub fn read(root: &Path, path: &LibraryPath) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a folder of the library at `root`, such as `user/files`.
 pub fn open_folder(root: &Path, folder: &str) -> io::Result<Folder> {
     descend(root, folder, Missing::Fail).map(|(folder, _)| folder)
 }
 
-/// Opens a folder; whether a link leads there.
+/// Opens a folder, and returns whether a link leads there.
 fn descend(root: &Path, path: &str, missing: Missing) -> io::Result<(Folder, bool)> {
     let (mut folder, mut is_linked) = (Folder::open(root)?, false);
     for name in path.split('/').filter(|name| !name.is_empty()).map(OsStr::new) {
@@ -128,24 +122,16 @@ fn descend(root: &Path, path: &str, missing: Missing) -> io::Result<(Folder, boo
             opened => opened?,
         };
     }
-    if is_linked {
-        must_not_contain(&folder, root)?;
+    if is_linked
+        && real_path::of_existing(root)?.starts_with(real_path::of_existing(folder.path())?)
+    {
+        return Err(other_part());
     }
     Ok((folder, is_linked))
 }
 
-/// Refuses a folder that a link leads to if it contains the library.
-fn must_not_contain(folder: &Folder, root: &Path) -> io::Result<()> {
-    let root = real_path::of_existing(root)?;
-    if root.starts_with(real_path::of_existing(folder.path())?) {
-        Err(other_part())
-    } else {
-        Ok(())
-    }
-}
-
-/// Whether a command may write a file here: only where a timeline's own file, a lorebook or an attachment can be. `secrets.json`, `config.yaml` and all else of
-/// SillyTavern's are never stvc's to write.
+/// Whether a command may write a file here: only where a timeline's own file, a lorebook or an
+/// attachment can be. stvc never writes `secrets.json`, `config.yaml` and all else of SillyTavern.
 pub(super) fn is_place(path: &LibraryPath) -> bool {
     // SillyTavern cuts the ending off a very long name of a lorebook.
     let book = path.as_str().strip_prefix("worlds/");
@@ -153,10 +139,9 @@ pub(super) fn is_place(path: &LibraryPath) -> bool {
     is_book || TimelineName::of_file(path).is_some() || is_attachment(path)
 }
 
-/// Makes a folder, durably. It belongs to the user whom the one above it belongs to.
+/// Creates a folder, durably, with the owner of the one above it.
 fn make(above: &Folder, name: &OsStr) -> io::Result<Folder> {
     match above.make_folder(name) {
-        // Another program was quicker.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return above.folder(name),
         made => made?,
     }
@@ -166,7 +151,6 @@ fn make(above: &Folder, name: &OsStr) -> io::Result<Folder> {
     Ok(folder)
 }
 
-/// Returns the target of the link that has this name; `None` if it is not a link.
 fn target_of(folder: &Folder, name: &OsStr) -> io::Result<Option<PathBuf>> {
     match folder.link(name)? {
         None => Ok(None),
@@ -182,7 +166,8 @@ fn target_of(folder: &Folder, name: &OsStr) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// A link without a target must not look like a file that is not there: who writes it would make a file where nobody expects one.
+/// A link without a target must not look like a missing file: a write would create a file where
+/// nobody expects one.
 fn nowhere(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => leads_nowhere(),

@@ -1,5 +1,5 @@
-//! Reading a long file. Most of the time would go into the kernel's handing out of fresh memory, page by page: so it is asked for large
-//! pages where it has them, and all cores take part, because the one who touches a page first has to wait for it.
+//! Reads long files. Most of the time would be page faults: so the kernel is asked for large pages
+//! where it has them, and all cores take part, because the first to touch a page has to wait for it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,20 +12,20 @@ use crate::parallel::{cores, each};
 /// Files shorter than this are read into ordinary memory.
 const LONG: u64 = 1 << 20;
 
-/// Longer ones are not read: SillyTavern reads a file as one string, and no JavaScript engine has longer strings.
+/// Longer ones are not read: SillyTavern reads a file as one string, and no JavaScript engine has
+/// longer strings.
 const LONGEST: u64 = 512 << 20;
 
 /// Files at least this long are read by all cores.
 const VERY_LONG: usize = 8 << 20;
 
-/// The size of a large page.
 const LARGE_PAGE: usize = 2 << 20;
 
 pub struct FileBytes(Memory);
 
 enum Memory {
     Heap(Vec<u8>),
-    /// Memory from the system itself, never the file: others may cut that short at any time.
+    /// Anonymous memory, never the mapped file: others may cut that short at any time.
     Pages(MmapMut, Range<usize>),
 }
 
@@ -34,7 +34,6 @@ impl FileBytes {
         self
     }
 
-    /// All of it, in ordinary memory.
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
             Memory::Heap(bytes) => bytes,
@@ -80,7 +79,7 @@ impl std::fmt::Debug for FileBytes {
     }
 }
 
-/// The bytes of a file. All parts are read through one handle: whoever saves it meanwhile by a rename does not mix two files.
+/// Reads a file. All parts are read through one handle: a save by a rename does not mix two files.
 pub(super) fn read_file(mut file: File) -> io::Result<FileBytes> {
     let length = file.metadata()?.len();
     if length > LONGEST {
@@ -98,9 +97,9 @@ pub(super) fn read_file(mut file: File) -> io::Result<FileBytes> {
     Ok(FileBytes(Memory::Pages(pages, range)))
 }
 
-/// Fresh memory, in large pages if the system has them to spare, and where in it there is room for so many bytes.
+/// Returns fresh memory, in large pages if the system has them, and a range of `length` in it.
 fn large_pages(length: usize) -> io::Result<(MmapMut, Range<usize>)> {
-    // One more than needed: only what begins at a multiple of a large page's size can be one.
+    // One more than needed: a large page begins at a multiple of its size.
     let pages = MmapMut::map_anon(length.next_multiple_of(LARGE_PAGE) + LARGE_PAGE)?;
     #[cfg(target_os = "linux")]
     let _ = pages.advise(memmap2::Advice::HugePage);
@@ -111,7 +110,7 @@ fn large_pages(length: usize) -> io::Result<(MmapMut, Range<usize>)> {
 fn read_parts(file: &File, bytes: &mut [u8]) -> io::Result<()> {
     let readers = if bytes.len() < VERY_LONG { 1 } else { cores() };
     let part = bytes.len().div_ceil(readers);
-    let parts = bytes.chunks_mut(part).enumerate().collect();
+    let parts = bytes.chunks_mut(part).enumerate();
     let read = |(n, buffer): (usize, &mut [u8])| read_exact_at(file, buffer, (n * part) as u64);
     each(parts, read).into_iter().collect()
 }
@@ -144,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_files_come_back_whole() {
+    fn files_of_every_length_are_read_completely() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("long");
         let (long, page) = (LONG as usize, LARGE_PAGE);

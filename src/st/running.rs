@@ -1,23 +1,26 @@
 //! Is SillyTavern running on this library?
 //!
-//! Its page keeps the open chat and every lorebook it has looked at in memory, and writes them back whole. Nothing on the disk tells of that, and a port that
-//! answers does not say whose library is behind it; but on Linux the process says where it runs and with which arguments. Elsewhere it is only known
-//! that it does not run where nothing runs that could run it.
+//! Its page keeps the open chat and every lorebook it has read in memory, and writes them back.
+//! Nothing on the disk shows that, and a port that answers does not say whose library is behind it;
+//! but on Linux the working directory and the arguments of the process do. Elsewhere it is certain
+//! only that it does not run if nothing runs that could run it.
 
 use std::path::Path;
 
-/// What can be seen of a SillyTavern whose data folder has a library in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Running {
-    /// This process. Whether it asks before a page overwrites a chat with another mark, which can be switched off.
-    Seen { process: u32, asks: bool },
-    /// None, where it would be seen.
+    /// `asks`: whether it asks before a page overwrites a chat with another mark, which can be
+    /// switched off.
+    Seen {
+        process: u32,
+        asks: bool,
+    },
     NotSeen,
-    /// This system does not tell.
+    /// This system does not say.
     Unknown,
 }
 
-/// The process of a SillyTavern that runs on this library, where processes can be looked at.
+/// Returns the process of a SillyTavern that runs on this library, where processes can be seen.
 pub fn process_on(library: &Path) -> Option<u32> {
     match seen_on(library) {
         Running::Seen { process, .. } => Some(process),
@@ -25,15 +28,13 @@ pub fn process_on(library: &Path) -> Option<u32> {
     }
 }
 
-/// Whether SillyTavern is running on this library.
 pub fn running_on(library: &Path) -> Running {
-    match seen_on(library) {
-        Running::Unknown => match elsewhere::programs() {
-            Some(programs) if !programs.lines().any(elsewhere::may_run_it) => Running::NotSeen,
-            _ => Running::Unknown,
-        },
-        seen => seen,
+    let seen = seen_on(library);
+    let nothing_runs_it = |programs: String| !programs.lines().any(elsewhere::may_run_it);
+    if seen == Running::Unknown && elsewhere::programs().is_some_and(nothing_runs_it) {
+        return Running::NotSeen;
     }
+    seen
 }
 
 fn seen_on(library: &Path) -> Running {
@@ -47,18 +48,17 @@ fn seen_on(library: &Path) -> Running {
 pub(super) mod elsewhere {
     use std::process::Command;
 
-    /// The names of all that runs, a line each; none if this system does not say.
+    /// Returns the names of all processes, one per line; none if this system does not say.
     pub fn programs() -> Option<String> {
-        let mut command = if cfg!(windows) { Command::new("tasklist") } else { Command::new("ps") };
-        let told = if cfg!(windows) {
-            command.args(["/FO", "CSV", "/NH"])
+        let (program, arguments) = if cfg!(windows) {
+            ("tasklist", ["/FO", "CSV", "/NH"])
         } else {
-            command.args(["-A", "-o", "comm="])
+            ("ps", ["-A", "-o", "comm="])
         };
-        let told = told.output().ok().filter(|told| told.status.success())?;
-        // A list that has not even the one who asks in it is none.
-        let told = String::from_utf8_lossy(&told.stdout).to_lowercase();
-        told.contains("stvc").then_some(told)
+        let output = Command::new(program).args(arguments).output().ok()?;
+        let listed = String::from_utf8_lossy(&output.stdout).to_lowercase();
+        // A list without this very process is not complete.
+        (output.status.success() && listed.contains("stvc")).then_some(listed)
     }
 
     /// Whether this is a JavaScript runtime, or something in which one may run unseen.
@@ -69,7 +69,7 @@ pub(super) mod elsewhere {
     }
 }
 
-/// Whether this program is all that runs in its container: then SillyTavern is in another one.
+/// Whether this program is the only one in its container: then SillyTavern is in another one.
 fn is_alone() -> bool {
     let own = std::env::current_exe().ok();
     own.is_some() && std::fs::read_link("/proc/1/exe").ok() == own
@@ -80,22 +80,18 @@ pub(super) fn running_in(_proc: &Path, _library: &Path) -> Running {
     Running::Unknown
 }
 
-/// The same, told by this folder of processes.
 #[cfg(unix)]
 pub(super) fn running_in(proc: &Path, library: &Path) -> Running {
     let data = std::fs::canonicalize(library).ok();
     let data = data.as_deref().and_then(Path::parent).and_then(linux::identity);
     let entries = std::fs::read_dir(proc).into_iter().flatten().flatten();
-    let mut processes: Vec<u32> =
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    processes.sort_unstable();
-    for id in processes {
-        let process = linux::Process(proc.join(id.to_string()));
-        if process.is_sillytavern() && data.is_some() && process.data_folder() == data {
-            return Running::Seen { process: id, asks: process.asks() };
-        }
-    }
-    Running::NotSeen
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let processes = ids.map(|id| (id, linux::Process(proc.join(id.to_string()))));
+    let on_library = processes.filter(|(_, process)| {
+        process.is_sillytavern() && data.is_some() && process.data_folder() == data
+    });
+    let first = on_library.min_by_key(|(id, _)| *id);
+    first.map_or(Running::NotSeen, |(id, it)| Running::Seen { process: id, asks: it.asks() })
 }
 
 #[cfg(unix)]
@@ -108,16 +104,17 @@ mod linux {
 
     use crate::regular;
 
-    /// Device and file number: the same for a folder by whatever path, also one that a container has under another name.
+    /// Returns device and file number: equal for a folder by any path, also in a container.
     pub fn identity(path: &Path) -> Option<(u64, u64)> {
         fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
     }
 
-    /// A process, by its folder. Of somebody else's, most cannot be read; those are none that could be found.
+    /// A process, by its folder. Most files of another user's process cannot be read.
     pub struct Process(pub PathBuf);
 
     impl Process {
-        /// Whether it is a JavaScript runtime that runs SillyTavern's server. (It makes its own folder its working directory when it starts.)
+        /// Whether it is a JavaScript runtime that runs SillyTavern's server, which changes to its own
+        /// folder when it starts.
         pub fn is_sillytavern(&self) -> bool {
             let arguments = self.words("cmdline");
             let runs = |name: &str| {
@@ -131,7 +128,7 @@ mod linux {
             package.is_some_and(|package| package["name"] == "sillytavern")
         }
 
-        /// Its data folder: as an argument says, the environment, the configuration, or where it is by default.
+        /// Returns its data folder: by an argument, the environment, the configuration, or the default.
         pub fn data_folder(&self) -> Option<(u64, u64)> {
             let arguments = self.words("cmdline");
             let named = option(&arguments, "--dataRoot")
@@ -141,14 +138,15 @@ mod linux {
             identity(&self.seen(&named))
         }
 
-        /// Whether it holds what a page saves against the chat's mark, as it does unless it was told not to.
+        /// Whether it compares the mark of a chat that a page saves, as it does by default.
         pub fn asks(&self) -> bool {
-            let told = option(&self.words("environ"), "SILLYTAVERN_BACKUPS_CHAT_CHECKINTEGRITY")
-                .or_else(|| self.configured("checkIntegrity"));
-            told.is_none_or(|told| told != Path::new("false"))
+            option(&self.words("environ"), "SILLYTAVERN_BACKUPS_CHAT_CHECKINTEGRITY")
+                .or_else(|| self.configured("checkIntegrity"))
+                .is_none_or(|value| value != Path::new("false"))
         }
 
-        /// A value of its configuration. Only a plain one is understood, which is what it writes there; of those that are looked for, no other has the name.
+        /// Returns a value of its configuration. Only a plain one is understood, as it writes them;
+        /// no other key has one of these names.
         fn configured(&self, key: &str) -> Option<PathBuf> {
             let path = option(&self.words("cmdline"), "--configPath");
             let path = path.unwrap_or_else(|| "config.yaml".into());
@@ -160,7 +158,7 @@ mod linux {
             (!value.is_empty()).then(|| value.into())
         }
 
-        /// A path as the process sees it: from its folder, or, in a container, from another root.
+        /// Resolves a path as the process does: from its folder, or, in a container, another root.
         fn seen(&self, path: &Path) -> PathBuf {
             match path.strip_prefix("/") {
                 Ok(inside) => self.0.join("root").join(inside),
@@ -174,7 +172,7 @@ mod linux {
         }
     }
 
-    /// The value of `name value` or `name=value`.
+    /// Returns the value of `name value` or `name=value`.
     fn option(words: &[PathBuf], name: &str) -> Option<PathBuf> {
         let value = |(at, word): (usize, &PathBuf)| {
             let rest = word.as_os_str().as_bytes().strip_prefix(name.as_bytes())?;

@@ -1,18 +1,19 @@
-//! The file names SillyTavern makes: a port of the npm package `sanitize-filename` 1.6.4.
+//! The file names that SillyTavern makes: a port of the npm package `sanitize-filename` 1.6.4.
 //!
-//! It must agree with the original to the byte, or a chat's lorebook is looked for under the wrong name.
+//! It must agree with the original to the byte, or a chat's lorebook is looked up under the wrong
+//! name.
 
-/// The longest file name most file systems take, in bytes.
-const LONGEST: usize = 255;
+/// The longest file name that most file systems accept, in bytes.
+pub(super) const LONGEST_NAME: usize = 255;
 
-/// `name` as SillyTavern would call the file; may be empty.
+/// Returns the name that SillyTavern would give to the file; may be empty.
 pub fn sanitize(name: &str) -> String {
     let mut name: String = name.chars().filter(|c| !is_removed(*c)).collect();
     if name.bytes().all(|b| b == b'.') || is_reserved_on_windows(&name) {
         return String::new();
     }
     name.truncate(name.trim_end_matches(['.', ' ']).len());
-    let mut end = name.len().min(LONGEST);
+    let mut end = name.len().min(LONGEST_NAME);
     while !name.is_char_boundary(end) {
         end -= 1;
     }
@@ -32,7 +33,7 @@ pub fn is_name_on_windows(name: &str) -> bool {
     !name.contains(is_forbidden) && !name.ends_with(['.', ' ']) && !is_device_on_windows(name)
 }
 
-/// More than SillyTavern takes for one: Windows opens a device also by `con .txt`, `COM¹` and `CONIN$`.
+/// Stricter than SillyTavern: Windows opens a device also by `con .txt`, `COM¹` and `CONIN$`.
 fn is_device_on_windows(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
     let port = ["com", "lpt"].iter().find_map(|port| stem.strip_prefix(port));

@@ -1,29 +1,20 @@
-//! Sticky and cooldown effects that a chat's header keeps, under another name of its lorebook.
+//! Renames sticky and cooldown effects in a chat's header when its lorebook gets another name.
 //!
-//! SillyTavern files an effect under `<book>.<uid>` and finds the entry it belongs to by a hash of the whole entry, in which the
-//! book's name stands too. Of an entry that was restored under another name no effect would go on.
+//! SillyTavern files an effect under `<book>.<uid>` and finds its entry by a hash over the whole
+//! entry and the book's name. Otherwise the effects would end with the rename.
 
 use super::json::{Edits, Key, Member, Raw, quote, stringify, stringify_members};
 use std::collections::{HashMap, HashSet};
 
-/// Timed effects under a new name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Renamed {
-    /// The new value of `timedWorldInfo`.
-    pub bytes: Vec<u8>,
-    /// Effects that have the new name and the new hash, and go on.
-    pub moved: usize,
-    /// Effects that have the new name only: they belong to no entry as it is now, so they did not run under the old name either.
-    pub stale: usize,
-}
-
-/// The hash by which SillyTavern 1.19 knows an entry of the chat's lorebook. None for what is no entry to it.
+/// Returns the hash by which SillyTavern 1.19 identifies an entry of the chat's lorebook; none for a
+/// value that is not an entry.
 ///
-/// It is the cyrb53 of `JSON.stringify({uid, world: <book>, ...rest, decorators, content})`, where `rest` is all but the uid. An
-/// entry's own `world` is stronger than the book's name, and every key stays where it came first.
+/// It is the cyrb53 of `JSON.stringify({uid, world: <book>, ...rest, decorators, content})`, where
+/// `rest` is all but the uid. An entry's own `world` overrides the book's name, and every key stays
+/// where it came first.
 pub fn effect_hash(entry: Raw<'_>, book_name: &str) -> Option<u64> {
     let members = entry.members()?;
-    // Asked of the text that the server sends, in which 1e999 is null.
+    // Of the text that the server sends, in which 1e999 is null.
     let content = match entry.get("content").map(stringify).as_deref() {
         None | Some("null" | "false" | "0") => key("")?,
         Some(text) => Key::decode(text.as_bytes())?,
@@ -43,18 +34,17 @@ pub fn effect_hash(entry: Raw<'_>, book_name: &str) -> Option<u64> {
     Some(cyrb53(&stringify_members(loaded)))
 }
 
-/// The value of `timedWorldInfo` after a rename of the book with these entries (key and value). All that is no effect of this book
-/// keeps its bytes.
+/// Returns the value of `timedWorldInfo` after a rename of the book with these entries (key and
+/// value). Only effects of this book change.
 ///
-/// Effects that stand under the new name already are left from a book that is gone. They get the old name in exchange: else a key
-/// could stand twice, and effects that had stopped would start again.
+/// Effects under the new name are left from a book that is gone. They get the old name in exchange:
+/// else a key could be repeated, and effects that had ended would start again.
 pub fn rename_effects(
     timed: Raw<'_>,
     old_book: &str,
     new_book: &str,
     entries: &[(Key, Raw<'_>)],
-) -> Renamed {
-    let mut renamed = Renamed { bytes: timed.as_bytes().to_vec(), moved: 0, stale: 0 };
+) -> Vec<u8> {
     let effects: Vec<_> = ["sticky", "cooldown"]
         .iter()
         .filter_map(|kind| effects_in(timed.get(kind)?))
@@ -62,77 +52,57 @@ pub fn rename_effects(
         .filter(|effect| [old_book, new_book].iter().any(|book| uid_in(effect, book).is_some()))
         .collect();
     if effects.is_empty() || old_book == new_book {
-        return renamed;
+        return timed.as_bytes().to_vec();
     }
     let known = Entries::new(entries, old_book, new_book);
     let mut edits = Edits::new(timed.as_bytes());
     for effect in &effects {
-        if let Some(hash) = known.follow(&mut edits, effect, old_book, new_book, &known.forth) {
-            match hash {
-                Hash::Replaced => renamed.moved += 1,
-                Hash::Kept => renamed.stale += 1,
-            }
-        } else {
-            known.follow(&mut edits, effect, new_book, old_book, &known.back);
+        if known.rename(&mut edits, effect, [old_book, new_book], &known.forth).is_none() {
+            known.rename(&mut edits, effect, [new_book, old_book], &known.back);
         }
     }
-    renamed.bytes = edits.apply();
-    renamed
+    edits.apply()
 }
 
-/// What is to be known of a book's entries.
+#[derive(Default)]
 struct Entries {
-    /// Hashes under the old name, as text, and under the new.
+    /// Hashes under the old name, as text, and under the new; and the reverse.
     forth: HashMap<String, u64>,
     back: HashMap<String, u64>,
     /// The uids, as they stand in the keys of effects.
     uids: HashSet<Vec<u8>>,
-    /// Keys of entries that have a `world` of their own, which do not depend on the book's name; nor do their hashes.
+    /// Keys of the effects of entries that have a `world` of their own. Neither these nor their
+    /// hashes depend on the book's name.
     fixed: HashSet<Vec<u8>>,
-}
-
-/// What became of an effect's hash.
-enum Hash {
-    Replaced,
-    Kept,
 }
 
 impl Entries {
     fn new(entries: &[(Key, Raw<'_>)], old_book: &str, new_book: &str) -> Self {
-        let mut known = Self {
-            forth: HashMap::new(),
-            back: HashMap::new(),
-            uids: HashSet::new(),
-            fixed: HashSet::new(),
-        };
+        let mut known = Self::default();
         for (_, entry) in entries {
             let uid = as_text(entry.get("uid"));
             if let Some(world) = entry.get("world") {
-                if let (Some(world), Some(uid)) = (as_text(Some(world)), uid) {
-                    known.fixed.insert([world, b".".to_vec(), uid].concat());
-                }
+                let key = as_text(Some(world)).zip(uid);
+                known.fixed.extend(key.map(|(world, uid)| [world, uid].join(&b'.')));
                 continue;
             }
             known.uids.extend(uid);
-            if let (Some(old), Some(new)) =
-                (effect_hash(*entry, old_book), effect_hash(*entry, new_book))
-            {
-                known.forth.insert(old.to_string(), new);
-                known.back.insert(new.to_string(), old);
-            }
+            let hashes = effect_hash(*entry, old_book).zip(effect_hash(*entry, new_book));
+            known.forth.extend(hashes.map(|(old, new)| (old.to_string(), new)));
+            known.back.extend(hashes.map(|(old, new)| (new.to_string(), old)));
         }
         known
     }
 
-    /// Give an effect of the book `from` the name `to` and the hash that belongs to it. None if it is no effect of that book.
-    fn follow(
+    /// Gives an effect of the book `from` the name `to` and the hash that belongs to it. None if it
+    /// is not an effect of that book.
+    fn rename(
         &self,
         edits: &mut Edits<'_>,
         effect: &Member<'_>,
-        from: &str,
-        to: &str,
+        [from, to]: [&str; 2],
         hashes: &HashMap<String, u64>,
-    ) -> Option<Hash> {
+    ) -> Option<()> {
         let uid = uid_in(effect, from)?;
         // SillyTavern compares hashes as text, and the uid is in the hash.
         let hash = effect.value.get("hash");
@@ -145,14 +115,16 @@ impl Entries {
         }
         let new_key = [to.as_bytes(), b".", uid].concat();
         edits.replace(Raw::parse(effect.raw_key)?, quote(&new_key));
-        let (Some(hash), Some(new_hash)) = (hash, new_hash) else { return Some(Hash::Kept) };
-        let mark = if hash.is_string() { "\"" } else { "" };
-        edits.replace(hash, format!("{mark}{new_hash}{mark}"));
-        Some(Hash::Replaced)
+        if let (Some(hash), Some(new_hash)) = (hash, new_hash) {
+            let mark = if hash.is_string() { "\"" } else { "" };
+            edits.replace(hash, format!("{mark}{new_hash}{mark}"));
+        }
+        Some(())
     }
 }
 
-/// The effects of one kind; none if a key stands twice, as then it is not plain which one counts.
+/// Returns the effects of one kind; none if a key is repeated, because then it is unclear which
+/// counts.
 fn effects_in(kind: Raw<'_>) -> Option<Vec<Member<'_>>> {
     let effects = kind.members()?;
     let mut seen = HashSet::with_capacity(effects.len());
@@ -162,12 +134,12 @@ fn effects_in(kind: Raw<'_>) -> Option<Vec<Member<'_>>> {
     Some(effects)
 }
 
-/// The uid in an effect's key, if the key begins with this book's name.
+/// Returns the uid in an effect's key, if the key begins with this book's name.
 fn uid_in<'e>(effect: &'e Member<'_>, book: &str) -> Option<&'e [u8]> {
     effect.key.as_bytes().strip_prefix(book.as_bytes())?.strip_prefix(b".")
 }
 
-/// JavaScript's `String(value)`, not for arrays and objects.
+/// Returns JavaScript's `String(value)`; none for arrays and objects.
 fn as_text(value: Option<Raw<'_>>) -> Option<Vec<u8>> {
     match value {
         None => Some(b"undefined".to_vec()),
@@ -179,8 +151,8 @@ fn as_text(value: Option<Raw<'_>>) -> Option<Vec<u8>> {
     }
 }
 
-/// The decorators at the head of an entry's content, and what follows them. A `@@@` line counts only after a decorator that is not
-/// known, as its substitute. Content of nothing but `@@` lines stays as it is.
+/// Returns the decorators at the head of an entry's content, and the rest. A `@@@` line counts only
+/// after an unknown decorator, as its substitute. Content of `@@` lines alone stays as it is.
 fn split_decorators(content: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     let mut decorators = Vec::new();
     let mut unknown_before = false;

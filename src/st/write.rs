@@ -1,9 +1,9 @@
 //! The only place where a file of the library is written or removed.
 //!
-//! The bytes are durable before they take the name, and are read back after: what is reported as written is there.
+//! The bytes are durable before they get the name, and are read back after.
 
 use super::place::{Missing, Place, is_place, open_file};
-use super::sanitize::is_name_on_windows;
+use super::sanitize::{LONGEST_NAME, is_name_on_windows};
 use super::{Error, LibraryPath, Result};
 use crate::durable::{self, Existing, TEMP_PREFIX, Temp};
 use crate::regular;
@@ -12,7 +12,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a file holds, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     pub bytes: u64,
@@ -24,32 +23,27 @@ impl Fingerprint {
         Self { bytes: bytes.len() as u64, blake3: *blake3::hash(bytes).as_bytes() }
     }
 
-    /// What is in the file; `None` if there is no such file. Read in pieces, so that a long chat needs no memory.
     pub fn of_file(root: &Path, path: &LibraryPath) -> Result<Option<Self>> {
-        existing(open_file(root, path).and_then(fingerprint), &path.under(root))
+        Self::read(open_file(root, path), &path.under(root))
     }
 
-    fn of_place(place: &Place) -> Result<Option<Self>> {
-        existing(place.folder.open_file(&place.name).and_then(fingerprint), &place.path())
+    /// Reads in pieces, so that a long chat needs no memory.
+    fn read(file: io::Result<File>, path: &Path) -> Result<Option<Self>> {
+        let mut hasher = blake3::Hasher::new();
+        match file.and_then(|file| hasher.update_reader(file).map(drop)) {
+            Ok(()) => {
+                let blake3 = *hasher.finalize().as_bytes();
+                Ok(Some(Self { bytes: hasher.count(), blake3 }))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+        }
     }
 }
 
-fn existing(found: io::Result<Fingerprint>, path: &Path) -> Result<Option<Fingerprint>> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
-    }
-}
-
-fn fingerprint(mut file: File) -> io::Result<Fingerprint> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(&mut file)?;
-    Ok(Fingerprint { bytes: hasher.count(), blake3: *hasher.finalize().as_bytes() })
-}
-
-/// Write a file of the library at `root`, which must exist; folders below it are made. `former` is what the file holds, if it is there: a
-/// file that somebody saved since it was looked at is not overwritten. Mode and owner of what is replaced stay.
+/// Writes a file of the library at `root`, which must exist; folders below it are created. `former`
+/// is the content of the file, if it exists: a file that was saved since it was read is not
+/// overwritten. Mode and owner of a file that is replaced stay.
 pub fn write(
     root: &Path,
     path: &LibraryPath,
@@ -75,11 +69,11 @@ pub fn write(
     temp.file().sync_all().map_err(Error::io(&full))?;
     let existing = match former {
         None => Existing::Keep,
-        Some(former) => {
-            // As late as can be: only the rename comes after.
-            unchanged(&place, former)?;
-            Existing::Replace
+        // As late as possible: only the rename comes after.
+        Some(_) if Fingerprint::read(folder.open_file(&place.name), &place.path())? != former => {
+            return Err(Error::SavedMeanwhile { path: place.path() });
         }
+        Some(_) => Existing::Replace,
     };
     temp.finish(Path::new(&place.name), existing).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => Error::AlreadyThere { path: full.clone() },
@@ -94,7 +88,6 @@ pub fn write(
     }
 }
 
-/// Whether a file holds just these bytes.
 fn holds(mut file: File, mut bytes: &[u8]) -> io::Result<bool> {
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -109,16 +102,8 @@ fn holds(mut file: File, mut bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-fn unchanged(place: &Place, former: Fingerprint) -> Result<()> {
-    if Fingerprint::of_place(place)? == Some(former) {
-        Ok(())
-    } else {
-        Err(Error::SavedMeanwhile { path: place.path() })
-    }
-}
-
-/// Remove a file of the library that holds `former`, durably. The caller has made sure that these bytes are in the store. A link in its place is removed, as SillyTavern does it, and not
-/// what it leads to.
+/// Removes a file of the library that holds `former`, durably. The caller has made sure that these
+/// bytes are in the store. A link in its place is removed, as SillyTavern does, and not its target.
 pub fn remove(root: &Path, path: &LibraryPath, former: Fingerprint) -> Result<()> {
     must_be_a_place(path)?;
     let full = path.under(root);
@@ -130,7 +115,6 @@ pub fn remove(root: &Path, path: &LibraryPath, former: Fingerprint) -> Result<()
     place.folder.sync().map_err(Error::io(&full))
 }
 
-/// Refuses a path that no file of a timeline has.
 pub fn must_be_a_place(path: &LibraryPath) -> Result<()> {
     if is_place(path) {
         Ok(())
@@ -142,34 +126,37 @@ pub fn must_be_a_place(path: &LibraryPath) -> Result<()> {
     }
 }
 
-/// Returns why a file can never be written or removed at a path, if it cannot. What cannot be looked at just now is left to the attempt.
+/// Returns why a file can never be written or removed at a path, if it cannot. Errors that may pass
+/// are left to the attempt.
 pub fn why_not_writable(root: &Path, path: &LibraryPath) -> Option<String> {
     if path.as_str().split('/').any(|part| part.len() > LONGEST_NAME) {
         return Some(format!("{path} is too long"));
     }
-    let place = match Place::follow(root, path, Missing::Fail) {
-        Ok(place) => place,
-        Err(error) => return never(&error).then(|| format!("{path}: {error}")),
-    };
-    let error = place.folder.open_file(&place.name).err()?;
-    never(&error).then(|| format!("{path}: {error}"))
-}
-
-/// Whether a later attempt would fail in the same way: the path leads through a file, or a link, or names something else than a file.
-fn never(error: &io::Error) -> bool {
+    let error = open_file(root, path).err()?;
+    // The path leads through a file or a link, or does not name a file.
     use io::ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory};
     let lasting = [InvalidFilename, InvalidInput, IsADirectory, NotADirectory];
-    // A link of another user, and not a file without permissions: those come from the system, with its number.
+    // A link of another user: missing permissions come from the system, with its error number.
     let is_refused =
         error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
-    lasting.contains(&error.kind()) || is_refused
+    (lasting.contains(&error.kind()) || is_refused).then(|| format!("{path}: {error}"))
 }
 
-/// File systems stop here, in bytes or in other units that are no shorter.
-const LONGEST_NAME: usize = 255;
+/// Removes the small picture that SillyTavern made of a card or persona which was just written or
+/// removed: it would show the former one. Failure does not matter to anybody's data.
+pub fn forget_thumbnail(root: &Path, path: &LibraryPath) {
+    let Some((folder, file)) = path.as_str().rsplit_once('/') else { return };
+    let kind = match folder {
+        "characters" => "avatar",
+        "User Avatars" => "persona",
+        _ => return,
+    };
+    durable::remove_own(&root.join("thumbnails").join(kind).join(file));
+}
 
-/// Refuse a path that this system has no file names for. Windows would quietly write elsewhere: a colon opens a second stream of a file, dots and spaces at the end of
-/// a name fall off, `NUL` is a device.
+/// Refuses a path that this system has no file names for. Windows would quietly write elsewhere: a
+/// colon opens a second stream of a file, dots and spaces at the end of a name fall off, `NUL` is a
+/// device.
 pub fn must_be_a_name_here(path: &LibraryPath) -> Result<()> {
     if cfg!(windows) && !path.as_str().split('/').all(is_name_on_windows) {
         let why = "Windows has no such file names";

@@ -1,4 +1,4 @@
-//! A store that reads the objects of another: what is written goes to itself, and the other one is not touched.
+//! Lets a store read the objects of another, which is not changed.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,8 @@ use std::path::Path;
 use super::{Error, ObjectId, Result, Store};
 use crate::{durable, real_path, regular};
 
-/// What is remembered beside the objects and holds for the copy as well. Not the log: whoever found an unfinished operation in it would finish it.
+/// Files that hold for the copy as well. Not the log: an unfinished operation in it would be
+/// finished.
 const REMEMBERED: [&str; 8] = [
     "cache",
     "lineage.json",
@@ -19,14 +20,13 @@ const REMEMBERED: [&str; 8] = [
 ];
 
 impl Store {
-    /// A new store at `path` that has everything this one has, by reading it there.
     pub fn borrowing_copy(&self, path: &Path) -> Result<Self> {
         let copy = Self::create(path)?;
         borrow(path, self)?;
         let refs = self.refs("refs/")?.refs;
         set_refs(path, refs.into_iter().map(|(name, id)| (name.to_string(), id)))?;
         for name in REMEMBERED {
-            // What cannot be read is as good as not there.
+            // A file that cannot be read counts as missing.
             if let Ok(bytes) = regular::read(&self.private_dir().join(name)) {
                 let _ = durable::overwrite(&copy.private_dir().join(name), &bytes);
             }
@@ -35,7 +35,6 @@ impl Store {
     }
 }
 
-/// Let the repository in `dir` read the objects of `store`.
 pub(super) fn borrow(dir: &Path, store: &Store) -> Result<()> {
     let objects = store.path().join("objects");
     let objects = real_path::of_existing(&objects).map_err(Error::io(&objects))?;
@@ -45,7 +44,6 @@ pub(super) fn borrow(dir: &Path, store: &Store) -> Result<()> {
     fs::write(&path, alternate(&objects)).map_err(Error::io(&path))
 }
 
-/// Let the repository in `dir` have these refs and no others.
 pub(super) fn set_refs(dir: &Path, refs: impl Iterator<Item = (String, ObjectId)>) -> Result<()> {
     let path = dir.join("packed-refs");
     let mut refs: Vec<_> = refs.collect();
@@ -57,7 +55,6 @@ pub(super) fn set_refs(dir: &Path, refs: impl Iterator<Item = (String, ObjectId)
     fs::write(&path, text).map_err(Error::io(path))
 }
 
-/// The line in `alternates` that names a folder.
 fn alternate(objects: &Path) -> Vec<u8> {
     let mut line = match cfg!(windows) {
         // Git's way; but what is too long for it is understood only as it stands.

@@ -17,7 +17,7 @@ pub struct Time {
 }
 
 impl Time {
-    /// As a date and a time of day, where the calendar has it.
+    /// Returns the date and time of day, where the calendar has it.
     pub fn moment(self) -> Option<DateTime<FixedOffset>> {
         let zone = FixedOffset::east_opt(self.offset)?;
         Some(DateTime::from_timestamp(self.seconds, 0)?.with_timezone(&zone))
@@ -32,6 +32,15 @@ impl Serialize for Time {
     }
 }
 
+/// Serialises seconds since 1970 as RFC 3339 in UTC.
+pub(crate) fn in_utc<S: Serializer>(
+    it: &Option<i64>,
+    out: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let time = it.map(|seconds| Time { seconds, offset: 0 });
+    time.filter(|time| time.moment().is_some()).serialize(out)
+}
+
 #[derive(Clone, Debug)]
 pub struct NewCommit {
     pub tree: ObjectId,
@@ -40,8 +49,7 @@ pub struct NewCommit {
     pub time: Time,
     /// The first line. Control characters become spaces, and white space at its ends goes.
     pub subject: String,
-    /// Keys and values of the last paragraph, written as they are but for line feeds, which become spaces. A value that may be any text
-    /// is given through [`trailer::encode`].
+    /// Values are written as they are, but for line feeds; use [`trailer::encode`] for any text.
     pub trailers: Vec<(Cow<'static, str>, String)>,
 }
 
@@ -54,21 +62,20 @@ pub struct Commit {
     pub time: Time,
     /// The first line of the message.
     pub subject: String,
-    /// The lines `Key: value` of the last paragraph, in order. Names in them are to be given to [`trailer::decode`].
+    /// The lines `Key: value` of the last paragraph, in order; see [`trailer::decode`].
     pub trailers: Vec<(String, String)>,
     /// Whether the message is UTF-8. If it is not, what cannot be read stands as U+FFFD.
     pub is_text: bool,
 }
 
 impl Commit {
-    /// The value of the trailer `key`, the first if there are more.
+    /// Returns the value of the trailer `key`, the first if there are more.
     pub fn trailer(&self, key: &str) -> Option<&str> {
         self.trailers.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 }
 
 impl From<Commit> for NewCommit {
-    /// The same commit, to be written again with something changed.
     fn from(commit: Commit) -> Self {
         Self {
             tree: commit.tree,
@@ -122,8 +129,7 @@ pub fn decode(id: ObjectId, bytes: &[u8]) -> Result<Commit> {
     })
 }
 
-/// A text for people on one line: control characters, line breaks first of all, as spaces, and none at its ends. A message of the user's must
-/// not make a trailer.
+/// Replaces control characters by spaces: a user's message must not make a trailer.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
 }

@@ -1,10 +1,9 @@
-//! What is wrong with the repository's configuration.
+//! Problems of the repository's configuration.
 
 use super::Store;
 use crate::regular;
 
 impl Store {
-    /// What is wrong with the repository's configuration, in words. stvc itself does not read it.
     pub fn config_problem(&self) -> Option<String> {
         let path = self.git_dir.join("config");
         let text = match regular::read(&path) {

@@ -1,24 +1,21 @@
-//! Git's deltas: how to make one object out of another. See git's `gitformat-pack`, "Deltified representation".
+//! Git's deltas. See git's `gitformat-pack`, "Deltified representation".
 //!
-//! The base is cut into blocks of 16 bytes, each found by its hash; then the target is gone through byte by byte, and where 16 bytes are a
-//! block of the base, the stretch around them that both share is copied. What is left is put in as it is.
+//! The base is cut into blocks of 16 bytes, each found by its hash. Where 16 bytes of the target
+//! are a block of the base, the stretch around them that both share is copied; the rest is
+//! inserted.
 
 use std::ops::Range;
 
-/// The size of a block: shorter stretches are not worth a copy instruction.
+/// Shorter stretches are not worth a copy instruction.
 const BLOCK: usize = 16;
-/// How many blocks of one hash are tried: a base that says one thing over and over must not cost the square of its length.
+/// The most blocks of one hash that are tried, lest a repetitive base costs the square of its
+/// length.
 const TRIES: usize = 24;
-/// No longer copy fits into one instruction.
 const LONGEST_COPY: usize = 0xff_ffff;
-/// No longer insertion fits into one instruction.
 const LONGEST_INSERT: usize = 127;
 
-/// A base, and where its blocks are.
 pub(super) struct Index {
-    /// The newest block of each hash, plus one.
     heads: Vec<u32>,
-    /// For each block, the one before it with the same hash, plus one.
     before: Vec<u32>,
     mask: usize,
 }
@@ -37,10 +34,10 @@ impl Index {
         index
     }
 
-    /// Whether the base seems to have a good part of `target`: of a few places in it, most.
+    /// Whether the base seems to have a good part of `target`: most of a few samples.
     pub(super) fn has_much_of(&self, base: &[u8], target: &[u8]) -> bool {
         const PLACES: usize = 16;
-        // Somewhere in so many bytes begins a block of the base, if it has them.
+        // In so many bytes begins a block of the base, if it has them.
         const STRETCH: usize = 2 * BLOCK;
         let Some(last) = target.len().checked_sub(STRETCH) else { return false };
         let is_there = |at: &usize| {
@@ -52,7 +49,6 @@ impl Index {
         (0..PLACES).map(|n| last * n / PLACES).filter(is_there).count() > PLACES / 2
     }
 
-    /// The places of the base that may begin like `text`.
     fn candidates(&self, text: &[u8]) -> impl Iterator<Item = usize> {
         let mut next = self.heads[hash(text) & self.mask];
         std::iter::from_fn(move || {
@@ -64,7 +60,6 @@ impl Index {
     }
 }
 
-/// The hash of the first 16 bytes.
 fn hash(text: &[u8]) -> usize {
     let word = |at: usize| {
         let mut bytes = [0; 8];
@@ -76,13 +71,12 @@ fn hash(text: &[u8]) -> usize {
     ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20) as usize
 }
 
-/// The delta that makes `target` out of `base`, if it is shorter than `limit`.
 pub(super) fn encode(base: &[u8], index: &Index, target: &[u8], limit: usize) -> Option<Vec<u8>> {
     let mut delta = Delta { out: Vec::with_capacity(limit.min(4096)), limit };
     size(&mut delta.out, base.len());
     size(&mut delta.out, target.len());
     let mut at = 0;
-    // What of the target is in no instruction yet begins here.
+    // From here on the target is in no instruction yet.
     let mut open = 0;
     while at + BLOCK <= target.len() {
         match longest(base, index, target, open..at) {
@@ -99,14 +93,14 @@ pub(super) fn encode(base: &[u8], index: &Index, target: &[u8], limit: usize) ->
     Some(delta.out)
 }
 
-/// Append to `out` what `delta` makes of `base`; `None` if it is no delta of it, or if that is longer than `longest`.
+/// Appends the result to `out`; `None` if the delta is invalid, or the result too long.
 pub(super) fn apply(base: &[u8], mut delta: &[u8], longest: u64, out: &mut Vec<u8>) -> Option<()> {
     if read_size(&mut delta)? != base.len() {
         return None;
     }
     let length = read_size(&mut delta).filter(|length| *length as u64 <= longest)?;
     let end = out.len().checked_add(length)?;
-    // What is longer than both together says something twice, or lies: then memory is taken as bytes come.
+    // A longer result repeats something, or is forged: then memory is taken as bytes come.
     out.reserve(length.min(base.len() + delta.len()));
     while let Some((mark, rest)) = delta.split_first() {
         delta = rest;
@@ -140,7 +134,6 @@ pub(super) fn apply(base: &[u8], mut delta: &[u8], longest: u64, out: &mut Vec<u
     (out.len() == end).then_some(())
 }
 
-/// How long the object is that a delta makes, by the delta's first bytes.
 pub(super) fn length_of(mut delta: &[u8]) -> Option<u64> {
     read_size(&mut delta)?;
     read_size(&mut delta).map(|length| length as u64)
@@ -161,7 +154,6 @@ fn read_size(delta: &mut &[u8]) -> Option<usize> {
     }
 }
 
-/// The delta that is one stretch of a base of that length.
 pub(super) fn copy_of(base: usize, stretch: Range<usize>) -> Vec<u8> {
     let mut delta = Delta { out: Vec::with_capacity(16), limit: usize::MAX };
     size(&mut delta.out, base);
@@ -170,8 +162,8 @@ pub(super) fn copy_of(base: usize, stretch: Range<usize>) -> Vec<u8> {
     delta.out
 }
 
-/// The longest stretch around the end of `open` that the base has, too: where it stands there, and which part of the target it is. It may begin within
-/// `open`, which is in no instruction yet.
+/// Returns the longest common stretch around the end of `open`, which is in no instruction yet: its
+/// place in the base, and its range in the target.
 fn longest(
     base: &[u8],
     index: &Index,
@@ -203,7 +195,6 @@ fn longest(
     best
 }
 
-/// How many first bytes both have.
 fn shared(a: &[u8], b: &[u8]) -> usize {
     let length = a.len().min(b.len());
     let (a, b) = (&a[..length], &b[..length]);

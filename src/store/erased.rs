@@ -1,5 +1,6 @@
-//! The record of what was removed for good, in `stvc/erased`: ids of commits and marks of timelines, and nothing that tells what they were. It travels with every backup and remote,
-//! and what comes from elsewhere is held against it.
+//! The record of what was removed for good, in `stvc/erased`: ids of commits and marks of
+//! timelines, which do not tell what they were. Backups and remotes have it, and incoming snapshots
+//! are checked against it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 use super::commit::{self, NewCommit};
 use super::files;
 use super::tree::TreeEntry;
-use super::{Kind, Lock, ObjectId, RefName, Result, Store, Time, id_list, unless_lost};
+use super::{Kind, Lock, ObjectId, RefName, Result, Store, Time, id_lists, unless_lost};
 
 /// There while commits are being removed.
 const ERASING: &str = "erasing";
@@ -16,8 +17,9 @@ const COPIES: &str = "erased-copies";
 /// The file in the tree that a git server has of the record.
 const ERASED_FILE: &str = "erased";
 
-/// What was removed for good, by the hex digits of an id or a mark, each with the number of times that the decision changed: odd numbers mean that it is removed. Of two
-/// records the greater number of each counts, so that all devices end with the same, whatever the order.
+/// The record of removals: hex digits of an id or mark, with the number of times that the decision
+/// changed; odd means removed. Of two records the greater number of each counts, so that all
+/// devices end with the same one, whatever the order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Erasures(BTreeMap<String, u64>);
 
@@ -44,31 +46,26 @@ impl Erasures {
         self.0.is_empty()
     }
 
-    /// Returns the commits that were removed.
     pub fn commits(&self) -> impl Iterator<Item = ObjectId> {
         let removed = self.0.iter().filter(|(_, changes)| *changes % 2 == 1);
         removed.filter_map(|(hex, _)| ObjectId::from_hex(hex.as_bytes()).ok())
     }
 
-    /// Returns whether a commit or a mark was removed.
     pub fn has(&self, hex: &str) -> bool {
         self.0.get(hex).is_some_and(|changes| changes % 2 == 1)
     }
 
-    /// Records a removal.
     pub fn add(&mut self, hex: String) {
         let changes = self.0.entry(hex).or_default();
         *changes += (*changes + 1) % 2;
     }
 
-    /// Records that something is wanted again.
     pub fn withdraw(&mut self, hex: &str) {
         if let Some(changes) = self.0.get_mut(hex) {
             *changes += *changes % 2;
         }
     }
 
-    /// Takes over what another device recorded.
     pub fn join(&mut self, other: &Self) {
         for (hex, changes) in &other.0 {
             let known = self.0.entry(hex.clone()).or_default();
@@ -78,7 +75,7 @@ impl Erasures {
 }
 
 impl Store {
-    /// Begins to remove these commits, of timelines with these marks. An interrupted removal is continued by the next.
+    /// Begins to remove these commits. The next removal continues an interrupted one.
     pub fn begin_erasing(&self, lock: &Lock, ids: &[ObjectId], marks: Vec<String>) -> Result<()> {
         let mut erasures = self.erasures()?;
         for hex in ids.iter().map(ToString::to_string).chain(marks) {
@@ -90,24 +87,21 @@ impl Store {
         files::replace(&path, text.as_bytes())
     }
 
-    /// The commits whose removal was begun and not ended.
     pub fn erasing(&self) -> Result<Option<HashSet<ObjectId>>> {
-        id_list::read(&self.private_dir().join(ERASING))
+        id_lists::read(&self.private_dir().join(ERASING))
     }
 
-    /// They are gone.
     pub fn end_erasing(&self, _lock: &Lock) -> Result<()> {
         files::remove(&self.private_dir().join(ERASING))
     }
 
-    /// Returns the marks of files outside the store that still have text of what was removed, one a line.
+    /// Returns the marks of files outside the store that still have text of what was removed.
     pub fn left_copies(&self) -> Result<Vec<String>> {
         let path = self.private_dir().join(COPIES);
         let text = files::read(&path)?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
     }
 
-    /// Replaces these marks. They stay on this device.
     pub fn set_left_copies(&self, _lock: &Lock, marks: &[String]) -> Result<()> {
         let path = self.private_dir().join(COPIES);
         if marks.is_empty() {
@@ -117,14 +111,14 @@ impl Store {
         files::replace(&path, text.as_bytes())
     }
 
-    /// Returns the record of what was removed for good.
     pub fn erasures(&self) -> Result<Erasures> {
         let path = self.erased_path();
         let text = files::read(&path)?.unwrap_or_default();
         Ok(Erasures::parse(&text))
     }
 
-    /// Returns the record of a remote: the one of its store, or the one that was fetched from a git server. One that cannot be read counts as empty.
+    /// Returns the record of a remote: the one of its store, or the one that was fetched from a git
+    /// server. One that cannot be read counts as empty.
     pub fn received_erasures(&self) -> Result<Erasures> {
         let mut erasures = self.erasures()?;
         if let Some(id) = self.ref_target(&RefName::erased())?
@@ -135,13 +129,13 @@ impl Store {
         Ok(erasures)
     }
 
-    /// Replaces the record of what was removed for good.
     pub fn set_erasures(&self, _lock: &Lock, erasures: &Erasures) -> Result<()> {
         let (path, text) = (self.erased_path(), erasures.to_text());
         files::replace(&path, text.as_bytes())
     }
 
-    /// Stores the record as a commit that depends on nothing but its content, for a git server; its id.
+    /// Stores the record as a commit that depends on nothing but its content, for a git server; its
+    /// id.
     pub fn commit_erasures(&self, erasures: &Erasures) -> Result<ObjectId> {
         let mut pack = self.pack_writer();
         let blob = pack.add(Kind::Blob, erasures.to_text().as_bytes())?;
@@ -160,14 +154,15 @@ impl Store {
 
     fn read_erasures(&self, id: ObjectId) -> Result<Erasures> {
         let reader = self.reader();
-        let tree = reader.tree(reader.commit(id)?.tree)?;
-        match tree.iter().find(|entry| entry.name == ERASED_FILE) {
+        let tree = reader.raw_tree(reader.commit(id)?.tree)?;
+        match tree.entries.iter().find(|entry| entry.name == ERASED_FILE.as_bytes()) {
             Some(entry) => Ok(Erasures::parse(&reader.blob(entry.id)?)),
             None => Ok(Erasures::default()),
         }
     }
 
-    /// Let `HEAD` name a branch that is there. Git shows it first, and its name may be what nobody shall read any more.
+    /// Lets `HEAD` name a branch that is there. Git shows it first, and its name may be what nobody
+    /// shall read any more.
     pub fn mend_head(&self, _lock: &Lock) -> Result<()> {
         if self.has_head()? {
             return Ok(());

@@ -7,7 +7,9 @@ use crate::{durable, exit};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// A failure of the store, with its subject.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     #[error("there is no store at {}", path.display())]
     NoStore { path: PathBuf },
@@ -47,10 +49,11 @@ pub enum Error {
     Git { what: String, why: String },
 }
 
-/// What can tell whether something is lost.
+/// An error that may mean that something stored is lost.
 pub trait Loss {
-    /// Whether it says that something stored is lost: that it is not there, or not what it was. Then what else there is may stand in for it. Any other error says that
-    /// something could not be done or read just now, and nobody may go on as if it were not there.
+    /// Whether it says that something stored is lost: that it is not there, or not what it was.
+    /// Then what else there is may stand in for it. Any other error says that something could not
+    /// be done or read just now, and nobody may go on as if it were not there.
     fn is_loss(&self) -> bool;
 }
 
@@ -91,6 +94,7 @@ impl Error {
         }
     }
 
+    /// Returns advice for the user.
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::NoStore { .. } => "`stvc snapshot` makes it and takes the first snapshots".into(),

@@ -1,5 +1,6 @@
-//! What a store needs of programs beyond its format, by name: `stvc/features`, which later programs write. What they do to snapshots, each snapshot says itself; here stands what concerns
-//! the store as a whole. This program needs nothing of the kind yet, and must not touch what it does not know.
+//! Features that a store needs of programs beyond its format (`stvc/features`), written by later
+//! programs. Each snapshot names its own; here are those of the whole store. This program knows
+//! none yet, and must not touch a store with an unknown one.
 
 use super::files;
 use super::{Error, Result, Store};
@@ -7,7 +8,6 @@ use super::{Error, Result, Store};
 /// The features that this program knows.
 const KNOWN: [&str; 0] = [];
 
-/// What somebody wants to do with a store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Read,
@@ -15,7 +15,8 @@ pub(super) enum Use {
 }
 
 impl Store {
-    /// Refuse a store that needs something for this which is not known here. A file that is damaged says nothing: what its snapshots need, they say themselves.
+    /// Refuses a store that needs something for this which is not known here. A file that is
+    /// damaged says nothing: what its snapshots need, they say themselves.
     pub(super) fn must_be_known(&self, to: Use) -> Result<()> {
         let path = self.private_dir().join("features");
         let Some(text) = files::read(&path)? else { return Ok(()) };
@@ -29,7 +30,8 @@ impl Store {
     }
 }
 
-/// Lines of `read NAME` or `write NAME`, then `check` and the first 8 hex digits of the BLAKE3 of what is before that line.
+/// Lines of `read NAME` or `write NAME`, then `check` and the first 8 hex digits of the BLAKE3 of
+/// what is before that line.
 fn features(text: &[u8]) -> Option<Vec<(Use, String)>> {
     let text = std::str::from_utf8(text).ok()?;
     let body = text.strip_suffix('\n')?;

@@ -1,4 +1,5 @@
-//! The store's own files: reading, replacing and removing them. *Could not look* is an error, and never "it is not there".
+//! The store's own files: reading, replacing and removing them. *Could not look* is an error, and
+//! never "it is not there".
 
 use std::fs;
 use std::io;
@@ -18,7 +19,6 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     durable::write(path, bytes, Existing::Replace).map_err(Error::io(path))
 }
 
-/// Removes a file if it is there.
 pub(super) fn remove(path: &Path) -> Result<()> {
     unless_absent(durable::remove(path), path).map(drop)
 }
@@ -28,7 +28,8 @@ pub(super) fn sync_dir(dir: &Path) -> Result<()> {
     durable::sync_dir(dir).map_err(Error::io(dir))
 }
 
-/// The files in a folder whose names end so, sorted. That some of it cannot be listed is an error.
+/// Returns the files in a folder whose names end so, sorted. That some of it cannot be listed is an
+/// error.
 pub(super) fn files_ending(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
@@ -56,7 +57,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool> {
     Ok(unless_absent(fs::symlink_metadata(path), path)?.is_some())
 }
 
-/// What the system gave; `None` if it says that there is no such file.
+/// Turns "no such file" into `None`.
 pub(super) fn unless_absent<T>(given: io::Result<T>, path: &Path) -> Result<Option<T>> {
     match given {
         Ok(found) => Ok(Some(found)),

@@ -6,12 +6,10 @@ use super::files::{files_ending, unless_absent};
 use super::loose::loose_objects;
 use super::{Result, Store};
 
-/// What a repository held at one moment. See [`Store::fingerprint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint(blake3::Hash);
 
 impl Store {
-    /// Tells whether packs, single objects, refs or the log are still those that they were.
     pub fn fingerprint(&self) -> Result<Fingerprint> {
         let objects = self.objects_dir();
         let mut hasher = blake3::Hasher::new();
@@ -33,7 +31,8 @@ impl Store {
             note(name.as_str().as_bytes());
             note(id.as_slice());
         }
-        // A command that is just moving its refs has logged what it will do, and logs when it is done.
+        // A command that is just moving its refs has logged what it will do, and logs when it is
+        // done.
         let log = self.private_dir().join("operations.jsonl");
         if let Some(found) = unless_absent(fs::metadata(&log), &log)? {
             note(&found.len().to_le_bytes());

@@ -1,16 +1,19 @@
-//! Bringing all packs and loose objects down to one pack, and dropping what nothing refers to any more.
+//! Brings all packs and loose objects down to one pack, and drops unreachable objects.
 //!
-//! Where the disk has no room for the new pack, packs go first of which nothing is needed; if that is not enough, nothing else is changed and the error says how much is.
+//! Where the disk has no room for the new pack, packs that nothing needs are removed first; if that
+//! is not enough, nothing else is changed and the error says how much room is missing.
 //!
-//! A crash leaves the old packs, or the new one beside some of the old: the new pack is complete, synced and named before the first old one goes. An object to
-//! which nothing refers may have been written just now by a git that is still at work, so it stays until it is older than a grace time. Those that stay go into
-//! a pack of their own, which has the age of the youngest.
+//! A crash leaves the old packs, or the new one beside some of the old: the new pack is complete,
+//! synced and named before the first old one is removed. An unreachable object may have been
+//! written just now by a git that is still at work, so it stays until it is older than a grace
+//! time. Those that stay go into a pack of their own, which has the age of the youngest.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::disk_space::free_bytes;
 use super::files::{self, files_ending, unless_absent};
 use super::loose::{Loose, loose_objects, refuse_linked};
 use super::pack_file::PackFile;
@@ -18,46 +21,35 @@ use super::pack_folder::{forget_multi_pack_index, is_kept, remove_pack};
 use super::packed_mark::PackedMark;
 use super::packer::Placed;
 use super::repack::Packed;
-use super::reserve::free_bytes;
 use super::{Error, Kind, Lock, ObjectId, Result, Store};
 use crate::durable;
 use crate::progress::Monitor;
 
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
-    /// What the new pack holds; nothing if there was nothing to do.
+    /// The new pack; empty if there was nothing to do.
     pub packed: Packed,
     pub packs_before: usize,
     pub loose_before: usize,
-    /// What all of them took.
     pub bytes_before: u64,
-    /// What is taken now.
     pub bytes_after: u64,
-    /// Objects that nothing referred to, and that are gone.
     pub dropped: usize,
-    /// Objects that nothing refers to, and that are too young to go.
     pub spared: usize,
     pub changed: bool,
-    /// Files that another program has open, and that therefore are still there (on Windows): the next command removes them.
+    /// Files that another program has open (on Windows); the next command removes them.
     pub held: usize,
 }
 
-/// How the objects that stay are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repack {
-    /// As small as they can be: all of them into one pack.
     Thorough,
-    /// As soon as possible: only packs that hold something that goes are written again.
     Quick,
 }
 
-/// What is kept, and how.
 pub struct Collection<'c> {
-    /// All objects that anything refers to.
     pub objects: &'c [Placed],
-    /// Objects that something refers to and that cannot be read. The files that hold one of them stay.
+    /// Reachable objects that cannot be read. The files that hold one of them stay.
     pub damaged: &'c HashSet<ObjectId>,
-    /// Objects that nothing refers to stay if they are younger than this.
     pub keep_after: SystemTime,
     pub repack: Repack,
 }
@@ -67,57 +59,46 @@ struct OldPack {
     bytes: u64,
     modified: SystemTime,
     objects: Vec<ObjectId>,
-    /// Somebody asked for it to stay, or it holds a damaged object.
     stays: bool,
-    /// A new pack takes its place.
     is_rewritten: bool,
 }
 
-/// What there is, and what becomes of it.
 struct Plan {
     packs: Vec<OldPack>,
     loose: Vec<Loose>,
     wanted: HashSet<ObjectId>,
     mark: PackedMark,
-    /// Objects in packs that nothing refers to, and that are too young to go.
     spare: HashSet<ObjectId>,
-    /// When the youngest pack with one of these was written.
     youngest: SystemTime,
     gone: HashSet<ObjectId>,
     is_done: bool,
     counts: Collected,
 }
 
-/// What was written to take the place of old packs.
 struct Written {
     packed: Packed,
-    /// What must be in the new packs.
+    /// All that must be in the new packs.
     objects: Vec<ObjectId>,
     mark: Option<PackedMark>,
 }
 
 impl Plan {
-    fn is_unwanted(&self, id: &ObjectId) -> bool {
-        is_unwanted(id, &self.wanted, &self.mark)
-    }
-
     fn rewritten(&self) -> impl Iterator<Item = &OldPack> {
         self.packs.iter().filter(|pack| pack.is_rewritten)
     }
 }
 
-/// Volumes are made anew each time, and are nobody's.
 fn is_unwanted(id: &ObjectId, wanted: &HashSet<ObjectId>, mark: &PackedMark) -> bool {
     !wanted.contains(id) && !mark.volumes.contains(id)
 }
 
 impl Store {
-    /// Counts what [`collect`](Self::collect) would drop, and changes nothing.
     pub fn count_collected(&self, collection: &Collection<'_>) -> Result<Collected> {
         Ok(self.plan_collection(collection)?.counts)
     }
 
-    /// Packs what the collection keeps, and drops the rest unless it is young. Once all is packed, and before anything is dropped, `before_drop` is called.
+    /// Packs what the collection keeps and drops the rest unless it is young. Calls `before_drop`
+    /// when all is packed.
     pub fn collect(
         &self,
         _lock: &Lock,
@@ -145,7 +126,7 @@ impl Store {
             written => written,
         }?;
         collected.packed = written.packed;
-        // What the old packs have is gone soon: every object is read back before the first of them goes.
+        // Every object is read back before the first of the old packs is removed.
         self.objects.let_go();
         self.read_back(&made.indices, written.objects.into_iter(), monitor)?;
         let new = std::mem::take(&mut made.indices);
@@ -160,7 +141,8 @@ impl Store {
         };
         self.remove_packs(plan.rewritten().filter(goes).map(|pack| &pack.index))?;
         for object in &plan.loose {
-            let is_packed = collection.repack == Repack::Thorough && !plan.is_unwanted(&object.id);
+            let is_packed = collection.repack == Repack::Thorough
+                && !is_unwanted(&object.id, &plan.wanted, &plan.mark);
             if !plan.spare.contains(&object.id) && (is_packed || plan.gone.contains(&object.id)) {
                 files::remove(&object.path)?;
             }
@@ -244,7 +226,7 @@ impl Store {
             }
             Repack::Quick => {
                 let old: Vec<_> = plan.rewritten().map(|pack| pack.index.clone()).collect();
-                // On a full disk, those of which nothing stays may be gone already.
+                // On a full disk, packs that nothing needs may be gone already.
                 let there: Vec<_> = old.iter().filter(|index| index.exists()).collect();
                 let stripped = self.strip_packs(&there, objects, &plan.mark.volumes, monitor)?;
                 let mut mark = plan.mark.clone().without(&old);
@@ -253,7 +235,6 @@ impl Store {
                     mark = mark.with_joined(new, &stripped.packed.volumes);
                 }
                 made.indices.extend(stripped.index);
-                // All that stays of the packs that go.
                 let stays = plan.rewritten().flat_map(|pack| &pack.objects);
                 let stays = stays.filter(|id| plan.wanted.contains(*id)).copied().collect();
                 Written { packed: stripped.packed, objects: stays, mark: Some(mark) }
@@ -265,7 +246,8 @@ impl Store {
         Ok(written)
     }
 
-    /// Makes room where there is none for the new pack: removes packs and loose objects of which nothing is needed. The caller has dropped what referred to them.
+    /// Makes room: removes packs and loose objects that nothing needs. The caller has dropped all
+    /// references to them.
     fn remove_unwanted(&self, plan: &Plan) -> Result<()> {
         let dir = self.pack_dir();
         let is_unwanted = |pack: &&OldPack| {
@@ -282,7 +264,7 @@ impl Store {
         files::sync_dir(&dir)
     }
 
-    /// Says how much room packing needs, if that is why it failed. The old packs are an upper bound of the new one.
+    /// Says how much room packing needs, if that is why it failed: at most that of the old packs.
     fn no_room(&self, error: Error, needed: u64) -> Error {
         match free_bytes(&self.git_dir) {
             Some(free) if error.io_error().is_some_and(durable::is_full) => {
@@ -292,7 +274,7 @@ impl Store {
         }
     }
 
-    /// Young objects that nothing refers to, from packs that go: into a pack of their own, as old as the youngest of them.
+    /// Writes young unreachable objects into a pack of their own, as old as the youngest of them.
     fn write_spared(
         &self,
         plan: &Plan,
@@ -304,7 +286,6 @@ impl Store {
         let reader = self.reader();
         let mut objects = Vec::new();
         for id in spare.iter().filter(|id| !stay.contains(id)) {
-            // One that cannot be read is of no use to anybody.
             if let Some(kind) = reader.kind(*id)?
                 && reader.is_sound(*id, kind)?
             {
@@ -328,7 +309,7 @@ impl Store {
     }
 }
 
-/// Packs that were made just now; what fails takes them away again, unless they were there before.
+/// New packs. A failure removes them again, unless they were there before.
 struct Made<'p> {
     packs: &'p [OldPack],
     indices: Vec<PathBuf>,
@@ -350,7 +331,7 @@ impl Drop for Made<'_> {
     }
 }
 
-/// Whether a pack holds nothing but objects that stay only because they are young: it is left as it is.
+/// Whether a pack has only objects that stay because they are young: it is left as it is.
 fn is_only(pack: &OldPack, spare: &HashSet<ObjectId>) -> bool {
     !pack.objects.is_empty() && pack.objects.iter().all(|id| spare.contains(id))
 }

@@ -1,37 +1,32 @@
-//! Unpacking what an entry of a pack holds. Memory is taken as bytes come, not as they are promised.
+//! Inflates an entry of a pack. Memory is taken as bytes come, not as they are promised.
 
 use gix::odb::pack::data;
-use gix::zlib::{Decompress, FlushDecompress, Inflate, Status};
+use gix::zlib::{Decompress, FlushDecompress, Status};
 
-/// Why an object of a pack cannot be made.
 pub(super) type Fault = &'static str;
 
 pub(super) type Made<T> = std::result::Result<T, Fault>;
 
 /// Up to this length memory is taken at once.
 const AT_ONCE: usize = 1 << 20;
-/// No stream of zlib's is longer than this many times what it is made of.
+/// No zlib stream inflates to more than this many times its length.
 pub(super) const ZLIB_RATIO: u64 = 1032;
 
 pub(super) struct Zlib {
-    /// Whole objects that are not long. Most are short, and libdeflate takes a third of the time that zlib does for those.
+    /// For short objects, which most are: it takes a third of the time of zlib.
     once: libdeflater::Decompressor,
-    /// Their beginnings.
-    begin: Option<Inflate>,
-    /// Long ones, piece by piece.
     stream: Option<Decompress>,
 }
 
 impl Default for Zlib {
     fn default() -> Self {
-        Self { once: libdeflater::Decompressor::new(), begin: None, stream: None }
+        Self { once: libdeflater::Decompressor::new(), stream: None }
     }
 }
 
 const TORN: Fault = "its bytes cannot be unpacked";
 pub(super) const TOO_LONG: Fault = "it says that it is longer than any such object";
 
-/// What an entry holds, into `out`.
 pub(super) fn inflate(
     data: &data::File,
     entry: &data::Entry,
@@ -52,14 +47,14 @@ pub(super) fn inflate(
     out.clear();
     if size <= AT_ONCE {
         out.resize(size, 0);
-        // One that would be longer does not fit, and is refused; one that ends early is not what its entry says.
+        // A stream of another length than its entry says is wrong.
         let made = zlib.once.zlib_decompress(input, out).map_err(|_| TORN)?;
         return if made == size { Ok(()) } else { Err(TORN) };
     }
     inflate_pieces(input, size, zlib.stream.get_or_insert_default(), out)
 }
 
-/// Just `size` bytes, in memory that grows as they come.
+/// Inflates exactly `size` bytes, into memory that grows as they come.
 fn inflate_pieces(
     mut input: &[u8],
     size: usize,
@@ -69,7 +64,7 @@ fn inflate_pieces(
     stream.reset();
     let mut filled = 0;
     loop {
-        // One more than there may be: only then is it seen that the stream ends where it should.
+        // One byte more than expected: only then is it seen that the stream ends where it should.
         let room = (filled * 2).clamp(AT_ONCE, size + 1);
         if out.len() < room {
             out.try_reserve_exact(room - out.len()).map_err(|_| "it needs too much memory")?;
@@ -95,7 +90,6 @@ fn inflate_pieces(
     }
 }
 
-/// The first bytes of what an entry holds.
 pub(super) fn begin_of<'b>(
     data: &data::File,
     entry: &data::Entry,
@@ -103,8 +97,8 @@ pub(super) fn begin_of<'b>(
     begin: &'b mut [u8],
 ) -> Made<&'b [u8]> {
     let input = data.entry_slice(entry.data_offset..data.pack_end() as u64).ok_or(TORN)?;
-    let zlib = zlib.begin.get_or_insert_default();
-    zlib.reset();
-    let (_, _, length) = zlib.prefix(input, begin).map_err(|_| TORN)?;
-    Ok(&begin[..length])
+    let stream = zlib.stream.get_or_insert_default();
+    stream.reset();
+    stream.decompress(input, begin, FlushDecompress::None).map_err(|_| TORN)?;
+    Ok(&begin[..stream.total_out() as usize])
 }

@@ -1,6 +1,6 @@
-//! One writer at a time. The operating system holds the lock (`stvc/lock`), so it ends with its process, however that
-//! ends; a second file (`stvc/lock.json`) says who has it, and is emptied on the way out. Whoever gets the lock finishes what the
-//! operation log says was begun.
+//! One writer at a time. The operating system holds the lock (`stvc/lock`), so it ends with its
+//! process, however that ends; a second file (`stvc/lock.json`) says who has it, and is emptied on
+//! the way out. Whoever gets the lock finishes what the operation log says was begun.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -31,8 +31,9 @@ struct Holder {
 }
 
 impl Store {
-    /// Take the lock for `command`, waiting up to `patience` for another process. The refs of operations that were interrupted are
-    /// finished then; their files are the caller's business, see [`Store::unfinished`]. What cannot be carried out, also by what `judge` says, is set aside before.
+    /// Takes the lock for `command`, waiting up to `patience`. Finishes the refs of interrupted
+    /// operations; their files are up to the caller, see [`Store::unfinished`]. Operations that are
+    /// impossible, also by `judge`, are set aside before.
     pub fn lock(
         &self,
         command: &[String],
@@ -103,7 +104,7 @@ impl Store {
         }
     }
 
-    /// Whoever has the lock is the only one who writes here, so what others left is nobody's.
+    /// Removes temporary files of others: only the holder of the lock writes here.
     fn clear_temporary_files(&self) -> Result<()> {
         let dir = self.pack_dir();
         let own = format!("{}{}-", TEMP_PREFIX, std::process::id());
@@ -111,7 +112,7 @@ impl Store {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.starts_with(TEMP_PREFIX) && !name.starts_with(&own) {
-                // What is held is a pack that was put aside, and that somebody still reads.
+                // A file that is held is a renamed pack that somebody still reads.
                 durable::remove_unless_held(&entry.path()).map_err(Error::io(entry.path()))?;
             }
         }
@@ -122,7 +123,8 @@ impl Store {
         Ok(())
     }
 
-    /// Let it survive a power cut that somebody is at work here: before something is made that only the next one can clear away.
+    /// Makes the note of the holder durable, before something is made that only the next holder can
+    /// remove.
     pub(super) fn sync_holder(&self) -> Result<()> {
         let path = self.holder_path();
         let synced = durable::sync_file(&path);
@@ -136,12 +138,11 @@ impl Lock {
         &self.finished
     }
 
-    /// Operations that could not be carried out, and were taken out of the log when the lock was taken.
+    /// Operations that were set aside when the lock was taken.
     pub fn set_aside(&self) -> &[SetAside] {
         &self.set_aside
     }
 
-    /// The command line of the holder.
     pub fn command(&self) -> &[String] {
         &self.command
     }

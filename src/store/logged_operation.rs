@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ObjectId, RefChange, Sequence};
 
+/// A line of the operation log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedOperation {
     /// Counts up from 1.
@@ -15,7 +16,8 @@ pub struct LoggedOperation {
     pub command: Vec<String>,
     #[serde(flatten)]
     pub effect: Effect,
-    /// Stands for all older ones, which were dropped: it says where they left the refs, and cannot be undone.
+    /// Replaces all older ones, which were dropped: it has the refs they left, and cannot be
+    /// undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summary: bool,
     /// Operations before this one that were interrupted and could not be finished yet.
@@ -30,7 +32,7 @@ impl LoggedOperation {
         self.effect.sequence.or_else(|| Some(Sequence::at(of_time()?.timestamp())))
     }
 
-    /// The commits that hold files it wrote or replaced.
+    /// Returns the commits that hold files it wrote or replaced.
     pub fn commits(&self) -> impl Iterator<Item = ObjectId> {
         self.kept().filter_map(|kept| match kept {
             Kept::Commit(id) => Some(*id),
@@ -53,10 +55,11 @@ impl LoggedOperation {
     }
 }
 
-/// What a command does.
+/// The effects of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
-    /// Its position in the order of operations, where the time alone does not give it. Before it is logged: that of its last snapshot in the order of creation.
+    /// Its position in the order of operations, if the time alone does not give it. Before it is
+    /// logged: that of its last snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<Sequence>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,16 +73,16 @@ pub struct Effect {
     /// The operation that was interrupted, and that it brings to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finishes: Option<u64>,
-    /// The operation before it that is a part of the same command: the snapshots that it began with. Both are undone together.
+    /// The operation before it of the same command; both are undone together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<u64>,
     /// Files of the user's that the command writes, outside the store, in the order of writing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileChange>,
-    /// Where these files are, if that is not the folder that holds the store.
+    /// The folder of these files, if it is not the one that holds the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
-    /// Nobody asked for it: a program that runs by itself does it.
+    /// A program did it by itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub automatic: bool,
 }
@@ -101,31 +104,30 @@ impl Effect {
 pub struct FileChange {
     /// Its path, as the layer above names it.
     pub path: String,
-    /// Where its former bytes are kept; `None` if there was no such file.
+    /// The object with its old bytes; `None` if there was no such file.
     pub before: Option<Kept>,
-    /// Where its new bytes come from.
+    /// The object with its new bytes; `None` if it is removed.
     pub after: Option<Kept>,
 }
 
 impl FileChange {
-    /// The way back.
+    /// Returns the way back.
     pub fn reversed(&self) -> Self {
         Self { path: self.path.clone(), before: self.after, after: self.before }
     }
 }
 
-/// Where the bytes of a file are kept in the store.
+/// The object that holds the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kept {
-    /// As a blob of its own.
+    /// A blob of the file alone.
     Blob(#[serde(with = "hex")] ObjectId),
-    /// As part of what this commit names. Where in it, the layer above knows.
+    /// A snapshot that has the file; the layer above knows where.
     #[serde(rename = "snapshot")]
     Commit(#[serde(with = "hex")] ObjectId),
 }
 
-/// Ids as hexadecimal text.
 mod hex {
     use serde::{Deserialize, Deserializer, Serializer};
 

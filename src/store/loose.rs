@@ -20,7 +20,6 @@ pub(super) struct Loose {
     pub modified: SystemTime,
 }
 
-/// The objects in files of their own below a folder of objects.
 pub(super) fn loose_objects(dir: &Path) -> Result<Vec<Loose>> {
     let mut objects = Vec::new();
     for folder in fs::read_dir(dir).map_err(Error::io(dir))? {
@@ -55,7 +54,6 @@ pub(super) fn refuse_linked(loose: &[Loose]) -> Result<()> {
     folders.into_iter().try_for_each(refuse_link)
 }
 
-/// The object in a file of its own, into `out`.
 pub(super) fn read_loose(id: ObjectId, file: &Path, out: &mut Vec<u8>) -> Result<Kind> {
     let found = unless_absent(fs::metadata(file), file)?.ok_or(Error::Missing { id })?;
     if !found.is_file() {
@@ -78,7 +76,6 @@ pub(super) fn read_loose(id: ObjectId, file: &Path, out: &mut Vec<u8>) -> Result
     }
 }
 
-/// Kind and length of an object in a file of its own.
 pub(super) fn loose_header(id: ObjectId, file: &Path) -> Result<(Kind, u64)> {
     match loose_store(file).try_header(&id) {
         Ok(Some((length, kind))) if length > longest(kind) => {

@@ -1,48 +1,44 @@
-//! The git repository that holds the snapshots. This layer knows objects, trees, commits, refs, packs and a lock,
-//! and nothing of chats.
+//! The git repository that holds the snapshots. This layer knows objects, trees, commits, refs,
+//! packs and a lock, and nothing of chats.
 //!
-//! Why a crash at any point is survived: objects go into a pack that gets its name only when it is complete and synced
-//! (`pack`); then the operation is written to the log and synced (`operations`); only then do refs move (`refs`).
-//! Whoever takes the lock next finishes the moves that the log promises (`lock`), and is told of files that it promises.
+//! Why a crash at any point is survived: objects go into a pack that gets its name only when it is
+//! complete and synced (`pack`); then the operation is written to the log and synced
+//! (`operations`); only then do refs move (`refs`). Whoever takes the lock next finishes the moves
+//! that the log promises (`lock`), and is told of files that it promises.
 
-mod adopt_objects;
 mod borrow;
-mod checksum;
 pub mod commit;
 mod compressor;
 mod config_problem;
-mod damaged_mark;
+mod copy_objects;
 mod delta;
+mod disk_space;
 mod erased;
 mod error;
 mod features;
 mod files;
 mod fingerprint;
 mod fold_packs;
-mod former_ids;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod gc;
-mod id_list;
+mod id_lists;
 mod inflate;
-mod left_behind;
 mod limits;
 mod lock;
 mod logged_operation;
 mod loose;
-mod mirror;
 pub mod name_encoding;
 mod object;
 mod object_files;
 mod open;
 mod operation_log;
 mod operations;
-mod own_attachments;
 mod pack;
+mod pack_entries;
 mod pack_file;
 mod pack_folder;
 mod pack_index;
-mod pack_refs;
 mod packed_mark;
 mod packer;
 mod percent_encoding;
@@ -54,14 +50,11 @@ mod ref_name;
 mod refs;
 mod remote;
 mod repack;
-mod reserve;
 mod sequence;
 mod set_aside;
 mod similar_blobs;
-mod sizes;
 mod strip_packs;
 mod symlinks;
-mod tidy;
 pub mod trailer;
 pub mod tree;
 mod url;
@@ -71,22 +64,21 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+pub(crate) use commit::in_utc;
 pub use commit::{Commit, NewCommit, Time};
 pub(crate) use erased::Erasures;
 pub use error::{Error, Result};
 pub(crate) use error::{Loss, unless_lost};
-pub(crate) use fold_packs::Order;
 pub use gc::Collected;
 pub(crate) use gc::{Collection, Repack};
 pub use gix::ObjectId;
 
-/// A set of ids, which need no hash of their own.
 pub(crate) type ObjectIds = gix::hashtable::HashSet<ObjectId>;
+pub(crate) use copy_objects::Copied;
 pub use gix::objs::Kind;
 pub(crate) use limits::longest;
 pub(crate) use lock::Lock;
 pub use logged_operation::{Effect, FileChange, Kept, LoggedOperation};
-pub(crate) use mirror::Copied;
 pub use object::hash;
 pub(crate) use open::{Format, MARK_TRAILER, is_repository};
 pub(crate) use operation_log::SET_ASIDE;
@@ -100,8 +92,8 @@ pub(crate) use remote::Transit;
 pub use remote::{RemoteError, folder_for_now};
 pub use sequence::Sequence;
 pub(crate) use set_aside::SetAside;
-pub(crate) use tree::{EntryBytes, EntryKind, entries as tree_entries, no_tree};
-pub use tree::{Mode, RawEntry, TreeEntry};
+pub(crate) use tree::{EntryBytes, entries as tree_entries, no_tree};
+pub use tree::{Mode, TreeEntry};
 pub use url::Url;
 
 pub struct Store {
@@ -109,7 +101,7 @@ pub struct Store {
     objects: Arc<object_files::ObjectFiles>,
     packed: ref_files::PackedCache,
     folding: ref_collisions::Folding,
-    /// Where the operation log last saw each ref, newest first; read when it is needed.
+    /// The targets of each ref by the operation log, newest first; read when needed.
     logged: OnceLock<HashMap<RefName, Vec<Option<ObjectId>>>>,
 }
 
@@ -118,7 +110,7 @@ impl Store {
         &self.git_dir
     }
 
-    /// The folder inside the repository that is stvc's own: format, lock, operation log, caches. Git ignores it.
+    /// Returns stvc's own folder in the repository, which git ignores.
     pub fn private_dir(&self) -> PathBuf {
         self.git_dir.join(open::PRIVATE)
     }

@@ -1,27 +1,27 @@
 //! Names that git, and every file system a store may be checked out on, accept.
 //!
-//! A name is kept as it is where possible: CJK, emoji and spaces are fine. What is not safe is percent-encoded, byte by
-//! byte, with upper-case hex; `%` itself always is, so that decoding is unambiguous. The two rules differ because a
-//! tree allows more than a ref does.
+//! A name is kept as it is where possible: CJK, emoji and spaces are fine. What is not safe is
+//! percent-encoded, byte by byte, with upper-case hex; `%` itself always is, so that decoding is
+//! unambiguous. The two rules differ because a tree allows more than a ref does.
 //!
-//! No two names have the same segment. `%` is followed by two hex digits in every segment but two kinds: the empty name is a lone `%`,
-//! and one that had to be cut has `%-` and a hash. So neither can be any other name's.
+//! No two names have the same segment. `%` is followed by two hex digits in every segment but two
+//! kinds: the empty name is a lone `%`, and one that had to be cut has `%-` and a hash. So neither
+//! can be any other name's.
 
 use super::percent_encoding;
 
-/// Names longer than this (encoded) are cut and end in a hash: file systems stop at 255 bytes, and `.lock` must fit.
+/// Longer encoded names are cut and end in a hash: a file name has 255 bytes, `.lock` included.
 const LONGEST: usize = 200;
 const KEPT_OF_LONG: usize = 150;
-/// What stands between the beginning of a name that was cut and its hash.
+/// Precedes the hash in a shortened name.
 const CUT: &str = "%-";
 const HASH_DIGITS: usize = 32;
 
-/// The name of a file or folder in a tree for `name`, which may be any bytes.
 pub fn tree_segment(name: &[u8]) -> String {
     shorten(encode(name, tree_forbids), name)
 }
 
-/// Whether a name in a tree is one that [`tree_segment`] can return: valid on every system, and without a meaning to git.
+/// Whether [`tree_segment`] can return it: valid on every system, and without a meaning to git.
 pub fn is_tree_segment(segment: &str) -> bool {
     match segment.split_once(CUT) {
         Some((kept, hash)) => is_hash(hash) && is_beginning(kept),
@@ -33,7 +33,6 @@ pub fn is_tree_segment(segment: &str) -> bool {
     }
 }
 
-/// One component of a ref's name for `name`.
 pub fn ref_segment(name: &str) -> String {
     if let Some(segment) = plain_ref_segment(name) {
         return segment;
@@ -46,12 +45,11 @@ pub fn ref_segment_exact(name: &str) -> Option<String> {
     Some(ref_segment_unshortened(name)).filter(|encoded| encoded.len() <= LONGEST)
 }
 
-/// Undo [`ref_segment_exact`], or [`tree_segment`] of a text. What is no valid encoding stays as it is; so do names that were cut.
+/// Undoes an encoding; invalid and shortened names stay as they are.
 pub fn decode(segment: &str) -> String {
     String::from_utf8(decode_bytes(segment)).unwrap_or_else(|_| segment.to_owned())
 }
 
-/// Undo [`tree_segment`] of a name that was not cut.
 pub fn decode_bytes(segment: &str) -> Vec<u8> {
     if segment == EMPTY { Vec::new() } else { percent_encoding::undo(segment) }
 }
@@ -59,17 +57,17 @@ pub fn decode_bytes(segment: &str) -> Vec<u8> {
 /// The segment of the empty name.
 const EMPTY: &str = "%";
 
-/// `%` escapes; `~` because `git~1` is `.git` on NTFS; the rest because Windows forbids it in file names.
+/// `%` escapes; `git~1` is `.git` on NTFS; Windows forbids the others.
 fn tree_forbids(c: char) -> bool {
     matches!(c, '%' | '~' | '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|')
 }
 
-/// What a ref forbids beyond that. `{` alone is legal, but `@{` is not.
+/// `{` alone is legal in a ref, but `@{` is not.
 fn ref_forbids(c: char) -> bool {
     tree_forbids(c) || matches!(c, ' ' | '^' | '[' | '{')
 }
 
-/// The same for a name of which only the spaces need be encoded, as for most; `None` for others. Every command asks for thousands.
+/// Encodes a name in which only spaces need it, as most; every command asks for thousands.
 fn plain_ref_segment(name: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_@()'!&,+#".contains(&byte);
     let is_short = (1..=LONGEST / 3).contains(&name.len());
@@ -97,7 +95,6 @@ fn ref_segment_unshortened(name: &str) -> String {
     out
 }
 
-/// How the names of git's lock files end.
 const LOCK: &str = ".lock";
 
 fn encode(name: &[u8], forbidden: impl Fn(char) -> bool) -> String {
@@ -105,7 +102,7 @@ fn encode(name: &[u8], forbidden: impl Fn(char) -> bool) -> String {
     let reserved = is_windows_device(name);
     let end = name.len();
     let mut at = 0;
-    // True while nothing but characters that HFS+ ignores came before: it reads `<U+200C>.git` as `.git`.
+    // True while only characters that HFS+ ignores came before: it reads `<U+200C>.git` as `.git`.
     let mut leading = true;
     for chunk in name.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -143,7 +140,6 @@ fn shorten(encoded: String, name: &[u8]) -> String {
     format!("{}{CUT}{}", beginning(&encoded), &hash[..HASH_DIGITS])
 }
 
-/// What is kept of an encoded name that is too long.
 fn beginning(encoded: &str) -> &str {
     let mut cut = 0;
     while let Some(next) = encoded[cut..].chars().next() {
@@ -156,7 +152,7 @@ fn beginning(encoded: &str) -> &str {
     &encoded[..cut]
 }
 
-/// The length of the escapes of one character at the beginning of an encoded name, or of one byte that is no part of a character.
+/// Returns the length of the escapes of the first character, or of a byte outside of characters.
 fn escaped_char(encoded: &str) -> usize {
     const ESCAPE: usize = 3;
     let is_char = |bytes: usize| {
@@ -168,8 +164,9 @@ fn escaped_char(encoded: &str) -> usize {
     (1..=4).find_map(is_char).unwrap_or(ESCAPE)
 }
 
-/// Whether there is a long name of which just this is kept. Where it was cut depends on what came next, so one of each kind is tried: a
-/// character of each length, an escape, and white space that leaves the beginning a device's name.
+/// Whether this can be the beginning of a shortened name. The place of the cut depends on the next
+/// character, so one of each kind is tried: of each length, escaped, and white space after a
+/// device's name.
 fn is_beginning(kept: &str) -> bool {
     const NEXT: [&str; 10] =
         ["x", "\u{1}", "\u{85}", "é", "雪", "🦊", " .", "\t.", "\u{a0}.", "\u{3000}."];
@@ -187,7 +184,7 @@ fn is_hash(text: &str) -> bool {
     text.len() == HASH_DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether Windows takes a file of this name for a device. What comes after the first dot does not count there, nor does white space before it.
+/// Whether this is a device on Windows, which ignores white space and what follows the first dot.
 fn is_windows_device(name: &[u8]) -> bool {
     let stem = name.split(|byte| *byte == b'.').next().unwrap_or_default();
     // Most names begin like none of them.

@@ -1,8 +1,13 @@
-//! What holds for every object: its id is the hash of its bytes.
+//! The ids of objects.
 
 use super::{Error, Kind, ObjectId, Result};
 
-/// Check that `data` is what `id` names.
+/// Returns the id of an object. Fails only on bytes made to collide.
+pub fn hash(kind: Kind, data: &[u8]) -> Result<ObjectId> {
+    gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, data)
+        .map_err(Error::git("hashing an object"))
+}
+
 pub(super) fn verify(id: ObjectId, kind: Kind, data: &[u8]) -> Result<()> {
     let actual = hash(kind, data)?;
     if actual == id {
@@ -10,10 +15,4 @@ pub(super) fn verify(id: ObjectId, kind: Kind, data: &[u8]) -> Result<()> {
     } else {
         Err(Error::Damaged { id, why: format!("its bytes hash to {actual}") })
     }
-}
-
-/// The id of an object. Fails only on bytes made to collide.
-pub fn hash(kind: Kind, data: &[u8]) -> Result<ObjectId> {
-    gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, data)
-        .map_err(Error::git("hashing an object"))
 }

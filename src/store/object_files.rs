@@ -1,8 +1,10 @@
-//! Where objects are on the disk: in packs and in single files, of the store itself and of others that it borrows from.
+//! Where objects are on the disk: in packs and in single files, of the store itself and of others
+//! that it borrows from.
 //!
-//! Git's library passes over an index that it could not open just now, and then says that the object is not there. But *could not read* and *is not there* are different things: whoever
-//! takes the first for the second goes on from an older snapshot, and the newest is lost. Here an object is missing only if every place was looked at; otherwise what the system said
-//! is the answer.
+//! Git's library passes over an index that it could not open just now, and then says that the
+//! object is not there. But *could not read* and *is not there* are different things: whoever takes
+//! the first for the second goes on from an older snapshot, and the newest is lost. Here an object
+//! is missing only if every place was looked at; otherwise what the system said is the answer.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,21 +20,21 @@ use super::pack_file::{Opened, PackFile, again};
 use super::recent_objects::RecentObjects;
 use super::{Error, Kind, Loss, ObjectId, Result};
 
-/// How often packs may come and go while one object is looked for.
+/// Bounds the retries while other programs replace packs.
 const ROUNDS: usize = 16;
 
-/// What was read of a pack stays mapped, and the system counts that as ours. So after this many bytes of objects all packs are opened anew.
+/// Pages of a pack that were read stay mapped, and the system counts them as ours. So after this
+/// many bytes of objects all packs are opened again.
 const MUCH: u64 = 16 << 20;
 
 /// The objects of a repository; shared by all readers.
 pub(super) struct ObjectFiles {
     objects: PathBuf,
     listed: Mutex<Option<Arc<Listing>>>,
-    /// How many bytes were read since packs were let go of.
+    /// Bytes that were read since packs were closed.
     read: AtomicU64,
 }
 
-/// What there was when the folders were listed last.
 pub(super) struct Listing {
     /// The folders of objects: its own, then those that it borrows from.
     folders: Vec<Folder>,
@@ -42,23 +44,19 @@ pub(super) struct Listing {
 
 struct Folder {
     path: PathBuf,
-    /// Which of the 256 folders for single objects there are.
     fans: OnceLock<[bool; 256]>,
 }
 
-/// One place where an object stands.
 pub(super) enum ObjectPlace<'p> {
     Packed { pack: &'p PackFile, offset: u64 },
     Loose { file: PathBuf },
 }
 
 impl ObjectFiles {
-    /// The objects in the folder `objects`, which is looked at when something is asked for.
     pub(super) fn at(objects: PathBuf) -> Self {
         Self { objects, listed: Mutex::new(None), read: AtomicU64::new(0) }
     }
 
-    /// What there is, as far as it is known.
     pub(super) fn listing(&self) -> Result<Arc<Listing>> {
         let known = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match known {
@@ -67,7 +65,7 @@ impl ObjectFiles {
         }
     }
 
-    /// Close every pack, and with it what is mapped of it: Windows removes no file that somebody has mapped. Who reads on opens what is there then.
+    /// Closes and unmaps every pack: Windows removes no mapped file. Readers open them again.
     pub(super) fn let_go(&self) {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -80,7 +78,7 @@ impl ObjectFiles {
         }
     }
 
-    /// What there is now; `known` itself if nothing changed since. Packs that are open stay so.
+    /// Lists the folders again; returns `known` if nothing changed. Open packs stay open.
     fn list_again(&self, known: Option<&Arc<Listing>>) -> Result<Arc<Listing>> {
         let mut folders = vec![Folder { path: self.objects.clone(), fans: OnceLock::new() }];
         folders.extend(self.borrowed()?);
@@ -115,7 +113,6 @@ impl ObjectFiles {
         Ok(listing)
     }
 
-    /// The folders of objects of other repositories that this one counts on.
     fn borrowed(&self) -> Result<Vec<Folder>> {
         let path = self.objects.join("info").join("alternates");
         if !is_file(&path)? {
@@ -130,10 +127,8 @@ impl ObjectFiles {
         Ok(found.into_iter().map(|path| Folder { path, fans: OnceLock::new() }).collect())
     }
 
-    /// Go through all places of an object until `take` can use one.
-    ///
-    /// What is damaged, or could not be read, in one place may be sound in another; only if it is nowhere is it said what was wrong, and that something could not be
-    /// read before all else.
+    /// Tries all places of an object until `take` succeeds. A copy that is damaged or cannot be
+    /// read may be valid elsewhere; otherwise a failure to read is reported before damage.
     pub(super) fn find<T>(
         &self,
         id: ObjectId,
@@ -171,7 +166,7 @@ impl ObjectFiles {
         })
     }
 
-    /// All objects whose id begins so. Packs may be joined meanwhile: then those that were listed are gone, and it is looked again.
+    /// Returns all objects with this prefix. Lists again if packs changed meanwhile.
     pub(super) fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>> {
         let known = self.listing()?;
         let mut listing = self.list_again(Some(&known))?;
@@ -190,14 +185,12 @@ impl ObjectFiles {
     }
 }
 
-/// What a reader remembers between two objects.
 #[derive(Default)]
 pub(super) struct LastListing {
     /// Only as long as the store itself has it: nobody else keeps packs open.
     listing: Weak<Listing>,
     /// The pack that had the last one: it rather has the next.
     recent: usize,
-    /// What came after the first look is not looked for.
     pub(super) never_refresh: bool,
 }
 
@@ -259,7 +252,7 @@ impl Listing {
     }
 }
 
-/// What is to be said of an object that is nowhere: what could not be read, else what is damaged, else that it is missing.
+/// The error for an object that is nowhere: it could not be read, else is damaged, else missing.
 #[derive(Default)]
 struct Problem(Option<Error>);
 
@@ -282,7 +275,6 @@ impl Folder {
         if self.fans()?[usize::from(id.as_slice()[0])] { self.loose(id) } else { Ok(None) }
     }
 
-    /// The file of an object that stands alone.
     fn loose(&self, id: ObjectId) -> Result<Option<PathBuf>> {
         let hex = id.to_string();
         let file = self.path.join(&hex[..2]).join(&hex[2..]);
@@ -305,7 +297,6 @@ impl Folder {
     }
 }
 
-/// The indices in a folder whose packs are there, with their age.
 fn list_packs(dir: &Path, found: &mut Vec<(Option<SystemTime>, PathBuf)>) -> Result<()> {
     let indices = match files_ending(dir, "idx") {
         Err(Error::Io { source, .. }) if is_absent(&source) => return Ok(()),
@@ -320,7 +311,6 @@ fn list_packs(dir: &Path, found: &mut Vec<(Option<SystemTime>, PathBuf)>) -> Res
 }
 
 impl ObjectPlace<'_> {
-    /// Reads the object that is here into `out`.
     pub(super) fn read(
         &self,
         id: ObjectId,
@@ -333,7 +323,6 @@ impl ObjectPlace<'_> {
         }
     }
 
-    /// Returns kind and length of the object that is here.
     pub(super) fn header(&self, id: ObjectId, kept: &mut RecentObjects) -> Result<(Kind, u64)> {
         match self {
             Self::Packed { pack, offset } => pack.header(id, *offset, kept),

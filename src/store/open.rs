@@ -18,10 +18,10 @@ pub(super) const PRIVATE: &str = "stvc";
 /// There in a store that is kept as a copy of others, so that a backup may be written to it.
 const MIRROR: &str = "mirror";
 
-/// The trailer that every commit on a branch of a store has. What it says is the business of the layer above.
+/// Every commit on a branch of a store has this trailer.
 pub const MARK_TRAILER: &str = "Stvc-Content";
 
-/// What `stvc/format` says.
+/// The state of the file `stvc/format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// The format this program writes.
@@ -32,7 +32,6 @@ pub enum Format {
 }
 
 impl Store {
-    /// Open the store at `path`. A clone of a store (also one with a work tree) is a store.
     pub fn open(path: &Path) -> Result<Self> {
         let store = match Place::look(path)? {
             Place::Repository(git_dir) => Self::over(git_dir),
@@ -47,7 +46,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Make a store at `path`, which must not exist or be empty. It appears whole or not at all.
+    /// Makes a store at `path`, which must not exist or be empty. It appears whole or not at all.
     pub fn create(path: &Path) -> Result<Self> {
         match Place::look(path)? {
             Place::Repository(_) => Self::open(path),
@@ -56,7 +55,6 @@ impl Store {
         }
     }
 
-    /// Make a store at `path` that is kept as a copy of others.
     pub fn create_mirror(path: &Path) -> Result<Self> {
         match Place::look(path)? {
             Place::Free => Self::create_free(path, mark_mirror),
@@ -101,7 +99,7 @@ impl Store {
         sync_all_below(dir).map_err(Error::io(dir))
     }
 
-    /// Open the bare repository at `path` as a place for a backup: one that holds snapshots, or nothing at all yet. `None`: there is no repository.
+    /// Opens a bare repository for a backup: with snapshots, or empty. `None` if there is none.
     pub fn open_bare(path: &Path) -> Result<Option<Self>> {
         match git_dir(path)? {
             None => return Ok(None),
@@ -117,17 +115,15 @@ impl Store {
         Ok(Some(store))
     }
 
-    /// The same store, with nothing remembered but the packs that are open: those that came since, or went, are found out by looking.
+    /// Returns the store with empty caches, but for open packs.
     pub fn refreshed(&self) -> Self {
         Self::with(self.git_dir.clone(), Arc::clone(&self.objects))
     }
 
-    /// Whether it is kept as a copy of others.
     pub fn is_mirror(&self) -> bool {
         self.private_dir().join(MIRROR).is_file()
     }
 
-    /// From now on it is.
     pub fn become_mirror(&self) -> Result<()> {
         self.refuse_links()?;
         let dir = self.private_dir();
@@ -145,7 +141,7 @@ impl Store {
         Self { git_dir, objects, packed, folding, logged }
     }
 
-    /// What the format file says. A newer format than this program knows is an error.
+    /// Reads the format file. A newer format than this program knows is an error.
     pub fn format(&self) -> Result<Format> {
         let path = self.private_dir().join("format");
         let Some(text) = files::read(&path)? else {
@@ -170,7 +166,7 @@ impl Store {
         }
     }
 
-    /// Write the format file if it is missing or damaged. The caller has the lock.
+    /// Writes the format file if it is missing or damaged. The caller has the lock.
     pub(super) fn write_format(&self) -> Result<()> {
         match self.format()? {
             Format::Known => Ok(()),
@@ -184,7 +180,7 @@ impl Store {
         let reader = self.reader();
         let (mut any, mut foreign) = (false, false);
         for (_, id) in branches {
-            // A branch whose commit is lost may be a damaged snapshot; it does not make the repository foreign.
+            // A lost commit may be a snapshot, and does not make the repository foreign.
             if let Some(commit) = unless_lost(reader.commit(id))? {
                 let snapshot = commit.trailer(MARK_TRAILER).is_some();
                 any |= snapshot;
@@ -197,12 +193,9 @@ impl Store {
     }
 }
 
-/// What stands where a store is looked for.
 enum Place {
     Repository(PathBuf),
-    /// Something else.
     Occupied,
-    /// Nothing, or an empty folder.
     Free,
 }
 
@@ -221,7 +214,6 @@ impl Place {
     }
 }
 
-/// Whether a folder is a repository, bare or with a work tree.
 pub fn is_repository(path: &Path) -> bool {
     git_dir(path).is_ok_and(|found| found.is_some())
 }
@@ -257,7 +249,6 @@ fn write_format_file(private: &Path) -> Result<()> {
     files::replace(&path, line.as_bytes())
 }
 
-/// The store holds private conversations.
 #[cfg(unix)]
 fn make_private(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

@@ -1,8 +1,10 @@
-//! The file of the operation log, `stvc/operations.jsonl`: one JSON object a line, oldest first. Each line ends with a checksum
-//! of what stands before it, so that a flipped bit or a torn write is an unreadable line and never another operation.
+//! The file of the operation log, `stvc/operations.jsonl`: one JSON object a line, oldest first.
+//! Each line ends with a checksum of what stands before it, so that a flipped bit or a torn write
+//! is an unreadable line and never another operation.
 //!
-//! Two kinds of lines: an operation, synced before its refs move; and `{"finished":N}`, once the refs and files of operation N are in
-//! place. The second kind is a note that saves a look: if a power cut loses it, the look finds everything in place.
+//! Two kinds of lines: an operation, synced before its refs move; and `{"finished":N}`, once the
+//! refs and files of operation N are in place. The second kind is a note that saves a look: if a
+//! power cut loses it, the look finds everything in place.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,7 +17,7 @@ use super::{Error, LoggedOperation, Result, Store};
 use crate::durable;
 use crate::regular;
 
-/// How a line's checksum begins; it is the last member of every object.
+/// The last member of every line.
 const CHECK: &str = ",\"check\":\"";
 /// So many hex digits of the BLAKE3 of everything before.
 const DIGITS: usize = 16;
@@ -28,7 +30,6 @@ const WINDOW: u64 = 1 << 16;
 
 pub(super) enum Line {
     Operation(Box<LoggedOperation>),
-    /// Refs and files of the operation of that number are in place.
     Finished(u64),
 }
 
@@ -40,7 +41,6 @@ struct Finished {
 #[derive(Default)]
 pub(super) struct End {
     pub(super) last: Option<LoggedOperation>,
-    /// Numbers of operations whose refs or files may not be in place.
     pub(super) unfinished: Vec<u64>,
 }
 
@@ -60,7 +60,7 @@ impl Store {
         self.private_dir().join(SET_ASIDE)
     }
 
-    /// Every operation that can be read, oldest first, and how many lines cannot.
+    /// Returns every operation that can be read, oldest first, and how many lines cannot.
     pub fn operations(&self) -> Result<(Vec<LoggedOperation>, usize)> {
         let (lines, unreadable) = self.log_lines()?;
         let operations = lines.into_iter().filter_map(|line| match line {
@@ -70,7 +70,7 @@ impl Store {
         Ok((operations.collect(), unreadable))
     }
 
-    /// Every line that can be read, oldest first, and how many cannot.
+    /// Returns every line that can be read, oldest first, and how many cannot.
     fn log_lines(&self) -> Result<(Vec<Line>, usize)> {
         let text = files::read(&self.operations_path())?.unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -79,7 +79,6 @@ impl Store {
         Ok((found.into_iter().flatten().collect(), unreadable))
     }
 
-    /// The operations that were interrupted, oldest first.
     pub fn unfinished(&self) -> Result<Vec<LoggedOperation>> {
         if self.end_of_log()?.unfinished.is_empty() {
             return Ok(Vec::new());
@@ -87,13 +86,13 @@ impl Store {
         Ok(unfinished(self.log_lines()?.0))
     }
 
-    /// Append an operation, durably. If that fails, the log is as it was, as far as that is possible.
+    /// Appends an operation, durably. If that fails, the log is as it was, as far as possible.
     pub(super) fn log_operation(&self, operation: &LoggedOperation) -> Result<()> {
         self.log_line(operation, Sync::Now)
     }
 
-    /// Append that an operation is in place. With files outside the store that is synced: what is saved there later must not be taken for
-    /// something that came in between.
+    /// Appends that an operation is in place. With files outside the store it is synced: what is
+    /// saved there later must not be taken for something that came in between.
     pub(super) fn log_finished(&self, number: u64, sync: Sync) -> Result<()> {
         self.log_line(&Finished { finished: number }, sync)
     }
@@ -104,7 +103,6 @@ impl Store {
         append(&path, &line, sync).map_err(Error::io(&path))
     }
 
-    /// Put other operations in the place of all that are there.
     pub(super) fn replace_log(
         &self,
         operations: &[LoggedOperation],
@@ -121,7 +119,7 @@ impl Store {
         files::replace(&path, &text)
     }
 
-    /// The last operation, and which are not finished. Looks at the end of the file only, however long the log is.
+    /// Returns the last operation and the unfinished ones. Reads only the end of the file.
     pub(super) fn end_of_log(&self) -> Result<End> {
         let Some((path, mut file)) = self.open_log()? else { return Ok(End::default()) };
         let mut window = WINDOW;
@@ -137,7 +135,7 @@ impl Store {
         }
     }
 
-    /// The last operations, newest first: those that stand at the end of the file, however long the log is.
+    /// Returns the operations at the end of the file, newest first.
     pub fn last_operations(&self) -> Result<Vec<LoggedOperation>> {
         let Some((path, mut file)) = self.open_log()? else { return Ok(Vec::new()) };
         let (tail, _) = tail(&mut file, WINDOW).map_err(Error::io(&path))?;
@@ -155,7 +153,6 @@ impl Store {
     }
 }
 
-/// The whole lines in the last `window` bytes, and whether these are all there are.
 fn tail(file: &mut File, window: u64) -> io::Result<(Vec<u8>, bool)> {
     let begin = file.seek(SeekFrom::End(0))?.saturating_sub(window);
     let mut tail = Vec::new();
@@ -168,7 +165,7 @@ fn tail(file: &mut File, window: u64) -> io::Result<(Vec<u8>, bool)> {
     Ok((tail, begin == 0))
 }
 
-/// The operations of a log that are not finished, oldest first. A line cannot make one unfinished that was finished before it.
+/// Returns the unfinished operations, oldest first. What was finished stays finished.
 fn unfinished(lines: Vec<Line>) -> Vec<LoggedOperation> {
     let mut open: Vec<LoggedOperation> = Vec::new();
     for line in lines {
@@ -185,7 +182,7 @@ fn unfinished(lines: Vec<Line>) -> Vec<LoggedOperation> {
     open
 }
 
-/// What the last lines say, told from the last one on; `None` if no operation is among them.
+/// Reads lines from the last one on; `None` if there is no operation among them.
 fn end_of<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<End> {
     let mut finished = Vec::new();
     for line in lines {

@@ -1,5 +1,6 @@
-//! Operations: what one command did to refs and to the user's files. Logged **before** anything moves, so the log is also the promise that
-//! whoever finds an operation half done can keep: every object it names is in the store and synced by then.
+//! Operations: what one command did to refs and to the user's files. Logged **before** anything
+//! moves, so the log is also the promise that whoever finds an operation half done can keep: every
+//! object it names is in the store and synced by then.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,47 +13,41 @@ use super::{
     Sequence, Store,
 };
 
-/// What is old.
 #[derive(Clone, Copy, Debug)]
 pub enum Before {
-    /// Nothing.
     Never,
-    /// What was done then or earlier.
     Moment(DateTime<FixedOffset>),
-    /// Everything, known or not.
     Everything,
 }
 
-/// What became of an [`Effect`].
 pub enum Transacted {
-    /// It had none.
     Nothing,
-    /// It is the operation of this number, and finished.
     Done(u64),
     FilesToWrite(Box<LoggedOperation>),
 }
 
-/// Operations that are old enough to go.
 pub struct Expiry {
     pub dropped: usize,
-    /// The refs that nothing in the log needs any more.
     pub refs: Vec<RefChange>,
     /// The log without them.
     pub operations: Vec<LoggedOperation>,
 }
 
 impl Store {
-    /// Log an operation and move its refs. With all objects written ([`PackWriter::finish`](super::PackWriter::finish)), this is the commit
-    /// point of every command. If it has files to be written, call [`Store::finished`] when they are.
+    /// Logs an operation and move its refs. With all objects written
+    /// ([`PackWriter::finish`](super::PackWriter::finish)), this is the commit point of every
+    /// command. If it has files to be written, call [`Store::finished`] when they are.
     ///
-    /// If a ref cannot be moved, those that were are moved back, and the log says that it was taken back.
+    /// If a ref cannot be moved, those that were are moved back, and the log says that it was taken
+    /// back.
     pub fn transact(&self, lock: &Lock, time: String, mut effect: Effect) -> Result<Transacted> {
         effect.refs.retain(|change| change.before != change.after);
         let says_more = effect.finishes.is_some() || effect.undoes.is_some();
         if effect.refs.is_empty() && effect.files.is_empty() && !says_more {
             return Ok(Transacted::Nothing);
         }
-        // Looked at before anything is logged, too: what is refused here did not begin. They are compared again once they are locked.
+        // Checked before anything is logged: a refused operation did not begin. And again once
+        // locked.
         for change in &effect.refs {
             if self.ref_target(&change.name)? != change.before {
                 return Err(Error::RefMoved { name: change.name.to_string() });
@@ -88,18 +83,16 @@ impl Store {
         Ok(Transacted::FilesToWrite(Box::new(operation)))
     }
 
-    /// Returns the position that an operation at `seconds` has in the order of operations. Only the holder of the lock can rely on it.
+    /// Returns the sequence of an operation at `seconds`, valid while the lock is held.
     pub fn next_sequence(&self, seconds: i64) -> Result<Sequence> {
         let previous = self.end_of_log()?.last.and_then(|last| last.sequence());
         Ok(Sequence::after(previous, seconds))
     }
 
-    /// Note that all files of an operation are in place.
     pub fn finished(&self, _lock: &Lock, number: u64) -> Result<()> {
         self.log_finished(number, Sync::Now)
     }
 
-    /// Lead the refs of an operation back, and log that it did not happen.
     pub fn take_back_refs(&self, operation: &LoggedOperation) -> Result<()> {
         let mut back = Vec::new();
         for change in operation.effect.refs.iter().filter(|change| !change.name.is_kept()) {
@@ -108,7 +101,8 @@ impl Store {
             }
         }
         self.move_refs(&back)?;
-        // Where each ref of the operation is now: what was kept stays kept, and one that somebody else moved is where it is.
+        // The refs as they are now: kept ones stay, and others may have been moved by somebody
+        // else.
         let mut refs = Vec::new();
         for change in &operation.effect.refs {
             let after = self.ref_target(&change.name)?;
@@ -122,7 +116,6 @@ impl Store {
         self.log_outcome(operation.number, outcome, Sync::Now)
     }
 
-    /// Log what became of the operation `of`, which was begun, as one that is finished itself.
     fn log_outcome(&self, of: u64, outcome: LoggedOperation, sync: Sync) -> Result<()> {
         let End { last, mut unfinished } = self.end_of_log()?;
         let number = last.map_or(of, |last| last.number) + 1;
@@ -131,8 +124,8 @@ impl Store {
         self.log_finished(number, sync)
     }
 
-    /// The first branch ever becomes the one that plain `git log` and `git clone` show. That it fails is no reason to call a snapshot
-    /// failed that is there; the next one tries again.
+    /// Points `HEAD` at a first branch, for plain `git log` and `git clone`. Failures are ignored:
+    /// the next operation tries again.
     fn show_a_branch(&self, moved: &[RefChange]) {
         let is_branch = |change: &&RefChange| change.after.is_some() && change.name.is_branch();
         let Some(branch) = moved.iter().find(is_branch) else { return };
@@ -141,7 +134,7 @@ impl Store {
         }
     }
 
-    /// Where the operation log last saw a ref, newest first; `None` is "not there". Empty if it never moved.
+    /// Returns the targets of a ref by the log, newest first; `None` means removed.
     pub fn last_known(&self, name: &RefName) -> Result<&[Option<ObjectId>]> {
         if self.logged.get().is_none() {
             let mut logged: HashMap<RefName, Vec<_>> = HashMap::new();
@@ -155,8 +148,8 @@ impl Store {
         Ok(self.logged.get().and_then(|logged| logged.get(name)).map_or(&[], Vec::as_slice))
     }
 
-    /// The refs that should be there by the log, and are not: name and last target. What an operation that is not finished moves is not
-    /// missing: it is being moved, or will be by whoever writes next.
+    /// Returns refs that the log has and that are missing, with their last target, without those
+    /// that an unfinished operation moves.
     pub fn missing_refs(&self) -> Result<Vec<(RefName, ObjectId)>> {
         let unfinished: HashSet<_> = self.end_of_log()?.unfinished.into_iter().collect();
         let mut last: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
@@ -178,8 +171,8 @@ impl Store {
         Ok(missing)
     }
 
-    /// Finish the refs of what was interrupted: it is logged, its objects are synced, its refs are perhaps not moved. Those without files
-    /// are finished then. A ref that is neither where it was nor where it goes was moved by somebody else, and stays.
+    /// Finishes the refs of interrupted operations, whose objects are synced, and so those without
+    /// files. A ref that somebody else moved stays.
     pub(super) fn finish_refs(&self, by: &[String], now: &str) -> Result<Vec<LoggedOperation>> {
         let mut finished = Vec::new();
         for operation in self.unfinished()? {
@@ -205,7 +198,6 @@ impl Store {
         Ok(finished)
     }
 
-    /// Note that an operation was interrupted, and who brought it to its end.
     fn log_finishing(&self, operation: &LoggedOperation, by: &[String], now: &str) -> Result<()> {
         let effect = Effect {
             refs: Vec::new(),
@@ -218,7 +210,7 @@ impl Store {
         self.log_outcome(operation.number, outcome, Sync::Whenever)
     }
 
-    /// Which operations are older than `before`, and what goes with them; all of them, if nothing of them shall stay, also what cannot be read of the log. Nothing is changed yet.
+    /// Plans which operations to drop; [`Before::Everything`] includes unreadable lines.
     pub fn plan_expiry(&self, before: Before) -> Result<Expiry> {
         let (mut operations, unreadable) = self.operations()?;
         let unfinished = self.end_of_log()?.unfinished;
@@ -240,7 +232,7 @@ impl Store {
         let Some(last) = old.last() else {
             return Ok(Expiry { dropped: 0, refs: Vec::new(), operations: kept });
         };
-        // What is kept for one that stays is needed, whoever kept it first.
+        // A commit that a remaining operation needs stays, whoever kept it first.
         let mut needed: HashSet<RefName> = HashSet::new();
         for operation in &kept {
             for change in &operation.effect.refs {
@@ -275,9 +267,9 @@ impl Store {
         files::remove(&path)
     }
 
-    /// Drop what was planned. One line of the log stays for all that go.
     pub fn expire(&self, _lock: &Lock, expiry: &Expiry) -> Result<()> {
-        // The log first: a ref that it names and that is gone would be damage; one that it does not name is dropped next time.
+        // The log first: a missing ref that it names would be damage; one that it does not name is
+        // dropped next time.
         if expiry.dropped > 0 {
             self.replace_log(&expiry.operations, &self.end_of_log()?.unfinished)?;
         }

@@ -1,8 +1,9 @@
 //! Writing objects: all that one command adds goes into one pack.
 //!
-//! One pack instead of loose files, because a loose object costs two syncs (file and fan-out folder) and a pack costs
-//! four in all. The pack is written to a temporary file and gets its name when it is complete and synced; its index follows.
-//! Git looks for indices, so a pack is there for readers once its index is, and only then.
+//! One pack instead of loose files, because a loose object costs two syncs (file and fan-out
+//! folder) and a pack costs four in all. The pack is written to a temporary file and gets its name
+//! when it is complete and synced; its index follows. Git looks for indices, so a pack is there for
+//! readers once its index is, and only then.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,24 +12,30 @@ use std::path::PathBuf;
 
 use gix::odb::pack::data::entry::Header;
 use gix::odb::pack::data::{Version, header};
+use sha1::{Digest, Sha1};
 
-use super::checksum::Checksum;
-use super::compressor::Compressor;
+use super::compressor::{Compressor, Effort};
+use super::limits::longest;
 use super::object::hash;
 use super::pack_folder::{TEMP_PREFIX, give_name};
 use super::pack_index::{self, IndexEntry};
 use super::similar_blobs::{NewBlob, Ready, compress_together, parts, worth_a_thread};
 use super::tree::{self, TreeEntry};
-use super::{Error, Kind, ObjectId, Reader, Result, Store, longest};
+use super::{Error, Kind, ObjectId, Reader, Result, Store};
 use crate::durable::{self, Temp};
 use crate::parallel::{both, in_parts, in_turn};
 use crate::regular::read_some;
 
-/// Collects new objects into one pack. Dropped without [`finish`](PackWriter::finish), it leaves nothing behind.
+const HEADER_LEN: u64 = 12;
+/// From this length on a pack is worth a second thread.
+const LONG: u64 = 4 << 20;
+
+/// Collects new objects into one pack. Dropped without [`finish`](PackWriter::finish), it leaves
+/// nothing behind.
 pub struct PackWriter {
     dir: PathBuf,
     known: Reader,
-    out: Option<BufWriter<Pack>>,
+    out: Option<BufWriter<Temp>>,
     length: u64,
     entries: Vec<IndexEntry>,
     added: HashSet<ObjectId>,
@@ -43,22 +50,22 @@ impl Store {
     pub fn pack_writer(&self) -> PackWriter {
         PackWriter {
             dir: self.pack_dir(),
-            // Opened anew: whoever waited for the lock may have seen packs that are gone by now. At worst an object that
-            // another program packs meanwhile is written once more.
+            // Opened again: packs may have been replaced while waiting for the lock. At worst an
+            // object that another program packs meanwhile is written once more.
             known: Reader::of_now(self),
             out: None,
             length: 0,
             entries: Vec::new(),
             added: HashSet::new(),
             distrust: self.is_marked_damaged(),
-            compressor: Compressor::new(),
+            compressor: Compressor::new(Effort::Quick),
             broken: false,
         }
     }
 }
 
 impl PackWriter {
-    /// Add an object unless the store has it; its id either way.
+    /// Adds an object unless the store has it; returns its id either way.
     pub fn add(&mut self, kind: Kind, data: &[u8]) -> Result<ObjectId> {
         let id = hash(kind, data)?;
         if !self.has(id, kind)? {
@@ -71,13 +78,11 @@ impl PackWriter {
         self.add(Kind::Tree, &tree::encode(entries))
     }
 
-    /// Add an object though the store has it: elsewhere.
     pub(super) fn add_again(&mut self, id: ObjectId, kind: Kind, data: &[u8]) -> Result<()> {
         let compressed = self.compressor.compress(data)?;
         self.append(id, kind, data.len(), &compressed)
     }
 
-    /// Add many blobs, on all cores. `stored` are ids that are known to be in the store already.
     pub fn add_blobs(
         &mut self,
         blobs: &[&[u8]],
@@ -93,14 +98,13 @@ impl PackWriter {
         for (id, blob) in ids.iter().zip(blobs) {
             let known = !self.distrust && stored.contains(id);
             if !known && !self.has(*id, Kind::Blob)? {
-                // Reserved at once: the same text may come twice in one chat.
+                // Reserved at once: one chat may have a text twice.
                 self.added.insert(*id);
                 new.push((*id, *blob));
             }
         }
         let parts: Vec<_> = parts(&new).collect();
         let compress = |part: &&[_]| compress_together(part);
-        // Each is written while others are compressed; so their compressed copies never add up to much.
         let written = self.entries.len();
         let added = in_turn(&parts, compress, |part, ready| self.append_together(part, &ready?));
         if let Err(error) = added {
@@ -115,12 +119,6 @@ impl PackWriter {
         Ok(ids)
     }
 
-    /// Whether writing failed: then nothing can be added any more, and the pack cannot be finished.
-    pub fn is_broken(&self) -> bool {
-        self.broken
-    }
-
-    /// Append blobs of which some are deltas of others among them.
     fn append_together(&mut self, blobs: &[NewBlob<'_>], ready: &[Ready]) -> Result<()> {
         let mut offsets = Vec::with_capacity(blobs.len());
         for ((id, blob), Ready { base, size, compressed }) in blobs.iter().zip(ready) {
@@ -137,22 +135,24 @@ impl PackWriter {
         Ok(())
     }
 
-    /// Whether an object counts as stored only if it can be read.
+    /// Whether writing failed: then nothing can be added any more, nor the pack be finished.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
     pub fn distrusts_store(&self) -> bool {
         self.distrust
     }
 
-    /// How many objects it has so far.
     pub fn objects(&self) -> usize {
         self.entries.len()
     }
 
-    /// The pack's size so far.
     pub fn bytes(&self) -> u64 {
         self.length
     }
 
-    /// Complete the pack, sync it and make it visible. When this returns, its objects survive a power cut.
+    /// Completes and syncs the pack and makes it visible; returns its index.
     pub fn finish(mut self) -> Result<Option<PathBuf>> {
         if self.broken {
             return Err(self.cannot_go_on());
@@ -163,18 +163,18 @@ impl PackWriter {
         let dir = self.dir.clone();
         let failed = |error| Error::Io { path: dir.clone(), source: error };
         let mut pack = out.into_inner().map_err(|error| failed(error.into_error()))?;
-        let checksum = pack.seal(self.entries.len()).map_err(failed)?;
+        let checksum = seal(pack.file(), self.entries.len()).map_err(failed)?;
         let name = self.dir.join(format!("pack-{checksum}.pack"));
-        // What it has open may be the file that has the name.
+        // It may have open the file that has the name.
         drop(self.known);
-        give_name(pack.temp, &name).map_err(Error::io(&name))?;
+        give_name(pack, &name).map_err(Error::io(&name))?;
         durable::sync_dir(&self.dir).map_err(failed)?;
 
         let index = pack_index::encode(&mut self.entries, checksum);
         let index_name = name.with_extension("idx");
         let write_index = || {
             let mut temp = Temp::within(&self.dir, TEMP_PREFIX)?;
-            temp.file().write_all(&index)?;
+            temp.write_all(&index)?;
             give_name(temp, &index_name)
         };
         if let Err(error) = write_index() {
@@ -186,16 +186,13 @@ impl PackWriter {
         Ok(Some(index_name))
     }
 
-    /// Where the next entry will stand.
     pub(super) fn next_offset(&self) -> u64 {
         self.length.max(HEADER_LEN)
     }
 
-    /// Copy an entry as it stands in another pack. A delta is right only if what it is a delta of is copied with all that stands between them.
     pub(super) fn append_raw(&mut self, id: ObjectId, raw: &[u8]) -> Result<()> {
         if self.added.insert(id) {
-            let crc32 = crc32fast::hash(raw);
-            self.write(id, crc32, &[raw])?;
+            self.write(id, crc32fast::hash(raw), &[raw])?;
         }
         Ok(())
     }
@@ -208,7 +205,7 @@ impl PackWriter {
     }
 
     fn append(&mut self, id: ObjectId, kind: Kind, size: usize, compressed: &[u8]) -> Result<()> {
-        // What nobody could read again must not be acknowledged.
+        // An object that nobody could read again must not be acknowledged.
         if size as u64 > longest(kind) {
             return Err(Error::TooLong { kind, bytes: size as u64 });
         }
@@ -216,7 +213,6 @@ impl PackWriter {
         self.append_entry(id, whole(kind), size, compressed)
     }
 
-    /// Write one entry, of which the caller knows that it is not in the pack yet.
     pub(super) fn append_entry(
         &mut self,
         id: ObjectId,
@@ -242,9 +238,11 @@ impl PackWriter {
         let out = match &mut self.out {
             Some(out) => out,
             None => {
-                let pack = Pack::begin(dir).map_err(Error::io(dir))?;
+                let mut temp = Temp::within(dir, TEMP_PREFIX).map_err(Error::io(dir))?;
+                // Room for the header: the number of objects is known at the end.
+                temp.write_all(&[0; HEADER_LEN as usize]).map_err(Error::io(dir))?;
                 self.length = HEADER_LEN;
-                self.out.insert(BufWriter::with_capacity(1 << 16, pack))
+                self.out.insert(BufWriter::with_capacity(1 << 16, temp))
             }
         };
         self.entries.push(IndexEntry { id, crc32, offset: self.length });
@@ -262,7 +260,6 @@ impl PackWriter {
     }
 }
 
-/// The header of an object that is no delta.
 pub(super) fn whole(kind: Kind) -> Header {
     match kind {
         Kind::Blob => Header::Blob,
@@ -272,63 +269,33 @@ pub(super) fn whole(kind: Kind) -> Header {
     }
 }
 
-pub(super) const HEADER_LEN: u64 = 12;
-/// From this length on a pack is worth a second thread.
-const LONG: u64 = 4 << 20;
-
-/// The pack's file while it is being written.
-struct Pack {
-    temp: Temp,
-}
-
-impl Pack {
-    fn begin(dir: &std::path::Path) -> io::Result<Self> {
-        let mut temp = Temp::within(dir, TEMP_PREFIX)?;
-        // The number of objects is known at the end; its place is kept.
-        temp.file().write_all(&[0; HEADER_LEN as usize])?;
-        Ok(Self { temp })
-    }
-
-    /// Fill in the header and append the checksum of everything before it.
-    fn seal(&mut self, objects: usize) -> io::Result<ObjectId> {
-        let count = u32::try_from(objects)
-            .map_err(|_| io::Error::other("more than 2^32 objects in one pack"))?;
-        let file: &mut File = self.temp.file();
-        let length = file.stream_position()?;
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(&header::encode(Version::V2, count))?;
-        file.seek(SeekFrom::Start(0))?;
-        let checksum = if length < LONG {
-            checksum(file)?
-        } else {
-            // The disk has much to do meanwhile.
-            let same = file.try_clone()?;
-            let (checksum, synced) = both(|| checksum(file), || same.sync_data());
-            synced?;
-            checksum?
-        };
-        file.write_all(checksum.as_slice())?;
-        Ok(checksum)
-    }
+fn seal(file: &mut File, objects: usize) -> io::Result<ObjectId> {
+    let count = u32::try_from(objects)
+        .map_err(|_| io::Error::other("more than 2^32 objects in one pack"))?;
+    let length = file.stream_position()?;
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(&header::encode(Version::V2, count))?;
+    file.seek(SeekFrom::Start(0))?;
+    let checksum = if length < LONG {
+        checksum(file)?
+    } else {
+        // The disk has much to do meanwhile.
+        let same = file.try_clone()?;
+        let (checksum, synced) = both(|| checksum(file), || same.sync_data());
+        synced?;
+        checksum?
+    };
+    file.write_all(checksum.as_slice())?;
+    Ok(checksum)
 }
 
 fn checksum(file: &mut File) -> io::Result<ObjectId> {
-    let mut checksum = Checksum::default();
+    let mut hasher = Sha1::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
         match read_some(file, &mut buffer)? {
-            0 => return Ok(checksum.finish()),
-            read => checksum.update(&buffer[..read]),
+            0 => return Ok(ObjectId::Sha1(hasher.finalize().into())),
+            read => hasher.update(&buffer[..read]),
         }
-    }
-}
-
-impl Write for Pack {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.temp.file().write(buffer)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.temp.file().flush()
     }
 }

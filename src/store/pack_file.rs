@@ -1,14 +1,15 @@
 //! Reading a pack: whole objects and deltas.
 //!
-//! Git's library keeps the objects that deltas led to, but not what they were made of; in a pack of `gc` many messages are made of one volume, which would be inflated anew
-//! for every one of them. Here what deltas are made of is kept.
+//! Git's library keeps the objects that deltas led to, but not their bases; in a pack of `gc` many
+//! messages have one volume as base, which would be inflated again for every one of them. Here the
+//! bases are kept.
 //!
-//! A pack may come from anywhere, so what it says of itself is believed only as far as its bytes allow: no object is longer than its kind may be, nor than zlib could make it of the
-//! bytes that are there; memory is taken as bytes come, not as they are promised; deltas of deltas end somewhere.
+//! A pack may come from anywhere, so what it says of itself is believed only as far as its bytes
+//! allow: no object is longer than its kind may be, nor than zlib could make it of the bytes that
+//! are there; memory is taken as bytes come, not as they are promised; chains of deltas end.
 
 use std::collections::HashMap;
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,15 +18,18 @@ use gix::odb::pack::data::entry::Header;
 use gix::odb::pack::{data, index};
 
 use super::inflate::{Fault, Made, TOO_LONG, begin_of, inflate};
+use super::limits::longest;
 use super::recent_objects::{RecentObject, RecentObjects};
-use super::{Error, Kind, ObjectId, Result, delta, longest};
+use super::{Error, Kind, ObjectId, Result, delta};
 
-/// More deltas in a row than any git makes: it stops at 4095.
+/// A longer chain of deltas than any git makes: it stops at 4095.
 const DEEPEST: usize = 4096;
-/// From here on everything on the way is kept: whoever reads such a row from its end would else begin anew for each. And the pack is asked for its longest row before: one with a longer row
-/// than any git makes was made to use up time and memory, and nothing so deep is read from it.
+/// From this depth on all objects of a chain are kept, for readers that begin at its end. And the
+/// pack is checked for longer chains than git makes: such a pack was made to use up time and
+/// memory, and nothing so deep is read of it.
 const DEEP: usize = 64;
-/// What is not longer is kept in any row: histories are read from their end, and their commits and trees are small.
+/// Shorter objects of any chain are kept: histories are read from the end, and are of small
+/// objects.
 const SMALL: usize = 32 << 10;
 /// How much may be made on the way to one object, all its bases together.
 const MOST_MADE: u64 = 32 << 30;
@@ -33,21 +37,17 @@ const TOO_DEEP: Fault = "has an object that is made of more than 4096 deltas, as
 
 /// A pack with its index, each opened when it is needed; shared by all readers.
 pub(super) struct PackFile {
-    /// The index.
     path: PathBuf,
-    /// Tells it from other packs in what readers keep.
     number: u64,
     index: OnceLock<Opened<index::File>>,
     data: OnceLock<Opened<data::File>>,
-    /// Whether some object is made of more deltas than any git makes.
     is_too_deep: OnceLock<bool>,
 }
 
-/// What opening a file came to. That it could not be opened at all is an error, and may be otherwise the next time.
+/// An opened file, or a lasting failure. A passing failure is an error instead.
 pub(super) enum Opened<T> {
     Whole(T),
     Damaged(String),
-    /// It is not there, or not any more.
     Gone,
 }
 
@@ -60,7 +60,7 @@ impl<T> Opened<T> {
         }
     }
 
-    /// The file, which must be there and whole; `path` is the index's.
+    /// Returns the file, which must be there and whole; `path` is the index's.
     pub(super) fn whole(&self, path: &Path) -> Result<&T> {
         match self {
             Self::Whole(file) => Ok(file),
@@ -73,7 +73,6 @@ impl<T> Opened<T> {
 }
 
 impl PackFile {
-    /// The pack of the index at `path`, not opened yet.
     pub(super) fn new(path: PathBuf) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -81,12 +80,10 @@ impl PackFile {
         Self { path, number, index, data, is_too_deep }
     }
 
-    /// Where its index is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it was not there when it was wanted.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self.index.get(), Some(Opened::Gone))
             || matches!(self.data.get(), Some(Opened::Gone))
@@ -96,13 +93,11 @@ impl PackFile {
         open(&self.index, &self.path, |path| index::File::at(path, gix::hash::Kind::Sha1))
     }
 
-    /// Its objects.
     pub(super) fn data(&self) -> Result<&Opened<data::File>> {
         let path = self.path.with_extension("pack");
         open(&self.data, &path, |path| data::File::at(path, gix::hash::Kind::Sha1))
     }
 
-    /// Where an object stands. One whose index is damaged has none that anybody could find.
     pub(super) fn offset_of(&self, id: ObjectId) -> Result<Option<u64>> {
         Ok(match self.index()? {
             Opened::Whole(index) => index.lookup(id).map(|place| index.pack_offset_at_index(place)),
@@ -118,7 +113,6 @@ impl PackFile {
         }
     }
 
-    /// Read the object `id`, which stands at `offset`, into `out`.
     pub(super) fn read(
         &self,
         id: ObjectId,
@@ -166,7 +160,7 @@ impl PackFile {
                 (kind, 0, whole)
             }
         };
-        // The objects on the way are what neighbours are made of, too; this one itself may be what the next is.
+        // Neighbours may have the objects on the way as bases, or this one itself.
         let many = deltas.len() > DEEP;
         let last = deltas.len() - 1;
         let mut delta = std::mem::take(&mut kept.delta);
@@ -196,7 +190,6 @@ impl PackFile {
         Ok(kind)
     }
 
-    /// The deltas from an object down to what all of them are made of.
     fn chain(&self, data: &data::File, offset: u64, kept: &mut RecentObjects) -> Made<Chain> {
         let mut deltas = Vec::new();
         let mut at = offset;
@@ -213,38 +206,36 @@ impl PackFile {
                 return Err("it would stand behind the end of its pack");
             }
             let entry = data.entry(at).map_err(|_| "its beginning cannot be read")?;
-            let next = match entry.header {
-                Header::OfsDelta { base_distance } => entry
-                    .checked_base_pack_offset(base_distance)
-                    .ok_or("what it is made of would stand before its pack")?,
-                Header::RefDelta { base_id } => match self.index.get() {
-                    Some(Opened::Whole(index)) => index
-                        .lookup(base_id)
-                        .map(|place| index.pack_offset_at_index(place))
-                        .ok_or("what it is made of is not in its pack")?,
-                    _ => return Err("what it is made of is not in its pack"),
-                },
-                header => {
-                    let kind = header.as_kind().ok_or("it is of no known kind")?;
-                    return Ok(Chain { deltas, base: Base::Entry(kind, entry), base_at: at });
-                }
+            let Some(next) = self.base_offset(&entry)? else {
+                let kind = entry.header.as_kind().ok_or("it is of no known kind")?;
+                return Ok(Chain { deltas, base: Base::Entry(kind, entry), base_at: at });
             };
             deltas.push((at, entry));
             at = next;
         }
     }
 
-    /// Whether some object is made of more than [`DEEPEST`] deltas, or of itself. Reads only where each entry begins, and each once.
+    /// Returns where the base of a delta stands; `None` for a whole object.
+    fn base_offset(&self, entry: &data::Entry) -> Made<Option<u64>> {
+        match (entry.header, self.index.get()) {
+            (Header::OfsDelta { base_distance }, _) => entry
+                .checked_base_pack_offset(base_distance)
+                .map(Some)
+                .ok_or("what it is made of would stand before its pack"),
+            (Header::RefDelta { base_id }, Some(Opened::Whole(index))) => index
+                .lookup(base_id)
+                .map(|place| Some(index.pack_offset_at_index(place)))
+                .ok_or("what it is made of is not in its pack"),
+            (Header::RefDelta { .. }, _) => Err("what it is made of is not in its pack"),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a chain is longer than [`DEEPEST`], or a ring. Reads only headers, each once.
     fn is_too_deep(&self, data: &data::File) -> bool {
         *self.is_too_deep.get_or_init(|| {
             let Some(Opened::Whole(index)) = self.index.get() else { return true };
-            let base_of = |at: u64| match data.entry(at).ok()?.header {
-                Header::OfsDelta { base_distance } => at.checked_sub(base_distance),
-                Header::RefDelta { base_id } => {
-                    index.lookup(base_id).map(|place| index.pack_offset_at_index(place))
-                }
-                _ => None,
-            };
+            let base_of = |at: u64| self.base_offset(&data.entry(at).ok()?).ok().flatten();
             let end = data.pack_end() as u64;
             let mut depths: HashMap<u64, usize> = HashMap::new();
             let mut row = Vec::new();
@@ -280,7 +271,6 @@ impl PackFile {
         })
     }
 
-    /// Kind and length of the object `id`, which stands at `offset`, as its pack has them.
     pub(super) fn header(
         &self,
         id: ObjectId,
@@ -297,7 +287,7 @@ impl PackFile {
             let length = match deltas.first() {
                 None => length,
                 Some((_, entry)) => {
-                    // The lengths of the base and of itself, ten bytes each at most.
+                    // The lengths of base and result, ten bytes each at most.
                     let mut begin = [0; 20];
                     let begin = begin_of(data, entry, &mut kept.zlib, &mut begin)?;
                     delta::length_of(begin).ok_or("its delta has no length")?
@@ -309,7 +299,6 @@ impl PackFile {
     }
 }
 
-/// What the deltas of an object are, the last one first, and what the first of them is a delta of.
 struct Chain {
     deltas: Vec<(u64, data::Entry)>,
     base: Base,
@@ -321,57 +310,7 @@ enum Base {
     Entry(Kind, data::Entry),
 }
 
-/// An object in its pack.
-pub(super) struct StandingEntry {
-    pub id: ObjectId,
-    crc32: Option<u32>,
-    pub span: Range<u64>,
-}
-
-impl StandingEntry {
-    /// Returns the entry's bytes, if they have the checksum that the index keeps of them.
-    pub(super) fn sound_bytes<'p>(&self, pack: &'p data::File) -> Option<&'p [u8]> {
-        let raw = pack.entry_slice(self.span.clone());
-        raw.filter(|raw| self.crc32 == Some(crc32fast::hash(raw)))
-    }
-}
-
-/// Returns the objects of a pack in the order in which they stand there.
-pub(super) fn as_they_stand(index: &index::File, end_of_last: u64) -> Vec<StandingEntry> {
-    let entry = |found: index::Entry| StandingEntry {
-        id: found.oid,
-        crc32: found.crc32,
-        span: found.pack_offset..end_of_last,
-    };
-    let mut entries: Vec<_> = index.iter().map(entry).collect();
-    entries.sort_by_key(|entry| entry.span.start);
-    for next in 1..entries.len() {
-        entries[next - 1].span.end = entries[next].span.start;
-    }
-    entries
-}
-
-/// What an entry of a pack is a delta of.
-pub(super) enum EntryBase {
-    /// It is not a delta.
-    None,
-    At(u64),
-    /// A git may have named it by its id, so that it may stand anywhere; or the entry cannot be read.
-    Unknown,
-}
-
-/// Returns what the entry at this place is a delta of.
-pub(super) fn base_of(data: &data::File, at: u64) -> EntryBase {
-    match data.entry(at).map(|entry| entry.header) {
-        Ok(Header::OfsDelta { base_distance }) => {
-            at.checked_sub(base_distance).map_or(EntryBase::Unknown, EntryBase::At)
-        }
-        Ok(Header::RefDelta { .. }) | Err(_) => EntryBase::Unknown,
-        Ok(_) => EntryBase::None,
-    }
-}
-
-/// Open a file once. What is wrong with the file stays so; what the system could not do just now is an error, and is tried again.
+/// Opens a file once. What the system could not do just now is an error, and is tried again.
 fn open<'c, T>(
     cell: &'c OnceLock<Opened<T>>,
     path: &Path,
@@ -396,11 +335,10 @@ fn open<'c, T>(
         Err(error) if error.kind() == io::ErrorKind::NotFound => Opened::Gone,
         Err(source) => return Err(Error::Io { path: path.to_owned(), source }),
     };
-    // Another thread may have been quicker; then its is as good.
+    // Another thread may have been quicker.
     Ok(cell.get_or_init(|| opened))
 }
 
-/// An error of the system's, once more.
 pub(super) fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),

@@ -1,16 +1,18 @@
-//! Packs that come and go: in which order, and which stay.
+//! The folder of packs: the order in which files come and go, so that nobody sees half of a pack,
+//! and leftovers of killed commands.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
-use super::files::{self, is_there, unless_absent};
-use super::{Error, Result, Store};
+use super::files::{self, files_ending, is_there, unless_absent};
+use super::{Error, RefName, Result, Store};
 use crate::durable::{self, Existing, Temp};
 
-/// Git clears away what begins so and was left behind.
+/// Git removes files left behind whose names begin so.
 pub(super) const TEMP_PREFIX: &str = "tmp_pack_stvc_";
 
-/// Git may have made an index over all packs. It names packs that are about to go, and git makes it anew when it wants it.
+/// Removes git's index over all packs, which names packs that are going to be removed.
 pub(super) fn forget_multi_pack_index(dir: &Path) -> Result<()> {
     let mut found = false;
     for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
@@ -28,7 +30,84 @@ pub(super) fn forget_multi_pack_index(dir: &Path) -> Result<()> {
 }
 
 impl Store {
-    /// Remove packs, of which what is open here is closed first. The removal of the indices survives a power cut before the first pack goes.
+    /// Removes git's list of commits, which may name those that are gone; git makes it again.
+    pub(super) fn forget_commit_graph(&self) -> Result<()> {
+        let info = self.objects_dir().join("info");
+        let graph = info.join("commit-graph");
+        files::remove(&graph)?;
+        let chain = info.join("commit-graphs");
+        match fs::remove_dir_all(&chain) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::Io { path: chain, source: error })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn has_half_removed_packs(&self) -> Result<bool> {
+        for pack in files_ending(&self.pack_dir(), "pack")? {
+            if !is_there(&pack.with_extension("idx"))? && !is_kept(&pack)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes temporary files, packs without an index, and files without a pack. The caller has
+    /// the lock, so temporary files are unused; a pack may belong to a git that is about to name
+    /// its index. Returns the number of files that other programs hold open.
+    pub(super) fn remove_left_behind(&self, packs: &Path, keep_after: SystemTime) -> Result<usize> {
+        const ABOUT_TO: Duration = Duration::from_secs(60);
+        let is_old = |path: &Path| {
+            let modified = fs::symlink_metadata(path).and_then(|found| found.modified());
+            modified.is_ok_and(|time| {
+                time <= keep_after || time.elapsed().is_ok_and(|age| age > ABOUT_TO)
+            })
+        };
+        let mut held = 0;
+        for dir in [packs, &self.private_dir()] {
+            for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
+                let path = entry.map_err(Error::io(dir))?.path();
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                if name.starts_with(TEMP_PREFIX)
+                    || (name.starts_with(durable::TEMP_PREFIX) && name.ends_with(".tmp"))
+                {
+                    held += usize::from(matches!(durable::remove_unless_held(&path), Ok(false)));
+                }
+            }
+        }
+        // Locks on refs that only stvc writes.
+        let kept = self.git_dir.join(RefName::KEPT);
+        for entry in fs::read_dir(&kept).into_iter().flatten().flatten() {
+            if entry.path().extension().is_some_and(|extension| extension == "lock") {
+                durable::remove_own(&entry.path());
+            }
+        }
+        // Halves of caches, of stores, of backups that were being read.
+        let parent = durable::parent(&self.git_dir);
+        for dir in [&*self.private_dir().join("folders"), &self.git_dir, parent] {
+            durable::clear_left_behind(dir);
+        }
+        for pack in files_ending(packs, "pack")? {
+            if !is_there(&pack.with_extension("idx"))? && !is_kept(&pack)? && is_old(&pack) {
+                let _ = remove_pack(&pack);
+            }
+        }
+        // A power cut may have lost the pack.
+        for extension in ["idx"].into_iter().chain(BESIDE_PACK) {
+            for path in files_ending(packs, extension)? {
+                if !is_there(&path.with_extension("pack"))? {
+                    let _ = remove_pack(&path);
+                }
+            }
+        }
+        Ok(held)
+    }
+}
+
+impl Store {
+    /// Closes and removes packs. Removal of the indices is durable before the first pack is
+    /// removed.
     pub(super) fn remove_packs<'p>(
         &self,
         indices: impl IntoIterator<Item = &'p PathBuf>,
@@ -45,7 +124,8 @@ impl Store {
     }
 }
 
-/// Give a pack, or an index, its name. On Windows one that has that name already may be mapped, and then cannot be replaced; it is the same one, unless it is damaged.
+/// Names a pack or index. On Windows an existing file may be mapped, and then cannot be replaced;
+/// it has the same bytes, unless it is damaged.
 pub(super) fn give_name(temp: Temp, name: &Path) -> io::Result<()> {
     if cfg!(windows) && name.try_exists()? {
         if temp.is_same_as(name)? {
@@ -56,11 +136,12 @@ pub(super) fn give_name(temp: Temp, name: &Path) -> io::Result<()> {
     temp.finish(name, Existing::Replace)
 }
 
-/// Files that git may keep beside a pack, and that are of no use without it.
+/// Files that git may write beside a pack, of no use without it.
 pub(super) const BESIDE_PACK: [&str; 3] = ["rev", "bitmap", "mtimes"];
 
-/// Remove a pack. The index first: a pack without one is nothing to git, an index without its pack is an error. The pack last: where it is left without an index, somebody sees
-/// that its removal was cut short and ends it.
+/// Removes a pack. The index first: git ignores a pack without one, and fails on an index without
+/// its pack. The pack last: a pack without an index shows that its removal was cut short, and the
+/// next `gc` ends it.
 pub(super) fn remove_pack(index: &Path) -> Result<()> {
     remove(&index.with_extension("idx"))?;
     for extension in BESIDE_PACK {
@@ -69,7 +150,7 @@ pub(super) fn remove_pack(index: &Path) -> Result<()> {
     remove(&index.with_extension("pack"))
 }
 
-/// Remove a file of packs. On Windows one that somebody else still reads cannot be removed, or keeps its name until that one is done: it is put aside first, and the next command removes what is left of it.
+/// Removes a file. On Windows one that is being read is renamed, and removed by the next command.
 fn remove(path: &Path) -> Result<()> {
     if !cfg!(windows) {
         return files::remove(path);
@@ -80,7 +161,7 @@ fn remove(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether somebody asked for a pack to stay.
+/// Whether somebody asked git for a pack to stay.
 pub(super) fn is_kept(index: &Path) -> Result<bool> {
     for mark in ["keep", "promisor"] {
         if is_there(&index.with_extension(mark))? {

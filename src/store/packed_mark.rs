@@ -1,5 +1,5 @@
-//! What is known of packs that were made here (`stvc/packed`): which need not be packed again, and the volumes in them. Only a help: without it something is packed once more, or a volume is kept
-//! as long as any object that nothing refers to.
+//! Packs that need not be packed again, and the volumes in them (`stvc/packed`). Without this file
+//! something is packed once more, or a volume is kept as long as any unreachable object.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -8,11 +8,9 @@ use super::{ObjectId, Result, Store, files};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PackedMark {
-    /// The pack that `gc` made, by its index's name, if all is as it left it.
     pub best: Option<String>,
-    /// Those that were joined in between.
+    /// Packs that were folded since.
     joined: BTreeSet<String>,
-    /// Objects that nothing refers to, and that others are made of.
     pub volumes: HashSet<ObjectId>,
 }
 
@@ -24,7 +22,7 @@ impl PackedMark {
         store.private_dir().join("packed")
     }
 
-    /// What is marked; nothing if there is no such file, or it is damaged.
+    /// Reads the file; empty if it is missing or damaged.
     pub(super) fn read(store: &Store) -> Result<Self> {
         let mark = files::read(&Self::path(store))?.unwrap_or_default();
         Ok(Self::decode(&String::from_utf8_lossy(&mark)))
@@ -39,7 +37,6 @@ impl PackedMark {
         Self { best: Some(name_of(index)), joined: BTreeSet::new(), volumes }
     }
 
-    /// After some packs went.
     pub(super) fn without(mut self, gone: &[PathBuf]) -> Self {
         for name in gone.iter().map(|index| name_of(index)) {
             self.joined.remove(&name);
@@ -48,14 +45,12 @@ impl PackedMark {
         self
     }
 
-    /// After others were joined to a pack.
     pub(super) fn with_joined(mut self, new: &Path, volumes: &[ObjectId]) -> Self {
         self.joined.insert(name_of(new));
         self.volumes.extend(volumes);
         self
     }
 
-    /// With what another store says of packs that were copied from it.
     pub(super) fn with_copies(mut self, other: &Self, copied: &[&PathBuf]) -> Self {
         for name in copied.iter().map(|index| name_of(index)) {
             if self.best.is_none() && other.best.as_ref() == Some(&name) {
@@ -68,7 +63,6 @@ impl PackedMark {
         self
     }
 
-    /// Whether a pack need not be packed again between two saves.
     pub(super) fn is_packed(&self, index: &Path) -> bool {
         let name = name_of(index);
         self.best.as_ref() == Some(&name) || self.joined.contains(&name)

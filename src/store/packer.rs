@@ -1,96 +1,66 @@
 //! How each object is packed: most of them as deltas.
 //!
-//! What makes a good base is known: the caller hands the objects in slots, each the versions of one thing, and slots in an order in which neighbours are alike. So
-//! a few tries are enough where git, which has only file names to go by, needs hundreds.
+//! Good bases are known: the caller hands the objects in slots, each the versions of one thing, and
+//! slots in an order in which neighbours are alike. So a few tries are enough where git, which has
+//! only file names to go by, needs hundreds.
 //!
-//! Short messages have little in common that a delta could copy, and each compressed alone begins from nothing: half again as large as the chat compressed in one piece.
-//! So neighbours are joined to a *volume*, an object of its own that nothing refers to, and each of them is a delta that copies its stretch out of it. Git reads that as any other
-//! pack; should it ever repack, it drops the volumes and finds deltas of its own.
+//! Short messages have little in common that a delta could copy, and each compressed alone begins
+//! from nothing: half again as large as the chat compressed in one piece. So neighbours are joined
+//! to a *volume*, an object of its own that nothing refers to, and each of them is a delta that
+//! copies its stretch out of it. Git reads that as any other pack; should it ever repack, it drops
+//! the volumes and finds deltas of its own.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::mpsc::SyncSender;
 
-use super::compressor::Compressor;
+use super::compressor::{Compressor, Effort};
 use super::delta::{self, Index};
 use super::object::hash;
+use super::pack_entries::PackedEntries;
 use super::{Error, Kind, ObjectId, Readers, Result};
 
-/// One object in its place among the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {
     pub id: ObjectId,
     pub kind: Kind,
-    /// Which slot it is a version of. The objects of one slot stand together.
     pub slot: u32,
 }
 
-/// How many deltas may have to be applied to read one object.
+/// The longest chain of deltas.
 const DEPTH: usize = 32;
-/// How many former slots are tried as bases, by their newest version.
+/// How many earlier slots are tried as bases, by their newest version.
 const SLOTS: usize = 8;
-/// How many former versions of the same thing are tried.
+/// How many earlier versions of the same thing are tried.
 const VERSIONS: usize = 2;
 /// Bases in memory take no more than this, for each core.
 const WINDOW_BYTES: usize = 32 << 20;
-/// Larger objects are no deltas and no bases.
+/// Larger objects are neither deltas nor bases.
 const LARGE: usize = 16 << 20;
 
-/// Longer objects are no part of a volume: what is alike in them is found by deltas.
+/// Longer objects are not joined: deltas find what is alike in them.
 const MEMBER: usize = 16 << 10;
-/// How much a volume holds. Whoever reads a message reads its volume.
+/// The size of a volume. Whoever reads a message reads its volume.
 const VOLUME: usize = 256 << 10;
-/// About what a part of a volume costs beside its bytes.
+/// About what a member of a volume costs beside its bytes.
 const MEMBER_BYTES: usize = 22;
 
-/// What a delta is a delta of.
 #[derive(Clone, Copy)]
 pub(super) enum BaseOf {
-    /// The object of that place in the list.
+    /// By its place in the list.
     Object(usize),
-    /// A volume: which part made it, and its number there.
+    /// By the part that made it, and its number there.
     Volume(usize, usize),
 }
 
-/// Something that is ready to be written.
 pub(super) enum Ready {
     Object { number: usize, base: Option<BaseOf>, size: usize, compressed: Vec<u8> },
     Volume { part: usize, number: usize, id: ObjectId, size: usize, compressed: Vec<u8> },
 }
 
-/// How much is done to make a pack small.
-#[derive(Clone, Copy)]
-pub(super) enum Effort {
-    /// For what is packed once and read for years.
-    Thorough,
-    /// For a step between two saves.
-    Steady,
-}
-
-impl Effort {
-    fn compressor(self) -> Compressor {
-        match self {
-            Self::Thorough => Compressor::thorough(),
-            Self::Steady => Compressor::steady(),
-        }
-    }
-
-    /// How long a delta may be if no shorter one is looked for.
-    fn is_content_with(self, object: usize) -> usize {
-        match self {
-            Self::Thorough => 32 + object / 512,
-            Self::Steady => 32 + object / 16,
-        }
-    }
-}
-
-/// Objects that stand in the new pack already: where, and how many deltas they are away from one that is none.
-pub(super) type Standing = HashMap<ObjectId, (u64, usize)>;
-
-/// Why packing a part ended early.
 pub(super) enum Halt {
     Failed(Error),
-    /// Nobody takes what is packed any more: something failed elsewhere.
+    /// Something failed elsewhere.
     Unwanted,
 }
 
@@ -102,23 +72,19 @@ impl From<Error> for Halt {
 
 pub(super) type Packing<T> = std::result::Result<T, Halt>;
 
-/// A base that may be used again.
 struct Base {
     number: usize,
     slot: u32,
     kind: Kind,
     data: Vec<u8>,
     index: Index,
-    /// How many deltas it is away from an object that is none.
     depth: usize,
 }
 
-/// Packs one part, in one thread.
 pub(super) struct Packer<'a> {
     part: usize,
     out: &'a SyncSender<Result<Ready>>,
-    standing: &'a Standing,
-    /// The newest versions of former slots, then the last versions of this one.
+    packed: &'a PackedEntries,
     window: VecDeque<Base>,
     effort: Effort,
     compressor: Compressor,
@@ -128,17 +94,13 @@ pub(super) struct Packer<'a> {
 struct Volume {
     number: usize,
     data: Vec<u8>,
-    /// What can only be written after it, in order.
     waiting: Vec<Waiting>,
     members: usize,
-    /// How well the last one was compressed: what a member costs.
     ratio: f32,
 }
 
 enum Waiting {
-    /// A stretch of the volume.
     Member { number: usize, stretch: Range<usize> },
-    /// It may have a member as its base.
     Other(Ready),
 }
 
@@ -146,13 +108,13 @@ impl<'a> Packer<'a> {
     pub(super) fn new(
         part: usize,
         out: &'a SyncSender<Result<Ready>>,
-        standing: &'a Standing,
+        packed: &'a PackedEntries,
         effort: Effort,
     ) -> Self {
         let volume =
             Volume { number: 0, data: Vec::new(), waiting: Vec::new(), members: 0, ratio: 0.25 };
-        let compressor = effort.compressor();
-        Self { part, out, standing, window: VecDeque::new(), effort, compressor, volume }
+        let compressor = Compressor::new(effort);
+        Self { part, out, packed, window: VecDeque::new(), effort, compressor, volume }
     }
 
     pub(super) fn pack_part(
@@ -176,8 +138,8 @@ impl<'a> Packer<'a> {
 
     fn pack(&mut self, number: usize, object: Placed, data: Vec<u8>) -> Packing<()> {
         self.make_room(object.slot, data.len());
-        if let Some((_, depth)) = self.standing.get(&object.id) {
-            self.keep_as_base(number, object, data, *depth);
+        if let Some(packed) = self.packed.get(&object.id) {
+            self.keep_as_base(number, object, data, packed.depth);
             return Ok(());
         }
         let delta = match self.best_delta(object, &data) {
@@ -185,7 +147,7 @@ impl<'a> Packer<'a> {
             None => None,
         };
         let in_volume = (data.len() as f32 * self.volume.ratio) as usize + MEMBER_BYTES;
-        // Git takes no delta of less than four bytes, and nothing is shorter than nothing.
+        // Git accepts no delta of less than four bytes.
         let short = object.kind == Kind::Blob && data.len() <= MEMBER && !data.is_empty();
         let depth = match delta {
             Some((compressed, size, base)) if !short || compressed.len() < in_volume => {
@@ -213,7 +175,6 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// The next ones may be deltas of it.
     fn keep_as_base(&mut self, number: usize, object: Placed, data: Vec<u8>, depth: usize) {
         if data.len() <= LARGE && data.len() >= LEAST {
             let index = Index::new(&data);
@@ -222,7 +183,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Write a delta, or the object itself where that is shorter; how deep it is.
+    /// Writes a delta, or the object itself where that is shorter; returns the depth.
     fn write_delta(
         &mut self,
         number: usize,
@@ -246,7 +207,7 @@ impl<'a> Packer<'a> {
         Ok(depth)
     }
 
-    /// In order: while a volume is open, everything waits for it.
+    /// Sends in order: while a volume is open, everything waits for it.
     fn write(&mut self, ready: Ready) -> Packing<()> {
         if self.volume.members > 0 {
             self.volume.waiting.push(Waiting::Other(ready));
@@ -259,7 +220,6 @@ impl<'a> Packer<'a> {
         self.out.send(Ok(ready)).map_err(|_| Halt::Unwanted)
     }
 
-    /// Write the volume and what waits for it.
     fn close_volume(&mut self) -> Packing<()> {
         let data = std::mem::take(&mut self.volume.data);
         let waiting = std::mem::take(&mut self.volume.waiting);
@@ -282,7 +242,7 @@ impl<'a> Packer<'a> {
                     let base = Some(BaseOf::Volume(self.part, number));
                     Ready::Object { number: object, base, size: delta.len(), compressed }
                 }
-                // Alone it is no volume.
+                // One member alone does not need a volume.
                 Waiting::Member { number: object, stretch } => {
                     let (compressed, size) =
                         (self.compressor.compress(&data[stretch.clone()])?, stretch.len());
@@ -293,7 +253,7 @@ impl<'a> Packer<'a> {
         ready.into_iter().try_for_each(|ready| self.send(ready))
     }
 
-    /// The shortest delta, and its base. A base that needs many deltas itself must be that much better.
+    /// Returns the shortest delta and its base. A base with a long chain must be that much better.
     fn best_delta(&self, object: Placed, data: &[u8]) -> Option<(Vec<u8>, usize)> {
         if data.len() > LARGE || data.len() < LEAST {
             return None;
@@ -312,7 +272,8 @@ impl<'a> Packer<'a> {
                 }
             };
             if let Some(delta) = delta::encode(&base.data, &base.index, data, limit) {
-                let good_enough = delta.len() < self.effort.is_content_with(data.len());
+                let share = if self.effort == Effort::Thorough { 512 } else { 16 };
+                let good_enough = delta.len() < 32 + data.len() / share;
                 best = Some((delta, place));
                 if good_enough {
                     break;
@@ -322,7 +283,7 @@ impl<'a> Packer<'a> {
         best
     }
 
-    /// Forget bases that are too far away, or too many for the memory.
+    /// Drops bases that are too far away, or too many for the memory.
     fn make_room(&mut self, slot: u32, next: usize) {
         let current = self.window.iter().filter(|base| base.slot == slot).count();
         if current > VERSIONS {
@@ -331,7 +292,7 @@ impl<'a> Packer<'a> {
         } else if current == 0
             && let Some(last) = self.window.back().map(|base| base.slot)
         {
-            // Of the slot that is done, the newest version stands for it.
+            // Of the slot that is done, only the newest version stays.
             let newest = self.window.len() - 1;
             let mut place = 0;
             self.window.retain(|base| {
@@ -376,8 +337,8 @@ mod tests {
         let objects: Vec<_> =
             placed.map(|(n, id)| Placed { id: *id, kind: Kind::Blob, slot: n as u32 }).collect();
         let (sender, receiver) = sync_channel(1);
-        let standing = Standing::new();
-        let mut packer = Packer::new(0, &sender, &standing, Effort::Thorough);
+        let packed = PackedEntries::new();
+        let mut packer = Packer::new(0, &sender, &packed, Effort::Thorough);
         drop(receiver);
         let ended = packer.pack_part(&objects, 0..objects.len(), &store.reader().shared());
         assert!(matches!(ended, Err(Halt::Unwanted)));

@@ -1,18 +1,16 @@
-//! `%` and two hexadecimal digits for a byte: the one escape of every encoding in a store. It is undone without doubt because
-//! each encoding escapes `%` itself, always.
+//! Escapes of bytes as `%` and two hexadecimal digits, for all encodings of the store, each of
+//! which escapes `%` itself.
 
-/// Append a character, escaped byte by byte.
 pub(super) fn push_char(out: &mut String, c: char) {
     let mut buffer = [0; 4];
     c.encode_utf8(&mut buffer).bytes().for_each(|byte| push_byte(out, byte));
 }
 
-/// Append a byte, escaped.
 pub(super) fn push_byte(out: &mut String, byte: u8) {
     out.push_str(&format!("%{byte:02X}"));
 }
 
-/// The bytes that `text` stands for. A `%` that no two hexadecimal digits follow is no escape and stays.
+/// Undoes escapes. A `%` without two hexadecimal digits stays.
 pub(super) fn undo(text: &str) -> Vec<u8> {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();

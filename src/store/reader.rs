@@ -1,5 +1,4 @@
-//! Reading objects. Every object is hashed again when it is read: what comes out of the store is what went in, or an
-//! error that names the object.
+//! Reads objects. Each is hashed again: it is as it was stored, or the error names it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,7 +6,7 @@ use std::sync::Arc;
 use super::object::verify;
 use super::object_files::{LastListing, ObjectFiles, ObjectPlace};
 use super::recent_objects::RecentObjects;
-use super::tree::{self, RawTree, TreeEntry};
+use super::tree::{self, RawTree};
 use super::{Commit, Error, Kind, ObjectId, Result, Store, commit, unless_lost};
 
 /// Reads objects; one for each thread.
@@ -33,7 +32,6 @@ impl Readers {
         Reader::over(Arc::clone(&self.files))
     }
 
-    /// Close every pack until something is read again.
     pub(super) fn let_go(&self) {
         self.files.let_go();
     }
@@ -44,8 +42,8 @@ impl Reader {
         Self { files, known: RefCell::default(), kept: RefCell::default() }
     }
 
-    /// A reader of what there is now, and not of what others pack later: for those who expect most objects not to be there, and do not want the folder to be listed again
-    /// for each.
+    /// Returns a reader that never lists packs again, for callers that expect most objects to be
+    /// missing.
     pub(super) fn of_now(store: &Store) -> Self {
         let files = ObjectFiles::at(store.objects_dir());
         let reader = Self::over(Arc::new(files));
@@ -57,7 +55,6 @@ impl Reader {
         Readers { files: Arc::clone(&self.files) }
     }
 
-    /// Go through all copies of an object until `take` can use one.
     fn find<T>(
         &self,
         id: ObjectId,
@@ -67,7 +64,7 @@ impl Reader {
         self.files.find(id, &mut known, &mut |place| take(place, &mut kept))
     }
 
-    /// The bytes of the object `id`, which must be of `kind`, in `buffer`.
+    /// Returns the bytes of the object `id`, which must be of `kind`, in `buffer`.
     pub fn read<'b>(&self, id: ObjectId, kind: Kind, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
         self.find(id, |place, kept| {
             let found = place.read(id, kept, buffer)?;
@@ -82,7 +79,7 @@ impl Reader {
         Ok(buffer)
     }
 
-    /// Like [`read`](Reader::read) for a blob, but not hashed again: for those who hash the whole that it is a part of.
+    /// Reads a blob without hashing it, for callers that hash the whole.
     pub fn read_unchecked<'b>(&self, id: ObjectId, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
         self.find(id, |place, kept| place.read(id, kept, buffer))?;
         self.files.note_read(buffer.len());
@@ -95,12 +92,6 @@ impl Reader {
         Ok(buffer)
     }
 
-    pub fn tree(&self, id: ObjectId) -> Result<Vec<TreeEntry>> {
-        let mut buffer = Vec::new();
-        tree::decode(id, self.read(id, Kind::Tree, &mut buffer)?)
-    }
-
-    /// The tree `id` as it was written.
     pub fn raw_tree(&self, id: ObjectId) -> Result<RawTree> {
         let mut buffer = Vec::new();
         tree::decode_raw(id, self.read(id, Kind::Tree, &mut buffer)?)
@@ -111,12 +102,10 @@ impl Reader {
         commit::decode(id, self.read(id, Kind::Commit, &mut buffer)?)
     }
 
-    /// Whether there is an object `id`, of whatever kind and health.
     pub fn has(&self, id: ObjectId) -> Result<bool> {
         Ok(unless_lost(self.find(id, |_, _| Ok(())))?.is_some())
     }
 
-    /// What a tag of git's own names.
     pub fn tag_target(&self, id: ObjectId) -> Result<ObjectId> {
         let mut buffer = Vec::new();
         let text = self.read(id, Kind::Tag, &mut buffer)?;
@@ -125,12 +114,12 @@ impl Reader {
         target.ok_or(Error::Damaged { id, why: "it names no object".into() })
     }
 
-    /// Kind and length of an object, without reading all of it; `None` if it is not there or damaged.
+    /// Returns kind and length of an object; `None` if it is missing or damaged.
     pub fn look(&self, id: ObjectId) -> Result<Option<(Kind, u64)>> {
         unless_lost(self.header(id))
     }
 
-    /// Kind and length of an object, without reading all of it; the error says why it cannot be had.
+    /// Returns kind and length of an object, without reading all of it.
     pub fn header(&self, id: ObjectId) -> Result<(Kind, u64)> {
         self.find(id, |place, kept| place.header(id, kept))
     }
@@ -139,12 +128,10 @@ impl Reader {
         Ok(self.look(id)?.map(|(kind, _)| kind))
     }
 
-    /// Whether the object can be read and is what its id says.
     pub fn is_sound(&self, id: ObjectId, kind: Kind) -> Result<bool> {
         Ok(unless_lost(self.read(id, kind, &mut Vec::new()).map(drop))?.is_some())
     }
 
-    /// All objects of `kind` whose id begins with the hexadecimal `prefix`.
     pub fn with_prefix(&self, prefix: &str, kind: Kind) -> Result<Vec<ObjectId>> {
         let Ok(prefix) = gix::hash::Prefix::from_hex(prefix) else {
             return Ok(Vec::new());

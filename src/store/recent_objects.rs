@@ -1,4 +1,4 @@
-//! Objects that deltas are made of, kept by each reader for the next delta.
+//! Bases of deltas, kept by each reader for the next delta.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -6,29 +6,23 @@ use std::sync::Arc;
 use super::Kind;
 use super::inflate::Zlib;
 
-/// How much of what deltas are made of a reader keeps.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// What a reader keeps of what deltas are made of.
 #[derive(Default)]
 pub(super) struct RecentObjects {
-    /// By pack and offset.
     objects: HashMap<(u64, u64), RecentObject>,
-    /// In the order in which they came: the oldest goes first, unless it was asked for since.
+    /// The oldest goes first, unless it was used since.
     order: VecDeque<(u64, u64)>,
     bytes: usize,
     pub zlib: Zlib,
-    /// The delta at work.
     pub delta: Vec<u8>,
 }
 
 #[derive(Clone)]
 pub(super) struct RecentObject {
     pub kind: Kind,
-    /// How many deltas it is made of.
     pub depth: usize,
     pub data: Arc<Vec<u8>>,
-    /// It was asked for since it came, or since it was spared.
     is_used: bool,
 }
 

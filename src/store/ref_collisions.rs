@@ -1,13 +1,15 @@
 //! Refs whose names a file system takes for one another.
 //!
-//! Git gives each ref a file of its own name. Windows and macOS know no case (`abc` and `ABC` are one file), some file systems no difference between
-//! the forms of a letter (`é` in one code point or in two), and some write a name back in another form than it was given. There a
-//! second ref would take the first one's file, and a ref that is asked for would be answered by another's. But `packed-refs` is a text, and tells all names
-//! apart. So:
+//! Git gives each ref a file of its own name. Windows and macOS know no case (`abc` and `ABC` are
+//! one file), some file systems no difference between the forms of a letter (`é` in one code point
+//! or in two), and some write a name back in another form than it was given. There a second ref
+//! would take the first one's file, and a ref that is asked for would be answered by another's. But
+//! `packed-refs` is a text, and tells all names apart. So:
 //!
-//! - Where the file system folds names, only a **plain** name (ASCII without capital letters: all of `refs/stvc/kept/`) has a file of its own. No two plain names
-//!   fold into one. Every other ref stands in `packed-refs` alone. This asks nothing but the name, so two refs that are made at the same moment, or
-//!   one after the other on two systems, need not know of each other.
+//! - Where the file system folds names, only a **plain** name (ASCII without capital letters: all
+//!   of `refs/stvc/kept/`) has a file of its own. No two plain names fold into one. Every other ref
+//!   stands in `packed-refs` alone. This asks nothing but the name, so two refs that are made at
+//!   the same moment, or one after the other on two systems, need not know of each other.
 //! - A ref's file is believed only if its folder lists it under just that name.
 //!
 //! Everywhere else refs have files as ever.
@@ -22,7 +24,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::{Error, RefName, Result, Store};
 use crate::durable;
 
-/// What is known of the file system that a store is on; asked when it is needed.
+/// How the file system of the store treats names; tested when it is needed.
 #[derive(Default)]
 pub(super) struct Folding {
     case: OnceLock<bool>,
@@ -30,19 +32,18 @@ pub(super) struct Folding {
 }
 
 impl Store {
-    /// Whether a ref must stand in `packed-refs` and must not have a file of its own. The caller holds the store's lock.
+    /// Whether a ref must be packed and have no file of its own. The caller holds the lock.
     pub(super) fn must_be_packed(&self, name: &RefName) -> bool {
         let name = name.as_str();
         !is_plain(name) && (self.folds_case() || (other_form(name).is_some() && self.folds_form()))
     }
 
-    /// Whether there is a file of just this ref's name, and not one that the file system takes for it.
+    /// Whether there is a file of exactly this name.
     pub(super) fn has_own_file(&self, name: &RefName) -> Result<bool> {
         let name = name.as_str();
         Ok(self.git_dir.join(name).is_file() && !self.is_anothers_file(name)?)
     }
 
-    /// Whether the file that answers to this ref's name has another.
     pub(super) fn is_anothers_file(&self, name: &str) -> Result<bool> {
         // Only where the other form answers, too, can it be the other one's.
         let answers = |other: String| self.git_dir.join(other).exists();
@@ -61,12 +62,11 @@ impl Store {
         Ok(false)
     }
 
-    /// Whether the file system takes some names for one another.
     pub(super) fn folds_names(&self) -> bool {
         self.folds_case() || self.folds_form()
     }
 
-    /// Whether names that differ in case are one. Each of these is there in every store, or in most, and none has capital letters.
+    /// Tests with names that nearly every store has, and none in capital letters.
     fn folds_case(&self) -> bool {
         *self.folding.case.get_or_init(|| {
             let capitals = ["OBJECTS", "REFS", "refs/HEADS", "refs/TAGS"];
@@ -74,7 +74,7 @@ impl Store {
         })
     }
 
-    /// Whether names that differ in form are one. No store need have a name that tells, so one is made.
+    /// Tests with a new file.
     fn folds_form(&self) -> bool {
         *self.folding.form.get_or_init(|| {
             let private = self.private_dir();
@@ -88,17 +88,14 @@ impl Store {
     }
 }
 
-/// Whether no other plain name folds into this one.
 fn is_plain(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
 }
 
-/// What all names that a file system may take for this one have in common.
 pub(super) fn folded(name: &str) -> String {
     name.nfd().flat_map(char::to_lowercase).nfc().collect()
 }
 
-/// The name in another of Unicode's forms, if it has one.
 fn other_form(name: &str) -> Option<String> {
     if name.is_ascii() {
         return None;

@@ -1,7 +1,8 @@
-//! Reading refs from their files: one file each below `refs/`, and `packed-refs`, which git makes of many.
+//! Reading refs from their files: one file each below `refs/`, and `packed-refs`, which git makes
+//! of many.
 //!
-//! Read here and not by git's library, because one damaged file must not hide all the others: what cannot be read is named and
-//! passed over.
+//! Read here and not by git's library, because one damaged file must not hide all the others: what
+//! cannot be read is named and passed over.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,19 +15,14 @@ use super::files::{is_absent, unless_absent};
 use super::{Error, ObjectId, RefName, Result, Store};
 use crate::regular;
 
-/// What git calls the file that keeps others from writing another.
 pub(super) const LOCK_ENDING: &str = ".lock";
 
-/// All refs below a prefix.
 #[derive(Debug, Default)]
 pub struct RefList {
-    /// Name and target, sorted by name.
     pub refs: Vec<(RefName, ObjectId)>,
-    /// What could not be read, in words that name it.
     pub broken: Vec<String>,
 }
 
-/// What the file of one ref says.
 pub(super) enum Loose {
     Id(ObjectId),
     Missing,
@@ -34,7 +30,6 @@ pub(super) enum Loose {
 }
 
 impl Store {
-    /// All refs that begin with `prefix`, such as `refs/heads/`.
     pub fn refs(&self, prefix: &str) -> Result<RefList> {
         let mut loose: BTreeMap<RefName, ObjectId> = BTreeMap::new();
         let mut broken = Vec::new();
@@ -46,7 +41,7 @@ impl Store {
                 _ => damaged.push(name),
             }
         }
-        // Only now the packed ones: git packs a ref first and then removes its file, so in this order none is missed.
+        // Packed ones last: git packs a ref before it removes its file, so none is missed.
         let packed = self.packed_refs()?;
         if packed.bad_lines > 0 {
             broken.push(format!("packed-refs: {} of its lines cannot be read", packed.bad_lines));
@@ -66,9 +61,9 @@ impl Store {
         Ok(RefList { refs, broken })
     }
 
-    /// Where a ref points. One whose file is damaged counts as not there: see [`Store::last_known`].
-    ///
-    /// Whoever moves a ref asks for it before, so this is also where no link on the way to it is followed.
+    /// Returns the target of a ref. One whose file is damaged counts as missing: see
+    /// [`Store::last_known`]. Whoever moves a ref calls this before, so here links on the way to it
+    /// are refused.
     pub fn ref_target(&self, name: &RefName) -> Result<Option<ObjectId>> {
         self.refuse_links_to(name.as_str())?;
         match self.loose_ref(name.as_str())? {
@@ -78,7 +73,7 @@ impl Store {
         }
     }
 
-    /// What a ref's file says; for one that its folder lists, or that is known to be the ref's own.
+    /// Reads the file of a ref, which its folder lists, or which is known to be the ref's own.
     pub(super) fn loose_ref(&self, name: &str) -> Result<Loose> {
         let path = self.git_dir.join(name);
         let text = match regular::read(&path) {
@@ -93,7 +88,7 @@ impl Store {
         Ok(ObjectId::from_hex(id).map_or(Loose::Broken, Loose::Id))
     }
 
-    /// What `packed-refs` says. Parsed once, as long as the file stays the same.
+    /// Parses `packed-refs` once, as long as the file stays the same.
     fn packed_refs(&self) -> Result<Arc<Packed>> {
         let path = self.git_dir.join("packed-refs");
         let Some(found) = unless_absent(fs::metadata(&path), &path)? else {
@@ -115,12 +110,9 @@ impl Store {
     }
 }
 
-/// What `packed-refs` says.
 #[derive(Default)]
 pub(super) struct Packed {
-    /// Sorted by name.
     refs: Vec<(RefName, ObjectId)>,
-    /// How many of its lines mean nothing.
     bad_lines: usize,
 }
 
@@ -131,10 +123,9 @@ impl Packed {
     }
 }
 
-/// What is remembered of `packed-refs`: what it says, and by what the file is known again.
 pub(super) type PackedCache = Mutex<Option<(PackedStamp, Arc<Packed>)>>;
 
-/// By what `packed-refs` is known again. A ref that moves changes neither its length nor, if it was written a moment ago, its time.
+/// Recognises `packed-refs`. A moved ref changes neither its length nor always its time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct PackedStamp {
     length: u64,
@@ -156,8 +147,8 @@ impl PackedStamp {
         Self { length: found.len(), written: found.modified().ok(), file: None }
     }
 
-    /// Whether the file would look otherwise if it were written anew. By its time alone that is sure only when it is old: some file systems count in steps of
-    /// two seconds.
+    /// Whether every change would show. By time alone only for old files: some file systems count
+    /// in steps of two seconds.
     fn is_settled(&self) -> bool {
         let age = self.written.and_then(|written| written.elapsed().ok());
         self.file.is_some() || age.is_some_and(|age| age > Duration::from_secs(3))
@@ -192,8 +183,7 @@ fn parse_packed(text: &[u8]) -> Packed {
     Packed { refs, bad_lines }
 }
 
-/// The text of `packed-refs` with some refs led elsewhere, or gone (`None`). Lines that mean nothing are kept: whoever damaged them may still tell what they
-/// were.
+/// Returns `packed-refs` with some refs changed or removed (`None`). Damaged lines stay.
 pub(super) fn packed_text(text: &[u8], changes: &BTreeMap<&str, Option<ObjectId>>) -> Vec<u8> {
     let mut head: Vec<&[u8]> = Vec::new();
     let mut refs: BTreeMap<&[u8], Vec<u8>> = BTreeMap::new();
@@ -235,17 +225,16 @@ pub(super) fn packed_text(text: &[u8], changes: &BTreeMap<&str, Option<ObjectId>
     lines.flat_map(|line| [line, b"\n"]).flatten().copied().collect()
 }
 
-/// What git is told of a file that is ours alone: in order, and with no tag objects in it that would have to be followed.
+/// Sorted, and without tag objects that would have to be followed.
 const PACKED_HEAD: &[u8] = b"# pack-refs with: peeled fully-peeled sorted ";
 
-/// The names of the refs that have a file below the folder `root` of a repository, such as `refs/heads`. A lock that somebody left among them is none.
+/// Returns the refs that have files below `root`, such as `refs/heads`, without locks.
 pub(super) fn loose_names(git_dir: &Path, root: &str) -> Result<Vec<String>> {
     let mut names = files_below(git_dir, root)?;
     names.retain(|name| !name.ends_with(LOCK_ENDING));
     Ok(names)
 }
 
-/// The files below a folder of a repository, as it would name refs.
 pub(super) fn files_below(git_dir: &Path, root: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let mut folders = vec![root.to_owned()];

@@ -1,4 +1,4 @@
-//! What refs are called, and how they move.
+//! Names and moves of refs.
 
 use gix::refs::FullName;
 use serde::{Deserialize, Serialize};
@@ -6,53 +6,46 @@ use serde::{Deserialize, Serialize};
 use super::name_encoding;
 use super::{Error, ObjectId, Result};
 
-/// A ref's full name, `refs/heads/…` or `refs/tags/…`, as git accepts it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct RefName(String);
 
 impl RefName {
-    /// The branch whose components are `parts`, each encoded.
     pub fn branch<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
         let parts: Vec<_> = parts.into_iter().map(name_encoding::ref_segment).collect();
         Self(format!("refs/heads/{}", parts.join("/")))
     }
 
-    /// The tag `name`; `None` if the name is empty or too long for a tag.
+    /// Returns the tag `name`; `None` if the name is empty or too long for a tag.
     pub fn tag(name: &str) -> Option<Self> {
         let segment = name_encoding::ref_segment_exact(name).filter(|_| !name.is_empty())?;
         Some(Self(format!("refs/tags/{segment}")))
     }
 
-    /// Where refs are that keep what no branch holds.
+    /// Refs that keep commits that no branch has.
     pub const KEPT: &str = "refs/stvc/kept/";
 
-    /// The ref that keeps the objects of `commit` when no branch does.
     pub fn kept(commit: ObjectId) -> Self {
         Self(format!("{}{commit}", Self::KEPT))
     }
 
-    /// Returns the ref that holds the record of what was removed for good, on a git server.
     pub fn erased() -> Self {
         Self("refs/stvc/erased".into())
     }
 
-    /// Whether it is one of those.
     pub fn is_kept(&self) -> bool {
         self.0.starts_with(Self::KEPT)
     }
 
-    /// Whether it is a timeline's.
     pub fn is_branch(&self) -> bool {
         self.0.starts_with("refs/heads/")
     }
 
-    /// The name as git writes it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The tag's own name, decoded; `None` for what is no tag.
+    /// Returns the tag's own name, decoded; `None` for what is no tag.
     pub fn tag_name(&self) -> Option<String> {
         self.0.strip_prefix("refs/tags/").map(name_encoding::decode)
     }
@@ -71,7 +64,7 @@ impl TryFrom<String> for RefName {
     }
 }
 
-/// Whether a name has nothing in it that any rule of git's is about: thousands are read by every command.
+/// Whether no rule of git applies to a name: every command reads thousands.
 fn is_plain(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'%');
     let mut parts = name.split('/');
@@ -91,13 +84,11 @@ pub struct RefChange {
     pub name: RefName,
     #[serde(with = "hex")]
     pub before: Option<ObjectId>,
-    /// Where it goes.
     #[serde(with = "hex")]
     pub after: Option<ObjectId>,
 }
 
 impl RefChange {
-    /// The way back.
     pub fn reversed(&self) -> Self {
         Self { name: self.name.clone(), before: self.after, after: self.before }
     }

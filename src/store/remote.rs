@@ -1,5 +1,6 @@
-//! A git server, spoken to by the user's own git: it has their keys and passwords. Everything is done from a bare repository of our own, made for it and gone afterwards
-//! ([`Transit`]), so git reads the user's configuration and that of nobody else; hooks and helpers are switched off.
+//! A git server, spoken to by the user's own git: it has their keys and passwords. Everything is
+//! done from a bare repository of our own, made for it and gone afterwards ([`Transit`]), so git
+//! reads the user's configuration and that of nobody else; hooks and helpers are switched off.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -9,38 +10,35 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use super::borrow::{borrow, set_refs};
-use super::{Erasures, Error, ObjectId, RefChange, RefName, Store, Url};
+use super::{Error, ObjectId, RefChange, RefName, Store, Url};
 use crate::hint::{Hint, unchanged};
 use crate::regular::read_some;
 use crate::{durable, exit};
 
-/// What the repository itself returns.
 type Local<T> = super::Result<T>;
 
-/// How the folder is called for as long as it is there.
 const PREFIX: &str = ".stvc-incoming-";
 /// A server that tells of more refs than fit here is not listened to.
 const LONGEST_LIST: u64 = 64 << 20;
-/// Answers git with the name and password of the address, which are in its environment: only processes of the user can read that.
+/// Gives git the name and password from its environment, which only the user can read.
 const HELPER: &str = "!f() { test \"$1\" = get && printf 'username=%s\\npassword=%s\\n' \"$STVC_GIT_USER\" \"$STVC_GIT_PASSWORD\"; }; f";
 /// Command lines end somewhere: on Windows at 32 kB.
 const LONGEST_LINE: usize = 16_000;
 
-/// A folder of its own in `dir`, gone when dropped. What processes that were killed left there long ago goes, too.
+/// Returns a temporary folder in `dir`, removed when dropped.
 pub fn folder_for_now(dir: &Path) -> Local<TempDir> {
     durable::clear_left_behind(dir);
     let prefix = format!("{PREFIX}{}-", std::process::id());
     tempfile::Builder::new().prefix(&prefix).tempdir_in(dir).map_err(Error::io(dir))
 }
 
-/// Why git could not do it.
+/// Why git failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     #[error("there is no git on this machine")]
     NoGit,
     #[error("{url}: {words}")]
     Failed { url: String, words: String },
-    /// Nothing was written.
     #[error("{url}: somebody else wrote there meanwhile")]
     Raced { url: String },
     #[error("{url}: it holds {what}, which no backup of stvc's holds")]
@@ -91,14 +89,6 @@ impl RemoteError {
     }
 }
 
-/// Where git says why it failed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reasons {
-    InErrors,
-    /// A refused push tells what was refused on its output.
-    InOutput,
-}
-
 /// A repository for one conversation with a server.
 pub struct Transit {
     dir: PathBuf,
@@ -109,7 +99,7 @@ pub struct Transit {
 }
 
 impl Transit {
-    /// A new one in `beside`, with the objects of `store` at hand. `asks`: git may ask for a password on the terminal.
+    /// Creates one in `beside`, with the objects of `store`. `asks`: git may ask for a password.
     pub fn new(beside: &Path, store: Option<&Store>, url: &Url, asks: bool) -> Local<Self> {
         let folder = folder_for_now(beside)?;
         let dir = folder.path().join("store");
@@ -120,39 +110,33 @@ impl Transit {
         Ok(Self { dir, url: url.clone(), asks, folder })
     }
 
-    /// What the server has.
+    /// Returns the refs of the server.
     pub fn list(&self) -> Result<BTreeMap<String, ObjectId>, RemoteError> {
-        let text = self.git(
-            &["ls-remote", "--refs", "--quiet", "--end-of-options"],
-            &[],
-            Reasons::InErrors,
-        )?;
+        let text = self.git(&["ls-remote", "--refs", "--quiet", "--end-of-options"], &[])?;
         let mut refs = BTreeMap::new();
         for line in String::from_utf8_lossy(&text).lines() {
-            let parsed = line.split_once('\t');
-            let parsed = parsed.and_then(|(id, name)| {
-                Some((name.to_owned(), ObjectId::from_hex(id.as_bytes()).ok()?))
-            });
-            match parsed {
-                Some((name, id)) => drop(refs.insert(name, id)),
-                None => return Err(self.failed("its list of branches cannot be read")),
-            }
+            let parsed = line
+                .split_once('\t')
+                .and_then(|(id, name)| Some((name, ObjectId::from_hex(id.as_bytes()).ok()?)));
+            let (name, id) =
+                parsed.ok_or_else(|| self.failed("its list of branches cannot be read"))?;
+            refs.insert(name.to_owned(), id);
         }
         Ok(refs)
     }
 
-    /// Fetch refs, each as `from:to`; `have` are commits that need not be sent. All new objects are in packs afterwards.
+    /// Fetches refs, each as `from:to`, into packs; `have` are commits that need not be sent.
     pub fn fetch(&self, refspecs: &[String], have: &[ObjectId]) -> Result<(), RemoteError> {
         self.set_refs(have.iter().map(|id| (format!("refs/have/{id}"), *id)))?;
-        if self.opened()?.folds_names() && refspecs.iter().any(|refspec| refspec.contains('*')) {
+        if self.fetched()?.folds_names() && refspecs.iter().any(|refspec| refspec.contains('*')) {
             self.fetch_numbered(refspecs)
         } else {
             self.fetch_as_named(refspecs)
         }
     }
 
-    /// Fetch all refs of some kinds, each as `+refs/heads/*:refs/heads/*`, where git's files of two refs may be one: each gets a number first, and then its name in
-    /// `packed-refs`, which tells them apart.
+    /// Fetches refs by patterns where two may share a file: first under numbers, which are then
+    /// named in `packed-refs`.
     fn fetch_numbered(&self, kinds: &[String]) -> Result<(), RemoteError> {
         let prefixes = kinds.iter().filter_map(|kind| kind.trim_start_matches('+').split_once('*'));
         let prefixes: Vec<_> = prefixes.map(|(prefix, _)| prefix).collect();
@@ -161,14 +145,12 @@ impl Transit {
         let numbers: Vec<_> = (0..names.len()).map(|n| format!("refs/fetched/{n}")).collect();
         let refspecs = names.iter().zip(&numbers).map(|(name, number)| format!("+{name}:{number}"));
         self.fetch_as_named(&refspecs.collect::<Vec<_>>())?;
-        let store = self.opened()?;
+        let store = self.fetched()?;
         let mut refs = Vec::new();
         for (name, number) in names.into_iter().zip(numbers) {
             let id = store.ref_target(&RefName::try_from(number)?)?;
-            refs.push((
-                name,
-                id.ok_or_else(|| self.failed("git fetched less than was asked for"))?,
-            ));
+            let id = id.ok_or_else(|| self.failed("git fetched less than was asked for"))?;
+            refs.push((name, id));
         }
         Ok(self.set_refs(refs.into_iter())?)
     }
@@ -185,12 +167,13 @@ impl Transit {
         ];
         let refspecs: Vec<_> = refspecs.iter().map(String::as_str).collect();
         for part in in_lines(&refspecs) {
-            self.git(&arguments, part, Reasons::InErrors)?;
+            self.git(&arguments, part)?;
         }
         Ok(())
     }
 
-    /// Move the server's refs: first what only goes on, in one go where the server can, then what leads elsewhere, each only if it still is where it was.
+    /// Moves the server's refs: first fast-forwards, atomically if possible, then the others, each
+    /// only if it has not moved.
     pub fn push(&self, forward: &[RefChange], forced: &[RefChange]) -> Result<(), RemoteError> {
         if !forward.is_empty() {
             let refs =
@@ -231,7 +214,7 @@ impl Transit {
         ];
         let push = |atomic: &[&str]| {
             let arguments = [&base[..], atomic, options, &["--end-of-options"]].concat();
-            self.git(&arguments, refspecs, Reasons::InOutput)
+            self.git(&arguments, refspecs)
         };
         let done = match push(&["--atomic"]) {
             Err(RemoteError::Failed { words, .. }) if words.contains("--atomic") => push(&[]),
@@ -245,42 +228,22 @@ impl Transit {
         }
     }
 
-    /// Stores the record of what was removed for good, to be pushed; its commit.
-    pub fn commit_erasures(&self, erasures: &Erasures) -> Local<ObjectId> {
-        self.opened()?.commit_erasures(erasures)
-    }
-
-    /// Returns the record of what was removed for good that was fetched.
-    pub fn erasures(&self) -> Local<Erasures> {
-        self.opened()?.received_erasures()
+    /// Returns the fetched repository, opened, and its folder, which goes when dropped.
+    pub fn into_store(self) -> Local<(Store, TempDir)> {
+        Ok((self.fetched()?, self.folder))
     }
 
     /// Returns the repository with what was fetched so far.
     pub fn fetched(&self) -> Local<Store> {
-        self.opened()
-    }
-
-    /// The fetched repository, opened, and its folder, which goes when dropped.
-    pub fn into_store(self) -> Local<(Store, TempDir)> {
-        Ok((self.opened()?, self.folder))
-    }
-
-    fn opened(&self) -> Local<Store> {
         Store::open_bare(&self.dir)?.ok_or_else(|| Error::NoStore { path: self.dir.clone() })
     }
 
-    /// Make these all its refs.
     fn set_refs(&self, refs: impl Iterator<Item = (String, ObjectId)>) -> Local<()> {
         set_refs(&self.dir, refs)
     }
 
-    /// Run git; what it printed. The address comes after the options, then `more`.
-    fn git(
-        &self,
-        arguments: &[&str],
-        more: &[&str],
-        reasons: Reasons,
-    ) -> Result<Vec<u8>, RemoteError> {
+    /// Runs git; what it printed. The address comes after the options, then `more`.
+    fn git(&self, arguments: &[&str], more: &[&str]) -> Result<Vec<u8>, RemoteError> {
         let nowhere = self.dir.join("no-hooks");
         let mut command = Command::new("git");
         command.arg("--git-dir").arg(&self.dir);
@@ -308,7 +271,8 @@ impl Transit {
         }
         let (address, login) = self.url.split_login();
         if let Some(login) = login {
-            // Only for this server, also if it sends git on to another one. The empty one sets aside what the user's configuration has.
+            // Only for this server, also after a redirect. The empty one disables the user's
+            // helpers.
             for helper in ["", HELPER] {
                 command.arg("-c").arg(format!("credential.{}.helper={helper}", self.url.server()));
             }
@@ -330,7 +294,7 @@ impl Transit {
             command.env_remove(name);
         }
         command.env("GIT_ALLOW_PROTOCOL", "ssh:git+ssh:ssh+git:https:http:git");
-        // What git says is looked at.
+        // Git's words are examined.
         command.env("LC_ALL", "C");
         if !self.asks {
             command.env("GIT_TERMINAL_PROMPT", "0");
@@ -375,11 +339,10 @@ impl Transit {
         match (read, ended) {
             (Ok(()), Ok(status)) if status.success() => Ok(printed),
             (Ok(()), Ok(_)) => {
-                let told = match reasons {
-                    Reasons::InErrors => said,
-                    Reasons::InOutput => [said, printed].concat(),
-                };
-                Err(self.failed(&in_words(&String::from_utf8_lossy(&told))))
+                // A refused push says on its output what was refused.
+                let is_push = arguments.first() == Some(&"push");
+                let reasons = if is_push { [said, printed].concat() } else { said };
+                Err(self.failed(&in_words(&String::from_utf8_lossy(&reasons))))
             }
             (Err(error), _) | (_, Err(error)) => Err(self.failed(&error.to_string())),
         }
@@ -405,7 +368,7 @@ fn is_raced(words: &str) -> bool {
     .any(|sign| words.contains(sign))
 }
 
-/// What git said, on one line, without what only it needs.
+/// Returns the reasons in git's output, on one line.
 fn in_words(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| {
         !line.is_empty()
@@ -426,7 +389,6 @@ fn in_words(text: &str) -> String {
     }
 }
 
-/// In parts that fit a command line.
 fn in_lines<'a, 'b>(refspecs: &'a [&'b str]) -> Vec<&'a [&'b str]> {
     let mut parts = Vec::new();
     let mut begin = 0;

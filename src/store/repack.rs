@@ -1,4 +1,4 @@
-//! All objects into one pack, or behind what a pack has already: on all cores, each with a stretch of its own.
+//! Packs objects on all cores, into a new pack or behind the entries of one.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,8 +8,10 @@ use std::thread::Builder;
 
 use gix::odb::pack::data::entry::Header;
 
+use super::compressor::Effort;
 use super::pack::{PackWriter, whole};
-use super::packer::{BaseOf, Effort, Halt, Packer, Placed, Ready, Standing};
+use super::pack_entries::PackedEntries;
+use super::packer::{BaseOf, Halt, Packer, Placed, Ready};
 use super::{Error, Kind, ObjectId, Readers, Result, Store};
 use crate::parallel::{cores, in_parts};
 use crate::progress::Monitor;
@@ -19,12 +21,10 @@ pub struct Packed {
     pub objects: usize,
     pub deltas: usize,
     pub bytes: u64,
-    /// The volumes in it: objects that nothing refers to.
     pub(super) volumes: Vec<ObjectId>,
 }
 
 impl Store {
-    /// Write `objects` into one new pack: its index, and what it holds. Nothing else is changed.
     pub(super) fn write_packed(
         &self,
         objects: &[Placed],
@@ -32,27 +32,27 @@ impl Store {
     ) -> Result<(Option<PathBuf>, Packed)> {
         monitor.begin("packing", Some(objects.len() as u64));
         let mut writer = self.pack_writer();
-        let nothing = Standing::new();
-        let packed = self.pack_onto(&mut writer, objects, &nothing, Effort::Thorough, monitor)?;
+        let none = PackedEntries::new();
+        let packed = self.pack_onto(&mut writer, objects, &none, Effort::Thorough, monitor)?;
         Ok((writer.finish()?, packed))
     }
 
-    /// Write `objects` behind what a pack has already. Those that are `standing` there are not written again; they only are what others may be deltas of.
+    /// Writes `objects` behind what a pack has. Those that are `there` only serve as bases.
     pub(super) fn pack_onto(
         &self,
         writer: &mut PackWriter,
         objects: &[Placed],
-        standing: &Standing,
+        there: &PackedEntries,
         effort: Effort,
         monitor: &mut dyn Monitor,
     ) -> Result<Packed> {
-        let offset = |object: &Placed| standing.get(&object.id).map(|(offset, _)| *offset);
+        let offset = |object: &Placed| there.get(&object.id).map(|there| there.offset);
         let mut offsets: Vec<Option<u64>> = objects.iter().map(offset).collect();
         let mut volumes: HashMap<(usize, usize), u64> = HashMap::new();
         let mut packed = Packed { objects: objects.len(), ..Packed::default() };
         let readers = self.reader().shared();
         let parts = parts(objects, &readers)?;
-        // A glance at every object has mapped all of every pack.
+        // The lengths of all objects were read, and so every pack is mapped.
         readers.let_go();
         // The channel holds few, so that a slow disk does not fill the memory.
         let (sender, receiver) = sync_channel::<Result<Ready>>(64);
@@ -60,7 +60,7 @@ impl Store {
             for (n, part) in parts.into_iter().enumerate() {
                 let (sender, readers) = (sender.clone(), &readers);
                 let work = move || {
-                    let mut packer = Packer::new(n, &sender, standing, effort);
+                    let mut packer = Packer::new(n, &sender, there, effort);
                     if let Err(Halt::Failed(error)) = packer.pack_part(objects, part, readers) {
                         let _ = sender.send(Err(error));
                     }
@@ -68,7 +68,7 @@ impl Store {
                 Builder::new().spawn_scoped(scope, work).map_err(Error::io(&self.git_dir))?;
             }
             drop(sender);
-            // Whatever fails here ends the loop and with it the channel, and nobody packs on for nothing.
+            // Whatever fails here ends the loop and with it the channel, and so all packers.
             for ready in receiver {
                 let offset = writer.next_offset();
                 match ready? {
@@ -83,7 +83,7 @@ impl Store {
                                         volumes.get(&(part, number)).copied()
                                     }
                                 };
-                                // A delta of nothing would be found only when it is read.
+                                // A delta without a base would be noticed only when it is read.
                                 let at = at.filter(|at| *at < offset);
                                 let at = at.ok_or_else(|| lost_base(objects[number].id))?;
                                 Header::OfsDelta { base_distance: offset - at }
@@ -112,8 +112,7 @@ fn lost_base(id: ObjectId) -> Error {
     Error::Git { what: format!("packing object {id}"), why }
 }
 
-/// Stretches of about the same size for all cores. They end where a slot does; the first object after a cut has no base, so there are no more than
-/// needed.
+/// Returns a stretch of slots for each core; the first object of each has no base.
 fn parts(objects: &[Placed], readers: &Readers) -> Result<Vec<Range<usize>>> {
     let lengths = |part: &[Placed]| {
         let reader = readers.reader();
@@ -137,5 +136,5 @@ fn parts(objects: &[Placed], readers: &Readers) -> Result<Vec<Range<usize>>> {
     Ok(parts)
 }
 
-/// What an object costs beside its bytes.
+/// Bytes that an object costs beside its own.
 const SMALL: u64 = 200;

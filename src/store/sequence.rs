@@ -1,20 +1,19 @@
 //! The order in which snapshots were created.
 //!
-//! Clocks have one-second resolution here and can be set back, so a time does not order two snapshots. A sequence does: it is the time of the operation, or, where the
-//! clock has not advanced since the operation before, that operation's sequence with its counter increased (a hybrid logical clock). Snapshots of one operation have
-//! the same sequence.
+//! Clocks have one-second resolution here and can be set back, so a time does not order two
+//! snapshots. A sequence does: it is the time of the operation, or, where the clock has not
+//! advanced since the operation before, that operation's sequence with its counter increased (a
+//! hybrid logical clock). Snapshots of one operation have the same sequence.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A position in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sequence {
     /// Seconds since 1970-01-01 UTC.
     pub seconds: i64,
-    /// Counts the operations that have the same `seconds`, from 0.
     pub nth: u32,
 }
 
@@ -22,12 +21,10 @@ impl Sequence {
     pub const FIRST: Self = Self { seconds: i64::MIN, nth: 0 };
     pub const LAST: Self = Self { seconds: i64::MAX, nth: u32::MAX };
 
-    /// Returns the sequence that a time alone gives.
     pub fn at(seconds: i64) -> Self {
         Self { seconds, nth: 0 }
     }
 
-    /// Returns the sequence of an operation at `seconds` that comes after `previous`.
     pub fn after(previous: Option<Self>, seconds: i64) -> Self {
         match previous {
             Some(previous) if previous.seconds >= seconds => {
@@ -43,7 +40,6 @@ impl Sequence {
     }
 }
 
-/// `seconds.nth`, both decimal.
 impl fmt::Display for Sequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.seconds, self.nth)

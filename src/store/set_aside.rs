@@ -1,7 +1,9 @@
-//! Operations of the log that cannot be carried out. Another program may have written such a line, or damage that its checksum does not show. One of them must not
-//! block every later command, so it is taken out of the log before anything moves; its bytes stay in a file beside the log.
+//! Operations of the log that cannot be carried out. Another program may have written such a line,
+//! or damage that its checksum does not show. One of them must not block every later command, so it
+//! is taken out of the log before anything moves; its bytes stay in a file beside the log.
 //!
-//! The file is synced before the log is replaced: a crash in between leaves the line in both, and the next command that takes the lock sets it aside again.
+//! The file is synced before the log is replaced: a crash in between leaves the line in both, and
+//! the next command that takes the lock sets it aside again.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,7 +23,6 @@ const LONGEST_NAME: usize = 1000;
 /// Says why the layer above cannot carry out an operation, if it cannot.
 pub type Judge<'j> = dyn Fn(&LoggedOperation) -> Option<String> + 'j;
 
-/// An operation that was taken out of the log.
 #[derive(Clone, Debug)]
 pub struct SetAside {
     pub operation: LoggedOperation,
@@ -29,7 +30,7 @@ pub struct SetAside {
 }
 
 impl Store {
-    /// Sets aside what cannot be carried out of the operations that are not finished. Numbers that the last operation lists as unfinished, and that are not, are noted as
+    /// Sets impossible unfinished operations aside, and notes unknown unfinished numbers as
     /// finished.
     pub(super) fn set_aside_impossible(&self, judge: &Judge<'_>) -> Result<Vec<SetAside>> {
         let mut all = Vec::new();
@@ -61,7 +62,6 @@ impl Store {
         }
     }
 
-    /// Takes the last line with this operation out of the log, and keeps its bytes beside it.
     fn set_aside(&self, operation: &LoggedOperation) -> Result<()> {
         let path = self.operations_path();
         let text = regular::read(&path).map_err(Error::io(&path))?;
@@ -111,7 +111,7 @@ impl Store {
             let is_right = match kind {
                 Some(Kind::Commit) => true,
                 Some(Kind::Tag) => name.starts_with("refs/tags/"),
-                // What is lost is not moved.
+                // A ref to a lost object is not moved.
                 None => true,
                 Some(_) => false,
             };
@@ -128,7 +128,6 @@ impl Store {
         self.why_in_the_way(operation)
     }
 
-    /// Returns which two refs would need a file and a folder of one name.
     fn why_in_the_way(&self, operation: &LoggedOperation) -> Result<Option<String>> {
         if operation.effect.refs.is_empty() {
             return Ok(None);

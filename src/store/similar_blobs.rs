@@ -1,54 +1,50 @@
-//! Blobs that are saved together and say much the same: ST-Auto-Recap copies the whole lorebook into every other message. The first is compressed, and of the others what is new in
-//! them, which is both smaller and quicker.
+//! Blobs that are saved together and are much alike: ST-Auto-Recap copies the whole lorebook into
+//! every other message. The first is compressed, the others become deltas of it, which is both
+//! smaller and faster.
 
 use std::slice::Chunks;
 
-use super::compressor::Compressor;
+use super::compressor::{Compressor, Effort};
 use super::delta::{self, Index};
 use super::{ObjectId, Result};
 use crate::parallel::cores;
 
-/// A blob that the store does not have.
 pub(super) type NewBlob<'b> = (ObjectId, &'b [u8]);
 
 /// A blob as it is written: compressed, or a delta of one of those before it.
 pub(super) struct Ready {
     pub base: Option<usize>,
-    /// How long it was before it was compressed.
     pub size: usize,
     pub compressed: Vec<u8>,
 }
 
-/// Shorter ones are as quickly compressed.
+/// Shorter blobs are compressed as fast.
 const LEAST: usize = 4 << 10;
-/// Longer ones would need too much memory.
+/// Longer blobs would need too much memory.
 const LARGE: usize = 4 << 20;
 /// So many bytes are worth a second thread, however few blobs they are.
 const LONG: usize = 1 << 20;
 
-/// More are too much for one core while another has nothing to do.
+/// Parts are no longer, lest one core works on one while another has nothing to do.
 const MANY: usize = 512;
 
-/// How many blobs are worth a second thread.
 pub(super) fn worth_a_thread<'b>(blobs: impl Iterator<Item = &'b [u8]>) -> usize {
     let is_long = blobs.map(<[u8]>::len).sum::<usize>() >= LONG;
     if is_long { 2 } else { 256 }
 }
 
-/// Those that are compressed together, each part by one core.
 pub(super) fn parts<'p, 'b>(blobs: &'p [NewBlob<'b>]) -> Chunks<'p, NewBlob<'b>> {
     let least = worth_a_thread(blobs.iter().map(|(_, blob)| *blob));
     let of_one = blobs.len().div_ceil(cores()).min(MANY);
     blobs.chunks(if blobs.len() < least { least } else { of_one })
 }
 
-/// So many are remembered: between two that are alike stand others, which are like none or like one another.
+/// The number of bases that are kept: between two blobs that are alike stand others.
 const BASES: usize = 4;
 
-/// Compress each, or what one of the last long ones that are no deltas has not.
 pub(super) fn compress_together(blobs: &[NewBlob<'_>]) -> Result<Vec<Ready>> {
-    let mut compressor = Compressor::new();
-    // The last that was of use comes first.
+    let mut compressor = Compressor::new(Effort::Quick);
+    // The one that was used last comes first.
     let mut bases: Vec<(usize, Index)> = Vec::with_capacity(BASES + 1);
     let mut ready = Vec::with_capacity(blobs.len());
     for (n, (_, blob)) in blobs.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! No link inside a store is followed where something is written: a folder that others write to, too, could lead every write wherever they like. The store's own folder may be reached
-//! through a link, which is its user's choice; nothing in it may be one.
+//! No link inside a store is followed where something is written: a folder that others write to,
+//! too, could lead every write wherever they like. The store's own folder may be reached through a
+//! link, which is its user's choice; nothing in it may be one.
 
 use std::fs::{self, FileType};
 use std::path::Path;
@@ -8,7 +9,7 @@ use super::files::unless_absent;
 use super::{Error, Result, Store};
 use crate::regular;
 
-/// Where something is written, but for the refs themselves, which are looked at when they are.
+/// Places that are written to; refs are checked when they are.
 const PLACES: [&str; 11] = [
     "HEAD",
     "packed-refs",
@@ -24,7 +25,7 @@ const PLACES: [&str; 11] = [
 ];
 
 impl Store {
-    /// Refuse to write if there is a link in it, or a pipe in the place of one of its files.
+    /// Refuses to write if there is a link in it, or a pipe in the place of one of its files.
     pub fn refuse_links(&self) -> Result<()> {
         for place in PLACES {
             refuse_link(&self.git_dir.join(place))?;
@@ -38,7 +39,7 @@ impl Store {
         Ok(())
     }
 
-    /// Refuse if a link stands anywhere on the way to what is called `name` in the store, such as a ref.
+    /// Refuses a link anywhere on the way to `name`, such as a ref.
     pub(super) fn refuse_links_to(&self, name: &str) -> Result<()> {
         let mut path = self.git_dir.clone();
         for part in Path::new(name) {
@@ -49,7 +50,7 @@ impl Store {
     }
 }
 
-/// Refuse what is itself a link, or neither file nor folder; what is not there is none.
+/// Refuses what is itself a link, or neither file nor folder; what is not there is none.
 pub(super) fn refuse_link(path: &Path) -> Result<()> {
     match unless_absent(fs::symlink_metadata(path), path)? {
         Some(found) => refuse_kind(found.file_type(), path),

@@ -1,12 +1,13 @@
-//! Trailers: the lines `Key: value` of a commit's last paragraph, and how a value that may be any text stands in one.
+//! Trailers: the lines `Key: value` of a commit's last paragraph, and how a value that may be any
+//! text stands in one.
 //!
-//! A value is taken as it stands between `": "` and the line feed; nothing is trimmed here. But git, and whoever else reads trailers, does
-//! trim, each its own kind of white space, and some end a line at more than a line feed. So a name is written in such a way that it has neither
-//! white space at its ends nor anything that could end a line.
+//! A value is taken as it stands between `": "` and the line feed; nothing is trimmed here. But
+//! git, and whoever else reads trailers, does trim, each its own kind of white space, and some end
+//! a line at more than a line feed. So a name is written in such a way that it has neither white
+//! space at its ends nor anything that could end a line.
 
 use super::percent_encoding;
 
-/// A text as the value of a trailer. Every text has one, and no two have the same.
 pub fn encode(value: &str) -> String {
     if value.is_empty() {
         // Nothing after the colon would not survive, and a lone `%` stands for no other text.
@@ -24,7 +25,7 @@ pub fn encode(value: &str) -> String {
     out
 }
 
-/// The text that [`encode`] gave. What it cannot have given stays as it is.
+/// Returns the text that [`encode`] gave. What it cannot have given stays as it is.
 pub fn decode(value: &str) -> String {
     match value {
         "%" => String::new(),
@@ -32,7 +33,7 @@ pub fn decode(value: &str) -> String {
     }
 }
 
-/// The trailers of a commit's message, in order. A paragraph ends at an empty line; the first one is the subject and has none.
+/// Returns the trailers of a message, in order. The first paragraph is the subject.
 pub(super) fn parse(message: &str) -> Vec<(String, String)> {
     let Some((_, last)) = message.trim_end_matches('\n').rsplit_once("\n\n") else {
         return Vec::new();
@@ -41,12 +42,11 @@ pub(super) fn parse(message: &str) -> Vec<(String, String)> {
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// Control characters, and the two separators that JavaScript and Python take for the end of a line.
+/// JavaScript and Python also end lines at these two separators.
 fn ends_a_line(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Unicode's white space, and the mark that JavaScript trims with it.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }

@@ -1,4 +1,4 @@
-//! The address of a git server: only forms that lead to one, and none that would let git run something else.
+//! Addresses of git servers: none that would let git run something else.
 
 use std::fmt;
 
@@ -8,7 +8,6 @@ use super::percent_encoding;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(String);
 
-/// The name and password in an address.
 pub(super) struct Login {
     pub user: String,
     pub password: String,
@@ -18,7 +17,7 @@ pub(super) struct Login {
 const SCHEMES: [&str; 6] = ["ssh", "git+ssh", "ssh+git", "https", "http", "git"];
 
 impl Url {
-    /// Understand an address. `None`: it is none, but a path. An error says why it is refused.
+    /// Parses an address. `None`: it is none, but a path. An error says why it is refused.
     pub fn parse(text: &str) -> Result<Option<Self>, &'static str> {
         if text.starts_with('-') {
             return Err("it begins with -, which a program would take for an option");
@@ -53,7 +52,7 @@ impl Url {
         Ok(Some(Self(text.to_owned())))
     }
 
-    /// Returns the address without a password, for the arguments of git, and the name and password that it has. Every user of the machine can read the arguments of a process.
+    /// Splits off name and password: every user can read the arguments of a process.
     pub(super) fn split_login(&self) -> (String, Option<Login>) {
         let whole = || (self.0.clone(), None);
         let Some((scheme, rest)) = self.0.split_once("://") else { return whole() };
@@ -71,7 +70,6 @@ impl Url {
         (format!("{scheme}://{kept}{at}{host}{}", &rest[end..]), login)
     }
 
-    /// Returns the server as git's configuration names it, `https://host:port`.
     pub(super) fn server(&self) -> String {
         let (scheme, rest) = self.0.split_once("://").unwrap_or(("", &self.0));
         let host = rest.split(['/', '?', '#']).next().unwrap_or_default();

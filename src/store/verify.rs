@@ -1,17 +1,16 @@
-//! Is the repository sound? Every object of every file is read, unpacked and hashed.
+//! Verifies the repository: every object of every file is read, unpacked and hashed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use gix::odb::pack::data;
 use gix::odb::pack::index::Version;
 
-use super::checksum::Checksum;
 use super::files::{files_ending, is_there};
-use super::fold_packs::sound_entries;
 use super::loose::{Loose, loose_objects, read_loose};
 use super::object::verify;
+use super::pack_entries::sound_entries;
 use super::pack_file::{Opened, PackFile};
+use super::pack_index::checksum;
 use super::recent_objects::RecentObjects;
 use super::{Error, Loss, ObjectId, Result, Store};
 use crate::parallel::in_parts;
@@ -19,24 +18,19 @@ use crate::progress::Monitor;
 
 #[derive(Debug, Default)]
 pub struct Health {
-    /// How many objects were read.
     pub objects: u64,
-    /// Objects of which no sound copy exists, and why.
+    /// Objects without a valid copy, and why.
     pub damaged: BTreeMap<ObjectId, String>,
-    /// Files that are not as they should be.
     pub files: Vec<DamagedFile>,
-    /// Indices whose packs are not there. If nothing is missing, that is a removal that a power cut left unfinished; `gc` ends it.
+    /// Indices without packs: if nothing is missing, an unfinished removal that `gc` ends.
     pub without_pack: Vec<DamagedFile>,
     sound: HashSet<ObjectId>,
 }
 
-/// A file of the store that is damaged or does not belong there.
 #[derive(Debug)]
 pub struct DamagedFile {
-    /// Where it is, from the store's folder.
     pub path: PathBuf,
     pub why: String,
-    /// Whether something was lost by it, as far as the file alone tells.
     pub harmful: bool,
 }
 
@@ -48,19 +42,10 @@ impl DamagedFile {
 }
 
 impl Health {
-    /// Whether a sound copy of the object was read.
     pub fn is_sound(&self, id: ObjectId) -> bool {
         self.sound.contains(&id)
     }
 
-    /// Something that is wrong, in words that name it: a file, or an object in one of these packs.
-    pub(super) fn first_damage(&self, indices: &[PathBuf]) -> Option<(PathBuf, String)> {
-        let file = self.files.first().map(|file| (file.path.clone(), file.why.clone()));
-        let pack = || indices.first().cloned().unwrap_or_default();
-        file.or_else(|| self.damaged.values().next().map(|why| (pack(), why.clone())))
-    }
-
-    /// What is damaged in one place and was read in another is not damaged.
     fn without_copies(mut self) -> Self {
         self.damaged.retain(|id, _| !self.sound.contains(id));
         self
@@ -72,7 +57,7 @@ impl Health {
 }
 
 impl Store {
-    /// Read every object that the repository holds. What could not be read is an error: it may be as sound as the rest.
+    /// Reads every object. A failure to read just now is an error: the object may be valid.
     pub fn verify_objects(&self, monitor: &mut dyn Monitor) -> Result<Health> {
         let mut health = Health::default();
         let dir = self.pack_dir();
@@ -95,28 +80,21 @@ impl Store {
         Ok(health.without_copies())
     }
 
-    /// Read every object of the packs with these indices.
-    pub(super) fn verify_packs(
-        &self,
-        indices: &[PathBuf],
-        monitor: &mut dyn Monitor,
-    ) -> Result<Health> {
-        let mut health = Health::default();
-        for index in indices {
-            self.verify_pack(index, &mut health, monitor)?;
-        }
-        Ok(health.without_copies())
-    }
-
-    /// Read every object of new packs, and see that all that were to be in them are.
     pub(super) fn read_back(
         &self,
         indices: &[PathBuf],
         mut wanted: impl Iterator<Item = ObjectId>,
         monitor: &mut dyn Monitor,
     ) -> Result<Health> {
-        let health = self.verify_packs(indices, monitor)?;
-        if let Some((path, why)) = health.first_damage(indices) {
+        let mut health = Health::default();
+        for index in indices {
+            self.verify_pack(index, &mut health, monitor)?;
+        }
+        let health = health.without_copies();
+        let file = health.files.first().map(|file| (file.path.clone(), &file.why));
+        let pack = || indices.first().cloned().unwrap_or_default();
+        let damage = file.or_else(|| health.damaged.values().next().map(|why| (pack(), why)));
+        if let Some((path, why)) = damage {
             let why = format!("what was read back is not what was written: {why}");
             return Err(Error::DamagedPack { path, why });
         }
@@ -146,7 +124,8 @@ impl Store {
             }
         };
         let former = health.files.len();
-        if !checksum_is_right(data) {
+        let bytes = data.entry_slice(0..data.pack_end() as u64);
+        if bytes.is_none_or(|bytes| checksum(bytes) != data.checksum()) {
             health.damaged_file(self, &pack_path, "its checksum is wrong");
         }
         let mut quiet = gix::progress::Discard;
@@ -157,18 +136,18 @@ impl Store {
         if index.pack_checksum() != data.checksum() {
             health.damaged_file(self, path, "it is the index of another pack");
         }
-        // An object that stands in the wrong place is not found, though it can be read; and of two with one id, one takes the place of another.
+        // An object in the wrong place is not found, and of two with one id one hides the other.
         let mut entries = (0..).zip(index.iter());
         if !entries.all(|(place, entry)| index.lookup(entry.oid) == Some(place)) {
             health.damaged_file(self, path, "its objects are not in order, or one is there twice");
         }
-        // The first version of the format has no checksums of objects. They are wrong in every pack that was changed, which is already said.
+        // Version 1 has no checksums of objects. In a changed pack they are wrong, too.
         let has_checksums = index.version() != Version::V1;
         if health.files.len() == former && has_checksums && sound_entries(&file)?.is_none() {
             health.damaged_file(self, path, "it has a wrong checksum of an object");
         }
         monitor.begin("reading objects", Some(u64::from(index.num_objects())));
-        // In the order in which they stand, so that what many deltas are made of is made once.
+        // In the order in which they stand, so that a base of many deltas is made once.
         let mut objects: Vec<_> =
             index.iter().map(|entry| (entry.pack_offset, entry.oid)).collect();
         objects.sort_unstable();
@@ -187,7 +166,10 @@ impl Store {
                 match outcome {
                     Ok(()) => drop(health.sound.insert(*id)),
                     Err(error) if error.is_loss() => {
-                        let why = format!("{error} (in {})", file_name(&pack_path));
+                        let why = format!(
+                            "{error} (in {})",
+                            pack_path.file_name().unwrap_or_default().to_string_lossy()
+                        );
                         health.damaged.insert(*id, why);
                     }
                     Err(error) => return Err(error),
@@ -218,18 +200,8 @@ impl Store {
     }
 }
 
-/// So many objects are read before it is told how far it went.
+/// Objects between two reports of progress.
 const STRETCH: usize = 1 << 14;
-
-/// Whether a pack ends with the hash of all that stands before.
-fn checksum_is_right(data: &data::File) -> bool {
-    let end = data.pack_end() as u64;
-    data.entry_slice(0..end).is_some_and(|bytes| Checksum::of(bytes) == data.checksum())
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
-}
 
 #[cfg(test)]
 mod tests {
@@ -237,7 +209,6 @@ mod tests {
 
     use super::*;
     use crate::progress::Silent;
-    use crate::store::checksum::Checksum;
     use crate::store::fuzzing::sample_pack;
 
     /// Returns what `check` says of the files of a store whose index was changed; the checksum of the index is right again.
@@ -248,7 +219,7 @@ mod tests {
         let mut bytes = fs::read(&index).unwrap();
         let end = bytes.len() - 20;
         change(&mut bytes[..end]);
-        let checksum = Checksum::of(&bytes[..end]);
+        let checksum = checksum(&bytes[..end]);
         bytes[end..].copy_from_slice(checksum.as_slice());
         fs::write(&index, bytes).unwrap();
         let store = Store::open(store.path()).unwrap();

@@ -1,5 +1,5 @@
-//! What changed between two snapshots, between one and the files now, between two timelines since they parted, or from snapshot to
-//! snapshot of one timeline.
+//! Compares two snapshots, a snapshot with the files, two timelines since their fork point, or each
+//! snapshot of a timeline with the one before it.
 
 use serde::Deserialize;
 
@@ -14,43 +14,40 @@ use crate::st::{self, Category, Disk, OpenCard, TimelineFiles};
 use crate::store::Store;
 use crate::verbs::Result;
 
-/// What to compare.
+/// Moments to compare.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Options {
-    /// The snapshot before; or, without `after`, `A...B`: two timelines and where they part. For [`history`] the timeline, or any moment to begin with.
+    /// A moment; without `after` also `A...B`: two timelines since their fork point.
     pub before: String,
-    /// The snapshot after; none: the files now.
+    /// `None`: the files as they are now.
     pub after: Option<String>,
-    /// Only the changes of this part.
     pub only: Option<Part>,
-    /// Only how much changed.
     #[serde(default)]
     pub stat: bool,
-    /// For [`history`]: at most this many moments.
+    /// Only for [`history`].
     #[serde(skip)]
     pub limit: Option<usize>,
 }
 
-/// Two states, read and ready to be compared. The changes are slices of what was read, so they live as long as this does.
+/// Two states ready to be compared. Changes are slices of what was read, so they live as long as
+/// this.
 pub struct Comparison {
-    /// None: there was nothing before.
+    /// `None`: there was nothing before.
     pub before: Option<Compared>,
-    /// None: the files now.
+    /// `None`: the files as they are now.
     pub after: Option<Compared>,
-    /// For two timelines: how many first messages they share.
+    /// For two timelines: the number of first messages that they share.
     pub shared: Option<usize>,
-    /// What is not known of them.
     pub findings: Vec<Finding>,
     old: Option<Loaded>,
     new: Option<Loaded>,
 }
 
-/// A moment that is compared.
+/// A compared moment.
 pub struct Compared {
     pub snapshot: Snapshot,
-    /// The snapshot that has the lorebook, if it changed after `snapshot` was created.
+    /// The snapshot with the lorebook, if it changed after `snapshot` was created.
     pub book: Option<Snapshot>,
-    /// The message at which it is looked at, if one was named.
     pub at: Option<usize>,
     /// The name that always means this moment.
     pub moment: String,
@@ -67,7 +64,6 @@ impl Compared {
     }
 }
 
-/// Files that were read, and the card among them.
 struct Loaded {
     files: TimelineFiles,
     card: Option<OpenCard>,
@@ -82,10 +78,10 @@ impl From<TimelineFiles> for Loaded {
 }
 
 impl Comparison {
-    /// Every change, or only those of one part.
+    /// Returns all changes, or only those of one part.
     pub fn changes(&self, only: Option<Part>) -> Vec<Change<'_>> {
         let mut changes = compare(&side(&self.old), &side(&self.new), only);
-        // What is not known of one did not come or go.
+        // An unknown lorebook was neither added nor removed.
         if self.findings.iter().any(|finding| finding.code == Code::LorebookThenUnknown) {
             changes.retain(|change| change.part != Part::Lorebook);
         }
@@ -100,7 +96,7 @@ fn side(loaded: &Option<Loaded>) -> Side<'_> {
     }
 }
 
-/// Read what is to be compared.
+/// Reads two states.
 pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
     let store = workspace.open_store()?;
     let (before, after, is_fork) = sides(workspace, options, &store)?;
@@ -124,7 +120,6 @@ pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
     Ok(Comparison { before, after, shared, findings, old, new })
 }
 
-/// The states that are meant, and whether they are two timelines.
 fn sides(
     workspace: &Workspace,
     options: &Options,
@@ -135,7 +130,7 @@ fn sides(
     if let Some(after) = &options.after {
         return Ok((names.moment(&options.before)?, Some(names.moment(after)?), false));
     }
-    // A chat's name may have dots of its own.
+    // A chat's name may contain dots itself.
     let not_one = match names.moment(&options.before) {
         Err(error @ (NoSuch::NoSuchSnapshot { .. } | NoSuch::Unreadable { .. })) => error,
         found => return Ok((found?, None, false)),
@@ -154,8 +149,9 @@ fn sides(
     Err(problem.unwrap_or(not_one).into())
 }
 
-/// Calls `each` with every moment of a timeline compared with the one before it, newest first. The first moment of a fork is compared with the one that it was forked
-/// from, and is the last. One pair at a time is in memory.
+/// Calls `each` with every moment of a timeline compared with the one before it, newest first. The
+/// first moment of a fork is compared with its fork point, and comes last. One pair at a time is in
+/// memory.
 pub fn history(
     workspace: &Workspace,
     options: &Options,

@@ -7,15 +7,16 @@ use crate::engine::sillytavern_runs::RestoreCommand;
 use crate::engine::written_since::{ChangeSince, Offer};
 use crate::engine::{self, TagError};
 use crate::hint::{Hint, unchanged};
-use crate::listed::listed;
 use crate::store::{self, Loss};
-use crate::words::{clean, shell};
+use crate::words::{clean, listed, shell};
 use crate::{exit, history, st};
 
+/// The result of a verb.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a verb could not be done.
+/// Why a verb failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     #[error(transparent)]
     Engine(#[from] engine::Error),
@@ -27,31 +28,24 @@ pub enum Error {
     Undo(#[from] UndoError),
     #[error("this is no regular expression: {why}")]
     BadPattern { why: String },
-    /// A timeline cannot come from another.
     #[error("{child} does not come from {parent}: they share no message")]
     NoParent { parent: String, child: String },
-    /// What is to be removed for good is still in use.
     #[error("{timeline} is still in SillyTavern: {}", path.display())]
     StillThere { timeline: String, path: PathBuf },
     #[error("{option} needs exactly one timeline")]
     NeedsOneTimeline { option: &'static str },
-    /// What somebody has in memory is not in the file.
     #[error("{path} is not what is to be stored: it was not saved yet")]
     NotSaved { path: String },
     #[error("{option} is for checkpoints")]
     NeedsCheckpoint { option: &'static str },
-    /// Two options contradict each other.
     #[error("{option} cannot be given together with {other}")]
     Together { option: &'static str, other: &'static str },
-    /// `forget` was told nothing, and nor is the store's configuration.
     #[error("it is not said what to keep")]
     NoPolicy,
-    /// Nothing can be called that.
     #[error("{name:?} cannot be a chat's name: {why}")]
     BadName { name: String, why: &'static str },
     #[error("there is no lorebook {name:?}")]
     NoSuchLorebook { name: String },
-    /// A copy of damage is damage.
     #[error("{path} is not copied: it {why}")]
     DamagedLorebook { path: String, why: &'static str },
     #[error("there is no group {name:?}")]
@@ -64,15 +58,13 @@ pub enum Error {
     NeedsOneLorebook,
     #[error("snapshot {snapshot} has no lorebook")]
     NoLorebookThen { snapshot: SnapshotId },
-    /// Steps without a name are one.
     #[error("{at:?} is more than one step")]
     OneStep { at: String },
     #[error("no chat is stored yet")]
     NoChat,
-    /// Messages cannot be counted in it.
     #[error("no chat has the lorebook {book:?}, so there are no messages to count")]
     NoChatWith { book: String },
-    /// It failed after part of it was done, which stays.
+    /// Failed after a part was done, which stays.
     #[error("{source}")]
     Partway { source: Box<Error> },
 }
@@ -80,19 +72,14 @@ pub enum Error {
 /// Why nothing was merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// A timeline has no lorebook to merge.
     #[error("{timeline} has no lorebook")]
     NoLorebook { timeline: String },
-    /// Only the lorebook as it is now can be merged into.
     #[error("{name:?} is an older state of {timeline}")]
     NotNewest { name: String, timeline: String },
-    /// A lorebook is not one that can be merged.
     #[error("{book} cannot be merged: {why}")]
     Unmergeable { book: String, why: &'static str },
-    /// Both lorebooks changed the same values differently; nothing was changed.
     #[error("{}", if *count == 1 { "1 conflict is not settled".to_owned() } else { format!("{count} conflicts are not settled") })]
     Conflicts { count: usize, into: String, from: String, local: Option<Side> },
-    /// Neither lorebook was set aside by a sync, so that neither has the values of this device.
     #[error("neither {into} nor {from} was set aside by a sync")]
     NotSetAside { into: String, from: String },
 }
@@ -102,54 +89,46 @@ pub enum MergeError {
 pub enum RestoreError {
     #[error("{path} is there already")]
     NameTaken { path: String },
-    /// A deleted chat had the name, and its history still has.
     #[error("a deleted chat was called {timeline}, and its snapshots are under that name")]
     NameStored { timeline: String },
-    /// A restore would overwrite files that hold something else.
     #[error("something else is there: {}", listed(paths))]
     InTheWay {
         paths: Vec<String>,
         restore: RestoreCommand,
-        /// Whether the chat alone could be restored.
         chat_is_free: bool,
-        /// Whether it can be restored under another name.
         can_be_copied: bool,
     },
-    /// A file that a restore would replace is not the one that was expected there.
     #[error("{path} is not what it was when the restore was planned")]
     NotExpected { path: String },
     #[error("{} is not empty", path.display())]
     NotEmpty { path: PathBuf },
 }
 
-/// Why nothing was taken back.
+/// Why nothing was undone.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
-    /// An earlier operation, on which it builds, was undone after it.
     #[error(
         "operation {number} cannot be undone before operation {first}, which undid operation {undone} later"
     )]
     UndoneBelow { number: u64, first: u64, undone: u64 },
-    /// What the operation did has changed since.
-    #[error("operation {number} cannot be undone: {} since", in_short_changes(changes))]
+    #[error("operation {number} cannot be undone: {} since", first_changes(changes))]
     ChangedSince {
         number: u64,
         changes: Vec<ChangeSince>,
-        /// The states before it that can be restored beside what is there.
         offers: Vec<Offer>,
-        /// It wrote files only where there were none, so there is no state before it.
+        /// It only wrote files where there were none, so there is no state before it.
         is_new: bool,
     },
 }
 
-/// The first changes, and how many more there are.
-fn in_short_changes(changes: &[ChangeSince]) -> String {
+fn first_changes(changes: &[ChangeSince]) -> String {
     const MOST: usize = 3;
-    let told: Vec<_> = changes.iter().take(MOST).map(ToString::to_string).collect();
+    let first: Vec<_> = changes.iter().take(MOST).map(ToString::to_string).collect();
+    let first = first.join(", ");
     match changes.len().saturating_sub(MOST) {
-        0 => told.join(", "),
-        1 => format!("{}, and 1 other file was changed", told.join(", ")),
-        more => format!("{}, and {more} other files were changed", told.join(", ")),
+        0 => first,
+        1 => format!("{first}, and 1 other file was changed"),
+        more => format!("{first}, and {more} other files were changed"),
     }
 }
 
@@ -180,133 +159,118 @@ impl Loss for Error {
 }
 
 impl Error {
-    /// For `map_err` of what comes after something was done, or not.
-    pub(super) fn after(done: bool) -> impl FnOnce(Self) -> Self {
-        move |error| if done { Self::Partway { source: Box::new(error) } } else { error }
+    /// Marks an error that follows a step which was done, and stays.
+    pub(super) fn partway(self) -> Self {
+        Self::Partway { source: Box::new(self) }
     }
 
-    /// Returns the exit code of a command that ends with it.
+    /// Returns the exit code of a command that fails with this.
     pub fn exit(&self) -> u8 {
-        match self {
-            Self::Engine(error) => error.exit(),
-            Self::Merge(error) => error.exit(),
-            Self::Partway { source } => source.exit(),
-            Self::Restore(_)
-            | Self::NoParent { .. }
-            | Self::NotSaved { .. }
-            | Self::StillThere { .. }
-            | Self::Undo(_) => exit::REFUSED,
-            Self::NeedsOneTimeline { .. }
-            | Self::NeedsCheckpoint { .. }
-            | Self::Together { .. }
-            | Self::BadName { .. }
-            | Self::BadPattern { .. }
-            | Self::NeedsOneLorebook
-            | Self::OneStep { .. }
-            | Self::NoPolicy => exit::USAGE,
-            Self::NoSuchLorebook { .. }
-            | Self::DamagedLorebook { .. }
-            | Self::NoSuchGroup { .. }
-            | Self::SeveralGroups { .. }
-            | Self::NoSuchEntry { .. }
-            | Self::NoLorebookThen { .. }
-            | Self::NoChat
-            | Self::NoChatWith { .. } => exit::FAILED,
-        }
+        self.advice().0
     }
 
+    /// Returns the next step for the user.
     pub fn hint(&self) -> Option<Hint> {
-        Some(match self {
-            Self::Engine(error) => return error.hint(),
-            Self::Merge(error) => error.hint(),
-            Self::Restore(error) => error.hint(),
-            Self::Undo(error) => error.hint(),
-            Self::NoPolicy => {
-                "say what stays, such as `stvc forget --keep-last 10 --keep-daily 30 --dry-run`, or write a [retention] table into stvc/config.toml in the store".into()
-            }
+        self.advice().1
+    }
+
+    fn advice(&self) -> (u8, Option<Hint>) {
+        let usage = |hint: &str| (exit::USAGE, Some(hint.into()));
+        let refused = |hint: &str| (exit::REFUSED, Some(unchanged(hint)));
+        let failed = |hint: &str| (exit::FAILED, Some(hint.into()));
+        match self {
+            Self::Engine(error) => (error.exit(), error.hint()),
+            Self::Merge(error) => error.advice(),
+            Self::Restore(error) => (exit::REFUSED, Some(error.hint())),
+            Self::Undo(error) => (exit::REFUSED, Some(error.hint())),
             Self::Partway { source } => {
-                let more = source.hint().map_or(String::new(), |hint| format!("{}. ", hint.words));
-                format!("{more}What was done before that stays; give the command again").into()
+                let (exit, hint) = source.advice();
+                let more = hint.map_or(String::new(), |hint| format!("{}. ", hint.words));
+                let hint = format!("{more}What was done before that stays; give the command again");
+                (exit, Some(hint.into()))
             }
-            Self::NeedsCheckpoint { option } => {
-                format!("add `--at N` or `--scenes` to {option}; `--tag NAME` names the state as it is").into()
-            }
-            Self::Together { option, .. } => format!("leave out {option:?} or the other").into(),
-            Self::NotSaved { .. } => unchanged("save the chat, and ask again"),
+            Self::NoPolicy => usage(
+                "say what stays, such as `stvc forget --keep-last 10 --keep-daily 30 --dry-run`, or write a [retention] table into stvc/config.toml in the store",
+            ),
+            Self::NeedsCheckpoint { option } => usage(&format!(
+                "add `--at N` or `--scenes` to {option}; `--tag NAME` names the state as it is"
+            )),
+            Self::Together { option, .. } => usage(&format!("leave out {option:?} or the other")),
             Self::NeedsOneTimeline { option } => {
-                format!("name the chat: `stvc snapshot \"Chat name\" {option} …`").into()
+                usage(&format!("name the chat: `stvc snapshot \"Chat name\" {option} …`"))
             }
+            Self::BadPattern { .. } => {
+                usage("without `--regex` words are searched for as they are")
+            }
+            Self::NeedsOneLorebook => usage("name it: `stvc lore \"Lorebook\" --at …`"),
+            Self::OneStep { .. } => usage(
+                "write one of ~N, @DATE and :N, or a moment with its name, such as `Chat@yesterday~1`",
+            ),
+            Self::BadName { .. } => (exit::USAGE, None),
+            Self::NotSaved { .. } => refused("save the chat, and ask again"),
             Self::NoParent { .. } => {
-                unchanged("name the chat that it was forked from; `stvc timelines --tree` shows all")
+                refused("name the chat that it was forked from; `stvc timelines --tree` shows all")
             }
-            Self::StillThere { .. } => unchanged(
+            Self::StillThere { .. } => refused(
                 "delete the chat in SillyTavern first; the next snapshot would take it again",
             ),
-            Self::BadPattern { .. } => {
-                "without `--regex` words are searched for as they are".into()
-            }
             Self::NoSuchGroup { .. } | Self::SeveralGroups { .. } => {
-                "name it by its file under groups/, without `.json`".into()
+                failed("name it by its file under groups/, without `.json`")
             }
             Self::NoSuchLorebook { .. } => {
-                "it is called as its file in `worlds`, without `.json`".into()
+                failed("it is called as its file in `worlds`, without `.json`")
             }
             Self::DamagedLorebook { .. } => {
-                "`stvc doctor` names the latest valid version that is stored".into()
+                failed("`stvc doctor` names the latest valid version that is stored")
             }
             Self::NoSuchEntry { book: Some(book), .. } => {
-                format!("`stvc lore {}` lists its entries", shell(book)).into()
+                failed(&format!("`stvc lore {}` lists its entries", shell(book)))
             }
-            Self::NoSuchEntry { .. } => {
-                "`stvc lore` lists lorebooks and entries; `stvc search` looks into what they say"
-                    .into()
-            }
-            Self::NeedsOneLorebook => "name it: `stvc lore \"Lorebook\" --at …`".into(),
+            Self::NoSuchEntry { .. } => failed(
+                "`stvc lore` lists lorebooks and entries; `stvc search` looks into what they say",
+            ),
             Self::NoLorebookThen { .. } | Self::NoChatWith { .. } => {
-                "`--at` takes a date, too: `--at yesterday`".into()
+                failed("`--at` takes a date, too: `--at yesterday`")
             }
-            Self::OneStep { .. } => {
-                "write one of ~N, @DATE and :N, or a moment with its name, such as `Chat@yesterday~1`".into()
-            }
-            Self::NoChat => "`stvc snapshot` takes the first snapshots".into(),
-            Self::BadName { .. } => return None,
-        })
+            Self::NoChat => failed("`stvc snapshot` takes the first snapshots"),
+        }
     }
 }
 
 impl MergeError {
-    fn exit(&self) -> u8 {
-        match self {
-            Self::Conflicts { .. } | Self::Unmergeable { .. } => exit::REFUSED,
-            Self::NotNewest { .. } | Self::NotSetAside { .. } => exit::USAGE,
-            Self::NoLorebook { .. } => exit::FAILED,
-        }
-    }
-
-    fn hint(&self) -> Hint {
-        match self {
-            Self::Conflicts { into, from, local, .. } => {
-                unchanged(ways_to_settle(into, from, *local))
-            }
-            Self::NotSetAside { into, from } => unchanged(format!(
-                "write `--keep a` for the values of {}, `--keep b` for those of {}",
-                clean(into),
-                clean(from)
-            )),
-            Self::Unmergeable { .. } => unchanged(
-                "mend the file, or bring a sound state of it back with `stvc restore … --only lorebook`",
-            ),
-            Self::NotNewest { timeline, .. } => unchanged(format!(
-                "name the timeline {timeline}: its lorebook as it is now is merged into. To go back first: `stvc restore`"
-            )),
+    fn advice(&self) -> (u8, Option<Hint>) {
+        let (exit, hint) = match self {
             Self::NoLorebook { .. } => {
-                "only chats that are bound to a lorebook can be merged; `stvc doctor` tells of missing ones".into()
+                let hint = "only chats that are bound to a lorebook can be merged; `stvc doctor` tells of missing ones";
+                return (exit::FAILED, Some(hint.into()));
             }
-        }
+            Self::Conflicts { into, from, local, .. } => {
+                (exit::REFUSED, ways_to_settle(into, from, *local))
+            }
+            Self::NotSetAside { into, from } => {
+                let (into, from) = (clean(into), clean(from));
+                let ways = format!(
+                    "write `--keep a` for the values of {into}, `--keep b` for those of {from}"
+                );
+                (exit::USAGE, ways)
+            }
+            Self::Unmergeable { .. } => (
+                exit::REFUSED,
+                "mend the file, or bring a sound state of it back with `stvc restore … --only lorebook`".into(),
+            ),
+            Self::NotNewest { timeline, .. } => {
+                let way = format!(
+                    "name the timeline {timeline}: its lorebook as it is now is merged into. To go back first: `stvc restore`"
+                );
+                (exit::USAGE, way)
+            }
+        };
+        (exit, Some(unchanged(hint)))
     }
 }
 
-/// Returns the commands that settle the conflicts of two lorebooks. `local` is the side with the values of this device, where a sync set one of the two aside.
+/// Returns the commands that settle the conflicts of two lorebooks. `local` is the side with the
+/// values of this device, if a sync set one of the two aside.
 pub fn ways_to_settle(into: &str, from: &str, local: Option<Side>) -> String {
     let merge = format!("stvc merge {} {}", shell(into), shell(from));
     if local.is_some() {

@@ -1,7 +1,8 @@
-//! Let snapshots go that nobody will ask for again: by a policy, timeline by timeline.
+//! Removes snapshots from the history by a policy, timeline by timeline.
 //!
-//! Tagged snapshots, those that a fork leaves from, the newest of each timeline, and those of a format that is not known always stay. The history between those that stay is joined up, so a snapshot
-//! after one that goes is written anew with another parent; its former id still names it. Nothing is gone before `gc` drops it.
+//! Tagged snapshots, fork points, the latest of each timeline and those of an unknown format always
+//! stay. The history between those that stay is rewritten, and former ids still name them. Nothing
+//! is lost before `gc` drops it.
 
 use std::collections::HashSet;
 
@@ -17,51 +18,44 @@ use crate::st::TimelineName;
 use crate::store::{Loss, ObjectId, Store};
 use crate::verbs::{Error, Result};
 
-/// What to let go.
+/// Timelines and the policy; an empty policy means the store's configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Timelines by name; none: all.
+    /// Empty: all.
     pub timelines: Vec<String>,
-    /// What stays; nothing said: what the store's configuration says.
     pub policy: Policy,
-    /// Only say what would be done.
     pub dry_run: bool,
 }
 
-/// What became of one timeline.
+/// A timeline and the snapshots that it loses, newest first.
 pub struct Timeline {
     pub name: TimelineName,
-    /// How many snapshots stay.
     pub kept: usize,
-    /// Those that go, newest first.
     pub forgotten: Vec<Snapshot>,
 }
 
-/// What was let go.
+/// Snapshots that were removed.
 #[derive(Default)]
 pub struct Report {
-    /// The timelines from which something goes.
+    /// Only those that lose something.
     pub timelines: Vec<Timeline>,
-    /// How many snapshots stay, in all.
     pub kept: usize,
-    /// How many stay under another id.
+    /// The number of snapshots that stay under another id.
     pub rewritten: usize,
-    /// What is freed once `gc` drops them.
+    /// Freed once `gc` drops the objects.
     pub bytes: u64,
-    /// The policy that was applied.
     pub policy: Policy,
-    /// Whether it was only a plan.
     pub dry_run: bool,
 }
 
 impl Report {
-    /// Counts the snapshots that went.
+    /// Counts the forgotten snapshots of all timelines.
     pub fn forgotten(&self) -> usize {
         self.timelines.iter().map(|timeline| timeline.forgotten.len()).sum()
     }
 }
 
-/// Let snapshots go.
+/// Removes snapshots from the history.
 pub fn forget(
     workspace: &Workspace,
     options: &Options,
@@ -131,7 +125,8 @@ fn wanted(
     found.collect::<Result<_>>().map(Some)
 }
 
-/// The snapshots that always stay: the newest of each timeline, tagged ones, and those that something of another timeline follows.
+/// Returns the snapshots that always stay: the latest of each timeline, tagged ones, and fork
+/// points.
 fn fixed(history: &History) -> HashSet<SnapshotId> {
     let owners = Owners::of(history);
     let mut fixed: HashSet<_> = history.heads().map(|(_, head)| head.id).collect();
@@ -146,7 +141,8 @@ fn fixed(history: &History) -> HashSet<SnapshotId> {
     fixed
 }
 
-/// Snapshots of a later format than this program knows, and all before them: what it does not understand it neither lets go nor writes anew.
+/// Returns the snapshots of a later format than this program knows, and all before them: they are
+/// neither removed nor rewritten.
 fn newer(store: &Store, history: &History) -> Result<HashSet<SnapshotId>> {
     let reader = store.reader();
     let mut newer = Vec::new();
@@ -161,7 +157,7 @@ fn newer(store: &Store, history: &History) -> Result<HashSet<SnapshotId>> {
     Ok(history.past(newer))
 }
 
-/// What the objects take that only these snapshots have.
+/// Returns the size of the objects that only these snapshots have.
 fn freed(store: &Store, history: &History, gone: &HashSet<SnapshotId>) -> Result<u64> {
     if gone.is_empty() {
         return Ok(0);

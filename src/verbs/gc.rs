@@ -1,4 +1,4 @@
-//! Make the store small: one pack with deltas, nothing in it that nobody can ask for any more.
+//! Packs the store into one pack with deltas, and drops unreachable objects.
 
 use std::time::Duration;
 
@@ -8,20 +8,19 @@ use crate::progress::Monitor;
 use crate::store::{Before, Collected};
 use crate::verbs::Result;
 
-/// What to drop.
+/// Ages at which things are dropped.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Operations older than this can no longer be undone, and what only they needed goes.
+    /// Operations older than this can no longer be undone.
     pub undo: Duration,
-    /// Objects that nothing refers to go when they are older than this.
+    /// Unreachable objects older than this are dropped.
     pub grace: Duration,
-    /// Only say what would be done.
     pub dry_run: bool,
 }
 
-/// How long commands can be undone, if nothing else is said.
+/// The default of [`Options::undo`].
 pub const KEEP_UNDO: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// How long objects that nothing refers to stay, if nothing else is said.
+/// The default of [`Options::grace`].
 pub const GRACE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 impl Default for Options {
@@ -30,20 +29,17 @@ impl Default for Options {
     }
 }
 
-/// What was done.
+/// The repacked store.
 pub struct Report {
-    /// The packs.
     pub collected: Collected,
-    /// Operations that can no longer be undone.
     pub expired: usize,
-    /// Whether it was only a plan.
     pub dry_run: bool,
 }
 
-/// Collect.
+/// Collects garbage.
 pub fn gc(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
-    // Longer ago than any clock tells: nothing is that old.
+    // A span beyond the calendar keeps everything.
     let span = chrono::Duration::from_std(options.undo).ok();
     let before = span.and_then(|span| workspace.now.checked_sub_signed(span));
     let before = before.map_or(Before::Never, Before::Moment);

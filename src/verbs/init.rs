@@ -1,4 +1,4 @@
-//! Make the store. `snapshot` does it by itself, too.
+//! Creates the store; `snapshot` does that by itself, too.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,13 @@ use crate::engine::Workspace;
 use crate::store::Store;
 use crate::verbs::Result;
 
-/// What was done.
+/// The store, and whether it was created now.
 pub struct Report {
-    /// Where the store is.
     pub path: PathBuf,
-    /// Whether it was made now.
     pub created: bool,
 }
 
-/// Make the store unless it is there.
+/// Creates the store unless it exists.
 pub fn init(workspace: &Workspace) -> Result<Report> {
     let path = workspace.store_path()?;
     let created = workspace.find_store()?.is_none();

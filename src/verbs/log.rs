@@ -1,6 +1,8 @@
-//! The snapshots, newest first.
+//! Lists snapshots, newest first.
 
 use std::collections::HashSet;
+
+use serde::Serialize;
 
 use crate::archive::{self, Role, Snapshot};
 use crate::engine::{Workspace, changed_timelines};
@@ -10,50 +12,54 @@ use crate::history::{self, History, name_lookup};
 use crate::store::{Reader, Store};
 use crate::verbs::Result;
 
-/// What to list.
+/// Snapshots to list.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// One timeline only, with the one that it forked from; of a chat also the changes of its lorebook alone.
+    /// Only this timeline and its parent; of a chat also the changes of its lorebook alone.
     pub timeline: Option<String>,
-    /// Only those taken from then on, in seconds of the epoch.
+    /// In seconds since 1970.
     pub since: Option<i64>,
-    /// Only those taken until then.
     pub until: Option<i64>,
-    /// At most this many.
     pub limit: Option<usize>,
 }
 
-/// One line of the log.
+/// A listed snapshot.
+#[derive(Serialize)]
 pub struct LoggedSnapshot {
+    #[serde(skip)]
     pub snapshot: Snapshot,
-    /// For a change of the lorebook alone: the chat's snapshot that it stands beside.
+    /// For a change of the lorebook alone: the chat's snapshot at that time.
+    #[serde(serialize_with = "archive::id_if_any", skip_serializing_if = "Option::is_none")]
     pub chat: Option<Snapshot>,
     /// The name that always means this moment.
     pub moment: String,
-    /// How many moments it is back from the latest of the timeline that was asked for.
+    /// The number of moments since it, in the timeline that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<usize>,
+    #[serde(skip)]
     pub tags: Vec<String>,
-    /// Whether it is the newest of its timeline.
+    #[serde(skip)]
     pub is_head: bool,
-    /// Whether it is the newest of a timeline whose file is gone. False where the library is not known.
+    /// Whether it is the latest of a timeline whose file is gone. False without a library.
+    #[serde(skip)]
     pub is_deleted: bool,
-    /// Whether only the lorebook is another than in the one before.
+    /// Whether it differs from the one before only in the lorebook.
     pub lorebook_only: bool,
-    /// Whether the last check could not rebuild it.
+    /// As the last check found.
+    #[serde(rename = "damaged")]
     pub is_damaged: bool,
 }
 
-/// The log.
+/// Listed snapshots.
 pub struct Report {
     /// Newest first; parents after children.
     pub entries: Vec<LoggedSnapshot>,
-    /// How many there are without the limit.
+    /// Without the limit.
     pub total: usize,
-    /// What could not be read, in words.
+    /// Messages about unreadable snapshots.
     pub broken: Vec<String>,
 }
 
-/// A snapshot to be listed.
 struct Listed<'h> {
     snapshot: &'h Snapshot,
     chat: Option<&'h Snapshot>,
@@ -62,7 +68,6 @@ struct Listed<'h> {
 }
 
 impl<'h> Listed<'h> {
-    /// A snapshot by itself.
     fn alone(snapshot: &'h Snapshot) -> Self {
         Self { snapshot, chat: None, moment: snapshot.id.to_string(), step: None }
     }
@@ -74,7 +79,7 @@ impl<'h> Listed<'h> {
     }
 }
 
-/// Read the log.
+/// Lists snapshots.
 pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = workspace.open_store()?;
     let history = workspace.history(&store)?;
@@ -108,7 +113,7 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     Ok(Report { entries: listed.into_iter().map(entry).collect(), total, broken })
 }
 
-/// Returns the moments of a timeline, as `~N` counts them, and the checkpoints of it that stand beside.
+/// Returns the moments of a timeline, as `~N` counts them, and checkpoints between them.
 fn of_timeline<'h>(
     workspace: &Workspace,
     store: &Store,
@@ -146,7 +151,7 @@ fn of_timeline<'h>(
     Ok(listed)
 }
 
-/// Whether nothing but the lorebook changed. Only where the number of messages is the same can that be, and need the files be compared.
+/// Compares the files only where the number of messages did not change.
 fn is_lorebook_only(snapshot: &Snapshot, history: &History, reader: &Reader) -> bool {
     let before = snapshot.parents.first().and_then(|parent| history.get(*parent));
     let Some(before) = before.filter(|before| {

@@ -1,96 +1,89 @@
-//! The lorebook of one timeline merged into that of another.
+//! Merges the lorebook of one timeline into that of another.
 //!
-//! Order: read both as they are now, and the state from which both come; merge; with `write`, store what is there first, log the operation, write the one file
-//! and read it back. The chats and the other lorebook are not touched.
+//! Order: read both as they are now, and their common ancestor; merge; with `write`, store both
+//! first, log the operation, write the one file. The chats and the other lorebook are not touched.
 
 use crate::archive::merge::{Merged, Side, Unmergeable, merge_books};
 use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State};
+use crate::engine::Workspace;
 use crate::engine::device::Device;
 use crate::engine::files::{Closed, FileAction, FilePlan, Leave};
-use crate::engine::operation::{Ending, Follows, Operation};
+use crate::engine::operation::{FinalSnapshot, Follows, Operation};
 use crate::engine::reload_page::{Written, reload};
-use crate::engine::{Workspace, safety_snapshot};
 use crate::history::History;
 use crate::history::at_message::read_book;
 use crate::history::moment::Named;
 use crate::history::state_then::{NeedBook, StateThen};
-use crate::listed::listed;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::st::{self, Disk, Groups, Library, LibraryPath, TimelineName};
 use crate::store::Store;
 use crate::verbs::{MergeError, Result};
+use crate::words::listed;
 use std::borrow::Cow;
 
-/// What to merge.
+/// Lorebooks to merge.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The timeline whose lorebook is changed.
     pub into: String,
-    /// The timeline or snapshot whose lorebook is merged into it.
+    /// A timeline or snapshot.
     pub from: String,
-    /// Whose value is kept in conflicts; none: conflicts are not settled, and nothing is written.
+    /// `None`: with conflicts nothing is written.
     pub keep: Option<Keep>,
-    /// Do it; otherwise it is only planned.
+    /// False: it is only planned.
     pub write: bool,
-    /// What must come of it: that which was shown before.
+    /// The hash of the result that was shown before.
     pub expected: Option<Blake3>,
-    /// Whether SillyTavern has the chats closed.
     pub closed: Closed,
     /// Also while ST-Auto-Recap is at work in the lorebook that is changed.
     pub allow_active_queue: bool,
 }
 
-/// Whose value is kept in a conflict.
+/// The side whose values are kept in conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// The value of the lorebook that is changed.
+    /// The lorebook that is changed.
     A,
-    /// The value of the lorebook that is merged into it.
+    /// The lorebook that is merged into it.
     B,
-    /// The value of this device, where a sync set one of the two aside.
+    /// This device, where a sync set one of the two aside.
     Local,
-    /// The value of another device, where a sync set one of the two aside.
+    /// Another device, where a sync set one of the two aside.
     Remote,
 }
 
-/// What was merged, or would be.
+/// A merge, or its plan.
 pub struct Report {
-    /// The timeline whose lorebook is changed.
     pub into: TimelineName,
     pub from: Source,
-    /// The snapshot from which both come, if one is known and has a lorebook.
+    /// The common ancestor, if one is known and has a lorebook.
     pub base: Option<Snapshot>,
-    /// The side that has the values of this device, where a sync set one of the two aside.
+    /// The side with the values of this device, where a sync set one of the two aside.
     pub local: Option<Side>,
     pub merged: Merged,
     /// The lorebook that is changed; its hash is that of the merged book.
     pub file: FileAction,
-    /// The snapshots that were taken of what was there.
+    /// Snapshots of the files before the merge.
     pub safety: Vec<Snapshot>,
-    /// Whether former bytes are kept outside any snapshot.
+    /// Whether former bytes are kept outside of any snapshot.
     pub kept: bool,
-    /// What was noticed.
     pub findings: Vec<Finding>,
-    /// Whether it was only a plan.
     pub planned: bool,
 }
 
 /// The lorebook that was merged into the other.
 pub struct Source {
     pub timeline: TimelineName,
-    /// The snapshot that it was taken from; none: the file as it is now.
+    /// `None`: the file as it is now.
     pub snapshot: Option<SnapshotId>,
-    /// Whether both timelines use one and the same file.
     pub is_same_file: bool,
 }
 
-/// One lorebook of the two.
 struct Book {
     timeline: TimelineName,
     path: LibraryPath,
     bytes: Vec<u8>,
-    /// The snapshot that has it; none: it is the file.
+    /// `None`: it is the file.
     stored: Option<SnapshotId>,
 }
 
@@ -101,13 +94,13 @@ impl Book {
     }
 }
 
-/// Merge two lorebooks.
+/// Merges two lorebooks.
 pub fn merge(
     workspace: &Workspace,
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
-    // No other stvc may work on it meanwhile. SillyTavern may; see `operation`.
+    // The lock keeps other stvc processes out, not SillyTavern; see `operation`.
     let (store, held) = workspace.open(!options.write)?;
     let library = workspace.library()?;
     monitor.begin("reading lorebooks", None);
@@ -115,9 +108,9 @@ pub fn merge(
     let groups = library.scan()?.groups;
     let (head, ours) = ours(workspace, options, &store, &groups, &history)?;
     let (other, theirs) = theirs(workspace, options, &store, &groups)?;
-    // Either may be one that no branch leads to.
+    // No branch may lead to them.
     history.add(&store, [head.id, other.id])?;
-    // An earlier state of the same timeline is where both come from.
+    // An earlier state of the same timeline is the common ancestor.
     let is_earlier = theirs.stored.is_some() && theirs.timeline == ours.timeline;
     let base = match history.merge_base(head.id, &history.past([other.id])) {
         _ if is_earlier => Some((other.clone(), theirs.bytes.clone())),
@@ -163,7 +156,7 @@ pub fn merge(
     }
     let mut safe = Vec::new();
     let mut kept = false;
-    // That a conflict was settled for what is there changes no file, and is known from then on, too.
+    // A conflict settled in favour of the file changes no file, but is recorded, too.
     let settled = options.keep.is_some() && !merged.conflicts.is_empty();
     if let Some(held) = held.filter(|_| changes || settled) {
         if options.expected.is_some_and(|expected| expected != file.blake3) {
@@ -172,17 +165,17 @@ pub fn merge(
         }
         let words = format!("with the lorebook of {} merged into it", theirs.timeline);
         let mut operation = Operation::new(workspace, &store, Some("before a merge"));
-        let mine = safety_snapshot::take(&store, &library, &ours.timeline, &mut operation)?;
+        let mine = operation.take_safety(&library, &ours.timeline)?;
         let mut joined = theirs.stored.filter(|_| theirs.timeline != ours.timeline);
         if theirs.stored.is_none() && theirs.timeline != ours.timeline {
-            // What is not taken over must not be in that file alone.
-            let other = safety_snapshot::take(&store, &library, &theirs.timeline, &mut operation)?;
+            // Values that are not merged must not be in that file alone.
+            let other = operation.take_safety(&library, &theirs.timeline)?;
             joined = other.as_ref().map(|(taken, _)| taken.id);
             let is_new = |taken: &Snapshot| history.get(taken.id).is_none();
             safe.extend(other.map(|(taken, _)| taken).filter(is_new));
         }
         if let (Some((before, _)), Some(joined)) = (&mine, joined) {
-            // What was merged is known from now on: the next merge of the two begins here.
+            // Recorded, so that the next merge of the two begins here.
             operation.message = Some(words.clone());
             let after =
                 leave_trace(&library, &groups, &ours, &merged, before, joined, &mut operation)?;
@@ -192,7 +185,7 @@ pub fn merge(
         let had: Vec<_> = mine.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
         let leave = Leave { closed: options.closed, active_queue: options.allow_active_queue };
         let planned = operation.write_files(library.root(), vec![plan], &had, leave, &why)?;
-        let ending = Ending { message: &words, ..Ending::default() };
+        let ending = FinalSnapshot { message: &words, ..FinalSnapshot::default() };
         operation.end_with(&library, &ours.timeline, &ending)?;
         if is_same_file {
             operation.end_with(&library, &theirs.timeline, &ending)?;
@@ -217,7 +210,8 @@ pub fn merge(
     })
 }
 
-/// Returns the side that has the values of this device, if a sync set one of the two aside: the one that was set aside here, or the other one if another device did.
+/// Returns the side with the values of this device, if a sync set one of the two aside here or on
+/// another device.
 fn local_side(
     store: &Store,
     history: &History,
@@ -233,7 +227,7 @@ fn local_side(
     Ok(None)
 }
 
-/// A snapshot of the chat with the merged book, which follows both sides.
+/// Creates a snapshot of the chat with the merged book, which follows both sides.
 fn leave_trace(
     library: &Library,
     groups: &Groups,
@@ -253,7 +247,6 @@ fn leave_trace(
     Ok(Some(taken.id))
 }
 
-/// The book that is merged into: the file as it is now.
 fn ours(
     workspace: &Workspace,
     options: &Options,
@@ -274,7 +267,7 @@ fn ours(
     Ok((head, book))
 }
 
-/// The book that is merged into it: of a timeline its file, if it is there; of a snapshot the stored one.
+/// Returns the file of a timeline if it exists, otherwise the stored lorebook.
 fn theirs(
     workspace: &Workspace,
     options: &Options,
@@ -303,7 +296,6 @@ fn file_now(library: &Library, groups: &Groups, timeline: &TimelineName) -> Resu
     Ok(captured.files.book().map(|book| Book::of(timeline, book, None)))
 }
 
-/// What a person should know of the merge.
 fn noticed(merged: &Merged, ours: &Book, theirs: &Book) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !merged.with_base && ours.bytes != theirs.bytes {
@@ -332,7 +324,6 @@ fn noticed(merged: &Merged, ours: &Book, theirs: &Book) -> Vec<Finding> {
     findings
 }
 
-/// Other chats that use the book which is changed.
 fn shared(library: &Library, ours: &Book) -> Result<Option<Finding>> {
     let mut users = st::users_of_lorebook(library, &ours.path)?;
     users.retain(|user| *user != ours.timeline);

@@ -1,8 +1,9 @@
-//! What one message was over time, and what it is in other timelines that come from the same one.
+//! Traces one message through the snapshots of its timeline and of related ones.
 
 use std::sync::Arc;
 
 use crate::archive::Snapshot;
+use crate::archive::diff::{Change, message_change};
 use crate::engine::{self, Workspace};
 use crate::history::at_message::message_not_found;
 use crate::history::message_history::MessageHistory;
@@ -11,56 +12,64 @@ use crate::st::TimelineName;
 use crate::store::{ObjectId, Reader, unless_lost};
 use crate::verbs::Result;
 
-/// Which message.
+/// A message.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub timeline: String,
     pub message: usize,
-    /// At most this many versions.
     pub limit: Option<usize>,
 }
 
-/// Its history.
+/// The history of a message.
 pub struct Report {
     pub timeline: TimelineName,
     pub message: usize,
-    /// Whether the timeline has it now; else the last snapshot that did is the newest version's, or later.
     pub is_there: bool,
     pub last: Snapshot,
     /// Newest first.
     pub versions: Vec<Version>,
-    /// How many there are without the limit.
+    /// Without the limit.
     pub total: usize,
     pub elsewhere: Vec<Elsewhere>,
-    /// What could not be read, in words.
+    /// Messages about unreadable snapshots.
     pub broken: Vec<String>,
 }
 
-/// What it was from one snapshot on.
+/// A version of a message, and the first snapshot with it.
 pub struct Version {
-    /// The first snapshot with it.
     pub snapshot: Snapshot,
-    /// Its number there, and its JSON; none if that cannot be read.
+    /// Its number there, and its JSON; `None` if that is lost.
     pub after: (usize, Option<Arc<[u8]>>),
-    /// The same before that; none if it was not there.
+    /// `None`: the message was not there.
     pub before: Option<(usize, Option<Arc<[u8]>>)>,
-    /// It had gone before, and is there again.
+    /// It was deleted before this version.
     pub is_again: bool,
 }
 
-/// What it is in another timeline.
+impl Version {
+    /// Returns the change as `diff` reports it; `None` if one of the texts cannot be read.
+    pub fn change(&self) -> Option<Change<'_>> {
+        let after = (self.after.0, self.after.1.as_deref()?);
+        match &self.before {
+            Some((number, before)) => message_change(Some((*number, before.as_deref()?)), after),
+            None => message_change(None, after),
+        }
+    }
+}
+
+/// A message in another timeline.
 pub struct Elsewhere {
     pub timeline: TimelineName,
     pub head: Snapshot,
-    /// Its number and its JSON; none if it is not there any more.
+    /// Its number and its JSON; `None` if it was deleted there.
     pub now: Option<(usize, Option<Arc<[u8]>>)>,
-    /// The version here that is the same, by its snapshot.
+    /// The first snapshot here with this version.
     pub same_as: Option<Snapshot>,
-    /// Whether that is the newest.
+    /// Whether that is the latest version.
     pub is_same: bool,
 }
 
-/// Tell.
+/// Returns the history of a message.
 pub fn message_versions(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = workspace.open_store()?;
     let history = workspace.history(&store)?;

@@ -1,10 +1,12 @@
-//! What a person can ask for, one file or folder each: plan, do, report.
+//! One file or folder per command: plan, do, report.
 //!
-//! Every verb is `fn verb(&Workspace, &Options, &mut dyn Monitor) -> Result<Report>`; a report is data, and the front end finds the words. What is wrong with
-//! the user's data is a finding in the report; an error is "could not do it". A verb uses the engine and the history, never another verb.
+//! Every verb is `fn verb(&Workspace, &Options, &mut dyn Monitor) -> Result<Report>`. A report is
+//! data, which the front end puts into words. Problems in the user's data are findings; an error
+//! means "could not do it". A verb uses the engine and the history, never another verb.
 
 pub mod backup;
 pub mod check;
+pub mod config;
 pub mod diff;
 pub mod doctor;
 pub mod erase;
@@ -17,6 +19,7 @@ pub mod log;
 pub mod lore;
 pub mod merge;
 pub mod message_versions;
+pub mod names;
 pub mod operations;
 pub mod read;
 pub mod reconstruct;

@@ -1,4 +1,4 @@
-//! The messages of a snapshot, whole, as a person reads them.
+//! The messages of a snapshot, as a person reads them.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -14,14 +14,13 @@ use crate::st::{self, Message};
 use crate::store::{self, Loss, ObjectId, Reader};
 use crate::verbs::Result;
 
-/// What to read.
+/// Messages to read.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Options {
     pub snapshot: String,
-    /// Only these messages.
     #[serde(skip)]
     pub messages: Option<RangeInclusive<usize>>,
-    /// Also those that are hidden from the prompt; whoever names messages gets them.
+    /// Also those hidden from the prompt; named messages are never left out.
     #[serde(skip)]
     pub with_hidden: bool,
 }
@@ -31,38 +30,34 @@ pub struct Options {
 pub struct SpokenMessage {
     #[serde(rename = "index")]
     pub number: usize,
-    /// Who says it.
     pub name: String,
     #[serde(rename = "user")]
     pub is_user: bool,
     #[serde(rename = "hidden")]
     pub is_hidden: bool,
-    /// When it was said, in seconds since 1970, if that is known.
-    #[serde(skip)]
+    /// In seconds since 1970.
+    #[serde(serialize_with = "store::in_utc")]
     pub said: Option<i64>,
-    /// The text that is shown.
     pub text: String,
-    /// The texts to choose from, and which one is shown.
+    /// All texts to choose from, and the shown one.
     pub swipes: Vec<String>,
     #[serde(rename = "swipe")]
     pub shown: Option<usize>,
-    /// What the model thought before.
     pub reasoning: Option<String>,
 }
 
-/// What is read.
+/// Messages of a snapshot.
 pub struct Report {
     pub snapshot: Snapshot,
     pub messages: Vec<SpokenMessage>,
-    /// How many messages the snapshot has.
     pub total: usize,
-    /// How many were left out because they are hidden.
+    /// The number of hidden messages that were left out.
     pub hidden: usize,
-    /// What could not be read, in words.
+    /// Messages about lost ones.
     pub broken: Vec<String>,
 }
 
-/// Read them. No other message is read than those that are asked for.
+/// Reads messages, and only those that are asked for.
 pub fn read(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = workspace.open_store()?;
     let Moment { snapshot, upto, .. } = workspace.moment(&options.snapshot, &store)?;
@@ -94,13 +89,13 @@ pub fn read(workspace: &Workspace, options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// Write a story into a file that is not there yet.
+/// Writes a story into a new file.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let written = durable::write(path, bytes, durable::Existing::Keep);
     written.map_err(|source| store::Error::Io { path: path.to_owned(), source }.into())
 }
 
-/// One message; none for a blank line. A line that is no message is its own text.
+/// Reads one message; `None` for a blank line. An invalid line is its own text.
 fn one(reader: &Reader, number: usize, id: ObjectId) -> store::Result<Option<SpokenMessage>> {
     let bytes = reader.blob(id)?;
     if st::is_blank(&bytes) {

@@ -1,4 +1,5 @@
-//! Snapshots of states that were never taken, from what messages carry. They say that they are reconstructed, and stand in the history where they belong.
+//! Creates snapshots of earlier states from what messages carry. They are marked as reconstructed,
+//! and inserted into the history where they belong.
 
 use std::collections::BTreeMap;
 
@@ -18,62 +19,53 @@ use crate::st::{self, Captured, Disk, TimelineName};
 use crate::store::{Store, Time};
 use crate::verbs::Result;
 
-/// What to reconstruct.
+/// Messages to reconstruct.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The timeline.
     pub timeline: String,
-    /// At this message; none: at the end of every scene.
+    /// `None`: the end of every scene.
     pub at: Option<usize>,
-    /// Only say what would be done.
     pub dry_run: bool,
 }
 
-/// What became of one message.
+/// The outcome of one message.
 pub struct Reconstruction {
-    /// The message.
     pub message: usize,
-    /// The scene's name, if one ends there.
     pub scene: Option<String>,
-    /// What was found of it.
     pub result: Found,
 }
 
-/// What was found of a state.
+/// The outcome of a reconstruction.
 pub enum Found {
-    /// It is a snapshot now; none in a dry run.
+    /// No snapshot in a dry run.
     Made(Option<Box<Snapshot>>, Box<Origin>),
-    /// It was taken, or reconstructed, before.
+    /// It was stored or reconstructed before.
     Known(Box<Snapshot>),
-    /// It cannot be known.
     Lost(Vec<Finding>),
-    /// It is of before the fork, and so in the history of the timeline that this one was forked from.
+    /// It precedes the fork point, so it is in the history of this parent.
     OfParent(TimelineName),
 }
 
-/// What was done.
+/// Reconstructed snapshots.
 pub struct Report {
-    /// The timeline.
     pub timeline: TimelineName,
-    /// One for each message that was asked for.
     pub outcomes: Vec<Reconstruction>,
-    /// What was noticed.
     pub findings: Vec<Finding>,
-    /// Whether the chat's present state was snapshotted first.
+    /// Whether a snapshot of the chat as it is was created first.
     pub taken_first: bool,
-    /// Stored snapshots that got a new id because something came before them.
+    /// The number of snapshots that got a new id because others were inserted before them.
     pub rewritten: usize,
-    /// Whether it was only a plan.
     pub dry_run: bool,
 }
 
 impl Report {
+    /// Counts the states with a wanted outcome.
     pub fn count(&self, wanted: impl Fn(&Found) -> bool) -> usize {
         self.outcomes.iter().filter(|outcome| wanted(&outcome.result)).count()
     }
 }
 
-/// Reconstruct.
+/// Reconstructs states.
 pub fn reconstruct(
     workspace: &Workspace,
     options: &Options,
@@ -83,7 +75,8 @@ pub fn reconstruct(
         let (_folder, elsewhere) = workspace.on_a_copy()?;
         return carry_out(&elsewhere, options, monitor);
     }
-    // What cannot be done is said before anything is written, and where nothing can, nothing is.
+    // Planned on a copy first: errors come before anything is written, and nothing is if nothing
+    // can be.
     let planned = Options { dry_run: true, ..options.clone() };
     let plan = reconstruct(workspace, &planned, monitor)?;
     if !plan.outcomes.iter().any(|outcome| matches!(outcome.result, Found::Made(..))) {
@@ -103,7 +96,7 @@ fn carry_out(
     let name = name_lookup::timeline(&options.timeline, Some(&library), &here)?;
     let captured = st::capture(&library, &scan.groups, &name, &Disk)?;
     let wanted = wanted(&captured, options)?;
-    // Its past needs something to stand before.
+    // The insertion needs a snapshot to precede.
     let first = take_as_it_is(workspace, Some(std::slice::from_ref(&name)), monitor)?;
     let (store, held) = workspace.open(options.dry_run)?;
     let mut lineage = Lineage::load(&store, &scan)?;
@@ -156,7 +149,7 @@ fn carry_out(
     Ok(report)
 }
 
-/// The messages to reconstruct, with the names of the scenes that end there.
+/// Returns messages with the names of the scenes that end there.
 fn wanted(captured: &Captured, options: &Options) -> Result<Vec<(usize, Option<String>)>> {
     let chat = captured.files.split();
     let breaks = scene_breaks(&chat);
@@ -174,7 +167,7 @@ fn wanted(captured: &Captured, options: &Options) -> Result<Vec<(usize, Option<S
     }
 }
 
-/// How many messages a timeline shares with the one it was forked from, and which that is.
+/// Returns the fork point of a timeline, and its parent.
 fn fork_of(lineage: &Lineage, name: &TimelineName) -> Option<(u64, TimelineName)> {
     let (own, origin) = lineage.own(name)?;
     Some((own.first()?.fork_at?, origin?.timeline))
@@ -214,7 +207,7 @@ fn find(
     }
 }
 
-/// The commits to put into the past, oldest first: message number, content, commit.
+/// Writes the commits to insert, oldest first, with message and content.
 fn insertions(
     store: &Store,
     lineage: &Lineage,
@@ -225,7 +218,8 @@ fn insertions(
     let own = lineage.own(&captured.files.timeline).map(|(own, _)| own).unwrap_or_default();
     let offset = own.last().map_or(0, |newest| newest.time.offset);
     let mut list = Vec::new();
-    // From the end: a state cannot be newer than a longer one. (A scene's note may have been written anew long after.)
+    // From the end: a state cannot be newer than a longer one. (A scene's record may have been
+    // rewritten long after.)
     let mut latest = i64::MAX;
     for (message, state) in made.into_iter().rev() {
         let whole = State::made(&state.files, Some(message as u64));
@@ -235,20 +229,12 @@ fn insertions(
         latest = latest.min(before);
         let seconds = state.seconds.unwrap_or(latest).min(latest);
         latest = seconds;
-        let written = archive::write(
-            &whole,
-            &mut operation.pack,
-            &store.reader(),
-            None,
-            &Folders::default(),
-            &[],
-        )?;
-        let source = match &state.origin.scene {
-            Some((noted, _)) => format!("the lorebook noted at message {noted}"),
-            None => match &state.origin.book_of {
-                Some(id) => format!("the lorebook of snapshot {id}"),
-                None => "the chat's own messages".into(),
-            },
+        let (pack, folders) = (&mut operation.pack, Folders::default());
+        let written = archive::write(&whole, pack, &store.reader(), None, &folders, &[])?;
+        let source = match (&state.origin.scene, &state.origin.book_of) {
+            (Some((noted, _)), _) => format!("the lorebook noted at message {noted}"),
+            (None, Some(id)) => format!("the lorebook of snapshot {id}"),
+            (None, None) => "the chat's own messages".into(),
         };
         let time = Time { seconds, offset };
         let mut new = NewSnapshot::of(&whole, Kind::RECONSTRUCTED, time);
@@ -261,7 +247,7 @@ fn insertions(
     Ok(list)
 }
 
-/// Find the snapshots that were made; only now do they have ids.
+/// Looks up the new snapshots, which have ids only now.
 fn name_new(report: &mut Report, history: &History, contents: &[(usize, ContentId)]) {
     let Some(head) = history.head(&report.timeline) else { return };
     let (own, _) = history.own(head);

@@ -13,40 +13,37 @@ use crate::verbs::Result;
 
 /// One snapshot in detail.
 pub struct Report {
-    /// The timeline that it belongs to, by its name of today.
+    /// By its name of today.
     pub timeline: TimelineName,
     pub snapshot: Snapshot,
     /// The name that always means this moment; see docs/moments.md.
     pub moment: String,
-    /// The snapshot that has the lorebook, if it changed after `snapshot` was created.
+    /// The snapshot with the lorebook, if it changed after `snapshot` was created.
     pub book: Option<Snapshot>,
-    /// What it was when this message was its last.
+    /// The last message, if one was named.
     pub at: Option<usize>,
-    /// Where that is known from, if no snapshot was taken then.
+    /// Where the parts come from, if no snapshot has this state.
     pub origin: Option<Origin>,
     pub tags: Vec<String>,
     pub contents: Contents,
-    /// Who uses a lorebook now.
     pub used_by: Vec<User>,
-    /// What is odd about it.
     pub findings: Vec<Finding>,
 }
 
-/// What is in the files of a moment.
+/// The contents of a moment's files.
 pub struct Contents {
     pub manifest: Manifest,
-    /// The last messages with their numbers, oldest first.
+    /// With their numbers, oldest first.
     pub last_messages: Vec<(usize, MessageText)>,
-    /// The lorebook's entries: key and title.
+    /// Key and title of each entry.
     pub entries: Vec<(String, String)>,
-    /// What a character's card says: field and text.
+    /// Field and text of a character's card.
     pub card: Vec<(&'static str, String)>,
 }
 
-/// How many of the last messages are shown.
 const LAST: usize = 3;
 
-/// Show the snapshot that `name` names.
+/// Shows a moment.
 pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let store = workspace.open_store()?;
     let moment = workspace.moment(name, &store)?;
@@ -106,7 +103,7 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     })
 }
 
-/// What a card says that people write, in the order in which SillyTavern asks for it.
+/// The fields that people write, in the order of SillyTavern's form.
 const FIELDS: [&str; 11] = [
     "name",
     "description",
@@ -124,7 +121,7 @@ const FIELDS: [&str; 11] = [
 fn fields(card: &[u8]) -> Vec<(&'static str, String)> {
     let text = OpenCard::of(card).text.unwrap_or_default();
     let Some(root) = Raw::parse(&text) else { return Vec::new() };
-    // The first version had everything at the top.
+    // The first version of cards had everything at the top.
     let data = root.get("data").filter(Raw::is_object).unwrap_or(root);
     let said = |field: &'static str| {
         let value = data.get(field)?;

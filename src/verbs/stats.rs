@@ -1,4 +1,4 @@
-//! What the store holds, and what that would take without it.
+//! Sizes: of the store, of each timeline's share, of the largest messages.
 
 use std::collections::HashMap;
 
@@ -15,65 +15,51 @@ use crate::st::{Message, Raw, TimelineName};
 use crate::store::{Loss, ObjectId, Store, unless_lost};
 use crate::verbs::Result;
 
-/// The numbers.
+/// Sizes in bytes.
 pub struct Report {
-    /// How many snapshots there are.
     pub snapshots: usize,
-    /// How many tags.
     pub tags: usize,
-    /// What all states would take as copies of their files.
+    /// The size of all states as copies of their files.
     pub bytes_as_copies: u64,
-    /// What the store takes.
     pub bytes_stored: u64,
-    /// What each timeline adds, largest first.
+    /// Largest first.
     pub timelines: Vec<Share>,
-    /// What several timelines have in common.
     pub bytes_shared: u64,
-    /// The largest messages of the newest states.
     pub largest: Vec<Large>,
-    /// Snapshots that could not be read.
     pub damaged: usize,
-    /// What of the library is not kept.
+    /// Files of the library that are not stored.
     pub left_out: Option<Finding>,
 }
 
-/// One timeline's part of the store.
+/// The share of one timeline.
 #[derive(Serialize)]
 pub struct Share {
     #[serde(rename = "timeline")]
     pub name: TimelineName,
     /// How many snapshots it has of its own.
     pub snapshots: usize,
-    /// What is stored for it alone.
+    /// Stored for it alone.
     pub bytes: u64,
-    /// What its states would take as copies.
     pub bytes_as_copies: u64,
 }
 
-/// A large message, and what it is made of.
+/// A large message, and what it consists of.
 #[derive(Serialize)]
 pub struct Large {
-    /// In which timeline.
     pub timeline: TimelineName,
-    /// Its number.
     pub index: usize,
-    /// Who said it.
     pub name: String,
-    /// Its length in the chat file.
     pub bytes: u64,
-    /// The part that one reads.
     pub text: u64,
     pub swipes: u64,
-    /// Copies of the lorebook that ST-Auto-Recap keeps in it.
+    /// Copies of the lorebook that ST-Auto-Recap stores in it.
     pub lorebook: u64,
-    /// Everything else.
     pub rest: u64,
 }
 
-/// How many of the largest messages are told.
 const LARGEST: usize = 5;
 
-/// Count.
+/// Measures the store.
 pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report> {
     let store = workspace.open_store()?;
     let history = History::load(&store)?;
@@ -115,7 +101,7 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
                 entry.bytes_as_copies = entry.bytes_as_copies.saturating_add(bytes);
                 report.bytes_as_copies = report.bytes_as_copies.saturating_add(bytes);
             }
-            // What this program does not know is not damaged.
+            // An unknown format is not damage.
             Err(archive::Error::NewerFormat { .. }) => {}
             Err(error) if !error.is_loss() => return Err(error.into()),
             Err(_) => report.damaged += 1,
@@ -135,7 +121,7 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
     Ok(report)
 }
 
-/// What is stored for each timeline alone; under `None`, what several have.
+/// Returns the size of what is stored for each timeline alone; under `None`, for several.
 fn shared_bytes(
     store: &Store,
     history: &History,
@@ -147,13 +133,13 @@ fn shared_bytes(
         by_timeline.entry(owners.of_snapshot(snapshot)).or_default().push(snapshot.tree);
     }
     let names: Vec<_> = by_timeline.keys().copied().collect();
-    // The one timeline that has an object; the number behind the last stands for several.
+    // Maps an object to the index of its only timeline; `several` stands for more than one.
     let several = names.len();
     let mut whose: HashMap<ObjectId, usize> = HashMap::new();
     for (n, name) in names.iter().enumerate() {
         let mut reach = Reach::new(store.reader());
         for tree in by_timeline.get(name).into_iter().flatten() {
-            // What is damaged is counted elsewhere.
+            // Damage is counted elsewhere.
             unless_lost(reach.visit(*tree, &mut |id, _| {
                 whose.entry(id).and_modify(|owner| *owner = several).or_insert(n);
             }))?;
@@ -167,7 +153,6 @@ fn shared_bytes(
     Ok(bytes)
 }
 
-/// The largest messages of the newest states.
 fn largest(store: &Store, history: &History) -> Result<Vec<Large>> {
     let reader = store.reader();
     let mut found: Vec<Large> = Vec::new();

@@ -1,11 +1,14 @@
-//! `sync REMOTE`: two devices, one history. Fetch, take in, push.
+//! `sync REMOTE`: fetch, reconcile, push.
 //!
-//! Order: snapshots of what changed here; the other side's, verified; a plan for every timeline and the files of the library; then all of it in one operation, as `restore` and
-//! `import` do it: objects, log, refs, files. Only then is the remote brought up to date. If somebody else was quicker there, it begins anew with what they wrote.
+//! Order: snapshots of what changed here; the remote's history, verified; one operation with
+//! objects, log, refs and files; then the remote. If another device was faster there, it starts
+//! again with what that wrote.
 
 use crate::engine::copies::{CopyError, CopyPlace, mirror, server};
 use crate::engine::files::{Action, Closed, FileAction};
-use crate::engine::receive::{self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Request};
+use crate::engine::receive::{
+    self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Request, Source,
+};
 use crate::engine::reload_page::{Written, reload};
 use crate::engine::take_first::take_what_is_ready;
 use crate::engine::{self, Workspace};
@@ -13,51 +16,46 @@ use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st;
 use crate::store::{self, Loss, RemoteError};
-use crate::verbs::{Error, Result};
+use crate::verbs::Result;
 
+/// Options of a sync.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder or server that both devices use.
     pub place: CopyPlace,
     /// Whether git may ask on the terminal.
     pub asks: bool,
-    /// Whether SillyTavern has the chats closed.
     pub closed: Closed,
-    /// Only say what would be done.
     pub dry_run: bool,
 }
 
+/// The outcome for each timeline, and what was sent.
 #[derive(Default)]
 pub struct Report {
-    /// Snapshots that were taken first.
     pub taken_first: usize,
-    /// Timelines here that could not be read, and so were not sent as they are now.
+    /// The number of unreadable timelines, of which earlier states were sent.
     pub failed: usize,
-    /// Branches and tags of the other side that something is wrong with.
+    /// The number of the remote's branches and tags that were not taken because of problems.
     pub left_there: usize,
-    /// The other side's timelines.
     pub entries: Vec<ReceivedTimeline>,
-    /// Tags that came or moved.
     pub tags: Vec<ReceivedTag>,
-    /// Files that were written or removed.
     pub files: Vec<FileAction>,
-    /// What went to the remote; none in a dry run.
+    /// `None` in a dry run.
     pub sent: Option<mirror::Report>,
     pub findings: Vec<Finding>,
-    /// Whether it was only a plan.
     pub dry_run: bool,
 }
 
 impl Report {
+    /// Counts the timelines with a wanted outcome.
     pub fn count(&self, wanted: impl Fn(&Outcome) -> bool) -> usize {
         self.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     }
 }
 
-/// How often it begins anew because somebody else was quicker.
+/// Attempts while another device is faster.
 const ATTEMPTS: usize = 5;
 
-/// Bring this device and a remote to the same state.
+/// Brings this device and a remote to the same state.
 pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let (workspace, begun) = workspace.for_recovery();
     let workspace = &workspace;
@@ -72,7 +70,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     if let CopyPlace::Folder(folder) = &options.place {
         mirror::look(folder, workspace.find_store()?.as_ref())?;
     }
-    // A plan begins with the snapshots, too; it is made on a copy.
+    // A dry run creates snapshots, too, on a copy.
     let copy = if options.dry_run { Some(workspace.on_a_copy()?) } else { None };
     let workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy);
     let mut report = Report { dry_run: options.dry_run, ..Report::default() };
@@ -83,7 +81,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     }
     if let Err(error) = exchange(workspace, options, &mut report, monitor) {
         let came = report.entries.iter().any(|entry| entry.outcome != Outcome::Known);
-        return Err(error).map_err(Error::after(report.taken_first > 0 || came));
+        return Err(if report.taken_first > 0 || came { error.partway() } else { error });
     }
     let written = report.files.iter().any(|file| file.action != Action::Keep);
     if written && !options.dry_run {
@@ -99,7 +97,6 @@ fn not_shared(destination: String) -> CopyError {
     CopyError::UnknownDestination { destination, why }
 }
 
-/// Take in and send, until nobody was quicker.
 fn exchange(
     workspace: &Workspace,
     options: &Options,
@@ -108,7 +105,7 @@ fn exchange(
 ) -> Result<()> {
     for attempt in 1.. {
         let unsent = match take_in(workspace, options, report, monitor) {
-            // What SillyTavern saved just then goes on here; the next look finds it so.
+            // SillyTavern saved a file just then; the next attempt starts from that.
             Err(
                 engine::Error::LeftAlone { .. }
                 | engine::Error::St(st::Error::SavedMeanwhile { .. }),
@@ -123,7 +120,6 @@ fn exchange(
                 server::to_server(workspace, url, &unsent, options.asks, monitor)
             }
             CopyPlace::Folder(folder) => mirror::to_folder(workspace, folder, &unsent, monitor),
-            // They were refused.
             CopyPlace::File(_) | CopyPlace::Output => break,
         };
         match sent {
@@ -137,7 +133,7 @@ fn exchange(
                 | engine::Error::Copy(CopyError::NotHere { .. })
                 | engine::Error::Store(store::Error::RefMoved { .. }),
             ) if attempt < ATTEMPTS => {}
-            // Perhaps it was forgotten and collected here meanwhile.
+            // It may have been forgotten and collected here meanwhile.
             Err(error) if attempt < ATTEMPTS && error.is_loss() => {}
             Err(error) => return Err(error.into()),
         }
@@ -145,7 +141,7 @@ fn exchange(
     Ok(())
 }
 
-/// Takes in what the remote has; returns what is sent afterwards, and what is not.
+/// Takes in the remote's history; returns the options for sending.
 fn take_in(
     workspace: &Workspace,
     options: &Options,
@@ -156,10 +152,12 @@ fn take_in(
         return Ok(mirror::Options::default());
     }
     let request = Request {
-        place: &options.place,
-        passphrase: None,
-        asks: options.asks,
-        beside: receive::beside(workspace)?,
+        source: Source {
+            place: &options.place,
+            passphrase: None,
+            asks: options.asks,
+            beside: receive::beside(workspace)?,
+        },
         closed: options.closed,
         policy: Policy::Join,
         dry_run: options.dry_run,
@@ -168,13 +166,13 @@ fn take_in(
     report.left_there = done.incoming.withheld.odd.len();
     report.tags.extend(done.tags);
     report.files.extend(done.files);
-    // An earlier attempt may have told it.
+    // An earlier attempt may have reported it.
     for finding in done.findings {
         if !report.findings.contains(&finding) {
             report.findings.push(finding);
         }
     }
-    // What was told of a timeline in an earlier attempt stays told unless there is news.
+    // An earlier attempt's outcome stays unless there is news.
     for entry in done.entries {
         let is_it = |known: &&mut ReceivedTimeline| {
             known.timeline == entry.timeline && known.set_aside() == entry.set_aside()

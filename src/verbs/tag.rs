@@ -1,4 +1,4 @@
-//! Names for snapshots.
+//! Tags: names for snapshots.
 
 use crate::archive::{Kind, Snapshot, SnapshotId, State};
 use crate::engine::operation::{Follows, Operation};
@@ -9,32 +9,29 @@ use crate::history::{History, name_lookup};
 use crate::store::{Effect, LoggedOperation, ObjectId, RefChange, RefName, Store};
 use crate::verbs::Result;
 
-/// What to do.
+/// List, add or delete tags.
 #[derive(Clone, Debug)]
 pub enum Options {
-    /// List them, or the one of that name.
-    List {
-        /// Only this one.
-        name: Option<String>,
-    },
-    /// Give a snapshot a name.
+    /// All tags, or one.
+    List { name: Option<String> },
+    /// Names a snapshot.
     Add {
         name: String,
         snapshot: String,
-        /// Also if another one has it.
+        /// Also if another snapshot has the name.
         lead: bool,
     },
-    /// Take a name away; the snapshot stays while its timeline has it.
+    /// Removes a name; the snapshot stays while its timeline has it.
     Delete { name: String },
 }
 
-/// A tag and what it names.
+/// A tag and its snapshot.
 pub struct Tag {
     pub name: String,
     pub snapshot: Snapshot,
 }
 
-/// List, add or delete: the tags that were listed, added or deleted.
+/// Lists, adds or deletes tags, and returns them.
 pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
     let store = workspace.open_store()?;
     match options {
@@ -95,8 +92,9 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
     }
 }
 
-/// Returns the snapshot that has both files of a moment. Where the lorebook changed after the chat's snapshot was created, that is a new one: at the end of the timeline if
-/// the moment is its latest, else beside it.
+/// Returns the snapshot that has both files of a moment. Where the lorebook changed after the
+/// chat's snapshot was created, that is a new one: at the end of the timeline if the moment is its
+/// latest, otherwise beside it.
 fn snapshot_of(store: &Store, moment: &Moment, operation: &mut Operation<'_>) -> Result<Snapshot> {
     let taken = moment.taken()?.clone();
     if !matches!(moment.book, Book::Snapshot(_)) {
@@ -121,7 +119,7 @@ fn keeping(store: &Store, id: ObjectId) -> Result<RefChange> {
     Ok(RefChange { name, before, after: Some(id) })
 }
 
-/// What the tag named that an interrupted deletion took away.
+/// Returns the target of a tag that an interrupted command deleted.
 fn was_deleted(done: &LoggedOperation, tag: &RefName, name: &str) -> Result<ObjectId> {
     let change = done.effect.refs.iter().find(|change| change.name == *tag);
     let before = change.and_then(|change| change.before);

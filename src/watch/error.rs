@@ -3,17 +3,18 @@ use std::path::PathBuf;
 use crate::hint::{Hint, unchanged};
 use crate::{engine, exit, st, store, verbs};
 
+/// The result of a step of the watch.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why it does not watch.
+/// An error of the watch.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     #[error(transparent)]
     Verb(#[from] verbs::Error),
-    /// Another process watches the library; `process`, if it said which it is.
     #[error("this library is watched already{}", process.as_ref().map_or(String::new(), |id| format!(", by process {}", id.trim())))]
     Watched { process: Option<String> },
-    /// A unit is there that was not written by this program.
+    /// A unit of that name was not written by this program.
     #[error("{} is there already and was not written by stvc", path.display())]
     UnitInTheWay { path: PathBuf },
     #[error("it is not known where your home folder is")]
@@ -21,7 +22,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the exit code of a command that ends with it.
+    /// Returns the exit code of the command.
     pub fn exit(&self) -> u8 {
         match self {
             Self::Verb(error) => error.exit(),
@@ -31,6 +32,7 @@ impl Error {
         }
     }
 
+    /// Returns advice for the user.
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::Verb(error) => return error.hint(),

@@ -1,4 +1,5 @@
-//! Have the system start the watch: a unit for systemd or a task for Windows is written; elsewhere the user is told what to do.
+//! Have the system start the watch: a unit for systemd or a task for Windows is written; elsewhere
+//! the user is told what to do.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,21 +11,17 @@ use crate::st;
 use crate::watch::error::{Error, Result};
 use crate::watch::task_scheduler::{self, escape};
 
-/// What starts programs here.
+/// The service manager of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starter {
-    /// Linux.
     Systemd,
-    /// Android.
     Termux,
-    /// macOS.
     Launchd,
-    /// Windows.
     TaskScheduler,
 }
 
 impl Starter {
-    /// What this system has.
+    /// Returns the one of this system.
     pub fn here() -> Self {
         if cfg!(windows) {
             Self::TaskScheduler
@@ -36,7 +33,6 @@ impl Starter {
             Self::Systemd
         }
     }
-    /// Returns the file that tells the system of the watch, where one is written.
     fn unit_file(self, configuration: Option<&Path>, name: &str) -> Result<Option<PathBuf>> {
         let (folder, ending) = match self {
             Self::Systemd => ("systemd/user", "service"),
@@ -48,7 +44,7 @@ impl Starter {
     }
 }
 
-/// What was done, and what is left to the user.
+/// The result of installing, with steps for the user.
 pub struct Installed {
     /// The file that was written.
     pub written: Option<PathBuf>,
@@ -56,12 +52,12 @@ pub struct Installed {
     pub steps: Vec<InstallStep>,
 }
 
-/// Something to do.
+/// A step for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstallStep {
-    /// In words.
+    /// An explanation.
     Say(String),
-    /// A command, or a line of a file.
+    /// A command, or the content of a file.
     Type(String),
 }
 
@@ -69,10 +65,10 @@ fn say(words: &str) -> InstallStep {
     InstallStep::Say(words.into())
 }
 
-/// The first line of a unit that may be written anew.
+/// Marks a unit that may be replaced.
 const OURS: &str = "# Written by `stvc watch --install`; the next time writes it anew.";
 
-/// Have the watch of this library started by `starter`. `program` and `options` are how it is called.
+/// Installs the watch of this library. `program` and `options` are its command line.
 pub fn install(
     workspace: &Workspace,
     starter: Starter,
@@ -103,7 +99,7 @@ pub fn install(
     Ok(Installed { written, steps })
 }
 
-/// Have the watch of this library started no more.
+/// Uninstalls the watch of this library.
 pub fn uninstall(
     workspace: &Workspace,
     starter: Starter,
@@ -133,7 +129,6 @@ pub fn uninstall(
     Ok(Installed { written, steps: vec![say(first), InstallStep::Type(stop)] })
 }
 
-/// Returns whether a unit is there; fails if it is not ours.
 fn is_there(path: &Path) -> Result<bool> {
     match fs::read(path) {
         Ok(there) if is_ours(&there) => Ok(true),
@@ -143,7 +138,6 @@ fn is_there(path: &Path) -> Result<bool> {
     }
 }
 
-/// Removes a unit; returns whether there was one.
 fn remove_unit(path: &Path) -> Result<bool> {
     let is_there = is_there(path)?;
     if is_there {
@@ -153,12 +147,11 @@ fn remove_unit(path: &Path) -> Result<bool> {
     Ok(is_there)
 }
 
-/// What the system calls the watch of a library.
 fn name_of(root: &Path) -> String {
     format!("stvc-watch-{}", &Blake3::of(text(root).as_bytes()).to_string()[..8])
 }
 
-/// Whether it says so, in either encoding.
+/// Returns whether the file has our mark, in UTF-8 or UTF-16.
 fn is_ours(file: &[u8]) -> bool {
     let plain: Vec<u8> = file.iter().copied().filter(|byte| *byte != 0).collect();
     memchr::memmem::find(&plain, OURS.as_bytes()).is_some()
@@ -195,7 +188,7 @@ fn unit(root: &Path, words: &[String]) -> String {
     )
 }
 
-/// As systemd reads a command line: quoted, with `%` and `$` doubled.
+/// Quotes a word for systemd, with `%` and `$` doubled.
 fn systemd_word(word: &str) -> String {
     let mut out = String::from("\"");
     for c in word.chars() {
@@ -210,7 +203,6 @@ fn systemd_word(word: &str) -> String {
     out
 }
 
-/// Returns what the user has to do to have it started. `unit` is the file that was written.
 fn steps_to_start(
     starter: Starter,
     name: &str,

@@ -1,38 +1,35 @@
-//! When a save counts as finished, and it is time for a snapshot: once the files were left alone for a moment, and in a storm of saves now and then.
+//! When a save counts as finished, and it is time for a snapshot: once the files were left alone
+//! for a moment, and in a storm of saves now and then.
 
 use std::time::{Duration, Instant};
 
-/// A storm is interrupted after so many times the quiet time.
+/// Continuous saving is interrupted after this many quiet times.
 const STORM: u32 = 10;
 
-/// When the next snapshot is due.
 pub(super) struct Due {
     settle: Duration,
-    /// The first and the last change that no snapshot has.
+    /// The first and last change without a snapshot.
     changes: Option<(Instant, Instant)>,
-    /// Since when it is due whatever happens.
+    /// Due since then, whatever happens.
     at_once: Option<Instant>,
 }
 
 impl Due {
-    /// Due now.
     pub(super) fn at_once(settle: Duration) -> Self {
         Self { settle, changes: None, at_once: Some(Instant::now()) }
     }
 
-    /// Something changed.
     pub(super) fn note(&mut self, now: Instant) {
         let first = self.changes.map_or(now, |(first, _)| first);
         self.changes = Some((first, now));
     }
 
-    /// A snapshot is taken.
     pub(super) fn clear(&mut self) {
         self.changes = None;
         self.at_once = None;
     }
 
-    /// When it is time; never, if nothing changed.
+    /// Returns when it is due; `None` if nothing changed.
     pub(super) fn when(&self) -> Option<Instant> {
         let settled =
             self.changes.map(|(first, last)| (last + self.settle).min(first + self.settle * STORM));
@@ -40,13 +37,7 @@ impl Due {
     }
 }
 
-/// When to look next: at `latest`, or when something is due. While the library is gone nothing is: what was due stays due, and would never let it rest.
-pub(super) fn next_look(latest: Instant, sooner: [Option<Instant>; 2], is_here: bool) -> Instant {
-    let sooner = sooner.into_iter().flatten().filter(|_| is_here);
-    sooner.chain([latest]).min().unwrap_or(latest)
-}
-
-/// When one that waits since then has waited long enough, but not before a store that could not be written is tried again.
+/// Returns when a wait ends, but not before a failed write is tried again.
 pub(super) fn patience_ends(
     since: Instant,
     patience: Duration,
@@ -61,13 +52,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_done_now_is_not_tried_without_rest() {
+    fn a_wait_does_not_end_before_the_next_attempt() {
         let now = Instant::now();
-        let (past, later) = (now, now + Duration::from_secs(9));
-        assert_eq!(next_look(later, [Some(past), None], true), past);
-        assert_eq!(next_look(later, [None, Some(past)], true), past);
-        assert_eq!(next_look(later, [None, None], true), later);
-        assert_eq!(next_look(later, [Some(past), Some(past)], false), later);
+        let later = now + Duration::from_secs(9);
         let patience = Duration::from_secs(2);
         assert_eq!(patience_ends(now, patience, None), now + patience);
         assert_eq!(patience_ends(now, patience, Some(later)), later);

@@ -1,4 +1,5 @@
-//! One watch a library. The operating system holds the lock, so it ends with its process, however that ends.
+//! One watch a library. The operating system holds the lock, so it ends with its process, however
+//! that ends.
 
 use std::fs::File;
 
@@ -6,7 +7,6 @@ use crate::store::{self, Store};
 use crate::watch::error::{Error, Result};
 use crate::{durable, file_lock, regular};
 
-/// Held while a library is watched.
 pub(super) struct Guard(File);
 
 impl Guard {
@@ -29,7 +29,7 @@ impl Guard {
     }
 }
 
-/// Whether somebody watches. Looks without waiting and leaves no trace.
+/// Returns whether somebody watches, without waiting or a trace.
 pub(super) fn is_held(store: &Store) -> bool {
     let file = regular::open(&store.private_dir().join("watch.lock"));
     file.and_then(|file| file_lock::is_held(&file)).unwrap_or(false)

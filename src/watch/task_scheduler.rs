@@ -1,6 +1,7 @@
-//! The watch as a task of Windows: a file for `schtasks /Create /XML`, because its command line takes no more than 262 characters of a program's.
+//! The watch as a task of Windows: a file for `schtasks /Create /XML`, because its command line
+//! takes no more than 262 characters of a program's.
 
-/// Who it is started for, as Windows names users: without that only an administrator could make the task.
+/// Returns the user as Windows names it: without that only an administrator could create the task.
 pub(super) fn user() -> Option<String> {
     let name = std::env::var("USERNAME").ok()?;
     Some(match std::env::var("USERDOMAIN") {
@@ -9,7 +10,7 @@ pub(super) fn user() -> Option<String> {
     })
 }
 
-/// The task, in the encoding that `schtasks` reads.
+/// Returns the task in the encoding that `schtasks` reads.
 pub(super) fn task(description: &str, words: &[String], user: Option<&str>) -> Vec<u8> {
     let text = xml(description, words, user);
     [0xFEFF].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
@@ -42,7 +43,7 @@ fn xml(description: &str, words: &[String], user: Option<&str>) -> String {
     )
 }
 
-/// A word as programs of Windows take their command line apart: quoted, with every backslash before a quote doubled.
+/// Quotes a word for Windows, with every backslash before a quote doubled.
 fn argument(word: &str) -> String {
     let mut out = String::from("\"");
     let mut backslashes = 0;
@@ -62,7 +63,7 @@ fn argument(word: &str) -> String {
     out
 }
 
-/// What XML has no place for, such as control characters, is in no path of Windows either.
+/// Escapes text for XML. Drops control characters, which no Windows path has.
 pub(super) fn escape(text: &str) -> String {
     let text: String = text.chars().filter(|c| *c >= ' ').collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")

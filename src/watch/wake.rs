@@ -1,4 +1,5 @@
-//! How the watch is woken: by a change, or to stop. Any number of rings while nobody listens are one.
+//! How the watch is woken: by a change, or to stop. Any number of rings while nobody listens are
+//! one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +13,12 @@ pub struct Waker {
     stop: Arc<AtomicBool>,
 }
 
-/// Is woken.
+/// Waits for the waker.
 pub struct Listener {
     receiver: Receiver<()>,
     stop: Arc<AtomicBool>,
 }
 
-/// What was heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     Change,
@@ -26,7 +26,7 @@ pub(super) enum Heard {
     Nothing,
 }
 
-/// A waker, and who is woken by it.
+/// Returns a connected waker and listener.
 pub fn waker() -> (Waker, Listener) {
     let (sender, receiver) = sync_channel(1);
     let stop = Arc::new(AtomicBool::new(false));
@@ -34,13 +34,13 @@ pub fn waker() -> (Waker, Listener) {
 }
 
 impl Waker {
-    /// Something changed.
+    /// Reports a change.
     pub fn ring(&self) {
         // Full: it rings already.
         let _ = self.sender.try_send(());
     }
 
-    /// Stop watching.
+    /// Stops the watch.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
         self.ring();
@@ -48,7 +48,6 @@ impl Waker {
 }
 
 impl Listener {
-    /// Wait for a ring, but not longer than until then.
     pub(super) fn wait(&self, until: Instant) -> Heard {
         let rung = self.receiver.recv_timeout(until.saturating_duration_since(Instant::now()));
         match rung {

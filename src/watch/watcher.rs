@@ -11,7 +11,6 @@ use super::Waker;
 use crate::durable::TEMP_PREFIX;
 use crate::st::FOLDERS;
 
-/// Rings the waker at every change in a library.
 pub(super) struct Watcher {
     _inner: RecommendedWatcher,
     outdated: Arc<AtomicBool>,
@@ -47,7 +46,7 @@ impl Watcher {
         Ok(Self { _inner: inner, outdated })
     }
 
-    /// Whether a folder came or went, so that it has to be made anew.
+    /// Returns whether a folder came or went, so that it must be recreated.
     pub(super) fn is_outdated(&self) -> bool {
         self.outdated.load(Ordering::SeqCst)
     }
@@ -60,7 +59,7 @@ fn folders(root: &Path) -> impl Iterator<Item = PathBuf> {
 enum Meaning {
     Nothing,
     Change,
-    /// One of the folders themselves came or went.
+    /// One of the watched folders came or went.
     OtherFolders,
 }
 

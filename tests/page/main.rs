@@ -1,6 +1,7 @@
-//! The page of `stvc view` in headless Chromium, as somebody uses it, and as somebody would who means harm.
+//! The viewer (`stvc view`) in headless Chromium, with ordinary and with hostile chats.
 //!
-//! What is needed is fetched once, as for the tests beside SillyTavern; where that is not possible, the tests say so and are skipped, or fail if `STVC_REQUIRE_SILLYTAVERN` is set.
+//! The tests fetch their tools once (`equipment.rs`). Without these they print a note and are
+//! skipped, or fail if `STVC_REQUIRE_SILLYTAVERN` is set.
 
 #![cfg(unix)]
 #![allow(
@@ -11,7 +12,7 @@
     clippy::print_stderr
 )]
 
-// Half of it is for the other tests.
+// Other tests use the rest of it.
 #[allow(dead_code, unused_imports)]
 #[path = "../stvc/common/mod.rs"]
 mod common;
@@ -33,27 +34,26 @@ use equipment::{browser, package};
 const TYPESCRIPT: &str = "typescript@5.9.3";
 const AXE: &str = "axe-core@4.14.0";
 
-/// What is wanted, or why it cannot be had.
-fn wanted<T>(found: Result<T, String>) -> Option<T> {
+/// Returns a tool. If it is missing, prints why and returns `None`, or panics if it is required.
+fn require<T>(found: Result<T, String>) -> Option<T> {
     let required = std::env::var_os("STVC_REQUIRE_SILLYTAVERN").is_some();
     match found {
         Ok(found) => Some(found),
         Err(why) => {
             assert!(!required, "{why}");
-            eprintln!("\nSKIPPED, not tried in a browser: {why}\n");
+            eprintln!("\nSKIPPED, not tested in a browser: {why}\n");
             None
         }
     }
 }
 
-/// A view and somebody who looks at it.
+/// A browser that runs a scenario of `scenarios.mjs`, and the server that it visits.
 struct Visit {
-    /// It runs as long as somebody looks.
-    _view: Option<Process>,
+    _server: Option<Process>,
     browser: Process,
 }
 
-/// It ends with whoever started it.
+/// A process that is killed on drop.
 struct Process(Child);
 
 impl Drop for Process {
@@ -64,63 +64,68 @@ impl Drop for Process {
 }
 
 impl Visit {
-    /// Begin a scenario of `scenarios.mjs`.
+    /// Starts `stvc view` and a scenario.
     fn begin(sandbox: &Sandbox, arguments: &[&str], scenario: &str) -> Option<Self> {
-        Self::with(sandbox, arguments, scenario, &[])
+        Self::begin_with(sandbox, arguments, scenario, &[])
     }
 
-    /// The same with more to tell it.
-    fn with(sandbox: &Sandbox, arguments: &[&str], scenario: &str, more: &[&str]) -> Option<Self> {
-        wanted(browser())?;
+    fn begin_with(
+        sandbox: &Sandbox,
+        arguments: &[&str],
+        scenario: &str,
+        scenario_arguments: &[&str],
+    ) -> Option<Self> {
+        require(browser())?;
         let mut command = sandbox.command(&[&["--json", "view"], arguments].concat());
-        let mut view = Process(command.stdout(Stdio::piped()).spawn().unwrap());
+        let mut server = Process(command.stdout(Stdio::piped()).spawn().unwrap());
         let mut line = String::new();
-        BufReader::new(view.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(server.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let line: Value = serde_json::from_str(&line).unwrap();
-        let visit = Self::at(line["address"].as_str().unwrap(), scenario, more)?;
-        Some(Self { _view: Some(view), ..visit })
+        let address = line["address"].as_str().unwrap();
+        let visit = Self::at(address, scenario, scenario_arguments)?;
+        Some(Self { _server: Some(server), ..visit })
     }
 
-    /// Somebody who looks at an address.
-    fn at(address: &str, scenario: &str, more: &[&str]) -> Option<Self> {
-        let equipment = wanted(browser())?;
-        let axe = wanted(package(AXE))?;
+    /// Starts a scenario at an address.
+    fn at(address: &str, scenario: &str, scenario_arguments: &[&str]) -> Option<Self> {
+        let equipment = require(browser())?;
+        let axe = require(package(AXE))?;
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/scenarios.mjs");
         let browser = Command::new("node")
             .arg(script)
             .args([&equipment.playwright, &equipment.chromium])
             .arg(axe.join("node_modules/axe-core/axe.min.js"))
             .args([address, scenario])
-            .args(more)
+            .args(scenario_arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        Some(Self { _view: None, browser: Process(browser) })
+        Some(Self { _server: None, browser: Process(browser) })
     }
 
-    /// Wait until it is the program's turn.
-    fn until(&mut self, word: &str) {
-        assert_eq!(self.told(), word);
+    /// Waits until the scenario hands over with this step.
+    fn wait_for(&mut self, step: &str) {
+        assert_eq!(self.read_line(), step);
     }
 
-    /// What the page tells next.
-    fn told(&mut self) -> String {
+    fn read_line(&mut self) -> String {
         let mut lines = BufReader::new(self.browser.0.stdout.as_mut().unwrap());
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
         line.trim().to_owned()
     }
 
-    /// It is the page's turn.
-    fn go_on(&mut self) {
+    /// Hands back to the scenario.
+    fn resume(&mut self) {
         writeln!(self.browser.0.stdin.as_mut().unwrap(), "go").unwrap();
     }
 
+    /// Waits until the scenario ends, and fails if it failed.
     fn end(mut self) {
         drop(self.browser.0.stdin.take());
         let ended = self.browser.0.wait().unwrap();
-        assert!(ended.success(), "see above for what went wrong");
+        assert!(ended.success(), "the scenario failed; its output is above");
     }
 }
 
@@ -131,7 +136,7 @@ fn book(text: &str) -> String {
     json!({ "entries": { "0": { "uid": 0, "key": ["kestrel"], "comment": "Kestrel", "content": text } } }).to_string()
 }
 
-/// A chat with three snapshots, whose lorebook changes with each, and a fork.
+/// Returns a library with a fork and a chat with three snapshots, each with another lorebook.
 fn story() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     sandbox.write(CHAT, chat("Mira", 4, Some("Harbour")));
@@ -154,94 +159,95 @@ fn story() -> Sandbox {
 }
 
 #[test]
-fn a_walk_through_all_places() {
+fn every_place_opens_by_links_keys_and_addresses() {
     let sandbox = story();
     let Some(visit) = Visit::begin(&sandbox, &[], "walk") else { return };
     visit.end();
 }
 
 #[test]
-fn what_is_hostile_stays_text() {
+fn html_and_scripts_in_a_chat_stay_text() {
     let sandbox = Sandbox::empty();
-    let nasty = [
+    let hostile = [
         "<img src=x onerror=\"window.hit=1\"><script>window.hit=1</script>",
         "[click](javascript:window.hit=1) <a href='javascript:window.hit=1'>x</a> data:text/html,<script>window.hit=1</script>",
         "**bold** *italic* `code` \"said\" <iframe src='http://evil.example'></iframe> ![x](http://evil.example/x.png)",
         "\u{202e}turned\u{202c} \u{7} \u{1b}[31m ***broken *marks** `",
     ];
     let mut lines = vec![json!({ "chat_metadata": { "world_info": "Harbour" }, "user_name": "You", "character_name": "<b>M</b>" }).to_string()];
-    for text in nasty {
+    for text in hostile {
         lines.push(json!({ "name": "<script>window.hit=1</script>", "mes": text, "swipes": [text, "<svg onload=window.hit=1>"], "swipe_id": 0, "extra": { "reasoning": text } }).to_string());
     }
     lines.push(json!({ "name": "Long", "mes": "w".repeat(200_000) }).to_string());
     sandbox.write("chats/<i>M<i>/<img src=x onerror=hit>.jsonl", lines.join("\n"));
-    let entry = json!({ "uid": 0, "key": ["<b>"], "comment": nasty[0], "content": nasty[1] });
+    let entry = json!({ "uid": 0, "key": ["<b>"], "comment": hostile[0], "content": hostile[1] });
     sandbox.write(BOOK, json!({ "entries": { "0": entry } }).to_string());
     sandbox.take(&[]);
     let tag = "<img src=y onerror=hit>";
     sandbox.stvc(&["tag", tag, &sandbox.chat_ids()[0]]).exits(0);
     let file = sandbox.folder().join("story.html");
     sandbox.stvc(&["view", "--out", file.to_str().unwrap()]).exits(0);
-    let Some(kept) = Visit::at(&format!("file://{}", file.display()), "hostile", &[]) else {
+    let Some(standalone) = Visit::at(&format!("file://{}", file.display()), "hostile", &[]) else {
         return;
     };
-    kept.end();
+    standalone.end();
     let Some(visit) = Visit::begin(&sandbox, &["--write"], "hostile") else { return };
     visit.end();
 }
 
 #[test]
-fn a_phone_a_reader_of_screens_and_another_language() {
+fn every_place_fits_a_phone_and_is_accessible_in_both_languages() {
     let sandbox = story();
     let Some(visit) = Visit::begin(&sandbox, &["--write"], "fits") else { return };
     visit.end();
 }
 
 #[test]
-fn a_snapshot_that_is_taken_meanwhile_appears() {
+fn viewer_shows_new_snapshots_and_survives_gc_and_a_lost_store() {
     let sandbox = story();
     let Some(mut visit) = Visit::begin(&sandbox, &[], "live") else { return };
-    visit.until("looking");
+    visit.wait_for("looking");
     sandbox.write("chats/Mira/Brand new.jsonl", chat("new", 2, None));
     sandbox.take(&[]);
-    visit.go_on();
-    visit.until("collect");
+    visit.resume();
+    visit.wait_for("collect");
     sandbox.stvc(&["gc"]).exits(0);
-    visit.go_on();
-    visit.until("remove");
+    visit.resume();
+    visit.wait_for("remove");
     std::fs::remove_dir_all(sandbox.store()).unwrap();
-    visit.go_on();
+    visit.resume();
     visit.end();
 }
 
 #[test]
-fn what_the_page_changes_can_be_undone_there() {
+fn restore_undo_and_fork_in_the_viewer_write_the_files() {
     let sandbox = story();
     let before = sandbox.read(CHAT);
     let Some(mut visit) = Visit::begin(&sandbox, &["--write"], "change") else { return };
-    visit.until("restored");
+    visit.wait_for("restored");
     assert_ne!(sandbox.read(CHAT), before);
-    visit.go_on();
-    visit.until("undone");
+    visit.resume();
+    visit.wait_for("undone");
     assert_eq!(sandbox.read(CHAT), before);
-    visit.go_on();
-    visit.until("forked");
+    visit.resume();
+    visit.wait_for("forked");
     assert!(sandbox.library().join("chats/Mira/Another.jsonl").exists());
-    visit.go_on();
+    visit.resume();
     visit.end();
 }
 
-/// One more message was written, so the restore cannot be undone: one click restores the state before as a chat of its own.
+/// A message that was added since prevents the undo of a restore. One click restores the earlier
+/// version as a new chat.
 #[test]
-fn refused_undo_offers_the_state_before_in_one_click() {
+fn refused_undo_offers_the_earlier_version_in_one_click() {
     let sandbox = story();
     let before = sandbox.read(CHAT);
     let Some(mut visit) = Visit::begin(&sandbox, &["--write"], "offer") else { return };
-    visit.until("written");
+    visit.wait_for("written");
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"one more"}"#);
     let written = sandbox.read(CHAT);
-    visit.go_on();
-    visit.until("restored");
+    visit.resume();
+    visit.wait_for("restored");
     assert_eq!(sandbox.read(CHAT), written);
     let messages = |bytes: &[u8]| {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
@@ -250,71 +256,72 @@ fn refused_undo_offers_the_state_before_in_one_click() {
     let files = sandbox.files();
     let beside = files.iter().find(|(path, _)| path.contains("Tide Office (before "));
     assert_eq!(messages(beside.unwrap().1), messages(&before));
-    visit.go_on();
+    visit.resume();
     visit.end();
 }
 
-/// A page in a file shows what it holds without any program, and nothing of other chats.
+/// A standalone file works without the program and contains nothing of other chats.
 #[test]
-fn a_page_in_a_file_opens_by_itself() {
+fn standalone_file_works_without_the_program_and_has_one_chat() {
     let sandbox = story();
     sandbox.write("chats/Secret/Diary.jsonl", chat("confided", 3, Some("Harbour")));
     sandbox.take(&[]);
     let file = sandbox.folder().join("story.html");
     let out = file.to_str().unwrap();
-    let told = sandbox.json(&["view", "Tide Office", "--out", out]).exits(0);
-    assert_eq!(told.lines().last().unwrap()["snapshots"], 3);
-    // What is there is never written over.
+    let written = sandbox.json(&["view", "Tide Office", "--out", out]).exits(0);
+    assert_eq!(written.lines().last().unwrap()["snapshots"], 3);
+    // An existing file is not overwritten.
     sandbox.stvc(&["view", "Tide Office", "--out", out]).exits(1);
     let text = std::fs::read_to_string(&file).unwrap();
     for other in ["Diary", "confided", "What if", "http://", "https://"] {
         let found = text.replace("http://www.w3.org/2000/svg", "");
-        assert!(!found.contains(other), "{other} is in the file");
+        assert!(!found.contains(other), "the file contains {other}");
     }
-    let Some(visit) = Visit::at(&format!("file://{out}"), "file", &[]) else { return };
+    let Some(visit) = Visit::at(&format!("file://{out}"), "standalone", &[]) else { return };
     visit.end();
 }
 
-/// The lanes of the map and their snapshots are those of `timelines` and `log --graph`.
 #[test]
-fn the_map_is_that_of_the_command_line() {
+fn map_draws_the_snapshots_that_log_graph_lists() {
     let sandbox = story();
     let Some(mut visit) = Visit::begin(&sandbox, &[], "lanes") else { return };
-    let drawn: Value = serde_json::from_str(&visit.told()).unwrap();
+    let drawn: Value = serde_json::from_str(&visit.read_line()).unwrap();
     visit.end();
-    let mut known = serde_json::Map::new();
+    let mut expected = serde_json::Map::new();
     for line in sandbox.json(&["log", "--graph"]).exits(0).of_type("snapshot") {
         let timeline = line["timeline"].as_str().unwrap();
         if timeline.starts_with("chats/") {
-            let many = known.get(timeline).and_then(Value::as_u64).unwrap_or(0);
-            known.insert(timeline.to_owned(), json!(many + 1));
+            let count = expected.get(timeline).and_then(Value::as_u64).unwrap_or(0);
+            expected.insert(timeline.to_owned(), json!(count + 1));
         }
     }
-    assert_eq!(drawn, Value::Object(known));
+    assert_eq!(drawn, Value::Object(expected));
 }
 
-/// A change of the lorebook alone is a stop of the slider, and is said in both languages.
+/// A change of the lorebook alone is a stop of the slider, with a label in both languages.
 #[test]
-fn the_page_asks_for_the_moments_that_it_was_shown() {
+fn viewer_requests_the_moments_that_the_program_named() {
     let sandbox = story();
-    for told in [["en-US", "lorebook changed"], ["zh-CN", "世界书有改动"]] {
-        let Some(visit) = Visit::with(&sandbox, &["--write"], "moments", &told) else { return };
+    for label in [["en-US", "lorebook changed"], ["zh-CN", "世界书有改动"]] {
+        let Some(visit) = Visit::begin_with(&sandbox, &["--write"], "moments", &label) else {
+            return;
+        };
         visit.end();
     }
 }
 
-/// Where a fork was made of a snapshot, the parent's dot lies at the beginning of the fork's line.
+/// The line of a fork starts at a dot of its parent.
 #[test]
-fn a_dot_of_the_map_selects_the_snapshot_of_its_own_lane() {
+fn dot_of_the_map_selects_the_snapshot_of_its_own_lane() {
     let sandbox = story();
     sandbox.stvc(&["restore", "Tide Office~1", "--as", "From here"]).exits(0);
     let Some(visit) = Visit::begin(&sandbox, &["--write"], "dots") else { return };
     visit.end();
 }
 
-/// Ten thousand entries and thousands of messages: what is far away is not in the document.
+/// Ten thousand entries and thousands of messages.
 #[test]
-fn long_lists_hold_what_is_near() {
+fn long_lists_have_only_visible_rows_in_the_document() {
     let mut sandbox = Sandbox::empty();
     sandbox.write(CHAT, chat("Mira", 3000, Some("Harbour")));
     let entry = |n: usize| json!({ "uid": n, "key": ["k"], "comment": format!("Entry {n}"), "content": format!("text {n}") });
@@ -328,10 +335,9 @@ fn long_lists_hold_what_is_near() {
     visit.end();
 }
 
-/// A development tool, and a strict one.
 #[test]
-fn the_types_of_the_page_and_the_extension_are_right() {
-    let Some(typescript) = wanted(package(TYPESCRIPT)) else { return };
+fn viewer_and_extension_pass_the_type_check() {
+    let Some(typescript) = require(package(TYPESCRIPT)) else { return };
     let checked = Command::new("node")
         .arg(typescript.join("node_modules/typescript/bin/tsc"))
         .args(["--noEmit", "--allowJs", "--checkJs", "--strict", "--target", "es2023"])

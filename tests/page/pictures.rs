@@ -1,4 +1,7 @@
-//! The pictures of the documents, made from the sample library. `UPDATE_DOCS=1 cargo test --test page pictures` makes them anew; else what the page looks like now is held against them.
+//! The viewer's pictures in the documents, taken of the sample library.
+//!
+//! `UPDATE_DOCS=1 cargo test --test page pictures` takes them again. Otherwise the viewer is
+//! compared with them.
 
 use super::*;
 
@@ -6,9 +9,9 @@ const STORY: &str = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
 const LORE: &str = "worlds/Tide Office Lore.json";
 const DAY: i64 = 86_400;
 
-/// The sample library as it came to be over a week.
+/// Returns the sample library with a week of snapshots.
 fn sample() -> Sandbox {
-    let all = Sandbox::of_fixture("1.19.0");
+    let all = Sandbox::from_fixture("1.19.0");
     let mut sandbox = Sandbox::empty();
     for path in ["chats/Ærin 雪 🦊/Snow shrine 雪.jsonl", "worlds/Snow Shrine.json"] {
         sandbox.write(path, all.read(path));
@@ -24,9 +27,9 @@ fn sample() -> Sandbox {
     ];
     for messages in [6, 9, 12, 16, 20, 24, 28, 32] {
         sandbox.write(STORY, format!("{}\n", lines[..=messages].join("\n")));
-        // What is known of Kestrel changes as the story goes.
-        let told = format!("Old Kestrel, as far as we know at message {messages},");
-        sandbox.write(LORE, lore.replace("Old Kestrel is", &format!("{told} is")));
+        // An entry that changes with every snapshot.
+        let subject = format!("Old Kestrel, as far as we know at message {messages},");
+        sandbox.write(LORE, lore.replace("Old Kestrel is", &format!("{subject} is")));
         sandbox.take(&[]);
         for (_, file, name) in forks.iter().filter(|(after, ..)| *after == messages) {
             sandbox.wait(3600);
@@ -42,16 +45,17 @@ fn sample() -> Sandbox {
     sandbox
 }
 
-/// The page looks as it does in the README, as far as another machine's fonts let it.
 #[test]
-fn the_pictures_are_of_this_page() {
+fn pictures_show_the_current_viewer() {
     let sandbox = sample();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures");
-    let wish = if std::env::var_os("UPDATE_DOCS").is_some() { "make" } else { "compare" };
+    let mode = if std::env::var_os("UPDATE_DOCS").is_some() { "update" } else { "compare" };
     let clock = sandbox.command(&[]);
     let clock = clock.get_envs().find(|(name, _)| *name == "SOURCE_DATE_EPOCH");
     let now = clock.and_then(|(_, value)| value?.to_str()).unwrap();
-    let more = [wish, folder.to_str().unwrap(), now];
-    let Some(visit) = Visit::with(&sandbox, &[], "pictures", &more) else { return };
+    let arguments = [mode, folder.to_str().unwrap(), now];
+    let Some(visit) = Visit::begin_with(&sandbox, &[], "pictures", &arguments) else {
+        return;
+    };
     visit.end();
 }

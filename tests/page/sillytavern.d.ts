@@ -1,4 +1,4 @@
-// What of SillyTavern's page the extension uses, for the check of its types.
+// Declares the globals of SillyTavern's page that the extension uses, for the type check.
 
 declare const SillyTavern: { getContext(): any };
 declare const toastr: Record<

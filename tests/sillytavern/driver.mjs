@@ -1,17 +1,18 @@
-// A writer at SillyTavern: headless Chromium, the real page, its real buttons.
-// Reads one request a line, {"do": "say", "text": "…"}, and answers each with one line, {"ok": …} or {"error": "…"}.
-// When its input ends, it closes the browser and removes its profile.
+// Controls the real page of SillyTavern in headless Chromium, by its real buttons.
+//
+// Reads one request per line, {"do": "say", "text": "…"}, and answers each with one line,
+// {"ok": …} or {"error": "…"}. When stdin is closed, it closes the browser and removes its profile.
 // usage: node driver.mjs PLAYWRIGHT_CORE CHROMIUM PROFILE OPTIONS
 import { rmSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { createRequire } from "node:module";
 
-// What the browser is like, in playwright's words: {"isMobile": true, …}.
+// OPTIONS are playwright's options of the browser: {"isMobile": true, …}.
 const [library, executablePath, profile, options] = process.argv.slice(2);
 const { chromium } = createRequire(`${library}/package.json`)("playwright-core");
 
-// Nothing is fetched from outside: Chromium's own services are off, and no name of another host is resolved.
-// (Requests are not intercepted, because Chromium keeps no cache then, and SillyTavern's page has 400 files.)
+// Nothing is fetched from other hosts: Chromium's own services are off, and no host name resolves.
+// Requests are not intercepted, because that disables the cache: SillyTavern's page has 400 files.
 const context = await chromium.launchPersistentContext(profile, {
   executablePath,
   viewport: { width: 1400, height: 1000 },
@@ -33,28 +34,35 @@ const context = await chromium.launchPersistentContext(profile, {
 context.setDefaultTimeout(60000);
 const page = context.pages()[0] ?? (await context.newPage());
 
-// What the page said that a writer would be alarmed by.
-let complaints = [];
-page.on("pageerror", (error) => complaints.push(`page error: ${error.message}`));
+// Warnings and errors that the page showed.
+let warnings = [];
+page.on("pageerror", (error) => warnings.push(`page error: ${error.message}`));
 await page.exposeFunction("stvcToast", (level, text) => {
   const line = `${level}: ${text}`;
-  if (!complaints.includes(line)) complaints.push(line);
+  if (!warnings.includes(line)) warnings.push(line);
 });
 await page.addInitScript(() => {
-  // The server would ask the world for these.
+  // The server would request these from another host.
   const { fetch, setTimeout, clearTimeout } = window;
   window.fetch = (resource, ...rest) =>
     String(resource?.url ?? resource).startsWith("/api/horde/")
       ? Promise.resolve(Response.json([]))
       : fetch(resource, ...rest);
-  // SillyTavern saves an edit up to a second later: the timers that may still become a save, and when one last went off. Those of others draw, speak or count.
-  const others =
-    /PromptManager|extensions\/tts|samplerSelect|openai\.js|clearCommandProgress|delay .*executeSlashCommandsOnChatInput|EventEmitter\.fn .*\n.*EventEmitter\.emit/s;
+  // SillyTavern saves an edit up to a second later. Records pending timers that may save, and when
+  // one last fired. Timers of these callers never save.
+  const unrelated = new RegExp(
+    [
+      "PromptManager|extensions/tts|samplerSelect|openai\\.js|clearCommandProgress",
+      "delay .*executeSlashCommandsOnChatInput",
+      "EventEmitter\\.fn .*\\n.*EventEmitter\\.emit",
+    ].join("|"),
+    "s",
+  );
   const caller = () => new Error().stack.split("\n").slice(3, 7).join("\n");
   window.stvcTimers = new Set();
   window.stvcTimer = 0;
   window.setTimeout = (act, delay, ...rest) => {
-    if (!(delay >= 50 && delay <= 1500) || others.test(caller()))
+    if (!(delay >= 50 && delay <= 1500) || unrelated.test(caller()))
       return setTimeout(act, delay, ...rest);
     const timer = setTimeout(
       (...given) => {
@@ -72,14 +80,15 @@ await page.addInitScript(() => {
     window.stvcTimers.delete(timer);
     clearTimeout(timer);
   };
-  // Blur and shadows are a third of the work of a browser without a graphics card.
+  // Without a graphics card, blur and shadows take a third of the time.
   document.addEventListener("DOMContentLoaded", () => {
     const style = document.createElement("style");
-    style.textContent =
-      "* { backdrop-filter: none !important; box-shadow: none !important; text-shadow: none !important; }";
+    style.textContent = ["backdrop-filter", "box-shadow", "text-shadow"]
+      .map((property) => `* { ${property}: none !important; }`)
+      .join("\n");
     document.head.append(style);
   });
-  const look = (node) => {
+  const recordToasts = (node) => {
     if (!(node instanceof Element)) return;
     for (const toast of [node, ...node.querySelectorAll(".toast")]) {
       const level = ["error", "warning"].find((level) =>
@@ -89,110 +98,114 @@ await page.addInitScript(() => {
     }
   };
   new MutationObserver((changes) =>
-    changes.forEach((change) => change.addedNodes.forEach(look)),
+    changes.forEach((change) => change.addedNodes.forEach(recordToasts)),
   ).observe(document, { childList: true, subtree: true });
 });
 
-// Requests that write, under way or just done: a save that is still to come would spoil every comparison.
-const underWay = new Set();
+// Pending requests that write. A late save would make every comparison of files fail.
+const pending = new Set();
 let lastRequest = Date.now();
-const writes = (request) =>
+const isWrite = (request) =>
   request.method() === "POST" && new URL(request.url()).pathname.startsWith("/api/");
-// Settings and token counts come and go on their own; nothing that is compared depends on them.
-const matters = (request) =>
+// Requests that may write a compared file; settings and token counts do not.
+const isCompared = (request) =>
   /^\/api\/(chats|worldinfo|groups|characters)\//.test(new URL(request.url()).pathname);
-const heard = (request) => {
-  if (matters(request)) lastRequest = Date.now();
+const noteRequest = (request) => {
+  if (isCompared(request)) lastRequest = Date.now();
 };
-const done = (request) => {
-  if (underWay.delete(request)) heard(request);
+const onEnd = (request) => {
+  if (pending.delete(request)) noteRequest(request);
 };
 page.on("request", (request) => {
-  if (writes(request)) {
-    underWay.add(request);
-    heard(request);
+  if (isWrite(request)) {
+    pending.add(request);
+    noteRequest(request);
   }
 });
-page.on("requestfinished", done);
-page.on("requestfailed", done);
-// Of a page that is gone nothing more is heard.
+page.on("requestfinished", onEnd);
+page.on("requestfailed", onEnd);
+// A closed page reports no end of its requests.
 page.on("framenavigated", (frame) => {
-  if (frame === page.mainFrame()) underWay.clear();
+  if (frame === page.mainFrame()) pending.clear();
 });
 
-// Everything the page asked of anybody, and whether the extension's own code did.
-let traffic = [];
-const wire = await context.newCDPSession(page);
-await wire.send("Network.enable");
-wire.on("Network.requestWillBeSent", ({ request: { method, url }, initiator }) => {
+// All requests of the page, and whether the extension's own code sent them.
+let requests = [];
+const devtools = await context.newCDPSession(page);
+await devtools.send("Network.enable");
+devtools.on("Network.requestWillBeSent", ({ request: { method, url }, initiator }) => {
   const own = (initiator.stack?.callFrames ?? []).some((frame) =>
     frame.url.includes("/third-party/stvc/"),
   );
-  if (/^(http|ws)/.test(url)) traffic.push({ method, url, own });
+  if (/^(http|ws)/.test(url)) requests.push({ method, url, own });
 });
 
-async function until(condition) {
-  const begin = Date.now();
+async function waitUntil(condition) {
+  const start = Date.now();
   while (!condition()) {
-    if (Date.now() - begin > 60000)
-      throw new Error(
-        `still under way: ${[...underWay].map((request) => request.url()).join(" ")}`,
-      );
+    if (Date.now() - start > 60000)
+      throw new Error(`still pending: ${[...pending].map((request) => request.url()).join(" ")}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
-// SillyTavern waits up to a second before it saves what was edited. Where no timer is set, a request that is still to come follows within a moment.
-const QUIET = 1300;
-const MOMENT = 200;
+// SillyTavern waits up to a second before it saves an edit. Without a pending timer, the save
+// follows within a short time. In milliseconds.
+const LONG_QUIET = 1300;
+const SHORT_QUIET = 200;
 
-let lastDeed = 0;
+let lastAction = 0;
 
-// The model writes nothing, no command runs, and no request is on its way.
-async function calm() {
+// Waits until no reply is generated, no command runs, and no request is pending.
+async function waitForIdle() {
   await page.waitForFunction(
     () =>
       !document.body.dataset.generating &&
       !document.querySelector("#form_sheld.isExecutingCommandsFromChatInput"),
   );
-  await until(() => underWay.size === 0);
+  await waitUntil(() => pending.size === 0);
 }
 
-// Something was done; its save may still be to come.
-async function did() {
-  await calm();
-  lastDeed = Date.now();
+// Ends an action whose save may still follow.
+async function endAction() {
+  await waitForIdle();
+  lastAction = Date.now();
 }
 
-// Everything is saved. Asked for again without anything done in between, it takes no time.
+// Waits until everything is saved. Without an action since the last call, it returns at once.
 async function settle() {
-  await calm();
+  await waitForIdle();
   const noTimer = () =>
     page.evaluate(
-      (moment) => !window.stvcTimers?.size && performance.now() - window.stvcTimer >= moment,
-      MOMENT,
+      (quiet) => !window.stvcTimers?.size && performance.now() - window.stvcTimer >= quiet,
+      SHORT_QUIET,
     );
   for (;;) {
-    await until(() => underWay.size === 0);
-    const quiet = () => (underWay.size === 0 ? Date.now() - Math.max(lastRequest, lastDeed) : 0);
-    if (quiet() >= QUIET || (quiet() >= MOMENT && (await noTimer()) && quiet() >= MOMENT)) return;
+    await waitUntil(() => pending.size === 0);
+    const quiet = () => (pending.size === 0 ? Date.now() - Math.max(lastRequest, lastAction) : 0);
+    if (
+      quiet() >= LONG_QUIET ||
+      (quiet() >= SHORT_QUIET && (await noTimer()) && quiet() >= SHORT_QUIET)
+    )
+      return;
     await new Promise((resolve) => setTimeout(resolve, 30));
   }
 }
 
-async function saved() {
-  await did();
+async function endAndSettle() {
+  await endAction();
   await settle();
 }
 
-async function ready() {
+async function waitForApp() {
   await page.waitForFunction(
     () => window.SillyTavern?.getContext && !document.getElementById("preloader"),
     null,
     { timeout: 90000 },
   );
   const welcome = page.locator("dialog.popup[open]", { hasText: "Welcome to SillyTavern" });
-  // Who asks after it happened is told at once, but who asks while it happens is not told at all: so it is asked again and again.
+  // A listener that is added while the event is being emitted is never called, so one is added
+  // again and again.
   const started = page.waitForFunction(
     () => {
       const { eventSource, eventTypes, event_types } = SillyTavern.getContext();
@@ -213,7 +226,7 @@ async function ready() {
   ]);
   if (first === "welcome") await welcome.locator(".popup-button-ok").click();
   await started;
-  await saved();
+  await endAndSettle();
 }
 
 const message = (number) => page.locator(`#chat .mes[mesid="${number}"]`);
@@ -222,33 +235,33 @@ const popup = () => page.locator("dialog.popup[open]").last();
 async function type(text) {
   const box = page.locator("#send_textarea");
   const send = page.locator("#send_but");
-  await calm();
+  await waitForIdle();
   await box.fill(text);
-  // For a moment after an answer the page takes no notice of a click: so it is clicked until the text is taken.
-  for (let tries = 0; tries < 5; tries++) {
-    // Without a model there is no button.
+  // Just after an answer the page ignores clicks, so it is clicked until the field is cleared.
+  for (let attempt = 0; attempt < 5; attempt++) {
+    // Without a model the button is hidden.
     if (await send.isVisible()) await send.click();
     else await box.press("Enter");
-    const taken = page.waitForFunction(
+    const accepted = page.waitForFunction(
       (text) => document.querySelector("#send_textarea").value !== text,
       text,
       { timeout: 10000 },
     );
     if (
-      await taken.then(
+      await accepted.then(
         () => true,
         () => false,
       )
     )
       return;
   }
-  throw new Error(`not taken: ${text}`);
+  throw new Error(`the page did not accept: ${text}`);
 }
 
-async function command(text) {
+async function typeCommand(text) {
   await type(text);
   await page.waitForFunction(() => document.querySelector("#send_textarea").value === "");
-  await did();
+  await endAction();
 }
 
 async function openDrawer(icon, inside) {
@@ -274,13 +287,13 @@ async function messageMenu(number, button) {
 
 const chatId = () => page.evaluate(() => SillyTavern.getContext().getCurrentChatId());
 
-async function chatBecomes(other) {
+async function waitForOtherChat(other) {
   await page.waitForFunction((other) => {
     const context = SillyTavern.getContext();
     const now = context.getCurrentChatId();
     return now && now !== other && context.chat.length;
   }, other);
-  await did();
+  await endAction();
   return chatId();
 }
 
@@ -291,17 +304,19 @@ async function manageChats() {
   await page.locator("#select_chat_div .select_chat_block").first().waitFor();
 }
 
-const named = (chat) =>
+const chatRow = (chat) =>
   page.locator(
-    `#select_chat_div .select_chat_block[file_name="${chat}"], #select_chat_div .select_chat_block[file_name="${chat}.jsonl"]`,
+    [chat, `${chat}.jsonl`]
+      .map((file) => `#select_chat_div .select_chat_block[file_name="${file}"]`)
+      .join(", "),
   );
 
 const verbs = {
   async start({ url }) {
     await page.goto(url, { waitUntil: "domcontentloaded", timeout: 90000 });
-    await ready();
+    await waitForApp();
   },
-  // As one of several users, by the page that asks who.
+  // Logs in as one of several users.
   async login({ url, user, password }) {
     await page.goto(url, { waitUntil: "domcontentloaded", timeout: 90000 });
     await page.locator("#userList .userSelect", { hasText: user }).click();
@@ -310,46 +325,46 @@ const verbs = {
     await page.waitForURL((there) => !there.pathname.includes("login"), {
       waitUntil: "domcontentloaded",
     });
-    await ready();
+    await waitForApp();
   },
-  // Another writer: nothing that SillyTavern keeps in the browser is left, apart from the cache.
-  async forget({ url }) {
+  // Removes what SillyTavern stores in the browser, except the cache.
+  async clear_browser_data({ url }) {
     await page.goto("about:blank");
     await context.clearCookies();
-    await wire.send("Storage.clearDataForOrigin", {
+    await devtools.send("Storage.clearDataForOrigin", {
       origin: new URL(url).origin,
       storageTypes: "cookies,local_storage,indexeddb,service_workers,websql,file_systems",
     });
-    [complaints, traffic] = [[], []];
+    [warnings, requests] = [[], []];
   },
-  // Gone in the middle of whatever it does.
-  async vanish() {
+  // Closes the page in the middle of an action.
+  async abandon_page() {
     await page.goto("about:blank");
   },
-  async leave() {
+  async close_page() {
     await settle();
     await page.goto("about:blank");
   },
   async reload() {
     await page.reload({ waitUntil: "domcontentloaded" });
-    await ready();
+    await waitForApp();
   },
-  // It reloads by itself.
-  async returns() {
+  // Waits until the page has reloaded itself.
+  async wait_for_reload() {
     await page
       .waitForFunction(
         () => !window.SillyTavern?.getContext || document.getElementById("preloader"),
       )
       .catch(() => {});
-    await ready();
+    await waitForApp();
   },
   settle,
-  async connect({ url }) {
-    await command("/api quiet=true custom");
-    await command(`/api-url quiet=true ${url}`);
+  async connect_model({ url }) {
+    await typeCommand("/api quiet=true custom");
+    await typeCommand(`/api-url quiet=true ${url}`);
     await page.waitForFunction(() => SillyTavern.getContext().onlineStatus !== "no_connection");
   },
-  command: ({ text }) => command(text),
+  type_command: ({ text }) => typeCommand(text),
   async character({ name, greeting }) {
     await openDrawer("#rightNavDrawerIcon", "#right-nav-panel");
     await listCharacters();
@@ -361,8 +376,8 @@ const verbs = {
       (name) => SillyTavern.getContext().characters.some((one) => one.name === name),
       name,
     );
-    await saved();
-    await verbs.go({ name });
+    await endAndSettle();
+    await verbs.select({ name });
     return chatId();
   },
   async group({ name, members }) {
@@ -381,11 +396,11 @@ const verbs = {
       (name) => SillyTavern.getContext().groups.some((one) => one.name === name),
       name,
     );
-    await saved();
-    await verbs.go({ name });
+    await endAndSettle();
+    await verbs.select({ name });
     return chatId();
   },
-  async go({ name }) {
+  async select({ name }) {
     const exactly = page.locator(".ch_name").getByText(name, { exact: true });
     const isOpen = (timeout) =>
       page.waitForFunction(
@@ -399,8 +414,8 @@ const verbs = {
         name,
         { timeout },
       );
-    // The list is drawn anew now and then, and a click on the old one is lost.
-    for (let tries = 0; tries < 5; tries++) {
+    // SillyTavern redraws the list now and then, and a click on the old one is lost.
+    for (let attempt = 0; attempt < 5; attempt++) {
       await openDrawer("#rightNavDrawerIcon", "#right-nav-panel");
       await listCharacters();
       await page
@@ -417,24 +432,24 @@ const verbs = {
         break;
     }
     await isOpen(1000);
-    await saved();
+    await endAndSettle();
     await closeDrawer("#rightNavDrawerIcon", "#right-nav-panel");
   },
-  // A lorebook with one entry, bound to the open character, to the persona or to all chats.
-  async book({ name, key, content, to }) {
+  // Creates a lorebook with one entry, bound to the open character, the persona or all chats.
+  async add_lorebook({ name, key, content, to }) {
     await page.evaluate(async (name) => {
       const { saveWorldInfo, updateWorldInfoList } = SillyTavern.getContext();
       await saveWorldInfo(name, { entries: {} }, true);
       await updateWorldInfoList();
     }, name);
-    await command(`/createentry file="${name}" key="${key}" ${content}`);
-    if (to === "all") await command(`/world state=on silent=true ${name}`);
+    await typeCommand(`/createentry file="${name}" key="${key}" ${content}`);
+    if (to === "all") await typeCommand(`/world state=on silent=true ${name}`);
     await page.evaluate(
       async ({ name, to }) => {
         const { writeExtensionField, characterId, powerUserSettings } = SillyTavern.getContext();
         if (to === "character") await writeExtensionField(characterId, "world", name);
         if (to === "persona") {
-          // As the page's own list of lorebooks does it.
+          // As SillyTavern's own list of lorebooks does it.
           const { user_avatar } = await import("/scripts/personas.js");
           powerUserSettings.persona_description_lorebook = name;
           const known = powerUserSettings.persona_descriptions[user_avatar] ?? {
@@ -447,9 +462,9 @@ const verbs = {
       },
       { name, to },
     );
-    await saved();
+    await endAndSettle();
   },
-  // Say something with a file, chosen as the paper clip does it.
+  // Sends a message with a file, attached like by the paper clip.
   async attach({ text, name, type, bytes }) {
     await page.setInputFiles("#file_form_input", {
       name,
@@ -457,9 +472,9 @@ const verbs = {
       buffer: Buffer.from(bytes, "base64"),
     });
     await verbs.say({ text });
-    await saved();
+    await endAndSettle();
   },
-  // The pictures that are shown, and what the files say that messages name.
+  // Returns the widths of the pictures and the contents of the files in the open chat.
   attachments: () =>
     page.evaluate(async () => {
       const shown = [...document.querySelectorAll("#chat .mes .mes_img")].filter((one) =>
@@ -478,7 +493,7 @@ const verbs = {
         files: await Promise.all(files.map(read)),
       };
     }),
-  // Say something and wait for the answer.
+  // Sends a message and waits for the answer.
   async say({ text }) {
     const before = await page.evaluate(() => SillyTavern.getContext().chat.length);
     await type(text);
@@ -486,13 +501,13 @@ const verbs = {
       (before) => SillyTavern.getContext().chat.length >= before + 2,
       before,
     );
-    await did();
+    await endAction();
   },
   async edit({ message: number, text }) {
     await message(number).locator(".mes_edit").click();
     await page.locator("#curEditTextarea").fill(text);
     await message(number).locator(".mes_edit_done").click();
-    await saved();
+    await endAndSettle();
   },
   async swipe() {
     const count = () =>
@@ -503,7 +518,7 @@ const verbs = {
       (before) => SillyTavern.getContext().chat.at(-1).swipes?.length > before,
       before,
     );
-    await did();
+    await endAction();
     return count();
   },
   async checkpoint({ message: number, name }) {
@@ -514,7 +529,7 @@ const verbs = {
       (number) => SillyTavern.getContext().chat[number].extra?.bookmark_link,
       number,
     );
-    await saved();
+    await endAndSettle();
     return page.evaluate(
       (number) => SillyTavern.getContext().chat[number].extra.bookmark_link,
       number,
@@ -523,52 +538,52 @@ const verbs = {
   async branch({ message: number }) {
     const before = await chatId();
     await messageMenu(number, ".mes_create_branch");
-    return chatBecomes(before);
+    return waitForOtherChat(before);
   },
   async back() {
     const before = await chatId();
     await page.locator("#options_button").click();
     await page.locator("#option_back_to_main").click();
-    return chatBecomes(before);
+    return waitForOtherChat(before);
   },
-  // "Close chat".
-  async close() {
+  // Clicks "Close chat".
+  async close_chat() {
     await settle();
     await page.locator("#options_button").click();
     await page.locator("#option_close_chat").locator("visible=true").click();
     await page.waitForFunction(() => !SillyTavern.getContext().getCurrentChatId());
-    await saved();
+    await endAndSettle();
   },
   async open({ chat }) {
     if ((await chatId()) === chat) return;
     await settle();
     await manageChats();
-    await named(chat).click();
+    await chatRow(chat).click();
     await page.waitForFunction(
       (chat) =>
         SillyTavern.getContext().getCurrentChatId() === chat &&
         SillyTavern.getContext().chat.length,
       chat,
     );
-    await saved();
+    await endAndSettle();
   },
   async delete({ chat }) {
     await manageChats();
-    await named(chat)
+    await chatRow(chat)
       .locator('xpath=ancestor-or-self::*[.//*[contains(@class,"PastChat_cross")]][1]')
       .locator(".PastChat_cross")
       .click();
-    // 1.12 asks in a window of an older kind.
+    // 1.12 asks in a popup of another kind.
     await page
       .locator("dialog.popup[open] .popup-button-ok, #dialogue_popup_ok")
       .locator("visible=true")
       .last()
       .click();
-    await saved();
+    await endAndSettle();
     await page.locator("#select_chat_cross").click();
     await page.locator("#select_chat_popup").waitFor({ state: "hidden" });
   },
-  // What the program itself sees.
+  // The open chat, its metadata and its lorebook in the page's memory.
   state: () =>
     page.evaluate(async () => {
       const context = SillyTavern.getContext();
@@ -594,14 +609,14 @@ const verbs = {
   async press({ button }) {
     await popup().locator(button).click();
   },
-  complaints() {
-    const all = complaints;
-    complaints = [];
+  take_warnings() {
+    const all = warnings;
+    warnings = [];
     return all;
   },
-  traffic() {
-    const all = traffic;
-    traffic = [];
+  take_requests() {
+    const all = requests;
+    requests = [];
     return all;
   },
   async tap({ selector }) {
@@ -614,7 +629,7 @@ const verbs = {
   async click({ selector }) {
     await page.locator(selector).first().click();
   },
-  async until({ script }) {
+  async wait_until({ script }) {
     await page.waitForFunction(script, undefined, { timeout: 30000 });
   },
 };
@@ -622,14 +637,14 @@ const verbs = {
 for await (const line of createInterface({ input: process.stdin })) {
   const request = JSON.parse(line);
   let answer;
-  let clock;
+  let timer;
   try {
-    const late = new Promise((_, reject) => {
-      clock = setTimeout(() => reject(new Error("nothing happens any more")), 150000);
+    const timeout = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error("no result after 150 seconds")), 150000);
     });
-    answer = { ok: (await Promise.race([verbs[request.do](request), late])) ?? null };
+    answer = { ok: (await Promise.race([verbs[request.do](request), timeout])) ?? null };
   } catch (error) {
-    // The first lines say which element was waited for; the browser's own log is long and of no use.
+    // The first lines name the element that was waited for; the rest is the browser's log.
     answer = {
       error: String(error.message)
         .replace(/\x1b\[\d+m/g, "")
@@ -638,7 +653,7 @@ for await (const line of createInterface({ input: process.stdin })) {
         .join(" "),
     };
   }
-  clearTimeout(clock);
+  clearTimeout(timer);
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
 await context.close();

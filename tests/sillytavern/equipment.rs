@@ -1,5 +1,7 @@
-//! What the tests need beside Rust: Node.js and Chromium, which the machine must have, and SillyTavern and playwright-core, which are fetched from the npm
-//! registry, once, into a folder outside the sources: `STVC_TEST_CACHE`, or `stvc-tests` in the user's cache.
+//! Tools of the tests: Node.js and Chromium, which must be installed, and SillyTavern and
+//! playwright-core, which are fetched from the npm registry once.
+//!
+//! They are stored outside the sources, in `STVC_TEST_CACHE` or `stvc-tests` in the user's cache.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -7,58 +9,57 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What drives the browser.
 const PLAYWRIGHT: &str = "playwright-core@1.65.0";
 
-/// Where things are.
+/// Paths of the tools.
 pub struct Equipment {
-    /// SillyTavern's folder.
     pub sillytavern: PathBuf,
-    /// What webpack made of its page's libraries, kept because that takes half a minute.
+    /// webpack's output for SillyTavern's page; building it takes half a minute.
     pub webpack: PathBuf,
     /// The folder from which playwright-core is loaded.
     pub playwright: PathBuf,
     pub chromium: PathBuf,
 }
 
-/// Everything for one version of SillyTavern; `None` if it cannot be had here and need not be.
+/// Returns the tools for one version of SillyTavern. If one is missing, prints why and returns
+/// `None`, or panics if they are required.
 pub fn equipment(version: &str) -> Option<Equipment> {
     match find(version) {
         Ok(found) => Some(found),
         Err(why) => {
             let required = std::env::var_os("STVC_REQUIRE_SILLYTAVERN").is_some();
             assert!(!required, "{why}");
-            // Past the test harness, which keeps what a passing test prints to itself.
-            let note = format!("\nSKIPPED, not tried against SillyTavern {version}: {why}\n");
+            // Directly to stderr, because the test harness hides the output of passing tests.
+            let note = format!("\nSKIPPED, not tested with SillyTavern {version}: {why}\n");
             std::io::stderr().write_all(note.as_bytes()).unwrap();
             None
         }
     }
 }
 
-/// A browser and what drives it.
+/// Chromium and the library that controls it.
 pub struct Browser {
     /// The folder from which playwright-core is loaded.
     pub playwright: PathBuf,
     pub chromium: PathBuf,
 }
 
-/// The browser, fetched if need be.
+/// Returns the browser; fetches playwright-core if necessary.
 pub fn browser() -> Result<Browser, String> {
     for program in ["node", "npm"] {
         let found = Command::new(program).arg("--version").output();
         if !found.is_ok_and(|output| output.status.success()) {
-            return Err(format!("there is no `{program}`; install Node.js 20 or later"));
+            return Err(format!("`{program}` was not found; install Node.js 20 or later"));
         }
     }
     let chromium = chromium().ok_or(
-        "there is no Chromium; install it (Debian: `apt-get install chromium`) or name it in CHROMIUM",
+        "Chromium was not found; install it (Debian: `apt-get install chromium`) or set CHROMIUM to its path",
     )?;
     let playwright = package(PLAYWRIGHT)?;
     Ok(Browser { playwright, chromium })
 }
 
-/// The folder with a package of npm's in it.
+/// Returns the folder of an npm package; fetches it if necessary.
 pub fn package(name: &str) -> Result<PathBuf, String> {
     let cache = cache();
     fs::create_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
@@ -79,7 +80,7 @@ fn find(version: &str) -> Result<Equipment, String> {
         let archive = format!("sillytavern-{version}.tgz");
         run(Command::new("tar").args(["-xzf", &archive]).current_dir(folder))?;
         fs::remove_file(folder.join(archive)).map_err(|error| error.to_string())?;
-        // Inside it, as in a clone: SillyTavern does not read its image codecs elsewhere.
+        // In its own folder, as in a clone: SillyTavern finds its image codecs only there.
         npm(&folder.join("package"), INSTALL.iter().chain(&["--omit=dev"]))
     })?;
     let (sillytavern, webpack) = (home.join("package"), home.join("webpack"));
@@ -103,7 +104,7 @@ fn chromium() -> Option<PathBuf> {
     named.or_else(|| anywhere().find(|path| path.is_file()))
 }
 
-/// Fill a folder beside its place and move it there whole. One at a time, also among processes.
+/// Fills a temporary folder and renames it to `place`. A lock file serializes processes.
 fn fetch_once(
     place: &Path,
     what: &str,
@@ -139,8 +140,8 @@ fn run(command: &mut Command) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last: Vec<_> = said.lines().rev().take(10).collect();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last: Vec<_> = stderr.lines().rev().take(10).collect();
     let last: Vec<_> = last.into_iter().rev().collect();
     Err(format!("{command:?}: {}", last.join("\n")))
 }

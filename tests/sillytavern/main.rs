@@ -1,11 +1,13 @@
-//! stvc beside the real SillyTavern: its server, its page in headless Chromium, its own buttons, and a language model that is a few lines of Rust.
+//! stvc together with the real SillyTavern: its server, its page in headless Chromium, its own
+//! buttons, and a fake language model.
 //!
-//! Files are right only when that program says so. What is needed is fetched once, see `equipment.rs`; where that is not possible, the tests say so and
-//! are skipped, or fail if `STVC_REQUIRE_SILLYTAVERN` is set, as `.ci/run` does.
+//! Only SillyTavern itself can tell that files are correct for it. The tests fetch their tools once
+//! (`equipment.rs`). Without these they print a note and are skipped, or fail if
+//! `STVC_REQUIRE_SILLYTAVERN` is set, as in `.ci/run`.
 
-// SillyTavern is started by a shell, and its folders are linked.
+// The tests start SillyTavern in a shell and link its folders.
 #![cfg(unix)]
-// clippy.toml allows these in tests, but not in what tests share.
+// clippy.toml allows these in test functions, but not in helpers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,21 +16,21 @@
     clippy::print_stderr
 )]
 
-// Half of it is for the other tests.
+// Other tests use the rest of it.
 #[allow(dead_code, unused_imports)]
 #[path = "../stvc/common/mod.rs"]
 mod common;
 
 mod equipment;
 mod model;
-mod stage;
-mod tavern;
+mod server;
+mod session;
 mod writer;
 
-mod dead_disk;
+mod disk_failure;
 mod extension;
 mod group;
-mod looking_back;
-mod shared_book;
-mod solo;
-mod while_open;
+mod lorebook_history;
+mod one_character;
+mod restore_while_open;
+mod shared_lorebook;

@@ -1,4 +1,4 @@
-//! A language model: it answers every prompt with the next number, and remembers what it was asked.
+//! A fake language model that answers each prompt with a number and records the prompts.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,59 +7,59 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// It speaks the chat-completion protocol on loopback until the test's process ends.
+/// A server of the chat-completion protocol on loopback. It runs until the test process ends.
 #[derive(Clone)]
 pub struct Model {
     port: u16,
-    asked: Arc<Asked>,
+    requests: Arc<Requests>,
 }
 
 #[derive(Default)]
-struct Asked {
+struct Requests {
     prompts: Mutex<Vec<Value>>,
-    /// The bodies of these requests as they came.
+    /// The bodies of the requests, byte for byte.
     bodies: Mutex<Vec<Vec<u8>>>,
-    /// Whoever has this keeps it from answering.
-    silence: Mutex<()>,
+    /// Answers wait while a test holds this lock.
+    held: Mutex<()>,
 }
 
 impl Model {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let all = Arc::new(Asked::default());
-        let asked = Arc::clone(&all);
+        let requests = Arc::new(Requests::default());
+        let shared = Arc::clone(&requests);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let asked = Arc::clone(&asked);
-                // A connection that breaks is the browser's business; the test sees that no answer came.
-                thread::spawn(move || answer(stream, &asked));
+                let requests = Arc::clone(&shared);
+                // Errors of a connection are ignored: the test sees that the answer is missing.
+                thread::spawn(move || answer(stream, &requests));
             }
         });
-        Self { port, asked: all }
+        Self { port, requests }
     }
 
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    /// Everything that was said to it the last time.
+    /// Returns the last prompt as JSON.
     pub fn last_prompt(&self) -> String {
-        self.asked.prompts.lock().unwrap().last().map(ToString::to_string).unwrap_or_default()
+        self.requests.prompts.lock().unwrap().last().map(ToString::to_string).unwrap_or_default()
     }
 
-    /// Everything that was said to it, byte for byte.
+    /// Returns the bodies of all requests, byte for byte.
     pub fn bodies(&self) -> Vec<Vec<u8>> {
-        self.asked.bodies.lock().unwrap().clone()
+        self.requests.bodies.lock().unwrap().clone()
     }
 
-    /// It thinks as long as this is kept.
-    pub fn thinks(&self) -> MutexGuard<'_, ()> {
-        self.asked.silence.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Delays all answers until the guard is dropped.
+    pub fn hold_answers(&self) -> MutexGuard<'_, ()> {
+        self.requests.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn answer(stream: TcpStream, asked: &Asked) -> std::io::Result<()> {
+fn answer(stream: TcpStream, requests: &Requests) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
     reader.read_line(&mut first)?;
@@ -80,12 +80,12 @@ fn answer(stream: TcpStream, asked: &Asked) -> std::io::Result<()> {
     let mut kind = "application/json";
     let body = if first.contains("/chat/completions") {
         let prompt: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let lock = || asked.prompts.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || requests.prompts.lock().unwrap_or_else(PoisonError::into_inner);
         let streamed = prompt["stream"] == true;
         lock().push(prompt);
         let text = format!("Answer {}.", lock().len());
-        asked.bodies.lock().unwrap_or_else(PoisonError::into_inner).push(body);
-        drop(asked.silence.lock());
+        requests.bodies.lock().unwrap_or_else(PoisonError::into_inner).push(body);
+        drop(requests.held.lock());
         if streamed {
             kind = "text/event-stream";
             let piece = json!({"choices": [{"delta": {"content": text}}]});

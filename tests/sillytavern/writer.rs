@@ -1,4 +1,4 @@
-//! Somebody who writes in SillyTavern: `driver.mjs`, asked line by line.
+//! A writer in SillyTavern: controls `driver.mjs` by lines of JSON.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::equipment::Equipment;
 
 pub struct Writer {
     child: Child,
-    // Closed first when it is over: then the browser goes, too.
+    // Dropped first: the driver ends when its stdin is closed.
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
 impl Writer {
-    /// `browser`: what it is like, in playwright's words.
+    /// Starts a browser. `browser` has playwright's options.
     pub fn new(equipment: &Equipment, profile: &Path, browser: &Value) -> Self {
         let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sillytavern/driver.mjs");
         let mut child = Command::new("node")
@@ -36,14 +36,14 @@ impl Writer {
         Self { child, requests, answers }
     }
 
-    /// Do one thing; why it did not work.
+    /// Sends a request to the driver. Returns its error as text.
     pub fn attempt(&mut self, request: &Value) -> Result<Value, String> {
         let requests = self.requests.as_mut().unwrap();
         writeln!(requests, "{request}").map_err(|error| error.to_string())?;
         let mut line = String::new();
         self.answers.read_line(&mut line).map_err(|error| error.to_string())?;
         let mut answer: Value =
-            serde_json::from_str(&line).map_err(|_| "the browser is gone".to_owned())?;
+            serde_json::from_str(&line).map_err(|_| "the browser has ended".to_owned())?;
         match answer.get("error") {
             Some(error) => Err(error.as_str().unwrap_or_default().to_owned()),
             None => Ok(answer["ok"].take()),
@@ -51,82 +51,82 @@ impl Writer {
     }
 
     #[track_caller]
-    fn ask(&mut self, verb: &str, mut request: Value) -> Value {
+    fn send(&mut self, verb: &str, mut request: Value) -> Value {
         request["do"] = verb.into();
         self.attempt(&request).unwrap_or_else(|why| panic!("{request}: {why}"))
     }
 
     #[track_caller]
-    fn name(&mut self, verb: &str, request: Value) -> String {
-        self.ask(verb, request).as_str().expect("the name of a chat").to_owned()
+    fn send_for_name(&mut self, verb: &str, request: Value) -> String {
+        self.send(verb, request).as_str().expect("the name of a chat").to_owned()
     }
 
     #[track_caller]
     pub fn start(&mut self, url: &str) {
-        self.ask("start", json!({ "url": url }));
+        self.send("start", json!({ "url": url }));
     }
 
-    /// Open the page as one of several users.
+    /// Opens the page as one of several users.
     #[track_caller]
     pub fn login(&mut self, url: &str, user: &str, password: &str) {
-        self.ask("login", json!({ "url": url, "user": user, "password": password }));
+        self.send("login", json!({ "url": url, "user": user, "password": password }));
     }
 
-    /// Close the page and forget all that SillyTavern keeps in the browser.
+    /// Closes the page and removes what SillyTavern stores in the browser.
     #[track_caller]
-    pub fn forget(&mut self, url: &str) {
-        self.ask("forget", json!({ "url": url }));
+    pub fn clear_browser_data(&mut self, url: &str) {
+        self.send("clear_browser_data", json!({ "url": url }));
     }
 
-    /// Close the page in the middle of whatever it does.
+    /// Closes the page immediately, in the middle of an action.
     #[track_caller]
-    pub fn vanish(&mut self) {
-        self.ask("vanish", json!({}));
+    pub fn abandon_page(&mut self) {
+        self.send("abandon_page", json!({}));
     }
 
-    /// Close the page, as somebody does who goes to bed.
+    /// Waits until everything is saved and closes the page.
     #[track_caller]
-    pub fn leave(&mut self) {
-        self.ask("leave", json!({}));
+    pub fn close_page(&mut self) {
+        self.send("close_page", json!({}));
     }
 
     #[track_caller]
     pub fn reload(&mut self) {
-        self.ask("reload", json!({}));
+        self.send("reload", json!({}));
     }
 
-    /// The page reloads by itself: wait until it is there again.
+    /// Waits until the page has reloaded itself.
     #[track_caller]
-    pub fn returns(&mut self) {
-        self.ask("returns", json!({}));
+    pub fn wait_for_reload(&mut self) {
+        self.send("wait_for_reload", json!({}));
     }
 
-    /// Wait until everything is saved.
+    /// Waits until everything is saved.
     #[track_caller]
     pub fn settle(&mut self) {
-        self.ask("settle", json!({}));
+        self.send("settle", json!({}));
     }
 
     #[track_caller]
-    pub fn connect(&mut self, url: &str) {
-        self.ask("connect", json!({ "url": url }));
+    pub fn connect_model(&mut self, url: &str) {
+        self.send("connect_model", json!({ "url": url }));
     }
 
-    /// Type one of SillyTavern's commands.
+    /// Types a slash command into the message field.
     #[track_caller]
-    pub fn command(&mut self, text: &str) {
-        self.ask("command", json!({ "text": text }));
+    pub fn type_command(&mut self, text: &str) {
+        self.send("type_command", json!({ "text": text }));
     }
 
-    /// What a script of the page comes to.
+    /// Evaluates a script in the page.
     #[track_caller]
     pub fn evaluate(&mut self, script: &str) -> Value {
-        self.ask("evaluate", json!({ "script": script }))
+        self.send("evaluate", json!({ "script": script }))
     }
 
-    /// Run one of SillyTavern's commands; what it hands on.
+    /// Runs a slash command and returns its result (the pipe).
     #[track_caller]
-    pub fn pipe(&mut self, text: &str) -> String {
+    pub fn run_command(&mut self, text: &str) -> String {
         let text = json!(text);
         let script = format!(
             "SillyTavern.getContext().executeSlashCommandsWithOptions({text}).then((done) => done.pipe ?? '')"
@@ -134,151 +134,155 @@ impl Writer {
         self.evaluate(&script).as_str().unwrap_or_default().to_owned()
     }
 
-    /// Click on something.
     #[track_caller]
     pub fn click(&mut self, selector: &str) {
-        self.ask("click", json!({ "selector": selector }));
+        self.send("click", json!({ "selector": selector }));
     }
 
-    /// The same with a finger.
+    /// Clicks by touch.
     #[track_caller]
     pub fn tap(&mut self, selector: &str) {
-        self.ask("tap", json!({ "selector": selector }));
+        self.send("tap", json!({ "selector": selector }));
     }
 
-    /// Everything the page asked of anybody since it was asked last: `method`, `url`, and `own` if the extension's own code did.
+    /// Returns the requests of the page since the last call: `method`, `url`, and `own`, which is
+    /// true for the extension's own code.
     #[track_caller]
-    pub fn traffic(&mut self) -> Vec<Value> {
-        serde_json::from_value(self.ask("traffic", json!({}))).unwrap()
+    pub fn take_requests(&mut self) -> Vec<Value> {
+        serde_json::from_value(self.send("take_requests", json!({}))).unwrap()
     }
 
-    /// Take a picture, if somebody wants to look at it: `STVC_PICTURES` is a folder.
+    /// Takes a screenshot into the folder `STVC_PICTURES`, if that is set.
     #[track_caller]
-    pub fn picture(&mut self, name: &str) {
+    pub fn screenshot(&mut self, name: &str) {
         if let Some(folder) = std::env::var_os("STVC_PICTURES") {
             let path = Path::new(&folder).join(format!("{name}.png"));
-            self.ask("screenshot", json!({ "path": path }));
+            self.send("screenshot", json!({ "path": path }));
         }
     }
 
-    /// Wait until a script of the page says so.
+    /// Waits until a script in the page returns true.
     #[track_caller]
-    pub fn until(&mut self, script: &str) {
-        self.ask("until", json!({ "script": script }));
+    pub fn wait_until(&mut self, script: &str) {
+        self.send("wait_until", json!({ "script": script }));
     }
 
-    /// A new character; the name of its first chat, which is open.
+    /// Creates a character and opens its first chat. Returns the chat's name.
     #[track_caller]
     pub fn character(&mut self, name: &str, greeting: &str) -> String {
-        self.name("character", json!({ "name": name, "greeting": greeting }))
+        self.send_for_name("character", json!({ "name": name, "greeting": greeting }))
     }
 
-    /// A new group; the name of its first chat, which is open.
+    /// Creates a group and opens its first chat. Returns the chat's name.
     #[track_caller]
     pub fn group(&mut self, name: &str, members: &[&str]) -> String {
-        self.name("group", json!({ "name": name, "members": members }))
+        self.send_for_name("group", json!({ "name": name, "members": members }))
     }
 
-    /// Choose a character or a group.
+    /// Selects a character or a group.
     #[track_caller]
-    pub fn go(&mut self, name: &str) {
-        self.ask("go", json!({ "name": name }));
+    pub fn select(&mut self, name: &str) {
+        self.send("select", json!({ "name": name }));
     }
 
-    /// Say something, and read the answer.
+    /// Sends a message and waits for the answer.
     #[track_caller]
     pub fn say(&mut self, text: &str) {
-        self.ask("say", json!({ "text": text }));
+        self.send("say", json!({ "text": text }));
     }
 
-    /// A lorebook with one entry, bound to `to`: the open `character`, the `persona`, or `all` chats.
+    /// Creates a lorebook with one entry and binds it to the open `character`, the `persona`, or
+    /// `all` chats.
     #[track_caller]
-    pub fn book(&mut self, name: &str, (key, content): (&str, &str), to: &str) {
-        self.ask("book", json!({ "name": name, "key": key, "content": content, "to": to }));
+    pub fn add_lorebook(&mut self, name: &str, (key, content): (&str, &str), to: &str) {
+        self.send(
+            "add_lorebook",
+            json!({ "name": name, "key": key, "content": content, "to": to }),
+        );
     }
 
-    /// Say something with a file.
+    /// Sends a message with an attached file.
     #[track_caller]
     pub fn attach(&mut self, text: &str, (name, kind): (&str, &str), bytes: &[u8]) {
         let bytes = STANDARD.encode(bytes);
-        self.ask("attach", json!({ "text": text, "name": name, "type": kind, "bytes": bytes }));
+        self.send("attach", json!({ "text": text, "name": name, "type": kind, "bytes": bytes }));
     }
 
-    /// How wide the pictures are that the open chat shows, and what the files say that its messages name.
+    /// Returns the widths of the pictures and the contents of the files in the open chat.
     #[track_caller]
     pub fn attachments(&mut self) -> Value {
-        self.ask("attachments", json!({}))
+        self.send("attachments", json!({}))
     }
 
     #[track_caller]
     pub fn edit(&mut self, message: usize, text: &str) {
-        self.ask("edit", json!({ "message": message, "text": text }));
+        self.send("edit", json!({ "message": message, "text": text }));
     }
 
     #[track_caller]
     pub fn swipe(&mut self) {
-        self.ask("swipe", json!({}));
+        self.send("swipe", json!({}));
     }
 
     #[track_caller]
     pub fn checkpoint(&mut self, message: usize, name: &str) -> String {
-        self.name("checkpoint", json!({ "message": message, "name": name }))
+        self.send_for_name("checkpoint", json!({ "message": message, "name": name }))
     }
 
-    /// A branch, which is open then.
+    /// Creates and opens a branch. Returns its name.
     #[track_caller]
     pub fn branch(&mut self, message: usize) -> String {
-        self.name("branch", json!({ "message": message }))
+        self.send_for_name("branch", json!({ "message": message }))
     }
 
-    /// "Back to parent chat".
+    /// Clicks "Back to parent chat". Returns the chat's name.
     #[track_caller]
     pub fn back(&mut self) -> String {
-        self.name("back", json!({}))
+        self.send_for_name("back", json!({}))
     }
 
-    /// "Close chat".
+    /// Clicks "Close chat".
     #[track_caller]
-    pub fn close(&mut self) {
-        self.ask("close", json!({}));
+    pub fn close_chat(&mut self) {
+        self.send("close_chat", json!({}));
     }
 
-    /// Open a chat under "Manage chat files".
+    /// Opens a chat in "Manage chat files".
     #[track_caller]
     pub fn open(&mut self, chat: &str) {
-        self.ask("open", json!({ "chat": chat }));
+        self.send("open", json!({ "chat": chat }));
     }
 
-    /// Delete a chat there.
+    /// Deletes a chat in "Manage chat files".
     #[track_caller]
     pub fn delete(&mut self, chat: &str) {
-        self.ask("delete", json!({ "chat": chat }));
+        self.send("delete", json!({ "chat": chat }));
     }
 
-    /// What the program itself sees of the open chat.
+    /// Returns the open chat, its metadata and its lorebook as SillyTavern has them in memory.
     #[track_caller]
-    pub fn sees(&mut self) -> Value {
-        self.ask("state", json!({}))
+    pub fn state(&mut self) -> Value {
+        self.send("state", json!({}))
     }
 
-    /// The text of the window that asks for something, if one does.
+    /// Returns the text of the open popup, if any.
     #[track_caller]
     pub fn popup(&mut self) -> Option<String> {
-        self.ask("popup", json!({})).as_str().map(str::to_owned)
+        self.send("popup", json!({})).as_str().map(str::to_owned)
     }
 
-    /// Warnings and errors that the page showed since it was asked last.
+    /// Returns the warnings and errors that the page showed since the last call.
     #[track_caller]
-    pub fn complaints(&mut self) -> Vec<String> {
-        serde_json::from_value(self.ask("complaints", json!({}))).unwrap()
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        serde_json::from_value(self.send("take_warnings", json!({}))).unwrap()
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
         self.requests = None;
-        let begin = Instant::now();
-        while begin.elapsed() < Duration::from_secs(10) {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(10) {
             if self.child.try_wait().is_ok_and(|status| status.is_some()) {
                 return;
             }

@@ -1,4 +1,5 @@
-//! The API: the same answers as the command line's, a closed list of verbs, and nothing that was not allowed (docs/api.md).
+//! The API: the answers of the command line, a closed list of verbs, and no permission that was not
+//! given (docs/api.md).
 
 use serde_json::{Map, Value, json};
 use stvc::api::{Answer, Request, Rights, VERBS, Verb, serve};
@@ -35,9 +36,9 @@ fn ask(sandbox: &Sandbox, verb: &str, args: Value) -> Value {
     asked(sandbox, &json!({ "verb": verb, "args": args }), Rights::Read)
 }
 
-/// One code tells both: what the command line prints is what the API answers.
+/// Both front ends print the same report.
 #[test]
-fn the_lines_are_those_of_the_command_line() {
+fn api_answers_equal_command_line_json() {
     let sandbox = story();
     for (verb, args, line) in [
         ("timelines", json!({}), &["timelines"][..]),
@@ -62,17 +63,17 @@ fn the_lines_are_those_of_the_command_line() {
         ("doctor", json!({}), &["doctor"]),
     ] {
         let answer = ask(&sandbox, verb, args);
-        let told = sandbox.json(line);
-        assert_eq!(answer["exit"], told.code, "{verb}");
-        // What could be repaired is the command line's own.
+        let printed = sandbox.json(line);
+        assert_eq!(answer["exit"], printed.code, "{verb}");
+        // Only the command line lists repairs.
         let expected: Vec<_> =
-            told.lines().into_iter().filter(|line| line["type"] != "repair").collect();
+            printed.lines().into_iter().filter(|line| line["type"] != "repair").collect();
         assert_eq!(answer["lines"], json!(expected), "{verb}");
     }
 }
 
 #[test]
-fn only_what_is_in_the_list_is_served() {
+fn api_serves_only_listed_verbs() {
     let sandbox = story();
     let before = sandbox.files();
     for (request, exit) in [
@@ -105,7 +106,7 @@ fn only_what_is_in_the_list_is_served() {
     assert_eq!(sandbox.files(), before);
 }
 
-/// Returns why a request with this argument, and with those that the verb needs, is refused.
+/// Returns the refusal of a request with this argument and the required ones.
 fn refusal_of(verb: &Verb, argument: &str, value: Value) -> String {
     let needed = ["snapshot", "before", "text", "name"].into_iter();
     let needed = needed.filter(|name| verb.arguments.contains(name));
@@ -116,9 +117,10 @@ fn refusal_of(verb: &Verb, argument: &str, value: Value) -> String {
     read.err().map(|refusal| refusal.to_string()).unwrap_or_default()
 }
 
-/// A verb's options may name a path, an address or a passphrase, or be for the command line alone. None of them is an argument of a request.
+/// Options may name a path, an address or a passphrase, or exist only for the command line. No
+/// request can set them.
 #[test]
-fn no_request_sets_a_path_or_an_option_of_the_command_line() {
+fn requests_cannot_set_paths_or_command_line_options() {
     let others = [
         "to",
         "out",
@@ -164,7 +166,7 @@ fn no_request_sets_a_path_or_an_option_of_the_command_line() {
     }
 }
 
-/// An argument in the list that the options do not read would be accepted and do nothing.
+/// An argument that the options do not read would be accepted and ignored.
 #[test]
 fn every_listed_argument_is_read() {
     for verb in VERBS {
@@ -180,7 +182,7 @@ fn every_listed_argument_is_read() {
 }
 
 #[test]
-fn long_answers_come_in_pages() {
+fn long_answers_are_paged() {
     let sandbox = story();
     let mut messages = Vec::new();
     let mut next = json!(0);
@@ -198,7 +200,7 @@ fn long_answers_come_in_pages() {
     let second = ask(&sandbox, "log", json!({ "first": 1, "count": 1 }));
     assert_eq!(first["next"], 1);
     assert_ne!(first["lines"][0]["id"], second["lines"][0]["id"]);
-    // As far as numbers go.
+    // The largest valid numbers.
     for verb in ["log", "graph", "operations"] {
         assert_eq!(ask(&sandbox, verb, json!({ "first": usize::MAX }))["exit"], 0, "{verb}");
     }
@@ -209,9 +211,9 @@ fn long_answers_come_in_pages() {
     );
 }
 
-/// The changing verbs plan what the command line would do.
+/// Plans of the API equal those of the command line.
 #[test]
-fn plans_are_those_of_the_command_line() {
+fn api_plans_equal_command_line_plans() {
     let sandbox = story();
     sandbox.append(CHAT, &message("Mira", 7));
     for (verb, args, line) in [
@@ -229,30 +231,30 @@ fn plans_are_those_of_the_command_line() {
         ("undo", json!({ "dry_run": true }), &["undo", "--dry-run"]),
     ] {
         let answer = asked(&sandbox, &json!({ "verb": verb, "args": args }), Rights::Change);
-        let told = sandbox.json(line);
-        assert_eq!(answer["exit"], told.code, "{verb}");
-        assert_eq!(answer["lines"], json!(told.lines()), "{verb}");
+        let printed = sandbox.json(line);
+        assert_eq!(answer["exit"], printed.code, "{verb}");
+        assert_eq!(answer["lines"], json!(printed.lines()), "{verb}");
     }
-    // The library is the status with the last backup, and the map has all chats.
-    let told = |verb: &str| ask(&sandbox, verb, json!({}))["lines"].as_array().unwrap().clone();
+    // `library` is `status` with the last backup; `map` has all chats.
+    let lines_of = |verb: &str| ask(&sandbox, verb, json!({}))["lines"].as_array().unwrap().clone();
     let of = |lines: &[Value], kind: &str, field: &str| -> Vec<Value> {
         lines.iter().filter(|it| it["type"] == kind).map(|it| it[field].clone()).collect()
     };
     assert_eq!(
-        of(&told("library"), "timeline", "timeline"),
-        of(&told("status"), "timeline", "timeline")
+        of(&lines_of("library"), "timeline", "timeline"),
+        of(&lines_of("status"), "timeline", "timeline")
     );
-    let mut lanes = of(&told("graph"), "lane", "timeline");
+    let mut lanes = of(&lines_of("graph"), "lane", "timeline");
     lanes.sort_by_key(Value::to_string);
-    let mut chats = of(&told("timelines"), "timeline", "timeline");
+    let mut chats = of(&lines_of("timelines"), "timeline", "timeline");
     chats.retain(|name| name.as_str().unwrap().starts_with("chats/"));
     chats.sort_by_key(Value::to_string);
     assert_eq!(lanes, chats);
 }
 
-/// The lorebook of a snapshot, a page at a time, with what became of each entry since.
+/// Pages of a snapshot's lorebook; each entry says whether it changed since.
 #[test]
-fn a_lorebook_comes_in_pages_and_says_what_is_newer() {
+fn lorebook_is_paged_and_marks_entries_changed_since() {
     let mut sandbox = Sandbox::empty();
     let book = |texts: &[&str]| {
         let entry = |(n, text): (usize, &&str)| {
@@ -274,15 +276,16 @@ fn a_lorebook_comes_in_pages_and_says_what_is_newer() {
     let (one, two) = (page(0), page(2));
     assert_eq!((&one["next"], &two["next"]), (&json!(2), &Value::Null));
     assert_eq!(one["lines"][2]["entries"], 3, "the summary counts all");
-    let told = |line: &Value| (line["uid"].clone(), line["live"].clone(), line["newer"].clone());
-    assert_eq!(told(&one["lines"][0]), (json!("0"), json!(true), json!(false)));
-    assert_eq!(told(&one["lines"][1]), (json!("1"), json!(true), json!(true)));
-    assert_eq!(told(&two["lines"][0]), (json!("2"), json!(false), json!(false)));
+    let uid_and_state =
+        |line: &Value| (line["uid"].clone(), line["live"].clone(), line["newer"].clone());
+    assert_eq!(uid_and_state(&one["lines"][0]), (json!("0"), json!(true), json!(false)));
+    assert_eq!(uid_and_state(&one["lines"][1]), (json!("1"), json!(true), json!(true)));
+    assert_eq!(uid_and_state(&two["lines"][0]), (json!("2"), json!(false), json!(false)));
 }
 
-/// A plan, the deed, and the way back.
+/// Plans a change, applies it and undoes it.
 #[test]
-fn what_is_allowed_can_be_undone() {
+fn api_changes_can_be_undone() {
     let sandbox = story();
     let change = |verb: &str, args: Value| {
         let answer = asked(&sandbox, &json!({ "verb": verb, "args": args }), Rights::Change);
@@ -297,7 +300,7 @@ fn what_is_allowed_can_be_undone() {
     let there: Vec<_> =
         lines.iter().map(|line| &line["there"]).filter(|it| it.is_string()).collect();
     let wish = json!({ "snapshot": "Mira/one~1", "expect": there });
-    // Nobody expects anything, or somebody saves between the plan and the deed.
+    // The request has no `expect`, or the file was saved after the plan.
     let refused = |args: &Value, words: &str| {
         let there = sandbox.read(CHAT);
         let answer = asked(&sandbox, &json!({ "verb": "restore", "args": args }), Rights::Change);
@@ -322,7 +325,7 @@ fn what_is_allowed_can_be_undone() {
 }
 
 #[test]
-fn the_map_has_a_lane_for_each_timeline() {
+fn map_has_a_lane_for_each_timeline() {
     let sandbox = story();
     let answer = ask(&sandbox, "graph", json!({ "timeline": "Mira/two" }));
     let lines = answer["lines"].as_array().unwrap();
@@ -333,9 +336,9 @@ fn the_map_has_a_lane_for_each_timeline() {
     assert_eq!(lanes["lines"][1]["dots"], Value::Null);
 }
 
-/// Two snapshots of one second stand in the order in which they were taken, and the clock may even go back.
+/// Snapshots of the same second keep their order, even if the clock went back.
 #[test]
-fn the_dots_of_a_lane_end_with_its_newest() {
+fn dots_of_a_lane_end_with_the_latest_snapshot() {
     let mut sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/one.jsonl", chat("one", 2, None));
     for seconds in [0, 0, -5, 10] {
@@ -345,15 +348,15 @@ fn the_dots_of_a_lane_end_with_its_newest() {
     }
     let answer = ask(&sandbox, "graph", json!({ "timeline": "Mira/one" }));
     let dots = answer["lines"][1]["dots"].as_array().unwrap();
-    let told: Vec<_> = dots.iter().map(|dot| dot["snapshot"].as_str().unwrap()).collect();
+    let ids: Vec<_> = dots.iter().map(|dot| dot["snapshot"].as_str().unwrap()).collect();
     let mut taken = sandbox.chat_ids();
     taken.reverse();
-    assert_eq!(told, taken);
+    assert_eq!(ids, taken);
 }
 
-/// Every verb and every argument is in docs/api.md, and nothing else is.
+/// docs/api.md lists exactly the verbs and arguments of the API.
 #[test]
-fn the_page_of_the_api_has_every_verb_and_argument() {
+fn api_document_lists_every_verb_and_argument() {
     let page = include_str!("../../docs/api.md");
     let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
     assert_eq!(rows.len(), VERBS.len());

@@ -1,9 +1,13 @@
-//! Libraries as they should not be: each odd file is named, the others are stored, and no byte is lost or invented.
+//! Invalid libraries: each invalid file is reported, the others are stored, and no byte is lost or
+//! added.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::{Answer, Sandbox, Stored, calm, cannot_here, chat, message, sound, tame};
+use crate::common::{
+    Answer, Sandbox, Stored, assert_no_control_characters, assert_no_panic, assert_valid, chat,
+    message, skip_on_this_machine,
+};
 
 const GOOD: &str = "chats/Mira/good.jsonl";
 
@@ -13,17 +17,17 @@ fn library() -> Sandbox {
     sandbox
 }
 
-/// The good chat was stored, whatever became of the odd one.
+/// Asserts that the valid chat was stored.
 #[track_caller]
-fn good_is_stored(sandbox: &Sandbox) {
+fn assert_good_chat_stored(sandbox: &Sandbox) {
     let log = sandbox.json(&["log"]).exits(0).of_type("snapshot");
     let line = log.iter().find(|line| line["timeline"] == "chats/Mira/good").unwrap();
     let id = line["id"].as_str().unwrap().to_owned();
-    Stored { id, path: GOOD.to_owned(), bytes: sandbox.read(GOOD) }.must_come_back(sandbox);
-    sound(sandbox);
+    Stored { id, path: GOOD.to_owned(), bytes: sandbox.read(GOOD) }.assert_restores(sandbox);
+    assert_valid(sandbox);
 }
 
-/// The findings of an answer: code, subject and message of each.
+/// Returns code, subject and message of each finding.
 fn findings(answer: &Answer) -> Vec<String> {
     let lines = answer.of_type("finding");
     lines
@@ -33,7 +37,7 @@ fn findings(answer: &Answer) -> Vec<String> {
 }
 
 #[track_caller]
-fn finds(answer: &Answer, words: &[&str]) {
+fn assert_findings(answer: &Answer, words: &[&str]) {
     let found = findings(answer);
     assert!(
         found.iter().any(|line| words.iter().all(|word| line.contains(word))),
@@ -42,7 +46,7 @@ fn finds(answer: &Answer, words: &[&str]) {
 }
 
 #[test]
-fn a_missing_chat_is_named_and_its_snapshots_stay() {
+fn missing_chat_is_reported_and_its_snapshots_stay() {
     let sandbox = library();
     let stored = Stored::take(&sandbox, GOOD);
     let answer = sandbox.stvc(&["snapshot", "Mira/other"]).exits(1);
@@ -51,26 +55,26 @@ fn a_missing_chat_is_named_and_its_snapshots_stay() {
     let answer = sandbox.stvc(&["snapshot", GOOD]).exits(1);
     assert!(answer.stderr.contains("good.jsonl"), "{}", answer.stderr);
     sandbox.stvc(&["snapshot"]).exits(0);
-    stored.must_come_back(&sandbox);
+    stored.assert_restores(&sandbox);
     sandbox.stvc(&["restore", "Mira/good"]).exits(0);
     assert_eq!(sandbox.read(GOOD), stored.bytes);
 }
 
 #[cfg(unix)]
 #[test]
-fn a_chat_that_cannot_be_read_is_named_and_the_others_are_stored() {
+fn unreadable_chat_is_reported_and_the_others_are_stored() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let sandbox = library();
-    // Root may read what nobody may, but not what is not there.
+    // Root ignores permissions, but cannot follow a dangling link.
     symlink("nowhere", sandbox.path("chats/Mira/dangling.jsonl")).unwrap();
     symlink("loop.jsonl", sandbox.path("chats/Mira/loop.jsonl")).unwrap();
     let mut odd = vec!["dangling", "loop"];
     if std::path::Path::new("/proc/self/mem").exists() {
-        // It is a file, and reading it fails.
+        // A file whose reads fail.
         symlink("/proc/self/mem", sandbox.path("chats/Mira/broken.jsonl")).unwrap();
         odd.push("broken");
     } else {
-        cannot_here("there is no file here that cannot be read");
+        skip_on_this_machine("there is no file here that cannot be read");
     }
     sandbox.write("chats/Mira/secret.jsonl", chat("secret", 2, None));
     let secret = sandbox.path("chats/Mira/secret.jsonl");
@@ -78,53 +82,51 @@ fn a_chat_that_cannot_be_read_is_named_and_the_others_are_stored() {
     if fs::read(&secret).is_err() {
         odd.push("secret");
     } else {
-        cannot_here("root reads a file that nobody may read");
+        skip_on_this_machine("root reads a file that nobody may read");
     }
     fs::create_dir(sandbox.path("chats/Mira/folder.jsonl")).unwrap();
     odd.push("folder");
 
-    let answer = calm(sandbox.stvc(&["snapshot"])).exits(3);
+    let answer = assert_no_panic(sandbox.stvc(&["snapshot"])).exits(3);
     for name in &odd {
         assert!(answer.stderr.contains(name), "{name}: {}", answer.stderr);
     }
-    assert_eq!(calm(sandbox.json(&["snapshot"])).exits(3).of_type("failed").len(), odd.len());
-    calm(sandbox.stvc(&["status"]));
-    good_is_stored(&sandbox);
+    assert_eq!(
+        assert_no_panic(sandbox.json(&["snapshot"])).exits(3).of_type("failed").len(),
+        odd.len()
+    );
+    assert_no_panic(sandbox.stvc(&["status"]));
+    assert_good_chat_stored(&sandbox);
 }
 
 #[test]
-fn a_chat_is_stored_without_a_lorebook_or_group_that_cannot_be_read() {
+fn chat_is_stored_without_unreadable_lorebook_or_group() {
     let sandbox = library();
     sandbox.write("chats/Mira/bound.jsonl", chat("bound", 3, Some("Harbour")));
-    // What is there but cannot be read is not called missing.
+    // An unreadable file is not reported as missing.
     fs::create_dir_all(sandbox.path("worlds/Harbour.json")).unwrap();
-    let answer = calm(sandbox.stvc(&["snapshot"])).exits(3);
+    let answer = assert_no_panic(sandbox.stvc(&["snapshot"])).exits(3);
     assert!(answer.stderr.contains("Harbour.json"), "{}", answer.stderr);
     assert!(!answer.stderr.contains("does not exist"), "{}", answer.stderr);
     assert_eq!(sandbox.snapshot_ids().len(), 2);
     sandbox.write("groups/1.json", "{ no JSON");
-    let answer = calm(sandbox.json(&["snapshot"])).exits(3);
-    finds(&answer, &["file-damaged", "groups/1.json"]);
-    good_is_stored(&sandbox);
+    let answer = assert_no_panic(sandbox.json(&["snapshot"])).exits(3);
+    assert_findings(&answer, &["file-damaged", "groups/1.json"]);
+    assert_good_chat_stored(&sandbox);
 }
 
 #[test]
-fn a_lorebook_that_does_not_exist_is_a_finding_and_no_obstacle() {
+fn chat_with_invalid_lorebook_name_is_stored() {
     let sandbox = Sandbox::empty();
-    sandbox.write(GOOD, chat("good", 3, Some("Atlantis")));
-    let answer = sandbox.json(&["snapshot"]).exits(0);
-    finds(&answer, &["lorebook-missing", "good", "Atlantis"]);
-    good_is_stored(&sandbox);
-    // A name that can be no file's.
     for name in ["..", "///", "", "CON"] {
         sandbox.write(GOOD, chat("good", 3, Some(name)));
-        calm(sandbox.stvc(&["snapshot"])).exits(0);
-        good_is_stored(&sandbox);
+        assert_no_panic(sandbox.stvc(&["snapshot"])).exits(0);
+        assert_good_chat_stored(&sandbox);
     }
 }
 
 #[test]
-fn odd_bytes_come_back_and_are_named() {
+fn unusual_bytes_are_reported_and_restored_unchanged() {
     let sandbox = library();
     let whole = chat("odd", 3, None);
     let not_utf8 = [&whole[..], b"\n{\"mes\":\"\xff\xfe\xed\xa0\x80\"}"].concat();
@@ -145,24 +147,24 @@ fn odd_bytes_come_back_and_are_named() {
     for (name, bytes, _) in &odd {
         sandbox.write(&format!("chats/Odd/{name}.jsonl"), bytes);
     }
-    let answer = calm(sandbox.json(&["snapshot"])).exits(0);
+    let answer = assert_no_panic(sandbox.json(&["snapshot"])).exits(0);
     for (name, _, code) in &odd {
         if !code.is_empty() {
-            finds(&answer, &[&format!("/{name}.jsonl"), code]);
+            assert_findings(&answer, &[&format!("/{name}.jsonl"), code]);
         }
         let path = format!("chats/Odd/{name}.jsonl");
         let stored = Stored::take(&sandbox, &path);
-        stored.must_come_back(&sandbox);
-        calm(sandbox.stvc(&["show", &stored.id])).exits(0);
-        calm(sandbox.stvc(&["diff", &stored.id])).exits(0);
-        calm(sandbox.stvc(&["snapshot", &path, "--at", "0"]));
+        stored.assert_restores(&sandbox);
+        assert_no_panic(sandbox.stvc(&["show", &stored.id])).exits(0);
+        assert_no_panic(sandbox.stvc(&["diff", &stored.id])).exits(0);
+        assert_no_panic(sandbox.stvc(&["snapshot", &path, "--at", "0"]));
     }
-    good_is_stored(&sandbox);
+    assert_good_chat_stored(&sandbox);
 }
 
-/// Saves that never stop: a snapshot is one of the states that stood on the disk, or none is taken.
+/// During continuous saves a snapshot holds one of the saved states, or none is created.
 #[test]
-fn a_chat_that_changes_while_it_is_read_is_stored_whole_or_not_at_all() {
+fn snapshot_never_mixes_two_saves_of_a_chat() {
     let sandbox = library();
     let path = "chats/Mira/busy.jsonl";
     let state = |n: usize| chat("busy", 200 + n % 50, None);
@@ -196,12 +198,12 @@ fn a_chat_that_changes_while_it_is_read_is_stored_whole_or_not_at_all() {
             path: path.to_owned(),
             bytes: state(messages - 200),
         };
-        stored.must_come_back(&sandbox);
+        stored.assert_restores(&sandbox);
     }
-    good_is_stored(&sandbox);
+    assert_good_chat_stored(&sandbox);
 }
 
-/// Names that a ref, a tree, a terminal or a temporary file could trip over.
+/// Names that are special in a ref, a tree, a terminal or a temporary file.
 #[cfg(unix)]
 fn odd_names() -> Vec<String> {
     let mut names: Vec<String> = [
@@ -242,7 +244,7 @@ fn odd_names() -> Vec<String> {
     ]
     .map(String::from)
     .to_vec();
-    // The longest that a file system takes with the ending.
+    // The longest name that fits with its extension.
     names.extend([
         format!("{}x", "🦊".repeat(62)),
         format!("a{}b", " ".repeat(247)),
@@ -255,7 +257,7 @@ fn odd_names() -> Vec<String> {
 
 #[cfg(unix)]
 #[test]
-fn odd_names_are_stored_and_come_back_under_their_own_names() {
+fn unusual_names_are_stored_and_restored_unchanged() {
     let mut sandbox = Sandbox::empty();
     let mut paths = Vec::new();
     for (n, name) in odd_names().iter().enumerate() {
@@ -268,17 +270,19 @@ fn odd_names_are_stored_and_come_back_under_their_own_names() {
     for arguments in
         [&["snapshot"][..], &["status"], &["timelines"], &["log"], &["log", "--graph"], &["check"]]
     {
-        let answer = calm(sandbox.stvc(arguments)).exits(0);
-        tame(&answer);
+        let answer = assert_no_panic(sandbox.stvc(arguments)).exits(0);
+        assert_no_control_characters(&answer);
     }
-    sound(&sandbox);
+    assert_valid(&sandbox);
     assert_eq!(sandbox.snapshot_ids().len(), paths.len() + 1);
     sandbox.wait(60);
     let before: Vec<_> = paths.iter().map(|path| sandbox.read(path)).collect();
     let answer = sandbox.json(&["log"]).exits(0);
     fs::remove_dir_all(sandbox.path("chats")).unwrap();
     for line in answer.of_type("snapshot") {
-        tame(&sandbox.stvc(&["restore", line["id"].as_str().unwrap()]).exits(0));
+        assert_no_control_characters(
+            &sandbox.stvc(&["restore", line["id"].as_str().unwrap()]).exits(0),
+        );
     }
     for (path, bytes) in paths.iter().zip(before) {
         assert_eq!(sandbox.read(path), bytes, "{path:?}");
@@ -289,7 +293,7 @@ fn odd_names_are_stored_and_come_back_under_their_own_names() {
 
 #[cfg(unix)]
 #[test]
-fn names_that_cannot_be_stored_are_named_and_stop_nobody() {
+fn unstorable_names_are_reported_and_others_stored() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let sandbox = library();
@@ -299,46 +303,46 @@ fn names_that_cannot_be_stored_are_named_and_stop_nobody() {
         fs::write(sandbox.path("chats/Mira").join(OsStr::from_bytes(name)), chat("odd", 2, None))
             .unwrap();
     }
-    let answer = calm(sandbox.json(&["snapshot"])).exits(3);
+    let answer = assert_no_panic(sandbox.json(&["snapshot"])).exits(3);
     let found = findings(&answer);
     assert_eq!(found.len(), 5, "{found:#?}");
-    finds(&answer, &["unreadable", "back"]);
-    finds(&answer, &["unreadable", "utf-8.jsonl"]);
-    tame(&calm(sandbox.stvc(&["snapshot"])).exits(3));
-    good_is_stored(&sandbox);
+    assert_findings(&answer, &["unreadable", "back"]);
+    assert_findings(&answer, &["unreadable", "utf-8.jsonl"]);
+    assert_no_control_characters(&assert_no_panic(sandbox.stvc(&["snapshot"])).exits(3));
+    assert_good_chat_stored(&sandbox);
 }
 
-/// A name that a user types is a name, not a path.
+/// A typed name is never a path.
 #[test]
-fn typed_names_do_not_leave_the_library() {
+fn typed_names_cannot_escape_the_library() {
     let sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     for name in
         ["../../etc/passwd", "..", "chats/../../x", "\u{1b}[2J", "", "~", "~~~~", "b3:", "b3:zz"]
     {
         for command in ["snapshot", "restore", "show", "diff"] {
-            let answer = calm(sandbox.stvc(&[command, name]));
+            let answer = assert_no_panic(sandbox.stvc(&[command, name]));
             assert_eq!(answer.code, 1, "{command} {name:?}: {answer:?}");
-            tame(&answer);
+            assert_no_control_characters(&answer);
         }
     }
-    good_is_stored(&sandbox);
+    assert_good_chat_stored(&sandbox);
 }
 
-/// Whoever asks for one chat is not told that it failed because of another.
+/// The failure of another chat is not reported.
 #[test]
-fn an_odd_file_does_not_fail_the_snapshot_of_another_chat() {
+fn invalid_file_does_not_fail_the_snapshot_of_another_chat() {
     let sandbox = library();
     sandbox.write("groups/1.json", "{ no JSON");
     sandbox.stvc(&["snapshot", GOOD]).exits(0);
     sandbox.append(GOOD, &message("good", 9));
     sandbox.stvc(&["snapshot", GOOD, "--tag", "mine"]).exits(0);
-    good_is_stored(&sandbox);
+    assert_good_chat_stored(&sandbox);
 }
 
 #[test]
-fn advice_is_for_people_who_write_stories() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn advice_contains_no_git_jargon() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     let answer = sandbox.stvc(&["restore", "Tide", "Office"]).exits(2);
     assert!(answer.stderr.contains("A name with spaces needs quotes"), "{}", answer.stderr);
     let answer = sandbox.stvc(&["timelines", "--sinc", "x"]).exits(2);

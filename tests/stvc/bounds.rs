@@ -1,15 +1,16 @@
-//! What a pack, a backup or a manifest says of itself is believed only as far as its bytes allow: it may come from anybody, and a bit may have flipped.
+//! Sizes and counts that a pack, a backup or a manifest claims are limited by its actual bytes: the
+//! file may be malicious or damaged.
 
 use std::fs;
 use std::path::Path;
 
-use crate::common::{A, Answer, Sandbox, Stored, calm, chat, scripted};
+use crate::common::{A, Answer, Sandbox, Stored, assert_no_panic, chat, run_in_shell};
 
-/// A pack made by hand, which need not be sound.
+/// A pack that is written by hand and may be invalid.
 #[derive(Default)]
 struct HandMade {
     pack: Vec<u8>,
-    /// Id, checksum and place of each object.
+    /// Id, checksum and offset of each object.
     entries: Vec<(gix::ObjectId, u32, u64)>,
 }
 
@@ -26,7 +27,7 @@ impl HandMade {
         Self { pack: b"PACK\0\0\0\x02\0\0\0\0".to_vec(), entries: Vec::new() }
     }
 
-    /// Add an entry: what it is, how long it says that it is, what stands behind that, and the bytes of its stream.
+    /// Adds an entry: kind, claimed size, base, and compressed bytes.
     fn add(&mut self, id: gix::ObjectId, kind: u8, size: u64, base: &[u8], stream: &[u8]) -> u64 {
         let at = self.pack.len();
         let mut rest = size >> 4;
@@ -43,7 +44,7 @@ impl HandMade {
         at as u64
     }
 
-    /// Write it into a store.
+    /// Writes the pack into a store.
     fn put(mut self, store: &Path) {
         let count = u32::try_from(self.entries.len()).unwrap();
         self.pack[8..12].copy_from_slice(&count.to_be_bytes());
@@ -89,7 +90,7 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// How far back a base stands, as packs say it.
+/// Encodes the distance to a base as in a pack.
 fn distance(mut back: u64) -> Vec<u8> {
     let mut bytes = vec![(back & 0x7f) as u8];
     while back >> 7 > 0 {
@@ -106,53 +107,53 @@ fn library() -> (Sandbox, Stored) {
     (sandbox, stored)
 }
 
-/// Run the program with so many MiB more of address space than it takes to start: what asks for more is ended by the system.
+/// Runs the program with `mib` MiB of address space beyond its start. The system refuses more.
 #[cfg(unix)]
-fn within(sandbox: &Sandbox, mib: u64, arguments: &[&str]) -> Answer {
+fn run_with_memory_limit(sandbox: &Sandbox, mib: u64, arguments: &[&str]) -> Answer {
     let program = sandbox.command(arguments);
     let size = fs::metadata(program.get_program()).unwrap().len() >> 10;
-    // Each thread has a stack and a heap of its own.
+    // Each thread has its own stack and heap.
     let limit = size + 400_000 + (mib << 10);
     let script = format!("ulimit -v {limit} || exit 99; export MALLOC_ARENA_MAX=2; exec \"$@\"");
-    scripted(sandbox, &script, arguments)
+    run_in_shell(sandbox, &script, arguments)
 }
 
 #[cfg(not(unix))]
-fn within(sandbox: &Sandbox, _mib: u64, arguments: &[&str]) -> Answer {
+fn run_with_memory_limit(sandbox: &Sandbox, _mib: u64, arguments: &[&str]) -> Answer {
     sandbox.stvc(arguments)
 }
 
-/// A branch of the store leads to the object.
-fn lead_to(sandbox: &Sandbox, id: gix::ObjectId) {
+/// Points a branch at the object.
+fn point_branch_at(sandbox: &Sandbox, id: gix::ObjectId) {
     let path = sandbox.store().join("refs/heads/chats/Mira/odd");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, format!("{id}\n")).unwrap();
 }
 
 #[test]
-fn no_commit_is_as_long_as_it_says() {
+fn commit_that_claims_a_huge_size_is_refused() {
     let (sandbox, stored) = library();
     let mut made = HandMade::new();
-    // Four gigabytes; a real one of 32 megabytes, out of 32 kilobytes.
+    // Claims four gigabytes; another really has 32 megabytes, compressed to 32 kilobytes.
     let zeros = vec![0; 32 << 20];
     made.add(some_id(1), COMMIT, 4 << 30, &[], &deflate(b"tree "));
     made.add(id_of("commit", &zeros), COMMIT, zeros.len() as u64, &[], &deflate(&zeros));
     made.put(&sandbox.store());
     for id in [some_id(1), id_of("commit", &zeros)] {
-        lead_to(&sandbox, id);
+        point_branch_at(&sandbox, id);
         for arguments in [&["log"][..], &["snapshot"], &["check"], &["timelines"]] {
-            let answer = calm(within(&sandbox, 512, arguments));
+            let answer = assert_no_panic(run_with_memory_limit(&sandbox, 512, arguments));
             assert_ne!(answer.code, -1, "{arguments:?}");
         }
-        let said = within(&sandbox, 512, &["check"]).exits(1).stderr;
-        assert!(said.contains("longer than any such object"), "{said}");
-        stored.must_come_back(&sandbox);
+        let errors = run_with_memory_limit(&sandbox, 512, &["check"]).exits(1).stderr;
+        assert!(errors.contains("longer than any such object"), "{errors}");
+        stored.assert_restores(&sandbox);
     }
 }
 
-/// One byte of a size in a large pack: it asks for gigabytes, and there is nothing behind it.
+/// A single byte of a size claims gigabytes, without data.
 #[test]
-fn memory_is_taken_as_bytes_come() {
+fn memory_grows_with_bytes_read_not_with_claimed_sizes() {
     let (sandbox, stored) = library();
     let mut made = HandMade::new();
     let noise: Vec<u8> =
@@ -162,27 +163,27 @@ fn memory_is_taken_as_bytes_come() {
     }
     made.add(id_of("blob", &noise), BLOB, noise.len() as u64, &[], &deflate(&noise));
     made.put(&sandbox.store());
-    let answer = within(&sandbox, 128, &["check"]).exits(1);
-    let said = answer.stderr;
-    assert!(said.contains("longer than any such object"), "{said}");
+    let answer = run_with_memory_limit(&sandbox, 128, &["check"]).exits(1);
+    let errors = answer.stderr;
+    assert!(errors.contains("longer than any such object"), "{errors}");
     for n in 1..=4 {
-        assert!(said.contains(&some_id(n).to_string()), "{said}");
+        assert!(errors.contains(&some_id(n).to_string()), "{errors}");
     }
-    assert!(!said.contains(&id_of("blob", &noise).to_string()), "{said}");
-    stored.must_come_back(&sandbox);
+    assert!(!errors.contains(&id_of("blob", &noise).to_string()), "{errors}");
+    stored.assert_restores(&sandbox);
 }
 
-/// An object of 64 bytes: a number, and what all have.
+/// Builds an object of 64 bytes: a number and a common rest.
 fn numbered(n: u32) -> Vec<u8> {
     [&u64::from(n).to_le_bytes()[..], &[b'='; 56]].concat()
 }
 
-/// The delta between two of them: eight new bytes, and a copy of the rest.
+/// Builds the delta between two such objects: eight new bytes and a copy of the rest.
 fn step(n: u32) -> Vec<u8> {
     [&[64, 64, 8][..], &u64::from(n).to_le_bytes(), &[0x91, 8, 56]].concat()
 }
 
-/// Puts a pack into a store in which each object is a delta of the one before it; the last.
+/// Writes a pack in which each object is a delta of the previous one. Returns the last one.
 fn put_chain(store: &Path, deltas: u32) -> gix::ObjectId {
     let mut made = HandMade::new();
     let mut last = made.add(id_of("blob", &numbered(0)), BLOB, 64, &[], &deflate(&numbered(0)));
@@ -196,7 +197,7 @@ fn put_chain(store: &Path, deltas: u32) -> gix::ObjectId {
     id_of("blob", &numbered(deltas))
 }
 
-/// Whether a finding says so, and of which pack.
+/// Whether the finding reports a pack that is too deep.
 fn names_deep_pack(finding: &serde_json::Value) -> bool {
     let message = finding["message"].as_str().unwrap();
     message.contains("pack-")
@@ -204,45 +205,45 @@ fn names_deep_pack(finding: &serde_json::Value) -> bool {
 }
 
 #[test]
-fn deltas_of_deltas_end_somewhere() {
-    // As deep as a git goes.
+fn delta_chains_are_limited() {
+    // The depth that git writes.
     let (sandbox, stored) = library();
     put_chain(&sandbox.store(), 4096);
-    calm(sandbox.json(&["check"])).exits(0);
-    stored.must_come_back(&sandbox);
-    // Of a pack that goes deeper, nothing deep is read.
+    assert_no_panic(sandbox.json(&["check"])).exits(0);
+    stored.assert_restores(&sandbox);
+    // Deeper objects are not read.
     let (sandbox, stored) = library();
     put_chain(&sandbox.store(), 4097);
-    let found = calm(sandbox.json(&["check"])).exits(1).of_type("finding");
+    let found = assert_no_panic(sandbox.json(&["check"])).exits(1).of_type("finding");
     assert_eq!(found.iter().filter(|found| names_deep_pack(found)).count(), 4097 - 63);
-    stored.must_come_back(&sandbox);
+    stored.assert_restores(&sandbox);
 }
 
 #[test]
-fn a_pack_with_a_chain_of_60000_deltas_is_refused_early_by_its_name() {
+fn pack_with_60000_chained_deltas_is_refused_early() {
     let (sandbox, stored) = library();
     let last = put_chain(&sandbox.store(), 60_000);
-    lead_to(&sandbox, last);
+    point_branch_at(&sandbox, last);
     let other = Sandbox::empty();
     let store = sandbox.store();
     let import = ["--json", "import", store.to_str().unwrap()];
     let begin = std::time::Instant::now();
-    let answer = calm(within(&other, 64, &import));
-    // Whoever went down for each object would take minutes.
+    let answer = assert_no_panic(run_with_memory_limit(&other, 64, &import));
+    // Resolving each object separately would take minutes.
     assert!(begin.elapsed().as_secs() < 60, "{:?}", begin.elapsed());
     let lines: Vec<serde_json::Value> =
         answer.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let findings = lines.iter().filter(|line| line["type"] == "finding");
     assert_eq!(findings.filter(|found| names_deep_pack(found)).count(), 1, "{answer:?}");
-    // What else is there is taken in.
+    // The rest is imported.
     other.stvc(&["restore", "Mira/a"]).exits(0);
     assert_eq!(other.read(A), sandbox.read(A));
-    stored.must_come_back(&sandbox);
+    stored.assert_restores(&sandbox);
 }
 
-/// Two objects, each a delta of the other.
+/// Two objects that are deltas of each other.
 #[test]
-fn deltas_that_go_round_in_a_circle_end() {
+fn circular_deltas_are_refused() {
     let (sandbox, stored) = library();
     let mut made = HandMade::new();
     for (n, other) in [(1, 2), (2, 1)] {
@@ -256,16 +257,17 @@ fn deltas_that_go_round_in_a_circle_end() {
         );
     }
     made.put(&sandbox.store());
-    let answer = calm(sandbox.json(&["check"])).exits(1);
+    let answer = assert_no_panic(sandbox.json(&["check"])).exits(1);
     assert_eq!(answer.of_type("finding").len(), 2, "{answer:?}");
-    lead_to(&sandbox, some_id(1));
-    calm(sandbox.stvc(&["log"]));
-    stored.must_come_back(&sandbox);
+    point_branch_at(&sandbox, some_id(1));
+    assert_no_panic(sandbox.stvc(&["log"]));
+    stored.assert_restores(&sandbox);
 }
 
-/// A delta of a few bytes that makes half a gigabyte of a base of 16 megabytes, and one that makes more than any object has.
+/// A short delta that expands a base of 16 megabytes to half a gigabyte, and one that exceeds the
+/// limit of objects.
 #[test]
-fn a_short_delta_does_not_make_too_much() {
+fn small_delta_cannot_expand_beyond_the_limit() {
     let (sandbox, stored) = library();
     let base = vec![b'x'; 16 << 20];
     let mut made = HandMade::new();
@@ -279,20 +281,20 @@ fn a_short_delta_does_not_make_too_much() {
             }
             delta.push(size as u8);
         }
-        // Each copies the first 16 megabytes but one byte.
+        // Each instruction copies 16 megabytes minus one byte.
         delta.extend([0xf0, 0xff, 0xff, 0xff].repeat(copies as usize));
         let back = distance(made.pack.len() as u64 - at);
         made.add(some_id(n), OFS_DELTA, delta.len() as u64, &back, &deflate(&delta));
     }
     made.put(&sandbox.store());
-    let answer = within(&sandbox, 256, &["check"]).exits(1);
+    let answer = run_with_memory_limit(&sandbox, 256, &["check"]).exits(1);
     for n in 1..=2 {
         assert!(answer.stderr.contains(&some_id(n).to_string()), "{answer:?}");
     }
-    stored.must_come_back(&sandbox);
+    stored.assert_restores(&sandbox);
 }
 
-/// The records of a backup, as docs/backup.md has them.
+/// Encodes the records of a backup as in docs/backup.md.
 fn backup(records: &[(u8, u64, &[u8])], refs: &serde_json::Value) -> Vec<u8> {
     let number = |out: &mut Vec<u8>, mut n: u64| {
         while n >= 0x80 {
@@ -322,7 +324,7 @@ fn backup(records: &[(u8, u64, &[u8])], refs: &serde_json::Value) -> Vec<u8> {
 }
 
 #[test]
-fn no_commit_or_tree_in_a_backup_is_that_long() {
+fn backup_with_oversized_commit_or_tree_is_refused() {
     let (sandbox, _) = library();
     let zeros = vec![0; 17 << 20];
     let file = sandbox.folder().join("odd.stvc");
@@ -335,15 +337,20 @@ fn no_commit_or_tree_in_a_backup_is_that_long() {
     ] {
         fs::write(&file, backup(&[(kind, length, &zeros[..])], &none)).unwrap();
         for command in ["import", "check"] {
-            let answer = calm(within(&sandbox, 512, &[command, file.to_str().unwrap()])).exits(1);
+            let answer = assert_no_panic(run_with_memory_limit(
+                &sandbox,
+                512,
+                &[command, file.to_str().unwrap()],
+            ))
+            .exits(1);
             assert!(answer.stderr.contains(words), "{command}: {answer:?}");
         }
     }
 }
 
-/// A chat that says one long message very often, under a manifest that says that it is short.
+/// A chat that repeats one long message, with a manifest that claims a short file.
 #[test]
-fn a_chat_is_no_longer_than_its_manifest_says() {
+fn chat_longer_than_its_manifest_is_refused() {
     let (sandbox, stored) = library();
     let store = sandbox.store();
     let git =
@@ -374,22 +381,23 @@ fn a_chat_is_no_longer_than_its_manifest_says() {
     let forged = write("commit", forged.as_bytes());
     git(&["update-ref", "refs/heads/chats/Mira/forged", &forged]);
     for arguments in [&["show", &forged][..], &["restore", &forged, "--to", "out"]] {
-        let answer = calm(within(&sandbox, 256, arguments)).exits(1);
+        let answer = assert_no_panic(run_with_memory_limit(&sandbox, 256, arguments)).exits(1);
         assert!(answer.stderr.contains("is not what the manifest says"), "{answer:?}");
     }
 }
 
-/// What SillyTavern itself cannot read is not read into memory, and keeps no other chat from being stored.
+/// A file that SillyTavern cannot read is not loaded into memory and does not prevent other
+/// snapshots.
 #[test]
-fn a_file_that_nobody_can_read_is_told_and_passed_over() {
+fn oversized_file_is_reported_and_skipped() {
     let (sandbox, _) = library();
     let long = "chats/Mira/long.jsonl";
     sandbox.write(long, "{}");
-    // With a hole: on disk it is short.
+    // A sparse file.
     let file = fs::OpenOptions::new().write(true).open(sandbox.path(long)).unwrap();
     file.set_len(600 << 20).unwrap();
     sandbox.write("chats/Mira/b.jsonl", chat("b", 3, None));
-    let answer = within(&sandbox, 256, &["snapshot"]).exits(3);
+    let answer = run_with_memory_limit(&sandbox, 256, &["snapshot"]).exits(3);
     assert!(answer.stderr.contains("512 MiB"), "{}", answer.stderr);
     assert!(answer.stdout.contains("Mira / b"), "{}", answer.stdout);
 }

@@ -1,13 +1,13 @@
-//! May a checkpoint be taken, what does it record, and is what comes back what was recorded?
+//! Checkpoints: when one may be created, which state it records, and what a restore verifies.
 
 use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::forged_snapshot::Forge;
+use crate::common::forged_snapshot::ForgedSnapshot;
 use crate::common::recap_library::{Operation, Recap, RecapLibrary};
-use crate::common::recap_story::{found, told};
+use crate::common::recap_story::{codes_and_levels, expected_findings, recorded_state};
 use crate::common::{Answer, Sandbox, assert_same};
 
 fn with_queue(statuses: &[&str]) -> (Sandbox, RecapLibrary) {
@@ -26,13 +26,8 @@ fn codes(answer: &Answer) -> Vec<String> {
     findings.map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The state that the newest snapshot of the chat recorded.
-fn state(sandbox: &Sandbox, snapshot: &str) -> Value {
-    sandbox.json(&["show", snapshot]).exits(0).of_type("snapshot").remove(0)["state"].clone()
-}
-
 #[test]
-fn req_02_an_active_queue_refuses_and_nothing_is_written() {
+fn req_02_active_queue_refuses_snapshot() {
     for status in ["pending", "in_progress", "retrying"] {
         for arguments in [&["snapshot", "Harbour"][..], &["snapshot", "Harbour", "--at", "3"]] {
             let (sandbox, _) = with_queue(&[status]);
@@ -51,7 +46,7 @@ fn req_02_an_active_queue_refuses_and_nothing_is_written() {
 }
 
 #[test]
-fn req_02_a_refusal_is_an_error_and_a_finding() {
+fn req_02_refusal_prints_error_and_finding() {
     let (sandbox, _) = with_queue(&["pending", "pending", "retrying"]);
     let answer = sandbox.json(&["snapshot", "Harbour"]).exits(4);
     let finding = answer.of_type("finding").remove(0);
@@ -72,12 +67,12 @@ fn req_02_a_refusal_is_an_error_and_a_finding() {
 }
 
 #[test]
-fn req_02_the_override_is_recorded() {
+fn req_02_queue_override_is_recorded() {
     let (sandbox, _) = with_queue(&["pending", "in_progress"]);
     let answer = sandbox.json(&["snapshot", "Harbour", "--allow-active-queue"]).exits(0);
     assert_eq!(codes(&answer), ["queue-active"]);
     assert_eq!(answer.of_type("finding")[0]["level"], "warning");
-    let state = state(&sandbox, "Harbour");
+    let state = recorded_state(&sandbox, "Harbour");
     assert_eq!(state["queue_was_empty"], false);
     assert_eq!(state["active_operations"], 2);
     assert!(
@@ -90,7 +85,7 @@ fn req_02_the_override_is_recorded() {
 }
 
 #[test]
-fn req_67_work_about_a_later_message_blocks_too() {
+fn req_67_queue_work_on_later_message_refuses_too() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary {
         queue: Some(vec![Operation::new("pending").about(11)]),
@@ -101,23 +96,23 @@ fn req_67_work_about_a_later_message_blocks_too() {
 }
 
 #[test]
-fn req_02_in_a_snapshot_of_everything_the_others_are_taken() {
+fn req_02_snapshot_of_all_stores_timelines_that_are_ready() {
     let (sandbox, _) = with_queue(&["pending"]);
     RecapLibrary::new("Ann", "Other story").write(&sandbox);
     let answer = sandbox.json(&["snapshot"]).exits(3);
-    let taken = answer.of_chats("snapshot");
+    let taken = answer.chat_lines("snapshot");
     assert_eq!(taken.len(), 1);
     assert_eq!(taken[0]["timeline"], "chats/Ann/Other story");
-    // Of the lorebook that is at work nothing is said beside the chat.
+    // The busy lorebook itself is not reported in addition to the chat.
     assert_eq!(codes(&answer), ["queue-active"]);
     let summary = answer.of_type("summary").remove(0);
     assert_eq!((&summary["taken"], &summary["refused"]), (&2.into(), &1.into()));
-    // Nothing changed there: again only the other one is refused.
+    // The other timelines are unchanged; only the busy one is refused again.
     sandbox.stvc(&["snapshot"]).exits(3);
 }
 
 #[test]
-fn req_03_waiting_for_the_queue() {
+fn req_03_snapshot_waits_for_the_queue() {
     let (sandbox, library) = with_queue(&["pending"]);
     sandbox.stvc(&["snapshot", "Harbour", "--wait", "0.3"]).exits(4);
     let calm = RecapLibrary { queue: Some(Vec::new()), ..library };
@@ -128,12 +123,12 @@ fn req_03_waiting_for_the_queue() {
         });
         sandbox.stvc(&["snapshot", "Harbour", "--wait"]).exits(0);
     });
-    assert_eq!(state(&sandbox, "Harbour")["queue_was_empty"], true);
+    assert_eq!(recorded_state(&sandbox, "Harbour")["queue_was_empty"], true);
     sandbox.stvc(&["snapshot", "--wait", "Harbour"]).exits(2);
 }
 
 #[test]
-fn req_33_a_message_that_does_not_exist() {
+fn req_33_checkpoint_at_a_missing_message_is_refused() {
     let sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
     let answer = sandbox.stvc(&["snapshot", "Harbour", "--at", "12"]).exits(4);
@@ -142,15 +137,15 @@ fn req_33_a_message_that_does_not_exist() {
 }
 
 #[test]
-fn req_34_what_is_not_ready_is_warned_of() {
+fn req_34_unready_scene_is_a_warning() {
     let sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
-    // A scene that is finished and in the running recap: nothing to say.
+    // A complete scene in the running recap has no finding.
     assert!(codes(&sandbox.json(&["snapshot", "Harbour", "--at", "7"]).exits(0)).is_empty());
     let answer = sandbox.json(&["snapshot", "Harbour", "--at", "5"]).exits(0);
     assert_eq!(codes(&answer), ["scene-break-missing", "scene-recap-missing", "recap-from-future"],);
     assert!(answer.of_type("finding").iter().all(|finding| finding["level"] != "error"));
-    let recorded = state(&sandbox, "Harbour nights @5")["warnings"].clone();
+    let recorded = recorded_state(&sandbox, "Harbour nights @5")["warnings"].clone();
     assert_eq!(
         recorded,
         serde_json::json!(["scene-break-missing", "scene-recap-missing", "recap-from-future"])
@@ -163,17 +158,17 @@ fn req_34_what_is_not_ready_is_warned_of() {
 }
 
 #[test]
-fn who_does_not_use_the_extension_is_not_told_of_scenes() {
+fn library_without_the_extension_gets_no_scene_warnings() {
     let sandbox = Sandbox::empty();
     sandbox
         .write("chats/Ann/Plain.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}\n{\"mes\":\"b\"}");
     assert!(codes(&sandbox.json(&["snapshot", "Plain", "--at", "0"]).exits(0)).is_empty());
     assert!(codes(&sandbox.json(&["snapshot", "Plain"]).exits(0)).is_empty());
-    assert!(state(&sandbox, "Plain").is_null());
+    assert!(recorded_state(&sandbox, "Plain").is_null());
 }
 
 #[test]
-fn req_35_a_scene_without_its_lorebook_entries() {
+fn req_35_scene_without_lorebook_entries_is_a_warning() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.scenes[1].activated = 0;
@@ -190,7 +185,7 @@ fn req_35_a_scene_without_its_lorebook_entries() {
 }
 
 #[test]
-fn req_36_a_scene_that_the_running_recap_does_not_know() {
+fn req_36_scene_missing_from_the_running_recap_is_a_warning() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary {
         recap: Some(Recap {
@@ -210,7 +205,7 @@ fn req_36_a_scene_that_the_running_recap_does_not_know() {
 }
 
 #[test]
-fn req_37_strictly_they_refuse_in_the_words_of_the_extension() {
+fn req_37_strict_mode_refuses_with_the_extensions_messages() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.scenes[1].activated = 0;
@@ -236,21 +231,21 @@ fn req_37_strictly_they_refuse_in_the_words_of_the_extension() {
     assert!(answer.stderr.contains("Queue is not empty (2 pending, 0 in progress)"));
 }
 
-/// The five blockers, and no sixth: what else is not ready is warned of also by who is strict.
+/// Strict mode refuses for five reasons; everything else stays a warning.
 #[test]
-fn req_37_strictly_nothing_else_refuses() {
+fn req_37_strict_mode_refuses_for_five_reasons_only() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.scenes[1].recap = String::new();
     library.write(&sandbox);
     let answer = sandbox.json(&["snapshot", "Harbour", "--at", "7", "--strict"]).exits(0);
     assert_eq!(codes(&answer)[0], "scene-recap-missing");
-    // No running recap is no blocker of its own: the scene is not in it.
+    // A missing running recap is not a reason of its own: the scene is missing from it.
     let library = RecapLibrary { recap: None, ..RecapLibrary::new("Ann", "Late") };
     library.write(&sandbox);
     let answer = sandbox.json(&["snapshot", "Late", "--at", "7", "--strict"]).exits(4);
     assert_eq!(codes(&answer), ["scene-not-in-recap"]);
-    // A chat without messages has none that could be the checkpoint's.
+    // A chat without messages has no message for a checkpoint.
     sandbox.write("chats/Ann/Nothing.jsonl", "{\"chat_metadata\":{}}");
     let answer = sandbox.json(&["snapshot", "Nothing", "--strict"]).exits(4);
     assert_eq!(codes(&answer), ["message-not-found"]);
@@ -258,7 +253,7 @@ fn req_37_strictly_nothing_else_refuses() {
 }
 
 #[test]
-fn req_42_scene_breaks_are_required_and_warnings_hidden_if_asked() {
+fn req_42_options_require_scene_breaks_and_hide_warnings() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.scenes[1].activated = 0;
@@ -270,13 +265,13 @@ fn req_42_scene_breaks_are_required_and_warnings_hidden_if_asked() {
         assert_eq!(refused.of_type("finding")[0]["level"], "error");
     }
     assert!(!sandbox.store().exists());
-    // Only that: the rest is warned of as ever.
+    // Other warnings stay.
     let answer = take(&["--at", "7", "--require-scene-break"]).exits(0);
     assert_eq!(codes(&answer), ["scene-lorebook-missing"]);
-    // Hidden, and recorded.
+    // Hidden but recorded.
     let answer = take(&["--at", "5", "--no-scene-warnings"]).exits(0);
     assert_eq!(codes(&answer), ["recap-from-future"]);
-    let recorded = state(&sandbox, "Harbour nights @5")["warnings"].clone();
+    let recorded = recorded_state(&sandbox, "Harbour nights @5")["warnings"].clone();
     assert_eq!(
         recorded,
         serde_json::json!(["scene-break-missing", "scene-recap-missing", "recap-from-future"])
@@ -284,13 +279,13 @@ fn req_42_scene_breaks_are_required_and_warnings_hidden_if_asked() {
 }
 
 #[test]
-fn req_38_what_a_checkpoint_records() {
+fn req_38_checkpoint_records_recap_state() {
     let sandbox = Sandbox::empty();
     let library =
         RecapLibrary { combined: Some(("All of it.".into(), 100)), ..RecapLibrary::default() };
     library.write(&sandbox);
     sandbox.stvc(&["snapshot", "Harbour", "--at", "7"]).exits(0);
-    let state = state(&sandbox, "Harbour nights @7");
+    let state = recorded_state(&sandbox, "Harbour nights @7");
     let expected = serde_json::json!({
         "version": 2, "message_id": 7, "chat_id": "Harbour nights", "queue_was_empty": true,
         "has_scene_break": true, "has_scene_recap": true, "has_running_recap": true,
@@ -300,7 +295,7 @@ fn req_38_what_a_checkpoint_records() {
         "combined_recap_content": blake3::hash(b"All of it.").to_hex().to_string(),
         "scene_break_name": "The ferry",
         "scene_recap": blake3::hash(library.scenes[1].recap.as_bytes()).to_hex().to_string(),
-        // It tells of more messages than the checkpoint has.
+        // The recap covers more messages than the checkpoint has.
         "warnings": ["recap-from-future"],
     });
     assert_eq!(state, expected);
@@ -314,14 +309,14 @@ fn req_38_what_a_checkpoint_records() {
     for (name, has_recap, version) in
         [("Mira/First", true, Value::from(0)), ("Mira/None", false, Value::Null)]
     {
-        let state = self::state(&sandbox, name);
+        let state = recorded_state(&sandbox, name);
         assert_eq!(state["has_running_recap"], has_recap, "{name}");
         assert_eq!(state["running_recap_version"], version, "{name}");
     }
 }
 
 #[test]
-fn req_42_a_checkpoint_for_every_scene() {
+fn req_42_scenes_option_creates_a_checkpoint_per_scene() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.write(&sandbox);
@@ -337,7 +332,7 @@ fn req_42_a_checkpoint_for_every_scene() {
     let messages: Vec<_> =
         answer.of_type("snapshot").iter().map(|line| line["messages"].clone()).collect();
     assert_eq!(messages, [4, 8]);
-    // The lorebook goes on; the scenes that have their checkpoint keep it, a new scene gets one.
+    // The lorebook changes: existing checkpoints keep their state, and a new scene gets one.
     library.entries.push(crate::common::recap_library::Entry::new(9, "item-Bell", "It rings."));
     library.messages = 14;
     let scene = crate::common::recap_library::Scene::new(12, "The bell", library.entries.clone());
@@ -364,7 +359,7 @@ fn req_42_a_checkpoint_for_every_scene() {
 }
 
 #[test]
-fn req_05_req_07_req_15_what_the_extension_recorded_is_held_against_what_comes_back() {
+fn req_05_req_07_req_15_restore_verifies_recorded_recap_state() {
     let sandbox = Sandbox::empty();
     let mut library =
         RecapLibrary { combined: Some(("All.".into(), 99)), ..RecapLibrary::default() };
@@ -397,9 +392,9 @@ fn req_05_req_07_req_15_what_the_extension_recorded_is_held_against_what_comes_b
         let message = of(code)["message"].as_str().unwrap();
         assert!(message.contains(words), "{message}");
     }
-    // It is what was stored, and it is there: a finding refuses nobody his own bytes.
+    // The files are restored despite the finding.
     assert_eq!(sandbox.read(&library.chat_path()), library.chat_bytes().into_bytes());
-    // A person reads errors and warnings on standard error.
+    // Errors and warnings are printed to stderr.
     let stderr = sandbox.stvc(&["restore", "Harbour", "--to", "../look"]).exits(0).stderr;
     for line in ["error: Running recap version mismatch", "warning: Combined recap message count"] {
         let (level, words) = line.split_once(' ').unwrap();
@@ -422,12 +417,16 @@ fn req_07_req_14_req_15_restore_compares_only_recorded_values() {
         library.write(&sandbox);
         sandbox.stvc(&["snapshot"]).exits(0);
         fs::remove_file(sandbox.path(&library.chat_path())).unwrap();
-        assert_eq!(told(&sandbox.json(&["restore", "Harbour"]).exits(0)), [], "{noted}");
+        assert_eq!(
+            codes_and_levels(&sandbox.json(&["restore", "Harbour"]).exits(0)),
+            [],
+            "{noted}"
+        );
     }
 }
 
 #[test]
-fn req_05_a_version_that_is_not_among_the_versions() {
+fn req_05_missing_recap_version_is_a_finding() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.recap.as_mut().unwrap().current = 7;
@@ -444,7 +443,7 @@ fn req_05_a_version_that_is_not_among_the_versions() {
 }
 
 #[test]
-fn req_12_what_a_person_reads_of_a_restore() {
+fn req_12_restore_prints_a_readable_report() {
     let mut sandbox = Sandbox::empty();
     let library = RecapLibrary { combined: Some(("All.".into(), 100)), ..RecapLibrary::default() };
     library.write(&sandbox);
@@ -468,7 +467,7 @@ fn req_12_what_a_person_reads_of_a_restore() {
     assert_eq!(line["running_recap_scene_count"], 2);
     assert_eq!(line["combined_recap_message_count"], 100);
     assert_eq!(line["taken"], "2026-11-14T23:46:40Z");
-    // What has a name has it also for who does not use the extension.
+    // The name is recorded without the extension too.
     sandbox.write("chats/Ann/Plain.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}");
     sandbox.stvc(&["snapshot", "Plain", "--tag", "Before the storm"]).exits(0);
     let answer = sandbox.stvc(&["restore", "Before the storm", "--to", "../plain"]).exits(0);
@@ -479,37 +478,37 @@ fn req_12_what_a_person_reads_of_a_restore() {
 }
 
 #[test]
-fn req_14_a_snapshot_of_before_anything_was_recorded() {
+fn req_14_snapshot_without_recorded_state_is_restored() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary { combined: Some(("All.".into(), 100)), ..RecapLibrary::default() };
     library.write(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
     let head = sandbox.snapshot_ids().remove(0);
-    let store = stvc::store::Store::open(&sandbox.store()).unwrap();
+    let store = stvc::internals::store::Store::open(&sandbox.store()).unwrap();
     let forged = |edit: &dyn Fn(&mut Value)| {
-        let mut forge = Forge::read(&store, &head);
-        forge.manifest(edit);
+        let mut forge = ForgedSnapshot::read(&store, &head);
+        forge.edit_manifest(edit);
         forge.write(&store, None)
     };
-    let told = |id: &str| {
+    let restore = |id: &str| {
         fs::remove_file(sandbox.path(&library.chat_path())).unwrap();
         let answer = sandbox.json(&["restore", id]).exits(0);
         assert_eq!(sandbox.read(&library.chat_path()), library.chat_bytes().into_bytes());
-        told(&answer)
+        codes_and_levels(&answer)
     };
-    assert_eq!(told(&head), []);
-    // Another record is noticed; where there is none there is nothing to compare, and that is all that is said.
+    assert_eq!(restore(&head), []);
+    // A different record is reported; without a record there is nothing to compare.
     let other = forged(&|manifest| manifest["checkpoint"]["running_recap_version"] = 0.into());
-    assert_eq!(told(&other), found(&[("recap-version-mismatch", "error")]));
+    assert_eq!(restore(&other), expected_findings(&[("recap-version-mismatch", "error")]));
     let legacy = forged(&|manifest| {
         manifest.as_object_mut().unwrap().remove("checkpoint").unwrap();
     });
-    assert_eq!(told(&legacy), found(&[("checkpoint-state-missing", "info")]));
+    assert_eq!(restore(&legacy), expected_findings(&[("checkpoint-state-missing", "info")]));
 }
 
 #[test]
-fn req_06_req_60_two_sides_go_on_for_themselves() {
-    // Main at v5 is checkpointed, then goes on to v10; the fork goes on to v8.
+fn req_06_req_60_recaps_of_two_forks_stay_independent() {
+    // A checkpoint of the main chat at v5, which then reaches v10; the fork reaches v8.
     let mut sandbox = Sandbox::empty();
     let recap = |chat: &str, current: i64| Recap {
         chat_id: Some(chat.into()),
@@ -541,10 +540,10 @@ fn req_06_req_60_two_sides_go_on_for_themselves() {
     sandbox.stvc(&["snapshot", "Fork"]).exits(0);
     let main_now = sandbox.read("chats/Mira/Main.jsonl");
     let book_now = sandbox.read(&main.book_path());
-    assert_eq!(state(&sandbox, "Main")["running_recap_version"], 10);
-    assert_eq!(state(&sandbox, "chats/Mira/Fork")["running_recap_version"], 8);
-    assert_eq!(state(&sandbox, "v5")["running_recap_version"], 5);
-    // Restoring either leaves the other as it is, to the byte.
+    assert_eq!(recorded_state(&sandbox, "Main")["running_recap_version"], 10);
+    assert_eq!(recorded_state(&sandbox, "chats/Mira/Fork")["running_recap_version"], 8);
+    assert_eq!(recorded_state(&sandbox, "v5")["running_recap_version"], 5);
+    // Restoring one does not change a byte of the other.
     sandbox.stvc(&["restore", "chats/Mira/Fork~1", "--overwrite"]).exits(0);
     assert_eq!(sandbox.read("chats/Mira/Main.jsonl"), main_now);
     assert_eq!(sandbox.read(&main.book_path()), book_now);
@@ -557,7 +556,7 @@ fn req_06_req_60_two_sides_go_on_for_themselves() {
 }
 
 #[test]
-fn req_33_a_newline_at_the_end_is_no_message() {
+fn req_33_trailing_newline_is_not_a_message() {
     let sandbox = Sandbox::empty();
     sandbox
         .write("chats/Ann/Nl.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}\n{\"mes\":\"b\"}\n");
@@ -568,7 +567,7 @@ fn req_33_a_newline_at_the_end_is_no_message() {
 }
 
 #[test]
-fn req_37_strictly_also_where_nothing_changed() {
+fn req_37_strict_mode_refuses_an_unchanged_timeline_too() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary { recap: None, ..RecapLibrary::default() };
     library.write(&sandbox);
@@ -600,7 +599,7 @@ fn req_42_scenes_of_a_renamed_chat_keep_their_checkpoints() {
 }
 
 #[test]
-fn a_checkpoint_before_the_first_snapshot_is_no_parent() {
+fn checkpoint_before_the_first_snapshot_has_no_parent() {
     let mut sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
     sandbox.stvc(&["snapshot", "Harbour", "--at", "7", "--tag", "CP"]).exits(0);

@@ -1,4 +1,4 @@
-//! What people read: the words of each command, how things can be named, colours, and nothing that a terminal would obey.
+//! Output for people: the text of each command, names of snapshots, and colours.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use crate::common::harbour::{CHAT, edit, library, story};
 use crate::common::{Answer, Sandbox};
 
-/// The words of an answer, each id as a letter as long as it was, sizes of what was written left out.
+/// Returns the output with each id replaced by letters of the same length, and without sizes.
 fn words(answer: &Answer) -> String {
     let mut letters: HashMap<String, char> = HashMap::new();
     let mut out = String::new();
@@ -38,7 +38,7 @@ fn words(answer: &Answer) -> String {
 }
 
 #[test]
-fn before_the_first_snapshot() {
+fn commands_before_the_first_snapshot() {
     let sandbox = library();
     assert_snapshot!(words(&sandbox.stvc(&["status"]).exits(0)), @"
     new  Ann / Harbour    3 msgs     no snapshot yet
@@ -62,7 +62,7 @@ fn before_the_first_snapshot() {
 }
 
 #[test]
-fn what_changed() {
+fn status_and_diff_show_changes() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     edit(&mut sandbox);
@@ -87,7 +87,7 @@ fn what_changed() {
 }
 
 #[test]
-fn the_history() {
+fn log_shows_the_history() {
     let sandbox = story();
     assert_snapshot!(words(&sandbox.stvc(&["timelines"]).exits(0)), @"
     unchanged  Ann / Harbour    4 msgs     2 snapshots  AAAAAAAAAA  just now
@@ -152,7 +152,7 @@ fn the_history() {
 }
 
 #[test]
-fn bringing_it_back() {
+fn restore_recreates_a_deleted_chat() {
     let mut sandbox = story();
     fs::remove_file(sandbox.path(CHAT)).unwrap();
     let place =
@@ -188,7 +188,7 @@ fn bringing_it_back() {
 }
 
 #[test]
-fn checkpoints_and_tags() {
+fn checkpoints_and_tags_are_listed() {
     let mut sandbox = story();
     assert_snapshot!(words(&sandbox.stvc(&["tag"]).exits(0)), @"There are no tags yet. `stvc tag NAME SNAPSHOT` makes one.");
     assert_snapshot!(words(&sandbox.stvc(&["snapshot", "Harbour", "--at", "1"]).exits(0)), @"
@@ -206,7 +206,7 @@ fn checkpoints_and_tags() {
     at the quay 雨  BBBBBBBBBB  Ann / Harbour  just now
     lamp            CCCCCCCCCC  Ann / Harbour  2 hours ago
     ");
-    // The timeline itself has not moved.
+    // The timeline itself did not change.
     let head = sandbox.json(&["show", "Harbour"]).exits(0).of_type("snapshot").remove(0);
     assert_eq!(head["messages"], 4);
     assert_snapshot!(words(&sandbox.stvc(&["tag", "lamp", "Storm"]).exits(1)), @r#"
@@ -219,7 +219,7 @@ fn checkpoints_and_tags() {
 }
 
 #[test]
-fn the_same_checkpoint_again_is_no_new_one() {
+fn repeated_checkpoint_creates_no_second_snapshot() {
     let mut sandbox = story();
     let first =
         sandbox.json(&["snapshot", "Harbour", "--at", "1"]).exits(0).of_type("snapshot").remove(0);
@@ -230,7 +230,7 @@ fn the_same_checkpoint_again_is_no_new_one() {
     assert_eq!(sandbox.json(&["tag"]).exits(0).of_type("tag").len(), 1);
 }
 
-/// Each way to name the newest snapshot of one chat, and the one before it.
+/// Every way to name the latest snapshot of a chat and its parent.
 #[test]
 fn ways_to_name_a_snapshot() {
     let sandbox = story();
@@ -265,7 +265,7 @@ fn ways_to_name_a_snapshot() {
             assert_eq!(named(&back).unwrap(), newest["parents"][0].as_str().unwrap(), "{back}");
         }
     }
-    // From inside the folder a file is named as the shell would complete it.
+    // In the chat's folder a file can be named as the shell completes it.
     let mut command = sandbox.command(&["show", "Harbour.jsonl"]);
     let answer =
         crate::common::answer(command.current_dir(sandbox.path("chats/Ann")).output().unwrap());
@@ -278,7 +278,7 @@ fn ways_to_name_a_snapshot() {
 }
 
 #[test]
-fn what_can_mean_several_is_listed() {
+fn ambiguous_name_lists_its_candidates() {
     let sandbox = story();
     assert_snapshot!(words(&sandbox.stvc(&["show", "a"]).exits(1)), @r#"
     error: "a" can mean several
@@ -286,7 +286,7 @@ fn what_can_mean_several_is_listed() {
       chats/Bo/Storm 雨
     hint: type more of the name
     "#);
-    // A whole name goes before a part of another.
+    // An exact name precedes a partial one.
     sandbox.write("chats/Ann/Harbour two.jsonl", "{}\n{}");
     sandbox.write("chats/Bo/Harbour.jsonl", "{}\n{}");
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -301,7 +301,7 @@ fn what_can_mean_several_is_listed() {
 }
 
 #[test]
-fn the_demo_shows_the_whole_round_trip() {
+fn demo_runs_a_round_trip() {
     let sandbox = Sandbox::empty();
     let before = sandbox.files();
     let answer = sandbox.stvc(&["demo"]).exits(0);
@@ -319,7 +319,7 @@ fn the_demo_shows_the_whole_round_trip() {
     "#);
     assert!(answer.stdout.contains("the restored files are the same to the byte"));
     assert_eq!(answer.stderr, "");
-    // It leaves nothing behind: not here, not in the temporary folder, not in a store of the user's.
+    // Leaves no file in the working folder, the temporary folder or the user's store.
     let mut command = sandbox.command(&["demo"]);
     let temporary = tempfile::tempdir().unwrap();
     let store = sandbox.folder().join("store");

@@ -1,4 +1,4 @@
-//! Defaults: what is set holds where the command line says nothing.
+//! Settings apply when the command line does not override them.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn library() -> Sandbox {
 }
 
 #[test]
-fn settings_are_seen_set_and_unset() {
+fn settings_are_listed_set_and_unset() {
     let sandbox = library();
     let file = sandbox.store().join("stvc/config.toml");
     let all = sandbox.json(&["config"]).exits(0).of_type("setting");
@@ -58,7 +58,7 @@ fn settings_of_an_inline_table_are_set_and_unset() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_named_and_not_written() {
+fn invalid_setting_is_refused_and_not_written() {
     let sandbox = library();
     let file = sandbox.store().join("stvc/config.toml");
     for (arguments, words) in [
@@ -82,7 +82,7 @@ fn what_cannot_be_understood_is_named_and_not_written() {
         ("pager = 3\n", "line 1: "),
     ] {
         fs::write(&file, text).unwrap();
-        // Other commands work without it, and say so.
+        // Other commands work without it and report it.
         let log = sandbox.stvc(&["log"]).exits(0);
         assert!(
             log.stderr.contains(line) && log.stderr.contains("the defaults are used"),
@@ -98,11 +98,11 @@ fn what_cannot_be_understood_is_named_and_not_written() {
     assert!(sandbox.stvc(&["config"]).exits(1).stderr.contains("not valid UTF-8"));
 }
 
-/// What a configuration looks like that somebody mistyped.
+/// A configuration with a typing error.
 const BROKEN: &str = "date = \"iso\"\n[retention]\nkeep-lst = 3\n";
 
 #[test]
-fn broken_configuration_stops_no_snapshot_and_is_a_warning() {
+fn snapshot_warns_about_broken_configuration() {
     let mut sandbox = library();
     let file = sandbox.store().join("stvc/config.toml");
     fs::write(&file, BROKEN).unwrap();
@@ -125,9 +125,9 @@ fn broken_configuration_stops_no_snapshot_and_is_a_warning() {
     assert_eq!(fs::read_to_string(&file).unwrap(), BROKEN);
 }
 
-/// Nobody knows how much was to stay, or where a copy was to go.
+/// The configured retention and destination are unknown.
 #[test]
-fn broken_configuration_is_no_leave_to_remove_or_send() {
+fn broken_configuration_blocks_retention_and_default_backups() {
     let sandbox = library();
     let copy = sandbox.folder().join("copy.stvc");
     sandbox.stvc(&["backup", text(&copy)]).exits(0);
@@ -137,13 +137,13 @@ fn broken_configuration_is_no_leave_to_remove_or_send() {
         assert!(refused.stderr.contains("line 3: "), "{}", refused.stderr);
         assert!(refused.stderr.contains("hint: correct the file"), "{}", refused.stderr);
     }
-    // What is said on the command line is known.
+    // Values on the command line are known.
     sandbox.stvc(&["forget", "--keep-last", "1"]).exits(0);
     sandbox.stvc(&["gc"]).exits(0);
 }
 
 #[test]
-fn watch_goes_on_with_a_broken_configuration_and_reads_the_corrected_one() {
+fn watch_survives_broken_configuration_and_reads_the_correction() {
     let mut sandbox = library();
     let file = sandbox.store().join("stvc/config.toml");
     for messages in 4..8 {
@@ -166,7 +166,7 @@ fn watch_goes_on_with_a_broken_configuration_and_reads_the_corrected_one() {
 }
 
 #[test]
-fn copies_go_where_the_last_one_went() {
+fn backup_without_a_destination_uses_the_last_one() {
     let mut sandbox = library();
     for command in ["backup", "sync"] {
         let nowhere = sandbox.stvc(&[command]).exits(2).stderr;
@@ -190,7 +190,7 @@ fn copies_go_where_the_last_one_went() {
     sandbox.stvc(&["sync"]).exits(0);
     let heads = |place: &Path| crate::common::refs(place);
     assert_eq!(heads(&folder), heads(&sandbox.store()));
-    // What is set has precedence over what was last.
+    // The configured destination precedes the last one.
     let other = sandbox.folder().join("other");
     sandbox.stvc(&["config", "backup", text(&other)]).exits(0);
     sandbox.stvc(&["backup"]).exits(0);
@@ -198,7 +198,7 @@ fn copies_go_where_the_last_one_went() {
 }
 
 #[test]
-fn an_encrypted_backup_stays_one() {
+fn encrypted_backup_stays_encrypted() {
     let sandbox = library();
     let (file, secret) = (sandbox.folder().join("all.stvc"), sandbox.folder().join("secret"));
     fs::write(&secret, "open sesame\n").unwrap();
@@ -208,7 +208,7 @@ fn an_encrypted_backup_stays_one() {
     with(&["backup", "--encrypt", text(&file)]).exits(0);
     with(&["backup"]).exits(0);
     assert!(fs::read(&file).unwrap().starts_with(b"age-encryption.org"));
-    // Nobody is asked here, so nothing is written in the open.
+    // Without a terminal to ask on, nothing is written unencrypted.
     sandbox.stvc(&["backup"]).exits(1);
     assert!(fs::read(&file).unwrap().starts_with(b"age-encryption.org"));
 }

@@ -1,33 +1,34 @@
-//! A process that is killed at any moment: the store stays sound, what was acknowledged comes back, the next command goes on.
+//! Processes that are killed at any time: the store stays valid, acknowledged snapshots restore,
+//! and the next command works.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::{
-    A, Sandbox, Stored, calm, chat, check, kill_after, loose_ref, message, sound, target_of,
-    unfinished,
+    A, Sandbox, Stored, assert_no_panic, assert_valid, chat, check, kill_after, loose_ref,
+    mark_last_operation_unfinished, message, resolve_ref,
 };
 
-/// Where the snapshots of the chat `A` are.
+/// Branch of the chat `A`.
 const BRANCH: &str = "refs/heads/chats/Mira/a";
 
 const CHATS: [&str; 4] =
     ["chats/Mira/a.jsonl", "chats/Mira/b.jsonl", "chats/Mira/c.jsonl", "chats/Voss/d.jsonl"];
 
-/// A chat long enough that storing it takes a while.
+/// Builds a chat that is long enough to take some time.
 fn long_chat(name: &str) -> Vec<u8> {
     chat(name, 150, None)
 }
 
 #[test]
-fn a_snapshot_killed_at_any_moment_leaves_a_sound_store() {
+fn snapshot_killed_at_any_time_leaves_a_valid_store() {
     const KILLS: u32 = 40;
     let mut killed = 0;
     let mut sandbox = Sandbox::empty();
     let mut whole = Duration::ZERO;
     for kill in 0..KILLS {
-        // A new store now and then, so that making it is interrupted, too, and it does not grow without end.
+        // A new store in every fourth round: its creation is interrupted too, and it stays small.
         let new = kill % 4 == 0;
         if new {
             sandbox = Sandbox::empty();
@@ -36,7 +37,7 @@ fn a_snapshot_killed_at_any_moment_leaves_a_sound_store() {
             sandbox.write(path, long_chat(&format!("{path} {kill}")));
         }
         if new {
-            // How long a whole one takes here and now; elsewhere, so that there is no store yet.
+            // Measures an undisturbed run in another folder without a store.
             let elsewhere = sandbox.folder().join("elsewhere");
             let begin = Instant::now();
             sandbox.stvc(&["--store", elsewhere.to_str().unwrap(), "snapshot"]).exits(0);
@@ -45,13 +46,13 @@ fn a_snapshot_killed_at_any_moment_leaves_a_sound_store() {
         killed +=
             u32::from(kill_after(&sandbox, &["snapshot"], whole * (kill * 7 % KILLS) / KILLS));
         if sandbox.store().exists() {
-            sound(&sandbox);
+            assert_valid(&sandbox);
         }
         sandbox.wait(60);
         if kill % 4 == 2 {
             sandbox.stvc(&["snapshot"]).exits(0);
             for path in CHATS {
-                Stored::take(&sandbox, path).must_come_back(&sandbox);
+                Stored::take(&sandbox, path).assert_restores(&sandbox);
             }
             assert_eq!(temporary_packs(&sandbox), 0);
         }
@@ -67,7 +68,7 @@ fn temporary_packs(sandbox: &Sandbox) -> usize {
 }
 
 #[test]
-fn a_restore_killed_at_any_moment_leaves_old_or_new_files() {
+fn restore_killed_at_any_time_leaves_old_or_new_files() {
     const KILLS: u32 = 24;
     let path = "chats/Mira/a.jsonl";
     let mut sandbox = Sandbox::empty();
@@ -93,7 +94,7 @@ fn a_restore_killed_at_any_moment_leaves_old_or_new_files() {
         kill_after(&sandbox, &arguments, whole * (kill * 7 % KILLS) / KILLS);
         let now = sandbox.read(path);
         assert!(now == wanted.bytes || now == other.bytes, "{} bytes", now.len());
-        let listed = calm(sandbox.json(&["status"])).exits(0);
+        let listed = assert_no_panic(sandbox.json(&["status"])).exits(0);
         assert_eq!(listed.of_type("timeline").len(), 1, "{}", listed.stdout);
         for entry in fs::read_dir(sandbox.path("chats/Mira")).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
@@ -102,7 +103,7 @@ fn a_restore_killed_at_any_moment_leaves_old_or_new_files() {
                 "{name}"
             );
         }
-        sound(&sandbox);
+        assert_valid(&sandbox);
         sandbox.stvc(&arguments).exits(0);
         assert_eq!(sandbox.read(path), wanted.bytes);
     }
@@ -131,117 +132,117 @@ impl Two {
         self.sandbox.store().join(path)
     }
 
-    /// As if the last holder of the lock had been killed.
-    fn unclean(&self) {
+    /// Simulates a killed holder of the lock.
+    fn mark_lock_holder_killed(&self) {
         let holder =
             br#"{"pid":1073741823,"command":["stvc","snapshot"],"since":"2026-11-15T01:46:40Z"}"#;
         fs::write(self.file("stvc/lock.json"), holder).unwrap();
-        unfinished(&self.sandbox);
+        mark_last_operation_unfinished(&self.sandbox);
     }
 
-    /// Both snapshots are there, in this order, and so is everything that is added.
+    /// Asserts that both snapshots exist in order and that new ones can be added.
     #[track_caller]
-    fn goes_on(&self) {
+    fn assert_valid_and_growing(&self) {
         self.sandbox.append(A, &message("a", 4));
         let third = Stored::take(&self.sandbox, A);
         for stored in [&self.first, &self.second, &third] {
-            stored.must_come_back(&self.sandbox);
+            stored.assert_restores(&self.sandbox);
         }
         assert_eq!(self.sandbox.snapshot_ids(), [&*third.id, &*self.second.id, &*self.first.id]);
-        sound(&self.sandbox);
+        assert_valid(&self.sandbox);
         assert_eq!(temporary_packs(&self.sandbox), 0);
     }
 
-    /// As if nothing but the objects had been written: the branch is where it was.
-    fn turn_branch_back(&self) {
+    /// Simulates a kill after the objects were written: the branch has not moved.
+    fn reset_branch(&self) {
         let branch = loose_ref(&self.sandbox.store(), BRANCH);
         fs::write(branch, format!("{}\n", self.first.id)).unwrap();
     }
 }
 
 #[test]
-fn a_logged_operation_is_finished_after_its_process_was_killed() {
+fn recovery_finishes_a_logged_operation() {
     let two = Two::new();
-    two.turn_branch_back();
-    two.unclean();
+    two.reset_branch();
+    two.mark_lock_holder_killed();
     assert_eq!(two.sandbox.snapshot_ids(), [&*two.first.id]);
     let answer = two.sandbox.json(&["snapshot"]).exits(0);
     assert_eq!(answer.of_type("snapshot")[0]["id"], *two.second.id);
     assert_eq!(answer.of_type("snapshot")[0]["unchanged"], true);
-    two.goes_on();
+    two.assert_valid_and_growing();
 }
 
 #[test]
-fn a_branch_that_somebody_moved_is_left_where_it_is() {
+fn recovery_keeps_a_branch_that_moved_later() {
     let two = Two::new();
-    two.turn_branch_back();
+    two.reset_branch();
     let taken = Stored::take(&two.sandbox, A);
     assert_ne!(taken.id, two.second.id, "a clean end was taken for a crash");
     assert_eq!(two.sandbox.snapshot_ids(), [&*taken.id, &*two.first.id]);
-    sound(&two.sandbox);
+    assert_valid(&two.sandbox);
 }
 
 #[test]
-fn a_deletion_that_was_logged_is_finished() {
+fn recovery_finishes_a_logged_deletion() {
     let two = Two::new();
     two.sandbox.stvc(&["tag", "keep", &two.first.id]).exits(0);
     two.sandbox.stvc(&["tag", "--delete", "keep"]).exits(0);
-    // Git's library removes the folder with the last ref in it.
+    // Git removes a folder with its last ref.
     fs::create_dir_all(two.file("refs/tags")).unwrap();
     fs::write(two.file("refs/tags/keep"), format!("{}\n", two.first.id)).unwrap();
-    two.unclean();
-    two.goes_on();
+    two.mark_lock_holder_killed();
+    two.assert_valid_and_growing();
     assert!(two.sandbox.json(&["tag"]).exits(0).of_type("tag").is_empty());
 }
 
 #[test]
-fn locks_on_refs_that_a_killed_process_left_do_not_block() {
+fn ref_locks_of_killed_process_do_not_block() {
     let two = Two::new();
-    two.turn_branch_back();
+    two.reset_branch();
     fs::write(two.file("refs/heads/chats/Mira/a.lock"), format!("{}\n", two.second.id)).unwrap();
-    two.unclean();
-    two.goes_on();
+    two.mark_lock_holder_killed();
+    two.assert_valid_and_growing();
 }
 
 #[test]
-fn old_locks_on_refs_that_nobody_holds_do_not_block() {
+fn stale_ref_locks_do_not_block() {
     for words in ["", "1234"] {
         let two = Two::new();
         let lock = loose_ref(&two.sandbox.store(), BRANCH).with_extension("lock");
         fs::write(&lock, words).unwrap();
         let long_ago = SystemTime::now() - Duration::from_secs(3600);
         File::options().append(true).open(lock).unwrap().set_modified(long_ago).unwrap();
-        two.goes_on();
+        two.assert_valid_and_growing();
     }
 }
 
 #[test]
-fn a_holder_of_the_lock_that_is_dead_does_not_block() {
+fn lock_of_a_dead_process_does_not_block() {
     for words in ["{", "\0\0\0", "{\"pid\":1}"] {
         let two = Two::new();
         fs::write(two.file("stvc/lock.json"), words).unwrap();
-        two.goes_on();
+        two.assert_valid_and_growing();
         assert_eq!(fs::read(two.file("stvc/lock.json")).unwrap(), b"");
     }
 }
 
 #[test]
-fn temporary_packs_are_cleared_away() {
+fn temporary_packs_are_removed() {
     let two = Two::new();
     fs::write(two.file("objects/pack/tmp_pack_stvc_4711-0.tmp"), b"PACK\0\0").unwrap();
-    two.unclean();
-    sound(&two.sandbox);
-    two.goes_on();
+    two.mark_lock_holder_killed();
+    assert_valid(&two.sandbox);
+    two.assert_valid_and_growing();
 }
 
 #[test]
-fn a_torn_last_line_of_the_operation_log_costs_that_line_only() {
+fn truncated_last_log_line_loses_only_that_line() {
     let two = Two::new();
     let log = two.file("stvc/operations.jsonl");
     let whole = fs::read(&log).unwrap();
     for torn in [&b"{"[..], b"{\"number\":3,\"time\":\"20", b"\xff\xfe", b"\0\0\0\0"] {
         fs::write(&log, [&whole, torn].concat()).unwrap();
-        two.unclean();
+        two.mark_lock_holder_killed();
         let (code, words) = check(&two.sandbox);
         assert_eq!(code, 0, "{words}");
         assert!(words.contains("operations.jsonl"), "{words}");
@@ -251,52 +252,54 @@ fn a_torn_last_line_of_the_operation_log_costs_that_line_only() {
         let numbers: Vec<_> = text.lines().filter_map(number).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5], "{text}");
     }
-    two.goes_on();
+    two.assert_valid_and_growing();
 }
 
 fn number(line: &str) -> Option<u64> {
     serde_json::from_str::<serde_json::Value>(line).ok()?["number"].as_u64()
 }
 
-/// Killed between the two renames: the pack has its name, its index has not, nothing is logged, no ref has moved.
+/// Killed between the two renames: the pack has its name, its index does not, and neither log nor
+/// refs have changed.
 #[test]
-fn a_pack_without_its_index_does_not_block() {
+fn pack_without_its_index_does_not_block() {
     let two = Two::new();
-    two.turn_branch_back();
+    two.reset_branch();
     let log = fs::read_to_string(two.file("stvc/operations.jsonl")).unwrap();
     fs::write(two.file("stvc/operations.jsonl"), format!("{}\n", log.lines().next().unwrap()))
         .unwrap();
     fs::remove_file(index_of(&two.sandbox, &two.second.id)).unwrap();
-    two.unclean();
+    two.mark_lock_holder_killed();
     assert_eq!(two.sandbox.snapshot_ids(), [&*two.first.id]);
-    two.first.must_come_back(&two.sandbox);
+    two.first.assert_restores(&two.sandbox);
     let taken = Stored::take(&two.sandbox, A);
-    taken.must_come_back(&two.sandbox);
-    sound(&two.sandbox);
+    taken.assert_restores(&two.sandbox);
+    assert_valid(&two.sandbox);
 }
 
-/// The index that lists an object, found by its bytes.
+/// Finds the index that lists an object by its bytes.
 fn index_of(sandbox: &Sandbox, id: &str) -> PathBuf {
     let raw: Vec<u8> =
         (0..20).map(|n| u8::from_str_radix(&id[2 * n..2 * n + 2], 16).unwrap()).collect();
-    let indices = crate::common::files_of(&sandbox.store().join("objects/pack"), "idx");
+    let indices = crate::common::files_with_extension(&sandbox.store().join("objects/pack"), "idx");
     let lists = |path: &Path| fs::read(path).unwrap().windows(20).any(|window| window == raw);
     indices.into_iter().find(|path| lists(path)).unwrap()
 }
 
 #[test]
-fn a_store_that_was_half_made_does_not_block() {
+fn incomplete_store_does_not_block() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     fs::create_dir_all(sandbox.path(".stvc-new-4711.tmp/objects")).unwrap();
     fs::create_dir(sandbox.store()).unwrap();
-    Stored::take(&sandbox, A).must_come_back(&sandbox);
-    sound(&sandbox);
+    Stored::take(&sandbox, A).assert_restores(&sandbox);
+    assert_valid(&sandbox);
 }
 
-/// Another program holds a ref: the command fails, and the log says so, so that nobody finishes it later.
+/// Another program locks a ref: the command fails and logs that, so that recovery does not finish
+/// it.
 #[test]
-fn an_operation_that_was_refused_is_not_finished_later() {
+fn refused_operation_is_not_finished_later() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     let first = Stored::take(&sandbox, A);
@@ -307,24 +310,24 @@ fn an_operation_that_was_refused_is_not_finished_later() {
     fs::remove_file(&lock).unwrap();
     fs::write(sandbox.store().join("stvc/lock.json"), "{}").unwrap();
     sandbox.stvc(&["tag", "keep", &first.id]).exits(0);
-    assert_eq!(target_of(&sandbox.store(), BRANCH), first.id);
+    assert_eq!(resolve_ref(&sandbox.store(), BRANCH), first.id);
     sandbox.stvc(&["undo"]).exits(0);
     sandbox.stvc(&["snapshot"]).exits(0);
-    assert_ne!(target_of(&sandbox.store(), BRANCH), first.id);
-    sound(&sandbox);
+    assert_ne!(resolve_ref(&sandbox.store(), BRANCH), first.id);
+    assert_valid(&sandbox);
 }
 
-/// Killed between the log and the refs: nothing is damaged, and nothing is said to be.
+/// Killed between log and refs: nothing is damaged, and nothing is reported.
 #[test]
-fn a_command_that_was_interrupted_before_its_refs_moved_is_no_damage() {
+fn command_interrupted_before_moving_refs_is_not_damage() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     let stored = Stored::take(&sandbox, A);
     fs::remove_file(loose_ref(&sandbox.store(), BRANCH)).unwrap();
     assert_eq!(check(&sandbox).0, 1, "gone without a reason");
-    unfinished(&sandbox);
-    sound(&sandbox);
+    mark_last_operation_unfinished(&sandbox);
+    assert_valid(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
-    assert_eq!(target_of(&sandbox.store(), BRANCH), stored.id);
-    sound(&sandbox);
+    assert_eq!(resolve_ref(&sandbox.store(), BRANCH), stored.id);
+    assert_valid(&sandbox);
 }

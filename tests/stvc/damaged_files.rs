@@ -1,38 +1,42 @@
-//! A store whose small files were hurt: refs, `HEAD`, `config`, and stvc's own.
+//! A store with damage to its small files: refs, `HEAD`, `config`, and stvc's own.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Harm, Sandbox, Three, calm, check, hurt, len, loose_ref, lose, message};
+use crate::common::{
+    Damage, Sandbox, ThreeTimelines, assert_no_panic, check, delete_object, file_size, loose_ref,
+    message, with_damage,
+};
 
-/// `check` names the file, every snapshot still comes back by its id, nothing panics, and the next snapshot works.
+/// Asserts that `check` names the file, every snapshot restores by its id, nothing panics, and the
+/// next snapshot works.
 #[track_caller]
-fn named_and_survived(three: &Three, file: &str, harm: Harm, code: i32) {
+fn assert_reported_and_survived(three: &ThreeTimelines, file: &str, damage: Damage, code: i32) {
     let (found, words) = check(&three.sandbox);
-    assert_eq!(found, code, "{file} {harm:?}: {words}");
-    assert!(words.contains(file), "{file} {harm:?} is not named: {words:?}");
-    survived(three);
+    assert_eq!(found, code, "{file} {damage:?}: {words}");
+    assert!(words.contains(file), "{file} {damage:?} is not named: {words:?}");
+    assert_survived(three);
 }
 
 #[track_caller]
-fn survived(three: &Three) {
+fn assert_survived(three: &ThreeTimelines) {
     for stored in &three.stored {
-        stored.must_come_back(&three.sandbox);
+        stored.assert_restores(&three.sandbox);
     }
-    three.nothing_panics();
-    three.goes_on();
+    three.assert_no_command_panics();
+    three.assert_new_snapshots_work();
 }
 
-/// One harm to one file of a new store.
+/// Damages one file of a new store.
 #[track_caller]
-fn on_a_new_store(file: &str, harm: Harm, look: impl FnOnce(&Three)) {
-    let three = Three::new();
+fn on_a_new_store(file: &str, damage: Damage, look: impl FnOnce(&ThreeTimelines)) {
+    let three = ThreeTimelines::new();
     let path = loose_ref(&three.sandbox.store(), file);
-    hurt(&path, harm, || look(&three));
+    with_damage(&path, damage, || look(&three));
 }
 
-/// What a real git says about the refs; none if it cannot work on the store.
+/// Lists the refs with git; `None` if git fails on the store.
 fn refs(sandbox: &Sandbox) -> Option<String> {
     let git = |arguments: &[&str]| {
         let mut command = Command::new("git");
@@ -45,73 +49,84 @@ fn refs(sandbox: &Sandbox) -> Option<String> {
     Some(bare + &git(&["for-each-ref"])?)
 }
 
-/// Flip every byte of a file in turn: either git sees no difference, or `check` names one of `names`.
+/// Flips every byte of a file: either git sees no difference, or `check` names one of `names`.
 #[track_caller]
-fn every_byte(three: &Three, file: &Path, step: usize, names: &[&str]) {
+fn every_byte(three: &ThreeTimelines, file: &Path, step: usize, names: &[&str]) {
     let before = refs(&three.sandbox).unwrap();
-    for at in (0..len(file)).step_by(step) {
-        hurt(file, Harm::Flipped(at), || {
+    for at in (0..file_size(file)).step_by(step) {
+        with_damage(file, Damage::Flipped(at), || {
             let (_, words) = check(&three.sandbox);
             let named = names.iter().any(|name| words.contains(name));
             let harmless = refs(&three.sandbox).as_ref() == Some(&before);
             assert!(named || harmless, "byte {at} of {}: {words:?}", file.display());
-            calm(three.sandbox.stvc(&["log"]));
-            calm(three.sandbox.stvc(&["status"]));
-            three.stored[0].must_come_back(&three.sandbox);
+            assert_no_panic(three.sandbox.stvc(&["log"]));
+            assert_no_panic(three.sandbox.stvc(&["status"]));
+            three.stored[0].assert_restores(&three.sandbox);
         });
     }
 }
 
 #[test]
-fn head_is_checked_and_not_needed() {
-    for harm in [Harm::Deleted, Harm::CutTo(0), Harm::CutTo(9), Harm::Flipped(2)] {
-        on_a_new_store("HEAD", harm, |three| named_and_survived(three, "HEAD", harm, 0));
+fn damaged_head_is_reported_and_not_needed() {
+    for damage in [Damage::Deleted, Damage::CutTo(0), Damage::CutTo(9), Damage::Flipped(2)] {
+        on_a_new_store("HEAD", damage, |three| {
+            assert_reported_and_survived(three, "HEAD", damage, 0)
+        });
     }
-    let three = Three::new();
+    let three = ThreeTimelines::new();
     every_byte(&three, &three.sandbox.store().join("HEAD"), 2, &["HEAD"]);
 }
 
 #[test]
-fn the_configuration_is_checked_and_not_needed() {
-    for harm in [Harm::Deleted, Harm::CutTo(0), Harm::CutTo(9), Harm::Flipped(0)] {
-        on_a_new_store("config", harm, |three| named_and_survived(three, "config", harm, 0));
+fn damaged_git_config_is_reported_and_not_needed() {
+    for damage in [Damage::Deleted, Damage::CutTo(0), Damage::CutTo(9), Damage::Flipped(0)] {
+        on_a_new_store("config", damage, |three| {
+            assert_reported_and_survived(three, "config", damage, 0)
+        });
     }
 }
 
 #[test]
-fn every_flipped_byte_of_the_configuration_is_named_or_harmless() {
-    let three = Three::new();
+fn every_flipped_byte_of_the_git_config_is_reported_or_harmless() {
+    let three = ThreeTimelines::new();
     every_byte(&three, &three.sandbox.store().join("config"), 5, &["config"]);
 }
 
 #[test]
-fn the_format_file_is_checked_and_written_anew() {
-    for harm in
-        [Harm::Deleted, Harm::CutTo(0), Harm::CutTo(17), Harm::Flipped(18), Harm::Flipped(22)]
-    {
-        on_a_new_store("stvc/format", harm, |three| {
-            named_and_survived(three, "stvc/format", harm, 0);
+fn damaged_format_file_is_reported_and_rewritten() {
+    for damage in [
+        Damage::Deleted,
+        Damage::CutTo(0),
+        Damage::CutTo(17),
+        Damage::Flipped(18),
+        Damage::Flipped(22),
+    ] {
+        on_a_new_store("stvc/format", damage, |three| {
+            assert_reported_and_survived(three, "stvc/format", damage, 0);
             assert_eq!(check(&three.sandbox), (0, String::new()));
         });
     }
 }
 
 #[test]
-fn a_ref_cut_short_or_flipped_is_named_and_stops_nobody() {
+fn damaged_ref_is_reported_and_does_not_block() {
     for file in ["refs/heads/chats/Mira/b", "refs/tags/keep"] {
-        for harm in [Harm::CutTo(0), Harm::CutTo(20), Harm::Flipped(5), Harm::Flipped(0)] {
-            on_a_new_store(file, harm, |three| named_and_survived(three, file, harm, 1));
+        for damage in [Damage::CutTo(0), Damage::CutTo(20), Damage::Flipped(5), Damage::Flipped(0)]
+        {
+            on_a_new_store(file, damage, |three| {
+                assert_reported_and_survived(three, file, damage, 1)
+            });
         }
     }
 }
 
 #[test]
-fn a_deleted_ref_is_missed() {
+fn deleted_ref_is_reported() {
     for file in ["refs/heads/chats/Mira/b", "refs/tags/keep"] {
-        on_a_new_store(file, Harm::Deleted, |three| {
-            survived(three);
+        on_a_new_store(file, Damage::Deleted, |three| {
+            assert_survived(three);
         });
-        on_a_new_store(file, Harm::Deleted, |three| {
+        on_a_new_store(file, Damage::Deleted, |three| {
             let (_, words) = check(&three.sandbox);
             assert!(words.contains(file), "{file} is not named: {words:?}");
         });
@@ -119,34 +134,38 @@ fn a_deleted_ref_is_missed() {
 }
 
 #[test]
-fn damaged_packed_refs_are_named() {
-    for harm in [Harm::Deleted, Harm::CutTo(0), Harm::CutTo(150), Harm::Flipped(120)] {
-        let three = Three::new();
+fn damaged_packed_refs_are_reported() {
+    for damage in [Damage::Deleted, Damage::CutTo(0), Damage::CutTo(150), Damage::Flipped(120)] {
+        let three = ThreeTimelines::new();
         three.sandbox.git(&["pack-refs", "--all"]);
         let file = three.sandbox.store().join("packed-refs");
-        hurt(&file, harm, || {
+        with_damage(&file, damage, || {
             let (_, words) = check(&three.sandbox);
             let named = ["packed-refs", "refs/"].iter().any(|name| words.contains(name));
-            assert!(named, "{harm:?}: {words:?}");
+            assert!(named, "{damage:?}: {words:?}");
         });
     }
 }
 
 #[test]
-fn damaged_packed_refs_stop_nobody() {
-    for harm in
-        [Harm::Deleted, Harm::CutTo(0), Harm::CutTo(150), Harm::Flipped(120), Harm::Flipped(3)]
-    {
-        let three = Three::new();
+fn damaged_packed_refs_do_not_block() {
+    for damage in [
+        Damage::Deleted,
+        Damage::CutTo(0),
+        Damage::CutTo(150),
+        Damage::Flipped(120),
+        Damage::Flipped(3),
+    ] {
+        let three = ThreeTimelines::new();
         three.sandbox.git(&["pack-refs", "--all"]);
         let file = three.sandbox.store().join("packed-refs");
-        hurt(&file, harm, || survived(&three));
+        with_damage(&file, damage, || assert_survived(&three));
     }
 }
 
 #[test]
-fn every_flipped_byte_of_a_ref_is_named_or_harmless() {
-    let three = Three::new();
+fn every_flipped_byte_of_a_ref_is_reported_or_harmless() {
+    let three = ThreeTimelines::new();
     let store = three.sandbox.store();
     every_byte(
         &three,
@@ -160,30 +179,30 @@ fn every_flipped_byte_of_a_ref_is_named_or_harmless() {
 }
 
 #[test]
-fn a_damaged_operation_log_is_named_and_costs_only_undo() {
+fn damaged_operation_log_is_reported_and_loses_only_undo() {
     let file = "stvc/operations.jsonl";
-    for harm in [Harm::CutTo(1), Harm::CutBy(30), Harm::Flipped(0)] {
-        on_a_new_store(file, harm, |three| named_and_survived(three, file, harm, 0));
+    for damage in [Damage::CutTo(1), Damage::CutBy(30), Damage::Flipped(0)] {
+        on_a_new_store(file, damage, |three| assert_reported_and_survived(three, file, damage, 0));
     }
-    on_a_new_store(file, Harm::CutTo(0), survived);
-    on_a_new_store(file, Harm::Deleted, survived);
+    on_a_new_store(file, Damage::CutTo(0), assert_survived);
+    on_a_new_store(file, Damage::Deleted, assert_survived);
 }
 
-/// The store was made by this program, so the log was there once.
+/// stvc created the store, so it had a log.
 #[test]
-fn a_deleted_operation_log_is_missed() {
+fn deleted_operation_log_is_reported() {
     let file = "stvc/operations.jsonl";
-    on_a_new_store(file, Harm::Deleted, |three| {
+    on_a_new_store(file, Damage::Deleted, |three| {
         let (_, words) = check(&three.sandbox);
         assert!(words.contains(file), "{words:?}");
     });
 }
 
-/// `docs/format.md` says of both that they can be deleted at any time.
+/// `docs/format.md` allows to delete both at any time.
 #[test]
-fn a_damaged_cache_or_lock_file_changes_nothing() {
+fn damaged_cache_or_lock_file_changes_nothing() {
     for file in ["stvc/cache", "stvc/lock.json", "stvc/lock"] {
-        let three = Three::new();
+        let three = ThreeTimelines::new();
         let path = three.sandbox.store().join(file);
         let whole = fs::read(&path).unwrap();
         let flipped: Vec<u8> = whole.iter().map(|byte| byte ^ 0x15).collect();
@@ -203,32 +222,33 @@ fn a_damaged_cache_or_lock_file_changes_nothing() {
             three.sandbox.stvc(&["snapshot"]).exits(0);
         }
         for stored in &three.stored {
-            stored.must_come_back(&three.sandbox);
+            stored.assert_restores(&three.sandbox);
         }
     }
 }
 
 fn states(sandbox: &Sandbox) -> Vec<String> {
-    let answer = calm(sandbox.json(&["status"])).exits(0);
-    let lines = answer.of_chats("timeline");
+    let answer = assert_no_panic(sandbox.json(&["status"])).exits(0);
+    let lines = answer.chat_lines("timeline");
     lines.iter().map(|line| line["state"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The newest snapshot's commit is lost: what came before it in the timeline must stay within reach, also after git's own gc.
+/// The commit of the latest snapshot is lost: its ancestors must stay reachable, even after `git
+/// gc`.
 #[test]
-fn earlier_snapshots_outlive_a_lost_newest_one() {
-    let three = Three::new();
+fn earlier_snapshots_stay_reachable_when_the_latest_is_lost() {
+    let three = ThreeTimelines::new();
     let sandbox = &three.sandbox;
     let first = three.stored[2].clone();
     sandbox.append("chats/Mira/c.jsonl", &message("c", 60));
     let second = crate::common::Stored::take(sandbox, "chats/Mira/c.jsonl");
-    lose(&sandbox.store(), &second.id);
+    delete_object(&sandbox.store(), &second.id);
     let (code, words) = check(sandbox);
     assert_eq!(code, 1);
     assert!(words.contains("refs/heads/chats/Mira/c"), "{words}");
-    first.must_come_back(sandbox);
+    first.assert_restores(sandbox);
     let third = crate::common::Stored::take(sandbox, "chats/Mira/c.jsonl");
-    third.must_come_back(sandbox);
+    third.assert_restores(sandbox);
     let ids = sandbox.snapshot_ids();
     assert!(ids.contains(&first.id), "{} is out of reach", first.id);
 }

@@ -1,10 +1,10 @@
-//! Moments: how they are told, and how a person names one.
+//! Dates in output and in names of moments.
 
 use crate::common::{self, Sandbox, chat};
 
 const A: &str = "chats/Mira/Tide Office.jsonl";
 
-/// Three states of a chat: 4, 5 and 6 messages, a week apart, the last one yesterday.
+/// Creates snapshots with 4, 5 and 6 messages, a week apart, the last one yesterday.
 fn library() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     sandbox.write(A, chat("Mira", 4, None));
@@ -24,7 +24,7 @@ fn messages(sandbox: &Sandbox, name: &str) -> u64 {
 }
 
 #[test]
-fn a_snapshot_is_named_by_its_date() {
+fn snapshot_is_named_by_its_date() {
     let sandbox = library();
     let day = |n: usize| {
         let log = sandbox.json(&["log"]).exits(0).of_type("snapshot");
@@ -49,7 +49,7 @@ fn a_snapshot_is_named_by_its_date() {
 }
 
 #[test]
-fn a_name_that_looks_like_a_date_is_a_name() {
+fn name_that_looks_like_a_date_is_read_as_a_name() {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/Mira - 2026-11-01@18h30m12s.jsonl", chat("Mira", 2, None));
     sandbox.write("chats/Mira/at@today.jsonl", chat("Mira", 3, None));
@@ -60,7 +60,7 @@ fn a_name_that_looks_like_a_date_is_a_name() {
 }
 
 #[test]
-fn the_log_of_a_time() {
+fn log_is_limited_by_dates() {
     let sandbox = library();
     let count = |arguments: &[&str]| {
         let log = sandbox.json(&[&["log"], arguments].concat()).exits(0);
@@ -80,7 +80,7 @@ fn the_log_of_a_time() {
 }
 
 #[test]
-fn styles_of_dates() {
+fn dates_are_printed_in_the_configured_style() {
     let sandbox = library();
     let log = |arguments: &[&str]| {
         sandbox.stvc(&[&["log", "-n", "1"], arguments].concat()).exits(0).stdout

@@ -1,4 +1,4 @@
-//! What was deleted on purpose is told from what was lost.
+//! Deletions by the user, as opposed to losses.
 
 use std::fs;
 
@@ -19,15 +19,15 @@ fn head(sandbox: &Sandbox, name: &str) -> Value {
 }
 
 #[test]
-fn a_backup_brings_back_what_was_there_and_names_the_rest() {
+fn restore_all_restores_present_chats_and_lists_deleted_ones() {
     let mut sandbox = library();
     let (a, b) = (sandbox.read(A), sandbox.read(B));
     fs::remove_file(sandbox.path(B)).unwrap();
     sandbox.wait(60);
-    let told = sandbox.stvc(&["snapshot"]).exits(0);
-    assert!(told.stdout.contains("was deleted; 3 messages kept"), "{}", told.stdout);
+    let answer = sandbox.stvc(&["snapshot"]).exits(0);
+    assert!(answer.stdout.contains("was deleted; 3 messages kept"), "{}", answer.stdout);
     assert_eq!(head(&sandbox, "Mira/b")["kind"], "deleted");
-    // Once is enough.
+    // Recorded once.
     sandbox.wait(60);
     let again = sandbox.stvc(&["snapshot"]).exits(0);
     assert!(!again.stdout.contains("was deleted"), "{}", again.stdout);
@@ -47,18 +47,18 @@ fn a_backup_brings_back_what_was_there_and_names_the_rest() {
     assert_eq!(counted[0]["left_out"][0], "chats/Mira/b");
     fresh.stvc(&["restore", "--all", "--deleted"]).exits(0);
     assert_eq!(fresh.read(B), b);
-    // It is wanted again, and a backup of now has it as one that is.
+    // The chat exists again, also in a new backup.
     assert_ne!(head(&fresh, "Mira/b")["kind"], "deleted");
 }
 
 #[test]
-fn a_chat_that_is_there_again_is_not_deleted() {
+fn recreated_chat_is_not_deleted() {
     let mut sandbox = library();
     let b = sandbox.read(B);
     fs::remove_file(sandbox.path(B)).unwrap();
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.wait(60);
-    // Out of the bin, by hand.
+    // Restored from the recycle bin by hand.
     sandbox.write(B, &b);
     sandbox.stvc(&["snapshot"]).exits(0);
     assert_eq!(head(&sandbox, "Mira/b")["kind"], "snapshot");
@@ -73,16 +73,16 @@ fn a_chat_that_is_there_again_is_not_deleted() {
 }
 
 #[test]
-fn a_renamed_chat_and_a_lost_drive_are_no_deletions() {
+fn renamed_chat_and_lost_drive_are_not_deletions() {
     let mut sandbox = library();
     fs::rename(sandbox.path(B), sandbox.path("chats/Mira/c.jsonl")).unwrap();
     sandbox.wait(60);
-    let told = sandbox.stvc(&["snapshot"]).exits(0).stdout;
-    assert!(told.contains("was called b") && !told.contains("was deleted"), "{told}");
+    let output = sandbox.stvc(&["snapshot"]).exits(0).stdout;
+    assert!(output.contains("was called b") && !output.contains("was deleted"), "{output}");
     fs::remove_dir_all(sandbox.path("chats/Mira")).unwrap();
     sandbox.wait(60);
-    let told = sandbox.stvc(&["snapshot"]).exits(0).stdout;
-    assert!(!told.contains("was deleted"), "{told}");
+    let output = sandbox.stvc(&["snapshot"]).exits(0).stdout;
+    assert!(!output.contains("was deleted"), "{output}");
     sandbox.stvc(&["restore", "--all"]).exits(0);
     assert!(sandbox.path(A).exists());
 }
@@ -94,14 +94,14 @@ fn another_library_is_not_a_deletion() {
     other.write("chats/Voss/c.jsonl", chat("c", 2, None));
     let store = store.to_str().unwrap();
     for from in [&other, &sandbox, &other] {
-        let told = from.stvc(&["--store", store, "snapshot"]).exits(0).stdout;
-        assert!(!told.contains("was deleted"), "{told}");
+        let output = from.stvc(&["--store", store, "snapshot"]).exits(0).stdout;
+        assert!(!output.contains("was deleted"), "{output}");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn a_drive_that_went_away_is_not_a_deletion() {
+fn disconnected_drive_is_not_a_deletion() {
     let mut sandbox = library();
     let drive = sandbox.folder().join("drive");
     fs::create_dir(&drive).unwrap();
@@ -110,7 +110,7 @@ fn a_drive_that_went_away_is_not_a_deletion() {
     sandbox.stvc(&["snapshot"]).exits(0);
     fs::rename(&drive, sandbox.folder().join("unplugged")).unwrap();
     sandbox.wait(60);
-    let told = sandbox.stvc(&["snapshot"]).exits(3);
-    assert!(!told.stdout.contains("was deleted"), "{}", told.stdout);
-    assert!(told.stderr.contains("chats/Wren: it is a link to"), "{}", told.stderr);
+    let answer = sandbox.stvc(&["snapshot"]).exits(3);
+    assert!(!answer.stdout.contains("was deleted"), "{}", answer.stdout);
+    assert!(answer.stderr.contains("chats/Wren: it is a link to"), "{}", answer.stderr);
 }

@@ -1,4 +1,4 @@
-//! Documents that could drift.
+//! Documents that must match the program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::rust_files;
 
-/// `UPDATE_DOCS=1 cargo test docs` writes it anew.
+/// Compares a document with the generated text; `UPDATE_DOCS=1 cargo test docs` writes it.
 #[track_caller]
 fn is_up_to_date(path: &str, made: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -18,14 +18,14 @@ fn is_up_to_date(path: &str, made: &str) {
 }
 
 #[test]
-fn the_page_of_findings_is_the_catalogue() {
-    is_up_to_date("docs/findings.md", &stvc::rules::findings_page());
+fn findings_document_equals_the_catalogue() {
+    is_up_to_date("docs/findings.md", &stvc::findings::findings_page());
 }
 
-/// The catalogue has no code that nothing finds. (It has all others: they are made of it. That a finding's level stands in it is asserted whenever one is made, in
-/// builds for testing.)
+/// Every code of the catalogue is used. (Findings are built from the catalogue, so it has all
+/// codes. Test builds assert the level of each finding.)
 #[test]
-fn every_code_of_the_catalogue_is_found_by_something() {
+fn every_finding_code_is_used() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut sources = String::new();
     for file in rust_files(&src).iter().filter(|file| !file.ends_with("rules/catalogue.rs")) {
@@ -33,7 +33,7 @@ fn every_code_of_the_catalogue_is_found_by_something() {
         sources.push_str(text.split("#[cfg(test)]\nmod tests").next().unwrap());
     }
     let mut known = BTreeSet::new();
-    for rule in stvc::rules::rules() {
+    for rule in stvc::findings::rules() {
         let code = rule.code;
         assert!(known.insert(code.as_str()), "{code} stands twice in the catalogue");
         for text in [rule.from, rule.meaning, rule.remedy] {
@@ -46,9 +46,9 @@ fn every_code_of_the_catalogue_is_found_by_something() {
     }
 }
 
-/// What docs/architecture.md names is there.
+/// docs/architecture.md names existing files.
 #[test]
-fn the_rooms_and_files_of_the_architecture_exist() {
+fn architecture_document_names_existing_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(root.join("docs/architecture.md")).unwrap();
     let rooms = [
@@ -95,7 +95,7 @@ fn contributing_names_existing_files() {
     assert!(named > 30, "the test finds no paths");
 }
 
-/// A changelog is read line by line: one line per change, and none longer than a screen holds.
+/// One line per change, short enough for a screen.
 #[test]
 fn changelog_has_short_lines() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("CHANGELOG.md");
@@ -110,9 +110,9 @@ fn changelog_has_short_lines() {
     }
 }
 
-/// Every line that the program can say in JSON is documented, with every count of a summary.
+/// Every type of JSON line is documented, with every count of a summary.
 #[test]
-fn the_page_of_json_has_every_line_and_count() {
+fn json_document_has_every_line_and_count() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/json.md")).unwrap();
     let within = |file: &str, from: &str| {
@@ -126,9 +126,13 @@ fn the_page_of_json_has_every_line_and_count() {
         });
         words.collect::<String>().trim_start_matches('_').to_owned()
     };
-    let lines = within("src/lines/mod.rs", "\nlines! {");
-    let lines: BTreeSet<_> =
-        lines.lines().filter_map(|line| Some(snake(line.trim().split_once('(')?.0))).collect();
+    let lines = within("src/lines/mod.rs", "\npub enum Line<'a> {");
+    let lines = lines.split_once("\n}").unwrap().0.lines();
+    let variant = |line: &str| {
+        let name = line.strip_prefix("    ")?.split(['(', ' ']).next()?;
+        name.starts_with(char::is_uppercase).then(|| snake(name))
+    };
+    let lines: BTreeSet<_> = lines.filter_map(variant).collect();
     let rows = page.lines().skip_while(|row| !row.starts_with("| type")).skip(2);
     let rows = rows.take_while(|row| row.starts_with('|'));
     let documented: BTreeSet<_> =
@@ -150,9 +154,9 @@ fn the_page_of_json_has_every_line_and_count() {
     assert!(seen > 80, "the test finds no counts any more");
 }
 
-/// A translation has the commands and the output of the page it follows, as they stand there, and the same headings in number and level.
+/// A translation has the code blocks of its original, and headings of the same number and levels.
 #[test]
-fn translations_follow_their_pages() {
+fn translations_have_the_blocks_and_headings_of_their_originals() {
     let read = |path: &str| {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         fs::read_to_string(&file).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -160,6 +164,7 @@ fn translations_follow_their_pages() {
     for (page, translation) in [
         ("README.md", "docs/README.zh-CN.md"),
         ("docs/sillytavern.md", "docs/sillytavern.zh-CN.md"),
+        ("docs/guide.md", "docs/guide.zh-CN.md"),
     ] {
         let (original, translated) = (read(page), read(translation));
         let version = format!("stvc {}", env!("CARGO_PKG_VERSION"));
@@ -177,7 +182,7 @@ fn translations_follow_their_pages() {
     }
 }
 
-/// The fenced blocks of a page, and the levels of its headings.
+/// Returns the fenced blocks and the levels of the headings.
 fn parts(page: &str) -> (Vec<String>, Vec<usize>) {
     let (mut blocks, mut headings) = (Vec::new(), Vec::new());
     let mut open: Option<String> = None;
@@ -200,10 +205,10 @@ fn parts(page: &str) -> (Vec<String>, Vec<usize>) {
     (blocks, headings)
 }
 
-/// The examples of encoded names are what the program makes of them.
+/// The examples of encoded names are correct.
 #[test]
-fn names_in_the_format_are_encoded_so() {
-    use stvc::store::{name_encoding, trailer};
+fn format_document_encodes_names_as_the_program_does() {
+    use stvc::internals::store::{name_encoding, trailer};
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/format.md");
     let page = fs::read_to_string(file).unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| `\""));

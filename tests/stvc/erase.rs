@@ -1,12 +1,12 @@
-//! What is removed for good is nowhere any more: not in the history, not in the log, not on the disk.
+//! Erased text is removed from the history, the log and the disk.
 
 use std::fs;
 use std::path::Path;
 
-use stvc::store::Store;
+use stvc::internals::store::Store;
 
-use crate::common::devices::{pair, sync};
-use crate::common::{Sandbox, chat, files, fsck, git, message, sound};
+use crate::common::devices::{sync, synced_pair};
+use crate::common::{Sandbox, assert_valid, chat, files, fsck, git, message};
 
 const SECRET: &str = "chats/Mira/Secret garden.jsonl";
 const WORDS: &str = "a word that nobody shall read";
@@ -25,7 +25,7 @@ fn library() -> Sandbox {
     sandbox
 }
 
-/// Every object of the store and every file beside them, as one text.
+/// Concatenates every object and file of the store.
 fn everything(sandbox: &Sandbox) -> String {
     everything_in(&sandbox.store())
 }
@@ -41,7 +41,7 @@ fn everything_in(store: &Path) -> String {
 }
 
 #[test]
-fn req_88_nothing_of_it_is_left() {
+fn req_88_erase_leaves_no_trace_in_the_store() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["tag", "the garden", "Secret garden"]).exits(0);
@@ -51,13 +51,13 @@ fn req_88_nothing_of_it_is_left() {
     let backup = sandbox.folder().join("all.stvc");
     sandbox.stvc(&["backup", backup.to_str().unwrap()]).exits(0);
 
-    // As long as it is there it would be taken again.
+    // An existing chat would be stored again.
     let refused = sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(4);
     assert!(refused.stderr.contains("delete the chat in SillyTavern first"), "{}", refused.stderr);
     for path in [SECRET, "worlds/Private.json"] {
         fs::remove_file(sandbox.path(path)).unwrap();
     }
-    // Nobody is there to ask.
+    // Without a terminal to confirm on.
     let before = sandbox.git(&["for-each-ref"]);
     let asked = sandbox.stvc(&["erase", "Secret garden"]).exits(4);
     assert!(asked.stdout.contains("Add --yes"), "{}", asked.stdout);
@@ -70,26 +70,27 @@ fn req_88_nothing_of_it_is_left() {
     assert_eq!(erased[0]["timeline"], "chats/Mira/Secret garden");
     assert_eq!(erased[0]["snapshots"], 2);
     assert_eq!(erased[0]["tags"][0], "the garden");
-    // Where it still is, is said.
+    // Other copies are reported.
     assert_eq!(answer.of_type("copy")[0]["destination"], backup.to_str().unwrap());
     let left = everything(&sandbox);
     for trace in [WORDS, "Secret", "garden", "Private"] {
         assert!(!left.contains(trace), "{trace} is still there");
     }
-    sound(&sandbox);
+    assert_valid(&sandbox);
     fsck(&sandbox);
-    // The others are as they were, and go on.
+    // The other chats are unchanged and can grow.
     sandbox.stvc(&["show", "Harbour"]).exits(0);
     sandbox.stvc(&["undo"]).exits(0);
     sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(1);
     sandbox.append("chats/Mira/Harbour.jsonl", &message("Mira", 9));
     sandbox.stvc(&["snapshot"]).exits(0);
-    assert_eq!(sandbox.json(&["timelines"]).exits(0).of_chats("timeline").len(), 1);
+    assert_eq!(sandbox.json(&["timelines"]).exits(0).chat_lines("timeline").len(), 1);
 }
 
-/// Another process has the packs mapped. Windows removes no such file, and as long as the words are in one nobody is told that they are gone.
+/// Another process has the packs mapped. Windows cannot delete such a file, and until it is deleted
+/// success is not reported.
 #[test]
-fn what_somebody_still_reads_is_not_called_gone() {
+fn erase_does_not_claim_success_while_a_reader_holds_the_pack() {
     let sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     for path in [SECRET, "worlds/Private.json"] {
@@ -110,11 +111,11 @@ fn what_somebody_still_reads_is_not_called_gone() {
     drop((reader, store));
     erase().exits(0);
     assert!(!everything(&sandbox).contains(WORDS));
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
 #[test]
-fn forks_stay_with_what_they_share() {
+fn erase_keeps_messages_that_forks_share() {
     let mut sandbox = Sandbox::empty();
     let first = |messages| chat("Mira", messages, None);
     sandbox.write("chats/Mira/Main.jsonl", first(4));
@@ -137,10 +138,10 @@ fn forks_stay_with_what_they_share() {
     fs::remove_file(sandbox.path("chats/Mira/Middle.jsonl")).unwrap();
     let answer = sandbox.stvc(&["erase", "Middle", "--yes"]).exits(0);
     assert!(answer.stdout.contains("kept with the messages that they share: Mira / End"));
-    // It hangs where the middle did, after the messages that all three have.
+    // Its parent is now that of the erased one, after the messages that all three share.
     let end_now = line("End");
     assert_eq!((&end_now["parent"], &end_now["fork_at"]), (&"chats/Mira/Main".into(), &3.into()));
-    sound(&sandbox);
+    assert_valid(&sandbox);
     fsck(&sandbox);
     fs::remove_file(sandbox.path("chats/Mira/End.jsonl")).unwrap();
     sandbox.stvc(&["restore", "End"]).exits(0);
@@ -148,8 +149,8 @@ fn forks_stay_with_what_they_share() {
 }
 
 #[test]
-fn the_other_device_does_not_bring_it_back() {
-    let (mut one, mut two, folder) = pair(|sandbox| {
+fn sync_does_not_restore_an_erased_chat() {
+    let (mut one, mut two, folder) = synced_pair(|sandbox| {
         sandbox.write(SECRET, chat("Mira", 3, None));
         sandbox.write("chats/Mira/Harbour.jsonl", chat("Voss", 4, None));
     });
@@ -167,12 +168,12 @@ fn the_other_device_does_not_bring_it_back() {
     let left = everything(&one);
     let at = left.find("Secret garden");
     assert_eq!(at.map(|at| left[at.saturating_sub(200)..at + 20].to_owned()), None);
-    // Whoever has it keeps it.
+    // The other device keeps its chat.
     assert!(two.path(SECRET).exists());
 }
 
 #[test]
-fn former_ids_and_other_branches_lead_there_no_more() {
+fn former_ids_and_other_branches_no_longer_reach_an_erased_chat() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     for n in 0..3 {
@@ -190,7 +191,7 @@ fn former_ids_and_other_branches_lead_there_no_more() {
     for path in [SECRET, "worlds/Private.json"] {
         fs::remove_file(sandbox.path(path)).unwrap();
     }
-    // A slip of the pen removes nothing, and no log either.
+    // A misspelled name erases nothing and leaves the log.
     sandbox.stvc(&["erase", "Secrt gardn", "--yes"]).exits(1);
     let operations = sandbox.json(&["operations"]).exits(0).of_type("operation").len();
     assert!(operations > 3);
@@ -203,18 +204,18 @@ fn former_ids_and_other_branches_lead_there_no_more() {
     assert_eq!(secret["outcome"], "erased");
     assert!(!everything(&sandbox).contains(WORDS));
     assert!(!sandbox.path(SECRET).exists());
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
 #[test]
-fn nothing_of_another_timeline_goes() {
+fn erase_removes_nothing_of_another_timeline() {
     let mut sandbox = Sandbox::empty();
     let (t, u) = ("chats/Mira/T.jsonl", "chats/Mira/U.jsonl");
     sandbox.write(t, chat("t", 4, None));
     sandbox.write("chats/Mira/other.jsonl", chat("other", 2, None));
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["snapshot", "Mira/T", "--at", "1", "--tag", "cp1"]).exits(0);
-    // It is renamed, and its name given to another.
+    // The chat is renamed, and another one gets its name.
     fs::rename(sandbox.path(t), sandbox.path(u)).unwrap();
     sandbox.wait(60);
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -233,18 +234,17 @@ fn nothing_of_another_timeline_goes() {
     let left = everything(&sandbox);
     assert!(!left.contains("t 0: ") && !left.contains("chats/Mira/T"));
     sandbox.stvc(&["show", "Mira/other"]).exits(0);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
-/// The packs of a store, by name.
 fn packs(sandbox: &Sandbox) -> Vec<String> {
     let files = files(&sandbox.store().join("objects/pack"));
     files.into_keys().filter(|name| name.ends_with(".pack")).collect()
 }
 
-/// Packing everything anew takes long in a large library.
+/// Rewriting all packs takes long in a large library.
 #[test]
-fn erase_writes_only_packs_that_hold_what_goes() {
+fn erase_rewrites_only_packs_with_erased_objects() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot", SECRET]).exits(0);
     let first = packs(&sandbox);
@@ -260,11 +260,11 @@ fn erase_writes_only_packs_that_hold_what_goes() {
     assert!(others.iter().all(|pack| left.contains(pack)), "{others:?} {left:?}");
     assert!(first.iter().all(|pack| !left.contains(pack)), "{first:?} {left:?}");
     assert!(!everything(&sandbox).contains(WORDS));
-    sound(&sandbox);
+    assert_valid(&sandbox);
     fsck(&sandbox);
 }
 
-/// `gc` joins short messages to volumes, and tells versions by each other, also those of different chats.
+/// `gc` combines short messages into volumes and stores deltas across chats.
 #[test]
 fn erase_leaves_no_text_in_a_store_that_gc_packed() {
     let mut sandbox = library();
@@ -288,16 +288,17 @@ fn erase_leaves_no_text_in_a_store_that_gc_packed() {
     }
     sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
     assert!(!everything(&sandbox).contains(WORDS));
-    sound(&sandbox);
+    assert_valid(&sandbox);
     fsck(&sandbox);
     fs::remove_file(sandbox.path("chats/Mira/Harbour.jsonl")).unwrap();
     sandbox.stvc(&["restore", "Harbour"]).exits(0);
     assert_eq!(sandbox.read("chats/Mira/Harbour.jsonl"), harbour);
     sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
-/// Erases the secret chat with these options; the files that were told to have text of it, and whether each was removed.
+/// Erases the secret chat. Returns the reported files that contain its text, and whether each was
+/// removed.
 fn traces(sandbox: &Sandbox, options: &[&str]) -> Vec<(String, String, bool)> {
     let answer = sandbox.json(&[&["erase", "Secret garden"], options].concat()).exits(0);
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
@@ -308,7 +309,7 @@ fn traces(sandbox: &Sandbox, options: &[&str]) -> Vec<(String, String, bool)> {
 }
 
 #[test]
-fn req_97_erase_names_every_file_that_has_the_text_and_removes_what_it_can_reach() {
+fn req_97_erase_reports_and_removes_files_with_the_text() {
     let sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     let (secret, open) = (sandbox.read(SECRET), sandbox.read("chats/Mira/Harbour.jsonl"));
@@ -320,7 +321,7 @@ fn req_97_erase_names_every_file_that_has_the_text_and_removes_what_it_can_reach
     sandbox.write("user/files/.stvc-mail-7.tmp", WORDS);
     sandbox.write("user/files/mine.txt", "kept");
     fs::remove_file(sandbox.path(SECRET)).unwrap();
-    let told = |removed: [bool; 2]| -> Vec<(String, String, bool)> {
+    let expected = |removed: [bool; 2]| -> Vec<(String, String, bool)> {
         [
             ("backups/chat_mira_20261101-183000.jsonl", "chat-backup", removed[0]),
             ("worlds/Private.json", "lorebook", removed[0]),
@@ -332,31 +333,32 @@ fn req_97_erase_names_every_file_that_has_the_text_and_removes_what_it_can_reach
         .to_vec()
     };
     let before = sandbox.files();
-    assert_eq!(traces(&sandbox, &["--dry-run"]), told([false, false]));
+    assert_eq!(traces(&sandbox, &["--dry-run"]), expected([false, false]));
     assert!(before == sandbox.files());
-    assert_eq!(traces(&sandbox, &["--yes", "--copies"]), told([true, true]));
-    for (path, ..) in told([true, true]) {
+    assert_eq!(traces(&sandbox, &["--yes", "--copies"]), expected([true, true]));
+    for (path, ..) in expected([true, true]) {
         assert!(!sandbox.path(&path).exists(), "{path}");
     }
     for kept in ["user/files/mine.txt", "backups/chat_mira_20261102-183000.jsonl"] {
         assert!(sandbox.path(kept).exists(), "{kept}");
     }
-    // Its lorebook's history went, too.
+    // The history of its lorebook is erased too.
     assert!(!everything(&sandbox).contains(WORDS));
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
 #[test]
-fn erase_leaves_a_lorebook_that_others_use_and_backups_unless_they_are_wanted() {
+fn erase_keeps_shared_lorebook_and_backups_by_default() {
     let sandbox = library();
     sandbox.write("chats/Mira/Other.jsonl", chat("Other", 2, Some("Private")));
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.write("backups/chat_mira_20261101-183000.jsonl", sandbox.read(SECRET));
     fs::remove_file(sandbox.path(SECRET)).unwrap();
-    let told = traces(&sandbox, &["--yes"]);
-    let kinds: Vec<_> = told.iter().map(|(_, kind, removed)| (kind.as_str(), *removed)).collect();
+    let reported = traces(&sandbox, &["--yes"]);
+    let kinds: Vec<_> =
+        reported.iter().map(|(_, kind, removed)| (kind.as_str(), *removed)).collect();
     assert_eq!(kinds, [("chat-backup", false), ("shared-lorebook", false)]);
-    assert!(told.iter().all(|(path, ..)| sandbox.path(path).exists()));
+    assert!(reported.iter().all(|(path, ..)| sandbox.path(path).exists()));
 }
 
 #[test]
@@ -374,7 +376,7 @@ fn req_97_erase_names_backups_that_received_the_timeline_before_its_head_was_for
         sandbox.stvc(&["snapshot"]).exits(0);
     }
     sandbox.stvc(&["forget", "--keep-last", "1"]).exits(0);
-    // The folder still has it, though this time only another chat goes there.
+    // The folder still has it, although this backup is of another chat only.
     sandbox.stvc(&["backup", &folder, "Mira/Harbour"]);
     for path in [SECRET, "worlds/Private.json"] {
         fs::remove_file(sandbox.path(path)).unwrap();
@@ -390,12 +392,12 @@ fn req_97_erase_names_backups_that_received_the_timeline_before_its_head_was_for
 }
 
 #[test]
-fn req_97_erase_removes_the_text_from_folder_backups_if_wanted() {
+fn req_97_erase_removes_the_text_from_folder_backups_on_request() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     let folder = sandbox.folder().join("mirror");
     sandbox.stvc(&["backup", folder.to_str().unwrap()]).exits(0);
-    // There it has its former name.
+    // The folder has it under its former name.
     const RENAMED: &str = "chats/Mira/Hidden garden.jsonl";
     fs::rename(sandbox.path(SECRET), sandbox.path(RENAMED)).unwrap();
     sandbox.wait(60);
@@ -412,7 +414,7 @@ fn req_97_erase_removes_the_text_from_folder_backups_if_wanted() {
         assert!(!everything_in(&folder).contains(trace), "{trace} is still there");
     }
     sandbox.stvc(&["check", folder.to_str().unwrap()]).exits(0);
-    // The rest is there, and goes on.
+    // The rest is intact, and new snapshots work.
     sandbox.append("chats/Mira/Harbour.jsonl", &message("Mira", 9));
     sandbox.stvc(&["backup", folder.to_str().unwrap()]).exits(0);
 }
@@ -429,11 +431,11 @@ fn erase_refuses_a_chat_whose_folder_cannot_be_read() {
     sandbox.stvc(&["restore", "Secret garden"]).exits(0);
 }
 
-/// A picture that a message of the secret chat names, and one that both chats name.
+/// A picture of the secret chat, and one that both chats name.
 const OWN_PICTURE: &str = "user/images/Mira/own.png";
 const SHARED_PICTURE: &str = "user/images/Mira/shared.png";
 
-/// A library whose secret chat has pictures, a backup by SillyTavern and one in a folder; the chat is deleted.
+/// Creates a deleted chat with pictures, a backup by SillyTavern and one in a folder.
 fn with_copies() -> (Sandbox, std::path::PathBuf) {
     let sandbox = library();
     for (path, chats) in
@@ -468,7 +470,7 @@ fn erase_copies_without_a_name_removes_the_copies_of_an_earlier_erase() {
     );
     let marks = fs::read_to_string(sandbox.store().join("stvc/erased-copies")).unwrap();
     assert!(marks.bytes().all(|byte| byte.is_ascii_hexdigit() || b" \n".contains(&byte)));
-    // The name is gone, and the refusal says what to do.
+    // The name is unknown now, and the refusal names the right command.
     let answer = sandbox.stvc(&["erase", "Secret garden", "--copies", "--yes"]).exits(1);
     assert!(answer.stderr.contains("`stvc erase --copies`, without a name"), "{}", answer.stderr);
     let before = sandbox.files();
@@ -493,7 +495,7 @@ fn erase_copies_without_a_name_removes_the_copies_of_an_earlier_erase() {
 }
 
 #[test]
-fn erase_copies_leaves_what_a_chat_uses_since_the_erase() {
+fn erase_copies_keeps_files_used_since_the_erase() {
     let (sandbox, _) = with_copies();
     sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
     let mut newcomer = chat("new", 2, Some("Private"));
@@ -510,15 +512,16 @@ fn erase_copies_leaves_what_a_chat_uses_since_the_erase() {
 }
 
 #[test]
-fn erase_names_files_of_the_chat_and_removes_those_that_nothing_else_uses() {
+fn erase_removes_only_unshared_files_of_the_chat() {
     let (sandbox, folder) = with_copies();
-    let told = traces(&sandbox, &["--dry-run"]);
-    let kind = |path: &str| told.iter().find(|(found, ..)| found == path).map(|it| it.1.as_str());
+    let reported = traces(&sandbox, &["--dry-run"]);
+    let kind =
+        |path: &str| reported.iter().find(|(found, ..)| found == path).map(|it| it.1.as_str());
     assert_eq!(kind(OWN_PICTURE), Some("attachment"));
     assert_eq!(kind(SHARED_PICTURE), Some("shared-attachment"));
-    let told = sandbox.stvc(&["erase", "Secret garden", "--copies", "--yes"]).exits(0);
-    assert!(told.stdout.contains(&format!("removed  {OWN_PICTURE}")), "{}", told.stdout);
-    assert!(!told.stdout.contains("`stvc erase --copies`"), "{}", told.stdout);
+    let answer = sandbox.stvc(&["erase", "Secret garden", "--copies", "--yes"]).exits(0);
+    assert!(answer.stdout.contains(&format!("removed  {OWN_PICTURE}")), "{}", answer.stdout);
+    assert!(!answer.stdout.contains("`stvc erase --copies`"), "{}", answer.stdout);
     for path in REMOVABLE {
         assert!(!sandbox.path(path).exists(), "{path}");
     }
@@ -527,7 +530,7 @@ fn erase_names_files_of_the_chat_and_removes_those_that_nothing_else_uses() {
 }
 
 #[test]
-fn erase_copies_leaves_a_new_chat_that_has_the_name_of_the_erased_one() {
+fn erase_copies_keeps_a_new_chat_with_the_erased_name() {
     let (mut sandbox, folder) = with_copies();
     sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
     sandbox.wait(60);
@@ -543,7 +546,7 @@ fn erase_copies_leaves_a_new_chat_that_has_the_name_of_the_erased_one() {
 }
 
 #[test]
-fn erase_of_a_fork_says_that_its_parent_keeps_the_messages_before_the_fork() {
+fn erase_of_a_fork_reports_messages_kept_by_its_parent() {
     let sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     let fork = "chats/Mira/Fork.jsonl";
@@ -552,14 +555,14 @@ fn erase_of_a_fork_says_that_its_parent_keeps_the_messages_before_the_fork() {
     sandbox.write(fork, text);
     sandbox.stvc(&["snapshot"]).exits(0);
     fs::remove_file(sandbox.path(fork)).unwrap();
-    let told = sandbox.stvc(&["erase", "Mira/Fork", "--yes"]).exits(0).stdout;
+    let output = sandbox.stvc(&["erase", "Mira/Fork", "--yes"]).exits(0).stdout;
     let sentence = "Forked from Mira / Secret garden: the messages before the fork stay there, and in the backups of it.";
-    assert!(told.contains(sentence), "{told}");
+    assert!(output.contains(sentence), "{output}");
     assert!(!everything(&sandbox).contains("of the fork alone"));
 }
 
 #[test]
-fn erase_copies_leaves_a_picture_that_the_text_of_another_chat_shows() {
+fn erase_copies_keeps_a_picture_shown_by_another_chat() {
     let (sandbox, _) = with_copies();
     let mut other = chat("other", 2, None);
     let line = format!("\n{{\"name\":\"Mira\",\"mes\":\"![](/{OWN_PICTURE})\"}}");

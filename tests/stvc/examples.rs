@@ -1,4 +1,4 @@
-//! The programs of `examples/`, run as functions.
+//! The programs in `examples/`, called as functions.
 
 use crate::common::Sandbox;
 
@@ -13,7 +13,7 @@ mod restore_to_folder;
 mod snapshot_after_save;
 
 #[test]
-fn the_examples_store_list_and_restore() {
+fn examples_run() {
     let sandbox = Sandbox::empty();
     let lines = |messages: &[&str]| {
         let messages = messages.iter().map(|words| format!("\n{{\"mes\":\"{words}\"}}"));

@@ -1,4 +1,4 @@
-//! `stvc extension`: its files come out of the program, and what is not its own is left alone.
+//! `stvc extension` installs, updates and removes its own files only.
 
 use std::fs;
 
@@ -13,28 +13,28 @@ fn library() -> Sandbox {
 }
 
 #[test]
-fn it_comes_and_goes() {
+fn extension_is_installed_and_removed() {
     let sandbox = library();
     let before = sandbox.files();
-    let told = sandbox.json(&["extension"]).exits(0).of_type("extension");
-    assert!(told[0]["installed"].is_null() && told[0]["watch"] == false);
+    let installed = sandbox.json(&["extension"]).exits(0).of_type("extension");
+    assert!(installed[0]["installed"].is_null() && installed[0]["watch"] == false);
     sandbox.stvc(&["extension", "install"]).exits(0);
     let manifest: serde_json::Value =
         serde_json::from_slice(&sandbox.read("extensions/stvc/manifest.json")).unwrap();
     assert_eq!(manifest["version"], env!("CARGO_PKG_VERSION"));
     for (name, text) in stvc::api::extension::files() {
         assert_eq!(sandbox.read(&format!("{FOLDER}/{name}")), text.as_bytes());
-        // It loads nothing from elsewhere, and makes no HTML of strings.
+        // It loads nothing from other hosts and builds no HTML from strings.
         let text = text.replace("http://www.w3.org/2000/svg", "");
         for word in ["http://", "https://", "innerHTML", "eval("] {
             assert!(!text.contains(word), "{name} has {word}");
         }
     }
-    // Again changes nothing; an interrupted update is made whole.
+    // A second update changes nothing; an incomplete installation is completed.
     sandbox.stvc(&["extension", "update"]).exits(0);
-    fs::remove_file(sandbox.path("extensions/stvc/deeds.js")).unwrap();
+    fs::remove_file(sandbox.path("extensions/stvc/actions.js")).unwrap();
     sandbox.stvc(&["extension", "update"]).exits(0);
-    assert!(sandbox.path("extensions/stvc/deeds.js").exists());
+    assert!(sandbox.path("extensions/stvc/actions.js").exists());
     sandbox.stvc(&["extension", "remove"]).exits(0);
     assert!(!sandbox.path(FOLDER).exists());
     let after = sandbox.files();
@@ -43,7 +43,7 @@ fn it_comes_and_goes() {
 }
 
 #[test]
-fn what_is_not_its_own_stays() {
+fn remove_keeps_files_that_are_not_the_extensions() {
     let sandbox = library();
     sandbox.write("extensions/stvc/index.js", "// somebody else's");
     for deed in ["install", "update", "remove"] {
@@ -61,24 +61,25 @@ fn what_is_not_its_own_stays() {
     assert_eq!(sandbox.read("extensions/stvc/notes.txt"), b"mine");
 }
 
-/// The files of the folder, as they would be of an older version: other modules, and one more.
-fn as_of_an_older_version(sandbox: &Sandbox) {
+/// Makes the installed files look like an older version: other modules, and one more.
+fn make_older_version(sandbox: &Sandbox) {
     sandbox.stvc(&["extension", "install"]).exits(0);
     let note = sandbox.path("extensions/stvc/stvc.json");
-    let mut told: serde_json::Value = serde_json::from_slice(&fs::read(&note).unwrap()).unwrap();
-    told["version"] = "0.0.1".into();
+    let mut manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(&note).unwrap()).unwrap();
+    manifest["version"] = "0.0.1".into();
     for name in ["index.js", "former.js"] {
         let text = format!("// {name} of an older version");
         sandbox.write(&format!("{FOLDER}/{name}"), &text);
-        told["files"][name] = blake3::hash(text.as_bytes()).to_hex().to_string().into();
+        manifest["files"][name] = blake3::hash(text.as_bytes()).to_hex().to_string().into();
     }
-    fs::write(note, told.to_string()).unwrap();
+    fs::write(note, manifest.to_string()).unwrap();
     sandbox.write("extensions/stvc/notes.txt", "mine");
 }
 
-/// Every file is of this version, and the user's is there.
+/// Asserts that every file has this version and that the user's file is there.
 #[track_caller]
-fn is_updated(sandbox: &Sandbox) {
+fn assert_updated(sandbox: &Sandbox) {
     for (name, text) in stvc::api::extension::files() {
         assert_eq!(sandbox.read(&format!("{FOLDER}/{name}")), text.as_bytes(), "{name}");
     }
@@ -92,26 +93,26 @@ fn is_updated(sandbox: &Sandbox) {
 }
 
 #[test]
-fn update_replaces_the_folder_and_keeps_what_is_the_users() {
+fn update_replaces_modules_and_keeps_user_files() {
     let sandbox = library();
-    as_of_an_older_version(&sandbox);
-    let told = sandbox.json(&["extension"]).exits(0).of_type("extension");
-    assert_eq!(told[0]["installed"], "0.0.1");
+    make_older_version(&sandbox);
+    let installed = sandbox.json(&["extension"]).exits(0).of_type("extension");
+    assert_eq!(installed[0]["installed"], "0.0.1");
     sandbox.stvc(&["extension", "update"]).exits(0);
-    is_updated(&sandbox);
+    assert_updated(&sandbox);
 }
 
-/// Whatever reads the folder meanwhile finds all modules of one version, or no folder.
+/// A concurrent reader sees all modules of one version, or no folder.
 #[test]
 fn update_never_mixes_old_and_new_modules() {
     let sandbox = library();
-    as_of_an_older_version(&sandbox);
+    make_older_version(&sandbox);
     let new: std::collections::BTreeMap<_, _> = stvc::api::extension::files().into_iter().collect();
     let mut update = sandbox.command(&["extension", "--quiet", "update"]).spawn().unwrap();
     let mut is_over = false;
     while !is_over {
         is_over = update.try_wait().unwrap().is_some();
-        // A folder that is open is one version, whatever takes its name.
+        // An open folder stays one version, even if another takes its name.
         let Ok(folder) = fs::File::open(sandbox.path(FOLDER)) else { continue };
         #[cfg(target_os = "linux")]
         let folder = {
@@ -132,38 +133,38 @@ fn update_never_mixes_old_and_new_modules() {
         }
     }
     assert!(update.wait().unwrap().success());
-    is_updated(&sandbox);
+    assert_updated(&sandbox);
 }
 
 #[test]
-fn interrupted_update_is_ended_or_taken_back_by_the_next() {
+fn interrupted_update_is_completed_or_reverted_by_the_next() {
     let aside = ".stvc-replaced/stvc";
-    // The old folder has left its place, and the new one is not there yet.
+    // The old folder is moved away, and the new one is not in place yet.
     let sandbox = library();
-    as_of_an_older_version(&sandbox);
+    make_older_version(&sandbox);
     let extensions = sandbox.path("extensions");
     fs::create_dir(extensions.join(".stvc-replaced")).unwrap();
     fs::rename(extensions.join("stvc"), extensions.join(aside)).unwrap();
     sandbox.stvc(&["extension", "update"]).exits(0);
-    is_updated(&sandbox);
-    // The new one is there, and what is the user's is still in the old one.
+    assert_updated(&sandbox);
+    // The new folder is in place, and the user's files are still in the old one.
     let sandbox = library();
-    as_of_an_older_version(&sandbox);
+    make_older_version(&sandbox);
     let extensions = sandbox.path("extensions");
     fs::create_dir(extensions.join(".stvc-replaced")).unwrap();
     fs::rename(extensions.join("stvc"), extensions.join(aside)).unwrap();
     let other = library();
     other.stvc(&["extension", "install"]).exits(0);
-    crate::common::copy(&other.path(FOLDER), &sandbox.path(FOLDER));
+    crate::common::copy_folder(&other.path(FOLDER), &sandbox.path(FOLDER));
     sandbox.stvc(&["extension", "update"]).exits(0);
-    is_updated(&sandbox);
+    assert_updated(&sandbox);
     sandbox.stvc(&["extension", "remove"]).exits(0);
     assert_eq!(sandbox.read("extensions/stvc/notes.txt"), b"mine");
 }
 
 #[cfg(unix)]
 #[test]
-fn link_or_clone_in_the_place_of_the_folder_stays_as_it_is() {
+fn link_or_clone_in_place_of_the_folder_is_not_changed() {
     let sandbox = library();
     let elsewhere = sandbox.folder().join("my-clone");
     fs::create_dir_all(elsewhere.join(".git")).unwrap();
@@ -172,7 +173,7 @@ fn link_or_clone_in_the_place_of_the_folder_stays_as_it_is() {
     std::os::unix::fs::symlink(&elsewhere, sandbox.path(FOLDER)).unwrap();
     sandbox.stvc(&["extension", "update"]).exits(4);
     fs::remove_file(sandbox.path(FOLDER)).unwrap();
-    crate::common::copy(&elsewhere, &sandbox.path(FOLDER));
+    crate::common::copy_folder(&elsewhere, &sandbox.path(FOLDER));
     sandbox.stvc(&["extension", "update"]).exits(4);
     assert_eq!(sandbox.read("extensions/stvc/index.js"), b"// mine");
     assert!(sandbox.path("extensions/stvc/.git").exists());

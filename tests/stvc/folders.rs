@@ -1,5 +1,5 @@
-//! Messages are stored in folders of a hundred, and a folder that is known is not looked at again. Whatever is known, the tree must be
-//! the one that a new store would have.
+//! Messages are stored in folders of a hundred, and known folders are not read again. The tree must
+//! equal that of a new store.
 
 use proptest::prelude::*;
 use stvc::progress::Silent;
@@ -15,7 +15,7 @@ fn write(sandbox: &Sandbox, messages: &[String]) {
     sandbox.write(CHAT, lines.join("\n"));
 }
 
-/// Take a snapshot, and hold its tree against that of a store that knows nothing.
+/// Takes a snapshot and compares its tree with that of a new store.
 fn take(sandbox: &Sandbox) {
     let options = snapshot::Options::default();
     snapshot::snapshot(&sandbox.workspace(), &options, &mut Silent).unwrap();
@@ -31,7 +31,7 @@ fn said(words: &str) -> String {
 }
 
 #[test]
-fn folders_that_moved_are_not_taken_for_known() {
+fn moved_folders_are_read_again() {
     let sandbox = Sandbox::empty();
     let mut messages: Vec<_> = (0..350).map(|n| said(&format!("message {n}"))).collect();
     write(&sandbox, &messages);
@@ -52,7 +52,7 @@ fn folders_that_moved_are_not_taken_for_known() {
 }
 
 #[test]
-fn folders_with_the_same_bytes_are_told_apart() {
+fn folders_with_equal_bytes_are_distinguished() {
     let sandbox = Sandbox::empty();
     let mut messages = vec![String::new(); 250];
     write(&sandbox, &messages);
@@ -63,7 +63,7 @@ fn folders_with_the_same_bytes_are_told_apart() {
     assert!(check::check(&sandbox.workspace(), &mut Silent).unwrap().is_sound());
 }
 
-/// Cut out, put in and repeat stretches of whole folders and of single messages.
+/// Removes, inserts and repeats ranges of whole folders and of single messages.
 fn edit() -> impl Strategy<Value = (u8, usize, usize)> {
     let length = prop_oneof![Just(1usize), Just(50), Just(100), Just(200)];
     (0u8..4, 0usize..4, length)
@@ -73,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_known_the_tree_is_the_same(edits in prop::collection::vec(edit(), 1..6)) {
+    fn known_folders_do_not_change_the_tree(edits in prop::collection::vec(edit(), 1..6)) {
         let sandbox = Sandbox::empty();
         let mut messages: Vec<_> = (0..330).map(|n| said(&format!("m{}", n % 7))).collect();
         write(&sandbox, &messages);

@@ -1,4 +1,5 @@
-//! What others may have put in the place of a file or folder: a link that leads every write elsewhere, a pipe that keeps everybody waiting, a device without an end.
+//! Links, pipes and devices in place of files and folders: a link redirects writes, a pipe blocks
+//! readers, a device has no end.
 #![cfg(unix)]
 
 use std::fs;
@@ -7,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{A, Answer, Sandbox, Stored, answer, calm, chat, message};
+use crate::common::{A, Answer, Sandbox, Stored, answer, assert_no_panic, chat, message};
 
-/// A library with one snapshot, and a mirror of it that could be written to.
+/// A library with one snapshot, and a mirror of it.
 struct Stage {
     sandbox: Sandbox,
     mirror: PathBuf,
@@ -29,8 +30,8 @@ impl Stage {
         Self { sandbox, mirror, outside }
     }
 
-    /// Put a link in the place of a file or folder of `store`; what was there, or nothing, is where it leads.
-    fn lead_away(&self, store: &Path, place: &str) -> PathBuf {
+    /// Replaces a file or folder of `store` by a link to its moved content.
+    fn replace_by_link(&self, store: &Path, place: &str) -> PathBuf {
         let (from, to) = (store.join(place), self.outside.join(place.replace('/', "-")));
         if from.exists() {
             fs::rename(&from, &to).unwrap();
@@ -41,13 +42,13 @@ impl Stage {
         to
     }
 
-    fn lead_back(&self, store: &Path, place: &str, there: &Path) {
+    fn remove_link(&self, store: &Path, place: &str, there: &Path) {
         fs::remove_file(store.join(place)).unwrap();
         fs::rename(there, store.join(place)).unwrap();
     }
 }
 
-/// Every file below a folder with its bytes, or of a file its own.
+/// Reads every file below a folder, or one file.
 fn contents(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut open = vec![path.to_owned()];
@@ -80,18 +81,18 @@ const PLACES: [&str; 16] = [
     "packed-refs",
 ];
 
-/// Refused, with the link's name; nothing there is different, and nothing where it leads.
+/// Asserts that the command names the link and changes neither the store nor the link's target.
 #[track_caller]
 fn refuses(stage: &Stage, store: &Path, place: &str, arguments: &[&str]) {
-    let there = stage.lead_away(store, place);
+    let there = stage.replace_by_link(store, place);
     let before = (contents(&there), contents(store));
-    let answer = calm(stage.sandbox.stvc(arguments));
+    let answer = assert_no_panic(stage.sandbox.stvc(arguments));
     let link = store.join(place);
     assert_eq!(answer.code, 4, "{place}: {answer:?}");
     assert!(answer.stderr.contains(link.to_str().unwrap()), "{place}: {answer:?}");
     let after = (contents(&there), contents(store));
     if link.starts_with(store.join("refs/heads/chats")) {
-        // Which refs will move is known late; objects may be there by then.
+        // Objects may be written before a ref is refused.
         assert!(before.0 == after.0, "{place}: {answer:?}");
     } else {
         assert!(before == after, "{place}: {answer:?}");
@@ -101,12 +102,12 @@ fn refuses(stage: &Stage, store: &Path, place: &str, arguments: &[&str]) {
             fs::remove_file(&link).unwrap();
             fs::remove_file(&there).unwrap();
         }
-        _ => stage.lead_back(store, place, &there),
+        _ => stage.remove_link(store, place, &there),
     }
 }
 
 #[test]
-fn no_link_in_a_mirror_is_followed() {
+fn links_in_a_mirror_are_not_followed() {
     let stage = Stage::new();
     stage.sandbox.stvc(&["snapshot"]).exits(0);
     let mirror = stage.mirror.clone();
@@ -118,7 +119,7 @@ fn no_link_in_a_mirror_is_followed() {
 }
 
 #[test]
-fn no_link_in_the_store_is_followed() {
+fn links_in_the_store_are_not_followed() {
     let stage = Stage::new();
     let store = stage.sandbox.store();
     for place in PLACES.into_iter().filter(|place| *place != "stvc/mirror") {
@@ -142,18 +143,18 @@ fn gc_removes_nothing_behind_a_link() {
     assert_eq!(fs::read(&object).unwrap(), b"somebody's own");
 }
 
-/// Whose disk is full puts the whole store elsewhere.
+/// A user may move the whole store to another disk.
 #[test]
-fn the_store_itself_may_be_reached_through_a_link() {
+fn store_may_be_a_link() {
     let stage = Stage::new();
     let elsewhere = stage.outside.join("store");
     fs::rename(stage.sandbox.store(), &elsewhere).unwrap();
     symlink(&elsewhere, stage.sandbox.store()).unwrap();
-    Stored::take(&stage.sandbox, A).must_come_back(&stage.sandbox);
+    Stored::take(&stage.sandbox, A).assert_restores(&stage.sandbox);
     stage.sandbox.stvc(&["gc"]).exits(0);
 }
 
-/// What a look keeps for the next one does not go through a link either.
+/// Caches are not written through links either.
 #[test]
 fn caches_are_not_written_through_links() {
     let stage = Stage::new();
@@ -165,7 +166,7 @@ fn caches_are_not_written_through_links() {
         fs::write(&precious, b"precious").unwrap();
         let _ = fs::remove_file(&place);
         symlink(&precious, &place).unwrap();
-        calm(stage.sandbox.stvc(&["status"]));
+        assert_no_panic(stage.sandbox.stvc(&["status"]));
         assert_eq!(fs::read(&precious).unwrap(), b"precious", "{name}");
         fs::remove_file(&place).unwrap();
     }
@@ -177,8 +178,9 @@ fn pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Run the program; one that waits for somebody to write to a pipe is ended, which is no exit code of ours.
-fn patient(sandbox: &Sandbox, arguments: &[&str]) -> Answer {
+/// Runs the program with a time limit: waiting for a pipe ends with an exit code that stvc does not
+/// have.
+fn run_with_timeout(sandbox: &Sandbox, arguments: &[&str]) -> Answer {
     let mut program = sandbox.command(arguments);
     program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = program.spawn().unwrap();
@@ -192,8 +194,8 @@ fn patient(sandbox: &Sandbox, arguments: &[&str]) -> Answer {
     answer(child.wait_with_output().unwrap())
 }
 
-/// A pipe, and a link to a device without an end.
-fn odd_things(path: &Path, mut look: impl FnMut(&str)) {
+/// Creates a pipe, and then a link to an endless device.
+fn with_pipe_and_device(path: &Path, mut look: impl FnMut(&str)) {
     pipe(path);
     look("it is a pipe, not a file");
     fs::remove_file(path).unwrap();
@@ -203,70 +205,71 @@ fn odd_things(path: &Path, mut look: impl FnMut(&str)) {
 }
 
 #[test]
-fn nobody_waits_for_a_pipe_in_the_library() {
+fn pipe_in_the_library_does_not_block() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, Some("Harbour")));
     sandbox.write("chats/Mira/b.jsonl", chat("b", 3, None));
-    // A lorebook: its chat is taken without it.
-    odd_things(&sandbox.path("worlds/Harbour.json"), |why| {
+    // A lorebook: its chat is stored without it.
+    with_pipe_and_device(&sandbox.path("worlds/Harbour.json"), |why| {
         sandbox.append(A, &message("a", 3));
-        let answer = patient(&sandbox, &["snapshot"]).exits(3);
-        let said = format!("{}{}", answer.stdout, answer.stderr);
-        assert!(said.contains(why) && said.contains("Harbour.json"), "{answer:?}");
-        patient(&sandbox, &["status"]);
-        patient(&sandbox, &["doctor"]);
+        let answer = run_with_timeout(&sandbox, &["snapshot"]).exits(3);
+        let output = format!("{}{}", answer.stdout, answer.stderr);
+        assert!(output.contains(why) && output.contains("Harbour.json"), "{answer:?}");
+        run_with_timeout(&sandbox, &["status"]);
+        run_with_timeout(&sandbox, &["doctor"]);
     });
     sandbox.write("worlds/Harbour.json", b"{\"entries\":{}}");
-    // Chats, groups: named, and passed over.
+    // Chats and groups: reported and skipped.
     for place in ["chats/Mira/c.jsonl", "group chats/g.jsonl", "groups/g.json"] {
-        odd_things(&sandbox.path(place), |why| {
-            let answer = patient(&sandbox, &["snapshot"]);
-            let said = format!("{}{}", answer.stdout, answer.stderr);
+        with_pipe_and_device(&sandbox.path(place), |why| {
+            let answer = run_with_timeout(&sandbox, &["snapshot"]);
+            let output = format!("{}{}", answer.stdout, answer.stderr);
             assert_ne!(answer.code, -1, "{place}");
-            assert!(said.contains(why) && said.contains(place), "{place}: {answer:?}");
+            assert!(output.contains(why) && output.contains(place), "{place}: {answer:?}");
         });
     }
-    // Settings and cards are read by `doctor`.
+    // `doctor` reads settings and cards.
     for place in ["settings.json", "characters/Mira.png"] {
-        odd_things(&sandbox.path(place), |why| {
-            let answer = patient(&sandbox, &["doctor"]);
-            let said = format!("{}{}", answer.stdout, answer.stderr);
+        with_pipe_and_device(&sandbox.path(place), |why| {
+            let answer = run_with_timeout(&sandbox, &["doctor"]);
+            let output = format!("{}{}", answer.stdout, answer.stderr);
             assert_ne!(answer.code, -1, "{place}");
-            assert!(said.contains(why) && said.contains(place), "{place}: {answer:?}");
+            assert!(output.contains(why) && output.contains(place), "{place}: {answer:?}");
         });
         sandbox.write("settings.json", b"{}");
     }
 }
 
 #[test]
-fn nobody_waits_for_a_pipe_as_a_backup() {
+fn pipe_as_a_backup_does_not_block() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     sandbox.stvc(&["snapshot"]).exits(0);
     let file = sandbox.folder().join("copy.stvc");
     let name = file.to_str().unwrap().to_owned();
-    odd_things(&file, |why| {
+    with_pipe_and_device(&file, |why| {
         for arguments in [
             &["import", &name][..],
             &["check", &name],
             &["--store", &name, "log"],
             &["backup", &name],
         ] {
-            let answer = patient(&sandbox, arguments);
+            let answer = run_with_timeout(&sandbox, arguments);
             assert!(![0, -1].contains(&answer.code), "{arguments:?}: {answer:?}");
             assert!(answer.stderr.contains("copy.stvc"), "{why} {arguments:?}: {answer:?}");
         }
     });
     let backup = sandbox.path("backups/chat_mira_20261115-000055.jsonl");
-    odd_things(&backup, |why| {
-        let answer = patient(&sandbox, &["import", sandbox.path("backups").to_str().unwrap()]);
-        let said = format!("{}{}", answer.stdout, answer.stderr);
-        assert!(said.contains(why), "{answer:?}");
+    with_pipe_and_device(&backup, |why| {
+        let answer =
+            run_with_timeout(&sandbox, &["import", sandbox.path("backups").to_str().unwrap()]);
+        let output = format!("{}{}", answer.stdout, answer.stderr);
+        assert!(output.contains(why), "{answer:?}");
     });
 }
 
 #[test]
-fn nobody_waits_for_a_pipe_in_a_folder() {
+fn pipe_in_a_folder_does_not_block() {
     let stage = Stage::new();
     stage.sandbox.stvc(&["snapshot"]).exits(0);
     let mirror = stage.mirror.clone();
@@ -291,7 +294,7 @@ fn nobody_waits_for_a_pipe_in_a_folder() {
         let was = fs::read(&path).ok();
         pipe(&path);
         for arguments in [&["check", name][..], &["import", name], &["backup", name]] {
-            let answer = patient(&stage.sandbox, arguments);
+            let answer = run_with_timeout(&stage.sandbox, arguments);
             assert_ne!(answer.code, -1, "{place} {arguments:?}: {answer:?}");
         }
         fs::remove_file(&path).unwrap();

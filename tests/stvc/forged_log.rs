@@ -1,19 +1,20 @@
-//! Last lines of the operation log that stvc did not write, each with a correct checksum. Whatever a line says, later commands work, and recovery writes no file
-//! that a timeline of the store cannot have.
+//! Last lines of the operation log that stvc did not write, each with a correct checksum. Later
+//! commands work in every case, and recovery writes no file that a timeline of the store cannot
+//! have.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::{Value, json};
 
+use stvc::internals::rules::{Code, Finding};
+use stvc::internals::store::{RefName, Store};
 use stvc::progress::Silent;
-use stvc::rules::{Code, Finding};
-use stvc::store::{RefName, Store};
 use stvc::verbs::snapshot::{self, Taken, TakenTimeline};
 
-use crate::common::{A, Sandbox, calm, chat, copy, message, sound};
+use crate::common::{A, Sandbox, assert_no_panic, assert_valid, chat, copy_folder, message};
 
-/// The line of the log with this record, its checksum appended.
+/// Encodes a record with its checksum.
 fn line(record: &Value) -> Vec<u8> {
     let mut text = record.to_string().into_bytes();
     text.pop();
@@ -21,7 +22,7 @@ fn line(record: &Value) -> Vec<u8> {
     [&text[..], b",\"check\":\"", &check.as_bytes()[..16], b"\"}\n"].concat()
 }
 
-/// A library with a store of two snapshots, and a line of the log that could follow.
+/// A library with a store of two snapshots, and a valid next record of the log.
 struct Forgery {
     sandbox: Sandbox,
     record: Value,
@@ -63,7 +64,7 @@ impl Forgery {
         record
     }
 
-    /// The record without refs, and with this file.
+    /// Returns the record without refs and with this file.
     fn file(&self, path: &str) -> Value {
         self.with(|record| {
             record["refs"] = json!([]);
@@ -71,7 +72,7 @@ impl Forgery {
         })
     }
 
-    /// The record with this ref and without files.
+    /// Returns the record with this ref and without files.
     fn reference(&self, name: &str, before: Value, after: Value) -> Value {
         self.with(|record| {
             record["refs"] = json!([{ "ref": name, "before": before, "after": after }]);
@@ -79,17 +80,18 @@ impl Forgery {
         })
     }
 
-    /// A copy of the library whose log ends with this line.
+    /// Copies the library and appends this line to its log.
     fn copy(&self, text: &[u8]) -> Sandbox {
         let mut sandbox = Sandbox::empty();
         sandbox.wait(120);
-        copy(&self.sandbox.library(), &sandbox.library());
+        copy_folder(&self.sandbox.library(), &sandbox.library());
         let log = sandbox.store().join("stvc/operations.jsonl");
         fs::write(&log, [fs::read(&log).unwrap(), text.to_vec()].concat()).unwrap();
         sandbox
     }
 
-    /// After the line `text`, later commands work, nothing else is written, and the line is still there. Returns what was found.
+    /// Asserts that with the line `text` later commands work, nothing else is written, and the line
+    /// is kept. Returns the findings.
     fn survives(&self, what: &str, text: &[u8]) -> Vec<Finding> {
         self.survives_in(&self.copy(text), what, text)
     }
@@ -119,12 +121,12 @@ impl Forgery {
     }
 }
 
-/// Takes a snapshot, which must work. Returns what was found.
+/// Takes a snapshot, which must succeed. Returns the findings.
 fn snapshot(sandbox: &Sandbox, what: &str) -> Vec<Finding> {
     let workspace = sandbox.workspace();
     let report = snapshot::snapshot(&workspace, &snapshot::Options::default(), &mut Silent);
     let report = report.unwrap_or_else(|error| panic!("{what}: {error}"));
-    // A link to another part of the library is reported, and not stored.
+    // A link to another part of the library is reported and not stored.
     let is_link =
         |timeline: &TakenTimeline| sandbox.path(timeline.timeline.file().as_str()).is_symlink();
     let taken = |timeline: &TakenTimeline| {
@@ -134,9 +136,9 @@ fn snapshot(sandbox: &Sandbox, what: &str) -> Vec<Finding> {
     workspace.take_notices()
 }
 
-/// Other commands work, too, and git finds nothing wrong.
+/// Asserts that other commands work and that git finds no problem.
 #[track_caller]
-fn goes_on(sandbox: &Sandbox) {
+fn assert_commands_work(sandbox: &Sandbox) {
     for arguments in [
         &["snapshot"][..],
         &["operations"],
@@ -145,12 +147,12 @@ fn goes_on(sandbox: &Sandbox) {
         &["undo"],
         &["gc"],
     ] {
-        calm(sandbox.stvc(arguments)).exits(0);
+        assert_no_panic(sandbox.stvc(arguments)).exits(0);
     }
-    sound(sandbox);
+    assert_valid(sandbox);
 }
 
-/// All files and links in the folder around the library that no timeline can have.
+/// Reads all files and links around the library that no timeline can have.
 fn outside_places(sandbox: &Sandbox) -> BTreeMap<String, Vec<u8>> {
     let places = ["chats", "group chats", "groups", "worlds", "characters", "User Avatars"];
     let mut places: Vec<_> =
@@ -182,7 +184,7 @@ fn is_set_aside(what: &str, found: &[Finding]) {
     assert!(found.iter().any(|found| found.code == Code::OperationSetAside), "{what}: {found:?}");
 }
 
-/// Values of every type, and numbers at the ends of their ranges.
+/// Values of every type, and numbers at the limits of their ranges.
 fn values() -> Vec<Value> {
     let mut values = vec![
         Value::Null,
@@ -211,7 +213,7 @@ fn values() -> Vec<Value> {
 }
 
 #[test]
-fn later_commands_work_whatever_a_field_of_the_last_operation_holds() {
+fn commands_survive_any_value_in_the_last_log_record() {
     let forgery = Forgery::new();
     let places = [
         "/number",
@@ -338,8 +340,8 @@ fn recovery_writes_only_files_that_a_timeline_can_have() {
         });
         forgery.survives(&format!("{path} goes"), &line(&gone));
     }
-    goes_on(&forgery.copy(&line(&forgery.file("secrets.json"))));
-    // Those that one can have are written.
+    assert_commands_work(&forgery.copy(&line(&forgery.file("secrets.json"))));
+    // Possible paths are written.
     for path in [
         "chats/Mira/x.jsonl",
         "group chats/x.jsonl",
@@ -352,7 +354,7 @@ fn recovery_writes_only_files_that_a_timeline_can_have() {
     ] {
         let text = line(&forgery.file(path));
         let sandbox = forgery.copy(&text);
-        calm(sandbox.stvc(&["snapshot"])).exits(0);
+        assert_no_panic(sandbox.stvc(&["snapshot"])).exits(0);
         assert_eq!(sandbox.read(path), header(&forgery), "{path}");
         forgery.survives(path, &text);
     }
@@ -363,7 +365,7 @@ fn header(forgery: &Forgery) -> Vec<u8> {
 }
 
 #[test]
-fn recovery_writes_settings_only_where_they_are_configured() {
+fn recovery_writes_settings_only_if_configured() {
     let forgery = Forgery::new();
     let text = line(&forgery.with(|record| {
         record["refs"] = json!([]);
@@ -374,11 +376,11 @@ fn recovery_writes_settings_only_where_they_are_configured() {
     fs::write(sandbox.store().join("stvc/config.toml"), "[include]\nsettings = true\n").unwrap();
     let log = sandbox.store().join("stvc/operations.jsonl");
     fs::write(&log, [fs::read(&log).unwrap(), text.clone()].concat()).unwrap();
-    calm(sandbox.stvc(&["snapshot"])).exits(0);
+    assert_no_panic(sandbox.stvc(&["snapshot"])).exits(0);
     assert_eq!(sandbox.read("settings.json"), header(&forgery));
     let other = forgery.copy(&text);
     fs::remove_file(other.path("settings.json")).unwrap();
-    calm(other.stvc(&["snapshot"])).exits(0);
+    assert_no_panic(other.stvc(&["snapshot"])).exits(0);
     assert!(!other.path("settings.json").exists());
 }
 
@@ -408,7 +410,7 @@ fn recovery_writes_through_no_link() {
 }
 
 #[test]
-fn later_commands_work_whatever_refs_and_objects_the_last_operation_names() {
+fn commands_survive_any_ref_or_object_in_the_last_log_record() {
     let forgery = Forgery::new();
     let ids = [
         json!(null),
@@ -472,7 +474,7 @@ fn later_commands_work_whatever_refs_and_objects_the_last_operation_names() {
     for name in ["refs/heads/chats/Mira", "refs/remotes/x/y", "refs/heads/x"] {
         let record = forgery.reference(name, Value::Null, json!(forgery.blob));
         let sandbox = forgery.copy(&line(&record));
-        goes_on(&sandbox);
+        assert_commands_work(&sandbox);
     }
     let twice = forgery.with(|record| {
         let first = record["refs"][0].clone();
@@ -484,7 +486,7 @@ fn later_commands_work_whatever_refs_and_objects_the_last_operation_names() {
 }
 
 #[test]
-fn lines_that_are_no_operations_are_passed_over() {
+fn invalid_log_lines_are_skipped() {
     let forgery = Forgery::new();
     let records = [
         json!({}),
@@ -504,9 +506,9 @@ fn lines_that_are_no_operations_are_passed_over() {
     forgery.survives("a wrong checksum", &wrong);
 }
 
-/// An operation that stvc was really interrupted in is listed beside a forged one, and is finished.
+/// An operation that was really interrupted is finished, although a forged one follows.
 #[test]
-fn a_real_operation_is_finished_though_the_one_after_it_is_set_aside() {
+fn valid_operation_is_finished_when_a_forged_one_follows() {
     let forgery = Forgery::new();
     let real = forgery.with(|record| {
         record["refs"] = json!([]);
@@ -523,22 +525,22 @@ fn a_real_operation_is_finished_though_the_one_after_it_is_set_aside() {
     assert_eq!(sandbox.read("worlds/Real.json"), header(&forgery));
     assert_eq!(sandbox.read("secrets.json"), b"{\"key\":\"secret\"}");
     assert!(snapshot(&sandbox, "the second").is_empty());
-    goes_on(&sandbox);
+    assert_commands_work(&sandbox);
 }
 
 #[test]
 fn erase_removes_lines_that_were_set_aside() {
     let forgery = Forgery::new();
     let sandbox = forgery.copy(&line(&forgery.file("secrets.json")));
-    calm(sandbox.stvc(&["snapshot"])).exits(0);
+    assert_no_panic(sandbox.stvc(&["snapshot"])).exits(0);
     let aside = sandbox.store().join("stvc/operations-set-aside.jsonl");
     assert!(aside.exists());
     fs::remove_file(sandbox.path(A)).unwrap();
-    calm(sandbox.stvc(&["erase", "Mira/a", "--yes"])).exits(0);
+    assert_no_panic(sandbox.stvc(&["erase", "Mira/a", "--yes"])).exits(0);
     assert!(!aside.exists());
 }
 
-/// Also one that says that it is finished.
+/// A finished operation too.
 #[test]
 fn undo_writes_only_files_that_a_timeline_can_have() {
     let forgery = Forgery::new();
@@ -553,7 +555,7 @@ fn undo_writes_only_files_that_a_timeline_can_have() {
         if path == "secrets.json" {
             fs::remove_file(sandbox.path(path)).unwrap();
         }
-        let answer = calm(sandbox.stvc(&["undo", "3"])).exits(1);
+        let answer = assert_no_panic(sandbox.stvc(&["undo", "3"])).exits(1);
         assert!(answer.stderr.contains(path), "{}", answer.stderr);
         assert!(!sandbox.path(path).exists(), "{path}");
     }

@@ -1,4 +1,4 @@
-//! Retention: what goes, what always stays, and that the history stays whole.
+//! Retention: which snapshots are removed, which always stay, and how the history is relinked.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::common::{Answer, NOW, Sandbox, assert_same};
 
 const DAY: i64 = 86_400;
 
-/// A chat with one more message each save; snapshots so many seconds apart.
+/// Appends one message per save and takes snapshots `apart` seconds apart.
 fn saves(sandbox: &mut Sandbox, count: usize, apart: i64) -> Vec<String> {
     let mut ids = Vec::new();
     for n in 0..count {
@@ -20,7 +20,7 @@ fn saves(sandbox: &mut Sandbox, count: usize, apart: i64) -> Vec<String> {
 }
 
 fn log(sandbox: &Sandbox) -> Vec<Value> {
-    sandbox.json(&["log"]).exits(0).of_chats("snapshot")
+    sandbox.json(&["log"]).exits(0).chat_lines("snapshot")
 }
 
 fn messages(sandbox: &Sandbox) -> Vec<u64> {
@@ -32,7 +32,7 @@ fn forgotten(answer: &Answer) -> u64 {
 }
 
 #[test]
-fn the_last_ones_stay_and_the_history_is_joined_up() {
+fn forget_keeps_the_latest_and_relinks_the_history() {
     let mut sandbox = Sandbox::empty();
     let ids = saves(&mut sandbox, 10, 60);
     let before = sandbox.files();
@@ -47,13 +47,13 @@ fn the_last_ones_stay_and_the_history_is_joined_up() {
     assert_same(&sandbox.files(), &before);
     sandbox.git(&["fsck", "--strict"]);
     sandbox.stvc(&["check"]).exits(0);
-    // Each follows the one before it, and the first follows none.
+    // Each snapshot follows the previous one; the first has no parent.
     let log = log(&sandbox);
     assert_eq!(log[0]["parents"], serde_json::json!([log[1]["id"]]));
     assert_eq!(log[2]["parents"], serde_json::json!([]));
-    // The files are still the newest snapshot: nothing to take.
+    // The files still equal the latest snapshot.
     assert!(sandbox.stvc(&["snapshot"]).exits(0).stdout.contains("Nothing changed"));
-    // Their former ids still name them, also when the old commits are gone.
+    // Former ids stay valid, even after the old commits are collected.
     sandbox.stvc(&["gc", "--keep-undo", "0d", "--grace", "0d"]).exits(0);
     let newest = sandbox.json(&["show", &ids[9][..12]]).exits(0).of_type("snapshot").remove(0);
     assert_eq!(newest["id"], log[0]["id"]);
@@ -63,7 +63,7 @@ fn the_last_ones_stay_and_the_history_is_joined_up() {
 }
 
 #[test]
-fn it_can_be_undone_until_gc_drops_it() {
+fn forget_can_be_undone_until_gc() {
     let mut sandbox = Sandbox::empty();
     let ids = saves(&mut sandbox, 6, 60);
     sandbox.stvc(&["forget", "--keep-last", "1"]).exits(0);
@@ -73,7 +73,7 @@ fn it_can_be_undone_until_gc_drops_it() {
     now.reverse();
     assert_eq!(now, ids);
     sandbox.stvc(&["check"]).exits(0);
-    // Forgotten for good.
+    // Collected, so undo is impossible.
     sandbox.stvc(&["forget", "--keep-last", "1"]).exits(0);
     let freed = sandbox.json(&["gc", "--keep-undo", "0d", "--grace", "0d"]).exits(0);
     assert!(freed.of_type("summary")[0]["dropped"].as_u64().unwrap() > 5);
@@ -81,11 +81,11 @@ fn it_can_be_undone_until_gc_drops_it() {
     assert_eq!(sandbox.chat_ids().len(), 1);
 }
 
-/// Every case is in `history/retention`.
+/// `history/retention` has every case.
 #[test]
-fn the_newest_of_each_hour_day_week_and_month() {
+fn forget_keeps_the_latest_of_each_hour_day_week_and_month() {
     let mut sandbox = Sandbox::empty();
-    // Four a day, six hours apart, from late on a Saturday to a Tuesday.
+    // Four a day, six hours apart, from Saturday evening to Tuesday.
     saves(&mut sandbox, 12, DAY / 4);
     let kept = |arguments: &[&str]| {
         let mut all = vec!["forget", "--dry-run"];
@@ -99,13 +99,13 @@ fn the_newest_of_each_hour_day_week_and_month() {
     assert_eq!(kept(&["--keep-weekly", "100"]), 2);
     assert_eq!(kept(&["--keep-monthly", "12"]), 1);
     assert_eq!(kept(&["--keep-within", "2d"]), 8);
-    // Each keeps some; together they keep all that any keeps.
+    // A snapshot is kept if any rule keeps it.
     assert_eq!(kept(&["--keep-daily", "7", "--keep-last", "8"]), 9);
     assert_eq!(kept(&["--keep-last", "1000"]), 12);
 }
 
 #[test]
-fn tags_fork_points_and_the_newest_always_stay() {
+fn forget_keeps_tags_fork_points_and_the_latest() {
     let mut sandbox = Sandbox::empty();
     let ids = saves(&mut sandbox, 8, 60);
     sandbox.stvc(&["tag", "part one", &ids[2]]).exits(0);
@@ -120,7 +120,7 @@ fn tags_fork_points_and_the_newest_always_stay() {
         .map(|line| line["messages"].as_u64().unwrap())
         .collect();
     assert_eq!(main, [19, 16, 14]);
-    // The fork still leaves where it did, though its first snapshot went.
+    // The fork point is unchanged, although the fork's first snapshot was removed.
     let timelines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
     let fork = timelines.iter().find(|line| line["timeline"] == "chats/Mira/What if").unwrap();
     assert_eq!(
@@ -133,7 +133,7 @@ fn tags_fork_points_and_the_newest_always_stay() {
 }
 
 #[test]
-fn only_the_named_timelines() {
+fn forget_changes_only_named_timelines() {
     let mut sandbox = Sandbox::empty();
     saves(&mut sandbox, 4, 60);
     for n in 0..3 {
@@ -152,7 +152,7 @@ fn only_the_named_timelines() {
 }
 
 #[test]
-fn a_policy_that_keeps_nothing_is_refused() {
+fn forget_refuses_a_policy_that_keeps_nothing() {
     let mut sandbox = Sandbox::empty();
     saves(&mut sandbox, 3, 60);
     sandbox.stvc(&["forget"]).exits(2);
@@ -163,7 +163,7 @@ fn a_policy_that_keeps_nothing_is_refused() {
 }
 
 #[test]
-fn the_stores_own_policy() {
+fn forget_uses_the_configured_policy() {
     let mut sandbox = Sandbox::empty();
     saves(&mut sandbox, 5, 60);
     let config = sandbox.store().join("stvc/config.toml");
@@ -180,7 +180,7 @@ fn the_stores_own_policy() {
 }
 
 #[test]
-fn snapshots_from_the_future_stay() {
+fn forget_keeps_snapshots_from_the_future() {
     let mut sandbox = Sandbox::empty();
     saves(&mut sandbox, 3, 60);
     let mut command = sandbox.command(&["forget", "--keep-within", "1d"]);
@@ -190,7 +190,7 @@ fn snapshots_from_the_future_stay() {
 }
 
 #[test]
-fn a_damaged_history_is_left_alone() {
+fn forget_leaves_a_damaged_history_alone() {
     let mut sandbox = Sandbox::empty();
     saves(&mut sandbox, 4, 60);
     let pack = std::fs::read_dir(sandbox.store().join("objects/pack")).unwrap().flatten();
@@ -203,7 +203,7 @@ fn a_damaged_history_is_left_alone() {
     let before = crate::common::files(&sandbox.store());
     sandbox.stvc(&["forget", "--keep-last", "1"]).exits(1);
     let mut after = crate::common::files(&sandbox.store());
-    // Who held the lock last may be written there.
+    // The lock file may name its last holder.
     for changed in ["stvc/lock", "stvc/lock.json"] {
         if let Some(bytes) = before.get(changed) {
             after.insert(changed.into(), bytes.clone());
@@ -213,7 +213,7 @@ fn a_damaged_history_is_left_alone() {
 }
 
 #[test]
-fn killed_in_the_middle() {
+fn forget_killed_midway_loses_nothing() {
     for delay in [1, 2, 3, 5, 8, 12, 20, 30] {
         let mut sandbox = Sandbox::empty();
         saves(&mut sandbox, 5, 60);
@@ -225,7 +225,7 @@ fn killed_in_the_middle() {
         std::thread::sleep(std::time::Duration::from_millis(delay));
         let _ = child.kill();
         child.wait().unwrap();
-        // All of it or nothing, once somebody has had the lock.
+        // After recovery, all of it is done or nothing.
         sandbox.stvc(&["snapshot"]).exits(0);
         let left = sandbox.chat_ids().len();
         assert!(left == 5 || left == 2, "{left} snapshots are left");
@@ -234,7 +234,7 @@ fn killed_in_the_middle() {
 }
 
 #[test]
-fn what_the_store_holds() {
+fn stats_count_what_the_store_contains() {
     let mut sandbox = Sandbox::empty();
     saves(&mut sandbox, 5, 60);
     sandbox.stvc(&["restore", "Harbour", "--as", "What if"]).exits(0);

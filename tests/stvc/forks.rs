@@ -1,30 +1,29 @@
-//! `restore --as`: a timeline of its own that shares nothing with the others.
+//! `restore --as` creates a timeline that shares no file with others.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use proptest::prelude::*;
-use stvc::st;
+use stvc::internals::st;
 
 use crate::common::recap_library::{Entry, Operation, RecapLibrary};
 use crate::common::recap_story::metadata;
 use crate::common::{Sandbox, assert_same};
 
-/// What was there before must be there still, to the byte.
+/// Asserts that every earlier file still has its bytes.
 #[track_caller]
-fn assert_untouched(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) {
+fn assert_unchanged(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) {
     for (path, bytes) in before {
         assert_eq!(after.get(path), Some(bytes), "{path} changed");
     }
 }
 
-/// The files that are new.
 fn new_files(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
     after.keys().filter(|path| !before.contains_key(*path)).cloned().collect()
 }
 
 #[test]
-fn req_19_req_28_only_the_named_values_of_the_header_change() {
+fn req_19_req_28_restore_as_changes_only_names_in_the_header() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
@@ -32,50 +31,30 @@ fn req_19_req_28_only_the_named_values_of_the_header_change() {
     let before = sandbox.files();
     sandbox.stvc(&["restore", "Harbour", "--as", "What if"]).exits(0);
     let after = sandbox.files();
-    assert_untouched(&before, &after);
+    assert_unchanged(&before, &after);
     let book = "worlds/z-AutoLB-Mira-What if.json";
     assert_eq!(new_files(&before, &after), ["chats/Mira/What if.jsonl", book]);
-    // The book to the byte; the messages to the byte; the header with its names changed and nothing else.
+    // The book and the messages are copied byte for byte; only the header's names change.
     assert_eq!(after[book], library.book_bytes().into_bytes());
     let chat = String::from_utf8(after["chats/Mira/What if.jsonl"].clone()).unwrap();
-    let slug = metadata(chat.as_bytes())["integrity"].as_str().unwrap().to_owned();
-    let old = library.book.clone().unwrap();
-    let expected = library
-        .chat_bytes()
-        .replace("66adfc4f-2db0-4526-bd6a-13e6945c6df4", &slug)
-        .replace(&format!("\"world_info\":\"{old}\""), "\"world_info\":\"z-AutoLB-Mira-What if\"")
-        .replace(
-            &format!("\"lorebookName\":\"{old}\""),
-            "\"lorebookName\":\"z-AutoLB-Mira-What if\"",
-        )
-        .replace("\"chat_id\":\"Harbour nights\"", "\"chat_id\":\"What if\"")
-        .replacen("}}}},\"user_name\"", "}}}},\"main_chat\":\"Harbour nights\"},\"user_name\"", 1)
-        .replacen("}}},\"main_chat\"", "}},\"main_chat\"", 1);
-    let header = |text: &str| text.lines().next().unwrap().to_owned();
-    assert_eq!(
-        chat.lines().skip(1).collect::<Vec<_>>(),
-        expected.lines().skip(1).collect::<Vec<_>>()
-    );
-    assert_eq!(
-        serde_json::from_str::<serde_json::Value>(&header(&chat)).unwrap()["chat_metadata"]["main_chat"],
-        "Harbour nights"
-    );
-    // What the extension compares when the chat is opened.
-    let state = metadata(chat.as_bytes())["auto_recap_checkpoint_state"].clone();
-    assert_eq!(state["original_lorebook_name"], old.as_str());
-    assert_eq!(state["cloned_lorebook_name"], "z-AutoLB-Mira-What if");
-    assert_eq!((&state["version"], &state["running_recap_version"]), (&2.into(), &1.into()));
-    assert_eq!((&state["chat_id"], &state["message_id"]), (&"What if".into(), &11.into()));
-    let (begin, end) = chat.split_once(",\"auto_recap_checkpoint_state\":{").unwrap();
-    let chat = format!("{begin}{}", end.split_once('}').unwrap().1);
-    let without = header(&chat).replace(",\"main_chat\":\"Harbour nights\"", "");
-    assert_eq!(without, header(&expected).replace(",\"main_chat\":\"Harbour nights\"", ""));
-    assert_ne!(slug, "66adfc4f-2db0-4526-bd6a-13e6945c6df4");
-    assert_eq!(slug.len(), 36);
+    let (header, messages) = chat.split_once('\n').unwrap();
+    assert_eq!(Some(messages), library.chat_bytes().split_once('\n').map(|(_, rest)| rest));
+    let integrity = metadata(chat.as_bytes())["integrity"].as_str().unwrap().to_owned();
+    assert_eq!(integrity.len(), 36);
+    assert!(!library.chat_bytes().contains(&integrity));
+    let header = header.replace(&integrity, "INTEGRITY").replace("},", "},\n");
+    insta::assert_snapshot!(header, @r#"
+    {"chat_metadata":{"integrity":"INTEGRITY","world_info":"z-AutoLB-Mira-What if","auto_recap_running_scene_recaps":{"chat_id":"What if","current_version":1,"versions":[{"version":0,"timestamp":1763632702000,"content":"The story so far, 0.","scene_count":1,"excluded_count":0,"prev_scene_index":0,"new_scene_index":3,"event_keys":[]},
+    {"version":1,"timestamp":1763632702000,"content":"The story so far, 1.","scene_count":2,"excluded_count":0,"prev_scene_index":3,"new_scene_index":7,"event_keys":[]}]},
+    "auto_lorebooks":{"lorebookName":"z-AutoLB-Mira-What if","attachedAt":1763632702000,"registry":{"index":{"0":{"uid":0,"id":"0","type":"location","name":"Quay","comment":"location-Quay","synopsis":"","aliases":[]},
+    "5":{"uid":5,"id":"5","type":"character","name":"Mira","comment":"character-Mira","synopsis":"","aliases":[]}}}},
+    "main_chat":"Harbour nights","auto_recap_checkpoint_state":{"chat_id":"What if","cloned_lorebook_name":"z-AutoLB-Mira-What if","combined_recap_message_count":null,"combined_recap_timestamp":null,"has_running_recap":true,"has_scene_break":false,"has_scene_recap":false,"message_id":11,"original_lorebook_name":"z-AutoLB-Mira-Harbour nights","queue_was_empty":true,"running_recap_scene_count":2,"running_recap_version":1,"scene_break_name":null,"timestamp":1794700000000,"version":2}},
+    "user_name":"unused","character_name":"unused"}
+    "#);
 }
 
 #[test]
-fn the_new_chat_is_a_fork_of_what_was_restored() {
+fn restored_copy_is_a_fork_of_its_source() {
     let mut sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
     let taken = sandbox
@@ -91,7 +70,7 @@ fn the_new_chat_is_a_fork_of_what_was_restored() {
     assert_eq!(fork["parents"], serde_json::json!([taken["id"]]));
     assert_eq!(fork["fork_at"], 12);
     assert_eq!(fork["timeline"], "chats/Mira/What if");
-    // The files are what that snapshot has: nothing is left to take.
+    // The files equal that snapshot: nothing is left to store.
     assert!(sandbox.stvc(&["snapshot"]).exits(0).stdout.contains("Nothing changed"));
     let timeline = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
     let fork = timeline.iter().find(|line| line["timeline"] == "chats/Mira/What if").unwrap();
@@ -101,7 +80,7 @@ fn the_new_chat_is_a_fork_of_what_was_restored() {
     );
     sandbox.git(&["fsck", "--strict"]);
     let before = sandbox.files();
-    // And it can be taken back whole.
+    // The whole command can be undone.
     sandbox.stvc(&["undo"]).exits(0);
     let after = sandbox.files();
     assert_eq!(new_files(&after, &before).len(), 2);
@@ -109,7 +88,7 @@ fn the_new_chat_is_a_fork_of_what_was_restored() {
 }
 
 #[test]
-fn req_28_a_name_that_is_taken_is_refused_and_a_book_is_never_overwritten() {
+fn req_28_restore_as_refuses_a_used_name_and_never_overwrites_a_book() {
     let sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -127,13 +106,13 @@ fn req_28_a_name_that_is_taken_is_refused_and_a_book_is_never_overwritten() {
     }
     sandbox.stvc(&["restore", "Harbour", "--as", " "]).exits(2);
     assert_same(&sandbox.files(), &before);
-    // Names are made what SillyTavern would make of them.
+    // Names are sanitized as in SillyTavern.
     sandbox.stvc(&["restore", "Harbour", "--as", "../../A/B: c?"]).exits(0);
     assert!(sandbox.path("chats/Mira/....AB c.jsonl").exists());
 }
 
 #[test]
-fn a_book_with_a_name_of_its_own_gets_the_chats_name_added() {
+fn copied_lorebook_is_named_after_the_new_chat() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary {
         book: Some("Tide Lore 雨".into()),
@@ -147,7 +126,7 @@ fn a_book_with_a_name_of_its_own_gets_the_chats_name_added() {
 }
 
 #[test]
-fn req_20_restoring_in_turn_always_gives_the_right_pair() {
+fn req_20_alternating_restores_yield_the_right_pair() {
     let mut sandbox = Sandbox::empty();
     let mut states = BTreeMap::new();
     let mut library = RecapLibrary::default();
@@ -163,7 +142,7 @@ fn req_20_restoring_in_turn_always_gives_the_right_pair() {
         sandbox.stvc(&["restore", tag, "--overwrite"]).exits(0);
         assert_same(&sandbox.files(), &states[tag]);
     }
-    // And each as a timeline of its own, side by side.
+    // Each becomes its own timeline, side by side.
     for (n, tag) in ["CP1", "CP2", "main", "CP3", "CP1"].into_iter().enumerate() {
         let name = format!("{tag} again {n}");
         sandbox.stvc(&["restore", tag, "--as", &name]).exits(0);
@@ -174,7 +153,7 @@ fn req_20_restoring_in_turn_always_gives_the_right_pair() {
 }
 
 #[test]
-fn req_68_req_69_the_queue_is_changed_only_when_asked() {
+fn req_68_req_69_queue_is_cleared_only_on_request() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary {
         queue: Some(vec![
@@ -187,7 +166,7 @@ fn req_68_req_69_the_queue_is_changed_only_when_asked() {
     library.write(&sandbox);
     sandbox.stvc(&["snapshot", "--allow-active-queue"]).exits(0);
     let active = |name: &str| {
-        stvc::auto_recap::queue_activity(
+        stvc::internals::auto_recap::queue_activity(
             &sandbox.read(&format!("worlds/z-AutoLB-Mira-{name}.json")),
         )
         .total()
@@ -200,7 +179,7 @@ fn req_68_req_69_the_queue_is_changed_only_when_asked() {
     assert_eq!(active("trimmed"), 2);
     sandbox.stvc(&["restore", "Harbour nights", "--as", "cleared", "--clear-queue"]).exits(0);
     assert_eq!(active("cleared"), 0);
-    // Everything else in the book stays.
+    // The other entries of the book stay.
     let others = |name: &str| {
         let book = sandbox.read(&format!("worlds/z-AutoLB-Mira-{name}.json"));
         let entries = st::entries(&book);
@@ -211,16 +190,19 @@ fn req_68_req_69_the_queue_is_changed_only_when_asked() {
             .collect::<Vec<_>>()
     };
     assert_eq!(others("cleared"), others("kept"));
-    // In place, too: only asked for, and undone to the byte.
+    // In place too: only on request, and undone byte for byte.
     let before = sandbox.files();
     sandbox.stvc(&["restore", "Harbour nights", "--clear-queue", "--overwrite"]).exits(0);
-    assert_eq!(stvc::auto_recap::queue_activity(&sandbox.read(&library.book_path())).total(), 0);
+    assert_eq!(
+        stvc::internals::auto_recap::queue_activity(&sandbox.read(&library.book_path())).total(),
+        0
+    );
     sandbox.stvc(&["undo"]).exits(0);
     assert_same(&sandbox.files(), &before);
 }
 
 #[test]
-fn a_chat_whose_parent_is_gone_names_no_dead_parent() {
+fn restored_chat_does_not_name_a_deleted_parent() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
@@ -231,7 +213,7 @@ fn a_chat_whose_parent_is_gone_names_no_dead_parent() {
 }
 
 #[test]
-fn a_backup_which_is_the_chat_alone_gets_a_copy_of_the_nearest_book() {
+fn imported_chat_without_lorebook_gets_the_nearest_one() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
@@ -260,14 +242,14 @@ fn a_backup_which_is_the_chat_alone_gets_a_copy_of_the_nearest_book() {
 }
 
 #[test]
-fn req_71_group_chats_of_both_layouts() {
+fn req_71_group_chats_of_both_layouts_are_restored() {
     for (fixture, chat, group, book) in [
         // The metadata is in the chat.
         ("1.19.0", "Ferry main", "groups/1794700910763.json", "Ferry Lore"),
-        // It is in the group's file, under `chat_metadata` for the chat that is open.
+        // The metadata is in the group's file, under `chat_metadata` for the open chat.
         ("1.12.6", "2024-09-28@01h02m36s", "groups/1794702122839.json", "Old Lore"),
     ] {
-        let sandbox = Sandbox::of_fixture(fixture);
+        let sandbox = Sandbox::from_fixture(fixture);
         let in_group = fixture == "1.12.6";
         if in_group {
             let text = String::from_utf8(sandbox.read(group)).unwrap();
@@ -283,18 +265,19 @@ fn req_71_group_chats_of_both_layouts() {
         assert_eq!(taken["lorebook"], book, "{fixture}");
         let before = sandbox.files();
 
-        // Lost, it comes back with its lorebook.
+        // A lost group chat is restored with its lorebook.
         fs::remove_file(sandbox.path(&path)).unwrap();
         fs::remove_file(sandbox.path(&format!("worlds/{book}.json"))).unwrap();
         sandbox.stvc(&["restore", &path]).exits(0);
         assert_same(&sandbox.files(), &before);
 
-        // A timeline of its own: the group lists it, its metadata is where this SillyTavern looks for it, and nothing else changed.
+        // A copy: the group lists it, its metadata is where this SillyTavern reads it, and nothing
+        // else changes.
         sandbox.stvc(&["restore", &path, "--as", "Another evening"]).exits(0);
         let after = sandbox.files();
         let mut rest = before.clone();
         rest.remove(group);
-        assert_untouched(&rest, &after);
+        assert_unchanged(&rest, &after);
         let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
         let (old, mut new) = (json(&before[group]), json(&after[group]));
         assert_eq!(new["chats"].as_array_mut().unwrap().pop().unwrap(), "Another evening");
@@ -325,8 +308,8 @@ fn req_71_group_chats_of_both_layouts() {
 }
 
 #[test]
-fn running_effects_go_on_under_the_new_name() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn running_effects_continue_under_the_new_name() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     let chat = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
     let book = sandbox.read("worlds/Tide Office Lore.json");
     let (key, entry) = st::entries(&book).into_iter().next().unwrap();
@@ -352,7 +335,7 @@ fn running_effects_go_on_under_the_new_name() {
 }
 
 #[test]
-fn headers_that_cannot_be_read_are_restored_and_that_is_said() {
+fn unreadable_headers_are_restored_and_reported() {
     let sandbox = Sandbox::empty();
     sandbox.write(
         "chats/Ann/Broken.jsonl",
@@ -371,7 +354,7 @@ fn headers_that_cannot_be_read_are_restored_and_that_is_said() {
 }
 
 #[test]
-fn the_name_of_a_deleted_chat_stays_its_own() {
+fn name_of_a_deleted_chat_stays_reserved() {
     let sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
     RecapLibrary { story: "another".into(), ..RecapLibrary::new("Mira", "Other") }.write(&sandbox);
@@ -386,7 +369,7 @@ fn the_name_of_a_deleted_chat_stays_its_own() {
 }
 
 #[test]
-fn a_fork_at_a_message_of_its_parent_is_written_under_its_own_name() {
+fn fork_restored_at_a_parent_message_keeps_its_name() {
     let mut sandbox = Sandbox::empty();
     let full = RecapLibrary::default();
     let early = RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 5) };
@@ -399,7 +382,7 @@ fn a_fork_at_a_message_of_its_parent_is_written_under_its_own_name() {
     fork.write(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
     let before = sandbox.files();
-    // The snapshot of that moment is the parent's: its book is taken, under the fork's names.
+    // The snapshot belongs to the parent: its book is copied under the fork's name.
     let answer =
         sandbox.json(&["restore", "chats/Mira/Forked", "--at", "5", "--overwrite"]).exits(0);
     let written: Vec<_> = answer
@@ -416,7 +399,7 @@ fn a_fork_at_a_message_of_its_parent_is_written_under_its_own_name() {
 }
 
 #[test]
-fn after_a_character_was_renamed_the_new_chat_is_where_sillytavern_looks() {
+fn new_chat_is_written_to_the_renamed_characters_folder() {
     let mut sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -430,7 +413,7 @@ fn after_a_character_was_renamed_the_new_chat_is_where_sillytavern_looks() {
 }
 
 #[test]
-fn a_new_fork_of_a_chat_that_grew_meanwhile() {
+fn restore_as_of_a_grown_chat_uses_the_snapshot() {
     let mut sandbox = Sandbox::empty();
     let full = RecapLibrary { messages: 40, ..RecapLibrary::default() };
     RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 5) }.write(&sandbox);
@@ -448,8 +431,8 @@ fn a_new_fork_of_a_chat_that_grew_meanwhile() {
 }
 
 #[test]
-fn a_group_chats_backup_is_listed_in_its_group() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn imported_group_chat_is_listed_in_its_group() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["import"]).exits(0);
     let log = sandbox.json(&["log"]).exits(0).of_type("snapshot");
@@ -464,7 +447,7 @@ fn a_group_chats_backup_is_listed_in_its_group() {
     assert!(listed);
 }
 
-/// A random tree of forks: each names an earlier chat and the message after which it was forked.
+/// A random tree of forks: each names an earlier chat and the fork point.
 fn fork_trees() -> impl Strategy<Value = Vec<(usize, usize, bool)>> {
     prop::collection::vec((any::<prop::sample::Index>(), 0..12_usize, any::<bool>()), 0..5)
         .prop_map(|list| {
@@ -478,9 +461,10 @@ fn fork_trees() -> impl Strategy<Value = Vec<(usize, usize, bool)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Whatever the tree of forks: `--as` changes no file that is there, and the new book has the entries of the source's, to the byte.
+    /// With any tree of forks, `--as` changes no existing file, and the new book has the entries of
+    /// the source byte for byte.
     #[test]
-    fn req_25_no_existing_file_changes(tree in fork_trees(), pick in any::<prop::sample::Index>()) {
+    fn req_25_restore_as_changes_no_existing_file(tree in fork_trees(), pick in any::<prop::sample::Index>()) {
         let sandbox = Sandbox::empty();
         let mut chats = vec![RecapLibrary::default()];
         for (n, (parent, at, own_book)) in tree.into_iter().enumerate() {
@@ -501,7 +485,7 @@ proptest! {
         let before = sandbox.files();
         sandbox.stvc(&["restore", &format!("chats/Mira/{}", source.chat), "--as", "New one"]).exits(0);
         let after = sandbox.files();
-        assert_untouched(&before, &after);
+        assert_unchanged(&before, &after);
         let chat = after.get("chats/Mira/New one.jsonl").unwrap();
         let book = metadata(chat)["world_info"].as_str().unwrap().to_owned();
         let path = format!("worlds/{book}.json");
@@ -511,13 +495,13 @@ proptest! {
     }
 }
 
-/// A fork does not say of itself that it is not isolated.
+/// A fork records its own lorebook as isolated.
 #[test]
-fn req_38_req_41_a_fork_records_both_lorebooks() {
+fn req_38_req_41_fork_records_both_lorebooks() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     let old = library.book.clone().unwrap();
-    // The extension has noted one, of a checkpoint before.
+    // The extension recorded one at an earlier checkpoint.
     let noted = format!(
         r#"{{"version":2,"chat_id":"Harbour nights","cloned_lorebook_name":"{old}","running_recap_version":1}}"#
     );
@@ -537,7 +521,7 @@ fn req_38_req_41_a_fork_records_both_lorebooks() {
         assert_eq!(state["cloned_lorebook_name"], new.as_str());
         assert_eq!(state["original_lorebook_name"], old.as_str());
         assert_eq!(state["chat_id"], name.as_str());
-        // Restored once more, it is still what was recorded.
+        // Another restore reproduces the record.
         let shown = sandbox.json(&["show", &name]).exits(0).of_type("snapshot").remove(0);
         assert_eq!(shown["state"]["original_lorebook_name"], old.as_str());
         assert_eq!(shown["state"]["cloned_lorebook_name"], new.as_str());
@@ -547,9 +531,10 @@ fn req_38_req_41_a_fork_records_both_lorebooks() {
     }
 }
 
-/// ST-Auto-Recap gives a fork a lorebook of its own by `world_info` alone, and leaves the parent's name in `auto_lorebooks.lorebookName`. A fork of that fork must note its own.
+/// ST-Auto-Recap isolates a fork by `world_info` alone and leaves the parent's name in
+/// `auto_lorebooks.lorebookName`. A fork of that fork must record its own book.
 #[test]
-fn a_fork_of_a_fork_notes_its_own_lorebook() {
+fn fork_of_a_fork_records_its_own_lorebook() {
     let main = RecapLibrary::default();
     let mut fork = main.fork("Branch #1", 7);
     fork.book = Some("z-AutoLB-Mira-Branch #1".into());
@@ -568,7 +553,7 @@ fn a_fork_of_a_fork_notes_its_own_lorebook() {
         assert_eq!(made["auto_lorebooks"]["lorebookName"], "z-AutoLB-Mira-Second", "{words:?}");
         assert_eq!(made["auto_lorebooks"]["attachedAt"], 1_763_632_702_000_i64, "{words:?}");
     }
-    // And one that a repair isolates from the fork that it shares a lorebook with.
+    // A repair that isolates a fork records it too.
     let sandbox = Sandbox::empty();
     for library in [&main, &fork, &fork.fork("Branch #2", 5)] {
         library.write(&sandbox);

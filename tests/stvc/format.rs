@@ -1,20 +1,21 @@
-//! Stores that earlier versions wrote stay readable: one under `fixtures/` for every version of the format.
+//! Stores of earlier versions stay readable: `fixtures/` has one per format version.
 
 use std::fs;
 
-use crate::common::{Sandbox, copy, fixtures};
+use crate::common::{Sandbox, copy_folder, fixtures};
 
-/// `fixtures/store-1`: all of `fixtures/1.19.0`, one of its chats also as it was at 19 messages, a tag, a checkpoint.
+/// `fixtures/store-1`: all of `fixtures/1.19.0`, an earlier state of one chat with 19 messages, a
+/// tag, a checkpoint.
 #[test]
-fn a_store_of_format_1_is_read_and_goes_on() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
-    copy(&fixtures().join("store-1"), &sandbox.store());
+fn store_of_format_1_is_read_and_extended() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
+    copy_folder(&fixtures().join("store-1"), &sandbox.store());
     sandbox.stvc(&["check"]).exits(0);
     sandbox.git(&["fsck", "--strict"]);
     let status = sandbox.json(&["status"]).exits(0);
     let all = status.of_type("timeline");
     assert!(all.iter().all(|line| line["state"] == "unchanged"), "{all:?}");
-    assert_eq!((all.len(), status.of_chats("timeline").len()), (18, 12));
+    assert_eq!((all.len(), status.chat_lines("timeline").len()), (18, 12));
 
     let ids = sandbox.snapshot_ids();
     assert_eq!(ids.len(), 20);

@@ -1,13 +1,14 @@
-//! Writes that fail midway: what was there stays, and the message says what went wrong where.
+//! Failing writes: existing files stay, and the error names the file and the reason.
 #![cfg(unix)]
 
 use std::fs;
 
 use crate::common::{
-    A, Answer, Sandbox, Stored, calm, cannot, chat, limited, message, scripted, sound, text,
+    A, Answer, Sandbox, Stored, assert_no_panic, assert_valid, chat, message, run_in_shell,
+    run_with_file_limit, skip, text,
 };
 
-/// Nothing of a write that failed is left where somebody could take it for whole.
+/// Lists temporary files of failed writes.
 fn leftovers(sandbox: &Sandbox) -> Vec<String> {
     let mut found = Vec::new();
     for dir in ["", "chats/Mira", ".stvc/objects/pack", ".stvc/stvc", ".stvc/refs/heads/chats/Mira"]
@@ -20,14 +21,14 @@ fn leftovers(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn a_snapshot_whose_write_fails_changes_nothing() {
+fn failed_snapshot_changes_nothing() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     let first = Stored::take(&sandbox, A);
     sandbox.write(A, chat("a", 400, None));
     let mut failed = 0;
     for blocks in [1, 2, 4, 8, 16, 32, 64] {
-        let answer = calm(limited(&sandbox, blocks, &["snapshot"]));
+        let answer = assert_no_panic(run_with_file_limit(&sandbox, blocks, &["snapshot"]));
         if answer.code == 0 {
             break;
         }
@@ -36,17 +37,17 @@ fn a_snapshot_whose_write_fails_changes_nothing() {
         assert!(answer.stderr.contains(".stvc"), "{}", answer.stderr);
         assert_eq!(sandbox.snapshot_ids(), [&*first.id]);
         assert_eq!(leftovers(&sandbox), Vec::<String>::new());
-        sound(&sandbox);
-        first.must_come_back(&sandbox);
+        assert_valid(&sandbox);
+        first.assert_restores(&sandbox);
     }
     assert!(failed > 2);
-    Stored::take(&sandbox, A).must_come_back(&sandbox);
-    sound(&sandbox);
+    Stored::take(&sandbox, A).assert_restores(&sandbox);
+    assert_valid(&sandbox);
 }
 
-/// The pack fits, and the operation log, which is longer, does not.
+/// The pack fits, the longer operation log does not.
 #[test]
-fn a_snapshot_that_cannot_be_logged_moves_no_ref() {
+fn unlogged_snapshot_moves_no_ref() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     let first = Stored::take(&sandbox, A);
@@ -56,49 +57,51 @@ fn a_snapshot_that_cannot_be_logged_moves_no_ref() {
     let logged = line.replace("\"snapshot\"", &format!("\"{long}\""));
     fs::write(&log, &logged).unwrap();
     sandbox.append(A, &message("a", 9));
-    let answer = calm(limited(&sandbox, 8, &["snapshot"])).exits(1);
+    let answer = assert_no_panic(run_with_file_limit(&sandbox, 8, &["snapshot"])).exits(1);
     assert!(answer.stderr.contains("operations.jsonl"), "{}", answer.stderr);
     assert_eq!(sandbox.snapshot_ids(), [&*first.id]);
     let second = Stored::take(&sandbox, A);
-    second.must_come_back(&sandbox);
+    second.assert_restores(&sandbox);
     assert_eq!(sandbox.snapshot_ids(), [&*second.id, &*first.id]);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
 #[test]
-fn a_store_that_cannot_be_made_leaves_nothing() {
+fn failed_store_creation_leaves_nothing() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
-    let answer = calm(limited(&sandbox, 0, &["snapshot"])).exits(1);
+    let answer = assert_no_panic(run_with_file_limit(&sandbox, 0, &["snapshot"])).exits(1);
     assert!(!answer.stderr.is_empty());
     assert!(!sandbox.store().exists());
     assert_eq!(leftovers(&sandbox), Vec::<String>::new());
-    Stored::take(&sandbox, A).must_come_back(&sandbox);
+    Stored::take(&sandbox, A).assert_restores(&sandbox);
 }
 
 #[test]
-fn a_restore_whose_write_fails_leaves_the_old_file() {
+fn failed_restore_leaves_the_old_file() {
     let mut sandbox = Sandbox::empty();
     sandbox.write(A, chat("long", 400, None));
     let long = Stored::take(&sandbox, A);
     sandbox.wait(60);
     sandbox.write(A, chat("short", 2, None));
     let short = Stored::take(&sandbox, A);
-    let answer = calm(limited(&sandbox, 16, &["restore", &long.id, "--overwrite"])).exits(1);
+    let answer =
+        assert_no_panic(run_with_file_limit(&sandbox, 16, &["restore", &long.id, "--overwrite"]))
+            .exits(1);
     assert!(answer.stderr.contains("a.jsonl"), "{}", answer.stderr);
     assert_eq!(sandbox.read(A), short.bytes);
     fs::remove_file(sandbox.path(A)).unwrap();
-    calm(limited(&sandbox, 16, &["restore", &long.id])).exits(1);
+    assert_no_panic(run_with_file_limit(&sandbox, 16, &["restore", &long.id])).exits(1);
     assert!(!sandbox.path(A).exists());
     assert_eq!(leftovers(&sandbox), Vec::<String>::new());
     sandbox.stvc(&["restore", &long.id]).exits(0);
     assert_eq!(sandbox.read(A), long.bytes);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
-/// A disk that is really full, where the system lets a test have one of its own for a moment.
+/// A real full disk, where the system permits to mount one.
 #[test]
-fn a_full_disk_is_named_and_costs_nothing() {
+fn full_disk_is_reported_and_loses_nothing() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     let first = Stored::take(&sandbox, A);
@@ -120,10 +123,10 @@ fn a_full_disk_is_named_and_costs_nothing() {
             cp -a .stvc "$library/../after"
         ' sh "#;
     let script = format!("{script} '{}' '{}' \"$@\"", disk.display(), sandbox.library().display());
-    let answer = scripted(&sandbox, &script, &[]);
+    let answer = run_in_shell(&sandbox, &script, &[]);
     if answer.code != 0 {
         assert!(!answer.stdout.contains("snapshot"), "{answer:?}");
-        cannot("the system lets no test have a disk of its own (unshare, mount)");
+        skip("the system lets no test have a disk of its own (unshare, mount)");
         return;
     }
     let codes: Vec<_> =
@@ -137,8 +140,8 @@ fn a_full_disk_is_named_and_costs_nothing() {
     assert!(ids.contains(&first.id));
 }
 
-/// Runs the program in a folder of its own with a disk of `size` (`$disk`), to which the library is copied. `$stvc` is the program, `fill` fills the disk to the last byte.
-/// `None` where the system lets no test have that.
+/// Runs the program on a new disk of `size` (`$disk`) with a copy of the library. `$stvc` is the
+/// program, `fill` fills the disk. `None` where the system forbids it.
 fn on_own_disk(sandbox: &Sandbox, size: &str, steps: &str) -> Option<Answer> {
     let disk = sandbox.folder().join("disk");
     fs::create_dir_all(&disk).unwrap();
@@ -157,15 +160,15 @@ fn on_own_disk(sandbox: &Sandbox, size: &str, steps: &str) -> Option<Answer> {
         disk.display(),
         sandbox.library().display()
     );
-    let answer = scripted(sandbox, &script, &[]);
+    let answer = run_in_shell(sandbox, &script, &[]);
     if answer.code == 99 {
-        cannot("the system lets no test have a disk of its own (unshare, mount)");
+        skip("the system lets no test have a disk of its own (unshare, mount)");
         return None;
     }
-    Some(calm(answer))
+    Some(assert_no_panic(answer))
 }
 
-/// The lines `name code` of an answer.
+/// Returns the lines `name code` of an answer.
 fn codes(answer: &Answer) -> Vec<&str> {
     let is_code = |line: &&str| {
         line.split_once(' ').is_some_and(|(name, code)| {
@@ -175,7 +178,7 @@ fn codes(answer: &Answer) -> Vec<&str> {
     answer.stdout.lines().filter(is_code).collect()
 }
 
-/// Several snapshots of two chats, one of which is deleted.
+/// Creates several snapshots of two chats, one of which is deleted.
 fn library_with_much_to_remove() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     for round in 0..6 {
@@ -223,7 +226,7 @@ fn forget_erase_gc_and_backup_elsewhere_work_on_a_full_disk() {
 }
 
 #[test]
-fn backup_on_a_full_disk_says_that_the_newest_is_not_in_it() {
+fn backup_on_a_full_disk_reports_missing_latest_state() {
     let sandbox = library_with_much_to_remove();
     let copy = sandbox.folder().join("all.stvc");
     let steps = format!(
@@ -240,9 +243,9 @@ fn backup_on_a_full_disk_says_that_the_newest_is_not_in_it() {
     sandbox.stvc(&["check", text(&copy)]).exits(0);
 }
 
-/// A pack that must be written anew before the old one can go, on a disk that has no room for both.
+/// The new pack and the old one do not fit together.
 #[test]
-fn gc_says_how_much_room_it_needs_and_loses_nothing() {
+fn gc_reports_needed_space_and_loses_nothing() {
     let sandbox = Sandbox::empty();
     let noise = |seed: u64| {
         let mut state = seed;
@@ -271,7 +274,7 @@ fn gc_says_how_much_room_it_needs_and_loses_nothing() {
 }
 
 #[test]
-fn read_only_store_is_looked_at_backed_up_viewed_and_restored_from() {
+fn read_only_store_can_be_read_backed_up_and_restored_from() {
     let sandbox = library_with_much_to_remove();
     let copies = sandbox.folder().join("copies");
     fs::create_dir(&copies).unwrap();

@@ -1,16 +1,16 @@
-//! How timelines branch, as `log --graph`, `timelines` and `timelines --tree` show it.
+//! Forks in `log --graph`, `timelines` and `timelines --tree`.
 
 use std::fs;
 
 use insta::assert_snapshot;
 
-use crate::common::{Sandbox, words};
+use crate::common::{Sandbox, output_without_ids};
 
 pub fn message(text: &str) -> String {
     format!(r#"{{"name":"Mira","is_user":false,"is_system":false,"mes":"{text}","extra":{{}}}}"#)
 }
 
-/// A chat of Mira's with these messages.
+/// Writes a chat of Mira with these messages.
 fn chat(sandbox: &Sandbox, name: &str, main_chat: Option<&str>, messages: &[&str]) {
     let main = main_chat.map_or(String::new(), |name| format!(r#""main_chat":"{name}""#));
     let lines = messages.iter().map(|text| message(text));
@@ -19,7 +19,8 @@ fn chat(sandbox: &Sandbox, name: &str, main_chat: Option<&str>, messages: &[&str
     sandbox.write(&format!("chats/Mira/{name}.jsonl"), lines.join("\n"));
 }
 
-/// The story, a fork of it, a fork of that fork, and one that names the fork but leaves the story before it.
+/// Creates a story, a fork of it, a fork of that fork, and one that names the fork as its parent
+/// but diverges earlier.
 fn forks() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     chat(&sandbox, "Story", None, &["a", "b", "c", "d"]);
@@ -39,9 +40,9 @@ fn forks() -> Sandbox {
 }
 
 #[test]
-fn forks_of_forks() {
+fn graph_shows_forks_of_forks() {
     let sandbox = forks();
-    assert_snapshot!(words(&sandbox.stvc(&["log", "--graph"]).exits(0)), @"
+    assert_snapshot!(output_without_ids(&sandbox.stvc(&["log", "--graph"]).exits(0)), @"
     ◉  ID Mira / Alone  1 message, 2026-11-14 23:49
        Mira: Hello.
       ◉  ID Mira / Early fork  2 messages, 2026-11-14 23:49, forked after #1
@@ -53,7 +54,7 @@ fn forks_of_forks() {
     ◉  ID Mira / Story  4 messages, 2026-11-14 23:46
        Mira: d
     ");
-    assert_snapshot!(words(&sandbox.stvc(&["timelines", "--tree"]).exits(0)), @"
+    assert_snapshot!(output_without_ids(&sandbox.stvc(&["timelines", "--tree"]).exits(0)), @"
     Mira / Alone   1 message
     Mira / Story   4 messages
     ├─ after #1  Early fork   2 messages, 0 of its own
@@ -63,7 +64,7 @@ fn forks_of_forks() {
 }
 
 #[test]
-fn deleted_and_renamed_timelines_say_so() {
+fn deleted_and_renamed_timelines_are_marked() {
     let mut sandbox = forks();
     fs::remove_file(sandbox.path("chats/Mira/Fork.jsonl")).unwrap();
     fs::rename(sandbox.path("chats/Mira/Story.jsonl"), sandbox.path("chats/Mira/The Tide.jsonl"))
@@ -71,7 +72,7 @@ fn deleted_and_renamed_timelines_say_so() {
     chat(&sandbox, "The Tide", None, &["a", "b", "c", "d", "e"]);
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.wait(60);
-    assert_snapshot!(words(&sandbox.stvc(&["log"]).exits(0)), @"
+    assert_snapshot!(output_without_ids(&sandbox.stvc(&["log"]).exits(0)), @"
     ID Mira / Fork  5 messages, 2026-11-14 23:50, deleted
         Mira: y
     ID Mira / The Tide  5 messages, 2026-11-14 23:50, was called Story
@@ -87,14 +88,14 @@ fn deleted_and_renamed_timelines_say_so() {
     ID Mira / Story  4 messages, 2026-11-14 23:46
         Mira: d
     ");
-    assert_snapshot!(words(&sandbox.stvc(&["timelines"]).exits(0)), @"
+    assert_snapshot!(output_without_ids(&sandbox.stvc(&["timelines"]).exits(0)), @"
     deleted    Mira / Fork              5 msgs  2 snapshots  ID  1 minute ago
     unchanged  Mira / The Tide          5 msgs  2 snapshots  ID  1 minute ago   was called Story
     unchanged  Mira / Alone             1 msg   1 snapshot   ID  2 minutes ago
     unchanged  Mira / Early fork        2 msgs  1 snapshot   ID  2 minutes ago
     unchanged  Mira / Fork of the fork  5 msgs  1 snapshot   ID  3 minutes ago  [dawn]
     ");
-    assert_snapshot!(words(&sandbox.stvc(&["timelines", "--tree"]).exits(0)), @"
+    assert_snapshot!(output_without_ids(&sandbox.stvc(&["timelines", "--tree"]).exits(0)), @"
     Mira / The Tide   5 messages   was called Story
     ├─ after #1  Early fork   2 messages, 0 of its own
     └─ after #2  Fork   5 messages, 2 of its own   (deleted)
@@ -106,10 +107,10 @@ fn deleted_and_renamed_timelines_say_so() {
     let of = |name: &str| timelines.iter().find(|line| line["timeline"] == name).unwrap();
     assert_eq!(of("chats/Mira/The Tide")["renamed_from"], "chats/Mira/Story");
     assert_eq!(of("chats/Mira/Fork of the fork")["tags"][0], "dawn");
-    // Its parent is known by the name that it has now.
+    // The parent is listed under its current name.
     assert_eq!(of("chats/Mira/Fork")["parent"], "chats/Mira/The Tide");
 
-    // Without a library nobody can tell what was deleted.
+    // Without a library deletions are unknown.
     let store = sandbox.store();
     let mut alone = sandbox.command(&["--store", store.to_str().unwrap(), "log"]);
     let elsewhere = tempfile::tempdir().unwrap();
@@ -119,7 +120,7 @@ fn deleted_and_renamed_timelines_say_so() {
 }
 
 #[test]
-fn a_long_graph_is_folded() {
+fn long_graph_is_folded() {
     let mut sandbox = Sandbox::empty();
     let texts: Vec<String> = (0..45).map(|n| format!("message {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -138,7 +139,7 @@ fn a_long_graph_is_folded() {
     chat(&sandbox, "Fork", Some("Story"), &[&texts[..10], &["Elsewhere."]].concat());
     sandbox.stvc(&["snapshot"]).exits(0);
     let folded = sandbox.stvc(&["log", "--graph"]).exits(0);
-    assert_snapshot!(words(&folded), @"
+    assert_snapshot!(output_without_ids(&folded), @"
       ◉  ID Mira / Fork  11 messages, 2026-11-15 00:31, forked after #9
     ╭─╯  Mira: Elsewhere.
     ◉  ID Mira / Story  45 messages, 2026-11-15 00:30
@@ -166,7 +167,7 @@ fn a_long_graph_is_folded() {
 }
 
 #[test]
-fn forks_at_one_point_take_no_more_columns() {
+fn forks_at_one_point_share_a_column() {
     let mut sandbox = Sandbox::empty();
     chat(&sandbox, "Story", None, &["a", "b"]);
     sandbox.stvc(&["snapshot"]).exits(0);

@@ -1,11 +1,14 @@
-//! Stores and places that stvc must not touch, must not believe, or cannot write to.
+//! Stores that are not stvc's, malicious stores, and unwritable places.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{A, Sandbox, Stored, calm, chat, check, git, sound, tame, tree};
+use crate::common::{
+    A, Sandbox, Stored, assert_no_control_characters, assert_no_panic, assert_valid, chat, check,
+    git, tree,
+};
 
 fn library() -> Sandbox {
     let sandbox = Sandbox::empty();
@@ -13,9 +16,9 @@ fn library() -> Sandbox {
     sandbox
 }
 
-/// Run every command on a store that is none of ours: each fails with these words, and not a byte changes.
+/// Asserts that every command refuses the store with `words` and changes no byte.
 #[track_caller]
-fn refused_and_untouched(sandbox: &Sandbox, store: &Path, words: &str) {
+fn assert_refused_and_unchanged(sandbox: &Sandbox, store: &Path, words: &str) {
     let before = tree(sandbox.folder());
     for arguments in [
         &["init"][..],
@@ -32,7 +35,7 @@ fn refused_and_untouched(sandbox: &Sandbox, store: &Path, words: &str) {
         &["restore", "abcd", "--overwrite"],
     ] {
         let all = [&["--store", store.to_str().unwrap()], arguments].concat();
-        let answer = calm(sandbox.stvc(&all)).exits(1);
+        let answer = assert_no_panic(sandbox.stvc(&all)).exits(1);
         assert!(answer.stderr.contains(words), "{arguments:?}: {}", answer.stderr);
         assert!(
             answer.stderr.contains(store.to_str().unwrap()),
@@ -50,36 +53,36 @@ fn refused_and_untouched(sandbox: &Sandbox, store: &Path, words: &str) {
 }
 
 #[test]
-fn somebodys_repository_is_refused_and_untouched() {
+fn foreign_repository_is_refused_and_unchanged() {
     let sandbox = library();
     let theirs = sandbox.folder().join("theirs");
     fs::create_dir(&theirs).unwrap();
     git(&theirs, &["init", "-q"]);
-    refused_and_untouched(&sandbox, &theirs, "a git repository that stvc did not make");
+    assert_refused_and_unchanged(&sandbox, &theirs, "a git repository that stvc did not make");
     fs::write(theirs.join("file"), "theirs").unwrap();
     git(&theirs, &["add", "file"]);
     let commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "theirs"];
     git(&theirs, &commit);
-    refused_and_untouched(&sandbox, &theirs, "a git repository that stvc did not make");
+    assert_refused_and_unchanged(&sandbox, &theirs, "a git repository that stvc did not make");
     let bare = sandbox.folder().join("bare.git");
     git(&theirs, &["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
-    refused_and_untouched(&sandbox, &bare, "a git repository that stvc did not make");
+    assert_refused_and_unchanged(&sandbox, &bare, "a git repository that stvc did not make");
 }
 
 #[test]
-fn a_file_or_a_folder_of_other_things_is_no_store() {
+fn file_or_unrelated_folder_is_not_a_store() {
     let sandbox = library();
     let file = sandbox.folder().join("file");
     fs::write(&file, "something").unwrap();
-    refused_and_untouched(&sandbox, &file, "is not empty and is no store");
+    assert_refused_and_unchanged(&sandbox, &file, "is not empty and is no store");
     let folder = sandbox.folder().join("folder");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("letter"), "something").unwrap();
-    refused_and_untouched(&sandbox, &folder, "is not empty and is no store");
+    assert_refused_and_unchanged(&sandbox, &folder, "is not empty and is no store");
 }
 
 #[test]
-fn commands_that_need_a_store_say_that_there_is_none() {
+fn commands_report_a_missing_store() {
     let sandbox = library();
     let before = tree(sandbox.folder());
     for arguments in [
@@ -90,25 +93,25 @@ fn commands_that_need_a_store_say_that_there_is_none() {
         &["tag"],
         &["diff", "abcd"],
     ] {
-        let answer = calm(sandbox.stvc(arguments)).exits(10);
+        let answer = assert_no_panic(sandbox.stvc(arguments)).exits(10);
         assert!(answer.stderr.contains(".stvc"), "{arguments:?}: {}", answer.stderr);
     }
     assert_eq!(tree(sandbox.folder()), before);
 }
 
 #[test]
-fn a_store_of_a_newer_format_is_refused_and_untouched() {
+fn store_of_a_newer_format_is_refused_and_unchanged() {
     let sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     for number in ["3", "10", "99999999999999999999"] {
         let words = format!("stvc store format {number}");
         let sum = blake3::hash(words.as_bytes()).to_hex();
         fs::write(sandbox.store().join("stvc/format"), format!("{words} {}\n", &sum[..8])).unwrap();
-        refused_and_untouched(&sandbox, &sandbox.store(), &format!("format {number}"));
+        assert_refused_and_unchanged(&sandbox, &sandbox.store(), &format!("format {number}"));
     }
 }
 
-/// A commit like the snapshot's, with its manifest edited; its id.
+/// Commits an edited copy of the snapshot's manifest and returns the id.
 fn forge(sandbox: &Sandbox, id: &str, edit: impl FnOnce(&mut Value)) -> String {
     let mut manifest =
         serde_json::from_str(&sandbox.git(&["cat-file", "blob", &format!("{id}:snapshot.json")]))
@@ -127,7 +130,7 @@ fn forge(sandbox: &Sandbox, id: &str, edit: impl FnOnce(&mut Value)) -> String {
     forge_tree(sandbox, id, &entries)
 }
 
-/// A commit like the snapshot's over a tree of these bytes, and a branch that holds it; its id.
+/// Commits a tree of these bytes in place of the snapshot's, on a new branch, and returns the id.
 fn forge_tree(sandbox: &Sandbox, id: &str, entries: &[u8]) -> String {
     let tree = write_object(sandbox, "tree", entries);
     let commit = sandbox.git(&["cat-file", "commit", id]);
@@ -152,9 +155,9 @@ fn write_object(sandbox: &Sandbox, kind: &str, bytes: &[u8]) -> String {
     id
 }
 
-/// Every way to bring a forged snapshot back fails with these words and writes nothing anywhere.
+/// Asserts that every way to restore the forged snapshot fails with `words` and writes nothing.
 #[track_caller]
-fn writes_nothing(sandbox: &Sandbox, forged: &str, words: &str) {
+fn assert_writes_nothing(sandbox: &Sandbox, forged: &str, words: &str) {
     let before = tree(sandbox.folder());
     let target = sandbox.folder().join("library/below/out");
     for arguments in [
@@ -162,34 +165,34 @@ fn writes_nothing(sandbox: &Sandbox, forged: &str, words: &str) {
         &["restore", forged, "--overwrite"],
         &["restore", forged, "--to", target.to_str().unwrap()],
     ] {
-        let answer = calm(sandbox.stvc(arguments)).exits(1);
+        let answer = assert_no_panic(sandbox.stvc(arguments)).exits(1);
         assert!(answer.stderr.contains(words), "{arguments:?}: {}", answer.stderr);
-        tame(&answer);
+        assert_no_control_characters(&answer);
     }
     assert_eq!(
         tree(sandbox.folder()).keys().collect::<Vec<_>>(),
         before.keys().collect::<Vec<_>>()
     );
     for arguments in [&["show", forged][..], &["diff", forged], &["log"], &["status"]] {
-        tame(&calm(sandbox.stvc(arguments)));
+        assert_no_control_characters(&assert_no_panic(sandbox.stvc(arguments)));
     }
 }
 
 #[test]
-fn req_39_a_manifest_of_a_newer_format_is_refused() {
+fn req_39_manifest_of_a_newer_format_is_refused() {
     let sandbox = library();
     let stored = Stored::take(&sandbox, A);
     let forged = forge(&sandbox, &stored.id, |manifest| manifest["format"] = 3.into());
     fs::remove_file(sandbox.path(A)).unwrap();
-    writes_nothing(&sandbox, &forged, "format 3");
+    assert_writes_nothing(&sandbox, &forged, "format 3");
     let (code, words) = check(&sandbox);
     assert_eq!(code, 1);
     assert!(words.contains(&forged) && words.contains("format 3"), "{words}");
-    stored.must_come_back(&sandbox);
+    stored.assert_restores(&sandbox);
 }
 
 #[test]
-fn a_manifest_cannot_lead_out_of_the_library() {
+fn manifest_cannot_name_paths_outside_the_library() {
     let sandbox = library();
     let stored = Stored::take(&sandbox, A);
     fs::remove_file(sandbox.path(A)).unwrap();
@@ -210,14 +213,15 @@ fn a_manifest_cannot_lead_out_of_the_library() {
     ] {
         let forged =
             forge(&sandbox, &stored.id, |manifest| manifest["files"][0]["path"] = path.into());
-        writes_nothing(&sandbox, &forged, "cannot name a file of the library");
+        assert_writes_nothing(&sandbox, &forged, "cannot name a file of the library");
     }
-    stored.must_come_back(&sandbox);
+    stored.assert_restores(&sandbox);
 }
 
-/// Inside the library is not enough: a snapshot is a chat, its lorebook and its group, and may not write anything else.
+/// Being inside the library does not suffice: a snapshot may write its chat, lorebook and group
+/// only.
 #[test]
-fn a_manifest_cannot_name_what_is_no_chat() {
+fn manifest_can_only_name_files_of_its_timeline() {
     let sandbox = library();
     let stored = Stored::take(&sandbox, A);
     fs::remove_file(sandbox.path(A)).unwrap();
@@ -230,13 +234,13 @@ fn a_manifest_cannot_name_what_is_no_chat() {
     ] {
         let forged =
             forge(&sandbox, &stored.id, |manifest| manifest["files"][0]["path"] = path.into());
-        calm(sandbox.stvc(&["restore", &forged]));
+        assert_no_panic(sandbox.stvc(&["restore", &forged]));
         assert!(!sandbox.path(path).exists(), "{path} was written");
     }
 }
 
 #[test]
-fn a_tree_with_dots_in_it_writes_nothing_outside() {
+fn tree_with_dot_segments_writes_nothing_outside() {
     let sandbox = library();
     let stored = Stored::take(&sandbox, A);
     let id = &stored.id;
@@ -253,9 +257,9 @@ fn a_tree_with_dots_in_it_writes_nothing_outside() {
     ]
     .concat();
     let before = tree(sandbox.folder()).len();
-    // What the manifest does not name is never written, whatever it is called.
+    // A file that the manifest does not name is never written.
     let forged = forge_tree(&sandbox, id, &whole);
-    calm(sandbox.stvc(&["restore", &forged])).exits(0);
+    assert_no_panic(sandbox.stvc(&["restore", &forged])).exits(0);
     assert_eq!(sandbox.read(A), stored.bytes);
     fs::remove_file(sandbox.path(A)).unwrap();
     // A tree as a message, a blob as a folder, a link.
@@ -269,7 +273,7 @@ fn a_tree_with_dots_in_it_writes_nothing_outside() {
             [tree_entry(mode, name, object), tree_entry("100644", "snapshot.json", &manifest)]
                 .concat();
         let forged = forge_tree(&sandbox, id, &entries);
-        let answer = calm(sandbox.stvc(&["restore", &forged])).exits(1);
+        let answer = assert_no_panic(sandbox.stvc(&["restore", &forged])).exits(1);
         assert!(!answer.stderr.is_empty());
         assert_eq!(check(&sandbox).0, 1);
     }
@@ -279,10 +283,11 @@ fn a_tree_with_dots_in_it_writes_nothing_outside() {
     assert!(new.len() < before && !new.iter().any(|key| key.contains("evil")), "{new:?}");
 }
 
-/// A user may have put a character's chats on another disk. What is stored from there is restored to there.
+/// A user may have moved a character's chats to another disk: they are read and restored through
+/// the link.
 #[cfg(unix)]
 #[test]
-fn restore_goes_where_a_link_of_the_user_leads() {
+fn restore_follows_links_of_the_user() {
     let sandbox = library();
     let outside = sandbox.folder().join("outside");
     fs::rename(sandbox.path("chats/Mira"), &outside).unwrap();
@@ -290,17 +295,17 @@ fn restore_goes_where_a_link_of_the_user_leads() {
     let stored = Stored::take(&sandbox, A);
     let bytes = sandbox.read(A);
     fs::remove_file(outside.join("a.jsonl")).unwrap();
-    calm(sandbox.stvc(&["restore", &stored.id])).exits(0);
+    assert_no_panic(sandbox.stvc(&["restore", &stored.id])).exits(0);
     assert_eq!(fs::read(outside.join("a.jsonl")).unwrap(), bytes);
     assert!(sandbox.path("chats/Mira").is_symlink());
-    calm(sandbox.stvc(&["undo"])).exits(0);
+    assert_no_panic(sandbox.stvc(&["undo"])).exits(0);
     assert!(!outside.join("a.jsonl").exists());
 }
 
-/// Only root can give a link away, so others cannot try this.
+/// Only root can give a link to another user.
 #[cfg(unix)]
 #[test]
-fn links_of_another_user_are_told_and_neither_read_nor_written() {
+fn links_of_another_user_are_reported_and_not_followed() {
     let sandbox = library();
     let stored = Stored::take(&sandbox, A);
     let outside = sandbox.folder().join("outside");
@@ -312,12 +317,12 @@ fn links_of_another_user_are_told_and_neither_read_nor_written() {
     }
     fs::write(outside.join("b.jsonl"), "{}").unwrap();
     let taken = sandbox.json(&["snapshot"]);
-    let told = taken.of_type("finding");
-    assert!(told.iter().any(|it| it["subject"] == "chats/Mira"), "{told:?}");
+    let findings = taken.of_type("finding");
+    assert!(findings.iter().any(|it| it["subject"] == "chats/Mira"), "{findings:?}");
     let log = sandbox.json(&["log"]).of_type("snapshot");
     assert!(log.iter().all(|it| it["timeline"] != "chats/Mira/b"), "{log:?}");
     fs::remove_file(outside.join("a.jsonl")).unwrap();
-    let answer = calm(sandbox.stvc(&["restore", &stored.id])).exits(1);
+    let answer = assert_no_panic(sandbox.stvc(&["restore", &stored.id])).exits(1);
     assert!(answer.stderr.contains("a link that another user made"), "{}", answer.stderr);
     assert!(!outside.join("a.jsonl").exists());
 }
@@ -353,33 +358,35 @@ fn control_characters_of_a_foreign_store_do_not_reach_the_terminal() {
         &["show", "chats/Mira/a"],
         &["check"],
     ] {
-        let answer = calm(sandbox.stvc(arguments));
-        tame(&answer);
+        let answer = assert_no_panic(sandbox.stvc(arguments));
+        assert_no_control_characters(&answer);
     }
     let shown = sandbox.stvc(&["show", "chats/Mira/a"]).exits(0);
     assert!(shown.stdout.contains("\\u{1b}"), "{}", shown.stdout);
 }
 
-/// A place where no folder can be made, for root neither.
+/// A place in which not even root can create a folder.
 #[test]
-fn a_place_that_cannot_be_written_is_named_and_nothing_is_lost() {
+fn unwritable_place_is_reported_and_nothing_is_lost() {
     let sandbox = library();
     fs::write(sandbox.folder().join("file"), "something").unwrap();
     let store = sandbox.folder().join("file/store");
     let before = tree(sandbox.folder());
-    let answer = calm(sandbox.stvc(&["--store", store.to_str().unwrap(), "snapshot"])).exits(1);
+    let answer =
+        assert_no_panic(sandbox.stvc(&["--store", store.to_str().unwrap(), "snapshot"])).exits(1);
     assert!(answer.stderr.contains("file"), "{}", answer.stderr);
     assert_eq!(tree(sandbox.folder()), before);
 
     let stored = Stored::take(&sandbox, A);
     fs::remove_dir_all(sandbox.path("chats/Mira")).unwrap();
     sandbox.write("chats/Mira", "a file where the folder was");
-    let answer = calm(sandbox.stvc(&["restore", &stored.id])).exits(1);
+    let answer = assert_no_panic(sandbox.stvc(&["restore", &stored.id])).exits(1);
     assert!(answer.stderr.contains("Mira"), "{}", answer.stderr);
     assert_eq!(sandbox.read("chats/Mira"), b"a file where the folder was");
     let target = sandbox.folder().join("file/out");
     let answer =
-        calm(sandbox.stvc(&["restore", &stored.id, "--to", target.to_str().unwrap()])).exits(1);
+        assert_no_panic(sandbox.stvc(&["restore", &stored.id, "--to", target.to_str().unwrap()]))
+            .exits(1);
     assert!(answer.stderr.contains("file"), "{}", answer.stderr);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }

@@ -1,9 +1,9 @@
-//! SillyTavern's own backups as the past of the right timelines.
+//! SillyTavern's own backups become the history of the right timelines.
 
 use serde_json::{Value, json};
 
 use crate::common::card::card;
-use crate::common::{Sandbox, chat, codes, git};
+use crate::common::{Sandbox, chat, finding_codes, git};
 
 fn outcomes(lines: &[Value]) -> Vec<(String, String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -14,8 +14,8 @@ fn outcomes(lines: &[Value]) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn real_backups_go_to_the_chats_they_are_of() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn backups_are_assigned_to_their_chats() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     let answer = sandbox.json(&["import"]).exits(0);
     let lines = answer.of_type("backup");
     assert_eq!(lines.len(), 16);
@@ -23,7 +23,7 @@ fn real_backups_go_to_the_chats_they_are_of() {
     let of_main: Vec<_> =
         outcomes(&lines).into_iter().filter(|(.., timeline)| timeline == main).collect();
     assert_eq!(of_main.len(), 7, "{of_main:?}");
-    // All chats of a character share one key; the content tells them apart.
+    // All chats of a character share one key; their content decides.
     let checkpoint =
         outcomes(&lines).into_iter().find(|(file, ..)| file.contains("235933")).unwrap();
     assert_eq!(checkpoint.1, "known");
@@ -41,7 +41,7 @@ fn real_backups_go_to_the_chats_they_are_of() {
     sandbox.stvc(&["check"]).exits(0);
     sandbox.git(&["fsck", "--strict"]);
 
-    // Forks that were linked before still hang on the same tree.
+    // Existing links between forks stay.
     let timelines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
     let branch = timelines
         .iter()
@@ -50,8 +50,8 @@ fn real_backups_go_to_the_chats_they_are_of() {
 }
 
 #[test]
-fn an_imported_state_comes_back_byte_for_byte() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn imported_state_is_restored_byte_for_byte() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["import"]).exits(0);
     let to = sandbox.folder().join("old");
     sandbox.stvc(&["restore", "Tide Office~1", "--to", to.to_str().unwrap()]).exits(0);
@@ -61,7 +61,7 @@ fn an_imported_state_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn imported_state_is_not_said_to_lack_a_lorebook_that_the_library_has() {
+fn imported_state_is_not_reported_as_lacking_an_existing_lorebook() {
     let sandbox = Sandbox::empty();
     let now = chat("one", 6, Some("Harbour"));
     let then = now.split(|byte| *byte == b'\n').take(4).collect::<Vec<_>>().join(&b'\n');
@@ -81,21 +81,29 @@ fn imported_state_is_not_said_to_lack_a_lorebook_that_the_library_has() {
     ];
     for way in ways {
         let answer = sandbox.json(&way).exits(0);
-        assert!(!codes(&answer).contains(&"lorebook-missing".into()), "{way:?}: {}", answer.stdout);
+        assert!(
+            !finding_codes(&answer).contains(&"lorebook-missing".into()),
+            "{way:?}: {}",
+            answer.stdout
+        );
     }
     assert_eq!(sandbox.read("chats/Mira/one.jsonl"), then);
-    // Where it is gone indeed, that is told.
+    // A missing lorebook is reported.
     std::fs::remove_file(sandbox.path("worlds/Harbour.json")).unwrap();
     for way in [["show", id], ["restore", id]] {
         let answer = sandbox.json(&way).exits(0);
-        assert!(codes(&answer).contains(&"lorebook-missing".into()), "{way:?}: {}", answer.stdout);
+        assert!(
+            finding_codes(&answer).contains(&"lorebook-missing".into()),
+            "{way:?}: {}",
+            answer.stdout
+        );
     }
 }
 
 #[test]
 fn importing_twice_adds_nothing_and_a_dry_run_changes_nothing() {
     for fixture in ["1.19.0", "1.12.6"] {
-        let sandbox = Sandbox::of_fixture(fixture);
+        let sandbox = Sandbox::from_fixture(fixture);
         let plan = sandbox.json(&["import", "--dry-run"]).exits(0);
         assert!(!sandbox.store().exists());
         let first = sandbox.json(&["import"]).exits(0);
@@ -112,8 +120,8 @@ fn importing_twice_adds_nothing_and_a_dry_run_changes_nothing() {
 }
 
 #[test]
-fn ids_from_before_an_import_still_name_what_they_named() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn ids_from_before_an_import_stay_valid() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["tag", "keep", "Tide Office"]).exits(0);
     let before = sandbox.json(&["show", "Tide Office"]).exits(0).of_type("snapshot")[0].clone();
@@ -126,14 +134,14 @@ fn ids_from_before_an_import_still_name_what_they_named() {
     .clone();
     assert_eq!(old["content"], before["content"]);
     assert_eq!(after["tags"], json!(["keep"]), "tags go along");
-    // Git would drop what nothing holds.
+    // Git would prune unreachable objects.
     git(&sandbox.store(), &["gc", "-q", "--prune=now"]);
     sandbox.stvc(&["show", before["id"].as_str().unwrap()]).exits(0);
 }
 
 #[test]
-fn what_fits_no_chat_becomes_a_timeline_of_its_own() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn unmatched_backup_becomes_a_new_timeline() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     let chat = |slug: &str, words: &str| {
         let header = json!({ "chat_metadata": { "integrity": slug } });
         let lines: Vec<_> =
@@ -158,8 +166,8 @@ fn what_fits_no_chat_becomes_a_timeline_of_its_own() {
 }
 
 #[test]
-fn a_backup_of_a_fork_that_is_gone_is_not_taken_for_its_parent() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn backup_of_a_deleted_fork_is_not_assigned_to_its_parent() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     std::fs::remove_file(
         sandbox.path("chats/Mira Voss/Mira Voss - 2026-11-14@23h57m31s408ms - Checkpoint #1.jsonl"),
     )
@@ -179,8 +187,8 @@ fn a_backup_of_a_fork_that_is_gone_is_not_taken_for_its_parent() {
 }
 
 #[test]
-fn empty_torn_and_unreadable_backups_do_not_stop_the_others() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn empty_truncated_and_unreadable_backups_do_not_block_others() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     let whole = sandbox.read("backups/chat_mira_voss_20261114-235943.jsonl");
     sandbox.write("backups/chat_mira_voss_20261114-235500.jsonl", b"");
     sandbox.write("backups/chat_mira_voss_20261114-235600.jsonl", &whole[..whole.len() - 40]);
@@ -196,8 +204,8 @@ fn empty_torn_and_unreadable_backups_do_not_stop_the_others() {
 }
 
 #[test]
-fn a_clock_that_ran_backwards_never_puts_a_backup_on_top() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn backup_dated_later_than_the_chat_does_not_become_latest() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     let old = sandbox.read("backups/chat_mira_voss_20261114-235828.jsonl");
     sandbox.write("backups/chat_mira_voss_20991231-235959.jsonl", old);
     let before = sandbox.files();
@@ -233,7 +241,7 @@ fn importing_backups_without_a_readable_message_twice_adds_nothing() {
 }
 
 #[test]
-fn backup_with_an_impossible_date_is_imported_and_told() {
+fn backup_with_an_impossible_date_is_imported_and_reported() {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/a.jsonl", spoken("Mira", "one two three"));
     let names = ["20260230-120000", "20261345-120000", "20260101-256199", "00000101-000000"];
@@ -243,35 +251,35 @@ fn backup_with_an_impossible_date_is_imported_and_told() {
     }
     let answer = sandbox.json(&["import"]).exits(0);
     assert_eq!(answer.of_type("summary")[0]["imported"], 4, "{answer:?}");
-    let told = answer.of_type("finding");
-    let mut told: Vec<_> = told
+    let findings = answer.of_type("finding");
+    let mut findings: Vec<_> = findings
         .iter()
         .filter(|line| line["code"] == "backup-undated")
         .map(|line| line["subject"].as_str().unwrap().to_owned())
         .collect();
-    told.sort();
+    findings.sort();
     let mut expected = names.map(|date| format!("backups/chat_mira_{date}.jsonl"));
     expected.sort();
-    assert_eq!(told, expected);
+    assert_eq!(findings, expected);
     let again = sandbox.json(&["import"]).exits(0);
     assert_eq!(again.of_type("summary")[0]["imported"], 0, "{again:?}");
     sandbox.stvc(&["check"]).exits(0);
 }
 
 #[test]
-fn import_of_a_missing_folder_does_not_ask_for_the_library() {
+fn missing_import_folder_is_not_reported_as_missing_library() {
     let sandbox = Sandbox::empty();
     let answer = sandbox.stvc(&["import", "/no/such/folder"]).exits(1);
     assert!(answer.stderr.contains("/no/such/folder: No such file"), "{}", answer.stderr);
     assert!(!answer.stderr.contains("--data"), "{}", answer.stderr);
     let mut elsewhere = sandbox.command(&["--data", "/no/such/folder", "status"]);
-    let told = crate::common::answer(elsewhere.output().unwrap()).exits(1);
-    assert!(told.stderr.contains("name your SillyTavern folder"), "{}", told.stderr);
+    let result = crate::common::answer(elsewhere.output().unwrap()).exits(1);
+    assert!(result.stderr.contains("name your SillyTavern folder"), "{}", result.stderr);
 }
 
 #[test]
-fn an_import_can_be_undone() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn import_can_be_undone() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let heads = sandbox.git(&["for-each-ref", "refs/heads", "refs/tags"]);
     sandbox.stvc(&["import"]).exits(0);
@@ -281,20 +289,20 @@ fn an_import_can_be_undone() {
     sandbox.stvc(&["check"]).exits(0);
 }
 
-/// A chat as a backup has it, spoken by `name`.
+/// Builds a chat as in a backup, spoken by `name`.
 fn spoken(name: &str, words: &str) -> String {
     let header = json!({ "user_name": "unused", "character_name": "unused", "chat_metadata": {} });
-    let said = words.split(' ').map(|word| json!({ "name": name, "mes": word }).to_string());
-    let lines: Vec<_> = std::iter::once(header.to_string()).chain(said).collect();
+    let messages = words.split(' ').map(|word| json!({ "name": name, "mes": word }).to_string());
+    let lines: Vec<_> = std::iter::once(header.to_string()).chain(messages).collect();
     lines.join("\n")
 }
 
-/// Imports, and returns the timeline of each backup in the order of their names.
+/// Imports and returns the timeline of each backup, ordered by name.
 fn imported(sandbox: &Sandbox) -> Vec<String> {
     let answer = sandbox.json(&["import"]).exits(0);
     let mut all = outcomes(&answer.of_type("backup"));
     all.sort();
-    // Once more: each is known where it was put.
+    // A second import recognizes each backup.
     let again = sandbox.json(&["import"]).exits(0);
     let mut known = outcomes(&again.of_type("backup"));
     known.sort();
@@ -307,11 +315,11 @@ fn imported(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn a_backup_goes_to_the_character_whose_card_gives_its_key() {
+fn backup_is_assigned_to_the_character_with_its_key() {
     let sandbox = Sandbox::empty();
     sandbox.write("characters/Mira-Voss.png", card(&json!({ "data": { "name": "Mira" } }), 64));
     sandbox.write("backups/chat_mira_voss_20260101-120000.jsonl", spoken("Mira", "one two"));
-    // No card and no chat is left of this one; its messages say what it was called.
+    // Neither card nor chat exists; the messages have the name.
     sandbox.write("backups/chat_old_ben_20260101-120000.jsonl", spoken("Old Ben", "three four"));
     assert_eq!(
         imported(&sandbox),
@@ -323,7 +331,7 @@ fn a_backup_goes_to_the_character_whose_card_gives_its_key() {
 }
 
 #[test]
-fn a_backup_does_not_go_to_another_character_with_a_copy_of_the_chat() {
+fn backup_is_not_assigned_to_a_copy_of_another_character() {
     let sandbox = Sandbox::empty();
     let words = "one two three four";
     sandbox.write("chats/Mira/a.jsonl", spoken("Mira", "one two five"));
@@ -332,22 +340,22 @@ fn a_backup_does_not_go_to_another_character_with_a_copy_of_the_chat() {
     assert_eq!(imported(&sandbox), ["chats/Mira/a"]);
 }
 
-/// Messages are sampled: a chat that shares no sample shares nothing.
+/// Messages are sampled; chats without a common sample have none in common.
 #[test]
-fn backup_goes_to_the_chat_that_shares_its_messages() {
+fn backup_is_assigned_to_the_chat_with_its_messages() {
     let sandbox = Sandbox::empty();
-    let said = |words: &str, count: usize| {
+    let with_words = |words: &str, count: usize| {
         let words: Vec<_> = (0..count).map(|n| format!("{words}{n}")).collect();
         spoken("Mira", &words.join(" "))
     };
-    sandbox.write("chats/Mira/a.jsonl", said("other", 30));
-    sandbox.write("chats/Mira/b.jsonl", said("word", 30));
-    sandbox.write("backups/chat_mira_20260101-120000.jsonl", said("word", 20));
+    sandbox.write("chats/Mira/a.jsonl", with_words("other", 30));
+    sandbox.write("chats/Mira/b.jsonl", with_words("word", 30));
+    sandbox.write("backups/chat_mira_20260101-120000.jsonl", with_words("word", 20));
     assert_eq!(imported(&sandbox), ["chats/Mira/b"]);
 }
 
 #[test]
-fn names_without_an_ascii_letter_are_told_apart_by_the_hash_in_the_key() {
+fn names_without_ascii_are_distinguished_by_the_key_hash() {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/雪/a.jsonl", spoken("A", "one two"));
     sandbox.write("chats/雨/a.jsonl", spoken("A", "one two"));
@@ -357,13 +365,13 @@ fn names_without_an_ascii_letter_are_told_apart_by_the_hash_in_the_key() {
 }
 
 #[test]
-fn of_two_characters_with_one_key_the_messages_decide() {
+fn characters_with_equal_keys_are_distinguished_by_messages() {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/Mira Voss/a.jsonl", spoken("Mira", "one two three"));
     sandbox.write("chats/Mira-Voss/b.jsonl", spoken("Mira", "four five six"));
     sandbox.write("characters/Mira Voss.png", card(&json!({ "data": { "name": "Captain" } }), 64));
     sandbox.write("characters/Mira-Voss.png", card(&json!({ "data": { "name": "Pilot" } }), 64));
-    // By what was said; by who said it.
+    // By messages, then by speaker.
     sandbox.write("backups/chat_mira_voss_20260101-110000.jsonl", spoken("Mira", "four five"));
     sandbox.write("backups/chat_mira_voss_20260101-120000.jsonl", spoken("Captain", "other words"));
     assert_eq!(
@@ -373,7 +381,7 @@ fn of_two_characters_with_one_key_the_messages_decide() {
 }
 
 #[test]
-fn a_backup_that_can_be_of_two_characters_is_stored_apart_and_told() {
+fn ambiguous_backup_becomes_a_separate_timeline() {
     let sandbox = Sandbox::empty();
     for folder in ["Mira Voss", "Mira-Voss"] {
         sandbox.write(&format!("chats/{folder}/a.jsonl"), spoken("Mira", "one two three"));
@@ -382,7 +390,7 @@ fn a_backup_that_can_be_of_two_characters_is_stored_apart_and_told() {
     sandbox.write("backups/chat_mira_voss_20260101-120000.jsonl", spoken("Mira", "other words"));
     let answer = sandbox.json(&["import", "--dry-run"]).exits(0);
     let found = answer.of_type("finding");
-    assert_eq!(codes(&answer), ["backup-ambiguous", "backup-ambiguous"]);
+    assert_eq!(finding_codes(&answer), ["backup-ambiguous", "backup-ambiguous"]);
     let message = found[0]["message"].as_str().unwrap();
     assert!(message.contains("\"Mira Voss\" or of \"Mira-Voss\""), "{message}");
     assert_eq!(
@@ -395,7 +403,7 @@ fn a_backup_that_can_be_of_two_characters_is_stored_apart_and_told() {
 }
 
 #[test]
-fn a_backup_of_a_group_chat_goes_to_the_chat_that_its_group_lists() {
+fn group_backup_is_assigned_to_the_chat_in_its_group() {
     let sandbox = Sandbox::empty();
     let id = "2026-11-15@00h01m50s750ms";
     sandbox.write("groups/1.json", json!({ "id": "1", "chats": [id], "chat_id": id }).to_string());
@@ -404,18 +412,18 @@ fn a_backup_of_a_group_chat_goes_to_the_chat_that_its_group_lists() {
     };
     let chat = format!("{}\n{}\n{}", json!({ "chat_metadata": {} }), line("one"), line("two"));
     sandbox.write("backups/chat_2026_11_15_00h01m50s750ms_20261115-120000.jsonl", &chat);
-    // A group that nobody knows any more; SillyTavern 1.12 wrote no header.
+    // The group is unknown; SillyTavern 1.12 wrote no header.
     let old = format!("{}\n{}", line("three"), line("four"));
     sandbox.write("backups/chat_the_crew_20261115-120000.jsonl", old);
     assert_eq!(imported(&sandbox), [format!("group chats/{id}"), "group chats/the_crew".into()]);
-    // Restored, it is listed by its group.
+    // After a restore its group lists it.
     sandbox.stvc(&["restore", id]).exits(0);
     assert_eq!(sandbox.read(&format!("group chats/{id}.jsonl")), chat.as_bytes());
 }
 
 #[test]
 #[cfg(unix)]
-fn link_to_itself_among_backups_does_not_stop_the_import_of_others() {
+fn circular_link_among_backups_does_not_block_others() {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/a.jsonl", spoken("Mira", "one two three"));
     sandbox.write("backups/chat_mira_20261101-101112.jsonl", spoken("Mira", "one two"));

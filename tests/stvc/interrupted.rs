@@ -1,15 +1,17 @@
-//! A command that was interrupted between the log and its files: whoever comes next finishes it, or finds that somebody saved the file
-//! meanwhile and leaves it; never does a file that was not written look like something new. (The sweep does this at every call; here are the
-//! states by hand, with what is said.)
+//! Commands that were interrupted between log and files: the next command finishes them, or finds
+//! that a file was saved meanwhile and leaves it. An unwritten file never counts as new. (The sweep
+//! interrupts at every call; these tests build the states by hand and check the messages.)
 
 use std::fs;
 
-use crate::common::devices::{ours, pair, settle, sync};
-use crate::common::{A, Sandbox, chat, codes, message, sound, text, unfinished};
+use crate::common::devices::{chats_and_lorebooks, sync, sync_until_equal, synced_pair};
+use crate::common::{
+    A, Sandbox, assert_valid, chat, finding_codes, mark_last_operation_unfinished, message, text,
+};
 
-/// A sync on the second device that was cut off before the file was written.
+/// Creates a sync on the second device that was interrupted before the file was written.
 fn unfinished_sync() -> (Sandbox, Sandbox, std::path::PathBuf, Vec<u8>, Vec<u8>) {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     let old = two.read(A);
     one.append(A, &message("one", 4));
     sync(&mut one, &folder);
@@ -17,48 +19,48 @@ fn unfinished_sync() -> (Sandbox, Sandbox, std::path::PathBuf, Vec<u8>, Vec<u8>)
     let new = two.read(A);
     assert_ne!(old, new);
     two.write(A, &old);
-    unfinished(&two);
+    mark_last_operation_unfinished(&two);
     (one, two, folder, old, new)
 }
 
 #[test]
-fn a_file_that_sync_did_not_write_is_written_by_whoever_comes_next() {
+fn file_left_unwritten_by_sync_is_written_by_the_next_command() {
     for next in
         [&["snapshot"][..], &["tag", "here", "Mira/a"], &["gc"], &["forget", "--keep-last", "9"]]
     {
         let (mut one, mut two, folder, _, new) = unfinished_sync();
         let answer = two.json(next).exits(0);
-        assert_eq!(codes(&answer), ["operation-finished"], "{next:?}");
+        assert_eq!(finding_codes(&answer), ["operation-finished"], "{next:?}");
         assert_eq!(two.read(A), new, "{next:?}");
-        settle(&mut one, &mut two, &folder);
+        sync_until_equal(&mut one, &mut two, &folder);
         assert_eq!(one.read(A), new);
-        assert_eq!(ours(&one).len(), 1);
+        assert_eq!(chats_and_lorebooks(&one).len(), 1);
     }
 }
 
 #[test]
-fn a_file_that_was_saved_before_sync_could_write_it_goes_on_from_what_it_comes_from() {
+fn chat_saved_before_sync_could_write_it_keeps_its_ancestor() {
     let (mut one, mut two, folder, old, new) = unfinished_sync();
     let saved = [&old, format!("\n{}", message("two", 4)).as_bytes()].concat();
     two.write(A, &saved);
     let answer = two.json(&["snapshot"]).exits(0);
-    assert_eq!(codes(&answer), ["operation-finished", "saved-meanwhile"]);
+    assert_eq!(finding_codes(&answer), ["operation-finished", "saved-meanwhile"]);
     assert_eq!(two.read(A), saved);
-    sound(&two);
-    settle(&mut one, &mut two, &folder);
-    let states: Vec<_> = ours(&one).into_values().collect();
+    assert_valid(&two);
+    sync_until_equal(&mut one, &mut two, &folder);
+    let states: Vec<_> = chats_and_lorebooks(&one).into_values().collect();
     assert!(states.contains(&new) && states.contains(&saved), "{} states", states.len());
 }
 
 #[test]
-fn a_lorebook_that_was_saved_before_sync_could_write_it_is_merged() {
+fn lorebook_saved_before_sync_could_write_it_is_merged() {
     let book = |pier: &str, gull: &str| {
         format!(
             r#"{{"entries":{{"0":{{"uid":0,"comment":"Pier","content":"{pier}"}},"1":{{"uid":1,"comment":"Gull","content":"{gull}"}}}}}}"#
         )
     };
     let path = "worlds/Harbour.json";
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(path, book("old", "old"));
         one.write(A, chat("a", 3, Some("Harbour")));
     });
@@ -68,16 +70,16 @@ fn a_lorebook_that_was_saved_before_sync_could_write_it_is_merged() {
     sync(&mut two, &folder);
     // The chat was written, the lorebook was not, and SillyTavern saved it.
     two.write(path, book("old", "saved"));
-    unfinished(&two);
+    mark_last_operation_unfinished(&two);
     two.wait(60);
     two.json(&["snapshot"]).exits(0);
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
     assert_eq!(String::from_utf8(one.read(path)).unwrap(), book("new", "saved"));
-    assert_eq!(ours(&one).len(), 2, "{:?}", ours(&one).keys());
+    assert_eq!(chats_and_lorebooks(&one).len(), 2, "{:?}", chats_and_lorebooks(&one).keys());
 }
 
 #[test]
-fn an_undo_that_was_interrupted_is_done_once() {
+fn interrupted_undo_is_applied_once() {
     for (between, said) in [(None, 1), (Some("gc"), 0)] {
         let mut sandbox = Sandbox::empty();
         let mut states = Vec::new();
@@ -92,26 +94,27 @@ fn an_undo_that_was_interrupted_is_done_once() {
         sandbox.stvc(&["--json", "undo"]).exits(0);
         assert_eq!(sandbox.read(A), states[2]);
         sandbox.write(A, &states[0]);
-        unfinished(&sandbox);
+        mark_last_operation_unfinished(&sandbox);
         if let Some(between) = between {
             sandbox.stvc(&[between]).exits(0);
             assert_eq!(sandbox.read(A), states[2]);
         }
         let again = sandbox.json(&["undo"]).exits(0);
-        let finished = codes(&again).iter().filter(|code| *code == "operation-finished").count();
+        let finished =
+            finding_codes(&again).iter().filter(|code| *code == "operation-finished").count();
         assert_eq!(finished, said);
         assert_eq!(again.of_type("operation")[0]["number"], 4, "{}", again.stdout);
         assert_eq!(sandbox.read(A), states[2]);
         assert_eq!(sandbox.snapshot_ids().len(), 3, "an older one was taken back, too");
-        // And then the next one is the snapshot before.
+        // The next undo is that of the previous snapshot.
         sandbox.stvc(&["--json", "undo"]).exits(0);
         assert_eq!(sandbox.snapshot_ids().len(), 2);
-        sound(&sandbox);
+        assert_valid(&sandbox);
     }
 }
 
 #[test]
-fn a_chat_of_its_own_whose_restore_was_interrupted_is_there_when_it_is_asked_for_again() {
+fn interrupted_restore_as_is_finished_by_the_same_command() {
     for between in [false, true] {
         let sandbox = Sandbox::empty();
         sandbox.write("worlds/Harbour.json", r#"{"entries":{}}"#);
@@ -121,21 +124,21 @@ fn a_chat_of_its_own_whose_restore_was_interrupted_is_there_when_it_is_asked_for
         sandbox.stvc(&command).exits(0);
         let whole = sandbox.files();
         fs::remove_file(sandbox.path("chats/Mira/b.jsonl")).unwrap();
-        unfinished(&sandbox);
+        mark_last_operation_unfinished(&sandbox);
         if between {
             sandbox.stvc(&["snapshot"]).exits(0);
         }
         let again = sandbox.stvc(&command).exits(0);
         assert_eq!(again.of_type("file").len(), 2, "{}", again.stdout);
         assert_eq!(sandbox.files(), whole);
-        // Asked for once more, the name is taken.
+        // The name is taken on a second run.
         sandbox.stvc(&command).exits(4);
-        sound(&sandbox);
+        assert_valid(&sandbox);
     }
 }
 
 #[test]
-fn a_tag_whose_deletion_was_interrupted_is_gone_when_it_is_deleted_again() {
+fn interrupted_tag_deletion_is_finished_by_the_same_command() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     sandbox.stvc(&["snapshot", "--tag", "here"]).exits(0);
@@ -144,45 +147,46 @@ fn a_tag_whose_deletion_was_interrupted_is_gone_when_it_is_deleted_again() {
     sandbox.stvc(&["tag", "--delete", "here"]).exits(0);
     fs::create_dir_all(tag.parent().unwrap()).unwrap();
     fs::write(&tag, target).unwrap();
-    unfinished(&sandbox);
+    mark_last_operation_unfinished(&sandbox);
     sandbox.stvc(&["tag", "--delete", "here"]).exits(0);
     assert!(!tag.exists());
     sandbox.stvc(&["tag", "--delete", "here"]).exits(1);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
-/// The second file does not fit on the disk: the first is as it was, and so is every branch.
+/// The second file does not fit on the disk: the first file and every branch are reverted.
 #[test]
 #[cfg(unix)]
-fn an_operation_one_of_whose_files_cannot_be_written_is_taken_back() {
-    let (mut one, mut two, folder) = pair(|one| {
+fn operation_is_reverted_when_one_file_cannot_be_written() {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write("chats/Mira/b.jsonl", chat("b", 3, None));
     });
     let heads = two.git(&["for-each-ref", "refs/heads"]);
     let before = two.files();
     one.append(A, &message("one", 4));
-    // In the store it takes next to nothing.
+    // The store compresses it to almost nothing.
     let long = serde_json::json!({ "name": "Mira", "mes": "a".repeat(200_000) }).to_string();
     one.append("chats/Mira/b.jsonl", &long);
     sync(&mut one, &folder);
-    let answer = crate::common::limited(&two, 128, &["--json", "sync", text(&folder)]).exits(1);
+    let answer =
+        crate::common::run_with_file_limit(&two, 128, &["--json", "sync", text(&folder)]).exits(1);
     let error = &answer.of_type("error")[0];
     assert!(error["message"].as_str().unwrap().contains("b.jsonl"), "{error}");
     assert!(error["hint"].as_str().unwrap().contains("taken back"), "{error}");
     assert_eq!(two.files(), before);
     assert_eq!(two.git(&["for-each-ref", "refs/heads"]), heads);
-    sound(&two);
-    settle(&mut one, &mut two, &folder);
-    assert_eq!(ours(&two).len(), 2);
+    assert_valid(&two);
+    sync_until_equal(&mut one, &mut two, &folder);
+    assert_eq!(chats_and_lorebooks(&two).len(), 2);
 }
 
-/// One failed write of a book must not leave the operation half done for ever: what is lost from the store cannot be finished.
+/// An operation whose objects are lost cannot be finished, and must not block later commands.
 #[test]
-fn what_cannot_be_finished_because_the_store_lost_it_blocks_nothing() {
+fn unfinishable_operation_does_not_block() {
     let (_one, two, _folder, old, _) = unfinished_sync();
-    // The pack that came last holds the snapshot that was to be written.
-    let packs = crate::common::files_of(&two.store().join("objects/pack"), "pack");
+    // The latest pack holds the snapshot to be written.
+    let packs = crate::common::files_with_extension(&two.store().join("objects/pack"), "pack");
     let newest = packs.iter().max_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
     let index = newest.unwrap().with_extension("idx");
     fs::remove_file(newest.unwrap()).unwrap();
@@ -192,7 +196,8 @@ fn what_cannot_be_finished_because_the_store_lost_it_blocks_nothing() {
     assert_eq!(two.read(A), old);
 }
 
-/// Everywhere a command has temporary files: the store, its caches, the library, the mailbox, the places of copies.
+/// All places with temporary files: the store, its caches, the library, the mailbox, and the
+/// destinations of backups.
 #[cfg(target_os = "linux")]
 #[test]
 fn temporary_files_of_a_killed_command_are_removed_by_the_next() {

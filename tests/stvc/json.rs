@@ -1,4 +1,4 @@
-//! `--json`: one object a line, with the fields that scripts count on, and the exit codes.
+//! `--json`: one object per line with documented fields, and the exit codes.
 
 use std::fs;
 
@@ -32,8 +32,8 @@ fn is_one_of(value: &Value, words: &[&str]) -> bool {
     value.as_str().is_some_and(|text| words.contains(&text))
 }
 
-/// The fields of a line that are not what they are documented to be; a field that is missing reads as null here, so what may be
-/// null is asked for by name.
+/// Lists the fields of a line that differ from their documentation. A missing field reads as null,
+/// so nullable fields are checked by name.
 fn faults(line: &Value) -> Vec<&'static str> {
     let of = |name: &str| &line[name];
     let there = |name: &str| line.get(name).is_some();
@@ -94,13 +94,14 @@ fn faults(line: &Value) -> Vec<&'static str> {
         ],
         "summary" => vec![("command", text("command")), ("ok", of("ok").is_boolean())],
         "" => vec![("type", false)],
-        // What is not promised is not tested, but it has a type.
+        // Undocumented types need only a type.
         _ => Vec::new(),
     };
     rules.into_iter().filter(|(_, holds)| !holds).map(|(name, _)| name).collect()
 }
 
-/// Run a command with `--json`: every line has its fields, the last one sums up, errors say the exit code.
+/// Runs a command with `--json` and asserts that every line has its fields, the last one is a
+/// summary, and errors have the exit code.
 #[track_caller]
 fn run(sandbox: &Sandbox, arguments: &[&str], code: i32) -> Answer {
     let answer = sandbox.json(arguments).exits(code);
@@ -113,7 +114,7 @@ fn run(sandbox: &Sandbox, arguments: &[&str], code: i32) -> Answer {
     assert_eq!(last["type"], "summary", "{arguments:?}");
     let command = arguments.iter().find(|word| !word.starts_with('-')).unwrap();
     assert_eq!(last["command"], *command);
-    // As git and grep.
+    // Exit code 1 for differences, as in git and grep.
     let changed =
         code == 1 && (arguments.contains(&"--exit-code") || arguments.contains(&"search"));
     assert_eq!(last["ok"], code == 0 || changed, "{arguments:?}");
@@ -134,8 +135,8 @@ fn edit(sandbox: &Sandbox) {
 }
 
 #[test]
-fn every_command_answers_in_documented_lines() {
-    let mut sandbox = Sandbox::of_fixture("1.19.0");
+fn every_command_prints_documented_json() {
+    let mut sandbox = Sandbox::from_fixture("1.19.0");
     assert_eq!(run(&sandbox, &["init"], 0).lines().len(), 2);
     assert_eq!(run(&sandbox, &["status"], 0).of_type("timeline").len(), 18);
     let planned = run(&sandbox, &["snapshot", "--dry-run"], 0);
@@ -149,7 +150,7 @@ fn every_command_answers_in_documented_lines() {
     let states = |answer: Answer| {
         answer.of_type("timeline").iter().filter(|line| line["state"] == "changed").count()
     };
-    // The lorebook is that of the whole family of chats.
+    // All chats share the lorebook.
     let changed = states(run(&sandbox, &["status"], 0));
     assert!(changed > 1);
     let again = run(&sandbox, &["snapshot"], 0).of_type("snapshot");
@@ -220,8 +221,8 @@ fn every_command_answers_in_documented_lines() {
 }
 
 #[test]
-fn odd_files_are_findings_and_not_errors() {
-    let sandbox = Sandbox::of_fixture("odd");
+fn invalid_files_are_findings_and_not_errors() {
+    let sandbox = Sandbox::from_fixture("odd");
     let findings = run(&sandbox, &["snapshot"], 0).of_type("finding");
     let codes: Vec<_> = findings.iter().map(|line| line["code"].as_str().unwrap()).collect();
     for code in
@@ -231,9 +232,9 @@ fn odd_files_are_findings_and_not_errors() {
     }
 }
 
-/// Numbers and escapes in `before` and `after` stand as in the file: a script must not see 2^53 where 2^53+1 was.
+/// Numbers and escapes in `before` and `after` keep their text: 2^53+1 must not become 2^53.
 #[test]
-fn values_are_given_as_they_stand_in_the_file() {
+fn json_values_keep_their_raw_text() {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/A/a.jsonl", "{}");
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -251,7 +252,7 @@ fn values_are_given_as_they_stand_in_the_file() {
     }
 }
 
-/// A line of JSON is printed as it is, whatever stands in a name.
+/// JSON keeps every character of a name.
 #[test]
 #[cfg(target_os = "linux")]
 fn control_characters_in_json_are_escaped_and_not_lost() {
@@ -273,8 +274,8 @@ fn control_characters_in_json_are_escaped_and_not_lost() {
 }
 
 #[test]
-fn exit_1_it_failed() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn exit_1_means_failed() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     run(&sandbox, &["snapshot", "no such chat"], 1);
     run(&sandbox, &["snapshot"], 0);
     for arguments in [
@@ -287,7 +288,7 @@ fn exit_1_it_failed() {
     }
     let ambiguous = run(&sandbox, &["show", "Branch"], 1).of_type("error").remove(0);
     assert!(ambiguous["candidates"].as_array().unwrap().len() > 1);
-    // Nowhere near a library.
+    // Outside any library.
     let mut command = sandbox.command(&["--json", "status"]);
     let nowhere = tempfile::tempdir().unwrap();
     let answer =
@@ -296,9 +297,9 @@ fn exit_1_it_failed() {
 }
 
 #[test]
-fn exit_2_wrong_usage() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
-    // What cannot be parsed belongs to no command, so there is no summary.
+fn exit_2_means_wrong_usage() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
+    // A line that cannot be parsed has no command and no summary.
     for arguments in [
         &["snapsot"][..],
         &["log", "--nonsense"],
@@ -316,11 +317,11 @@ fn exit_2_wrong_usage() {
 }
 
 #[test]
-fn exit_3_some_done_and_some_not() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn exit_3_means_partly_done() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     std::fs::create_dir(sandbox.path("groups/broken.json")).unwrap();
     let answer = run(&sandbox, &["snapshot"], 3);
-    assert_eq!(answer.of_chats("snapshot").len(), 12);
+    assert_eq!(answer.chat_lines("snapshot").len(), 12);
     assert!(answer.of_type("finding").iter().any(|line| line["level"] == "error"));
     let summary = answer.lines().pop().unwrap();
     assert_eq!((&summary["taken"], &summary["failed"]), (&Value::from(18), &Value::from(1)));
@@ -328,8 +329,8 @@ fn exit_3_some_done_and_some_not() {
 }
 
 #[test]
-fn exit_4_refused_and_nothing_changed() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn exit_4_means_refused() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     run(&sandbox, &["snapshot"], 0);
     run(&sandbox, &["snapshot", "Snow shrine", "--at", "99"], 4);
     edit(&sandbox);
@@ -341,8 +342,8 @@ fn exit_4_refused_and_nothing_changed() {
 }
 
 #[test]
-fn exit_10_no_store() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn exit_10_means_no_store() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     for arguments in
         [&["log"][..], &["show", "x"], &["diff", "x"], &["restore", "x"], &["check"], &["tag"]]
     {

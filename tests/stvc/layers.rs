@@ -1,4 +1,4 @@
-//! The rooms of docs/architecture.md, held against what the sources import.
+//! The layers of docs/architecture.md, compared with the imports of the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::common::rust_files;
 
-/// What serves every room. Each may import those before it.
+/// Tools that every room may import. Each may import those before it.
 const TOOLS: &[&str] = &[
     "exit",
     "file_lock",
     "hint",
-    "listed",
     "parallel",
     "progress",
     "real_path",
@@ -27,7 +26,8 @@ const TOOLS: &[&str] = &[
 /// May import everything: the library, the program, and the list of fuzz targets.
 const ROOTS: &[&str] = &["lib", "main", "fuzzing"];
 
-/// The floors, lowest first, and the rooms on each. A room may import those of lower floors, besides the tools; on its own floor only those that [`BESIDE`] names.
+/// The floors, lowest first, and the rooms on each. A room may import tools and rooms on lower
+/// floors; on its own floor only those in [`BESIDE`].
 const FLOORS: &[&[&str]] = &[
     &["st", "store", "auto_recap::written"],
     &["archive", "auto_recap::stored"],
@@ -40,14 +40,15 @@ const FLOORS: &[&[&str]] = &[
     &["cli"],
 ];
 
-/// An extension of SillyTavern has one room with a part on each floor, and the floor's own room and that part ask each other.
+/// The room of a SillyTavern extension has a part on each floor; the floor's own room and that part
+/// may import each other.
 const BESIDE: &[(&str, &str)] =
     &[("st", "auto_recap::written"), ("archive", "auto_recap::stored"), ("rules", "auto_recap")];
 
-/// Rules look at values, whatever they are stored in; and the two front ends do not know each other.
+/// Rules must not know how values are stored, and the two front ends must not know each other.
 const NEVER: &[(&str, &str)] = &[("rules", "store"), ("auto_recap", "store"), ("api", "watch")];
 
-/// The room in which a module stands, and its floor.
+/// Returns the room of a module and its floor.
 fn room_of(module: &[String]) -> Option<(&'static str, usize)> {
     let path = module.join("::");
     FLOORS.iter().enumerate().find_map(|(floor, rooms)| {
@@ -91,7 +92,7 @@ fn imports_go_downward_only() {
     assert!(seen > 500, "the test reads no imports any more");
 }
 
-/// What two verbs share is in the engine or the history, where the next one finds it.
+/// Code that two verbs share belongs to the engine or the history.
 #[test]
 fn no_verb_imports_a_verb() {
     for (module, imports) in Sources::read().imports {
@@ -103,13 +104,13 @@ fn no_verb_imports_a_verb() {
     }
 }
 
-/// Whoever reads one module need not read another that needs the first.
+/// A module can be read without the modules that import it.
 #[test]
-fn no_two_modules_need_each_other() {
+fn modules_have_no_import_cycles() {
     let sources = Sources::read();
     let mut circles = Vec::new();
     for from in sources.imports.keys() {
-        // The shortest way back, if there is one.
+        // The shortest cycle.
         let mut ways = vec![vec![from.clone()]];
         let mut seen = BTreeSet::new();
         while let Some(way) = ways.first().cloned() {
@@ -140,7 +141,7 @@ fn git_stays_in_the_store() {
     }
 }
 
-/// What ST-Auto-Recap writes, by names that nothing else has.
+/// Keys that only ST-Auto-Recap writes.
 const AUTO_RECAP: &[&str] = &[
     "auto_recap_memory",
     "auto_summarize_memory",
@@ -159,9 +160,10 @@ const AUTO_RECAP: &[&str] = &[
     "z-AutoLB-",
 ];
 
-/// Another memory extension shall be able to stand beside it. What findings mean is told to people, in the words that they see on disk.
+/// Support for another extension must fit beside it. Texts of findings may name the keys that users
+/// see on disk.
 #[test]
-fn the_keys_of_auto_recap_stay_in_its_room() {
+fn auto_recap_keys_stay_in_its_module() {
     let src = src();
     let of_room = fs::read_to_string(src.join("auto_recap/written/scene.rs")).unwrap();
     assert!(AUTO_RECAP.iter().any(|key| of_room.contains(key)));
@@ -177,9 +179,10 @@ fn the_keys_of_auto_recap_stay_in_its_room() {
     }
 }
 
-/// Other front ends use the library, too: a command line, a terminal and words for a person are the program's.
+/// Other front ends use the library too: command line, terminal and texts for people belong to the
+/// program.
 #[test]
-fn the_command_line_stays_in_the_program() {
+fn library_has_no_command_line_code() {
     let src = src();
     for file in rust_files(&src) {
         let inside = file.starts_with(src.join("cli"));
@@ -192,9 +195,10 @@ fn the_command_line_stays_in_the_program() {
     }
 }
 
-/// An unreadable folder must not pass for an empty one, so the library is listed in one place. The store, the system's own folders and files that only the extension has are not the library.
+/// An unreadable folder must not look empty, so one module lists the library. Exempt are the store,
+/// folders of the system, and files of the extension.
 #[test]
-fn the_library_is_listed_in_one_place() {
+fn library_folders_are_listed_in_one_module() {
     let src = src();
     let elsewhere =
         ["store", "api", "engine/copies", "st/folder.rs", "st/running.rs", "durable.rs"];
@@ -212,7 +216,7 @@ fn the_library_is_listed_in_one_place() {
 
 type Module = Vec<String>;
 
-/// All modules, and of each those whose items it uses.
+/// All modules, and the modules that each uses.
 struct Sources {
     imports: BTreeMap<Module, BTreeSet<Module>>,
 }
@@ -235,7 +239,7 @@ impl Sources {
             let text = fs::read_to_string(&file).unwrap();
             texts.insert(module, without_comments_and_tests(&text));
         }
-        // What modules hand on under their own name.
+        // Re-exports.
         let mut handed_on = BTreeMap::new();
         for (module, text) in &texts {
             for path in uses(text, true) {
@@ -261,7 +265,7 @@ impl Sources {
     }
 }
 
-/// The module in which the thing at this path stands.
+/// Returns the module that defines the item at this path.
 fn home_of(
     path: &[String],
     texts: &BTreeMap<Module, String>,
@@ -282,7 +286,7 @@ fn home_of(
     Module::new()
 }
 
-/// A path as it stands in a module, from the crate's root on; `None` if it leads elsewhere.
+/// Resolves a path in a module from the crate's root; `None` if it is outside the crate.
 fn absolute(module: &Module, path: &str, texts: &BTreeMap<Module, String>) -> Option<Module> {
     let mut parts: Vec<_> = path.split("::").map(str::to_owned).collect();
     if parts.last().is_some_and(|last| last == "self") {
@@ -306,7 +310,7 @@ fn absolute(module: &Module, path: &str, texts: &BTreeMap<Module, String>) -> Op
     Some(base.into_iter().chain(parts).collect())
 }
 
-/// The paths of `use` declarations, or of those that are handed on, and of what is named by its path in the code.
+/// Returns the paths of `use` declarations, or of re-exports, and paths in the code.
 fn uses(text: &str, public: bool) -> Vec<String> {
     let mut found = Vec::new();
     let mut code = String::new();
@@ -350,7 +354,7 @@ fn uses(text: &str, public: bool) -> Vec<String> {
     found
 }
 
-/// The single paths of a tree such as `a::{b, c::{self, d as e}}`.
+/// Expands a tree such as `a::{b, c::{self, d as e}}` into paths.
 fn expand(before: &str, tree: &str, found: &mut Vec<String>) {
     let tree = tree.trim();
     let Some((start, group)) = tree.split_once('{') else {

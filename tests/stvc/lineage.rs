@@ -1,4 +1,4 @@
-//! Timelines that know where they come from: told by what was said, whatever the files are called.
+//! Parents and forks of timelines, recognized by messages instead of file names.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use stvc::verbs::{snapshot, timelines};
 
 use crate::common::Sandbox;
 
-/// Timeline to (parent, shared messages).
+/// Returns parent and shared messages by timeline.
 fn tree(sandbox: &Sandbox) -> BTreeMap<String, (Option<String>, Option<u64>)> {
     let report = timelines::timelines(&sandbox.workspace(), &mut Silent).unwrap();
     let entry = |timeline: &timelines::Timeline| {
-        let parent = timeline.parent.as_ref().map(|parent| parent.chat().to_owned());
-        (timeline.name.chat().to_owned(), (parent, timeline.fork_at))
+        let parent = timeline.fork.parent.as_ref().map(|parent| parent.chat().to_owned());
+        (timeline.name.chat().to_owned(), (parent, timeline.fork.fork_at))
     };
     report.timelines.iter().map(entry).collect()
 }
@@ -23,7 +23,7 @@ fn snapshot(sandbox: &Sandbox) -> snapshot::Report {
     snapshot::snapshot(&sandbox.workspace(), &snapshot::Options::default(), &mut Silent).unwrap()
 }
 
-/// A chat in the making.
+/// A chat under construction.
 #[derive(Clone, Debug)]
 struct Story {
     name: String,
@@ -38,7 +38,7 @@ impl Story {
         Self { name: name.into(), main_chat: None, messages }
     }
 
-    /// As SillyTavern makes a checkpoint or branch: messages 0 to `at`.
+    /// Forks like SillyTavern's checkpoint or branch: messages 0 to `at`.
     fn fork(&self, name: &str, at: usize) -> Self {
         let messages = self.messages[..=at].to_vec();
         Self { name: name.into(), main_chat: Some(self.name.clone()), messages }
@@ -71,11 +71,11 @@ fn message(text: &str, time: i64) -> Value {
 }
 
 #[test]
-fn real_files_of_1_19_come_out_as_the_tree_that_was_made() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn lineage_of_real_1_19_files_is_found() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     snapshot(&sandbox);
     let tree = tree(&sandbox);
-    // The main chat was renamed in SillyTavern, so `main_chat` of all its forks is dead.
+    // The main chat was renamed in SillyTavern, so `main_chat` of all its forks is outdated.
     let main = Some("The Tide Office — part 1 (雨)".to_owned());
     let fork = |name: &str| tree[name].clone();
     assert_eq!(fork("The Tide Office — part 1 (雨)"), (None, None));
@@ -86,7 +86,7 @@ fn real_files_of_1_19_come_out_as_the_tree_that_was_made() {
         fork("Mira Voss - 2026-11-14@23h57m31s408ms - Checkpoint #1"),
         (main.clone(), Some(9))
     );
-    // The main line lost its last message later; its fork still has it.
+    // The parent lost its last message later; the fork still has it.
     assert_eq!(fork("probe cp"), (main, Some(32)));
     assert_eq!(fork("Mira Voss - 2026-11-15@00h00m45s139ms"), (None, None));
     assert_eq!(fork("Ferry checkpoint"), (Some("Ferry main".into()), Some(6)));
@@ -94,8 +94,8 @@ fn real_files_of_1_19_come_out_as_the_tree_that_was_made() {
 }
 
 #[test]
-fn req_71_real_files_of_1_12_come_out_as_the_tree_that_was_made_groups_too() {
-    let sandbox = Sandbox::of_fixture("1.12.6");
+fn req_71_lineage_of_real_1_12_files_is_found() {
+    let sandbox = Sandbox::from_fixture("1.12.6");
     snapshot(&sandbox);
     let tree = tree(&sandbox);
     let main = Some("Mira Voss - 2026-11-15 @00h 17m 54s 596ms".to_owned());
@@ -105,7 +105,7 @@ fn req_71_real_files_of_1_12_come_out_as_the_tree_that_was_made_groups_too() {
 }
 
 #[test]
-fn req_53_a_fork_at_message_5_shares_6_messages() {
+fn req_53_fork_at_message_5_shares_6_messages() {
     let sandbox = Sandbox::empty();
     let main = Story::new("main", 10);
     let mut fork = main.fork("fork", 5);
@@ -118,7 +118,7 @@ fn req_53_a_fork_at_message_5_shares_6_messages() {
 }
 
 #[test]
-fn forks_of_forks_taken_in_one_go_come_out_right_although_every_name_is_dead() {
+fn nested_forks_are_found_without_valid_parent_names() {
     let sandbox = Sandbox::empty();
     let mut main = Story::new("main", 30);
     let mut branch = main.fork("branch", 9);
@@ -129,7 +129,7 @@ fn forks_of_forks_taken_in_one_go_come_out_right_although_every_name_is_dead() {
     branch.say("b3", 150);
     let mut late = main.fork("another", 4);
     late.say("l1", 300);
-    // All renamed: what `main_chat` says leads nowhere.
+    // All are renamed: `main_chat` names no existing chat.
     main.name = "z main".into();
     branch.name = "y branch".into();
     for story in [&twig, &late, &branch, &main] {
@@ -144,7 +144,7 @@ fn forks_of_forks_taken_in_one_go_come_out_right_although_every_name_is_dead() {
 }
 
 #[test]
-fn what_sillytavern_flips_later_hides_no_fork() {
+fn fields_that_sillytavern_changes_later_do_not_hide_forks() {
     let sandbox = Sandbox::empty();
     let mut main = Story::new("main", 8);
     let mut fork = main.fork("fork", 4);
@@ -160,7 +160,7 @@ fn what_sillytavern_flips_later_hides_no_fork() {
     assert_eq!(tree(&sandbox)["fork"], (Some("main".into()), Some(5)));
 }
 
-/// A chat is compared first by samples of its messages.
+/// Chats are first compared by samples of their messages.
 #[test]
 fn fork_of_a_long_stored_chat_without_a_parent_name_is_found() {
     let sandbox = Sandbox::empty();
@@ -177,7 +177,7 @@ fn fork_of_a_long_stored_chat_without_a_parent_name_is_found() {
 }
 
 #[test]
-fn forks_at_the_edges() {
+fn forks_at_first_and_last_message_are_found() {
     let sandbox = Sandbox::empty();
     let main = Story::new("main", 5);
     let at_start = main.fork("at start", 0);
@@ -202,7 +202,7 @@ fn forks_at_the_edges() {
 }
 
 #[test]
-fn main_chat_that_goes_round_in_a_circle_is_no_trap() {
+fn circular_main_chat_links_terminate() {
     let sandbox = Sandbox::empty();
     let mut a = Story::new("a", 6);
     let mut b = a.fork("b", 3);
@@ -217,7 +217,7 @@ fn main_chat_that_goes_round_in_a_circle_is_no_trap() {
 }
 
 #[test]
-fn a_renamed_chat_goes_on_and_a_deleted_one_is_kept() {
+fn renamed_chat_continues_and_deleted_chat_is_kept() {
     let mut sandbox = Sandbox::empty();
     let mut story = Story::new("old name", 6);
     story.write(&sandbox);
@@ -245,7 +245,7 @@ fn a_renamed_chat_goes_on_and_a_deleted_one_is_kept() {
     let log = sandbox.json(&["log", "new name"]).exits(0).of_type("snapshot");
     assert_eq!(log[0]["renamed_from"], "chats/Mira/old name");
 
-    // One that comes back goes on.
+    // A restored chat continues.
     sandbox.stvc(&["restore", "other"]).exits(0);
     sandbox.append(&path("other"), &message("back again", 90).to_string());
     sandbox.wait(60);
@@ -256,7 +256,7 @@ fn a_renamed_chat_goes_on_and_a_deleted_one_is_kept() {
 }
 
 #[test]
-fn a_fork_whose_parent_was_deleted_is_no_rename() {
+fn fork_of_a_deleted_parent_is_not_a_rename() {
     let sandbox = Sandbox::empty();
     let main = Story::new("main", 6);
     main.write(&sandbox);
@@ -270,7 +270,7 @@ fn a_fork_whose_parent_was_deleted_is_no_rename() {
 }
 
 #[test]
-fn a_character_that_was_renamed_takes_its_chats_along() {
+fn chats_follow_a_renamed_character() {
     let sandbox = Sandbox::empty();
     Story::new("one", 4).write(&sandbox);
     Story::new("two", 5).write(&sandbox);
@@ -286,7 +286,7 @@ fn a_character_that_was_renamed_takes_its_chats_along() {
 }
 
 #[test]
-fn req_75_a_chat_that_shrank_or_was_replaced_is_stored_with_a_loud_warning() {
+fn req_75_shrunk_or_replaced_chat_is_stored_with_an_alarm() {
     let sandbox = Sandbox::empty();
     let story = Story::new("long", 40);
     story.write(&sandbox);
@@ -318,7 +318,6 @@ fn req_75_a_chat_that_shrank_or_was_replaced_is_stored_with_a_loud_warning() {
     assert_eq!(findings[0]["code"], "chat-replaced");
 }
 
-/// One step in the life of a family of chats.
 #[derive(Clone, Debug)]
 enum Step {
     Fork(usize, usize),
@@ -336,7 +335,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The chats that the steps lead to, and each one's true parent.
+/// Applies the steps. Returns the chats and each one's true parent.
 fn live(
     steps: &[Step],
     mut each: impl FnMut(&[Story], Option<(&str, &str)>),
@@ -351,7 +350,7 @@ fn live(
                 let who = who % stories.len();
                 let at = at % stories[who].messages.len();
                 let mut fork = stories[who].fork(&format!("c{}", stories.len()), at);
-                // SillyTavern opens a fork at once, and it is written in.
+                // SillyTavern opens a fork at once, and the user writes in it.
                 fork.say(&format!("fork at {time}"), time);
                 stories.push(fork);
                 parents.push(Some(who));
@@ -380,11 +379,12 @@ fn live(
 }
 
 fn shared(a: &Story, b: &Story) -> u64 {
-    let said = |message: &Value| message["mes"].clone();
-    a.messages.iter().zip(&b.messages).take_while(|(a, b)| said(a) == said(b)).count() as u64
+    let text = |message: &Value| message["mes"].clone();
+    a.messages.iter().zip(&b.messages).take_while(|(a, b)| text(a) == text(b)).count() as u64
 }
 
-/// Where names are alive the recovered parent is the true one; where they are dead it is one of the same family.
+/// Asserts that the recovered parent is the true one where its name exists, and otherwise one of
+/// the same family.
 fn assert_recovered(
     found: &BTreeMap<String, (Option<String>, Option<u64>)>,
     stories: &[Story],
@@ -403,7 +403,8 @@ fn assert_recovered(
             assert_eq!(found_parent.as_ref(), Some(&truth.name), "{}", story.name);
             assert_eq!(*fork_at, shared, "{} of {}", story.name, truth.name);
         } else {
-            // Of two chats with dead names, which one was first cannot always be told; that they belong together can.
+            // With outdated names the older of two chats is not always known, but their relation
+            // is.
             assert!(*fork_at >= Some(1), "{} of {}", story.name, truth.name);
         }
     }
@@ -413,7 +414,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_family_snapshotted_in_one_go_is_recovered(steps in prop::collection::vec(step(), 0..24)) {
+    fn lineage_is_recovered_from_one_snapshot_of_all(steps in prop::collection::vec(step(), 0..24)) {
         let sandbox = Sandbox::empty();
         let (stories, parents) = live(&steps, |_, _| {});
         stories.iter().for_each(|story| story.write(&sandbox));
@@ -422,7 +423,7 @@ proptest! {
     }
 
     #[test]
-    fn a_family_snapshotted_as_it_grows_is_recovered(steps in prop::collection::vec(step(), 0..12)) {
+    fn lineage_is_recovered_from_snapshots_while_growing(steps in prop::collection::vec(step(), 0..12)) {
         let sandbox = Sandbox::empty();
         Story::new("c0", 4).write(&sandbox);
         snapshot(&sandbox);
@@ -443,7 +444,7 @@ proptest! {
 }
 
 #[test]
-fn a_renamed_chat_answers_to_its_old_name_and_to_the_one_that_is_printed() {
+fn renamed_chat_is_found_by_both_names() {
     let mut sandbox = Sandbox::empty();
     Story::new("old name", 6).write(&sandbox);
     snapshot(&sandbox);
@@ -463,7 +464,8 @@ fn a_renamed_chat_answers_to_its_old_name_and_to_the_one_that_is_printed() {
     assert!(answer.contains("1 deleted"), "{answer}");
 }
 
-/// Two forks of a chat that is refused at first: by its queue, or because it cannot be read.
+/// Creates two forks of a chat that cannot be stored at first: its queue is active, or it is
+/// unreadable.
 fn forks_come_first(sandbox: &mut Sandbox) -> (Story, Story) {
     let mut main = Story::new("main", 12);
     let mut first = main.fork("first", 8);
@@ -481,7 +483,7 @@ fn forks_come_first(sandbox: &mut Sandbox) -> (Story, Story) {
 }
 
 #[test]
-fn a_main_chat_that_comes_late_is_the_parent_of_its_forks() {
+fn main_chat_stored_after_its_forks_becomes_their_parent() {
     let mut sandbox = Sandbox::empty();
     forks_come_first(&mut sandbox);
     snapshot(&sandbox);
@@ -489,7 +491,7 @@ fn a_main_chat_that_comes_late_is_the_parent_of_its_forks() {
     assert_eq!(found["main"], (None, None));
     assert_eq!(found["first"], (Some("main".into()), Some(9)));
     assert_eq!(found["second"], (Some("main".into()), Some(10)));
-    // Nobody has to know that ids changed, and the tree does not turn again.
+    // Former ids stay valid, and the tree stays the same.
     sandbox.wait(60);
     snapshot(&sandbox);
     assert_eq!(tree(&sandbox), found);
@@ -498,7 +500,7 @@ fn a_main_chat_that_comes_late_is_the_parent_of_its_forks() {
 }
 
 #[test]
-fn a_chat_that_names_its_parent_is_its_child_in_any_order() {
+fn chat_with_main_chat_is_a_child_in_any_order() {
     for late in
         [["main", "first", "second"], ["second", "main", "first"], ["first", "main", "second"]]
     {
@@ -522,9 +524,9 @@ fn a_chat_that_names_its_parent_is_its_child_in_any_order() {
 }
 
 #[test]
-fn a_person_can_say_what_a_timeline_comes_from() {
+fn parent_can_be_set_by_the_user() {
     let mut sandbox = Sandbox::empty();
-    // No names tell: what shares its beginning is taken for the origin, in the order in which it came.
+    // Without names, the first stored chat with the same beginning counts as the parent.
     let (mut first, _) = forks_come_first(&mut sandbox);
     std::fs::remove_dir_all(sandbox.store()).unwrap();
     std::fs::remove_file(sandbox.path(&path("second"))).unwrap();

@@ -1,4 +1,4 @@
-//! The mailbox that `watch` serves: the API over files (docs/mailbox.md), and whatever else may lie there.
+//! The mailbox of `watch`: the API over files (docs/mailbox.md), and foreign files in its folder.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use stvc::api::mailbox::Mailbox;
 
 use crate::common::watching::{LIMIT, Watching, signal};
-use crate::common::{Sandbox, can_trace, cannot, chat, message, scripted, started_by, traced_with};
+use crate::common::{
+    Sandbox, can_trace, chat, command_through, message, run_in_shell, skip, traced_with,
+};
 
 const CHAT: &str = "chats/Mira/one.jsonl";
 const FOLDER: &str = "user/files";
@@ -25,7 +27,7 @@ fn put(sandbox: &Sandbox, id: &str, bytes: impl AsRef<[u8]>) {
     sandbox.save(&format!("{FOLDER}/stvc-req-{id}.json"), bytes);
 }
 
-/// The answer to a request, once it is there.
+/// Waits for the answer to a request.
 #[track_caller]
 fn fetch(sandbox: &Sandbox, id: &str) -> Value {
     let path = sandbox.path(&format!("{FOLDER}/stvc-res-{id}.json"));
@@ -64,17 +66,17 @@ fn status(sandbox: &Sandbox) -> Value {
 }
 
 #[test]
-fn a_page_asks_and_is_answered() {
+fn mailbox_answers_requests() {
     let sandbox = library();
     let watching = Watching::start(&sandbox, &[]);
     watching.snapshot_of(4);
     let hello = ask(&sandbox, 1, "hello", json!({}));
     assert_eq!((&hello["protocol"], &hello["exit"]), (&json!(1), &json!(0)));
     assert_eq!(hello["program"], env!("CARGO_PKG_VERSION"));
-    // The same as over HTTP: the lines of --json.
-    let told = ask(&sandbox, 2, "timelines", json!({}));
-    assert_eq!(told["lines"], json!(sandbox.json(&["timelines"]).lines()));
-    // What it changes is in the log as its own, and can be undone.
+    // The lines of `--json`, as over HTTP.
+    let reply = ask(&sandbox, 2, "timelines", json!({}));
+    assert_eq!(reply["lines"], json!(sandbox.json(&["timelines"]).lines()));
+    // A change is logged with its origin and can be undone.
     let before = sandbox.read(CHAT);
     sandbox.append(CHAT, &message("one", 4));
     let longer = sandbox.read(CHAT);
@@ -89,12 +91,12 @@ fn a_page_asks_and_is_answered() {
     assert_eq!(words[1..3], [json!("extension"), json!("restore")]);
     assert_eq!(ask(&sandbox, 6, "undo", json!({}))["exit"], 0);
     assert_eq!(sandbox.read(CHAT), longer);
-    // Who is there and what was taken last can be read without asking.
-    let told = status(&sandbox);
-    assert_eq!(told["timelines"][0]["timeline"], "chats/Mira/one");
-    assert!(told["alive"].is_number() && told["write"] == true, "{told}");
+    // The status is readable without a request.
+    let current = status(&sandbox);
+    assert_eq!(current["timelines"][0]["timeline"], "chats/Mira/one");
+    assert!(current["alive"].is_number() && current["write"] == true, "{current}");
     watching.stop();
-    // What is killed, as on Windows, can say nothing any more.
+    // A killed process, as on Windows, cannot update it.
     assert!(cfg!(windows) || status(&sandbox)["alive"].is_null());
     let left: Vec<_> =
         fs::read_dir(sandbox.path(FOLDER)).unwrap().flatten().map(|it| it.file_name()).collect();
@@ -102,7 +104,7 @@ fn a_page_asks_and_is_answered() {
 }
 
 #[test]
-fn what_is_odd_is_answered_and_stops_nothing() {
+fn invalid_requests_are_answered_and_do_not_block() {
     let sandbox = library();
     let watching = Watching::start(&sandbox, &[]);
     watching.snapshot_of(4);
@@ -123,13 +125,13 @@ fn what_is_odd_is_answered_and_stops_nothing() {
     for (n, (bytes, words)) in odd.iter().enumerate() {
         put(&sandbox, &id(100 + n), bytes);
         let answer = fetch(&sandbox, &id(100 + n));
-        let said = answer["lines"][0]["message"].as_str().unwrap_or_default();
-        assert!(said.contains(words), "{words}: {answer}");
+        let error = answer["lines"][0]["message"].as_str().unwrap_or_default();
+        assert!(error.contains(words), "{words}: {answer}");
         assert_eq!(answer["exit"], 2);
     }
     let update = fs::read_dir(sandbox.path(FOLDER)).unwrap().count();
     assert_eq!(update, 1, "only the status is left");
-    // Too old.
+    // An expired request.
     let path = sandbox.path("user/files/old");
     fs::write(&path, valid("log")).unwrap();
     let long_ago = SystemTime::now() - Duration::from_secs(90);
@@ -137,7 +139,7 @@ fn what_is_odd_is_answered_and_stops_nothing() {
     fs::rename(&path, sandbox.path(&format!("{FOLDER}/stvc-req-{}.json", id(200)))).unwrap();
     let answer = fetch(&sandbox, &id(200));
     assert!(answer["lines"][0]["message"].as_str().unwrap().contains("too old"), "{answer}");
-    // A link leads nowhere, a folder is left alone, another's name is none of ours.
+    // A link is not followed, a folder is ignored, and so is a foreign name.
     #[cfg(unix)]
     {
         let secret = sandbox.folder().join("secret");
@@ -153,27 +155,27 @@ fn what_is_odd_is_answered_and_stops_nothing() {
     }
     sandbox.write("user/files/stvc-req-..json", valid("log"));
     sandbox.write("user/files/picture.png", "x");
-    // The same id again is not served again.
+    // A repeated id is not served again.
     assert_eq!(ask(&sandbox, 203, "log", json!({}))["exit"], 0);
     put(&sandbox, &id(203), valid("log"));
     assert_eq!(ask(&sandbox, 204, "log", json!({}))["exit"], 0);
     assert!(!sandbox.path(&format!("{FOLDER}/stvc-res-{}.json", id(203))).exists());
     assert!(sandbox.path("user/files/picture.png").exists());
-    // Many at once are all answered.
+    // Many requests at once are all answered.
     for n in 0..200 {
         put(&sandbox, &id(1000 + n), valid("hello"));
     }
     for n in 0..200 {
         assert_eq!(fetch(&sandbox, &id(1000 + n))["exit"], 0);
     }
-    // And the watch goes on.
+    // The watch still runs.
     sandbox.append(CHAT, &message("one", 4));
     watching.snapshot_of(5);
     watching.stop();
 }
 
 #[test]
-fn who_may_only_look_changes_nothing_and_an_alarm_is_told() {
+fn read_only_mailbox_changes_nothing_and_reports_alarms() {
     let sandbox = library();
     sandbox.write(CHAT, chat("one", 30, None));
     sandbox.take(&[]);
@@ -186,20 +188,20 @@ fn who_may_only_look_changes_nothing_and_an_alarm_is_told() {
     }
     assert_eq!(ask(&sandbox, 10, "log", json!({}))["exit"], 0);
     assert_eq!(status(&sandbox)["write"], false);
-    // A configuration that cannot be read may say no.
+    // An unreadable configuration may forbid it.
     let configuration = sandbox.store().join("stvc/config.toml");
-    let said = fs::read_to_string(&configuration).unwrap();
+    let settings = fs::read_to_string(&configuration).unwrap();
     fs::write(&configuration, "[extension\nwrite = true").unwrap();
     assert_eq!(ask(&sandbox, 11, "snapshot", json!({}))["exit"], 4);
-    fs::write(&configuration, said).unwrap();
-    // A bad overwrite.
+    fs::write(&configuration, settings).unwrap();
+    // A destructive overwrite.
     sandbox.write(CHAT, chat("one", 2, None));
     watching.snapshot_of(2);
     let begin = Instant::now();
     let alarms = loop {
-        let told = status(&sandbox)["alarms"].clone();
-        if told.as_array().is_some_and(|alarms| !alarms.is_empty()) || begin.elapsed() > LIMIT {
-            break told;
+        let alarms = status(&sandbox)["alarms"].clone();
+        if alarms.as_array().is_some_and(|alarms| !alarms.is_empty()) || begin.elapsed() > LIMIT {
+            break alarms;
         }
         std::thread::sleep(Duration::from_millis(20));
     };
@@ -210,7 +212,7 @@ fn who_may_only_look_changes_nothing_and_an_alarm_is_told() {
 }
 
 #[test]
-fn req_92_an_alarm_restores_the_snapshot_before_the_loss_after_more_saves() {
+fn req_92_alarm_restores_the_snapshot_before_the_loss_after_more_saves() {
     let sandbox = library();
     sandbox.write(CHAT, chat("one", 38, None));
     sandbox.take(&[]);
@@ -248,30 +250,31 @@ fn req_92_an_alarm_restores_the_snapshot_before_the_loss_after_more_saves() {
     watching.stop();
 }
 
-/// What another user put there and this one may not read, or not take away: the one is answered, the other left alone, and the next one is served.
+/// Files of another user that cannot be read or removed: the first are answered, the second are
+/// ignored, and the next request is served.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_belongs_to_somebody_else_stops_nothing() {
+fn foreign_files_in_the_mailbox_do_not_block() {
     if !can_trace() {
         return;
     }
     let sandbox = library();
     let theirs = sandbox.path(&format!("{FOLDER}/stvc-req-{}.json", id(1)));
     let theirs = theirs.to_str().unwrap();
-    // Files are reached through the open folder, by their names.
+    // Files are opened relative to the open folder.
     let name = format!("stvc-req-{}.json", id(1));
     let request = json!({ "protocol": 1, "verb": "log" }).to_string();
     for calls in ["open,openat", "unlink,unlinkat"] {
-        // The tracer is the child, so that signals come to the program.
+        // The tracer is the child, so that signals reach the program.
         let inject = format!("inject={calls}:error=EACCES");
         let options = ["-D", "-P", theirs, "-P", &name, "-e", &inject];
         let arguments = ["--json", "watch", "--settle", "150ms"];
-        let watching = Watching::of(traced_with(&sandbox, &options, &arguments));
+        let watching = Watching::start_command(traced_with(&sandbox, &options, &arguments));
         put(&sandbox, &id(1), &request);
         if calls.starts_with("open") {
             let answer = fetch(&sandbox, &id(1));
-            let said = answer["lines"][0]["message"].as_str().unwrap();
-            assert!(said.contains("Permission denied"), "{answer}");
+            let error = answer["lines"][0]["message"].as_str().unwrap();
+            assert!(error.contains("Permission denied"), "{answer}");
         }
         assert_eq!(ask(&sandbox, 2, "log", json!({}))["exit"], 0);
         watching.stop();
@@ -280,10 +283,11 @@ fn what_belongs_to_somebody_else_stops_nothing() {
     assert!(!sandbox.path(&format!("{FOLDER}/stvc-res-{}.json", id(1))).exists());
 }
 
-/// Killed between a request and its answer, it leaves nothing that the next one does not clear away.
+/// Killed between a request and its answer, a watch leaves nothing that the next one does not
+/// remove.
 #[cfg(unix)]
 #[test]
-fn a_killed_watch_is_followed_by_another() {
+fn new_watch_replaces_a_killed_one() {
     let sandbox = library();
     let mut watching = Watching::start(&sandbox, &[]);
     watching.snapshot_of(4);
@@ -297,15 +301,15 @@ fn a_killed_watch_is_followed_by_another() {
     watching.stop();
 }
 
-/// One request over which the program breaks down is answered in words, and the next one is served.
+/// A request that panics is answered with an error, and the next one is served.
 #[test]
-fn a_request_that_breaks_the_program_ends_nothing() {
+fn panicking_request_does_not_end_the_watch() {
     let sandbox = library();
     sandbox.take(&[]);
     let (workspace, mailbox) = (sandbox.workspace(), Mailbox::default());
     let (bell, is_broken) = (mailbox.bell(), AtomicBool::new(false));
     let clock = || {
-        // What a defect would do.
+        // Simulates a defect.
         assert!(!is_broken.load(Ordering::Relaxed), "the clock is broken");
         workspace.now
     };
@@ -315,10 +319,10 @@ fn a_request_that_breaks_the_program_ends_nothing() {
         is_broken.store(true, Ordering::Relaxed);
         for n in 2..4 {
             let answer = ask(&sandbox, n, "log", json!({}));
-            let said = answer["lines"][0]["message"].as_str().unwrap();
-            assert!(answer["exit"] == 1 && said.contains("broke down over \"log\""), "{answer}");
+            let error = answer["lines"][0]["message"].as_str().unwrap();
+            assert!(answer["exit"] == 1 && error.contains("broke down over \"log\""), "{answer}");
         }
-        // Nor does a status that cannot be made.
+        // A status that cannot be written does not end it either.
         bell.news(Vec::new());
         assert_eq!(ask(&sandbox, 4, "hello", json!({}))["exit"], 0);
         is_broken.store(false, Ordering::Relaxed);
@@ -329,22 +333,23 @@ fn a_request_that_breaks_the_program_ends_nothing() {
     assert_eq!(status(&sandbox)["alive"], Value::Null);
 }
 
-/// Where there is no room for an answer, that is answered, or nothing is there; and the watch goes on.
+/// Without space for an answer, an error is answered or nothing; the watch continues.
 #[cfg(unix)]
 #[test]
-fn a_full_disk_is_told_of_and_the_watch_goes_on() {
+fn full_disk_is_reported_and_the_watch_continues() {
     let sandbox = library();
     sandbox.write(CHAT, chat("one", 40, None));
     sandbox.take(&[]);
     let before = sandbox.files();
-    // No file may grow beyond 4 kB. Ignored, the signal becomes an error.
+    // Files are limited to 4 kB. The signal is ignored, so that a write returns an error.
     let script = "trap '' XFSZ; ulimit -f 8 || exit 99; exec \"$@\"";
     let arguments = ["--json", "watch", "--settle", "150ms"];
-    let watching = Watching::of(started_by(&sandbox, "sh", &["-c", script, "sh"], &arguments));
+    let watching =
+        Watching::start_command(command_through(&sandbox, "sh", &["-c", script, "sh"], &arguments));
     let answer = ask(&sandbox, 1, "messages", json!({ "snapshot": "Mira/one" }));
-    let said = answer["lines"][0]["message"].as_str().unwrap();
-    assert!(answer["exit"] == 1 && said.contains("cannot be written"), "{answer}");
-    // What is short is answered as ever.
+    let error = answer["lines"][0]["message"].as_str().unwrap();
+    assert!(answer["exit"] == 1 && error.contains("cannot be written"), "{answer}");
+    // A short answer still fits.
     let short = json!({ "snapshot": "Mira/one", "count": 1 });
     assert_eq!(ask(&sandbox, 2, "messages", short)["lines"][0]["type"], "message");
     watching.stop();
@@ -353,10 +358,10 @@ fn a_full_disk_is_told_of_and_the_watch_goes_on() {
     assert_eq!(after, before, "nothing is left there");
 }
 
-/// The same on a disk that is really full, until there is room again.
+/// A real full disk, until it has space again.
 #[cfg(target_os = "linux")]
 #[test]
-fn when_there_is_room_again_it_answers_again() {
+fn mailbox_answers_again_after_a_full_disk() {
     let sandbox = library();
     sandbox.write(CHAT, chat("one", 40, None));
     sandbox.take(&[]);
@@ -391,33 +396,33 @@ fn when_there_is_room_again_it_answers_again() {
             ls -A user/files
         ' sh "#;
     let places = [&disk, &sandbox.library(), &request].map(|path| format!("'{}'", path.display()));
-    let answer = scripted(&sandbox, &format!("{script} {} \"$@\"", places.join(" ")), &[]);
-    let said: Vec<_> = answer.stdout.lines().collect();
-    let [first, second, third, ended, left] = said[..] else {
-        assert!(said.is_empty(), "{answer:?}");
-        return cannot("the system lets no test have a disk of its own (unshare, mount)");
+    let answer = run_in_shell(&sandbox, &format!("{script} {} \"$@\"", places.join(" ")), &[]);
+    let output: Vec<_> = answer.stdout.lines().collect();
+    let [first, second, third, ended, left] = output[..] else {
+        assert!(output.is_empty(), "{answer:?}");
+        return skip("the system lets no test have a disk of its own (unshare, mount)");
     };
-    // Only the request's own room was free for the answer.
+    // Only the space of the request was free for the answer.
     assert!(second.contains("cannot be written: No space left"), "{second}");
     assert!(first.contains("\"exit\":0") && first == third, "{first}\n{third}");
     assert_eq!((ended, left), ("ended 0", "stvc-status.json"));
 }
 
-/// Who waits for mail does nothing: neither what it reads nor what it writes itself wakes it.
+/// Neither its own reads nor its own writes wake an idle mailbox.
 #[cfg(target_os = "linux")]
 #[test]
-fn waiting_costs_nothing() {
+fn idle_mailbox_writes_nothing() {
     let sandbox = library();
-    costs_nothing(&sandbox);
-    // Nor where the status cannot be written.
+    assert_idle(&sandbox);
+    // Also if the status cannot be written.
     fs::remove_file(sandbox.path("user/files/stvc-status.json")).unwrap();
     fs::create_dir(sandbox.path("user/files/stvc-status.json")).unwrap();
-    costs_nothing(&sandbox);
+    assert_idle(&sandbox);
 }
 
 #[cfg(target_os = "linux")]
 #[track_caller]
-fn costs_nothing(sandbox: &Sandbox) {
+fn assert_idle(sandbox: &Sandbox) {
     let watching = Watching::start(sandbox, &[]);
     assert_eq!(ask(sandbox, 1, "log", json!({}))["exit"], 0);
     let used = || -> u64 {
@@ -428,27 +433,28 @@ fn costs_nothing(sandbox: &Sandbox) {
     std::thread::sleep(Duration::from_millis(500));
     let before = used();
     std::thread::sleep(Duration::from_secs(3));
-    // A watch that never rests would have used dozens.
+    // A busy loop would have used dozens.
     assert!(used() - before < 15, "{} hundredths of a second", used() - before);
     watching.stop();
 }
 
-/// Who else has the chat in memory is told, and is asked before it saves over it.
+/// Other pages with the chat in memory are notified, and asked before they save over it.
 #[test]
-fn what_a_page_restores_others_hear_of() {
+fn restore_from_one_page_is_announced_to_others() {
     let sandbox = library();
     sandbox.write(
         CHAT,
         format!("{{\"chat_metadata\":{{\"integrity\":\"1\"}}}}\n{}", message("one", 1)),
     );
-    let watching = Watching::of(sandbox.command(&["--json", "watch", "--settle", "50ms"]));
-    // Only what the page has in memory: as git itself would name it.
+    let watching =
+        Watching::start_command(sandbox.command(&["--json", "watch", "--settle", "50ms"]));
+    // Only for the content that the page has in memory, by the id that git gives it.
     let id = sandbox.git(&["hash-object", sandbox.path(CHAT).to_str().unwrap()]);
     for (n, holds, exit) in
         [(7, "0".repeat(40), 4), (8, "x".into(), 4), (9, id.trim().to_owned(), 0)]
     {
-        let told = ask(&sandbox, n, "snapshot", json!({ "timelines": ["one"], "holds": holds }));
-        assert_eq!(told["exit"], exit, "{told}");
+        let reply = ask(&sandbox, n, "snapshot", json!({ "timelines": ["one"], "holds": holds }));
+        assert_eq!(reply["exit"], exit, "{reply}");
     }
     let before = ask(&sandbox, 1, "snapshot", json!({}));
     assert!(before["operation"].is_u64(), "{before}");
@@ -481,7 +487,7 @@ fn what_a_page_restores_others_hear_of() {
         String::from_utf8(sandbox.read(CHAT)).unwrap().replace(&mark, "1").into_bytes(),
         first
     );
-    // Told before the next request is answered.
+    // Notified before the next answer.
     ask(&sandbox, 5, "hello", json!({}));
     let written = status(&sandbox)["written"].clone();
     assert_eq!(written[0], json!({ "operation": done["operation"], "paths": [CHAT], "gone": [] }));
@@ -489,9 +495,10 @@ fn what_a_page_restores_others_hear_of() {
     watching.stop();
 }
 
-/// Whoever brings a file into the library (a backup that another program unpacks, an archive from a stranger) must not give orders with it.
+/// A file that another program brings into the library, such as an unpacked archive, must not
+/// trigger changes.
 #[test]
-fn a_change_is_refused_unless_the_request_was_made_for_this_watch() {
+fn change_request_of_another_session_is_refused() {
     let sandbox = library();
     let watching = Watching::start(&sandbox, &[]);
     watching.snapshot_of(4);
@@ -499,23 +506,24 @@ fn a_change_is_refused_unless_the_request_was_made_for_this_watch() {
     let args = json!({ "timelines": ["Mira/one"] });
     for (n, session) in [(1, Value::Null), (2, json!("0".repeat(32)))] {
         let answer = ask_in(&sandbox, &session, n, "undo", json!({}));
-        let said = answer["lines"][0]["message"].as_str().unwrap();
-        assert!(answer["exit"] == 4 && said.contains("session"), "{answer}");
+        let error = answer["lines"][0]["message"].as_str().unwrap();
+        assert!(answer["exit"] == 4 && error.contains("session"), "{answer}");
     }
     assert_eq!(sandbox.json(&["operations"]).of_type("operation").len(), before);
-    // Who only looks need not name it.
+    // Reading requests need no session.
     let looked = ask_in(&sandbox, &Value::Null, 3, "timelines", json!({}));
     assert_eq!(looked["exit"], 0);
     assert_eq!(looked["session"], status(&sandbox)["session"]);
     assert_eq!(ask_in(&sandbox, &looked["session"], 4, "snapshot", args.clone())["exit"], 0);
     watching.stop();
-    // Another watch, another session.
+    // Each watch has its own session.
     let watching = Watching::start(&sandbox, &[]);
     assert_eq!(ask_in(&sandbox, &looked["session"], 5, "snapshot", args)["exit"], 4);
     watching.stop();
 }
 
-/// SillyTavern may run as another user than the watch. What that user puts there in the place of an answer, of the status or of a temporary file leads the watch nowhere.
+/// SillyTavern may run as another user. Links that this user plants in place of an answer, the
+/// status or a temporary file are not followed.
 #[cfg(unix)]
 #[test]
 fn answers_and_status_are_not_written_through_planted_links() {
@@ -547,7 +555,7 @@ fn answers_and_status_are_not_written_through_planted_links() {
 
 #[cfg(unix)]
 #[test]
-fn planted_pipes_block_neither_the_mailbox_nor_the_end_of_the_watch() {
+fn planted_pipes_do_not_block_the_mailbox() {
     let sandbox = library();
     let pipe = |name: &str| {
         let path = sandbox.path(&format!("{FOLDER}/{name}"));

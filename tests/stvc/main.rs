@@ -1,19 +1,20 @@
-//! What stvc does, seen from outside: one file a subject, a folder where it is a large one. `common` is what they share.
+//! Behaviour of stvc seen from outside: one file per subject, a folder for a large one, and
+//! `common` for helpers.
 //!
-//! What needs a tool that is not here says so and is not tried, or fails if `STVC_TEST_ALL` is 1, as `.ci/run` sets it.
+//! A test that needs a missing tool prints that it is skipped, or fails if `STVC_TEST_ALL` is 1, as
+//! in `.ci/run`.
 
-// clippy.toml allows these in tests, but not in what tests share.
+// clippy.toml allows these only inside tests, not in their helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
 
 mod common;
 
-mod another_ending;
 mod api;
 mod backup;
-mod bad_days;
 mod bad_input;
 mod bounds;
 mod checkpoints;
+mod clock_and_memory;
 mod commands;
 mod config;
 mod crash;
@@ -32,16 +33,19 @@ mod folders;
 mod foreign;
 mod forged_log;
 mod forget;
+mod fork;
 mod forks;
 mod format;
 mod full_disk;
 mod gc;
-mod git_agrees;
+mod git_compatibility;
 mod graph;
 mod hostile;
 mod import;
 mod interrupted;
+mod invalid_snapshots;
 mod json;
+mod latest_snapshot;
 mod layers;
 mod lineage;
 mod lore;
@@ -53,13 +57,11 @@ mod model;
 mod moments;
 mod name_reuse;
 mod names;
-mod newest;
-mod odd_snapshots;
 mod packaging;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 mod packaging_scripts;
 mod parallel;
-mod queue_gate;
+mod readiness;
 mod reading;
 mod reconstruct;
 mod recovery;
@@ -78,5 +80,7 @@ mod undo;
 mod unreadable;
 mod users;
 mod view;
+#[cfg(target_os = "linux")]
+mod walkthrough;
 mod watch;
 mod whole_library;

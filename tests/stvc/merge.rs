@@ -1,4 +1,4 @@
-//! `merge`: the lorebook of one timeline into that of another.
+//! `merge` merges the lorebook of one timeline into that of another.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ const QUAY: (u32, &str, &str) = (0, "Quay", "Wet stones under the old lamp.");
 
 const MIRA: (u32, &str, &str) = (1, "Mira", "She keeps the charts of the harbour.");
 
-/// A chat and a fork of it with a lorebook of its own, both stored.
+/// A chat and a fork with its own lorebook, both stored.
 struct Fork {
     sandbox: Sandbox,
     book: String,
@@ -69,7 +69,7 @@ const BELL: &str = "It rings three times before dawn.";
 const GULL: &str = "Grey birds scream over each roof.";
 
 #[test]
-fn it_is_shown_first_done_on_demand_and_can_be_taken_back() {
+fn merge_is_shown_first_and_can_be_undone() {
     let fork = Fork::new();
     let edited = (1, "Mira", "She keeps the charts of the whole harbour.");
     fork.write(&[QUAY, MIRA, (2, "Bell", BELL)], &[edited, (2, "Gull", GULL)]);
@@ -100,9 +100,9 @@ fn it_is_shown_first_done_on_demand_and_can_be_taken_back() {
     let mut after = sandbox.files();
     after.insert(MAIN.into(), before[MAIN].clone());
     assert_same(&after, &before);
-    // What neither side had stored is stored now.
+    // Unsaved states of both sides are stored first.
     assert_eq!(sandbox.chat_ids().len(), ids.len() + 3);
-    // And again there is nothing to do.
+    // A second merge has nothing to do.
     let again = sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(0);
     assert!(again.stdout.contains("Nothing to do"), "{}", again.stdout);
     sandbox.stvc(&["undo"]).exits(0);
@@ -111,9 +111,9 @@ fn it_is_shown_first_done_on_demand_and_can_be_taken_back() {
     sandbox.git(&["fsck", "--strict"]);
 }
 
-/// What was settled once is not asked again: the merge is in the history.
+/// The first merge is in the history, so its conflicts are not reported again.
 #[test]
-fn the_second_merge_of_two_begins_where_the_first_ended() {
+fn second_merge_starts_from_the_first() {
     let fork = Fork::new();
     let (here, there) = (
         (0, "Quay", "Dry stones under the old lamp."),
@@ -133,7 +133,7 @@ fn the_second_merge_of_two_begins_where_the_first_ended() {
 }
 
 #[test]
-fn conflicts_are_refused_until_they_are_settled() {
+fn merge_with_conflicts_is_refused_until_resolved() {
     let fork = Fork::new();
     let (here, there) = (
         (0, "Quay", "Dry stones under the old lamp."),
@@ -169,7 +169,7 @@ fn conflicts_are_refused_until_they_are_settled() {
 }
 
 #[test]
-fn what_one_removed_and_the_other_edited_stays() {
+fn entry_removed_here_and_edited_there_stays() {
     let fork = Fork::new();
     let edited = (0, "Quay", "Wet stones under the old lamp, and a boat.");
     fork.write(&[edited, MIRA], &[MIRA]);
@@ -181,8 +181,8 @@ fn what_one_removed_and_the_other_edited_stays() {
         answer.stdout
     );
     let settled = sandbox.stvc(&["merge", "Main", "What if", "--yes", "--keep", "b"]).exits(0);
-    let said = "1 conflict: settled for the values that worlds/Lore.json has.";
-    assert!(settled.stdout.contains(said), "{}", settled.stdout);
+    let resolution = "1 conflict: settled for the values that worlds/Lore.json has.";
+    assert!(settled.stdout.contains(resolution), "{}", settled.stdout);
     fork.main_is(&[edited, MIRA]);
     let fork = Fork::new();
     let sandbox = &fork.sandbox;
@@ -194,7 +194,7 @@ fn what_one_removed_and_the_other_edited_stays() {
 }
 
 #[test]
-fn the_lines_of_json() {
+fn merge_prints_documented_json() {
     let fork = Fork::new();
     let (here, there) = (
         (0, "Quay", "Dry stones under the old lamp."),
@@ -244,7 +244,7 @@ fn the_lines_of_json() {
 }
 
 #[test]
-fn a_snapshot_can_be_merged_but_not_merged_into() {
+fn snapshot_can_be_merged_but_not_merged_into() {
     let mut fork = Fork::new();
     fork.write(&[QUAY, MIRA], &[QUAY, MIRA, (2, "Gull", GULL)]);
     fork.sandbox.stvc(&["snapshot", "What if", "--tag", "with gull"]).exits(0);
@@ -264,7 +264,7 @@ fn a_snapshot_can_be_merged_but_not_merged_into() {
 }
 
 #[test]
-fn lorebooks_that_know_nothing_of_each_other() {
+fn unrelated_lorebooks_are_merged_by_content() {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/Main.jsonl", chat(Some("Lore"), "Done."));
     sandbox.write(MAIN, book(&[QUAY, MIRA]));
@@ -280,7 +280,7 @@ fn lorebooks_that_know_nothing_of_each_other() {
 }
 
 #[test]
-fn what_cannot_be_merged_is_said() {
+fn unmergeable_lorebooks_are_reported() {
     let fork = Fork::new();
     let sandbox = &fork.sandbox;
     sandbox.write("chats/Mira/Same.jsonl", chat(Some("Lore"), "Shared."));

@@ -1,4 +1,4 @@
-//! `log --message`: every version of a message, by somebody who remembers each of them, and by git.
+//! `log --message`: every version of a message, compared with a record of each and with git.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use crate::common::{Sandbox, git};
 const CHAT: &str = "chats/Mira/one.jsonl";
 const HEADER: &str = r#"{"chat_metadata":{},"user_name":"You","character_name":"Mira"}"#;
 
-/// What a writer does to a chat.
+/// An edit by the writer.
 #[derive(Clone, Debug)]
-enum Deed {
+enum Edit {
     Say,
-    Edit(usize),
+    ChangeText(usize),
     Hide(usize),
     Swipe(usize),
     /// Between others.
@@ -20,18 +20,18 @@ enum Deed {
     Delete(usize),
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn edit() -> impl Strategy<Value = Edit> {
     prop_oneof![
-        4 => Just(Deed::Say),
-        5 => (0usize..64).prop_map(Deed::Edit),
-        2 => (0usize..64).prop_map(Deed::Hide),
-        2 => (0usize..64).prop_map(Deed::Swipe),
-        1 => (0usize..64).prop_map(Deed::Insert),
-        1 => (0usize..64).prop_map(Deed::Delete),
+        4 => Just(Edit::Say),
+        5 => (0usize..64).prop_map(Edit::ChangeText),
+        2 => (0usize..64).prop_map(Edit::Hide),
+        2 => (0usize..64).prop_map(Edit::Swipe),
+        1 => (0usize..64).prop_map(Edit::Insert),
+        1 => (0usize..64).prop_map(Edit::Delete),
     ]
 }
 
-/// A message, and what it was from which snapshot on.
+/// A message, and its versions by snapshot.
 #[derive(Clone)]
 struct Remembered {
     value: Value,
@@ -64,36 +64,36 @@ impl Writer {
         Remembered { value, versions: Vec::new() }
     }
 
-    fn act(&mut self, deed: &Deed) {
+    fn act(&mut self, edit: &Edit) {
         let many = self.messages.len();
         let at = |number: &usize| number % many;
-        let touched = match deed {
-            Deed::Say => {
+        let touched = match edit {
+            Edit::Say => {
                 let message = self.new_message();
                 self.messages.push(message);
                 vec![self.messages.len() - 1]
             }
-            Deed::Insert(number) => {
+            Edit::Insert(number) => {
                 let at = at(number);
                 let message = self.new_message();
                 self.messages.insert(at, message);
                 vec![at]
             }
-            Deed::Delete(number) if self.messages.len() > 1 => {
+            Edit::Delete(number) if self.messages.len() > 1 => {
                 let at = at(number);
                 self.messages.remove(at);
                 vec![]
             }
-            Deed::Delete(_) => vec![],
-            Deed::Edit(number) => self.change(at(number), |value| {
+            Edit::Delete(_) => vec![],
+            Edit::ChangeText(number) => self.change(at(number), |value| {
                 let text = format!("{}, and more", value["mes"].as_str().unwrap());
                 value["mes"] = json!(text);
                 value["swipes"][0] = json!(text);
             }),
-            Deed::Hide(number) => self.change(at(number), |value| {
+            Edit::Hide(number) => self.change(at(number), |value| {
                 value["is_system"] = json!(!value["is_system"].as_bool().unwrap());
             }),
-            Deed::Swipe(number) => self.change(at(number), |value| {
+            Edit::Swipe(number) => self.change(at(number), |value| {
                 let many = value["swipes"].as_array().unwrap().len();
                 let text = format!("{} another way {many}", value["mes"].as_str().unwrap());
                 value["swipes"].as_array_mut().unwrap().push(json!(text));
@@ -121,7 +121,7 @@ impl Writer {
     }
 }
 
-fn told(sandbox: &Sandbox, message: usize) -> Vec<String> {
+fn versions_of(sandbox: &Sandbox, message: usize) -> Vec<String> {
     let answer = sandbox.json(&["log", "Mira/one", "--message", &message.to_string()]).exits(0);
     let versions = answer.of_type("message_version");
     versions.iter().map(|line| line["snapshot"].as_str().unwrap().to_owned()).collect()
@@ -131,31 +131,32 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_version_is_told(deeds in prop::collection::vec(deed(), 1..14)) {
+    fn every_version_of_a_message_is_listed(edits in prop::collection::vec(edit(), 1..14)) {
         let mut writer = Writer::new();
-        deeds.iter().for_each(|deed| writer.act(deed));
+        edits.iter().for_each(|edit| writer.act(edit));
         for (n, message) in writer.messages.iter().enumerate() {
             let mut expected = message.versions.clone();
             expected.reverse();
-            prop_assert_eq!(told(&writer.sandbox, n), expected, "message {} after {:?}", n, deeds);
+            prop_assert_eq!(versions_of(&writer.sandbox, n), expected, "message {} after {:?}", n, edits);
         }
     }
 }
 
-/// Where no message came between or went, a message is a file of the store, and git tells the same.
+/// While message numbers are stable, a message is a file of the store, and git lists the same
+/// versions.
 #[test]
-fn git_tells_the_same() {
+fn git_log_lists_the_same_versions() {
     let mut writer = Writer::new();
-    for deed in [
-        Deed::Say,
-        Deed::Edit(0),
-        Deed::Say,
-        Deed::Hide(0),
-        Deed::Edit(2),
-        Deed::Swipe(4),
-        Deed::Edit(0),
+    for edit in [
+        Edit::Say,
+        Edit::ChangeText(0),
+        Edit::Say,
+        Edit::Hide(0),
+        Edit::ChangeText(2),
+        Edit::Swipe(4),
+        Edit::ChangeText(0),
     ] {
-        writer.act(&deed);
+        writer.act(&edit);
     }
     let store = writer.sandbox.store();
     let branch = "refs/heads/chats/Mira/one";
@@ -168,6 +169,6 @@ fn git_tells_the_same() {
     for (n, file) in files.iter().enumerate() {
         let log = git(&store, &["log", "--format=%H", branch, "--", file]);
         let log: Vec<_> = std::str::from_utf8(&log).unwrap().lines().map(str::to_owned).collect();
-        assert_eq!(told(&writer.sandbox, n), log, "{file}");
+        assert_eq!(versions_of(&writer.sandbox, n), log, "{file}");
     }
 }

@@ -1,4 +1,4 @@
-//! A folder that is kept as a copy: only what is new goes there, nothing is dropped, and it is a store.
+//! Mirrors: a folder backup gets only new objects, loses nothing, and is a store.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::common::backups::{drill_with, forked, grown, next, small};
+use crate::common::backups::{
+    append_and_snapshot, backup_drill, chat_with_two_snapshots, growing_recap_chat,
+    recap_chat_with_fork,
+};
 use crate::common::{
-    A, Sandbox, assert_same, calm, chat, files_of, git, limited, make_writable, refs, sound, text,
-    tree,
+    A, Sandbox, assert_no_panic, assert_same, assert_valid, chat, files_with_extension, git,
+    make_writable, refs, run_with_file_limit, text, tree,
 };
 
 fn mirror_of(sandbox: &Sandbox) -> PathBuf {
@@ -19,24 +22,24 @@ fn mirror_of(sandbox: &Sandbox) -> PathBuf {
 }
 
 fn packs(repository: &Path) -> BTreeSet<PathBuf> {
-    files_of(&repository.join("objects/pack"), "pack").into_iter().collect()
+    files_with_extension(&repository.join("objects/pack"), "pack").into_iter().collect()
 }
 
 #[test]
-fn a_lost_library_comes_back_from_a_mirror() {
+fn lost_library_is_restored_from_a_mirror() {
     for fixture in ["1.19.0", "1.12.6", "odd"] {
-        drill_with(&Sandbox::of_fixture(fixture), mirror_of);
+        backup_drill(&Sandbox::from_fixture(fixture), mirror_of);
     }
-    let sandbox = forked();
-    drill_with(&sandbox, mirror_of);
+    let sandbox = recap_chat_with_fork();
+    backup_drill(&sandbox, mirror_of);
 }
 
 #[test]
-fn a_lost_library_comes_back_from_a_mirror_of_a_store_with_deltas() {
-    let sandbox = grown(6);
+fn lost_library_is_restored_from_a_mirror_with_deltas() {
+    let sandbox = growing_recap_chat(6);
     sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
     let mirror = mirror_of(&sandbox);
-    // The pack with deltas went there as it is.
+    // The pack with deltas is copied unchanged.
     assert_eq!(
         packs(&mirror).iter().map(|path| path.file_name().unwrap().to_owned()).collect::<Vec<_>>(),
         packs(&sandbox.store())
@@ -44,12 +47,12 @@ fn a_lost_library_comes_back_from_a_mirror_of_a_store_with_deltas() {
             .map(|path| path.file_name().unwrap().to_owned())
             .collect::<Vec<_>>()
     );
-    drill_with(&sandbox, mirror_of);
+    backup_drill(&sandbox, mirror_of);
 }
 
 #[test]
-fn a_mirror_is_a_store_and_gets_only_what_is_new() {
-    let mut sandbox = small();
+fn mirror_is_a_store_and_gets_only_new_objects() {
+    let mut sandbox = chat_with_two_snapshots();
     sandbox.stvc(&["tag", "mark", "Mira/a"]).exits(0);
     let mirror = mirror_of(&sandbox);
     let log = |sandbox: &Sandbox, store: &Path| {
@@ -64,20 +67,20 @@ fn a_mirror_is_a_store_and_gets_only_what_is_new() {
     let again = sandbox.json(&["backup", text(&mirror)]).exits(0).lines().pop().unwrap();
     assert_eq!((&again["moved"], &again["objects"]), (&0.into(), &0.into()));
     assert_eq!(packs(&mirror), before);
-    next(&mut sandbox, 3);
+    append_and_snapshot(&mut sandbox, 3);
     let answer = sandbox.json(&["backup", text(&mirror)]).exits(0);
     let summary = answer.lines().pop().unwrap();
     assert_eq!((&summary["new_snapshots"], &summary["snapshots"]), (&1.into(), &3.into()));
     assert!(summary["objects"].as_u64().unwrap() < 10, "{summary}");
     assert!(before.is_subset(&packs(&mirror)), "what was there was written again");
     assert_eq!(log(&sandbox, &mirror), log(&sandbox, &sandbox.store()));
-    // After gc here all objects are in another pack, and still nothing is new there.
+    // After `gc` all objects are in another pack, and still none is new for the mirror.
     sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
     let again = sandbox.json(&["backup", text(&mirror)]).exits(0).lines().pop().unwrap();
     assert_eq!(again["objects"], 0);
-    // The mirror can be collected and written to itself.
+    // `gc` and snapshots work in the mirror itself.
     sandbox.stvc(&["--store", text(&mirror), "gc", "--grace", "0s"]).exits(0);
-    next(&mut sandbox, 4);
+    append_and_snapshot(&mut sandbox, 4);
     sandbox.stvc(&["backup", text(&mirror)]).exits(0);
     sandbox.stvc(&["check", text(&mirror)]).exits(0);
     assert_eq!(refs(&mirror), refs(&sandbox.store()));
@@ -86,8 +89,8 @@ fn a_mirror_is_a_store_and_gets_only_what_is_new() {
 }
 
 #[test]
-fn a_clone_of_a_mirror_is_a_store() {
-    let sandbox = small();
+fn clone_of_a_mirror_is_a_store() {
+    let sandbox = chat_with_two_snapshots();
     let mirror = mirror_of(&sandbox);
     let clone = sandbox.folder().join("clone");
     git(sandbox.folder(), &["clone", "-q", "--mirror", text(&mirror), text(&clone)]);
@@ -96,7 +99,7 @@ fn a_clone_of_a_mirror_is_a_store() {
     let plain = sandbox.folder().join("plain");
     git(sandbox.folder(), &["clone", "-q", text(&mirror), text(&plain)]);
     assert_eq!(log(&plain), log(&mirror));
-    // A bare repository that git made is a place for a backup, too, empty or with snapshots in it.
+    // A bare repository that git created is a valid destination, empty or with snapshots.
     let bare = sandbox.folder().join("bare.git");
     git(sandbox.folder(), &["init", "-q", "--bare", text(&bare)]);
     for folder in [&clone, &bare, &bare] {
@@ -107,8 +110,8 @@ fn a_clone_of_a_mirror_is_a_store() {
 }
 
 #[test]
-fn what_is_no_mirror_is_not_touched() {
-    let sandbox = small();
+fn folder_that_is_not_a_mirror_is_not_changed() {
+    let sandbox = chat_with_two_snapshots();
     let folder = sandbox.folder().join("theirs");
     let refused = |folder: &Path, words: &str| {
         let before = tree(folder);
@@ -118,7 +121,7 @@ fn what_is_no_mirror_is_not_touched() {
         }
         assert!(tree(folder) == before, "{words}");
     };
-    // A folder with a letter, a repository with work in it, a bare one, a library's store, a file.
+    // A folder with a file, a repository with a work tree, a bare one, a library's store, a file.
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("letter.txt"), "Dear Mira").unwrap();
     refused(&folder, "not empty");
@@ -129,7 +132,7 @@ fn what_is_no_mirror_is_not_touched() {
     let bare = sandbox.folder().join("bare");
     git(sandbox.folder(), &["clone", "-q", "--bare", text(&folder), text(&bare)]);
     refused(&bare, "a git repository that is no backup");
-    let other = small();
+    let other = chat_with_two_snapshots();
     refused(&other.store(), "a store of its own");
     let own = sandbox.store();
     let before = crate::common::files(&own.join("refs"));
@@ -147,8 +150,8 @@ fn what_is_no_mirror_is_not_touched() {
 }
 
 #[test]
-fn nothing_is_dropped_from_a_mirror_unless_asked() {
-    let mut sandbox = small();
+fn mirror_loses_nothing_without_prune() {
+    let mut sandbox = chat_with_two_snapshots();
     sandbox.write("chats/Mira/b.jsonl", chat("b", 2, None));
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["tag", "mark", "Mira/b"]).exits(0);
@@ -159,15 +162,16 @@ fn nothing_is_dropped_from_a_mirror_unless_asked() {
     sandbox.git(&["update-ref", "-d", "refs/heads/chats/Mira/b"]);
     sandbox.stvc(&["backup", text(&mirror), "--no-snapshot"]).exits(0);
     assert_eq!(refs(&mirror), before);
-    // Undone here: it stays there. Gone on otherwise since: what was there is out of sight, and still there.
-    next(&mut sandbox, 3);
+    // Undone here, it stays there. After a diverging save, the former branch is hidden there and
+    // still exists.
+    append_and_snapshot(&mut sandbox, 3);
     let gone = sandbox.snapshot_ids()[0].clone();
     sandbox.stvc(&["backup", text(&mirror)]).exits(0);
     sandbox.stvc(&["undo"]).exits(0);
     let answer = sandbox.json(&["backup", text(&mirror), "--no-snapshot"]).exits(0);
     let answer = answer.lines().pop().unwrap();
     assert_eq!((&answer["ahead"], &answer["moved"]), (&1.into(), &0.into()));
-    next(&mut sandbox, 4);
+    append_and_snapshot(&mut sandbox, 4);
     sandbox.stvc(&["backup", text(&mirror)]).exits(0);
     let kept = git(&mirror, &["for-each-ref", "refs/stvc/kept"]);
     assert!(String::from_utf8(kept).unwrap().contains(&gone));
@@ -180,12 +184,12 @@ fn nothing_is_dropped_from_a_mirror_unless_asked() {
 }
 
 #[test]
-fn a_mirror_with_other_snapshots_is_not_led_away_from_them() {
-    let sandbox = small();
+fn mirror_with_other_snapshots_keeps_them() {
+    let sandbox = chat_with_two_snapshots();
     let mirror = mirror_of(&sandbox);
-    let mut other = small();
-    next(&mut other, 7);
-    // Another store that has chats of the same names.
+    let mut other = chat_with_two_snapshots();
+    append_and_snapshot(&mut other, 7);
+    // Another store with chats of the same names.
     other.write(A, chat("quite another", 4, None));
     fs::remove_dir_all(other.store()).unwrap();
     other.stvc(&["snapshot"]).exits(0);
@@ -201,8 +205,8 @@ fn a_mirror_with_other_snapshots_is_not_led_away_from_them() {
 
 #[test]
 #[cfg(unix)]
-fn a_full_disk_leaves_the_mirror_as_it_was() {
-    let mut sandbox = small();
+fn full_disk_leaves_the_mirror_unchanged() {
+    let mut sandbox = chat_with_two_snapshots();
     let mirror = mirror_of(&sandbox);
     let log = |sandbox: &Sandbox| sandbox.json(&["--store", text(&mirror), "log"]).exits(0).stdout;
     let before = (packs(&mirror), log(&sandbox));
@@ -210,7 +214,7 @@ fn a_full_disk_leaves_the_mirror_as_it_was() {
     sandbox.write(A, chat("a", 400, None));
     sandbox.stvc(&["snapshot"]).exits(0);
     for blocks in [1, 8, 16] {
-        calm(limited(&sandbox, blocks, &["backup", text(&mirror)])).exits(1);
+        assert_no_panic(run_with_file_limit(&sandbox, blocks, &["backup", text(&mirror)])).exits(1);
         assert_eq!((packs(&mirror), log(&sandbox)), before);
         let left = fs::read_dir(mirror.join("objects/pack")).unwrap();
         let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -219,14 +223,14 @@ fn a_full_disk_leaves_the_mirror_as_it_was() {
     }
     sandbox.stvc(&["backup", text(&mirror)]).exits(0);
     sandbox.stvc(&["check", text(&mirror)]).exits(0);
-    // None is there yet, and none is afterwards.
+    // No mirror exists before or after.
     let none = sandbox.folder().join("none");
-    calm(limited(&sandbox, 0, &["backup", text(&none)])).exits(1);
+    assert_no_panic(run_with_file_limit(&sandbox, 0, &["backup", text(&none)])).exits(1);
     assert!(!none.exists());
 }
 
 #[test]
-fn a_backup_that_is_killed_leaves_a_sound_mirror() {
+fn killed_backup_leaves_a_valid_mirror() {
     let mut sandbox = Sandbox::empty();
     for n in 0..6 {
         sandbox.write(&format!("chats/Mira/{n}.jsonl"), chat(&format!("chat {n}"), 200, None));
@@ -247,7 +251,7 @@ fn a_backup_that_is_killed_leaves_a_sound_mirror() {
         if folder.exists() {
             sandbox.stvc(&["check", text(&folder)]).exits(0);
         }
-        next(&mut sandbox, kill as usize + 3);
+        append_and_snapshot(&mut sandbox, kill as usize + 3);
     }
     sandbox.stvc(&["backup", text(&folder)]).exits(0);
     assert_eq!(refs(&folder), refs(&sandbox.store()));
@@ -255,12 +259,12 @@ fn a_backup_that_is_killed_leaves_a_sound_mirror() {
     let left = fs::read_dir(folder.join("objects/pack")).unwrap();
     let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(left.filter(|name| name.contains("tmp")).count(), 0);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
 #[test]
-fn a_damaged_mirror_is_mended_by_the_next_backup() {
-    let sandbox = small();
+fn damaged_mirror_is_repaired_by_the_next_backup() {
+    let sandbox = chat_with_two_snapshots();
     let mirror = mirror_of(&sandbox);
     let pack = packs(&mirror).pop_first().unwrap();
     let mut bytes = fs::read(&pack).unwrap();
@@ -279,8 +283,8 @@ fn a_damaged_mirror_is_mended_by_the_next_backup() {
 }
 
 #[test]
-fn a_place_that_is_not_there_is_not_made_up() {
-    let sandbox = small();
+fn missing_backup_parent_folder_is_not_created() {
+    let sandbox = chat_with_two_snapshots();
     let stick = sandbox.folder().join("media/stick/chats");
     let answer = sandbox.stvc(&["backup", text(&stick)]).exits(1);
     assert!(answer.stderr.contains("plugged in"), "{}", answer.stderr);

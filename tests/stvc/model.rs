@@ -1,4 +1,4 @@
-//! Random edits, snapshots and restores, held against a naive copy of the files.
+//! Random edits, snapshots and restores, compared with plain copies of the files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,7 +22,7 @@ const GROUP: &str = "groups/9.json";
 const TIMELINES: [&str; 4] =
     ["chats/Ann/one", "chats/Ann/two", "chats/雪/三 🦊", "group chats/talk"];
 
-/// What has a history beside the chats, in the order of their names.
+/// Timelines other than chats, ordered by name.
 const OTHERS: [&str; 2] = ["groups/9", "worlds/Lore"];
 
 #[derive(Clone, Debug)]
@@ -35,9 +35,9 @@ enum Edit {
     Delete,
     Garbage(Vec<u8>),
     Bind(bool),
-    /// Of the lorebook, not of the chat.
+    /// Edits the lorebook instead of the chat.
     Entry(Index, String),
-    /// The same, for the whole file.
+    /// Replaces the whole lorebook file.
     Book(Option<Vec<u8>>),
     Group(u32),
 }
@@ -86,17 +86,17 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a snapshot must hold.
+/// Expected content of a snapshot.
 #[derive(Clone, Debug)]
 struct Taking {
     id: String,
     timeline: &'static str,
     files: Files,
-    /// It says that the chat is gone.
+    /// The snapshot records a deletion.
     deleted: bool,
 }
 
-/// The program's library and store, and beside them what they should be.
+/// The library and store, and their expected contents.
 struct Model {
     sandbox: Sandbox,
     files: Files,
@@ -118,7 +118,8 @@ impl Model {
             steps: 0,
         };
         for timeline in TIMELINES {
-            // They begin alike, as forks do. Were they all alike, one that goes while another comes would be one that was renamed, which is not told here.
+            // Chats share their beginning, like forks. If they were equal, a deletion and a
+            // creation would count as a rename, which this model does not have.
             let own = message(&format!("\"… {timeline}\""));
             let chat = [header(timeline != TIMELINES[2]), message("\"Hello\""), own];
             model.write(&file(timeline), Some(chat.join("\n").into_bytes()));
@@ -136,7 +137,8 @@ impl Model {
             }
             Some(bytes) => {
                 self.sandbox.write(path, &bytes);
-                // Long ago, but later than the last time: what is remembered of unchanged files is put to the test as well.
+                // In the past, but later than the last one, so that caches of unchanged files are
+                // tested too.
                 self.steps += 1;
                 let time = UNIX_EPOCH + Duration::from_secs(1_000_000_000 + self.steps);
                 let file = File::options().append(true).open(self.sandbox.path(path)).unwrap();
@@ -181,7 +183,8 @@ impl Model {
 
     fn edit(&mut self, timeline: &str, edit: &Edit) {
         let path = file(timeline);
-        // A chat that was deleted comes back as it was last. Another chat under its name is a timeline of its own, which `name_reuse` tests.
+        // A deleted chat reappears with its last content. `name_reuse` tests another chat under its
+        // name.
         let deleted = self.heads.get(timeline).map(|head| &self.snapshots[*head]);
         if let Some(deleted) = deleted.filter(|head| head.deleted)
             && !matches!(edit, Edit::Entry(..) | Edit::Book(_) | Edit::Group(_) | Edit::Delete)
@@ -231,7 +234,7 @@ impl Model {
         self.write(&path, Some(lines.join(&b'\n')));
     }
 
-    /// The files of a timeline as they are now, if its chat is there.
+    /// Returns the current files of a timeline if its chat exists.
     fn now(&self, timeline: &str) -> Option<Files> {
         let chat = self.files.get(&file(timeline))?;
         let mut state = Files::from([(file(timeline), chat.clone())]);
@@ -244,7 +247,8 @@ impl Model {
         Some(state)
     }
 
-    /// Whether a state is that of the newest snapshot; a group's file alone makes no new one.
+    /// Returns the latest snapshot if it equals the state; a change of the group's file alone
+    /// creates none.
     fn is_newest(&self, timeline: &str, state: &Files) -> Option<usize> {
         self.is_newest_but_for(timeline, state, &[GROUP])
     }
@@ -259,7 +263,7 @@ impl Model {
                 .map(|(a, b)| (a.clone(), b.clone()))
                 .collect::<Files>()
         };
-        // What is there again is said to be, by a snapshot of its own.
+        // A chat that reappears gets a snapshot.
         let same = but_group(&self.snapshots[head].files) == but_group(state);
         (same && !self.snapshots[head].deleted).then_some(head)
     }
@@ -269,7 +273,7 @@ impl Model {
         self.snapshots.len() - 1
     }
 
-    /// Of everything that changed, or of one chat and its lorebook.
+    /// Takes snapshots of everything that changed, or of one chat and its lorebook.
     fn snapshot(&mut self, named: Option<&'static str>) {
         let timelines = named.map(str::to_owned).into_iter().collect();
         let asked = snapshot::Asked { timelines, ..Default::default() };
@@ -289,7 +293,7 @@ impl Model {
         {
             names.push(OTHERS[1]);
         }
-        // A lorebook that changed is told of once, and not by each chat that has it.
+        // A changed lorebook gets one snapshot, not one per chat.
         let but = if named.is_some() { &[GROUP][..] } else { &[GROUP, BOOK] };
         for name in names {
             let Some(state) = self.now(name) else { continue };
@@ -313,7 +317,7 @@ impl Model {
         }
         assert!(outcomes.next().is_none());
         assert_eq!(report.untouched, untouched);
-        // One that is gone ends with its last state once more.
+        // A deleted chat gets a snapshot with its last content.
         for last in &report.newly_deleted {
             let mut heads = self.heads.iter().map(|(name, head)| (*name, *head));
             let (name, head) = heads.find(|(name, _)| *name == last.timeline.as_str()).unwrap();
@@ -328,19 +332,19 @@ impl Model {
         let Some(mut state) = self.now(timeline) else { return };
         let chat = state.get_mut(&file(timeline)).unwrap();
         let lines: Vec<_> = chat.split(|byte| *byte == b'\n').collect();
-        // One too many, at times.
+        // Sometimes beyond the last message.
         let at = at.index(lines.len());
         let timelines = vec![timeline.into()];
         let asked = snapshot::Asked { timelines, at: Some(at), ..Default::default() };
         let subject = asked.try_into().unwrap();
         let options = snapshot::Options { subject, ..Default::default() };
         let report = snapshot::snapshot(&self.sandbox.workspace(), &options, &mut Silent);
-        // Blank lines at the end are no messages.
+        // Trailing blank lines are not messages.
         let messages = lines.iter().rposition(|line| !line.trim_ascii().is_empty()).unwrap_or(0);
         if at >= messages {
             assert!(matches!(
                 report,
-                Err(stvc::verbs::Error::Engine(stvc::engine::Error::Refused { .. }))
+                Err(stvc::verbs::Error::Engine(stvc::internals::engine::Error::Refused { .. }))
             ));
             return;
         }
@@ -376,7 +380,7 @@ impl Model {
         let options = restore::Options { snapshot: name, target, ..Default::default() };
         let report = restore::restore(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
         assert_eq!(report.source.snapshot.id.to_string(), taking.id);
-        // The group lists the chat already, so its file stays as it is.
+        // The group lists the chat already, so its file stays.
         let own = file(timeline);
         let comes = |(path, _): &(&String, &Vec<u8>)| *path != GROUP || **path == own;
         let back: Vec<_> = taking.files.iter().filter(comes).collect();
@@ -398,7 +402,7 @@ impl Model {
         for (path, bytes) in back {
             self.files.insert(path.clone(), bytes.clone());
         }
-        // The timeline ends with what is there now.
+        // The latest snapshot equals the files.
         let Some(state) = self.now(timeline) else { return };
         let newest = self.is_newest(timeline, &state);
         assert_eq!(report.written.restored.is_some(), newest.is_none());
@@ -411,7 +415,7 @@ impl Model {
         }
     }
 
-    /// What was written with a chat ends its own history with what is there now.
+    /// Records the new state of a file that was written with a chat.
     fn learn(&mut self, other: &'static str) {
         let Some(state) = self.now(other) else { return };
         let branch = format!("refs/heads/{other}");
@@ -466,13 +470,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_store_agrees_with_a_naive_copy(steps in vec(step(), 10..45)) {
+    fn store_equals_a_model_of_plain_copies(steps in vec(step(), 10..45)) {
         let mut model = Model::new();
         for step in &steps {
             model.take(step);
         }
         model.take(&Step::Snapshot);
-        // Nothing that was ever taken has changed or gone.
+        // Every snapshot still has its content.
         for taking in &model.snapshots {
             model.restore_to(taking);
         }

@@ -1,10 +1,10 @@
-//! A name that another chat has now does not join two histories.
+//! A reused name does not join two histories.
 
 use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{A, B, Sandbox, chat, message, sound};
+use crate::common::{A, B, Sandbox, assert_valid, chat, message};
 use crate::deleted::library;
 
 const C: &str = "chats/Mira/c.jsonl";
@@ -18,18 +18,18 @@ fn snapshots_of(sandbox: &Sandbox, name: &str) -> Vec<Value> {
     sandbox.json(&["log", name]).exits(0).of_type("snapshot")
 }
 
-/// Takes a snapshot of all and returns the number of alarms.
+/// Takes snapshots of all and returns the number of alarms.
 fn take(sandbox: &mut Sandbox) -> usize {
     sandbox.wait(60);
     let answer = sandbox.json(&["snapshot"]).exits(0);
     let is_alarm = |line: &&Value| line["code"].as_str().is_some_and(|it| it.contains("alarm"));
     let alarms = answer.of_type("finding").iter().filter(is_alarm).count();
-    sound(sandbox);
+    assert_valid(sandbox);
     alarms
 }
 
 #[test]
-fn new_chat_under_the_name_of_a_deleted_one_has_a_history_of_its_own() {
+fn new_chat_with_a_deleted_name_has_its_own_history() {
     let mut sandbox = library();
     let former = sandbox.read(A);
     fs::remove_file(sandbox.path(A)).unwrap();
@@ -88,7 +88,7 @@ fn chats_that_swapped_names_before_one_snapshot_keep_their_histories() {
 }
 
 #[test]
-fn chat_renamed_to_the_name_of_a_chat_deleted_since_the_last_snapshot_leaves_it_its_history() {
+fn rename_to_a_deleted_name_keeps_both_histories() {
     let mut sandbox = library();
     fs::remove_file(sandbox.path(A)).unwrap();
     rename(&sandbox, B, A);
@@ -112,7 +112,7 @@ fn chat_overwritten_with_another_keeps_its_timeline_and_is_reported() {
 }
 
 #[test]
-fn new_lorebook_under_the_name_of_a_deleted_one_has_a_history_of_its_own() {
+fn new_lorebook_with_a_deleted_name_has_its_own_history() {
     const BOOK: &str = "worlds/Harbour.json";
     let book = |uid: u8, words: &str| {
         format!("{{\"entries\":{{\"{uid}\":{{\"uid\":{uid},\"content\":\"{words}\"}}}}}}")

@@ -1,14 +1,15 @@
-//! Names of every kind: each chat, lorebook and tag comes back under the name it had, to the letter.
+//! Names of every kind: each chat, lorebook and tag keeps its exact name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use stvc::st::{LibraryPath, must_be_a_name_here};
+use stvc::internals::st::{LibraryPath, must_be_a_name_here};
 use stvc::verbs::tag;
 
-use crate::common::{Sandbox, assert_same, cannot_here};
+use crate::common::{Sandbox, assert_same, skip_on_this_machine};
 
-/// What is lost most easily: spaces of all kinds at the ends, escapes and what looks like one, ends of lines, devices, lengths.
+/// Fragile names: spaces of all kinds at the ends, escapes and lookalikes, line breaks, device
+/// names, lengths.
 fn odd_names() -> Vec<String> {
     let plain = [
         "abc",
@@ -96,7 +97,7 @@ fn odd_names() -> Vec<String> {
         "0",
     ];
     let mut names: Vec<String> = plain.into_iter().map(str::to_owned).collect();
-    // A file's name has 255 bytes at most, `.jsonl` with them.
+    // A file name has at most 255 bytes, including `.jsonl`.
     names.push("a".repeat(249));
     names.push(format!("{}b", "a".repeat(248)));
     names.push("雪".repeat(83));
@@ -106,7 +107,7 @@ fn odd_names() -> Vec<String> {
     names
 }
 
-/// Those that this system has files for, and tells from the others.
+/// Keeps the names that this system can represent and distinguish.
 fn only_here(names: Vec<String>) -> Vec<String> {
     let mut folded = BTreeSet::new();
     let is_here = |name: &String| {
@@ -120,7 +121,8 @@ fn only_here(names: Vec<String>) -> Vec<String> {
         .collect()
 }
 
-/// Lorebooks have longer ones: SillyTavern cuts the file's name at 255 bytes, the ending with it.
+/// Lorebooks may have longer names: SillyTavern cuts the file name at 255 bytes, including the
+/// extension.
 fn odd_book_names() -> Vec<String> {
     let mut names = odd_names();
     names.push("w".repeat(252));
@@ -128,7 +130,7 @@ fn odd_book_names() -> Vec<String> {
     only_here(names)
 }
 
-/// A library in which chats have all these names, and folders and group chats many of them.
+/// Creates chats with all these names, and folders and group chats with many of them.
 fn library() -> Sandbox {
     let sandbox = Sandbox::empty();
     let mut listed = Vec::new();
@@ -154,23 +156,23 @@ fn chats(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn every_chat_comes_back_under_its_own_name() {
+fn every_chat_is_restored_under_its_own_name() {
     let sandbox = library();
     let before = chats(&sandbox.files());
     let names: BTreeSet<_> =
         before.keys().map(|path| path.strip_suffix(".jsonl").unwrap().to_owned()).collect();
     sandbox.stvc(&["snapshot"]).exits(0);
-    let logged = sandbox.json(&["log"]).exits(0).of_chats("snapshot");
+    let logged = sandbox.json(&["log"]).exits(0).chat_lines("snapshot");
     assert_eq!(logged.len(), names.len());
     let timelines = logged.iter().map(|line| line["timeline"].as_str().unwrap().to_owned());
     assert_eq!(timelines.collect::<BTreeSet<_>>(), names);
     sandbox.stvc(&["check"]).exits(0);
     sandbox.git(&["fsck", "--strict"]);
-    // Nothing is new the second time: each is found again under its name.
+    // A second snapshot is empty: each chat is recognized by its name.
     let status = sandbox.json(&["status"]).exits(0);
     let states = status.of_type("timeline");
     assert!(states.iter().all(|line| line["state"] == "unchanged"), "{states:?}");
-    assert_eq!(status.of_chats("timeline").len(), names.len());
+    assert_eq!(status.chat_lines("timeline").len(), names.len());
 
     let backup = sandbox.folder().join("all.stvc");
     let backup = backup.to_str().unwrap();
@@ -180,12 +182,12 @@ fn every_chat_comes_back_under_its_own_name() {
     elsewhere.stvc(&["import", backup]).exits(0);
     elsewhere.stvc(&["restore", "--all"]).exits(0);
     assert_same(&chats(&elsewhere.files()), &before);
-    let again = elsewhere.json(&["log"]).exits(0).of_chats("snapshot");
+    let again = elsewhere.json(&["log"]).exits(0).chat_lines("snapshot");
     assert_eq!(again.len(), names.len());
 }
 
 #[test]
-fn every_chat_grows_on_its_own() {
+fn every_chat_grows_separately() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.wait(60);
@@ -193,7 +195,7 @@ fn every_chat_grows_on_its_own() {
         sandbox.append(path, r#"{"name":"A","mes":"and on"}"#);
     }
     sandbox.stvc(&["snapshot"]).exits(0);
-    let logged = sandbox.json(&["log"]).exits(0).of_chats("snapshot");
+    let logged = sandbox.json(&["log"]).exits(0).chat_lines("snapshot");
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
     for line in &logged {
         *count.entry(line["timeline"].as_str().unwrap()).or_default() += 1;
@@ -203,7 +205,7 @@ fn every_chat_grows_on_its_own() {
 
 /// The name of a lorebook and the keys of its entries.
 #[test]
-fn lorebooks_and_entries_of_every_name_come_back() {
+fn lorebooks_and_entries_of_every_name_are_restored() {
     let sandbox = Sandbox::empty();
     for (n, name) in odd_book_names().into_iter().enumerate() {
         let text = serde_json::to_string(&name).unwrap();
@@ -211,13 +213,13 @@ fn lorebooks_and_entries_of_every_name_come_back() {
         let entries: Vec<_> = ["", ".json", "\u{3000}", "."]
             .map(|end| format!("{}: {{\"uid\":{n},\"content\":{}}}", key(end), key(end)))
             .into();
-        // A lone surrogate is no text, and still a key.
+        // A lone surrogate is not valid text, but a valid key.
         let lone = format!("\"con.\\ud83d{n}\": {{}}");
         let book = format!("{{\"entries\": {{ {}, {lone} }} }}", entries.join(", "));
-        let file = stvc::st::lorebook_path(&name);
+        let file = stvc::internals::st::lorebook_path(&name);
         let header = format!(r#"{{"chat_metadata":{{"world_info":{text}}}}}"#);
         sandbox.write(&format!("chats/Mira/{n}.jsonl"), format!("{header}\n{{\"mes\":\"{n}\"}}"));
-        // Several names may give one file, and some none.
+        // Several names may map to one file, and some to none.
         if let Some(file) = file.filter(|file| !sandbox.path(file.as_str()).exists()) {
             sandbox.write(file.as_str(), book);
         }
@@ -235,7 +237,7 @@ fn lorebooks_and_entries_of_every_name_come_back() {
 }
 
 #[test]
-fn tags_of_every_name_come_back() {
+fn tags_of_every_name_are_restored() {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/a.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}");
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -249,7 +251,7 @@ fn tags_of_every_name_come_back() {
         match tag::tag(&sandbox.workspace(), &wish) {
             Ok(_) => drop(given.insert(name)),
             Err(error) => {
-                // Only what is too long to be read back from its ref, or reads like something else.
+                // Only names that are too long for a ref or that have another meaning.
                 let reasons = ["too long", "a chat is called that", "~N", "a snapshot's id"];
                 let words = error.to_string();
                 assert!(reasons.iter().any(|reason| words.contains(reason)), "{name:?}: {words}");
@@ -276,9 +278,9 @@ fn tags_of_every_name_come_back() {
     assert_eq!(listed(&elsewhere), given);
 }
 
-/// One file that cannot be a timeline is named, and the others are taken.
+/// The invalid file is reported, and the others are stored.
 #[test]
-fn a_file_that_cannot_be_a_timeline_stops_no_other() {
+fn file_that_cannot_be_a_timeline_does_not_block_others() {
     let sandbox = Sandbox::empty();
     let chat = "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}";
     sandbox.write("chats/Mira/good.jsonl", chat);
@@ -297,14 +299,14 @@ fn a_file_that_cannot_be_a_timeline_stops_no_other() {
     assert_eq!(sandbox.snapshot_ids().len(), 1);
 }
 
-/// Whose a branch is, its commit says, not its name.
+/// The commit names the timeline, not the branch.
 #[test]
-fn a_branch_that_git_renamed_is_still_its_timelines() {
+fn branch_renamed_by_git_keeps_its_timeline() {
     let mut sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/a.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}");
     sandbox.write("chats/Mira/b.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"b\"}");
     sandbox.stvc(&["snapshot"]).exits(0);
-    // One branch under a name of no timeline's, and one under another timeline's.
+    // One branch with a name of no timeline, and one with another timeline's name.
     sandbox.git(&["branch", "-m", "chats/Mira/a", "mine"]);
     sandbox.git(&["branch", "-m", "chats/Mira/b", "chats/Mira/a"]);
     let heads = |sandbox: &Sandbox| -> BTreeMap<String, String> {
@@ -328,7 +330,7 @@ fn a_branch_that_git_renamed_is_still_its_timelines() {
     let logged = sandbox.json(&["log"]).exits(0).of_type("snapshot");
     assert_eq!(logged.len(), 4);
     for line in &logged[..2] {
-        // Each follows its own.
+        // Each new snapshot has the right parent.
         let parent = format!("\"{}\"", line["parents"][0].as_str().unwrap());
         assert_eq!(ids[&line["timeline"].to_string()], parent);
     }
@@ -339,7 +341,7 @@ fn a_branch_that_git_renamed_is_still_its_timelines() {
     sandbox.stvc(&["check"]).exits(0);
 }
 
-/// Timelines, folders and tags that differ in case or form alone.
+/// Creates timelines, folders and tags that differ only in case or normalization.
 fn twins(sandbox: &Sandbox) -> BTreeSet<String> {
     let names = ["chats/Mira/abc", "chats/Mira/ABC", "chats/MIRA/abc", "chats/Mira/é"];
     let names = names.into_iter().chain(["chats/Mira/e\u{301}", "group chats/Ä", "group chats/ä"]);
@@ -352,8 +354,8 @@ fn twins(sandbox: &Sandbox) -> BTreeSet<String> {
         .collect()
 }
 
-/// What must hold of such a library wherever its store is.
-fn twins_stay_apart(sandbox: &mut Sandbox, store: &std::path::Path) {
+/// Asserts the invariants of such a library.
+fn assert_twins_distinct(sandbox: &mut Sandbox, store: &std::path::Path) {
     let path = store.to_str().unwrap().to_owned();
     let run = |sandbox: &Sandbox, arguments: &[&str]| {
         sandbox.json(&[&["--store", path.as_str()], arguments].concat()).exits(0)
@@ -393,16 +395,16 @@ fn twins_stay_apart(sandbox: &mut Sandbox, store: &std::path::Path) {
 }
 
 #[test]
-fn names_that_differ_in_case_or_form_alone_stay_apart() {
+fn names_differing_in_case_or_normalization_stay_separate() {
     if cfg!(windows) {
-        return cannot_here("its files have no such names");
+        return skip_on_this_machine("its files have no such names");
     }
     let mut sandbox = Sandbox::empty();
     let store = sandbox.store();
-    twins_stay_apart(&mut sandbox, &store);
+    assert_twins_distinct(&mut sandbox, &store);
 }
 
-/// Also what `HEAD` names.
+/// `HEAD` may name it too.
 #[test]
 fn git_shows_a_branch_whose_name_ends_in_a_space() {
     let sandbox = Sandbox::empty();
@@ -413,20 +415,20 @@ fn git_shows_a_branch_whose_name_ends_in_a_space() {
     assert_eq!(sandbox.git(&["log", "--format=%H"]).trim(), sandbox.snapshot_ids()[0]);
 }
 
-/// A store that believes it is on a file system without case: what is not plain stands in `packed-refs`.
+/// The store assumes a case-insensitive file system: refs that are not plain are in `packed-refs`.
 #[cfg(unix)]
 #[test]
-fn where_case_is_not_known_branches_are_packed() {
+fn branches_are_packed_on_case_insensitive_file_systems() {
     let mut sandbox = Sandbox::empty();
     sandbox.stvc(&["init"]).exits(0);
     let store = sandbox.store();
     std::os::unix::fs::symlink("objects", store.join("OBJECTS")).unwrap();
-    twins_stay_apart(&mut sandbox, &store);
+    assert_twins_distinct(&mut sandbox, &store);
     let files = crate::common::files(&store.join("refs"));
     let is_plain = |name: &String| name.is_ascii() && *name == name.to_ascii_lowercase();
     assert!(files.keys().all(is_plain), "{:?}", files.keys());
 
-    // What git put into a file of its own counts, and goes into the text with the next move.
+    // A loose ref that git wrote counts, and is packed by the next change.
     let id = sandbox.git(&["rev-parse", "refs/heads/chats/Mira/abc~1"]);
     sandbox.git(&["update-ref", "refs/heads/chats/Mira/abc", id.trim()]);
     let head = |sandbox: &Sandbox| {
@@ -441,23 +443,23 @@ fn where_case_is_not_known_branches_are_packed() {
     assert!(!store.join("refs/heads/chats/Mira/abc").exists());
 }
 
-/// On a real one, if `STVC_FOLDING_DIR` names a folder on a file system that knows no case.
+/// On a real file system, if `STVC_FOLDING_DIR` names a folder on a case-insensitive one.
 #[test]
-fn on_a_file_system_without_case_nothing_is_lost() {
+fn nothing_is_lost_on_a_case_insensitive_file_system() {
     let Some(folder) = std::env::var_os("STVC_FOLDING_DIR") else {
-        cannot_here("STVC_FOLDING_DIR names no folder on a file system without case");
+        skip_on_this_machine("STVC_FOLDING_DIR names no folder on a file system without case");
         return;
     };
     let folder = tempfile::tempdir_in(folder).unwrap();
     fs::write(folder.path().join("a"), "").unwrap();
     assert!(folder.path().join("A").exists(), "STVC_FOLDING_DIR is on a file system with case");
     let mut sandbox = Sandbox::empty();
-    twins_stay_apart(&mut sandbox, &folder.path().join("store"));
+    assert_twins_distinct(&mut sandbox, &folder.path().join("store"));
 }
 
 #[test]
-fn a_tag_reads_like_nothing_else() {
-    let mut sandbox = Sandbox::of_fixture("1.19.0");
+fn tag_cannot_look_like_another_name() {
+    let mut sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let ids = sandbox.snapshot_ids();
     let chat = "The Tide Office — part 1 (雨)";
@@ -474,7 +476,7 @@ fn a_tag_reads_like_nothing_else() {
         assert!(answer.stderr.contains("cannot be a tag"), "{bad}: {}", answer.stderr);
         sandbox.stvc(&["snapshot", "Tide Office", "--tag", bad]).exits(2);
     }
-    // A name that is taken stays where it is, unless that is asked for.
+    // A tag in use is not moved without `--move`.
     sandbox.stvc(&["tag", "here", &ids[0]]).exits(0);
     let refused = sandbox.stvc(&["tag", "here", &ids[1]]).exits(1);
     assert!(refused.stderr.contains("stvc tag here SNAPSHOT --move"), "{}", refused.stderr);
@@ -489,7 +491,7 @@ fn a_tag_reads_like_nothing_else() {
         ids[0].as_str()
     );
 
-    // A tag that git gave the name of something else is not preferred.
+    // A tag that git created with an ambiguous name is not preferred.
     sandbox.wait(60);
     let old = ids.iter().find(|id| !id.starts_with(&ids[1][..6])).unwrap();
     sandbox.git(&["tag", &ids[1][..6], old]);

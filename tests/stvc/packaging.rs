@@ -1,17 +1,17 @@
-//! What packagers need: completions, manual pages, `cargo install`, a static build.
+//! Needs of packagers: completions, manual pages, `cargo install`, a static build.
 
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Sandbox, answer, cannot, cannot_here, chat, is_emulated};
+use crate::common::{Sandbox, answer, chat, is_emulated, skip, skip_on_this_machine};
 
 fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
 
-/// Two chats, one of them in two folders, and a tag.
+/// Creates two chats, one of them in two folders, and a tag.
 fn named() -> Sandbox {
     let sandbox = Sandbox::empty();
     for path in ["chats/Mira/Tide Office.jsonl", "chats/Mira/Storm.jsonl", "chats/Voss/Storm.jsonl"]
@@ -23,13 +23,13 @@ fn named() -> Sandbox {
     sandbox
 }
 
-/// Ask as a shell asks when somebody has typed these words and presses Tab in the last.
+/// Returns the completions of the last word.
 fn offered(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
     let mut command = sandbox.command(&[&["--", "stvc"], words].concat());
     command.env("COMPLETE", "fish").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
-    let told = answer(command.output().unwrap()).exits(0).stdout;
-    // Fish gets what it means behind a tab.
-    told.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
+    let printed = answer(command.output().unwrap()).exits(0).stdout;
+    // Fish gets a description after a tab.
+    printed.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -38,14 +38,14 @@ fn names_are_completed() {
     assert_eq!(offered(&sandbox, &["rest"]), ["restore"]);
     assert_eq!(offered(&sandbox, &["restore", "Ti"]), ["Tide Office"]);
     assert_eq!(offered(&sandbox, &["restore", "ti"]), ["Tide Office"]);
-    // Where a chat's name is not enough, its folder is with it.
+    // An ambiguous chat name is completed with its folder.
     assert_eq!(offered(&sandbox, &["log", "Sto"]), [""; 0]);
     assert_eq!(offered(&sandbox, &["log", "Vo"]), ["Voss/Storm"]);
     assert_eq!(offered(&sandbox, &["show", "da"]), ["dawn chorus"]);
     assert_eq!(offered(&sandbox, &["tag", "--delete", "da"]), ["dawn chorus"]);
     let ids = sandbox.snapshot_ids();
     assert!(offered(&sandbox, &["diff", &ids[0][..4]]).contains(&ids[0][..10].to_owned()));
-    // Also of a library that is named in the line, and nothing where there is none.
+    // The library can be named in the line; without one nothing is completed.
     let other = Sandbox::empty();
     let library = sandbox.library();
     assert_eq!(
@@ -62,7 +62,7 @@ fn shells_understand_their_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = sandbox.stvc(&["completions", shell]).exits(0).stdout;
         assert!(script.contains("stvc"), "{shell}");
-        // Those that can read a script without running it.
+        // These shells can check a script without running it.
         if !matches!(shell, "bash" | "zsh" | "fish") {
             continue;
         }
@@ -71,10 +71,10 @@ fn shells_understand_their_completions() {
             reader.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
             assert!(reader.wait().unwrap().success(), "{shell}");
         } else {
-            cannot(&format!("{shell} is not installed"));
+            skip(&format!("{shell} is not installed"));
         }
     }
-    // Asked as a shell asks when somebody types this and the tab key. What is offered can be typed.
+    // Completes as in a shell and runs the completed line.
     let bin = Path::new(env!("CARGO_BIN_EXE_stvc")).parent().unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let script = sandbox.stvc(&["completions", "bash"]).exits(0).stdout;
@@ -92,14 +92,14 @@ fn shells_understand_their_completions() {
         );
         let mut bash = Command::new("bash");
         bash.arg("-c").arg(script.clone() + &ask).current_dir(sandbox.library()).env("PATH", &path);
-        let told = answer(bash.output().unwrap()).exits(0).stdout;
-        assert_eq!(told.trim(), expected, "{words}");
+        let printed = answer(bash.output().unwrap()).exits(0).stdout;
+        assert_eq!(printed.trim(), expected, "{words}");
     }
     sandbox.stvc(&["completions", "cmd"]).exits(2);
 }
 
 #[test]
-fn every_command_has_a_page() {
+fn every_command_has_a_manual_page() {
     let sandbox = Sandbox::empty();
     let page = sandbox.stvc(&["man"]).exits(0).stdout;
     assert!(page.contains(".TH stvc 1"), "{page}");
@@ -107,7 +107,7 @@ fn every_command_has_a_page() {
     sandbox.stvc(&["man", dir.to_str().unwrap()]).exits(0);
     #[cfg(unix)]
     {
-        // A page replaces a link that is in its place, and never what the link leads to.
+        // A page replaces a link in its place and never writes to the link's target.
         let target = sandbox.folder().join("target");
         fs::write(&target, "kept").unwrap();
         fs::remove_file(dir.join("stvc.1")).unwrap();
@@ -119,7 +119,7 @@ fn every_command_has_a_page() {
     let help = sandbox.stvc(&["help"]).exits(0).stdout;
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands = commands.take_while(|line| !line.is_empty());
-    // What is said of one may go on in the next line.
+    // A description may continue in the next line.
     let commands = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let commands = commands.filter_map(|line| line.split_whitespace().next());
     let mut pages = 0;
@@ -133,9 +133,9 @@ fn every_command_has_a_page() {
 }
 
 #[test]
-fn it_can_be_installed() {
+fn program_can_be_installed() {
     if is_emulated() {
-        return cannot_here("the machine that builds is another one");
+        return skip_on_this_machine("the machine that builds is another one");
     }
     let folder = tempfile::tempdir().unwrap();
     let run = cargo()
@@ -147,18 +147,18 @@ fn it_can_be_installed() {
     answer(Command::new(program).arg("--version").output().unwrap()).exits(0);
 }
 
-/// Where the target and a C compiler for it are installed.
+/// Needs the target and a C compiler for it.
 #[test]
-fn a_static_program_for_any_linux() {
+fn static_program_runs_on_any_linux() {
     if is_emulated() {
-        return cannot_here("the machine that builds is another one");
+        return skip_on_this_machine("the machine that builds is another one");
     }
     const TARGET: &str = "x86_64-unknown-linux-musl";
     let asked = ["--print", "target-libdir", "--target", TARGET];
     let libraries = Command::new("rustc").args(asked).output().unwrap().stdout;
     let libraries = String::from_utf8(libraries).unwrap();
     if !Path::new(libraries.trim()).exists() || !has("musl-gcc") {
-        cannot_here(&format!("{TARGET} or musl-gcc is not installed"));
+        skip_on_this_machine(&format!("{TARGET} or musl-gcc is not installed"));
         return;
     }
     let run = cargo().args(["build", "--locked", "--target", TARGET]).output();
@@ -170,7 +170,7 @@ fn a_static_program_for_any_linux() {
     assert!(linked.contains("statically linked") || linked.contains("not a dynamic"), "{linked}");
 }
 
-/// The cargo that runs the tests, with the same folder for what it builds.
+/// Builds a command of the running cargo with the same target folder.
 fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env("CARGO_TARGET_DIR", target_dir());

@@ -1,16 +1,16 @@
-//! packaging/build, packaging/npm/pack.mjs and packaging/try, with stand-ins for cargo and the program.
+//! packaging/build, packaging/npm/pack.mjs and packaging/try, with fakes of cargo and the program.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Answer, answer, cannot};
+use crate::common::{Answer, answer, skip};
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
 const FAILING_TARGET: &str = "x86_64-apple-darwin";
 
-/// Answers as far as packaging/build and packaging/try ask.
+/// Fake program for packaging/build and packaging/try.
 const STVC: &str = r#"#!/bin/sh
 case $1 in
   --version) echo "stvc VERSION (abc, x86_64-unknown-linux-musl)" ;;
@@ -21,14 +21,14 @@ case $1 in
 esac
 "#;
 
-/// Builds the native program only.
+/// Fake cargo that builds the native program only.
 const CARGO: &str = r#"#!/bin/sh
 case "$*" in *--target*) exit 1 ;; esac
 mkdir -p target/release
 cp stvc target/release/stvc
 "#;
 
-/// A copy of the packaging scripts whose cargo, rustc and rustup are stand-ins.
+/// A copy of the packaging scripts with fakes of cargo, rustc and rustup.
 struct Project {
     folder: tempfile::TempDir,
 }
@@ -52,10 +52,10 @@ impl Project {
         project
     }
 
-    /// Builds and packs the one target that can be built.
+    /// Builds and packs the one target that works.
     fn packed() -> Option<Project> {
         if Command::new("npm").arg("--version").output().is_err() {
-            cannot("npm is not installed");
+            skip("npm is not installed");
             return None;
         }
         let project = Project::new();
@@ -105,7 +105,7 @@ fn archive(target: &str) -> String {
     format!("stvc-{}-{target}.tar.gz", env!("CARGO_PKG_VERSION"))
 }
 
-/// Neither the program nor the archive of an earlier build may pass for this one.
+/// Neither program nor archive of an earlier build may remain.
 #[test]
 fn build_leaves_no_archive_of_a_target_that_failed() {
     let project = Project::new();
@@ -136,21 +136,21 @@ fn modes_of_files_do_not_change_an_archive() {
 #[test]
 fn packed_programs_install_and_run() {
     let Some(project) = Project::packed() else { return };
-    let told = project.try_here().exits(0).stdout;
+    let output = project.try_here().exits(0).stdout;
     for name in ["SHA256SUMS", "is complete", "runs", "packages agree", "stvc with stvc-linux-x64"]
     {
-        let is_tried = told.lines().any(|line| line.starts_with("ok ") && line.contains(name));
-        assert!(is_tried, "{name}: {told}");
+        let is_tried = output.lines().any(|line| line.starts_with("ok ") && line.contains(name));
+        assert!(is_tried, "{name}: {output}");
     }
 }
 
-/// npm keeps a published version for ever, so a release must have every platform.
+/// A published npm version is permanent, so a release must have every platform.
 #[test]
 fn release_packages_need_every_platform() {
     let Some(project) = Project::packed() else { return };
-    let told = project.run("node", &["packaging/npm/pack.mjs", "--all"]).exits(1).stderr;
-    assert!(told.contains("darwin-arm64") && !told.contains("linux-x64"), "{told}");
-    // The packages of the run before are still there.
+    let errors = project.run("node", &["packaging/npm/pack.mjs", "--all"]).exits(1).stderr;
+    assert!(errors.contains("darwin-arm64") && !errors.contains("linux-x64"), "{errors}");
+    // The packages of the previous run still exist.
     project.try_here().exits(0);
 }
 
@@ -158,9 +158,9 @@ fn release_packages_need_every_platform() {
 fn try_fails_for_a_program_of_another_commit() {
     let Some(project) = Project::packed() else { return };
     let mut command = project.command("packaging/try", &["--here", "--no-cargo"]);
-    let told = answer(command.env("STVC_COMMIT", "def").output().unwrap()).exits(1).stdout;
-    assert!(told.contains("failed     npm: stvc with stvc-linux-x64"), "{told}");
-    assert!(told.contains("(abc, x86_64-unknown-linux-musl)', not 'stvc"), "{told}");
+    let printed = answer(command.env("STVC_COMMIT", "def").output().unwrap()).exits(1).stdout;
+    assert!(printed.contains("failed     npm: stvc with stvc-linux-x64"), "{printed}");
+    assert!(printed.contains("(abc, x86_64-unknown-linux-musl)', not 'stvc"), "{printed}");
 }
 
 #[test]
@@ -170,14 +170,17 @@ fn try_fails_for_an_archive_that_differs_from_its_checksum() {
     let sums = project.path("dist/SHA256SUMS");
     let changed = fs::read_to_string(&sums).unwrap().replacen(|c: char| c != '0', "0", 1);
     fs::write(sums, changed).unwrap();
-    let told = project.try_here().exits(1).stdout;
-    assert!(told.contains("failed     SHA256SUMS"), "{told}");
+    let output = project.try_here().exits(1).stdout;
+    assert!(output.contains("failed     SHA256SUMS"), "{output}");
 }
 
 #[test]
-fn try_fails_where_there_is_nothing_to_try() {
+fn try_fails_without_packages() {
     let project = Project::new();
     fs::create_dir(project.path("dist")).unwrap();
-    let told = project.try_here().exits(1).stdout;
-    assert!(told.contains("not tried  archives") && told.contains("not tried  npm"), "{told}");
+    let output = project.try_here().exits(1).stdout;
+    assert!(
+        output.contains("not tried  archives") && output.contains("not tried  npm"),
+        "{output}"
+    );
 }

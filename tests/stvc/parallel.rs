@@ -1,10 +1,12 @@
-//! Several processes at once: one writer after the other, readers whenever they like, and nothing lost.
+//! Several processes at once: writers take turns, readers never wait, and nothing is lost.
 
 use std::fs::{self, File};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::{Answer, Done, Sandbox, Stored, answer, calm, chat, message, sound};
+use crate::common::{
+    Answer, Sandbox, SetOnDrop, Stored, answer, assert_no_panic, assert_valid, chat, message,
+};
 
 fn path(n: usize) -> String {
     format!("chats/Mira/c{n}.jsonl")
@@ -25,20 +27,20 @@ fn start(sandbox: &Sandbox, arguments: &[&str]) -> Child {
 
 #[track_caller]
 fn end(child: Child) -> Answer {
-    calm(answer(child.wait_with_output().unwrap())).exits(0)
+    assert_no_panic(answer(child.wait_with_output().unwrap())).exits(0)
 }
 
-/// The operation log's numbers, which count up whoever wrote.
+/// Returns the operation numbers of the log.
 fn numbers(sandbox: &Sandbox) -> Vec<u64> {
     let log = fs::read_to_string(sandbox.store().join("stvc/operations.jsonl")).unwrap();
     let parse = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
-    // Lines between them say that an operation is finished.
+    // Lines without a number mark an operation as finished.
     log.lines().filter_map(|line| parse(line)["number"].as_u64()).collect()
 }
 
-/// Each process stores a timeline of its own; the first of them makes the store.
+/// Each process stores its own timeline; the first one creates the store.
 #[test]
-fn different_timelines_at_once() {
+fn parallel_snapshots_of_different_timelines() {
     for processes in [2, 8] {
         let sandbox = library(processes);
         let paths: Vec<_> = (0..processes).map(path).collect();
@@ -50,10 +52,10 @@ fn different_timelines_at_once() {
         assert_eq!(sandbox.snapshot_ids().len(), processes);
         assert_eq!(numbers(&sandbox), (1..=processes as u64).collect::<Vec<_>>());
         for path in &paths {
-            Stored::take(&sandbox, path).must_come_back(&sandbox);
+            Stored::take(&sandbox, path).assert_restores(&sandbox);
         }
         assert_eq!(sandbox.snapshot_ids().len(), processes, "something was not stored");
-        sound(&sandbox);
+        assert_valid(&sandbox);
         let leftovers =
             fs::read_dir(sandbox.library()).unwrap().map(|entry| entry.unwrap().file_name());
         let leftovers: Vec<_> =
@@ -62,9 +64,9 @@ fn different_timelines_at_once() {
     }
 }
 
-/// All store everything; one of them is first, and the others find nothing to do.
+/// All store everything; one is first, and the others find nothing new.
 #[test]
-fn the_same_timelines_at_once() {
+fn parallel_snapshots_of_the_same_timelines() {
     for processes in [2, 8] {
         let sandbox = library(3);
         let children: Vec<_> =
@@ -78,11 +80,11 @@ fn the_same_timelines_at_once() {
         ids.sort();
         ids.dedup();
         assert_eq!(ids.len(), 3, "the same state was stored twice");
-        sound(&sandbox);
+        assert_valid(&sandbox);
     }
 }
 
-/// Enough snapshots that small packs are joined while others wait.
+/// Enough snapshots that packs are folded while others wait.
 #[test]
 fn eight_growing_timelines_at_once() {
     const ROUNDS: usize = 6;
@@ -106,9 +108,9 @@ fn eight_growing_timelines_at_once() {
     assert_eq!(ids, expected);
     assert_eq!(numbers(&sandbox), (1..=8 * ROUNDS as u64).collect::<Vec<_>>());
     for stored in stored.iter().step_by(3) {
-        stored.must_come_back(&sandbox);
+        stored.assert_restores(&sandbox);
     }
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
 #[test]
@@ -118,7 +120,7 @@ fn readers_work_while_a_writer_does() {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            let guard = Done(&done);
+            let guard = SetOnDrop(&done);
             for round in 0..45 {
                 sandbox.append(&path(1), &message("c1", 100 + round));
                 Stored::take(&sandbox, &path(1));
@@ -128,21 +130,21 @@ fn readers_work_while_a_writer_does() {
         let mut seen = 0;
         let mut rounds = 0;
         while !done.load(Ordering::Relaxed) || rounds == 0 {
-            let log = calm(sandbox.json(&["log"])).exits(0).of_type("snapshot").len();
+            let log = assert_no_panic(sandbox.json(&["log"])).exits(0).of_type("snapshot").len();
             assert!(log >= seen, "{log} snapshots after {seen}");
             seen = log;
-            first.must_come_back(&sandbox);
-            calm(sandbox.stvc(&["show", &first.id])).exits(0);
+            first.assert_restores(&sandbox);
+            assert_no_panic(sandbox.stvc(&["show", &first.id])).exits(0);
             rounds += 1;
         }
         writer.join().unwrap();
     });
     assert_eq!(sandbox.snapshot_ids().len(), 46);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
 #[test]
-fn a_held_lock_stops_writers_and_names_its_holder_but_stops_no_reader() {
+fn held_lock_blocks_writers_and_not_readers() {
     let sandbox = library(1);
     let first = Stored::take(&sandbox, &path(0));
     let private = sandbox.store().join("stvc");
@@ -164,11 +166,11 @@ fn a_held_lock_stops_writers_and_names_its_holder_but_stops_no_reader() {
         &["check"],
         &["tag"],
     ] {
-        calm(sandbox.stvc(arguments)).exits(0);
+        assert_no_panic(sandbox.stvc(arguments)).exits(0);
     }
-    first.must_come_back(&sandbox);
-    calm(sandbox.stvc(&["restore", &first.id, "--overwrite", "--dry-run"])).exits(0);
-    calm(sandbox.stvc(&["snapshot", "--dry-run"])).exits(0);
+    first.assert_restores(&sandbox);
+    assert_no_panic(sandbox.stvc(&["restore", &first.id, "--overwrite", "--dry-run"])).exits(0);
+    assert_no_panic(sandbox.stvc(&["snapshot", "--dry-run"])).exits(0);
 
     let refused = answer(writer.wait_with_output().unwrap()).exits(11);
     for words in ["4711", "stvc snapshot --at 7", "2026-11-15T01:46:40Z", ".stvc"] {
@@ -181,16 +183,16 @@ fn a_held_lock_stops_writers_and_names_its_holder_but_stops_no_reader() {
     assert_eq!(fs::read_to_string(private.join("lock.json")).unwrap(), holder);
     assert_eq!(sandbox.snapshot_ids(), [&*first.id]);
 
-    // The holder is gone, without a word.
+    // The holder exits.
     drop(lock);
-    Stored::take(&sandbox, &path(0)).must_come_back(&sandbox);
+    Stored::take(&sandbox, &path(0)).assert_restores(&sandbox);
     assert_eq!(fs::read(private.join("lock.json")).unwrap(), b"");
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
-/// A writer waits for the one before it.
+/// A writer waits for the previous one.
 #[test]
-fn a_lock_that_is_let_go_is_waited_for() {
+fn writer_waits_for_the_lock() {
     let sandbox = library(1);
     Stored::take(&sandbox, &path(0));
     let lock = File::options().write(true).open(sandbox.store().join("stvc/lock")).unwrap();

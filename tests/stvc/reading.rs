@@ -1,4 +1,4 @@
-//! Reading what was written: messages whole, at any snapshot, and stories as text, Markdown and pages.
+//! Messages in full at any snapshot, and stories as text, Markdown and HTML.
 
 use std::fs;
 
@@ -8,7 +8,8 @@ use crate::common::Sandbox;
 
 const CHAT: &str = "chats/Mira/one.jsonl";
 
-/// A chat with a hidden message, swipes, reasoning, and one that was edited after the first snapshot.
+/// Creates a chat with a hidden message, swipes, reasoning, and a message that was edited after the
+/// first snapshot.
 fn story() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     let lines = |last: &str| {
@@ -31,12 +32,12 @@ fn story() -> Sandbox {
 }
 
 #[test]
-fn show_me_message_3_as_it_was_before_i_edited_it() {
+fn show_prints_an_earlier_version_of_a_message() {
     let sandbox = story();
-    let told = |arguments: &[&str]| sandbox.stvc(&[&["show"], arguments].concat()).exits(0).stdout;
-    assert_eq!(told(&["Mira/one~1", "--message", "3"]), "#3 You\nI wait for the bell.\n");
-    assert_eq!(told(&["Mira/one", "--message", "3"]), "#3 You\nI ring the bell.\n");
-    insta::assert_snapshot!(told(&["Mira/one", "--message", "0..2", "--swipes", "--reasoning"]), @"
+    let show = |arguments: &[&str]| sandbox.stvc(&[&["show"], arguments].concat()).exits(0).stdout;
+    assert_eq!(show(&["Mira/one~1", "--message", "3"]), "#3 You\nI wait for the bell.\n");
+    assert_eq!(show(&["Mira/one", "--message", "3"]), "#3 You\nI ring the bell.\n");
+    insta::assert_snapshot!(show(&["Mira/one", "--message", "0..2", "--swipes", "--reasoning"]), @"
     #0 Mira (2026-11-01 18:30)
     The tide is low.
 
@@ -69,7 +70,7 @@ fn show_me_message_3_as_it_was_before_i_edited_it() {
 }
 
 #[test]
-fn a_story_is_read_without_what_is_hidden() {
+fn story_omits_hidden_messages() {
     let sandbox = story();
     let read = sandbox.stvc(&["show", "Mira/one", "--text"]).exits(0);
     assert_eq!(
@@ -88,15 +89,15 @@ fn a_story_is_read_without_what_is_hidden() {
 }
 
 #[test]
-fn a_story_becomes_a_file_that_replaces_none() {
+fn exported_story_never_replaces_a_file() {
     let sandbox = story();
     let page = sandbox.folder().join("story.md");
     let write = ["show", "Mira/one", "--format", "markdown", "-o", page.to_str().unwrap()];
-    let said = sandbox.stvc(&write).exits(0).stdout;
-    assert!(said.contains("3 messages written to"), "{said}");
+    let output = sandbox.stvc(&write).exits(0).stdout;
+    assert!(output.contains("3 messages written to"), "{output}");
     let text = fs::read_to_string(&page).unwrap();
     assert!(text.starts_with("# Mira / one\n\n**Mira**\n\nThe tide is low."), "{text}");
-    // What is there is not overwritten.
+    // An existing file is not overwritten.
     fs::write(&page, "mine").unwrap();
     let kept = sandbox.stvc(&write).exits(1).stderr;
     assert!(kept.contains("is not written over: choose another name"), "{kept}");

@@ -1,12 +1,13 @@
-//! The time-true lorebook: states that were never taken, from what messages carry.
+//! `reconstruct`: past states of a lorebook from the records in messages.
 
-use stvc::st;
+use stvc::internals::st;
 
 use crate::common::recap_library::{Entry, RecapLibrary};
 use crate::common::recap_story::{
-    bound_book, entries, found, story, told, untouched, versions, waiting,
+    assert_unchanged, bound_book, codes_and_levels, entries, expected_findings, queue_length,
+    recap_versions, story,
 };
-use crate::common::{Sandbox, assert_same, codes};
+use crate::common::{Sandbox, assert_same, finding_codes};
 
 const QUEUE: &str = "__operation_queue";
 
@@ -18,7 +19,7 @@ fn titles(book: &[u8]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The files of a snapshot.
+/// Returns chat and lorebook of a snapshot.
 fn files_of(sandbox: &Sandbox, snapshot: &str) -> (Vec<u8>, Vec<u8>) {
     let dir = sandbox.folder().join(format!("look {snapshot}"));
     sandbox.stvc(&["restore", snapshot, "--to", dir.to_str().unwrap()]).exits(0);
@@ -33,7 +34,7 @@ fn header(chat: &[u8]) -> serde_json::Value {
 }
 
 #[test]
-fn req_46_req_47_req_49_a_chat_that_was_never_snapshotted_gets_its_past() {
+fn req_46_req_47_req_49_reconstruct_creates_the_past_of_a_chat() {
     let mut sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
@@ -45,7 +46,7 @@ fn req_46_req_47_req_49_a_chat_that_was_never_snapshotted_gets_its_past() {
     assert!(made.iter().all(|line| line["kind"] == "reconstructed"));
     let id = |n: usize| made[n]["id"].as_str().unwrap().to_owned();
 
-    // In the history where they belong: before the state of now, the earlier scene first.
+    // They come before the current state, ordered by scene.
     let log = sandbox.json(&["log", "Harbour"]).exits(0).of_type("snapshot");
     let kinds: Vec<_> = log
         .iter()
@@ -55,7 +56,8 @@ fn req_46_req_47_req_49_a_chat_that_was_never_snapshotted_gets_its_past() {
     sandbox.git(&["fsck", "--strict"]);
     sandbox.stvc(&["check"]).exits(0);
 
-    // Messages 0 to N, the recap of then, the lorebook of then under its own UIDs with a fresh queue.
+    // Messages 0 to N, the recap and the lorebook of that time under its own UIDs, with an empty
+    // queue.
     let (chat, book) = files_of(&sandbox, &id(0));
     let text = String::from_utf8(chat.clone()).unwrap();
     assert_eq!(text.lines().count(), 5);
@@ -76,10 +78,10 @@ fn req_46_req_47_req_49_a_chat_that_was_never_snapshotted_gets_its_past() {
     .map(|(key, title)| (key.into(), title.into()))
     .into();
     assert_eq!(titles(&book), expected);
-    // It holds up to the rules: registries resolve, the queue is empty, the cache fits.
-    assert!(codes(&sandbox.json(&["show", &id(0)]).exits(0)).is_empty());
+    // The rules find no problem: registries resolve, the queue is empty, the cache matches.
+    assert!(finding_codes(&sandbox.json(&["show", &id(0)]).exits(0)).is_empty());
 
-    // Again: nothing new.
+    // A second run adds nothing.
     sandbox.wait(60);
     let again = sandbox.json(&["reconstruct", "Harbour"]).exits(0);
     assert_eq!(again.of_type("summary")[0]["known"], 2);
@@ -87,10 +89,11 @@ fn req_46_req_47_req_49_a_chat_that_was_never_snapshotted_gets_its_past() {
 }
 
 #[test]
-fn entries_are_completed_from_the_same_entry_and_that_is_told() {
+fn entries_are_completed_from_a_later_state_and_reported() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
-    // What the extension notes has no scanDepth and always an empty keysecondary; today's book has both.
+    // The extension's records have no scanDepth and always an empty keysecondary; the current book
+    // has both.
     let note = r#"{"uid":5,"comment":"character-Mira","content":"She keeps the charts.","key":["mira"],"keysecondary":[],"world":"W","strategy":"normal","order":3}"#;
     library.scenes[1].entries = vec![
         Entry::raw("5", note),
@@ -119,13 +122,13 @@ fn entries_are_completed_from_the_same_entry_and_that_is_told() {
 }
 
 #[test]
-fn req_48_what_cannot_be_known_is_said() {
+fn req_48_unknown_parts_are_reported() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.write(&sandbox);
-    // Before the first scene ended nothing was noted.
+    // Nothing was recorded before the end of the first scene.
     let answer = sandbox.json(&["reconstruct", "Harbour", "--at", "2"]).exits(4);
-    assert_eq!(codes(&answer), ["lorebook-then-unknown"]);
+    assert_eq!(finding_codes(&answer), ["lorebook-then-unknown"]);
     assert!(answer.of_type("error")[0]["message"].as_str().unwrap().contains("message 2"));
     sandbox.stvc(&["reconstruct", "Harbour", "--at", "12"]).exits(4);
     for scene in &mut library.scenes {
@@ -136,7 +139,7 @@ fn req_48_what_cannot_be_known_is_said() {
     library.write(&sandbox);
     let answer = sandbox.json(&["reconstruct", "Without notes"]).exits(4);
     assert_eq!(answer.of_type("summary")[0]["lost"], 2);
-    // Without its lorebook the chat can be had.
+    // The chat can be restored without its lorebook.
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["restore", "Without notes", "--at", "7", "--to", "../nothing"]).exits(4);
     sandbox
@@ -152,27 +155,28 @@ fn req_08_state_at_a_message_is_rebuilt_when_no_snapshot_has_it() {
     sandbox.stvc(&["snapshot"]).exits(0);
     let before = sandbox.files();
     let answer = sandbox.json(&["restore", "Main", "--at", "50", "--as", "Checkpoint"]).exits(0);
-    untouched(&sandbox, &before);
-    assert_eq!(told(&answer), []);
+    assert_unchanged(&sandbox, &before);
+    assert_eq!(codes_and_levels(&answer), []);
     let chat = sandbox.read("chats/Mira/Checkpoint.jsonl");
     let lines = |chat: &str| chat.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(lines(&String::from_utf8(chat.clone()).unwrap()), lines(&then.chat_bytes()));
-    assert_eq!(versions(&chat), (5, (1..=5).collect()));
+    assert_eq!(recap_versions(&chat), (5, (1..=5).collect()));
     let book = sandbox.read(&bound_book(&sandbox, "chats/Mira/Checkpoint.jsonl"));
     let values = |book: &[u8]| -> Vec<(String, serde_json::Value)> {
         let without_queue = entries(book).into_iter().filter(|(_, title, _)| title != QUEUE);
         without_queue.map(|(key, _, text)| (key, serde_json::from_str(&text).unwrap())).collect()
     };
     assert_eq!(values(&book), values(then.book_bytes().as_bytes()));
-    assert_eq!(waiting(&book), 0);
+    assert_eq!(queue_length(&book), 0);
 }
 
-/// Writes a chat whose scene at message 7 noted these entries, restores message 7 as a chat of its own and returns the keys of its lorebook with the findings.
+/// Writes a chat whose scene at message 7 recorded these entries, restores message 7 as a new chat,
+/// and returns the keys of its lorebook and the findings.
 fn restored_from_notes(notes: Vec<Entry>) -> (Vec<String>, Vec<(String, String)>) {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.scenes[1].entries = notes;
-    // Only the notes can tell what the lorebook was.
+    // Only the records have the former lorebook.
     library.entries = vec![Entry::new(0, "Another entry", "Under a UID that was free again.")];
     library.cache.clear();
     library.write(&sandbox);
@@ -180,7 +184,7 @@ fn restored_from_notes(notes: Vec<Entry>) -> (Vec<String>, Vec<(String, String)>
     let answer = sandbox.json(&["restore", "Harbour", "--at", "7", "--as", "Then"]).exits(0);
     let book = sandbox.read(&bound_book(&sandbox, "chats/Mira/Then.jsonl"));
     let keys = titles(&book).into_iter().filter(|(_, title)| title != QUEUE);
-    (keys.map(|(key, _)| key).collect(), told(&answer))
+    (keys.map(|(key, _)| key).collect(), codes_and_levels(&answer))
 }
 
 #[test]
@@ -190,19 +194,19 @@ fn req_50_req_51_req_52_rebuilt_lorebook_keeps_gaps_and_registries_resolve() {
     let all = vec![lore(7), lore(6), registry(5), lore(2), lore(1), lore(0)];
     let (keys, findings) = restored_from_notes(all);
     assert_eq!(keys, ["0", "1", "2", "5", "6", "7"]);
-    assert_eq!(findings, found(&[("uid-gaps", "info")]));
+    assert_eq!(findings, expected_findings(&[("uid-gaps", "info")]));
     let (keys, findings) = restored_from_notes(vec![lore(0), lore(1), registry(2)]);
     assert_eq!(keys, ["0", "1", "2"]);
-    assert_eq!(findings, found(&[("registry-dangling", "warning")]));
-    // A scene that noted nothing: the scene before it did.
+    assert_eq!(findings, expected_findings(&[("registry-dangling", "warning")]));
+    // The scene recorded nothing, so the previous one is used.
     let (keys, findings) = restored_from_notes(Vec::new());
     assert_eq!(keys, ["0", "1"]);
     let not_ready = ("scene-lorebook-missing", "warning");
-    assert_eq!(findings, found(&[("note-missing", "warning"), not_ready]));
+    assert_eq!(findings, expected_findings(&[("note-missing", "warning"), not_ready]));
 }
 
 #[test]
-fn a_snapshot_taken_at_that_point_is_the_best_source() {
+fn reconstruct_prefers_a_snapshot_at_the_message() {
     let mut sandbox = Sandbox::empty();
     let full = RecapLibrary::default();
     let early = RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 5) };
@@ -217,7 +221,7 @@ fn a_snapshot_taken_at_that_point_is_the_best_source() {
     sandbox.wait(60);
     full.write(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
-    // A checkpoint at that message has the lorebook of now: it is no source.
+    // A checkpoint at that message has the current lorebook, so it is not a source.
     sandbox.stvc(&["snapshot", "Harbour", "--at", "5"]).exits(0);
     sandbox
         .stvc(&["restore", "chats/Mira/Harbour nights", "--at", "5", "--to", "../then"])
@@ -225,7 +229,7 @@ fn a_snapshot_taken_at_that_point_is_the_best_source() {
     let there = crate::common::files(&sandbox.folder().join("then"));
     assert_eq!(there[&full.book_path()], then[&full.book_path()]);
     assert_eq!(there[&full.chat_path()], then[&full.chat_path()]);
-    // Where none was taken: the newest scene up to it.
+    // Without a snapshot: the latest scene up to the message.
     let answer = sandbox
         .json(&["restore", "chats/Mira/Harbour nights", "--at", "9", "--to", "../nine"])
         .exits(0);
@@ -236,7 +240,7 @@ fn a_snapshot_taken_at_that_point_is_the_best_source() {
 }
 
 #[test]
-fn req_49_as_a_timeline_of_its_own() {
+fn req_49_reconstruction_can_become_a_new_timeline() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
@@ -255,7 +259,7 @@ fn req_49_as_a_timeline_of_its_own() {
     let fork =
         sandbox.json(&["show", "chats/Mira/Another way"]).exits(0).of_type("snapshot").remove(0);
     assert_eq!((&fork["fork_at"], &fork["messages"]), (&5.into(), &5.into()));
-    // In place it must be asked for, and can be undone.
+    // In place it needs `--overwrite`, and can be undone.
     sandbox.stvc(&["restore", "chats/Mira/Harbour nights", "--at", "4"]).exits(4);
     let before = sandbox.files();
     sandbox.stvc(&["restore", "chats/Mira/Harbour nights", "--at", "4", "--overwrite"]).exits(0);
@@ -264,7 +268,7 @@ fn req_49_as_a_timeline_of_its_own() {
 }
 
 #[test]
-fn a_fork_has_only_its_own_past() {
+fn fork_is_reconstructed_from_its_own_scenes() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
@@ -276,7 +280,7 @@ fn a_fork_has_only_its_own_past() {
     ];
     fork.story = "harbour".into();
     fork.write(&sandbox);
-    // From message 6 on it tells another story.
+    // From message 6 on it differs.
     let text = String::from_utf8(sandbox.read("chats/Mira/Fork.jsonl")).unwrap();
     sandbox.write("chats/Mira/Fork.jsonl", text.replace("Message 6 of", "Another 6 of"));
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -289,7 +293,7 @@ fn a_fork_has_only_its_own_past() {
 }
 
 #[test]
-fn odd_notes_are_no_failure() {
+fn invalid_scene_records_do_not_fail() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.scenes[0].entries = vec![
@@ -301,14 +305,14 @@ fn odd_notes_are_no_failure() {
     library.scenes[1].entries = vec![Entry::raw("", "null")];
     library.write(&sandbox);
     let answer = sandbox.json(&["reconstruct", "Harbour"]).exits(0);
-    assert!(codes(&answer).contains(&"note-unreadable".to_owned()));
+    assert!(finding_codes(&answer).contains(&"note-unreadable".to_owned()));
     let id = answer.of_type("snapshot").remove(0)["id"].as_str().unwrap().to_owned();
     let (_, book) = files_of(&sandbox, &id);
     assert_eq!(titles(&book)[0], ("2000000".into(), "__proto__".into()));
 }
 
 #[test]
-fn a_dry_run_writes_nothing() {
+fn dry_run_writes_nothing() {
     let sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
     let answer = sandbox.json(&["reconstruct", "Harbour", "--dry-run"]).exits(0);
@@ -317,14 +321,14 @@ fn a_dry_run_writes_nothing() {
 }
 
 #[test]
-fn a_library_without_the_extension_has_nothing_to_reconstruct() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn library_without_the_extension_has_nothing_to_reconstruct() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     let answer = sandbox.stvc(&["reconstruct", "Snow shrine"]).exits(0);
     assert!(answer.stdout.contains("nothing to reconstruct from"), "{}", answer.stdout);
 }
 
 #[test]
-fn what_is_refused_has_written_nothing() {
+fn refused_reconstruct_writes_nothing() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.write(&sandbox);
@@ -339,7 +343,7 @@ fn what_is_refused_has_written_nothing() {
 }
 
 #[test]
-fn a_snapshot_without_the_lorebook_does_not_tell_what_it_was() {
+fn snapshot_without_lorebook_is_not_a_source() {
     let mut sandbox = Sandbox::empty();
     let full = RecapLibrary::default();
     let early = RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 3) };
@@ -366,10 +370,10 @@ fn reconstruct_keeps_the_largest_uid() {
 }
 
 #[test]
-fn what_was_taken_before_the_scene_was_noted_is_not_its_end() {
+fn snapshot_before_the_scene_record_is_not_its_end() {
     let mut sandbox = Sandbox::empty();
     let full = RecapLibrary::default();
-    // Saved right after message 7 was said: no scene break, no note, the lorebook of before.
+    // Saved right after message 7: no scene break, no record, the previous lorebook.
     let mut early = RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 7) };
     early.scenes.truncate(1);
     early.entries.truncate(2);
@@ -385,7 +389,7 @@ fn what_was_taken_before_the_scene_was_noted_is_not_its_end() {
 }
 
 #[test]
-fn a_combined_recap_of_the_future_is_taken_out_and_said() {
+fn combined_recap_of_later_scenes_is_removed_and_reported() {
     let sandbox = Sandbox::empty();
     let library =
         RecapLibrary { combined: Some(("All of it.".into(), 12)), ..RecapLibrary::default() };
@@ -401,7 +405,7 @@ fn a_combined_recap_of_the_future_is_taken_out_and_said() {
     );
     let chat = String::from_utf8(sandbox.read("chats/Mira/then.jsonl")).unwrap();
     assert!(!chat.contains("All of it."), "{chat}");
-    // Where it can be of then, it stays, and is told as `restore` does.
+    // A recap that can be of that time stays, and is reported as by `restore`.
     let words = ["restore", "Harbour nights", "--at", "11", "--as", "now"];
     let answer = sandbox.json(&words).exits(0).of_type("restored").remove(0);
     assert_eq!(answer["combined_recap_message_count"], 12);

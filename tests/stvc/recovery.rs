@@ -1,12 +1,12 @@
-//! Everything is lost but the store, or a backup: what is there is enough to bring it back into.
+//! Everything is lost except the store or a backup.
 
 use std::fs;
 
 use crate::common::{Sandbox, answer};
 
 #[test]
-fn a_store_alone_is_enough_to_bring_everything_back() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn everything_is_restored_from_the_store_alone() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let before = sandbox.files();
     for entry in fs::read_dir(sandbox.library()).unwrap().map(|entry| entry.unwrap().path()) {
@@ -27,13 +27,13 @@ fn a_store_alone_is_enough_to_bring_everything_back() {
 }
 
 #[test]
-fn a_sillytavern_that_never_ran_is_enough_to_bring_everything_back() {
-    let full = Sandbox::of_fixture("1.19.0");
+fn everything_is_restored_into_a_fresh_sillytavern() {
+    let full = Sandbox::from_fixture("1.19.0");
     let backup = full.folder().join("all.stvc");
     full.stvc(&["backup", backup.to_str().unwrap()]).exits(0);
     let chat = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
     for from in [".", "public/scripts"] {
-        let fresh = Sandbox::bare();
+        let fresh = Sandbox::without_library();
         let install = fresh.library();
         for folder in ["public/scripts", "default/content", "src"] {
             fs::create_dir_all(install.join(folder)).unwrap();
@@ -49,7 +49,7 @@ fn a_sillytavern_that_never_ran_is_enough_to_bring_everything_back() {
         run(&["restore", "--all"]).exits(0);
         let back = fs::read(install.join("data/default-user").join(chat)).unwrap();
         assert!(back == full.read(chat));
-        // Named by hand it is the same.
+        // The folder can be named explicitly.
         run(&["--data", install.to_str().unwrap(), "status"]).exits(0);
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes in are bytes out: through the whole store, for real libraries, odd ones and generated ones.
+//! Round trips through the store, of real, unusual and generated libraries.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::common::{Sandbox, assert_same, files, git};
 
 const LIBRARIES: [&str; 3] = ["1.19.0", "1.12.6", "odd"];
 
-/// The paths of a library's files that snapshots hold: chats, bound lorebooks, groups.
+/// Lists the paths of a library that snapshots hold: chats, bound lorebooks, groups.
 fn stored_paths(sandbox: &Sandbox) -> Vec<String> {
     let mut paths = Vec::new();
     for id in sandbox.snapshot_ids() {
@@ -34,9 +34,9 @@ fn timelines(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn every_library_comes_back_after_all_of_it_was_deleted() {
+fn every_library_is_restored_after_deletion() {
     for library in LIBRARIES {
-        let sandbox = Sandbox::of_fixture(library);
+        let sandbox = Sandbox::from_fixture(library);
         let before = sandbox.files();
         let chats =
             before.keys().filter(|path| path.ends_with(".jsonl") && !path.starts_with("backups/"));
@@ -55,7 +55,7 @@ fn every_library_comes_back_after_all_of_it_was_deleted() {
             sandbox.stvc(&["restore", name]).exits(0);
         }
         assert_same(&sandbox.files(), &before);
-        // All that was said about it is true as well.
+        // `check` agrees.
         sandbox.stvc(&["check"]).exits(0);
         let status = sandbox.json(&["status"]).exits(0);
         for line in status.of_type("timeline") {
@@ -65,9 +65,9 @@ fn every_library_comes_back_after_all_of_it_was_deleted() {
 }
 
 #[test]
-fn to_a_folder_go_exactly_the_files_of_the_snapshot() {
+fn restore_to_folder_writes_exactly_the_snapshots_files() {
     for library in LIBRARIES {
-        let sandbox = Sandbox::of_fixture(library);
+        let sandbox = Sandbox::from_fixture(library);
         sandbox.stvc(&["snapshot"]).exits(0);
         let before = sandbox.files();
         for (n, name) in timelines(&sandbox).iter().enumerate() {
@@ -81,7 +81,7 @@ fn to_a_folder_go_exactly_the_files_of_the_snapshot() {
             for (path, bytes) in &found {
                 assert!(before[path] == *bytes, "{path}");
             }
-            // A folder with something in it is left alone.
+            // A folder that is not empty is refused.
             sandbox.stvc(&["restore", name, "--to", to.to_str().unwrap()]).exits(4);
             assert_same(&files(&to), &found);
         }
@@ -97,9 +97,9 @@ const NAME: &str = "Tide Office";
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// A library in which the chat and its lorebook were edited after the first snapshot.
+/// Creates a library in which chat and lorebook were edited after the first snapshot.
 fn edited() -> (Sandbox, Files, Files) {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot", NAME]).exits(0);
     let before = sandbox.files();
     sandbox.append(CHAT, r#"{"name":"Wren","is_user":true,"mes":"And then?","extra":{}}"#);
@@ -111,7 +111,7 @@ fn edited() -> (Sandbox, Files, Files) {
 }
 
 #[test]
-fn what_is_in_the_way_is_kept_first() {
+fn overwritten_files_are_stored_first() {
     let (sandbox, before, after) = edited();
     let refused = sandbox.stvc(&["restore", NAME]).exits(4);
     assert!(refused.stderr.contains(CHAT) && refused.stderr.contains(BOOK));
@@ -120,7 +120,7 @@ fn what_is_in_the_way_is_kept_first() {
 
     sandbox.stvc(&["restore", NAME, "--overwrite"]).exits(0);
     assert_same(&sandbox.files(), &before);
-    // What was there is the snapshot before it now, and so on, back and forth.
+    // The replaced content is the previous snapshot, repeatedly.
     let before_it = format!("{NAME}~1");
     for expected in [&after, &before, &after] {
         sandbox.stvc(&["restore", &before_it, "--overwrite"]).exits(0);
@@ -130,7 +130,7 @@ fn what_is_in_the_way_is_kept_first() {
 }
 
 #[test]
-fn only_one_part_comes_back_if_only_that_was_asked_for() {
+fn restore_of_one_part_leaves_the_other() {
     let (sandbox, before, after) = edited();
     sandbox.stvc(&["snapshot", NAME]).exits(0);
     let old = sandbox.chat_ids().pop().unwrap();
@@ -153,7 +153,7 @@ fn only_one_part_comes_back_if_only_that_was_asked_for() {
 }
 
 #[test]
-fn a_dry_run_changes_nothing() {
+fn dry_run_changes_nothing() {
     let (sandbox, _, after) = edited();
     sandbox.stvc(&["restore", NAME, "--overwrite", "--dry-run"]).exits(0);
     sandbox.stvc(&["snapshot", "--dry-run"]).exits(0);
@@ -163,14 +163,14 @@ fn a_dry_run_changes_nothing() {
     assert_same(&sandbox.files(), &after);
     assert_eq!(sandbox.chat_ids().len(), 1);
 
-    let fresh = Sandbox::of_fixture("1.19.0");
+    let fresh = Sandbox::from_fixture("1.19.0");
     fresh.stvc(&["snapshot", "--dry-run"]).exits(0);
     assert!(!fresh.store().exists());
 }
 
-/// The chat is gone, so there is no state to take a snapshot of; its lorebook is another one by now.
+/// The chat is deleted, so it cannot be stored; its lorebook has changed.
 #[test]
-fn a_lorebook_that_is_overwritten_without_its_chat_is_kept_too() {
+fn overwritten_lorebook_without_chat_is_stored_first() {
     let (sandbox, before, after) = edited();
     fs::remove_file(sandbox.path(CHAT)).unwrap();
     sandbox.stvc(&["restore", NAME]).exits(4);
@@ -183,15 +183,15 @@ fn a_lorebook_that_is_overwritten_without_its_chat_is_kept_too() {
     assert!(git(&sandbox.store(), &["show", &object]) == after[BOOK]);
 }
 
-/// A chat of the newer layout has all it needs in its own file; its group only has to list it.
+/// A chat of the newer layout has its metadata in its own file; its group only lists it.
 #[test]
-fn a_group_chat_is_listed_in_its_group_again() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn group_chat_is_listed_in_its_group_again() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let (chat, group) = ("group chats/Ferry main.jsonl", "groups/1794700910763.json");
     let bytes = sandbox.read(chat);
     let whole = String::from_utf8(sandbox.read(group)).unwrap();
-    // The user deleted the chat in SillyTavern, and gave the group another name since.
+    // The user deleted the chat in SillyTavern and renamed the group.
     fs::remove_file(sandbox.path(chat)).unwrap();
     let without = whole.replace(",\n        \"Ferry main\"\n", "\n");
     let without =
@@ -204,10 +204,10 @@ fn a_group_chat_is_listed_in_its_group_again() {
     assert_eq!(String::from_utf8(sandbox.read(group)).unwrap(), expected);
 }
 
-/// A chat of the older layout has no header: its metadata stands in the group's file and must come back there.
+/// A chat of the older layout has no header: its metadata is restored into the group's file.
 #[test]
-fn a_group_chat_without_a_header_gets_its_metadata_back() {
-    let sandbox = Sandbox::of_fixture("1.12.6");
+fn group_chat_without_a_header_gets_its_metadata_back() {
+    let sandbox = Sandbox::from_fixture("1.12.6");
     sandbox.stvc(&["snapshot"]).exits(0);
     let group = "groups/1794702122839.json";
     let chat = "group chats/G checkpoint - 2026-11-15@00h22m21s.jsonl";
@@ -231,16 +231,16 @@ fn a_group_chat_without_a_header_gets_its_metadata_back() {
     assert_eq!(after["past_metadata"], before["past_metadata"]);
     assert_eq!(after["chats"], before["chats"]);
     assert_eq!(after["fav"], true);
-    // Apart from the two places every byte is as it was.
+    // Every other byte is unchanged.
     let (start, end) = without.split_once("\"past_metadata\": {}").unwrap();
     let (start, listed) = start.rsplit_once("\n    ]").unwrap();
     assert!(restored.starts_with(start) && restored.contains(listed) && restored.ends_with(end));
 }
 
-/// A group lists its chats as their names were typed; files have what is left of that when it is made a file name.
+/// A group lists names as they were typed; file names are sanitized.
 #[test]
-fn a_chat_that_its_group_lists_as_it_was_typed_is_not_listed_twice() {
-    let sandbox = Sandbox::of_fixture("odd");
+fn chat_listed_by_its_typed_name_is_not_listed_twice() {
+    let sandbox = Sandbox::from_fixture("odd");
     let group = String::from_utf8(sandbox.read("groups/77.json")).unwrap();
     sandbox.write("groups/77.json", group.replace("Q typed", "Q: typed?"));
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -250,10 +250,10 @@ fn a_chat_that_its_group_lists_as_it_was_typed_is_not_listed_twice() {
     assert_same(&sandbox.files(), &before);
 }
 
-/// Names that git, or the file systems of others, would trip over.
+/// Names that are special in git or on other file systems.
 #[test]
 #[cfg(target_os = "linux")]
-fn names_that_are_hard_to_keep_come_back() {
+fn names_that_break_other_file_systems_are_restored() {
     let sandbox = Sandbox::empty();
     let long = "雪".repeat(80);
     let names = [
@@ -299,7 +299,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn generated_libraries_come_back(library in generated_library::library()) {
+    fn generated_libraries_are_restored(library in generated_library::library()) {
         let sandbox = Sandbox::empty();
         for (path, bytes) in &library.files {
             sandbox.write(path, bytes);
@@ -312,7 +312,7 @@ proptest! {
         prop_assert_eq!(chats, library.timelines.len());
         let all = taken.timelines.len();
 
-        for path in &library.gone {
+        for path in &library.to_delete {
             fs::remove_file(sandbox.path(path)).unwrap();
         }
         for name in &library.timelines {
@@ -323,7 +323,7 @@ proptest! {
         let checked = verbs::check::check(&workspace, &mut Silent).unwrap();
         prop_assert!(checked.is_sound(), "{:?}", checked.findings);
         prop_assert_eq!(checked.snapshots, all);
-        // And the same state is seen to be the same.
+        // A second snapshot is empty.
         let again = snapshot::snapshot(&workspace, &snapshot::Options::default(), &mut Silent).unwrap();
         prop_assert_eq!(again.objects, 0);
     }

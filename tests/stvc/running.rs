@@ -1,5 +1,6 @@
-//! A SillyTavern that runs, or looks like one: a chat that it may have open gets another mark (`chat_metadata.integrity`) when it is replaced, so that its page is asked before it
-//! writes back what it has in memory. What the real one makes of it is in tests/sillytavern/while_open.rs.
+//! A SillyTavern that runs, or a process that looks like one: a chat that may be open gets a new
+//! integrity value (`chat_metadata.integrity`) when it is replaced, so that SillyTavern's page asks
+//! before it saves its outdated copy. tests/sillytavern/restore_while_open.rs tests the real one.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -12,11 +13,11 @@ use crate::common::{Sandbox, can_trace, traced_with};
 
 const BOOK: &str = "worlds/Lore.json";
 
-/// A process that looks like SillyTavern's server on the sandbox's library, until it is dropped.
-struct Running(Child);
+/// A process that looks like SillyTavern's server on the sandbox's library.
+pub struct Running(Child);
 
 impl Running {
-    fn on(sandbox: &Sandbox, configuration: &str) -> Self {
+    pub fn on(sandbox: &Sandbox, configuration: &str) -> Self {
         let install = sandbox.folder().join("install");
         fs::create_dir_all(&install).unwrap();
         fs::write(install.join("package.json"), r#"{"name": "sillytavern"}"#).unwrap();
@@ -36,7 +37,7 @@ impl Drop for Running {
     }
 }
 
-/// A chat that went on after its first snapshot; its lorebook stayed as it was.
+/// Creates a chat that grew after its first snapshot, and its unchanged lorebook.
 fn story(header: &str) -> (Sandbox, Vec<u8>, Vec<u8>) {
     let mut sandbox = harbour::library();
     let first = [header, &message("Ann", "The harbour is dark.")].join("\n");
@@ -62,7 +63,7 @@ fn file(answer: &crate::common::Answer) -> Value {
 }
 
 #[test]
-fn a_chat_that_may_be_open_gets_another_mark_and_no_other_byte() {
+fn open_chat_gets_a_new_integrity_value_and_no_other_change() {
     let (mut sandbox, first, second) = story(HEADER);
     let running = Running::on(&sandbox, "backups:\n  chat:\n    checkIntegrity: true\n");
     let plan = sandbox.json(&["restore", "Harbour~1", "--overwrite", "--dry-run"]).exits(0);
@@ -80,21 +81,21 @@ fn a_chat_that_may_be_open_gets_another_mark_and_no_other_byte() {
         (&json!("reload-sillytavern"), &json!("info"))
     );
     assert!(finding["remedy"].as_str().unwrap().contains("OVERWRITE"), "{finding}");
-    // The timeline ends with what is there, and nothing is kept twice.
+    // The latest snapshot equals the file, without a duplicate.
     assert_eq!(sandbox.json(&["status", "Harbour"]).of_type("timeline")[0]["state"], "unchanged");
     assert!(sandbox.git(&["for-each-ref", "refs/stvc/kept"]).is_empty());
     sandbox.stvc(&["check"]).exits(0);
 
-    // The same again has nothing to do, though the snapshot has another mark.
+    // A second restore has nothing to do, although the snapshot has another integrity value.
     sandbox.wait(60);
     let again = sandbox.json(&["restore", "Harbour~2", "--overwrite"]).exits(0);
     assert_eq!(file(&again)["action"], "keep", "{}", again.stdout);
     assert_eq!(sandbox.read(CHAT), there);
 
-    // Back to the byte: its own mark is another one than that of what is there.
+    // Undone byte for byte: the former integrity value differs from the current one.
     sandbox.stvc(&["undo"]).exits(0);
     assert_eq!(sandbox.read(CHAT), second);
-    // And that taken back, too.
+    // The undo can be undone too.
     let operations = sandbox.json(&["operations"]).of_type("operation");
     let undoing = operations[0]["number"].to_string();
     sandbox.stvc(&["undo", &undoing]).exits(0);
@@ -102,9 +103,10 @@ fn a_chat_that_may_be_open_gets_another_mark_and_no_other_byte() {
     drop(running);
 }
 
-/// Killed at any rename or sync, it is as it was or as it shall be, and the next command makes it whole.
+/// Killed at any rename or sync, the file is old or new, and the next command finishes the
+/// operation.
 #[test]
-fn a_restore_with_a_mark_can_be_killed_anywhere() {
+fn restore_with_new_integrity_value_survives_kills() {
     if !can_trace() {
         return;
     }
@@ -116,7 +118,7 @@ fn a_restore_with_a_mark_can_be_killed_anywhere() {
             let inject = format!("inject={call}:signal=KILL:when={when}");
             let restore = ["restore", "Harbour~1", "--overwrite"];
             let done = traced_with(&sandbox, &["-e", &inject], &restore).output().unwrap();
-            // Whoever writes next finishes what was begun.
+            // The next writer finishes the operation.
             sandbox.stvc(&["tag", "after", "Storm"]).exits(0);
             let there = sandbox.read(CHAT);
             let given = mark(&there);
@@ -141,12 +143,12 @@ fn a_restore_with_a_mark_can_be_killed_anywhere() {
 }
 
 #[test]
-fn where_nobody_runs_or_the_chat_is_closed_bytes_are_bytes() {
+fn restore_of_a_closed_chat_is_byte_for_byte() {
     let (sandbox, first, second) = story(HEADER);
     let done = sandbox.json(&["restore", "Harbour~1", "--overwrite"]).exits(0);
     assert_eq!(sandbox.read(CHAT), first);
     assert_eq!(file(&done).get("mark"), None);
-    // The page was opened since, and has the mark that both states have: undone, it is another one.
+    // The page was opened since and has the integrity value of both states: undo writes a new one.
     let running = Running::on(&sandbox, "");
     let undone = sandbox.json(&["undo"]).exits(0);
     let given = mark(&sandbox.read(CHAT));
@@ -159,7 +161,7 @@ fn where_nobody_runs_or_the_chat_is_closed_bytes_are_bytes() {
 }
 
 #[test]
-fn a_lorebook_has_no_mark_and_is_not_replaced() {
+fn lorebook_is_not_replaced_while_sillytavern_runs() {
     let (sandbox, first, _) = story(HEADER);
     sandbox.write(BOOK, r#"{"entries": {}}"#);
     sandbox.stvc(&["snapshot", "worlds/Lore"]).exits(0);
@@ -176,13 +178,13 @@ fn a_lorebook_has_no_mark_and_is_not_replaced() {
 }
 
 #[test]
-fn it_is_refused_where_sillytavern_would_not_ask() {
-    // It was told not to.
+fn restore_is_refused_when_sillytavern_does_not_check_integrity() {
+    // The check is disabled in the configuration.
     let (sandbox, ..) = story(HEADER);
     let running = Running::on(&sandbox, "backups:\n  chat:\n    checkIntegrity: false # faster\n");
     sandbox.stvc(&["restore", "Harbour~1", "--overwrite"]).exits(4);
     drop(running);
-    // It could not find the mark.
+    // Headers in which SillyTavern finds no integrity value.
     for header in
         ["{}", "[1]", "not JSON", "\u{feff}{\"chat_metadata\":{}}", r#"{"chat_metadata":3}"#]
     {
@@ -196,14 +198,14 @@ fn it_is_refused_where_sillytavern_would_not_ask() {
 }
 
 #[test]
-fn a_chat_without_a_mark_gets_one_and_odd_headers_keep_their_bytes() {
+fn missing_integrity_value_is_added_and_invalid_headers_are_unchanged() {
     let odd = [
         (r#"{"chat_metadata":{}}"#, r#"{"chat_metadata":{"integrity":"#),
         (
             "{ \"chat_metadata\": { \"a\": 1 } }\r",
             "{ \"chat_metadata\": { \"a\": 1, \"integrity\":",
         ),
-        // Of two the last one counts, as in JavaScript.
+        // Of two equal keys the last one counts, as in JavaScript.
         (
             r#"{"chat_metadata":{"integrity":"1","b":"\ud83d","integrity":null},"__proto__":{}}"#,
             r#"{"chat_metadata":{"integrity":"1","b":"\ud83d","integrity":"#,
@@ -222,13 +224,13 @@ fn a_chat_without_a_mark_gets_one_and_odd_headers_keep_their_bytes() {
     }
 }
 
-/// What a page writes that nobody told: the former state once more, and something new.
+/// An outdated page saves: the former content and a new message.
 #[test]
-fn a_restore_that_a_stale_page_wrote_over_is_told() {
+fn restore_overwritten_by_a_stale_page_is_reported() {
     let codes = |sandbox: &Sandbox| {
         let taken = sandbox.json(&["snapshot"]).exits(0).of_type("finding");
-        let told = taken.into_iter().filter(|finding| finding["code"] == "restore-undone");
-        told.map(|finding| finding["subject"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let undone = taken.into_iter().filter(|finding| finding["code"] == "restore-undone");
+        undone.map(|finding| finding["subject"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let book = |entries: &[(usize, &str)]| {
         let entry =
@@ -254,7 +256,7 @@ fn a_restore_that_a_stale_page_wrote_over_is_told() {
     );
     sandbox.wait(60);
 
-    // Somebody goes on with what was restored: nothing to tell.
+    // Messages after the restored state are not reported.
     sandbox.append(CHAT, &message("Wren", "Better."));
     sandbox.write(BOOK, book(&[right[0], right[1], (2, "Another one.")]));
     assert_eq!(codes(&sandbox), Vec::<String>::new());
@@ -266,7 +268,7 @@ fn a_restore_that_a_stale_page_wrote_over_is_told() {
         .write(CHAT, [&second[..], b"\n", message("Wren", "Nobody told me.").as_bytes()].concat());
     sandbox.write(BOOK, book(&[wrong[0], wrong[1], wrong[2], (3, "Nobody told me.")]));
     assert_eq!(codes(&sandbox), ["chats/Ann/Harbour", "worlds/Lore"]);
-    // Told once: it is the newest state now.
+    // Reported once: it is the latest state now.
     sandbox.wait(60);
     sandbox.append(CHAT, &message("Wren", "On and on."));
     assert_eq!(codes(&sandbox), Vec::<String>::new());

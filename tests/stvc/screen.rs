@@ -1,4 +1,4 @@
-//! What fits the screen: at 80 and 120 columns, in a pipe, in a pager, and where there is no Unicode.
+//! Layout at 80 and 120 columns, in a pipe, in a pager, and without Unicode.
 
 use insta::assert_snapshot;
 use unicode_width::UnicodeWidthStr;
@@ -8,7 +8,8 @@ use crate::common::{Sandbox, answer, chat, has_terminal, message, typed_on_termi
 const FOLDER: &str = "Mira the Lighthouse Keeper";
 const MAIN: &str = "Mira the Lighthouse Keeper - 2026-11-01@18h30m12s";
 
-/// A chat with a long name and three branches, as SillyTavern calls them; one went on, one has another lorebook, one is gone.
+/// Creates a chat with a long name and three branches named by SillyTavern; one grew, one has
+/// another lorebook, one is deleted.
 fn library() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     let path = |chat: &str| format!("chats/{FOLDER}/{chat}.jsonl");
@@ -37,7 +38,7 @@ fn library() -> Sandbox {
     sandbox
 }
 
-/// What a command prints at a width, without ids.
+/// Returns the output at a width, without ids.
 fn at(sandbox: &Sandbox, columns: Option<usize>, arguments: &[&str]) -> String {
     let mut command = sandbox.command(arguments);
     match columns {
@@ -60,7 +61,7 @@ fn at(sandbox: &Sandbox, columns: Option<usize>, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_everyday_commands_at_80_columns() {
+fn everyday_commands_fit_80_columns() {
     let sandbox = library();
     assert_snapshot!(at(&sandbox, Some(80), &["status"]), @"
     changed  Mira the Lightho…- 2026-11-01@18h30m12s    8 → 9 msgs  chat  1 hour ago
@@ -111,7 +112,7 @@ fn the_everyday_commands_at_80_columns() {
 }
 
 #[test]
-fn the_everyday_commands_at_120_columns() {
+fn everyday_commands_fit_120_columns() {
     let sandbox = library();
     assert_snapshot!(at(&sandbox, Some(120), &["status"]), @"
     changed  Mira the Lighthouse Ke…se Keeper - 2026-11-01@18h30m12s   8 → 9 msgs  chat  1 snapshot   IDIDIDIDID  1 hour ago
@@ -143,7 +144,7 @@ fn the_everyday_commands_at_120_columns() {
 }
 
 #[test]
-fn a_pipe_gets_everything_one_record_a_line() {
+fn pipe_gets_one_record_per_line() {
     let sandbox = library();
     assert_snapshot!(at(&sandbox, None, &["log"]), @"
     IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #11  5 messages, 2026-11-14 23:50, deleted  Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
@@ -173,7 +174,7 @@ fn a_pipe_gets_everything_one_record_a_line() {
 }
 
 #[test]
-fn any_width_and_any_locale() {
+fn output_works_at_any_width_and_locale() {
     let sandbox = library();
     for columns in ["0", "1", "20", "21", "33", "79", "100000", "wide", ""] {
         for arguments in [
@@ -200,14 +201,14 @@ fn any_width_and_any_locale() {
     assert!(graph("C.UTF-8").contains('◉'));
 }
 
-/// Run a command on a terminal where nothing is typed; what is on it.
+/// Runs a command on a terminal without input and returns the screen.
 fn on_a_terminal(sandbox: &Sandbox, arguments: &[&str], variables: &[(&str, &str)]) -> String {
     typed_on_terminal(sandbox, arguments, variables, "").stdout
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_longer_than_the_screen_goes_to_the_pager() {
+fn long_output_goes_to_the_pager() {
     if !has_terminal() {
         return;
     }
@@ -221,7 +222,7 @@ fn what_is_longer_than_the_screen_goes_to_the_pager() {
     let pager = "sed 's/^/paged: /'";
     let long = on_a_terminal(&sandbox, &["log"], &[("PAGER", pager)]);
     assert_eq!(long.lines().filter(|line| line.starts_with("paged: ")).count(), 38, "{long}");
-    // One of its own has precedence; what fits, and what is not wanted there, is printed.
+    // `STVC_PAGER` precedes `PAGER`; short output and `--no-pager` are printed directly.
     let own = on_a_terminal(&sandbox, &["log"], &[("PAGER", "false"), ("STVC_PAGER", pager)]);
     assert!(own.contains("paged: "), "{own}");
     for (arguments, variables) in [
@@ -234,16 +235,16 @@ fn what_is_longer_than_the_screen_goes_to_the_pager() {
         let text = on_a_terminal(&sandbox, arguments, variables);
         assert!(!text.contains("paged: ") && text.contains("Mira"), "{arguments:?}: {text}");
     }
-    // One that is missing is named, and nothing is lost; one that has seen enough may go.
+    // A missing pager is reported and the output printed; a pager may exit early.
     let missing = on_a_terminal(&sandbox, &["log"], &[("PAGER", "no-such-pager -R")]);
     assert_eq!(missing.lines().filter(|line| line.contains("Mira / a")).count(), 19, "{missing}");
     assert!(missing.contains("the pager \"no-such-pager -R\" cannot be used"), "{missing}");
     let short = on_a_terminal(&sandbox, &["log"], &[("PAGER", "head -n 1")]);
     assert_eq!(short.lines().count(), 1, "{short}");
-    // It can be set for good.
+    // It can be configured.
     sandbox.stvc(&["config", "pager", pager]).exits(0);
     assert!(on_a_terminal(&sandbox, &["log"], &[]).contains("paged: "));
-    // But what a store says that may be another's is not run.
+    // The store's configuration may be another user's, so its pager is not run.
     let store = sandbox.store();
     let foreign =
         on_a_terminal(&sandbox, &["--store", store.to_str().unwrap(), "log"], &[("PAGER", "cat")]);

@@ -1,11 +1,11 @@
-//! `search`: everything that was ever said, each text once.
+//! `search` finds each text of the history once.
 
 use std::fs;
 
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::common::{Sandbox, lose, words};
+use crate::common::{Sandbox, delete_object, output_without_ids};
 
 const CHAT: &str = "chats/Mira/Story.jsonl";
 
@@ -23,7 +23,7 @@ fn header(more: &str) -> String {
     format!(r#"{{"chat_metadata":{{"world_info":"Lore"{more}}}}}"#)
 }
 
-/// Something was deleted, something hidden, something swiped away; the lorebook changed; a fork is gone.
+/// Creates deleted, hidden and swiped messages, a changed lorebook and a deleted fork.
 fn story() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     let greeting = message(
@@ -57,15 +57,15 @@ fn story() -> Sandbox {
 fn matches(sandbox: &Sandbox, arguments: &[&str]) -> Vec<Value> {
     let answer = sandbox.json(&[&["search"], arguments].concat());
     let found = answer.of_type("match");
-    // As grep.
+    // Like grep.
     answer.exits(if found.is_empty() { 1 } else { 0 });
     found
 }
 
 #[test]
-fn live_deleted_hidden_swiped_and_lorebook_text() {
+fn search_finds_live_deleted_hidden_swiped_and_lorebook_text() {
     let sandbox = story();
-    assert_snapshot!(words(&sandbox.stvc(&["search", "ferry"]).exits(0)), @"
+    assert_snapshot!(output_without_ids(&sandbox.stvc(&["search", "ferry"]).exits(0)), @"
     ID Mira / Story  #0 Mira  1 minute ago, swipe 2 of 2, not shown
         Sit down and wait for the ferry.
     ID Mira / Fork  #1 Mira  1 minute ago, deleted chat
@@ -74,28 +74,28 @@ fn live_deleted_hidden_swiped_and_lorebook_text() {
         …wick · Whale oil from the ferry.
     3 matches.
     ");
-    assert_snapshot!(words(&sandbox.stvc(&["search", "lighthouse"]).exits(0)), @"
+    assert_snapshot!(output_without_ids(&sandbox.stvc(&["search", "lighthouse"]).exits(0)), @"
     ID Mira / Story  #1 Mira  1 minute ago, hidden
         The lighthouse is dark.
     1 match.
     ");
-    assert_snapshot!(words(&sandbox.stvc(&["search", "SMUGGLER"]).exits(0)), @"
+    assert_snapshot!(output_without_ids(&sandbox.stvc(&["search", "SMUGGLER"]).exits(0)), @"
     ID Mira / Fork  #2 Mira  1 minute ago, deleted chat
         Only the fork knows the smuggler.
     1 match.
     ");
-    assert_snapshot!(words(&sandbox.stvc(&["search", "wick"]).exits(0)), @"
+    assert_snapshot!(output_without_ids(&sandbox.stvc(&["search", "wick"]).exits(0)), @"
     ID lorebook / Lore  lorebook entry 7 Lamp  1 minute ago
         Lamp · lantern, light, wick · Nothing but oil.
     ID lorebook / Lore  lorebook entry 7 Lamp  3 minutes ago, no longer in it
         Lamp · lantern, light, wick · Whale oil from the ferry.
     2 matches.
     ");
-    assert_snapshot!(words(&sandbox.stvc(&["search", "nowhere at all"]).exits(1)), @"Nothing found in 6 snapshots.");
+    assert_snapshot!(output_without_ids(&sandbox.stvc(&["search", "nowhere at all"]).exits(1)), @"Nothing found in 6 snapshots.");
 }
 
 #[test]
-fn fields_of_a_match() {
+fn match_has_documented_fields() {
     let sandbox = story();
     let one = |arguments: &[&str]| {
         let mut found = matches(&sandbox, arguments);
@@ -119,7 +119,7 @@ fn fields_of_a_match() {
 }
 
 #[test]
-fn words_phrases_and_where_to_look() {
+fn search_accepts_words_phrases_and_scopes() {
     let sandbox = story();
     assert_eq!(matches(&sandbox, &["dawn", "FERRY"]).len(), 1);
     assert_eq!(matches(&sandbox, &["dawn ferry"]).len(), 1);
@@ -156,7 +156,7 @@ fn each_text_is_read_once() {
     let summary = &answer.of_type("summary")[0];
     assert_eq!((&summary["snapshots"], &summary["texts"]), (&12.into(), &12.into()));
 
-    // Other bytes, the same words: not found again where they were before.
+    // Other bytes with the same text: not a second match.
     sandbox.write(CHAT, lines.join("\n").replace("is_user", "is_system\":true,\"is_user"));
     sandbox.stvc(&["snapshot"]).exits(0);
     let answer = sandbox.json(&["search", "tide"]).exits(0);
@@ -177,12 +177,12 @@ fn snapshots_that_were_undone_are_searched_too() {
 }
 
 #[test]
-fn what_is_no_message_is_searched_as_it_is() {
+fn invalid_message_lines_are_searched_as_text() {
     let sandbox = Sandbox::empty();
     sandbox.write(CHAT, "{\"chat_metadata\":{\"world_info\":\"Lore\"}}\n{\"mes\":\"a torn line");
     sandbox.write("worlds/Lore.json", "no \u{1b}[31mJSON, torn");
     sandbox.stvc(&["snapshot"]).exits(0);
-    assert_snapshot!(words(&sandbox.stvc(&["search", "torn"]).exits(0)), @r#"
+    assert_snapshot!(output_without_ids(&sandbox.stvc(&["search", "torn"]).exits(0)), @r#"
     ID Mira / Story  #0  just now
         {"mes":"a torn line
     ID lorebook / Lore  lorebook  just now
@@ -192,23 +192,23 @@ fn what_is_no_message_is_searched_as_it_is() {
 }
 
 #[test]
-fn a_missing_text_is_named_and_the_others_are_searched() {
+fn missing_text_is_reported_and_the_rest_is_searched() {
     let sandbox = story();
     let lost =
         sandbox.git(&["rev-parse", "refs/heads/chats/Mira/Story:chat/messages/000/00001.json"]);
     let lost = lost.trim();
-    lose(&sandbox.store(), lost);
+    delete_object(&sandbox.store(), lost);
     let answer = sandbox.stvc(&["search", "ferry"]).exits(3);
     assert!(answer.stdout.ends_with("3 matches.\n"), "{}", answer.stdout);
     assert!(answer.stderr.contains(lost), "{}", answer.stderr);
-    // Its older version, not yet hidden, is there.
+    // Its older version, not hidden yet, exists.
     let answer = sandbox.json(&["search", "lighthouse"]).exits(3);
     assert_eq!(answer.of_type("match")[0]["live"], false);
     assert_eq!(answer.of_type("summary")[0]["ok"], false);
 }
 
 #[test]
-fn a_text_is_named_where_it_was_first_said() {
+fn match_names_where_the_text_first_appeared() {
     let mut sandbox = Sandbox::empty();
     let header = r#"{"user_name":"u","character_name":"c","chat_metadata":{}}"#;
     let line = |n: usize, who: &str, day: usize| {
@@ -216,7 +216,7 @@ fn a_text_is_named_where_it_was_first_said() {
             r#"{{"name":"{who}","mes":"word {n} of the harbour","send_date":"2026-11-{day:02}T10:00:00.000Z"}}"#
         )
     };
-    let said: Vec<_> =
+    let messages: Vec<_> =
         (0..8).map(|n| line(n, if n % 2 == 0 { "Mira" } else { "Wren" }, n + 1)).collect();
     let write = |sandbox: &Sandbox, name: &str, lines: &[String]| {
         sandbox.write(
@@ -224,12 +224,12 @@ fn a_text_is_named_where_it_was_first_said() {
             [&[header.to_owned()], lines].concat().join("\n"),
         );
     };
-    write(&sandbox, "Main", &said);
+    write(&sandbox, "Main", &messages);
     sandbox.stvc(&["snapshot"]).exits(0);
     for n in 0..5 {
         sandbox.wait(60);
         let own = line(90 + n, "Wren", 20);
-        write(&sandbox, &format!("A branch {n}"), &[&said[..6], &[own]].concat());
+        write(&sandbox, &format!("A branch {n}"), &[&messages[..6], &[own]].concat());
         sandbox.stvc(&["snapshot"]).exits(0);
     }
     let one = matches(&sandbox, &["word 3 of", "--phrase"]);
@@ -238,8 +238,8 @@ fn a_text_is_named_where_it_was_first_said() {
     let all: usize = one[0]["others"].as_array().unwrap().len();
     assert_eq!(all, 5, "{one:?}");
     assert_eq!(one[0]["said"], "2026-11-04T10:00:00Z");
-    let told = sandbox.stvc(&["search", "word 3 of", "--phrase"]).exits(0).stdout;
-    assert!(told.contains("Mira / Main") && told.contains("also in 5 others"), "{told}");
+    let output = sandbox.stvc(&["search", "word 3 of", "--phrase"]).exits(0).stdout;
+    assert!(output.contains("Mira / Main") && output.contains("also in 5 others"), "{output}");
     assert_eq!(matches(&sandbox, &["word 7 of", "--phrase"])[0]["others"], serde_json::json!([]));
 
     // By speaker, date and pattern.

@@ -1,43 +1,46 @@
-//! A git server, reached through the user's git. The way there is a script in the place of ssh, which runs what the server would run; the user's own configuration names it.
+//! A git server that is reached through the user's git. `core.sshCommand` names a script that runs
+//! the server's command locally.
 #![cfg(unix)]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::common::backups::{drill_with, forked, next, small};
-use crate::common::forged_backup::{Forged, entry};
-use crate::common::git_server::{reach, server, way};
-use crate::common::{Sandbox, answer, calm, chat, git, refs, sound, text, tree};
+use crate::common::backups::{
+    append_and_snapshot, backup_drill, chat_with_two_snapshots, recap_chat_with_fork,
+};
+use crate::common::forged_backup::{ForgedBackup, entry};
+use crate::common::git_server::{configure_ssh, create_server, set_connection};
+use crate::common::{Sandbox, answer, assert_no_panic, assert_valid, chat, git, refs, text, tree};
 
 fn to_server(sandbox: &Sandbox) -> PathBuf {
-    let url = reach(sandbox, &server(sandbox.folder()));
+    let url = configure_ssh(sandbox, &create_server(sandbox.folder()));
     sandbox.stvc(&["backup", &url]).exits(0);
     url.into()
 }
 
 #[test]
-fn a_lost_library_comes_back_from_a_server() {
+fn lost_library_is_restored_from_a_server() {
     for fixture in ["1.19.0", "1.12.6", "odd"] {
-        drill_with(&Sandbox::of_fixture(fixture), to_server);
+        backup_drill(&Sandbox::from_fixture(fixture), to_server);
     }
-    let sandbox = forked();
+    let sandbox = recap_chat_with_fork();
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
-    drill_with(&sandbox, to_server);
+    backup_drill(&sandbox, to_server);
 }
 
 #[test]
-fn a_server_gets_only_what_is_new_and_can_be_looked_at() {
-    let mut sandbox = small();
+fn server_backup_sends_only_new_objects() {
+    let mut sandbox = chat_with_two_snapshots();
     sandbox.stvc(&["tag", "mark", "Mira/a"]).exits(0);
-    let server = server(sandbox.folder());
-    let url = reach(&sandbox, &server);
+    let server = create_server(sandbox.folder());
+    let url = configure_ssh(&sandbox, &server);
     let first = sandbox.json(&["backup", &url]).exits(0);
     assert_eq!(first.lines().pop().unwrap()["new_snapshots"], 2);
     assert_eq!(refs(&server), refs(&sandbox.store()));
     git(&server, &["fsck", "--strict"]);
-    next(&mut sandbox, 3);
+    append_and_snapshot(&mut sandbox, 3);
     let count = || {
         let text = String::from_utf8(git(&server, &["count-objects", "-v"])).unwrap();
         let number = |key: &str| {
@@ -64,26 +67,26 @@ fn a_server_gets_only_what_is_new_and_can_be_looked_at() {
     let clone = sandbox.folder().join("clone");
     git(sandbox.folder(), &["clone", "-q", "--mirror", text(&server), text(&clone)]);
     assert_eq!(sandbox.json(&["--store", text(&clone), "log"]).exits(0).stdout, log);
-    // Nothing is left of what was made for it.
+    // No temporary files remain.
     let left = fs::read_dir(sandbox.store()).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(left.filter(|name| name.to_string_lossy().contains("incoming")).count(), 0);
 }
 
 #[test]
-fn nothing_is_dropped_from_a_server_unless_asked() {
-    let mut sandbox = small();
+fn server_loses_nothing_without_prune() {
+    let mut sandbox = chat_with_two_snapshots();
     sandbox.write("chats/Mira/b.jsonl", chat("b", 2, None));
     sandbox.stvc(&["snapshot"]).exits(0);
-    let server = server(sandbox.folder());
-    let url = reach(&sandbox, &server);
+    let server = create_server(sandbox.folder());
+    let url = configure_ssh(&sandbox, &server);
     sandbox.stvc(&["backup", &url]).exits(0);
     let before = refs(&server);
     sandbox.git(&["update-ref", "-d", "refs/heads/chats/Mira/b"]);
     sandbox.stvc(&["backup", &url]).exits(0);
     assert_eq!(refs(&server), before);
-    // Snapshots that a policy let go here, and of which nothing is here any more.
+    // Snapshots that a retention policy removed here.
     for n in 3..6 {
-        next(&mut sandbox, n);
+        append_and_snapshot(&mut sandbox, n);
     }
     sandbox.stvc(&["backup", &url]).exits(0);
     let head = sandbox.snapshot_ids()[0].clone();
@@ -99,31 +102,31 @@ fn nothing_is_dropped_from_a_server_unless_asked() {
 }
 
 #[test]
-fn what_goes_wrong_on_the_way_changes_nothing() {
-    let mut sandbox = small();
-    let server = server(sandbox.folder());
-    let url = reach(&sandbox, &server);
+fn failed_transfer_changes_nothing() {
+    let mut sandbox = chat_with_two_snapshots();
+    let server = create_server(sandbox.folder());
+    let url = configure_ssh(&sandbox, &server);
     sandbox.stvc(&["backup", &url]).exits(0);
-    next(&mut sandbox, 3);
+    append_and_snapshot(&mut sandbox, 3);
     let (there, here) = (refs(&server), tree(&sandbox.store()));
     let fails = |words: &str, hint: &str| {
         for command in [&["backup", "--no-snapshot"][..], &["import"], &["check"]] {
-            let answer = calm(sandbox.stvc(&[command, &[&url]].concat())).exits(1);
+            let answer = assert_no_panic(sandbox.stvc(&[command, &[&url]].concat())).exits(1);
             assert!(answer.stderr.contains(words), "{}", answer.stderr);
             assert!(answer.stderr.contains(hint), "{}", answer.stderr);
         }
         assert_eq!(refs(&server), there);
         assert!(tree(&sandbox.store()) == here, "something changed here");
     };
-    way(&sandbox, "down");
+    set_connection(&sandbox, "down");
     fails("Could not resolve hostname", "is the server there");
-    way(&sandbox, "cut");
-    let cut = calm(sandbox.stvc(&["backup", &url, "--no-snapshot"])).exits(1);
+    set_connection(&sandbox, "cut");
+    let cut = assert_no_panic(sandbox.stvc(&["backup", &url, "--no-snapshot"])).exits(1);
     assert!(cut.stderr.contains("try again"), "{}", cut.stderr);
     assert_eq!(refs(&server), there);
     git(&server, &["fsck", "--strict"]);
-    way(&sandbox, "");
-    // No git: said, and nothing tried. Nobody listens; a password is wanted and nobody is there to type it.
+    set_connection(&sandbox, "");
+    // Without git; without a server; with a password prompt and no terminal.
     for command in [&["backup", "--no-snapshot"][..], &["import"], &["check"]] {
         let mut command = sandbox.command(&[command, &[&url]].concat());
         let answer = answer(command.env("PATH", sandbox.folder()).output().unwrap()).exits(1);
@@ -137,16 +140,16 @@ fn what_goes_wrong_on_the_way_changes_nothing() {
     assert!(tree(&sandbox.store()) == here, "something changed here");
     sandbox.stvc(&["backup", &url, "--no-snapshot"]).exits(0);
     assert_eq!(refs(&server), refs(&sandbox.store()));
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
-/// Other users of the machine can read the arguments of every process. The server gets the password all the same.
+/// Other users can read the arguments of every process. The server still gets the password.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_password_in_an_address_is_in_the_arguments_of_no_process() {
+fn password_in_an_address_never_becomes_a_process_argument() {
     use base64::Engine as _;
     use std::io::{Read, Write};
-    let sandbox = small();
+    let sandbox = chat_with_two_snapshots();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (sender, heard) = std::sync::mpsc::channel();
@@ -174,7 +177,7 @@ fn a_password_in_an_address_is_in_the_arguments_of_no_process() {
             let _ = stream.write_all(b"HTTP/1.1 401 no\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         }
     });
-    // A git that notes its arguments and then is the real one.
+    // A wrapper that records its arguments and runs git.
     let (bin, noted) = (sandbox.folder().join("bin"), sandbox.folder().join("noted"));
     fs::create_dir(&bin).unwrap();
     let real = std::process::Command::new("sh").args(["-c", "command -v git"]).output().unwrap();
@@ -186,8 +189,8 @@ fn a_password_in_an_address_is_in_the_arguments_of_no_process() {
     let url = format!("http://me:s3%63ret@127.0.0.1:{port}/chats.git");
     let mut command = sandbox.command(&["backup", &url, "--no-snapshot"]);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let told = answer(command.env("PATH", path).output().unwrap()).exits(1);
-    assert!(!told.stderr.contains("s3"), "{}", told.stderr);
+    let result = answer(command.env("PATH", path).output().unwrap()).exits(1);
+    assert!(!result.stderr.contains("s3"), "{}", result.stderr);
     let noted = fs::read_to_string(noted).unwrap();
     assert!(noted.contains(&format!("http://127.0.0.1:{port}/chats.git")), "{noted}");
     assert!(!noted.contains("s3cret") && !noted.contains("s3%63ret"), "{noted}");
@@ -195,15 +198,15 @@ fn a_password_in_an_address_is_in_the_arguments_of_no_process() {
     let login = base64::engine::general_purpose::STANDARD.encode("me:s3cret");
     assert!(heard.iter().any(|(text, _)| text.contains(&login)), "{heard:?}");
     let shown = heard.iter().flat_map(|(_, shown)| shown);
-    // stvc's own arguments are what the user typed.
+    // stvc's own arguments are those that the user typed.
     let mut shown = shown.filter(|it| !it.contains("--no-snapshot")).peekable();
     assert!(shown.peek().is_some());
     shown.for_each(|it| assert!(!it.contains("s3cret") && !it.contains("s3%63ret"), "{it}"));
 }
 
 #[test]
-fn the_users_configuration_opens_no_other_way() {
-    let sandbox = small();
+fn user_git_configuration_cannot_redirect() {
+    let sandbox = chat_with_two_snapshots();
     let evidence = sandbox.folder().join("evidence");
     let config = format!(
         "[url \"ext::touch {}\"]\n\tinsteadOf = https://trap/\n[url \"file://{}\"]\n\tinsteadOf = https://files/\n",
@@ -219,15 +222,15 @@ fn the_users_configuration_opens_no_other_way() {
 }
 
 #[test]
-fn somebodys_repository_is_not_written_to() {
-    let sandbox = small();
+fn foreign_repository_is_not_written_to() {
+    let sandbox = chat_with_two_snapshots();
     let work = sandbox.folder().join("work");
     fs::create_dir(&work).unwrap();
     git(&work, &["init", "-q", "-b", "main"]);
     let commit =
         ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty", "-mx"];
     git(&work, &commit);
-    let url = reach(&sandbox, &work.join(".git"));
+    let url = configure_ssh(&sandbox, &work.join(".git"));
     let before = refs(&work);
     for command in ["backup", "import"] {
         let answer = sandbox.stvc(&[command, &url]).exits(4);
@@ -236,11 +239,12 @@ fn somebodys_repository_is_not_written_to() {
     assert_eq!(refs(&work), before);
 }
 
-/// No program of the other side runs, and none of its settings counts, whatever stands in a folder that is backed up to or imported from.
+/// Hooks and settings of the other side are ignored in every folder that is backed up to or
+/// imported from.
 #[test]
 fn hooks_and_configuration_of_a_folder_are_never_run_or_read() {
-    let mut sandbox = small();
-    let bare = server(sandbox.folder());
+    let mut sandbox = chat_with_two_snapshots();
+    let bare = create_server(sandbox.folder());
     let evidence = sandbox.folder().join("evidence");
     let trap = format!("#!/bin/sh\ntouch {}\n", evidence.display());
     let spring = |hooks: &Path| {
@@ -274,11 +278,11 @@ fn hooks_and_configuration_of_a_folder_are_never_run_or_read() {
     other.stvc(&["import", &format!("file://{}", bare.display())]).exits(0);
     other.stvc(&["check", text(&bare)]).exits(0);
     assert!(!evidence.exists());
-    // Nor those of the store, when git is run for a server.
-    next(&mut sandbox, 3);
+    // Hooks and settings of the store are ignored too when git runs for a server.
+    append_and_snapshot(&mut sandbox, 3);
     let second = sandbox.folder().join("second");
     fs::create_dir(&second).unwrap();
-    let url = reach(&sandbox, &server(&second));
+    let url = configure_ssh(&sandbox, &create_server(&second));
     spring(&sandbox.store().join("hooks"));
     fs::write(sandbox.store().join("config"), &config).unwrap();
     sandbox.stvc(&["backup", &url]).exits(0);
@@ -286,8 +290,8 @@ fn hooks_and_configuration_of_a_folder_are_never_run_or_read() {
     assert!(!evidence.exists());
 }
 
-/// What a hostile repository holds, built with git.
-fn repository(forged: &Forged, at: &Path, name: &str) {
+/// Builds a malicious repository with git.
+fn repository(forged: &ForgedBackup, at: &Path, name: &str) {
     fs::create_dir_all(at).unwrap();
     git(at, &["init", "-q", "--bare"]);
     for (kind, bytes) in forged.objects.values() {
@@ -303,12 +307,12 @@ fn repository(forged: &Forged, at: &Path, name: &str) {
 }
 
 #[test]
-fn a_hostile_repository_is_refused_before_anything_changes() {
-    let sandbox = small();
+fn hostile_repository_is_refused_before_any_change() {
+    let sandbox = chat_with_two_snapshots();
     const BRANCH: &str = "refs/heads/chats/Mira/z";
-    let mut cases: Vec<(String, Forged, &str)> = Vec::new();
+    let mut cases: Vec<(String, ForgedBackup, &str)> = Vec::new();
     for name in ["..", ".git", "git~1"] {
-        let mut forged = Forged::new();
+        let mut forged = ForgedBackup::new();
         let evil = forged.add(3, b"evil".to_vec());
         let root = match name < "chat" {
             true => [entry("100644", name, &evil), forged.root()].concat(),
@@ -320,33 +324,33 @@ fn a_hostile_repository_is_refused_before_anything_changes() {
         cases.push((name.into(), forged.with_root(root), BRANCH));
     }
     for path in ["../../evil", "/evil", ".stvc/config"] {
-        let forged =
-            Forged::new().with_manifest(|manifest| manifest["files"][0]["path"] = path.into());
+        let forged = ForgedBackup::new()
+            .with_manifest(|manifest| manifest["files"][0]["path"] = path.into());
         cases.push((path.into(), forged, BRANCH));
     }
-    let mut missing = Forged::new();
+    let mut missing = ForgedBackup::new();
     let some = missing.objects.iter().find(|(_, (kind, _))| *kind == 3).map(|(id, _)| *id).unwrap();
     missing.objects.remove(&some);
     cases.push(("missing".into(), missing, BRANCH));
-    cases.push(("main".into(), Forged::new(), "refs/heads/main"));
+    cases.push(("main".into(), ForgedBackup::new(), "refs/heads/main"));
     for (what, forged, branch) in cases {
         let outside = tempfile::tempdir().unwrap();
         let at = outside.path().join("repository");
         repository(&forged, &at, branch);
-        let url = reach(&sandbox, &at);
+        let url = configure_ssh(&sandbox, &at);
         let before = tree(&sandbox.library());
-        // A branch of any name is a timeline's in a folder: what its snapshots say counts.
+        // In a folder any branch can be a timeline's: its snapshots decide.
         let sources = [text(&at), url.as_str()];
         for source in sources.iter().skip(usize::from(branch.ends_with("main"))) {
-            let answer = calm(sandbox.stvc(&["import", source]));
+            let answer = assert_no_panic(sandbox.stvc(&["import", source]));
             assert!([1, 4].contains(&answer.code), "{what}: {answer:?}");
             assert!(tree(&sandbox.library()) == before, "{what} changed something");
         }
     }
-    // Objects that are not what their names say.
+    // Objects with wrong ids.
     let outside = tempfile::tempdir().unwrap();
     let at = outside.path().join("repository");
-    let forged = Forged::new();
+    let forged = ForgedBackup::new();
     repository(&forged, &at, BRANCH);
     let blobs: Vec<_> = forged
         .objects
@@ -359,45 +363,46 @@ fn a_hostile_repository_is_refused_before_anything_changes() {
     fs::remove_file(loose(&blobs[0])).unwrap();
     fs::write(loose(&blobs[0]), other).unwrap();
     let before = tree(&sandbox.library());
-    calm(sandbox.stvc(&["import", text(&at)])).exits(1);
-    calm(sandbox.stvc(&["check", text(&at)])).exits(1);
+    assert_no_panic(sandbox.stvc(&["import", text(&at)])).exits(1);
+    assert_no_panic(sandbox.stvc(&["check", text(&at)])).exits(1);
     assert!(tree(&sandbox.library()) == before);
 }
 
-/// What is odd goes to a server and comes back from there as from any backup; what is not whole stays away from it, and the others go.
+/// A server gets invalid snapshots like any backup. An incomplete timeline is not sent, and the
+/// others are.
 #[test]
-fn an_odd_snapshot_keeps_nothing_else_from_a_server() {
+fn invalid_snapshot_does_not_block_others_from_a_server() {
     let library = crate::common::forged_snapshot::Library::new();
     let sandbox = &library.sandbox;
-    let (odd, _) = library.forge(|it| it.break_content_id());
-    let repository = server(sandbox.folder());
-    let url = reach(sandbox, &repository);
-    let answer = calm(sandbox.json(&["backup", &url])).exits(3);
+    let (odd, _) = library.forge_middle(|it| it.break_content_id());
+    let repository = create_server(sandbox.folder());
+    let url = configure_ssh(sandbox, &repository);
+    let answer = assert_no_panic(sandbox.json(&["backup", &url])).exits(3);
     assert!(answer.of_type("finding").iter().any(|line| line["subject"] == odd.as_str()));
-    let checked = calm(sandbox.json(&["check", &url])).exits(1);
+    let checked = assert_no_panic(sandbox.json(&["check", &url])).exits(1);
     assert!(checked.of_type("finding").iter().any(|line| line["subject"] == odd.as_str()));
     let other = Sandbox::empty();
-    let url = reach(&other, &repository);
-    let answer = calm(other.json(&["import", &url])).exits(3);
+    let url = configure_ssh(&other, &repository);
+    let answer = assert_no_panic(other.json(&["import", &url])).exits(3);
     assert!(answer.of_type("finding").iter().any(|line| line["subject"] == odd.as_str()));
-    crate::common::forged_snapshot::comes_in(&library, &other, None, "a server");
-    // A message that is lost: the branch that needs it stays away.
+    crate::common::forged_snapshot::assert_imported(&library, &other, None, "a server");
+    // A lost message: its branch is not sent.
     let lost = format!("{}:chat/messages/001/00105.json", library.stored[1].id);
     let lost = sandbox.git(&["rev-parse", &lost]).trim().to_owned();
-    crate::common::lose(&sandbox.store(), &lost);
+    crate::common::delete_object(&sandbox.store(), &lost);
     let empty = tempfile::tempdir().unwrap();
-    let repository = server(empty.path());
-    let url = reach(sandbox, &repository);
-    let answer = calm(sandbox.json(&["backup", &url])).exits(3);
-    let told = answer.of_type("finding");
+    let repository = create_server(empty.path());
+    let url = configure_ssh(sandbox, &repository);
+    let answer = assert_no_panic(sandbox.json(&["backup", &url])).exits(3);
+    let findings = answer.of_type("finding");
     let named = |line: &serde_json::Value| {
         line["code"] == "ref-left-out" && line["subject"] == "chats/Mira/b"
     };
-    assert!(told.iter().any(named), "{told:?}");
+    assert!(findings.iter().any(named), "{findings:?}");
     let there = refs(&repository);
     assert!(there.iter().any(|line| line.ends_with("chats/Mira/a")), "{there:?}");
     assert!(!there.iter().any(|line| line.ends_with("chats/Mira/b")), "{there:?}");
-    // Nor is anything let go there because it is lost here.
+    // `--prune` removes nothing there that is lost here.
     sandbox.stvc(&["backup", &url, "--prune"]).exits(3);
     assert_eq!(refs(&repository), there);
 }

@@ -1,10 +1,10 @@
-//! What people come for, as they would do it: every command that an answer offers is tried as it is printed, on a copy, and works.
+//! Everyday tasks as users do them: every printed command is run as printed, on a copy, and works.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Answer, Sandbox, answer, chat, copy, message, text};
+use crate::common::{Answer, Sandbox, answer, chat, copy_folder, message, text};
 
 const A: &str = "chats/Mira/Tide Office.jsonl";
 
@@ -19,10 +19,10 @@ fn library() -> Sandbox {
     sandbox
 }
 
-/// Somebody at a computer.
+/// A user's session.
 struct Session {
     sandbox: Sandbox,
-    /// What was offered, so that a session that offers nothing is noticed.
+    /// Printed commands, so that a session without any fails.
     tried: BTreeSet<String>,
 }
 
@@ -31,9 +31,9 @@ impl Session {
         Self { sandbox, tried: BTreeSet::new() }
     }
 
-    /// Type a command; try what its answer offers.
+    /// Runs a command and every command that its output offers.
     #[track_caller]
-    fn types(&mut self, arguments: &[&str], code: i32) -> Answer {
+    fn run(&mut self, arguments: &[&str], code: i32) -> Answer {
         self.sandbox.wait(60);
         let answer = self.sandbox.stvc(arguments).exits(code);
         for offered in offered(&answer) {
@@ -43,14 +43,15 @@ impl Session {
         answer
     }
 
-    /// In a copy of all there is, as a shell reads it. On Windows it would be PowerShell, which is not on every machine that these tests run on.
+    /// Runs the line by a shell in a copy of everything. Not on Windows, where the line is for
+    /// PowerShell, which is not on every test machine.
     #[track_caller]
     fn try_out(&self, line: &str) {
         if cfg!(windows) {
             return;
         }
-        let elsewhere = Sandbox::bare();
-        copy(self.sandbox.folder(), elsewhere.folder());
+        let elsewhere = Sandbox::without_library();
+        copy_folder(self.sandbox.folder(), elsewhere.folder());
         let bin = Path::new(env!("CARGO_BIN_EXE_stvc")).parent().unwrap();
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         let mut shell = Command::new("sh");
@@ -63,10 +64,10 @@ impl Session {
     }
 }
 
-/// The commands in an answer.
+/// Returns the commands in an answer.
 fn offered(answer: &Answer) -> Vec<String> {
-    let said = format!("{}\n{}", answer.stdout, answer.stderr);
-    let quoted = said.split('`').skip(1).step_by(2);
+    let output = format!("{}\n{}", answer.stdout, answer.stderr);
+    let quoted = output.split('`').skip(1).step_by(2);
     let commands = quoted.filter(|words| words.starts_with("stvc "));
     let commands: Vec<_> = commands.map(|words| words.replace('\n', " ")).collect();
     for command in &commands {
@@ -74,142 +75,145 @@ fn offered(answer: &Answer) -> Vec<String> {
             word == "…"
                 || word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase() || c == '.')
         };
-        assert!(!command.split(' ').any(is_blank), "what is to be typed for it? {command}\n{said}");
+        assert!(
+            !command.split(' ').any(is_blank),
+            "what is to be typed for it? {command}\n{output}"
+        );
     }
     commands
 }
 
 #[test]
-fn i_lost_a_chat() {
+fn session_lost_chat() {
     let mut session = Session::new(library());
-    session.types(&["status"], 0);
-    session.types(&["snapshot"], 0);
+    session.run(&["status"], 0);
+    session.run(&["snapshot"], 0);
     let whole = session.sandbox.read(A);
-    // SillyTavern wrote an empty chat over it.
+    // SillyTavern overwrote it with an empty chat.
     session.sandbox.write(A, chat("Mira", 1, Some("Harbour")));
-    let status = session.types(&["status"], 0).stdout;
+    let status = session.run(&["status"], 0).stdout;
     assert!(status.contains("12 → 1 msgs"), "{status}");
-    session.types(&["snapshot"], 0);
-    session.types(&["log", "Tide Office"], 0);
-    session.types(&["diff", "Tide Office~1", "Tide Office"], 0);
-    session.types(&["restore", "Tide Office~1"], 4);
-    session.types(&["restore", "Tide Office~1", "--overwrite"], 0);
+    session.run(&["snapshot"], 0);
+    session.run(&["log", "Tide Office"], 0);
+    session.run(&["diff", "Tide Office~1", "Tide Office"], 0);
+    session.run(&["restore", "Tide Office~1"], 4);
+    session.run(&["restore", "Tide Office~1", "--overwrite"], 0);
     assert_eq!(session.sandbox.read(A), whole);
-    // And deleted the other.
+    // The other one is deleted.
     std::fs::remove_file(session.sandbox.path("chats/Mira/Storm.jsonl")).unwrap();
-    session.types(&["status"], 0);
-    session.types(&["timelines"], 0);
-    session.types(&["restore", "Strom"], 1);
-    session.types(&["restore", "Storm"], 0);
-    session.types(&["status"], 0);
-    session.types(&["undo"], 0);
+    session.run(&["status"], 0);
+    session.run(&["timelines"], 0);
+    session.run(&["restore", "Strom"], 1);
+    session.run(&["restore", "Storm"], 0);
+    session.run(&["status"], 0);
+    session.run(&["undo"], 0);
     assert!(session.tried.len() >= 5, "{:?}", session.tried);
 }
 
 #[test]
 fn another_ending() {
     let mut session = Session::new(library());
-    session.types(&["snapshot"], 0);
-    session.types(&["fork", "Tide Office", "--at", "4", "--dry-run"], 0);
-    session.types(&["fork", "Tide Office", "--at", "4"], 0);
-    session.types(&["fork", "Tide Office", "--at", "400"], 4);
-    session.types(&["timelines", "--tree"], 0);
+    session.run(&["snapshot"], 0);
+    session.run(&["fork", "Tide Office", "--at", "4", "--dry-run"], 0);
+    session.run(&["fork", "Tide Office", "--at", "4"], 0);
+    session.run(&["fork", "Tide Office", "--at", "400"], 4);
+    session.run(&["timelines", "--tree"], 0);
     session.sandbox.append("chats/Mira/Tide Office - Branch #1.jsonl", &message("other", 5));
     session.sandbox.write(
         "worlds/Harbour.json",
         r#"{"entries":{"0":{"uid":0,"comment":"Pier","content":"Stone."}}}"#,
     );
-    session.types(&["snapshot"], 0);
-    session.types(&["diff", "Mira/Tide Office...Branch #1"], 0);
-    session.types(&["merge", "Branch #1", "Mira/Tide Office"], 0);
-    session.types(&["merge", "Branch #1", "Mira/Tide Office", "--yes"], 0);
-    session.types(&["restore", "Mira/Tide Office", "--as", "Branch #1"], 0);
-    session.types(&["undo"], 0);
-    session.types(&["doctor"], 0);
-    session.types(&["log", "--graph"], 0);
+    session.run(&["snapshot"], 0);
+    session.run(&["diff", "Mira/Tide Office...Branch #1"], 0);
+    session.run(&["merge", "Branch #1", "Mira/Tide Office"], 0);
+    session.run(&["merge", "Branch #1", "Mira/Tide Office", "--yes"], 0);
+    session.run(&["restore", "Mira/Tide Office", "--as", "Branch #1"], 0);
+    session.run(&["undo"], 0);
+    session.run(&["doctor"], 0);
+    session.run(&["log", "--graph"], 0);
     assert!(session.tried.len() >= 2, "{:?}", session.tried);
 }
 
 #[test]
-fn two_computers() {
+fn session_two_computers() {
     let mut one = Session::new(library());
     let folder = one.sandbox.folder().join("shared");
-    one.types(&["sync"], 2);
-    one.types(&["sync", text(&folder), "--dry-run"], 0);
-    one.types(&["sync", text(&folder)], 0);
+    one.run(&["sync"], 2);
+    one.run(&["sync", text(&folder), "--dry-run"], 0);
+    one.run(&["sync", text(&folder)], 0);
     let mut two = Session::new(Sandbox::empty());
-    two.types(&["sync", text(&folder)], 0);
+    two.run(&["sync", text(&folder)], 0);
     assert_eq!(two.sandbox.read(A), one.sandbox.read(A));
     one.sandbox.append(A, &message("one", 12));
     two.sandbox.append(A, &message("two", 12));
-    one.types(&["sync"], 0);
-    two.types(&["sync", "--dry-run"], 0);
-    two.types(&["sync"], 0);
-    two.types(&["status"], 0);
-    two.types(&["timelines"], 0);
-    one.types(&["sync"], 0);
-    one.types(&["backup"], 0);
-    one.types(&["backup", "--last"], 0);
-    one.types(&["check"], 0);
+    one.run(&["sync"], 0);
+    two.run(&["sync", "--dry-run"], 0);
+    two.run(&["sync"], 0);
+    two.run(&["status"], 0);
+    two.run(&["timelines"], 0);
+    one.run(&["sync"], 0);
+    one.run(&["backup"], 0);
+    one.run(&["backup", "--last"], 0);
+    one.run(&["check"], 0);
 }
 
-/// Thirty branches of one story, of which three come to the bell, and one of these said it otherwise before.
+/// Thirty branches of one story; three mention the bell, and one of them had other words before.
 #[test]
-fn which_of_my_30_branches_has_the_scene_with_the_bell() {
+fn session_search_in_30_branches() {
     let sandbox = Sandbox::empty();
     let begin = String::from_utf8(chat("Mira", 8, Some("Harbour"))).unwrap();
     let bell = |n: usize, text: &str| message(&format!("branch {n}: {text}"), 8);
     let name = |n: usize| format!("chats/Mira/Tide Office - Branch #{n}.jsonl");
     sandbox.write(A, begin.clone());
     for n in 1..=30 {
-        let said = if n % 10 == 0 { "the bell rings" } else { "nothing is heard" };
-        sandbox.write(&name(n), format!("{begin}\n{}", bell(n, said)));
+        let text = if n % 10 == 0 { "the bell rings" } else { "nothing is heard" };
+        sandbox.write(&name(n), format!("{begin}\n{}", bell(n, text)));
     }
     let mut session = Session::new(sandbox);
-    session.types(&["snapshot"], 0);
+    session.run(&["snapshot"], 0);
     session.sandbox.write(&name(20), format!("{begin}\n{}", bell(20, "the horn sounds")));
-    session.types(&["snapshot"], 0);
-    let found = session.types(&["search", "bell rings"], 0).stdout;
+    session.run(&["snapshot"], 0);
+    let found = session.run(&["search", "bell rings"], 0).stdout;
     for n in [10, 20, 30] {
         assert!(found.contains(&format!("Branch #{n}")), "{found}");
     }
     assert!(!found.contains("Branch #11"), "{found}");
-    // In one of them it is not any more.
-    let versions = session.types(&["log", "Branch #20", "--message", "8"], 0).stdout;
+    // One of them no longer has it.
+    let versions = session.run(&["log", "Branch #20", "--message", "8"], 0).stdout;
     assert!(versions.contains("bell") && versions.contains("horn"), "{versions}");
     assert!(!session.tried.is_empty(), "nothing was offered");
 }
 
 #[test]
-fn what_did_my_book_say_two_weeks_ago_and_which_message_changed_it() {
+fn session_lorebook_two_weeks_ago() {
     let mut session = Session::new(library());
-    session.types(&["snapshot"], 0);
+    session.run(&["snapshot"], 0);
     session.sandbox.wait(16 * 86_400);
     session.sandbox.append(A, &message("Mira", 12));
     session.sandbox.write(
         "worlds/Harbour.json",
         r#"{"entries":{"0":{"uid":0,"comment":"Pier","content":"Ashes."}}}"#,
     );
-    session.types(&["snapshot"], 0);
-    let then = session.types(&["lore", "Pier", "--at", "2 weeks ago"], 0).stdout;
+    session.run(&["snapshot"], 0);
+    let then = session.run(&["lore", "Pier", "--at", "2 weeks ago"], 0).stdout;
     assert!(then.contains("Wood."), "{then}");
-    let story = session.types(&["lore", "Pier"], 0).stdout;
+    let story = session.run(&["lore", "Pier"], 0).stdout;
     assert!(story.contains("Tide Office #12") && story.contains("Ashes"), "{story}");
-    // Before the first snapshot nothing is known, and that is said.
-    let before = session.types(&["lore", "Pier", "--at", "2 months ago"], 1).stderr;
+    // Before the first snapshot nothing is known, and an error says so.
+    let before = session.run(&["lore", "Pier", "--at", "2 months ago"], 1).stderr;
     assert!(before.contains("was not stored yet then"), "{before}");
 }
 
 #[test]
-fn show_me_a_message_as_it_was_before_i_edited_it() {
+fn session_earlier_version_of_a_message() {
     let mut session = Session::new(library());
-    session.types(&["snapshot"], 0);
+    session.run(&["snapshot"], 0);
     let edited = String::from_utf8(session.sandbox.read(A)).unwrap().replace("Mira 7:", "Mira, 7:");
     session.sandbox.write(A, edited);
-    session.types(&["snapshot"], 0);
-    let versions = session.types(&["log", "Tide Office", "--message", "7"], 0);
+    session.run(&["snapshot"], 0);
+    let versions = session.run(&["log", "Tide Office", "--message", "7"], 0);
     let [offered] = offered(&versions).try_into().unwrap();
     let arguments: Vec<_> = offered.split(' ').skip(1).collect();
-    let whole = session.types(&arguments, 0).stdout;
+    let whole = session.run(&arguments, 0).stdout;
     assert!(whole.contains("Mira 7:"), "{whole}");
 }

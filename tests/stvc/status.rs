@@ -1,9 +1,11 @@
-//! `status` and `log` say what changed and what is kept, and a dry run says what the run does.
+//! `status` and `log` report changes and snapshots, and a dry run predicts the run.
 
 use serde_json::Value;
 
 use crate::common::recap_library::{Operation, RecapLibrary};
-use crate::common::{Answer, Sandbox, chat, codes, lose, message, text, unpack_all};
+use crate::common::{
+    Answer, Sandbox, chat, delete_object, finding_codes, message, text, unpack_all,
+};
 
 const A: &str = "chats/Mira/a.jsonl";
 
@@ -21,13 +23,13 @@ fn line(answer: &Answer, name: &str) -> Value {
 }
 
 #[test]
-fn what_changed_is_said() {
+fn status_lists_changes() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     let changed =
         |sandbox: &Sandbox| line(&sandbox.json(&["status"]).exits(0), "a")["changed"].clone();
     assert_eq!(changed(&sandbox), Value::Array(vec![]));
-    // A lorebook is one timeline, however many chats have it.
+    // A lorebook is one timeline, however many chats use it.
     sandbox.write("worlds/Lore.json", r#"{"entries":{"0":{"uid":0}}}"#);
     let status = sandbox.json(&["status"]).exits(0).of_type("timeline");
     let states: Vec<_> =
@@ -37,7 +39,7 @@ fn what_changed_is_said() {
     sandbox.wait(60);
     let taken = sandbox.stvc(&["snapshot"]).exits(0).stdout;
     assert!(taken.contains("lorebook / Lore") && taken.contains("1 snapshot taken"), "{taken}");
-    // Who names the chat means both.
+    // A chat's name includes its lorebook.
     let both = sandbox.json(&["snapshot", "Mira/a"]).exits(0).of_type("snapshot");
     assert_eq!(both[0]["unchanged"], false);
     assert!(sandbox.stvc(&["log", "Mira/a", "-n", "1"]).exits(0).stdout.contains("lorebook only"));
@@ -50,7 +52,7 @@ fn what_changed_is_said() {
     let log = sandbox.json(&["log", "Mira/a"]).exits(0).of_type("snapshot");
     let only: Vec<_> = log.iter().map(|line| line["lorebook_only"].as_bool().unwrap()).collect();
     assert_eq!(only, [false, true, false]);
-    // Only those that are named.
+    // Only the named ones.
     let some = sandbox.stvc(&["status", "Mira / b"]).exits(0).stdout;
     assert!(some.contains("Nothing changed since the last snapshots; 1 timeline."), "{some}");
     let none = sandbox.stvc(&["status", "nobody"]).exits(0).stdout;
@@ -58,7 +60,7 @@ fn what_changed_is_said() {
 }
 
 #[test]
-fn the_last_backup_is_said() {
+fn status_names_the_last_backup() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     let status = |sandbox: &Sandbox| sandbox.stvc(&["status"]).exits(0).stdout;
@@ -73,26 +75,28 @@ fn the_last_backup_is_said() {
 }
 
 #[test]
-fn who_waits_for_the_queue_is_said() {
+fn status_names_timelines_waiting_for_the_queue() {
     let sandbox = Sandbox::empty();
     let mut recap = RecapLibrary::new("Mira", "Harbour");
     recap.write(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
-    assert!(!codes(&sandbox.json(&["status"]).exits(0)).contains(&"queue-active".to_owned()));
+    assert!(
+        !finding_codes(&sandbox.json(&["status"]).exits(0)).contains(&"queue-active".to_owned())
+    );
     recap.queue = Some(vec![Operation::new("pending"), Operation::new("in_progress")]);
     recap.write(&sandbox);
     let status = sandbox.stvc(&["status"]).exits(0).stderr;
     assert!(status.contains("Cannot create checkpoint yet: 2 operations in queue"), "{status}");
     assert!(status.contains("(1 pending, 1 in progress)"), "{status}");
-    // Who has waited is not told to wait.
+    // The hint to wait is omitted after a wait.
     let waited = sandbox.stvc(&["snapshot", "Harbour", "--wait", "0.1"]).exits(4).stderr;
     assert!(!waited.contains("`--wait`"), "{waited}");
-    // Nothing but errors.
+    // Only errors.
     assert_eq!(sandbox.stvc(&["-q", "status"]).exits(0).stderr, "");
 }
 
 #[test]
-fn damaged_snapshots_are_marked_and_the_last_sound_one_is_named() {
+fn damaged_snapshots_are_marked_with_the_last_valid_one() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     let sound = sandbox.json(&["show", "Mira/a"]).exits(0).of_type("snapshot")[0]["id"].clone();
@@ -103,7 +107,7 @@ fn damaged_snapshots_are_marked_and_the_last_sound_one_is_named() {
     // Its messages are lost, its commit is not.
     let folder = sandbox.git(&["rev-parse", &format!("{}:chat/messages", id.as_str().unwrap())]);
     unpack_all(&sandbox.store());
-    lose(&sandbox.store(), folder.trim());
+    delete_object(&sandbox.store(), folder.trim());
     sandbox.stvc(&["check"]).exits(1);
     let answer = sandbox.json(&["timelines"]).exits(0);
     let line = line(&answer, "a");
@@ -113,18 +117,18 @@ fn damaged_snapshots_are_marked_and_the_last_sound_one_is_named() {
     let status = sandbox.stvc(&["status"]).exits(0).stderr;
     assert!(status.contains("the last sound one is"), "{status}");
     assert!(sandbox.stvc(&["log"]).exits(0).stdout.contains("damaged"));
-    // The files still have it: the next snapshot mends it, and a check says so.
+    // The files still have it: the next snapshot repairs the store, and `check` confirms it.
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["check"]).exits(0);
     assert!(!sandbox.stvc(&["log"]).exits(0).stdout.contains("damaged"));
 }
 
 #[test]
-fn a_dry_run_warns_of_what_the_run_warns_of() {
+fn dry_run_prints_the_warnings_of_the_run() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.wait(60);
-    // It shrank, it has a broken line, and another one is new.
+    // It shrank and has a broken line, and another chat is new.
     sandbox.write(A, [chat("a", 1, Some("Missing")), b"\n{broken".to_vec()].concat());
     sandbox.write("chats/Mira/c.jsonl", chat("a", 3, None));
     let (refs, files) = (sandbox.git(&["for-each-ref"]), sandbox.files());
@@ -151,7 +155,7 @@ fn a_dry_run_warns_of_what_the_run_warns_of() {
             .collect()
     };
     assert_eq!(taken(&plan, "plan"), taken(&run, "snapshot"));
-    // A name that begins with a dash is a name behind two of them.
+    // After `--`, a name may begin with a dash.
     sandbox.write("chats/Mira/-x.jsonl", chat("x", 1, None));
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["show", "--", "-x"]).exits(0);
@@ -160,7 +164,7 @@ fn a_dry_run_warns_of_what_the_run_warns_of() {
 }
 
 #[test]
-fn a_checkpoint_gets_the_name_that_a_template_makes() {
+fn checkpoint_name_follows_the_template() {
     let sandbox = library();
     let named = ["snapshot", "Mira/a", "--at", "2", "--name", "{chat} at {message}"];
     sandbox.stvc(&named).exits(0);

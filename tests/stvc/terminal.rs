@@ -1,4 +1,4 @@
-//! What goes to a terminal: colours where they are wanted, no more words than wanted, and nothing that it would obey.
+//! Terminal output: colours on request, `--quiet`, and no control characters.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::common::harbour::{CHAT, library, message, story};
 use crate::common::{Answer, Sandbox, answer};
 
 #[test]
-fn colours_only_where_they_are_wanted() {
+fn colours_follow_options_and_terminal() {
     let sandbox = story();
     let with = |arguments: &[&str], variable: Option<&str>| {
         let mut command = sandbox.command(arguments);
@@ -20,12 +20,12 @@ fn colours_only_where_they_are_wanted() {
     assert_eq!(with(&["--color", "never", "log", "--graph"], Some("CLICOLOR_FORCE")), plain);
     assert_eq!(with(&["log", "--graph"], Some("NO_COLOR")), plain);
     assert_eq!(with(&["--color", "always", "log", "--graph"], Some("NO_COLOR")), coloured);
-    // JSON has none, whatever was asked for.
+    // JSON has no colours in any case.
     assert_eq!(with(&["--color", "always", "--json", "log"], None), with(&["--json", "log"], None));
 }
 
 #[test]
-fn quiet_says_only_what_was_asked_for() {
+fn quiet_prints_only_the_answer() {
     let sandbox = library();
     let quiet = |arguments: &[&str], code| {
         let answer = sandbox.stvc(&[&["--quiet"], arguments].concat()).exits(code);
@@ -41,11 +41,11 @@ fn quiet_says_only_what_was_asked_for() {
 }
 
 #[test]
-fn nothing_in_a_file_or_a_name_reaches_the_terminal_alive() {
+fn control_characters_never_reach_the_terminal() {
     let sandbox = Sandbox::empty();
     let evil = r"\u001b[2J\u001b]0;owned\u0007\u009b31m\r\u202e\u0000\b\u007f";
     let raw = "\u{9b}31m\u{7f}\u{202e}";
-    // What a file system takes in a name, a chat can be called.
+    // Any valid file name can be a chat's name.
     let name =
         if cfg!(target_os = "linux") { "evil\n\u{1b}[2J\u{7}\u{202e}" } else { "evil\u{202e}" };
     let header =
@@ -80,7 +80,7 @@ fn nothing_in_a_file_or_a_name_reaches_the_terminal_alive() {
         &["show", "evil"],
     ];
     for arguments in commands {
-        // With colours: otherwise all escapes are taken out on the way, ours and theirs.
+        // With colours: without them all escapes are filtered, stvc's and others.
         let answer = sandbox.stvc(&[&["--color", "always"], arguments].concat());
         let text = without_colours(&format!("{}{}", answer.stdout, answer.stderr));
         assert!(!text.is_empty());
@@ -94,7 +94,7 @@ fn nothing_in_a_file_or_a_name_reaches_the_terminal_alive() {
     }
 }
 
-/// The text without `ESC [ … m`, of which the test's files have none.
+/// Removes `ESC [ … m`, which the test's files do not contain.
 fn without_colours(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -108,11 +108,11 @@ fn without_colours(text: &str) -> String {
     out
 }
 
-/// A full disk behind standard output is an error; a reader that has enough is none.
+/// A full disk behind stdout is an error; a closed pipe is not.
 #[cfg(unix)]
 #[test]
-fn an_answer_that_cannot_be_written_is_an_error() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn failed_output_is_an_error() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let commands: [&[&str]; 9] = [
         &["log"],
@@ -127,9 +127,9 @@ fn an_answer_that_cannot_be_written_is_an_error() {
     ];
     for command in commands {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let told = answer(sandbox.command(command).stdout(full).output().unwrap());
-        assert!(told.code == 1 || command.contains(&"nonsense"), "{command:?}: {}", told.code);
-        assert!(told.stderr.contains("No space left"), "{command:?}: {}", told.stderr);
+        let result = answer(sandbox.command(command).stdout(full).output().unwrap());
+        assert!(result.code == 1 || command.contains(&"nonsense"), "{command:?}: {}", result.code);
+        assert!(result.stderr.contains("No space left"), "{command:?}: {}", result.stderr);
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         if command != ["backup", "-"] && !command.contains(&"nonsense") {
@@ -141,7 +141,7 @@ fn an_answer_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn what_holds_for_many_is_said_once() {
+fn repeated_findings_are_grouped() {
     let sandbox = Sandbox::empty();
     for n in 0..30 {
         let header =
@@ -149,8 +149,8 @@ fn what_holds_for_many_is_said_once() {
         let chat = format!("{header}\n{{\"name\":\"u\",\"mes\":\"{n}\"}}");
         sandbox.write(&format!("chats/Mira/Branch {n:02}.jsonl"), chat);
     }
-    let told = sandbox.stvc(&["snapshot"]).exits(0).stderr;
-    assert_eq!(told.matches("does not exist").count(), 1, "{told}");
-    assert!(told.contains("the same for 29 others: chats/Mira/Branch 01"), "{told}");
+    let errors = sandbox.stvc(&["snapshot"]).exits(0).stderr;
+    assert_eq!(errors.matches("does not exist").count(), 1, "{errors}");
+    assert!(errors.contains("the same for 29 others: chats/Mira/Branch 01"), "{errors}");
     assert_eq!(sandbox.json(&["status"]).of_type("finding").len(), 30);
 }

@@ -1,16 +1,16 @@
-//! Taking commands back, and taking that back.
+//! `undo`, and undo of an undo.
 
 use serde_json::json;
 
-use crate::common::devices::{pair, sync};
+use crate::common::devices::{sync, synced_pair};
 use crate::common::recap_library::RecapLibrary;
 use crate::common::{A, Sandbox, assert_same, chat, git, message, refs, text};
 
 const CHAT: &str = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
 
 #[test]
-fn every_command_is_taken_back_one_after_the_other() {
-    let mut sandbox = Sandbox::of_fixture("1.19.0");
+fn every_command_can_be_undone_in_turn() {
+    let mut sandbox = Sandbox::from_fixture("1.19.0");
     let mut states = Vec::new();
     let remember = |sandbox: &Sandbox| (refs(&sandbox.store()), sandbox.files());
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -40,7 +40,7 @@ fn every_command_is_taken_back_one_after_the_other() {
                 state.1,
                 "what a restore wrote where nothing was is gone again"
             );
-            // The file that went missing by hand comes back by hand.
+            // A file that was deleted by hand is restored by hand.
             sandbox.write(CHAT, &states[4].1[CHAT]);
         } else {
             assert_eq!(remember(&sandbox).1, state.1, "files after undoing back to state {number}");
@@ -51,7 +51,7 @@ fn every_command_is_taken_back_one_after_the_other() {
     let nothing = sandbox.stvc(&["undo"]).exits(0).stdout;
     assert!(nothing.starts_with("Nothing to undo."), "{nothing}");
 
-    // Git drops nothing of it, and the whole way leads back again.
+    // Git prunes nothing of it, and everything can be redone.
     git(&sandbox.store(), &["gc", "-q", "--prune=now"]);
     let undone = sandbox.json(&["operations"]).exits(0).of_type("operation");
     let last = undone[0]["number"].as_u64().unwrap().to_string();
@@ -61,13 +61,13 @@ fn every_command_is_taken_back_one_after_the_other() {
 }
 
 #[test]
-fn overwritten_lorebooks_and_chats_come_back_byte_for_byte() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn undo_restores_overwritten_files_byte_for_byte() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.write(CHAT, b"\xff garbage \n {");
     sandbox.write("worlds/Tide Office Lore.json", b"[not a book]");
     let broken = sandbox.files();
-    // The lorebook is replaced although the chat that is there names none: it is kept all the same.
+    // The lorebook is stored before it is replaced, although the current chat does not name it.
     sandbox.stvc(&["restore", "Tide Office", "--overwrite"]).exits(0);
     assert_ne!(sandbox.files(), broken);
     sandbox.stvc(&["undo"]).exits(0);
@@ -79,8 +79,8 @@ fn overwritten_lorebooks_and_chats_come_back_byte_for_byte() {
 }
 
 #[test]
-fn a_group_that_a_restore_edited_is_as_it_was() {
-    let sandbox = Sandbox::of_fixture("1.12.6");
+fn undo_of_a_restore_reverts_the_group() {
+    let sandbox = Sandbox::from_fixture("1.12.6");
     sandbox.stvc(&["snapshot"]).exits(0);
     let chat = "group chats/G checkpoint - 2026-11-15@00h22m21s.jsonl";
     std::fs::remove_file(sandbox.path(chat)).unwrap();
@@ -102,8 +102,8 @@ fn a_group_that_a_restore_edited_is_as_it_was() {
 }
 
 #[test]
-fn what_changed_since_is_not_overwritten() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn undo_does_not_overwrite_later_changes() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"one more"}"#);
     sandbox.stvc(&["restore", "Tide Office", "--overwrite"]).exits(0);
@@ -112,14 +112,14 @@ fn what_changed_since_is_not_overwritten() {
     let answer = sandbox.stvc(&["undo"]).exits(4);
     assert!(answer.stderr.contains("1 message was added to chats/Mira Voss/"), "{}", answer.stderr);
     assert_eq!(sandbox.files(), now);
-    // Nor is an operation taken back from under a later one.
+    // An operation below a later one is not undone either.
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["undo", "1"]).exits(4);
 }
 
 #[test]
-fn operations_tell_what_was_done() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn operations_list_commands() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["tag", "here", "Tide Office"]).exits(0);
     sandbox.stvc(&["undo"]).exits(0);
@@ -144,8 +144,8 @@ fn operations_tell_what_was_done() {
 }
 
 #[test]
-fn a_tag_and_a_timeline_that_name_the_same_snapshot_are_undone_together() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn tag_and_a_timeline_that_name_the_same_snapshot_are_undone_together() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"one more"}"#);
     let before = refs(&sandbox.store());
@@ -156,8 +156,8 @@ fn a_tag_and_a_timeline_that_name_the_same_snapshot_are_undone_together() {
 }
 
 #[test]
-fn what_a_group_learnt_before_a_restore_is_there_after_its_undoing() {
-    let sandbox = Sandbox::of_fixture("1.12.6");
+fn undo_of_a_restore_keeps_earlier_group_changes() {
+    let sandbox = Sandbox::from_fixture("1.12.6");
     let group = "groups/1794702122839.json";
     sandbox.stvc(&["snapshot"]).exits(0);
     let text = String::from_utf8(sandbox.read(group)).unwrap();
@@ -187,8 +187,8 @@ fn numbers(sandbox: &Sandbox) -> Vec<u64> {
 }
 
 #[test]
-fn undo_takes_back_restore_of_all_as_a_whole() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn undo_reverts_restore_all_as_a_whole() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let (refs_before, files_before) = (refs(&sandbox.store()), sandbox.files());
     let chats = ["chats", "group chats", "groups", "worlds"];
@@ -213,12 +213,12 @@ fn undo_takes_back_restore_of_all_as_a_whole() {
 }
 
 #[test]
-fn undo_takes_back_restore_of_all_with_overwrite_as_a_whole() {
+fn undo_reverts_restore_all_overwrite_as_a_whole() {
     for fixture in ["1.19.0", "1.12.6"] {
-        let sandbox = Sandbox::of_fixture(fixture);
+        let sandbox = Sandbox::from_fixture(fixture);
         sandbox.stvc(&["snapshot"]).exits(0);
         let stored = sandbox.files();
-        // Every chat, group and lorebook is another one, and none of that is stored.
+        // Every chat, group and lorebook is changed without a snapshot.
         for (path, bytes) in &stored {
             if path.starts_with("chats/") || path.starts_with("group chats/") {
                 sandbox.append(path, r#"{"name":"Wren","mes":"not stored"}"#);
@@ -237,7 +237,7 @@ fn undo_takes_back_restore_of_all_with_overwrite_as_a_whole() {
         assert_eq!(newest[0]["changed"], json!(0), "the newest snapshots are what is on disk");
         sandbox.stvc(&["undo"]).exits(0);
         assert_same(&sandbox.files(), &changed);
-        // What was never stored is now: the newest snapshot is what is on disk.
+        // The unsaved changes are stored: the latest snapshot equals the files.
         assert_ne!(refs(&sandbox.store()), refs_before);
         assert_eq!(sandbox.json(&["status"]).exits(0).of_type("summary")[0]["changed"], json!(0));
         sandbox.stvc(&["check"]).exits(0);
@@ -245,8 +245,8 @@ fn undo_takes_back_restore_of_all_with_overwrite_as_a_whole() {
 }
 
 #[test]
-fn restore_of_all_lists_every_chat_in_a_group_that_was_deleted() {
-    let sandbox = Sandbox::of_fixture("1.12.6");
+fn restore_all_lists_every_chat_of_a_deleted_group() {
+    let sandbox = Sandbox::from_fixture("1.12.6");
     sandbox.stvc(&["snapshot"]).exits(0);
     let stored = sandbox.files();
     let chats = || stored.keys().filter(|path| path.starts_with("group chats/"));
@@ -260,7 +260,7 @@ fn restore_of_all_lists_every_chat_in_a_group_that_was_deleted() {
     let (_, rest) = rest.split_once(']').unwrap();
     sandbox.write(group, format!("{head}\"chats\": []{rest}"));
     let before = sandbox.files();
-    // The group is another one, and stays; its chats are listed in it.
+    // The group changed and stays; it lists its chats.
     sandbox.stvc(&["restore", "--all"]).exits(3);
     let listed: serde_json::Value = serde_json::from_slice(&sandbox.read(group)).unwrap();
     assert_eq!(listed["chats"].as_array().unwrap().len(), chats().count(), "{listed}");
@@ -269,14 +269,14 @@ fn restore_of_all_lists_every_chat_in_a_group_that_was_deleted() {
 }
 
 #[test]
-fn restore_of_all_leaves_out_a_timeline_that_cannot_be_written() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn restore_all_skips_an_unwritable_timeline() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let stored = sandbox.files();
     let folder = sandbox.path("chats/Mira Voss");
     std::fs::remove_dir_all(&folder).unwrap();
     std::fs::remove_file(sandbox.path(BOOK)).unwrap();
-    // A file is where its folder was.
+    // A file in place of its folder.
     std::fs::write(&folder, "in the way").unwrap();
     sandbox.stvc(&["restore", "--all"]).exits(3);
     assert_eq!(sandbox.read(BOOK), stored[BOOK]);
@@ -286,8 +286,8 @@ fn restore_of_all_leaves_out_a_timeline_that_cannot_be_written() {
 }
 
 #[test]
-fn undo_takes_back_snapshots_that_a_command_began_with() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn undo_reverts_the_initial_snapshots_of_a_command() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"not stored"}"#);
     let (before, refs_before) = (sandbox.files(), refs(&sandbox.store()));
@@ -298,10 +298,10 @@ fn undo_takes_back_snapshots_that_a_command_began_with() {
     sandbox.stvc(&["undo"]).exits(0);
     assert_same(&sandbox.files(), &before);
     assert_eq!(refs(&sandbox.store()), refs_before);
-    // One undo, and the next one takes back the command before.
+    // One undo reverts it, and the next one reverts the command before.
     let next = sandbox.json(&["undo", "--dry-run"]).exits(0).of_type("operation");
     assert_eq!(next[0]["number"], json!(1));
-    // What is asked for by the number of a part is all of it; and it can be done again.
+    // The number of a part means the whole operation, and it can be redone.
     let redo = numbers(&sandbox)[0].to_string();
     sandbox.stvc(&["undo", &redo]).exits(0);
     assert!(sandbox.path("chats/Mira Voss/What if.jsonl").exists());
@@ -310,13 +310,13 @@ fn undo_takes_back_snapshots_that_a_command_began_with() {
 }
 
 #[test]
-fn undo_after_an_undone_restore_takes_back_the_operation_before_it() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn undo_after_an_undone_restore_reverts_the_previous_operation() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"stored"}"#);
     let stored = refs(&sandbox.store());
     sandbox.stvc(&["snapshot"]).exits(0);
-    // What is there when it is restored is in no snapshot.
+    // The state before the restore is in no snapshot.
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"not stored"}"#);
     let written = sandbox.read(CHAT);
     sandbox.stvc(&["restore", "Tide Office~1", "--overwrite"]).exits(0);
@@ -330,8 +330,8 @@ fn undo_after_an_undone_restore_takes_back_the_operation_before_it() {
 }
 
 #[test]
-fn refused_undo_names_what_was_written_and_offers_the_state_before() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn refused_undo_names_later_writes_and_offers_the_previous_state() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"never stored"}"#);
     let text = String::from_utf8(sandbox.read(BOOK)).unwrap();
@@ -354,7 +354,7 @@ fn refused_undo_names_what_was_written_and_offers_the_state_before() {
     let hint = error["hint"].as_str().unwrap();
     let (moment, name) = (offer["moment"].as_str().unwrap(), offer["name"].as_str().unwrap());
     assert!(hint.contains(&format!("`stvc restore {moment} --as \"{name}\"`")), "{hint}");
-    // Just as it is printed.
+    // Exactly as printed.
     sandbox.stvc(&["restore", moment, "--as", name]).exits(0);
     let made = sandbox.read(&format!("chats/Mira Voss/{name}.jsonl"));
     let lines = |bytes: &[u8]| {
@@ -369,8 +369,8 @@ fn refused_undo_names_what_was_written_and_offers_the_state_before() {
 }
 
 #[test]
-fn refused_undo_of_a_fork_names_what_was_written_and_nothing_to_restore() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn refused_undo_of_a_fork_names_later_writes() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["restore", "Tide Office — part 1 (雨)", "--as", "What if"]).exits(0);
     sandbox.append("chats/Mira Voss/What if.jsonl", r#"{"name":"Wren","mes":"one more"}"#);
@@ -383,8 +383,8 @@ fn refused_undo_of_a_fork_names_what_was_written_and_nothing_to_restore() {
 }
 
 #[test]
-fn every_undo_says_how_to_redo() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn every_undo_prints_the_redo_command() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["tag", "here", "Tide Office"]).exits(0);
     let words = sandbox.stvc(&["undo"]).exits(0).stdout;
@@ -396,8 +396,8 @@ fn every_undo_says_how_to_redo() {
     sandbox.stvc(&["show", "here"]).exits(0);
 }
 
-/// Runs a command that takes a snapshot of what is there first; one undo takes back both.
-fn is_undone_at_once(sandbox: &Sandbox, command: &[&str]) {
+/// Runs a command that takes a snapshot first, and asserts that one undo reverts both.
+fn assert_undone_at_once(sandbox: &Sandbox, command: &[&str]) {
     sandbox.stvc(&["init"]).exits(0);
     let (before, files) = (numbers(sandbox).first().copied().unwrap_or(0), sandbox.files());
     sandbox.stvc(command).exits(0);
@@ -414,35 +414,35 @@ fn is_undone_at_once(sandbox: &Sandbox, command: &[&str]) {
 }
 
 #[test]
-fn undo_takes_back_every_part_of_a_command() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
-    is_undone_at_once(&sandbox, &["import"]);
+fn undo_reverts_every_part_of_a_command() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
+    assert_undone_at_once(&sandbox, &["import"]);
 
     let sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
-    is_undone_at_once(&sandbox, &["reconstruct", "Harbour", "--all"]);
+    assert_undone_at_once(&sandbox, &["reconstruct", "Harbour", "--all"]);
 
     let sandbox = Sandbox::empty();
     let main = RecapLibrary::default();
     main.write(&sandbox);
     let fork = main.fork("Branch #1", 7);
     sandbox.write(&fork.chat_path(), fork.chat_bytes());
-    is_undone_at_once(&sandbox, &["doctor", "--fix", "--yes"]);
+    assert_undone_at_once(&sandbox, &["doctor", "--fix", "--yes"]);
 
     let other = "chats/Mira/b.jsonl";
-    let (mut one, two, folder) = pair(|one| {
+    let (mut one, two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(other, chat("b", 3, None));
     });
     one.append(A, &message("one", 4));
     sync(&mut one, &folder);
     two.append(other, &message("two", 4));
-    is_undone_at_once(&two, &["sync", text(&folder)]);
+    assert_undone_at_once(&two, &["sync", text(&folder)]);
 }
 
 #[test]
-fn redo_out_of_order_is_refused_and_names_the_redo_that_comes_first() {
-    let mut sandbox = Sandbox::of_fixture("1.19.0");
+fn redo_out_of_order_names_the_required_redo() {
+    let mut sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["tag", "here", "Tide Office"]).exits(0);
     let mut states = Vec::new();
@@ -472,12 +472,12 @@ fn redo_out_of_order_is_refused_and_names_the_redo_that_comes_first() {
 }
 
 #[test]
-fn redo_out_of_order_is_refused_where_the_state_is_that_of_the_redo_by_chance() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn redo_out_of_order_is_refused_even_if_the_state_matches() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let files = sandbox.files();
     std::fs::remove_file(sandbox.path(BOOK)).unwrap();
-    // The tag is set and removed, the lorebook restored and removed: both end where they began.
+    // The tag is set and removed, the lorebook restored and removed: both end in their first state.
     sandbox.stvc(&["tag", "here", "Tide Office"]).exits(0);
     sandbox.stvc(&["tag", "--delete", "here"]).exits(0);
     let without = refs(&sandbox.store());
@@ -493,7 +493,7 @@ fn redo_out_of_order_is_refused_where_the_state_is_that_of_the_redo_by_chance() 
     assert_ne!(sandbox.files(), files);
 }
 
-/// A library with a chat that has a lorebook, and a fork of it with a copy of that.
+/// Creates a chat with a lorebook, and a fork with a copy of it.
 fn forked() -> (Sandbox, String) {
     let sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
@@ -505,7 +505,7 @@ fn forked() -> (Sandbox, String) {
 }
 
 #[test]
-fn undo_of_a_fork_leaves_the_lorebook_of_a_fork_that_was_renamed() {
+fn undo_of_a_fork_keeps_the_lorebook_of_the_renamed_fork() {
     let (sandbox, book) = forked();
     let renamed = "chats/Mira/Another.jsonl";
     let from = sandbox.path("chats/Mira/What if.jsonl");
@@ -522,7 +522,7 @@ fn undo_of_a_fork_leaves_the_lorebook_of_a_fork_that_was_renamed() {
     sandbox.stvc(&["check"]).exits(0);
     let status = sandbox.json(&["status"]).exits(0).of_type("summary");
     assert_eq!((&status[0]["changed"], &status[0]["new"]), (&json!(0), &json!(0)));
-    // The chat of the fork comes back under its first name, beside the renamed one.
+    // The fork's chat returns under its first name, beside the renamed one.
     sandbox.stvc(&["undo", &redo]).exits(0);
     assert!(sandbox.path("chats/Mira/What if.jsonl").exists());
     assert_eq!(sandbox.read(&book), before[&book]);
@@ -544,7 +544,7 @@ fn undo_of_a_fork_is_refused_after_a_snapshot_of_the_renamed_fork() {
 }
 
 #[test]
-fn undo_of_a_fork_leaves_a_lorebook_that_another_chat_uses_since() {
+fn undo_of_a_fork_keeps_a_lorebook_used_by_another_chat() {
     let (sandbox, book) = forked();
     let name = "z-AutoLB-Mira-What if";
     sandbox.write("chats/Mira/Newcomer.jsonl", chat("Mira", 3, Some(name)));
@@ -554,8 +554,8 @@ fn undo_of_a_fork_leaves_a_lorebook_that_another_chat_uses_since() {
 }
 
 #[test]
-fn undo_removes_a_restored_lorebook_that_a_chat_missed_before() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn undo_removes_a_restored_missing_lorebook() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     std::fs::remove_file(sandbox.path(BOOK)).unwrap();
     let before = sandbox.files();
@@ -566,7 +566,7 @@ fn undo_removes_a_restored_lorebook_that_a_chat_missed_before() {
 }
 
 #[test]
-fn undo_of_a_fork_leaves_a_lorebook_that_the_settings_use_since() {
+fn undo_of_a_fork_keeps_a_lorebook_used_by_settings() {
     let (sandbox, book) = forked();
     let name = "z-AutoLB-Mira-What if";
     let settings = json!({ "world_info_settings": { "world_info": { "globalSelect": [name] } } });

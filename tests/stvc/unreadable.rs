@@ -1,5 +1,6 @@
-//! What could not be read just now is not lost: a store whose files are there and cannot be opened. Every command says so and changes nothing; taken for "it is not there", the
-//! newest snapshot would be passed over, and collected by the next `gc`.
+//! Unreadable is not lost: files of a store that exist and cannot be opened. Every command reports
+//! that and changes nothing. Treated as missing, the latest snapshot would be skipped, and
+//! collected by the next `gc`.
 #![cfg(unix)]
 
 use std::fs;
@@ -7,11 +8,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::common::{
-    A, Answer, B, Sandbox, Stored, answer, calm, can_trace, chat, check, files_of, message,
-    traced_with,
+    A, Answer, B, Sandbox, Stored, answer, assert_no_panic, can_trace, chat, check,
+    files_with_extension, message, traced_with,
 };
 
-/// A chat with three snapshots, each in a pack of its own, and a second one; the index that has the newest of the first.
+/// A chat with three snapshots, each in its own pack, and a second chat; `newest` is the index of
+/// the first chat's latest snapshot.
 struct Stage {
     sandbox: Sandbox,
     stored: Vec<Stored>,
@@ -27,21 +29,21 @@ impl Stage {
             sandbox.write(A, chat("a", messages, None));
             stored.push(Stored::take(&sandbox, A));
         }
-        let before = files_of(&sandbox.store().join("objects/pack"), "idx");
+        let before = files_with_extension(&sandbox.store().join("objects/pack"), "idx");
         sandbox.write(A, chat("a", 6, None));
         stored.push(Stored::take(&sandbox, A));
-        let mut now = files_of(&sandbox.store().join("objects/pack"), "idx");
+        let mut now = files_with_extension(&sandbox.store().join("objects/pack"), "idx");
         now.retain(|index| !before.contains(index));
         sandbox.append(A, &message("a", 6));
         Self { sandbox, stored, newest: now.remove(0) }
     }
 
-    /// The newest snapshot is still there, and the next one follows it.
+    /// Asserts that the latest snapshot exists and that the next one follows it.
     #[track_caller]
-    fn goes_on(&self) {
+    fn assert_valid_and_growing(&self) {
         assert_eq!(check(&self.sandbox), (0, String::new()));
         for stored in &self.stored {
-            stored.must_come_back(&self.sandbox);
+            stored.assert_restores(&self.sandbox);
         }
         let next = self.sandbox.json(&["snapshot", A]).exits(0);
         let newest = &self.stored[self.stored.len() - 1].id;
@@ -49,7 +51,7 @@ impl Stage {
     }
 }
 
-/// What commands would do who take the newest snapshot for lost.
+/// Commands that would change the store if the latest snapshot counted as lost.
 const COMMANDS: &[&[&str]] = &[
     &["snapshot"],
     &["snapshot", A, "--at", "2", "--tag", "then"],
@@ -71,12 +73,12 @@ const COMMANDS: &[&[&str]] = &[
     &["check"],
 ];
 
-/// Refused with the system's own word, and nothing is different afterwards.
+/// Asserts that the command fails with the system's error and changes nothing.
 #[track_caller]
 fn refuses(stage: &Stage, arguments: &[&str], run: impl Fn(&[&str]) -> Answer) {
     let sandbox = &stage.sandbox;
     let before = (sandbox.files(), refs(&sandbox.store()));
-    let answer = calm(run(arguments));
+    let answer = assert_no_panic(run(arguments));
     assert_eq!(answer.code, 1, "{arguments:?}: {answer:?}");
     let name = stage.newest.file_name().unwrap().to_str().unwrap();
     assert!(answer.stderr.contains(name), "{arguments:?}: {answer:?}");
@@ -85,7 +87,7 @@ fn refuses(stage: &Stage, arguments: &[&str], run: impl Fn(&[&str]) -> Answer) {
     assert!(before == after, "{arguments:?} changed something: {answer:?}");
 }
 
-/// Every ref and the log, as they stand on the disk.
+/// Reads every ref and the log.
 fn refs(store: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut open = vec![store.join("refs"), store.join("stvc/operations.jsonl")];
@@ -100,21 +102,21 @@ fn refs(store: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn an_index_that_cannot_be_opened_stops_every_command() {
+fn unreadable_index_stops_every_command() {
     let stage = Stage::new();
     let away = stage.sandbox.folder().join("away");
     fs::rename(&stage.newest, &away).unwrap();
-    // A link to itself: it is there, and nobody can open it, not even root.
+    // A link to itself: not even root can open it.
     symlink(&stage.newest, &stage.newest).unwrap();
     for arguments in COMMANDS {
         refuses(&stage, arguments, |arguments| stage.sandbox.stvc(arguments));
     }
     fs::remove_file(&stage.newest).unwrap();
     fs::rename(&away, &stage.newest).unwrap();
-    stage.goes_on();
+    stage.assert_valid_and_growing();
 }
 
-/// Run the program with one call of the system's failing for one file.
+/// Runs the program with one system call failing for one file.
 fn failing(sandbox: &Sandbox, call: &str, error: &str, path: &Path, arguments: &[&str]) -> Answer {
     let inject = format!("inject={call}:error={error}");
     let path = path.to_str().unwrap();
@@ -123,7 +125,7 @@ fn failing(sandbox: &Sandbox, call: &str, error: &str, path: &Path, arguments: &
 }
 
 #[test]
-fn whatever_the_system_says_the_newest_snapshot_is_not_lost() {
+fn read_errors_never_lose_the_latest_snapshot() {
     if !can_trace() {
         return;
     }
@@ -146,42 +148,45 @@ fn whatever_the_system_says_the_newest_snapshot_is_not_lost() {
                 failing(&stage.sandbox, call, error, &stage.newest, arguments)
             });
         }
-        stage.goes_on();
+        stage.assert_valid_and_growing();
     }
 }
 
 #[test]
-fn a_pack_that_cannot_be_opened_is_not_damaged() {
+fn unreadable_pack_is_not_damaged() {
     if !can_trace() {
         return;
     }
     let stage = Stage::new();
     let pack = stage.newest.with_extension("pack");
     for arguments in [&["snapshot"][..], &["check"], &["gc", "--keep-undo", "0s"]] {
-        let answer = calm(failing(&stage.sandbox, "openat", "EIO", &pack, arguments)).exits(1);
+        let answer =
+            assert_no_panic(failing(&stage.sandbox, "openat", "EIO", &pack, arguments)).exits(1);
         assert!(answer.stderr.contains("Input/output error"), "{answer:?}");
         assert!(!answer.stderr.contains("damaged"), "{answer:?}");
     }
-    stage.goes_on();
+    stage.assert_valid_and_growing();
 }
 
 #[test]
-fn a_folder_of_packs_that_cannot_be_listed_is_not_empty() {
+fn unreadable_pack_folder_is_not_empty() {
     if !can_trace() {
         return;
     }
     let stage = Stage::new();
     let packs = stage.sandbox.store().join("objects/pack");
     for arguments in [&["snapshot"][..], &["log"], &["gc", "--keep-undo", "0s"]] {
-        let answer = calm(failing(&stage.sandbox, "getdents64", "EIO", &packs, arguments)).exits(1);
+        let answer =
+            assert_no_panic(failing(&stage.sandbox, "getdents64", "EIO", &packs, arguments))
+                .exits(1);
         assert!(answer.stderr.contains("Input/output error"), "{answer:?}");
     }
-    stage.goes_on();
+    stage.assert_valid_and_growing();
 }
 
-/// A signal that comes while something is read is no reason to fail.
+/// A signal during a read is not an error.
 #[test]
-fn a_read_that_was_only_interrupted_is_done_again() {
+fn interrupted_read_is_retried() {
     if !can_trace() {
         return;
     }
@@ -201,17 +206,17 @@ fn a_read_that_was_only_interrupted_is_done_again() {
     ] {
         let options = [
             &["-e", "trace=read,pread64"][..],
-            // Not while the program is being loaded: that is not ours.
+            // Not while the program is loaded by the system.
             &["-e", "inject=read:error=EINTR:when=12+2"],
             &["-e", "inject=pread64:error=EINTR:when=6+2"],
         ];
         let mut traced = traced_with(sandbox, &options.concat(), arguments);
-        let answer = calm(answer(traced.output().unwrap()));
+        let answer = assert_no_panic(answer(traced.output().unwrap()));
         assert_eq!(answer.code, 0, "{arguments:?}: {answer:?}");
     }
 }
 
-/// A library with a chat in a folder that becomes unreadable, and one beside it.
+/// Creates a chat in a folder that becomes unreadable, and one beside it.
 fn with_folder() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/a.jsonl", chat("a", 4, Some("Lore")));
@@ -222,7 +227,7 @@ fn with_folder() -> Sandbox {
     sandbox
 }
 
-/// Moves a folder of the library away, and puts a link in its place that nobody can follow, not even root.
+/// Replaces a folder of the library by a link that not even root can follow.
 fn make_unreadable(sandbox: &Sandbox, folder: &str, target: &Path) -> PathBuf {
     let away = sandbox.folder().join("away");
     fs::rename(sandbox.path(folder), &away).unwrap();
@@ -230,9 +235,9 @@ fn make_unreadable(sandbox: &Sandbox, folder: &str, target: &Path) -> PathBuf {
     away
 }
 
-/// What every command must say of the chat in the unreadable folder `chats/Mira`, or in `chats`.
+/// Asserts that every command reports the chat in the unreadable folder `chats/Mira`, or `chats`.
 #[track_caller]
-fn is_told_unreadable(sandbox: &Sandbox, folder: &str, run: impl Fn(&[&str]) -> Answer) {
+fn assert_reported_unreadable(sandbox: &Sandbox, folder: &str, run: impl Fn(&[&str]) -> Answer) {
     for command in ["status", "timelines"] {
         let answer = run(&["--json", command]).exits(3);
         let of_mira = |line: &serde_json::Value| line["timeline"] == "chats/Mira/a";
@@ -270,7 +275,7 @@ fn chats_in_an_unreadable_folder_are_unreadable_and_not_deleted() {
         for target in [folder, "no/such/drive"] {
             let sandbox = with_folder();
             let away = make_unreadable(&sandbox, folder, &sandbox.path(target));
-            is_told_unreadable(&sandbox, folder, |arguments| sandbox.stvc(arguments));
+            assert_reported_unreadable(&sandbox, folder, |arguments| sandbox.stvc(arguments));
             fs::remove_file(sandbox.path(folder)).unwrap();
             fs::rename(away, sandbox.path(folder)).unwrap();
             let after = sandbox.json(&["status"]).exits(0);
@@ -280,21 +285,21 @@ fn chats_in_an_unreadable_folder_are_unreadable_and_not_deleted() {
 }
 
 #[test]
-fn chats_in_a_folder_that_the_disk_cannot_list_are_unreadable_and_not_deleted() {
+fn chats_in_a_folder_with_io_errors_are_not_deleted() {
     if !can_trace() {
         return;
     }
     for (call, error) in [("openat", "EACCES"), ("openat", "EIO"), ("getdents64", "EIO")] {
         let sandbox = with_folder();
         let folder = sandbox.path("chats/Mira");
-        is_told_unreadable(&sandbox, "chats/Mira", |arguments| {
+        assert_reported_unreadable(&sandbox, "chats/Mira", |arguments| {
             failing(&sandbox, call, error, &folder, arguments)
         });
     }
 }
 
 #[test]
-fn a_chat_in_an_unreadable_folder_is_not_taken_for_the_former_name_of_a_copy() {
+fn chat_in_an_unreadable_folder_is_not_renamed_to_its_copy() {
     let sandbox = with_folder();
     sandbox.write("chats/Voss/copy.jsonl", sandbox.read("chats/Mira/a.jsonl"));
     sandbox.write("worlds/Lore copy.json", sandbox.read("worlds/Lore.json"));
@@ -307,7 +312,7 @@ fn a_chat_in_an_unreadable_folder_is_not_taken_for_the_former_name_of_a_copy() {
     assert_eq!(of("chats/Mira/a")["snapshots"], 1);
 }
 
-/// The states of all timelines by name, as `status` tells them.
+/// Returns the state of each timeline in `status`.
 fn states(sandbox: &Sandbox, code: i32) -> Vec<(String, String)> {
     let lines = sandbox.json(&["status"]).exits(code).of_type("timeline");
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
@@ -320,7 +325,8 @@ fn has_state(sandbox: &Sandbox, code: i32, name: &str, state: &str) {
     assert!(states.contains(&(name.into(), state.into())), "{states:?}");
 }
 
-/// Makes the lorebook of `with_folder`, or its folder, unreadable, even for root; what gives it back.
+/// Makes the lorebook of `with_folder`, or its folder, unreadable even for root. Returns the
+/// reverse.
 fn hide_lorebook(sandbox: &Sandbox, how: &str) -> impl Fn() + use<> {
     let (path, away) = (sandbox.path("worlds/Lore.json"), sandbox.folder().join("away"));
     let worlds = sandbox.path("worlds");
@@ -351,13 +357,13 @@ fn hide_lorebook(sandbox: &Sandbox, how: &str) -> impl Fn() + use<> {
 }
 
 #[test]
-fn a_chat_is_stored_while_its_lorebook_cannot_be_read() {
+fn chat_with_unreadable_lorebook_is_stored() {
     for how in ["a folder", "a link to itself", "worlds", "no/such/drive"] {
         let mut sandbox = with_folder();
         let code = 3;
         let book = sandbox.read("worlds/Lore.json");
         let give_back = hide_lorebook(&sandbox, how);
-        // Nothing was written: nothing is stored.
+        // Without a change nothing is stored.
         let answer = sandbox.json(&["snapshot"]).exits(code);
         assert_eq!(answer.of_type("summary")[0]["taken"], 0, "{how}: {answer:?}");
         sandbox.append("chats/Mira/a.jsonl", &message("a", 4));
@@ -374,13 +380,13 @@ fn a_chat_is_stored_while_its_lorebook_cannot_be_read() {
         assert!(found.iter().all(|line| line["code"] != "lorebook-missing"), "{found:?}");
         let again = sandbox.json(&["snapshot"]).exits(code);
         assert_eq!(again.of_type("summary")[0]["taken"], 0, "{how}: {again:?}");
-        // The latest moment is the chat as it is with the last lorebook that was stored.
+        // The latest moment is the current chat with the last stored lorebook.
         let then = sandbox.folder().join(format!("then {}", how.replace('/', " ")));
         sandbox.stvc(&["restore", "chats/Mira/a", "--to", then.to_str().unwrap()]).exits(0);
         let chat = sandbox.read("chats/Mira/a.jsonl");
         assert_eq!(fs::read(then.join("chats/Mira/a.jsonl")).unwrap(), chat);
         assert_eq!(fs::read(then.join("worlds/Lore.json")).unwrap(), book, "{how}");
-        // Once it can be read, the next snapshot has both.
+        // Once it is readable, the next snapshot has both.
         sandbox.wait(60);
         give_back();
         has_state(&sandbox, 0, "chats/Mira/a", "changed");
@@ -394,7 +400,7 @@ fn a_chat_is_stored_while_its_lorebook_cannot_be_read() {
 }
 
 #[test]
-fn a_chat_with_an_unreadable_lorebook_is_not_a_strict_checkpoint() {
+fn strict_checkpoint_needs_a_readable_lorebook() {
     let sandbox = with_folder();
     let _ = hide_lorebook(&sandbox, "a folder");
     sandbox.append("chats/Mira/a.jsonl", &message("a", 4));
@@ -406,7 +412,7 @@ fn a_chat_with_an_unreadable_lorebook_is_not_a_strict_checkpoint() {
 }
 
 #[test]
-fn the_command_that_doctor_names_for_a_chat_whose_lorebook_is_unreadable_works() {
+fn doctor_command_for_an_unreadable_lorebook_works() {
     for how in ["a folder", "a link to itself", "worlds"] {
         for messages in [0, 1] {
             let sandbox = with_folder();
@@ -416,7 +422,7 @@ fn the_command_that_doctor_names_for_a_chat_whose_lorebook_is_unreadable_works()
                 let taken = sandbox.json(&["snapshot"]).of_type("summary");
                 assert_eq!(taken[0]["taken"], 1, "{taken:?}");
             }
-            // Twice: the name that it says must be free.
+            // Twice: the suggested name must be free.
             for _ in 0..2 {
                 let found = sandbox.json(&["doctor"]).exits(1).of_type("finding");
                 let is_it = |line: &&serde_json::Value| {
@@ -443,7 +449,7 @@ fn the_command_that_doctor_names_for_a_chat_whose_lorebook_is_unreadable_works()
 }
 
 #[test]
-fn no_hint_of_restore_all_names_the_command_itself() {
+fn restore_all_does_not_suggest_itself() {
     let sandbox = with_folder();
     let _ = hide_lorebook(&sandbox, "a folder");
     let answer = sandbox.stvc(&["restore", "--all", "--overwrite"]).exits(3);
@@ -453,7 +459,7 @@ fn no_hint_of_restore_all_names_the_command_itself() {
 }
 
 #[test]
-fn no_hint_asks_for_the_library_where_a_file_cannot_be_written() {
+fn unwritable_file_is_not_reported_as_missing_library() {
     if !can_trace() {
         return;
     }
@@ -470,11 +476,11 @@ fn no_hint_asks_for_the_library_where_a_file_cannot_be_written() {
 }
 
 #[test]
-fn a_group_chat_with_a_header_is_stored_while_its_group_cannot_be_read() {
+fn group_chat_with_header_is_stored_without_its_unreadable_group() {
     let sandbox = Sandbox::empty();
     sandbox.write("groups/1.json", r#"{"id":"1","chats":["g","old"],"chat_id":"g"}"#);
     sandbox.write("group chats/g.jsonl", chat("g", 3, None));
-    // SillyTavern 1.12 has the metadata of such a chat in the group's file.
+    // SillyTavern 1.12 stores the metadata of such a chat in the group's file.
     sandbox.write("group chats/old.jsonl", message("old", 0));
     sandbox.stvc(&["snapshot"]).exits(0);
     let path = sandbox.path("groups/1.json");
@@ -493,7 +499,7 @@ fn a_group_chat_with_a_header_is_stored_while_its_group_cannot_be_read() {
 }
 
 #[test]
-fn sync_leaves_a_chat_alone_while_its_lorebook_cannot_be_read() {
+fn sync_skips_a_chat_with_unreadable_lorebook() {
     let one = with_folder();
     let folder = one.folder().join("shared");
     let remote = folder.to_str().unwrap();

@@ -1,16 +1,17 @@
-//! Several users of one SillyTavern: nobody's chats are left out unsaid, and one command can be for all.
+//! Several users of one SillyTavern: no user's chats are silently omitted, and one command can run
+//! for all.
 
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Answer, Sandbox, answer, chat, copy, fixtures};
+use crate::common::{Answer, Sandbox, answer, chat, copy_folder, fixtures};
 
-/// An install with two users.
+/// Creates an installation with two users.
 fn two_users() -> Sandbox {
-    let sandbox = Sandbox::bare();
+    let sandbox = Sandbox::without_library();
     for (user, version) in [("default-user", "1.19.0"), ("alice", "1.12.6")] {
         let from = fixtures().join(version).join("default-user");
-        copy(&from, &sandbox.folder().join("data").join(user));
+        copy_folder(&from, &sandbox.folder().join("data").join(user));
     }
     sandbox
 }
@@ -20,43 +21,46 @@ fn run(sandbox: &Sandbox, arguments: &[&str]) -> Answer {
 }
 
 #[test]
-fn other_users_are_told_of() {
+fn other_users_are_mentioned() {
     let sandbox = two_users();
     for command in [&["snapshot"][..], &["status"], &["stats"], &["doctor"], &["check"]] {
-        let told = run(&sandbox, command);
+        let result = run(&sandbox, command);
         assert!(
-            told.stdout.contains("there are other users, too: alice"),
+            result.stdout.contains("there are other users, too: alice"),
             "{command:?}: {}",
-            told.stdout
+            result.stdout
         );
-        assert!(told.stdout.contains("--all-users"), "{}", told.stdout);
+        assert!(result.stdout.contains("--all-users"), "{}", result.stdout);
         let named = run(&sandbox, &[&["--user", "default-user"], command].concat());
         assert!(!named.stdout.contains("other users"), "{command:?}: {}", named.stdout);
     }
     assert!(!sandbox.folder().join("data/alice/.stvc").exists());
-    // Who is in a folder means that one.
+    // The working folder selects its user.
     let inside = sandbox.folder().join("data/alice");
-    let told = answer(sandbox.command(&["status"]).current_dir(inside).output().unwrap());
-    assert!(!told.stdout.contains("other users"), "{}", told.stdout);
+    let result = answer(sandbox.command(&["status"]).current_dir(inside).output().unwrap());
+    assert!(!result.stdout.contains("other users"), "{}", result.stdout);
 }
 
 #[test]
-fn one_command_for_all_users() {
+fn all_users_runs_for_every_user() {
     let sandbox = two_users();
-    let told = run(&sandbox, &["--json", "snapshot", "--all-users"]).exits(0);
-    let users: Vec<_> = told.of_type("user").iter().map(|line| line["user"].clone()).collect();
+    let result = run(&sandbox, &["--json", "snapshot", "--all-users"]).exits(0);
+    let users: Vec<_> = result.of_type("user").iter().map(|line| line["user"].clone()).collect();
     assert_eq!(users, ["alice", "default-user"]);
-    let summaries = told.of_type("summary");
+    let summaries = result.of_type("summary");
     assert_eq!(summaries.len(), 3);
     assert_eq!((&summaries[2]["users"], &summaries[2]["failed"]), (&2.into(), &0.into()));
     for user in ["alice", "default-user"] {
         assert!(sandbox.folder().join("data").join(user).join(".stvc/HEAD").exists(), "{user}");
     }
     for command in ["check", "doctor", "stats"] {
-        let told = run(&sandbox, &[command, "--all-users"]).exits(0).stdout;
-        assert!(told.contains("alice\n") && told.contains("default-user\n"), "{command}: {told}");
+        let output = run(&sandbox, &[command, "--all-users"]).exits(0).stdout;
+        assert!(
+            output.contains("alice\n") && output.contains("default-user\n"),
+            "{command}: {output}"
+        );
     }
-    // Each gets a place of their own.
+    // Each user gets a separate destination.
     let file = sandbox.folder().join("all.stvc");
     run(&sandbox, &["backup", file.to_str().unwrap(), "--all-users"]).exits(0);
     let folder = sandbox.folder().join("mirror");
@@ -73,12 +77,12 @@ fn one_command_for_all_users() {
 }
 
 #[test]
-fn a_user_who_cannot_be_helped_does_not_keep_the_others_from_it() {
+fn failing_user_does_not_block_others() {
     let sandbox = two_users();
     fs::write(sandbox.folder().join("data/alice/.stvc"), "no store").unwrap();
-    let told = run(&sandbox, &["snapshot", "--all-users"]).exits(3);
+    let result = run(&sandbox, &["snapshot", "--all-users"]).exits(3);
     let store = Path::new("alice").join(".stvc");
-    assert!(told.stderr.contains(store.to_str().unwrap()), "{}", told.stderr);
+    assert!(result.stderr.contains(store.to_str().unwrap()), "{}", result.stderr);
     assert!(sandbox.folder().join("data/default-user/.stvc/HEAD").exists());
 }
 
@@ -88,8 +92,8 @@ fn all_users_works_without_a_default_user() {
     let data = sandbox.folder().join("data");
     fs::rename(data.join("default-user"), data.join("bob")).unwrap();
     run(&sandbox, &["snapshot"]).exits(1);
-    let told = run(&sandbox, &["--json", "snapshot", "--all-users"]).exits(0);
-    let users: Vec<_> = told.of_type("user").iter().map(|line| line["user"].clone()).collect();
+    let result = run(&sandbox, &["--json", "snapshot", "--all-users"]).exits(0);
+    let users: Vec<_> = result.of_type("user").iter().map(|line| line["user"].clone()).collect();
     assert_eq!(users, ["alice", "bob"]);
     for user in ["alice", "bob"] {
         assert!(data.join(user).join(".stvc/HEAD").exists(), "{user}");
@@ -97,8 +101,8 @@ fn all_users_works_without_a_default_user() {
 }
 
 #[test]
-fn errors_list_a_handful_of_five_hundred_names() {
-    let sandbox = Sandbox::bare();
+fn errors_list_a_few_of_500_names() {
+    let sandbox = Sandbox::without_library();
     let data = sandbox.folder().join("data");
     for number in 0..500 {
         let user = data.join(format!("user-{number:03}"));
@@ -111,8 +115,8 @@ fn errors_list_a_handful_of_five_hundred_names() {
         assert!(!refused.contains("user-005"), "{refused}");
     }
     fs::create_dir_all(data.join("default-user/chats")).unwrap();
-    let told = run(&sandbox, &["status"]).stdout;
-    assert!(told.contains("user-004 and 495 more"), "{told}");
+    let output = run(&sandbox, &["status"]).stdout;
+    assert!(output.contains("user-004 and 495 more"), "{output}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `stvc view` over the wire: who is let in, what is answered, and how it ends.
+//! `stvc view` over HTTP: access, answers, and shutdown.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::common::{Sandbox, chat};
 
-/// A view that is running.
+/// A running `stvc view`.
 struct View {
     child: Child,
     port: u16,
-    /// What was printed: it works once.
+    /// The code of the printed address, which works once.
     code: String,
     secret: String,
 }
@@ -37,7 +37,7 @@ impl View {
         view
     }
 
-    /// What a page does with the code of the address.
+    /// Exchanges the code of the address for a secret, as the viewer does.
     fn enter(&self, code: &str) -> String {
         let port = self.port;
         self.raw(&format!(
@@ -45,11 +45,11 @@ impl View {
         ))
     }
 
-    /// What is answered to these bytes, until the other side has said all.
+    /// Sends these bytes and reads the complete answer.
     fn raw(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        // It may have been turned away before all of it was said.
+        // The server may refuse before everything is sent.
         let _ = stream.write_all(request.as_bytes());
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -63,7 +63,7 @@ impl View {
         ))
     }
 
-    /// The header that the page sends.
+    /// Returns the header that the viewer sends.
     fn known(&self) -> String {
         format!("X-Stvc: {}\r\n", self.secret)
     }
@@ -98,17 +98,17 @@ fn library() -> Sandbox {
 }
 
 #[test]
-fn the_address_opens_the_page_and_the_page_asks() {
+fn printed_address_opens_the_viewer() {
     let sandbox = library();
     let view = View::start(&sandbox, &["Mira/one"]);
-    // The page itself is no secret, and tells none.
+    // The viewer itself is public and has no secret.
     let page = view.get("/", "");
     assert!(page.contains("<noscript>"), "{page}");
     assert!(!page.contains(&view.secret) && !page.to_lowercase().contains("set-cookie"));
     assert!(
         page.contains("default-src 'none'") && !page.to_lowercase().contains("access-control-")
     );
-    // Every file of the page is there, and names no place elsewhere.
+    // Every file of the viewer is served and names no other host.
     for asset in stvc::api::page::ASSETS {
         let is_module = asset.path.ends_with(".js");
         let is_there = if is_module { 404 } else { 200 };
@@ -124,7 +124,7 @@ fn the_address_opens_the_page_and_the_page_asks() {
     assert_eq!(status(&view.get("/page.js", "")), 200, "the modules are one script");
     let answer = view.ask(&json!({ "verb": "timelines" }));
     assert_eq!(answer["lines"][0]["timeline"], "chats/Mira/one");
-    // It only looks, and what was taken meanwhile is seen.
+    // It cannot change anything, and sees new snapshots.
     assert_eq!(view.ask(&json!({ "verb": "snapshot" }))["exit"], 4);
     let state = |view: &View| {
         view.get("/state", &view.known()).split_once("\r\n\r\n").unwrap().1.to_owned()
@@ -138,7 +138,7 @@ fn the_address_opens_the_page_and_the_page_asks() {
 }
 
 #[test]
-fn whoever_does_not_belong_is_turned_away() {
+fn foreign_requests_are_refused() {
     let sandbox = library();
     let view = View::start(&sandbox, &["--write"]);
     let (port, known) = (view.port, view.known());
@@ -154,7 +154,7 @@ fn whoever_does_not_belong_is_turned_away() {
             ),
             403,
         ),
-        // A cookie, which the browser would send to every server on this computer, says nothing.
+        // A cookie, which the browser would send to every server on this computer, grants nothing.
         (
             format!(
                 "GET /state HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: stvc{port}={}\r\nConnection: close\r\n\r\n",
@@ -193,7 +193,7 @@ fn whoever_does_not_belong_is_turned_away() {
             ),
             404,
         ),
-        // A form of another page.
+        // A form on another site.
         (
             format!(
                 "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://evil.example\r\nContent-Type: text/plain\r\nContent-Length: 19\r\nConnection: close\r\n{known}\r\n{{\"verb\":\"snapshot\"}}"
@@ -218,7 +218,7 @@ fn whoever_does_not_belong_is_turned_away() {
             ),
             405,
         ),
-        // As much as a gigabyte.
+        // A claimed gigabyte.
         (
             format!(
                 "POST /api HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: 1000000000\r\nConnection: close\r\n{known}\r\n{}",
@@ -231,7 +231,7 @@ fn whoever_does_not_belong_is_turned_away() {
         assert_eq!(status(&answer), code, "{request}\n{answer}");
         assert!(!answer.contains(&view.secret), "the secret is told to a stranger");
     }
-    // What is no HTTP, and headers without end.
+    // Invalid HTTP, and endless headers.
     for garbage in [
         "\0\0\0\r\n\r\n".to_owned(),
         format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(200_000)),
@@ -240,7 +240,7 @@ fn whoever_does_not_belong_is_turned_away() {
         assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
     assert_eq!(sandbox.files(), files);
-    // It goes on.
+    // The server still runs.
     assert_eq!(
         view.ask(&json!({ "verb": "tag", "args": { "name": "here", "snapshot": "Mira/one" } }))["exit"],
         0
@@ -248,7 +248,7 @@ fn whoever_does_not_belong_is_turned_away() {
 }
 
 #[test]
-fn two_views_do_not_meddle_and_a_port_can_be_taken() {
+fn two_views_can_run_and_a_used_port_is_reported() {
     let sandbox = library();
     let (one, two) = (View::start(&sandbox, &[]), View::start(&sandbox, &[]));
     assert_ne!(one.secret, two.secret);
@@ -259,13 +259,13 @@ fn two_views_do_not_meddle_and_a_port_can_be_taken() {
     let port = one.port.to_string();
     let taken = sandbox.stvc(&["view", "--no-open", "--port", &port]).exits(1);
     assert!(taken.stderr.contains("another program has that port"), "{}", taken.stderr);
-    // Without a store there is nothing to see.
+    // Without a store there is nothing to view.
     Sandbox::empty().stvc(&["view", "--no-open"]).exits(10);
 }
 
-/// The store may be collected, or go, while the page is open.
+/// The store may be collected or removed while the viewer is open.
 #[test]
-fn a_store_that_goes_is_told() {
+fn viewer_reports_a_removed_store() {
     let sandbox = library();
     let view = View::start(&sandbox, &[]);
     assert_eq!(view.ask(&json!({ "verb": "log" }))["exit"], 0);
@@ -276,9 +276,9 @@ fn a_store_that_goes_is_told() {
     assert_eq!(answer["lines"][0]["type"], "error", "{answer}");
 }
 
-/// Whoever begins a request and does not go on is not waited for; others are served meanwhile.
+/// An incomplete request does not delay others.
 #[test]
-fn who_is_slow_is_not_waited_for() {
+fn slow_request_does_not_block_others() {
     let sandbox = library();
     let view = View::start(&sandbox, &[]);
     let (port, known) = (view.port, view.known());
@@ -303,23 +303,26 @@ fn printed_address_works_once() {
     let again = view.enter(&view.code);
     assert_eq!(status(&again), 403, "{again}");
     assert!(again.contains("start `stvc view` again"), "{again}");
-    // The page goes on with the secret, also after it was loaded again.
+    // The viewer keeps its secret, also after a reload.
     for _ in 0..2 {
         assert_eq!(status(&view.get("/", "")), 200);
         assert_eq!(view.ask(&json!({ "verb": "log" }))["exit"], 0);
     }
 }
 
-/// The arguments of a process are seen by every user of the machine.
+/// Every user can read the arguments of a process.
 #[cfg(unix)]
 #[test]
 fn browser_is_opened_on_a_private_file_that_is_removed() {
     use std::os::unix::fs::PermissionsExt;
 
     let sandbox = library();
-    let (told, browser) = (sandbox.folder().join("told"), sandbox.folder().join("browser"));
-    let script =
-        format!("#!/bin/sh\nprintf '%s' \"$*\" > '{0}.new'\nmv '{0}.new' '{0}'\n", told.display());
+    let (argument_file, browser) =
+        (sandbox.folder().join("told"), sandbox.folder().join("browser"));
+    let script = format!(
+        "#!/bin/sh\nprintf '%s' \"$*\" > '{0}.new'\nmv '{0}.new' '{0}'\n",
+        argument_file.display()
+    );
     std::fs::write(&browser, script).unwrap();
     std::fs::set_permissions(&browser, PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = sandbox.command(&["view", "Mira/one"]);
@@ -336,8 +339,8 @@ fn browser_is_opened_on_a_private_file_that_is_removed() {
         }
         panic!("nothing happened for 10 seconds");
     };
-    until(&|| told.exists());
-    let argument = std::fs::read_to_string(&told).unwrap();
+    until(&|| argument_file.exists());
+    let argument = std::fs::read_to_string(&argument_file).unwrap();
     let file = std::path::Path::new(&argument);
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(file), mode(file.parent().unwrap())), (0o600, 0o700), "{argument}");
@@ -359,7 +362,7 @@ fn browser_is_opened_on_a_private_file_that_is_removed() {
 }
 
 #[test]
-fn visitors_without_secret_cannot_use_up_all_connections() {
+fn clients_without_secret_cannot_use_all_connections() {
     let sandbox = library();
     let view = View::start(&sandbox, &[]);
     let connect = || TcpStream::connect(("127.0.0.1", view.port)).unwrap();
@@ -373,7 +376,7 @@ fn visitors_without_secret_cannot_use_up_all_connections() {
 }
 
 #[test]
-fn visitor_that_reads_no_answer_is_not_waited_for() {
+fn client_that_reads_no_answer_is_disconnected() {
     let sandbox = Sandbox::empty();
     let long = "a rather long message ".repeat(20_000);
     sandbox.write("chats/Mira/one.jsonl", chat(&long, 40, None));
@@ -391,9 +394,9 @@ fn visitor_that_reads_no_answer_is_not_waited_for() {
     stream.read_exact(&mut head).unwrap();
     let head = String::from_utf8_lossy(&head).to_lowercase();
     let length = head.split_once("content-length: ").unwrap().1.split('\r').next().unwrap();
-    // No system keeps that much of an answer on its way.
+    // More than the system buffers.
     assert!(length.parse::<usize>().unwrap() > 16 << 20, "{length}");
-    // Bytes are refused once the connection is closed.
+    // Writes fail once the connection is closed.
     let begin = Instant::now();
     while stream.write_all(b" ").is_ok() {
         assert!(begin.elapsed() < Duration::from_secs(120), "the connection is still open");
@@ -403,7 +406,7 @@ fn visitor_that_reads_no_answer_is_not_waited_for() {
 }
 
 #[test]
-fn head_of_a_request_has_16_kb_at_most() {
+fn request_head_is_limited_to_16_kb() {
     let sandbox = library();
     let view = View::start(&sandbox, &[]);
     let with =

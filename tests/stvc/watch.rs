@@ -1,4 +1,4 @@
-//! `watch`: nothing that was saved and left alone for a moment is missing, whatever happens meanwhile.
+//! `watch`: every save that is followed by a short pause is stored in any circumstances.
 
 use std::fs;
 use std::process::{Child, Command};
@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::recap_library::{Operation, RecapLibrary};
 use crate::common::watching::{Watching, signal};
-use crate::common::{self, Sandbox, answer, cannot_here};
+use crate::common::{self, Sandbox, answer, skip_on_this_machine};
 
-/// A chat with so many messages.
 fn chat(messages: usize, book: &str) -> String {
     let mut text = format!(r#"{{"chat_metadata":{{"world_info":"{book}"}}}}"#);
     for n in 0..messages {
@@ -19,7 +18,7 @@ fn chat(messages: usize, book: &str) -> String {
 
 const BOOK: &str = r#"{"entries":{"0":{"uid":0,"content":"the sea"}}}"#;
 
-/// The newest snapshot of each timeline is what its file holds, and the store is sound.
+/// Asserts that the latest snapshot of each timeline equals its file, and that the store is valid.
 #[track_caller]
 fn assert_stored(sandbox: &Sandbox) {
     let status = sandbox.json(&["status"]).exits(0);
@@ -39,17 +38,17 @@ fn every_save_becomes_a_snapshot() {
     sandbox.write("worlds/Sea.json", BOOK);
     sandbox.save("chats/Mira/one.jsonl", chat(1, "Sea"));
     let watching = Watching::start(&sandbox, &[]);
-    // What changed while nobody watched.
+    // Changes from before the start.
     watching.snapshot_of(1);
     sandbox.save("chats/Mira/one.jsonl", chat(2, "Sea"));
     watching.snapshot_of(2);
     // The lorebook alone.
     sandbox.save("worlds/Sea.json", BOOK.replace("sea", "tide"));
     watching.wait_for(|event| event["type"] == "snapshot" && event["timeline"] == "worlds/Sea");
-    // A new character, whose folder nobody knew.
+    // A new character with a new folder.
     sandbox.save("chats/Juno/new.jsonl", chat(3, "none"));
     watching.snapshot_of(3);
-    // A branch, a rename, a delete; a chat in a folder that was made anew.
+    // A branch, a rename, a deletion; a chat in a recreated folder.
     sandbox.save("chats/Mira/branch.jsonl", chat(2, "Sea") + "\n{\"mes\":\"otherwise\"}");
     assert_eq!(watching.snapshot_of(3)["fork_at"], 2);
     fs::rename(sandbox.path("chats/Juno/new.jsonl"), sandbox.path("chats/Juno/old.jsonl")).unwrap();
@@ -62,10 +61,10 @@ fn every_save_becomes_a_snapshot() {
     assert_stored(&sandbox);
 }
 
-/// Windows has no signals that another program could send.
+/// Windows has no signals between programs.
 #[cfg(unix)]
 #[test]
-fn what_was_just_saved_is_taken_on_the_way_out() {
+fn watch_stores_the_last_save_before_it_ends() {
     let sandbox = Sandbox::empty();
     sandbox.save("chats/Mira/one.jsonl", chat(1, "none"));
     for (n, name) in ["TERM", "INT"].into_iter().enumerate() {
@@ -78,10 +77,10 @@ fn what_was_just_saved_is_taken_on_the_way_out() {
     }
 }
 
-// What is taken on the way out is not, where it is killed.
+// A killed process cannot take a last snapshot.
 #[cfg(unix)]
 #[test]
-fn times_that_mean_never_or_always() {
+fn durations_of_zero_and_never_are_accepted() {
     let sandbox = Sandbox::empty();
     sandbox.save("chats/Mira/one.jsonl", chat(1, "none"));
     let never = "99999999999d";
@@ -94,21 +93,21 @@ fn times_that_mean_never_or_always() {
 }
 
 #[test]
-fn one_watch_a_library() {
+fn only_one_watch_runs_per_library() {
     let sandbox = Sandbox::empty();
     sandbox.save("chats/Mira/one.jsonl", chat(1, "none"));
     let mut watching = Watching::start(&sandbox, &[]);
     watching.snapshot_of(1);
     let second = sandbox.stvc(&["watch"]).exits(11);
     assert!(second.stderr.contains(&format!("by process {}", watching.child.id())), "{second:?}");
-    // Other commands are not disturbed, and the lock ends with its process.
+    // Other commands work, and the lock ends with its process.
     sandbox.stvc(&["snapshot"]).exits(0);
     watching.kill();
     Watching::start(&sandbox, &[]).stop();
 }
 
 #[test]
-fn without_file_events_it_looks_now_and_then() {
+fn watch_polls_without_file_events() {
     let sandbox = Sandbox::empty();
     sandbox.save("chats/Mira/one.jsonl", chat(1, "none"));
     let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
@@ -117,20 +116,20 @@ fn without_file_events_it_looks_now_and_then() {
         sandbox.save("chats/Mira/one.jsonl", chat(messages, "none"));
         watching.snapshot_of(messages as u64);
     }
-    // Nothing changed: nothing is taken.
+    // Without changes nothing is stored.
     let summary = watching.stop();
     assert!(cfg!(windows) || summary["taken"] == 4, "{summary}");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_busy_queue_is_waited_for_and_not_for_ever() {
+fn watch_waits_for_the_queue_with_a_limit() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.write(&sandbox);
     let watching = Watching::start(&sandbox, &["--patience", "2s"]);
     watching.wait_for(|event| event["type"] == "snapshot");
-    // Work that ends: no snapshot before it does.
+    // The queue becomes empty: no snapshot before that.
     let busy = Some(vec![Operation::new("pending").about(7)]);
     library.messages += 1;
     library.queue = busy.clone();
@@ -143,7 +142,7 @@ fn a_busy_queue_is_waited_for_and_not_for_ever() {
         (&taken["kind"], &taken["messages"]),
         (&"snapshot".into(), &library.messages.into())
     );
-    // Work that does not end: saved all the same, and marked.
+    // The queue stays active: stored and marked after the limit.
     library.messages += 1;
     library.queue = busy;
     library.write(&sandbox);
@@ -152,7 +151,7 @@ fn a_busy_queue_is_waited_for_and_not_for_ever() {
         (&taken["kind"], &taken["messages"]),
         (&"autosave".into(), &library.messages.into())
     );
-    // Stopped in the middle of it: not lost.
+    // Stopped during the wait: stored.
     library.messages += 1;
     library.write(&sandbox);
     watching.wait_for(|event| event["event"] == "waiting");
@@ -164,10 +163,10 @@ fn a_busy_queue_is_waited_for_and_not_for_ever() {
     assert!(log.stdout.contains("autosave"), "{}", log.stdout);
 }
 
-// Windows keeps a folder that is watched where it is.
+// Windows cannot move a watched folder.
 #[cfg(unix)]
 #[test]
-fn a_folder_that_goes_away_comes_back() {
+fn watch_survives_a_folder_that_disappears() {
     let sandbox = Sandbox::empty();
     sandbox.save("chats/Mira/one.jsonl", chat(1, "none"));
     let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
@@ -175,7 +174,7 @@ fn a_folder_that_goes_away_comes_back() {
     let elsewhere = sandbox.folder().join("unplugged");
     fs::rename(sandbox.library(), &elsewhere).unwrap();
     watching.wait_for(|event| event["event"] == "gone");
-    // An empty folder is where the drive will be, not a library without chats.
+    // An empty folder is a mount point, not a library without chats.
     fs::create_dir(sandbox.library()).unwrap();
     std::thread::sleep(Duration::from_millis(500));
     fs::remove_dir(sandbox.library()).expect("nothing was put into it");
@@ -188,7 +187,7 @@ fn a_folder_that_goes_away_comes_back() {
 }
 
 #[test]
-fn a_folder_that_is_made_later_is_watched() {
+fn folder_created_later_is_watched() {
     let sandbox = Sandbox::empty();
     sandbox.save("chats/Mira/one.jsonl", chat(1, "Sea"));
     fs::remove_dir(sandbox.path("worlds")).unwrap();
@@ -204,7 +203,7 @@ fn a_folder_that_is_made_later_is_watched() {
 }
 
 #[test]
-fn the_policy_of_the_store_is_applied() {
+fn watch_applies_the_retention_policy() {
     let mut sandbox = Sandbox::empty();
     for messages in 1..8 {
         sandbox.save("chats/Mira/one.jsonl", chat(messages, "none"));
@@ -221,7 +220,7 @@ fn the_policy_of_the_store_is_applied() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_once_and_stops_nothing() {
+fn watch_reports_an_unreadable_file_once() {
     let sandbox = Sandbox::empty();
     sandbox.save("chats/Mira/one.jsonl", chat(1, "none"));
     fs::create_dir_all(sandbox.path("chats/Mira/two.jsonl")).unwrap();
@@ -233,9 +232,9 @@ fn what_cannot_be_read_is_said_once_and_stops_nothing() {
     watching.stop();
 }
 
-/// A quick save after the other, with pauses in which what was saved last must be taken.
+/// Rapid saves, with pauses in which the last one must be stored.
 #[test]
-fn a_thousand_saves_of_a_long_chat() {
+fn watch_stores_the_last_of_a_thousand_saves() {
     const SAVES: usize = 1000;
     let sandbox = Sandbox::empty();
     let filler = "all that was said at sea, ".repeat(200);
@@ -263,7 +262,7 @@ fn a_thousand_saves_of_a_long_chat() {
     assert_stored(&sandbox);
 }
 
-/// In kilobytes; only Linux says.
+/// Kilobytes; `None` outside Linux.
 fn resident(child: &Child) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -271,7 +270,7 @@ fn resident(child: &Child) -> Option<u64> {
 }
 
 #[test]
-fn kills_in_a_storm_of_saves_leave_a_sound_store() {
+fn kills_during_many_saves_leave_a_valid_store() {
     const KILLS: usize = 50;
     let sandbox = Sandbox::empty();
     sandbox.save("chats/Mira/one.jsonl", chat(1, "Sea"));
@@ -301,7 +300,7 @@ fn kills_in_a_storm_of_saves_leave_a_sound_store() {
 }
 
 #[test]
-fn a_unit_for_systemd() {
+fn install_writes_a_working_systemd_unit() {
     let sandbox = Sandbox::empty();
     let unit = || {
         let dir = sandbox.folder().join(".config/systemd/user");
@@ -309,25 +308,25 @@ fn a_unit_for_systemd() {
         names.collect::<Vec<_>>()
     };
     if !cfg!(target_os = "linux") {
-        cannot_here("systemd is on Linux only");
+        skip_on_this_machine("systemd is on Linux only");
         return;
     }
-    let told = sandbox.stvc(&["watch", "--install", "--poll", "5s"]).exits(0);
+    let result = sandbox.stvc(&["watch", "--install", "--poll", "5s"]).exits(0);
     let [path] = unit().try_into().unwrap();
     let text = fs::read_to_string(&path).unwrap();
     let start = text.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
-    // No character here means anything to systemd, so a shell reads it the same way.
+    // The line has no special characters of systemd, so a shell reads it equally.
     let run = Command::new("sh").arg("-c").arg(format!("exec timeout 5 {start} --help")).output();
     let run = answer(run.unwrap()).exits(0);
     assert!(run.stdout.contains("--settle"), "{run:?}");
     assert!(start.contains("\"--poll\" \"5s\""), "{start}");
     let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-    assert!(told.stdout.contains(&format!("enable --now {name}")), "{told:?}");
-    // Again is no harm; somebody else's file is.
+    assert!(result.stdout.contains(&format!("enable --now {name}")), "{result:?}");
+    // A second run is harmless; a foreign file is refused.
     sandbox.stvc(&["watch", "--install"]).exits(0);
     fs::write(&path, "[Unit]\n").unwrap();
     sandbox.stvc(&["watch", "--install"]).exits(4);
-    // Somebody else's unit is not removed either.
+    // A foreign unit is not removed either.
     sandbox.stvc(&["watch", "--uninstall"]).exits(4);
     assert_eq!(fs::read_to_string(&path).unwrap(), "[Unit]\n");
     fs::remove_file(&path).unwrap();
@@ -340,14 +339,14 @@ fn a_unit_for_systemd() {
 }
 
 #[test]
-fn a_deleted_chat_is_told_of() {
+fn watch_reports_a_deleted_chat() {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/a.jsonl", common::chat("a", 3, None));
     sandbox.write("chats/Mira/b.jsonl", common::chat("b", 2, None));
     let watching = Watching::start(&sandbox, &[]);
     watching.snapshot_of(3);
     fs::remove_file(sandbox.path("chats/Mira/a.jsonl")).unwrap();
-    let told = watching.wait_for(|event| event["kind"] == "deleted");
-    assert_eq!((&told["timeline"], &told["messages"]), (&"chats/Mira/a".into(), &3.into()));
+    let deletion = watching.wait_for(|event| event["kind"] == "deleted");
+    assert_eq!((&deletion["timeline"], &deletion["messages"]), (&"chats/Mira/a".into(), &3.into()));
     watching.stop();
 }

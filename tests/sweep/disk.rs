@@ -1,7 +1,8 @@
-//! A disk whose power can be cut: recorded calls are replayed on it, and it knows what was synced and what was not.
+//! A simulated disk for power cuts: it replays recorded calls and knows which of them were synced.
 //!
-//! What is assumed: after the sync of a file its bytes survive, after the sync of a folder the names in it do, a rename is done or
-//! not done. Nothing else: names and bytes are apart, and what was not synced may be there, be gone, or be there in part.
+//! Assumptions: a synced file keeps its bytes, a synced folder keeps its names, and a rename is
+//! atomic. Nothing else: names and bytes are independent, and anything that was not synced may be
+//! present, missing or partial.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -11,18 +12,18 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::image::Image;
-use crate::trace::{Call, Did};
+use crate::trace::{Call, Effect};
 
-/// What becomes of what was not synced.
+/// Fate of unsynced changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {
-    /// It is gone.
+    /// All are lost.
     All,
-    /// Names are there; what was written is not.
+    /// Names survive, bytes do not.
     Data,
-    /// What was written is there; names are not.
+    /// Bytes survive, names do not.
     Names,
-    /// Folder by folder and file by file, this or that; the number picks.
+    /// Survival varies by folder and file; the number is the seed.
     Mixed(u64),
 }
 
@@ -30,7 +31,7 @@ impl Loss {
     pub const KINDS: [Self; 5] =
         [Self::All, Self::Data, Self::Names, Self::Mixed(1), Self::Mixed(2)];
 
-    pub fn words(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::All => "all",
             Self::Data => "data",
@@ -45,12 +46,11 @@ type Names = BTreeMap<String, usize>;
 
 #[derive(Clone)]
 enum Node {
-    File { now: Arc<Vec<u8>>, safe: Arc<Vec<u8>>, mode: u32, time: Option<SystemTime> },
-    Folder { now: Names, safe: Names, mode: u32 },
+    File { now: Arc<Vec<u8>>, synced: Arc<Vec<u8>>, mode: u32, time: Option<SystemTime> },
+    Folder { now: Names, synced: Names, mode: u32 },
     Link,
 }
 
-/// The disk.
 #[derive(Clone)]
 pub struct Disk {
     nodes: Vec<Node>,
@@ -58,8 +58,8 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk as it is, all of it synced; the first folder's `except` is another machine's.
-    pub fn of(root: &Path, except: &str) -> Self {
+    /// Scans a folder as fully synced. Skips `except` in the root: it belongs to another machine.
+    pub fn read(root: &Path, except: &str) -> Self {
         let mut disk = Self { nodes: Vec::new(), inodes: HashMap::new() };
         disk.scan(root, except);
         disk
@@ -81,18 +81,18 @@ impl Disk {
                     now.insert(name, node);
                 }
             }
-            self.nodes[at] = Node::Folder { safe: now.clone(), now, mode };
+            self.nodes[at] = Node::Folder { synced: now.clone(), now, mode };
         } else if found.is_symlink() {
             self.nodes.push(Node::Link);
         } else {
             let now = Arc::new(fs::read(path).unwrap());
             let time = found.modified().ok();
-            self.nodes.push(Node::File { safe: now.clone(), now, mode, time });
+            self.nodes.push(Node::File { synced: now.clone(), now, mode, time });
         }
         at
     }
 
-    /// Where a path leads now.
+    /// Resolves a path.
     fn find(&self, path: &str) -> Option<usize> {
         let parts = path.split('/').filter(|part| !part.is_empty());
         parts.into_iter().try_fold(0, |at, part| match &self.nodes[at] {
@@ -101,7 +101,7 @@ impl Disk {
         })
     }
 
-    /// The names in the folder of a path, and its last part.
+    /// Returns the names in a path's folder, and its last component.
     fn folder_of<'a>(&mut self, path: &'a str) -> Option<(&mut Names, &'a str)> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let at = self.find(folder)?;
@@ -129,7 +129,7 @@ impl Disk {
         self.inodes.insert(inode, at);
     }
 
-    /// The file or folder that a call is about.
+    /// Returns the file or folder of a call.
     fn node(&self, call: &Call) -> Option<usize> {
         match self.inodes.get(&call.inode) {
             Some(at) if call.inode != 0 => Some(*at),
@@ -148,13 +148,13 @@ impl Disk {
         }
     }
 
-    /// Do what a call did.
+    /// Replays a call.
     pub fn apply(&mut self, call: &Call) {
         if call.failed || call.foreign {
             return;
         }
-        match call.did {
-            Did::Open => match self.find(&call.path) {
+        match call.effect {
+            Effect::Open => match self.find(&call.path) {
                 Some(at) => {
                     self.inodes.insert(call.inode, at);
                     if let (1, Node::File { now, time, .. }) = (call.value, &mut self.nodes[at]) {
@@ -163,12 +163,12 @@ impl Disk {
                     }
                 }
                 None => {
-                    let (now, safe) = (Arc::default(), Arc::default());
-                    let node = Node::File { now, safe, mode: 0o644, time: None };
+                    let (now, synced) = (Arc::default(), Arc::default());
+                    let node = Node::File { now, synced, mode: 0o644, time: None };
                     self.add(&call.path, call.inode, node);
                 }
             },
-            Did::Write => {
+            Effect::Write => {
                 let from = call.value as usize;
                 if let Some(bytes) = self.bytes(call) {
                     let end = from + call.data.len();
@@ -176,36 +176,36 @@ impl Disk {
                     bytes[from..end].copy_from_slice(&call.data);
                 }
             }
-            Did::Truncate => {
+            Effect::Truncate => {
                 if let Some(bytes) = self.bytes(call) {
                     bytes.resize(call.value as usize, 0);
                 }
             }
-            // Only what is about the whole file system says 1 here.
-            Did::Sync if call.value == 1 => (0..self.nodes.len()).for_each(|at| self.sync(at)),
-            Did::Sync => {
+            // 1 marks a sync of the whole file system.
+            Effect::Sync if call.value == 1 => (0..self.nodes.len()).for_each(|at| self.sync(at)),
+            Effect::Sync => {
                 if let Some(at) = self.node(call) {
                     self.sync(at);
                 }
             }
-            Did::Rename => {
+            Effect::Rename => {
                 if let Some(node) = self.take(&call.path) {
                     self.put(&call.second, node);
                 }
             }
-            Did::Link => {
+            Effect::Link => {
                 if let Some(node) = self.find(&call.path) {
                     self.put(&call.second, node);
                 }
             }
-            Did::Symlink => self.add(&call.path, call.inode, Node::Link),
-            Did::Unlink | Did::Rmdir => drop(self.take(&call.path)),
-            Did::Mkdir => {
-                let (now, safe) = (Names::new(), Names::new());
+            Effect::Symlink => self.add(&call.path, call.inode, Node::Link),
+            Effect::Unlink | Effect::Rmdir => drop(self.take(&call.path)),
+            Effect::Mkdir => {
+                let (now, synced) = (Names::new(), Names::new());
                 let mode = call.value as u32 & 0o755;
-                self.add(&call.path, call.inode, Node::Folder { now, safe, mode });
+                self.add(&call.path, call.inode, Node::Folder { now, synced, mode });
             }
-            Did::Chmod => {
+            Effect::Chmod => {
                 let at = self.node(call);
                 if let Some(Node::File { mode, .. } | Node::Folder { mode, .. }) =
                     at.and_then(|at| self.nodes.get_mut(at))
@@ -213,25 +213,25 @@ impl Disk {
                     *mode = call.value as u32;
                 }
             }
-            Did::Other | Did::Read => {}
+            Effect::Other | Effect::Read => {}
         }
     }
 
     fn sync(&mut self, at: usize) {
         match &mut self.nodes[at] {
-            Node::File { now, safe, .. } => *safe = now.clone(),
-            Node::Folder { now, safe, .. } => *safe = now.clone(),
+            Node::File { now, synced, .. } => *synced = now.clone(),
+            Node::Folder { now, synced, .. } => *synced = now.clone(),
             Node::Link => {}
         }
     }
 
-    /// What is there if nothing is lost.
-    pub fn whole(&self) -> Image {
+    /// Returns the contents if nothing is lost.
+    pub fn current(&self) -> Image {
         self.image(None)
     }
 
-    /// What is there after a cut.
-    pub fn cut(&self, loss: Loss) -> Image {
+    /// Returns the contents after a power cut.
+    pub fn after_power_cut(&self, loss: Loss) -> Image {
         self.image(Some(loss))
     }
 
@@ -240,7 +240,7 @@ impl Disk {
         let mut open = vec![(0, String::new())];
         while let Some((at, path)) = open.pop() {
             match &self.nodes[at] {
-                Node::Folder { now, safe, mode } => {
+                Node::Folder { now, synced, mode } => {
                     let lost = match loss {
                         None | Some(Loss::Data) => false,
                         Some(Loss::All | Loss::Names) => true,
@@ -250,17 +250,17 @@ impl Disk {
                         true => name.clone(),
                         false => format!("{path}/{name}"),
                     };
-                    let names = if lost { safe } else { now };
+                    let names = if lost { synced } else { now };
                     open.extend(names.iter().map(|(name, node)| (*node, join(name))));
                     image.folders.insert(path, *mode);
                 }
-                Node::File { now, safe, mode, time } => {
+                Node::File { now, synced, mode, time } => {
                     let bytes = match loss {
                         None | Some(Loss::Names) => now.clone(),
-                        Some(Loss::All | Loss::Data) => safe.clone(),
+                        Some(Loss::All | Loss::Data) => synced.clone(),
                         Some(Loss::Mixed(seed)) => match pick(seed, at) % 3 {
-                            0 => safe.clone(),
-                            1 => half(now, safe),
+                            0 => synced.clone(),
+                            1 => half_synced(now, synced),
                             _ => now.clone(),
                         },
                     };
@@ -273,10 +273,10 @@ impl Disk {
     }
 }
 
-/// What was there before, and half of what came to it.
-fn half(now: &Arc<Vec<u8>>, safe: &Arc<Vec<u8>>) -> Arc<Vec<u8>> {
-    match now.starts_with(safe) {
-        true => Arc::new(now[..safe.len() + (now.len() - safe.len()) / 2].to_vec()),
+/// Returns the synced bytes and half of those appended since.
+fn half_synced(now: &Arc<Vec<u8>>, synced: &Arc<Vec<u8>>) -> Arc<Vec<u8>> {
+    match now.starts_with(synced) {
+        true => Arc::new(now[..synced.len() + (now.len() - synced.len()) / 2].to_vec()),
         false => Arc::new(now[..now.len() / 2].to_vec()),
     }
 }

@@ -1,20 +1,21 @@
 /*
- * Loaded into stvc and into every program it starts (LD_PRELOAD): numbers each call that changes files below a folder, and at one
- * of them kills all of it, tears the write, or lets the call fail; or records all calls with their data.
+ * Loaded into stvc and every program that it starts (LD_PRELOAD). Numbers each call that changes
+ * files below a folder, and at one of them kills the process group, tears the write, or makes the
+ * call fail; or records all calls with their data.
  *
- * FAULTS_ROOT    only what lies below this folder counts
- * FAULTS_EXCEPT  and not below this one (another machine's disk): recorded, never numbered
- * FAULTS_PAGE    a file of one page that all processes share: the counter, and what was hit
- * FAULTS_AT      the number of the call, from 1; none: nothing happens
- * FAULTS_READ    the same for calls that only read, which have numbers of their own
- * FAULTS_DO      kill, torn (kill after half of a write), or the number of an error
- * FAULTS_TRACE   record into this file
+ * FAULTS_ROOT    folder whose changes are numbered
+ * FAULTS_EXCEPT  folder of another machine's disk: recorded, never numbered
+ * FAULTS_PAGE    file of one page that all processes share: the counter, and the call that was hit
+ * FAULTS_AT      number of the call, from 1; without it no fault happens
+ * FAULTS_READ    number of a reading call; these are counted separately
+ * FAULTS_DO      kill, torn (kill after half of a write), or an error number
+ * FAULTS_TRACE   file for the record
  *
- * A descriptor's path is asked of the system each time, so that no table can be wrong after dup, fork or rename.
+ * The path of a descriptor is asked of the system each time, so it is right after dup, fork or rename.
  *
- * Some code makes its calls without the C library (rustix does, and so do parts of the C library itself). A filter (seccomp) turns
- * those of them that change names into signals, which end in the same functions; our own calls carry a mark in an argument that
- * these calls do not have.
+ * Some code makes system calls without the C library (rustix, and parts of the C library itself). A
+ * seccomp filter turns those that change names into signals, whose handler calls the same functions.
+ * Calls of this file carry a mark in an unused argument.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -44,14 +45,14 @@
 
 enum { OUTSIDE, INSIDE, FOREIGN };
 
-/* The operations of a trace; trace.rs has the same list. */
+/* Operations of a trace; trace.rs has the same numbers. */
 enum { OPEN = 1, WRITE, SYNC, RENAME, LINK, SYMLINK, UNLINK, RMDIR, MKDIR, TRUNCATE, CHMOD, OTHER, READ };
 
 struct page {
     _Atomic uint64_t count;
     _Atomic uint64_t hit;
     _Atomic uint64_t reads;
-    /* 1: this library is there; 2: the filter, too. */
+    /* 1: this library is loaded; 2: the filter is installed too. */
     _Atomic uint64_t loaded;
     _Atomic uint32_t lock;
     char what[2048];
@@ -67,7 +68,7 @@ static int error_, torn_, trace_ = -1;
     static result (*real)(__VA_ARGS__);                                                                                      \
     if (!real) real = dlsym(RTLD_NEXT, name)
 
-/* A call of our own that the filter lets pass. */
+/* A marked call, which the filter ignores. */
 #define MARK 0x5357454550L
 #define RAW(number, a, b, c, d, e) syscall(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), MARK)
 
@@ -106,7 +107,7 @@ static int where_is(const char *path) {
     return below(path, except_, except_len) ? FOREIGN : INSIDE;
 }
 
-/* The full path of a name: its folder without links, then its last part as it is. */
+/* The full path of a name: its resolved folder and its last part. */
 static int find(int dir, const char *path, char *out) {
     if (!page || !path || !*path) return OUTSIDE;
     char whole[2 * PATH_MAX], base[PATH_MAX];
@@ -156,7 +157,7 @@ static uint64_t inode_at(const char *path) {
 }
 
 static void die(void) {
-    /* The group is the command with all that it started, and nothing else. */
+    /* The process group is the command with everything that it started. */
     kill(0, SIGKILL);
     for (;;) pause();
 }
@@ -166,7 +167,7 @@ struct gate {
     uint64_t number;
 };
 
-/* Before a call: its number, and what is to happen to it. */
+/* Before a call: counts it and decides on its fault. */
 static struct gate enter(const char *name, int where, const char *path, int is_write) {
     struct gate gate = {where, 0, 0, 0};
     if (where == OUTSIDE) return gate;
@@ -190,7 +191,7 @@ static void put(char **to, const void *bytes, size_t length) {
     *to += length;
 }
 
-/* After it: into the trace, and the next may come. */
+/* After a call: records it and admits the next one. */
 static void leave(struct gate gate, int done, uint8_t kind, const char *name, uint64_t inode, uint64_t value, const char *path,
                   const char *second, const void *data, uint64_t length) {
     if (gate.where == OUTSIDE || trace_ < 0) return;
@@ -229,7 +230,7 @@ static void leave(struct gate gate, int done, uint8_t kind, const char *name, ui
         return -1;                                                                                                           \
     }
 
-/* Reading: its error, if this is the one. */
+/* Returns the error of a reading call. */
 static int reads(const char *name, const char *path) {
     if (trace_ < 0 && !read_at) return 0;
     uint64_t number = atomic_fetch_add(&page->reads, 1) + 1;
@@ -244,7 +245,7 @@ static int reads(const char *name, const char *path) {
     return error_;
 }
 
-/* Opening. Only what makes or empties a file changes anything. */
+/* Opening. Only creation and truncation are changes. */
 
 static int do_open(int dir, const char *path, int flags, mode_t mode) {
     char full[PATH_MAX];
@@ -327,7 +328,7 @@ static ssize_t do_pwrite(int fd, const void *data, size_t length, off64_t from) 
 ssize_t pwrite(int fd, const void *data, size_t length, off_t from) { return do_pwrite(fd, data, length, from); }
 ssize_t pwrite64(int fd, const void *data, size_t length, off64_t from) { return do_pwrite(fd, data, length, from); }
 
-/* What a call without a buffer of ours has written, read back for the trace. */
+/* Reads back the data of a call without a buffer, for the trace. */
 static void leave_region(struct gate gate, const char *name, int fd, const char *full, uint64_t inode, uint64_t from, ssize_t done) {
     char link[64], *data = NULL;
     ssize_t have = 0;
@@ -391,7 +392,7 @@ static ssize_t do_sendfile(int out, int in, off64_t *in_at, size_t length) {
 ssize_t sendfile(int out, int in, off_t *in_at, size_t length) { return do_sendfile(out, in, (off64_t *)in_at, length); }
 ssize_t sendfile64(int out, int in, off64_t *in_at, size_t length) { return do_sendfile(out, in, in_at, length); }
 
-/* Syncing, and all else that is done to an open file: one form. */
+/* Syncing, and other calls on an open file. */
 
 #define ON_FD(kind, name, value, call)                                                                                       \
     char full[PATH_MAX];                                                                                                     \
@@ -435,7 +436,7 @@ int futimens(int fd, const struct timespec times[2]) {
     ON_FD(OTHER, "futimens", 0, RAW(SYS_utimensat, fd, 0, times, 0, 0))
 }
 
-/* What is done to one name. */
+/* Calls on one name. */
 
 #define ON_NAME(kind, name, dir, path, value, call)                                                                          \
     char full[PATH_MAX];                                                                                                     \
@@ -494,7 +495,7 @@ int utimensat(int dir, const char *path, const struct timespec times[2], int fla
     ON_NAME(OTHER, "utimensat", dir, path, 0, RAW(SYS_utimensat, dir, path, times, flags, 0))
 }
 
-/* What is done to two: it is where the first of them that is ours is. */
+/* Calls on two names: located by the first one below the folder. */
 
 #define ON_TWO(kind, name, from_dir, from, to_dir, to, value, call)                                                          \
     char full[PATH_MAX] = "", second[PATH_MAX] = "";                                                                         \
@@ -572,7 +573,7 @@ struct dirent64 *readdir64(DIR *folder) {
     return real(folder);
 }
 
-/* What comes without the C library. */
+/* Calls without the C library. */
 
 static long handle(long number, long a, long b, long c, long d, long e) {
     switch (number) {
@@ -639,7 +640,7 @@ static int install_filter(void) {
     int n = 0;
     code[n++] = (struct sock_filter)LOAD(nr);
     for (int at = 0; at < COUNT; at++) {
-        /* To the question for the mark, behind the rest of the list and what asks about openat. */
+        /* Jumps to the check of the mark, after the rest of the list and the check of openat. */
         code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, caught[at], COUNT - at - 1 + 4, 0);
     }
     code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 1, 0);

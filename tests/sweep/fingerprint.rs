@@ -1,4 +1,4 @@
-//! When two points have ended alike.
+//! Recognizes points with equal outcomes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::disk::Disk;
 use crate::stage::{Answer, Stage};
 
-/// All that the judge can see. The numbers of processes and the stamps in caches, which another copy of the same files has not,
-/// are no part of it.
+/// Hashes everything that the judge can see. Excludes process ids and timestamps in caches, which
+/// differ between copies of the same files.
 pub fn fingerprint(stage: &Stage, answer: &Answer) -> blake3::Hash {
-    let mut image = Disk::of(&stage.disk(), "").whole();
+    let mut image = Disk::read(&stage.disk(), "").current();
     for (bytes, mode, _) in image.files.values_mut() {
         *bytes = Arc::new([bytes.as_slice(), &mode.to_le_bytes()].concat());
     }
@@ -30,10 +30,10 @@ pub fn fingerprint(stage: &Stage, answer: &Answer) -> blake3::Hash {
     }
     image.files = files;
     image.folders = image.folders.into_iter().map(|(path, mode)| (clean(&path), mode)).collect();
-    let said = (answer.code, answer.hung, answer.stdout.contains("othing was changed"));
+    let outcome = (answer.code, answer.hung, answer.stdout.contains("othing was changed"));
     let ids: Vec<_> =
         answer.of_type("snapshot").iter().map(|line| line["id"].to_string()).collect();
-    let words = format!("{said:?} {ids:?} {}", answer.stderr.contains("panicked"));
+    let words = format!("{outcome:?} {ids:?} {}", answer.stderr.contains("panicked"));
     let mut hasher = blake3::Hasher::new();
     hasher.update(image.hash().as_bytes()).update(words.as_bytes());
     hasher.finalize()

@@ -1,4 +1,4 @@
-//! What is on a disk at a moment.
+//! The contents of a disk at one time.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -7,18 +7,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Bytes, mode, and the time, where nobody has written since.
-type Held = (Arc<Vec<u8>>, u32, Option<SystemTime>);
+/// Bytes, mode, and the modification time unless the file was written since.
+type FileImage = (Arc<Vec<u8>>, u32, Option<SystemTime>);
 
-/// Folders with their modes, files with their bytes.
 #[derive(Default)]
 pub struct Image {
     pub folders: BTreeMap<String, u32>,
-    pub files: BTreeMap<String, Held>,
+    pub files: BTreeMap<String, FileImage>,
 }
 
 impl Image {
-    /// What two equal images have in common.
+    /// Hashes names and bytes.
     pub fn hash(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         for path in self.folders.keys() {
@@ -31,7 +30,7 @@ impl Image {
         hasher.finalize()
     }
 
-    /// Make it real.
+    /// Writes the image to a folder.
     pub fn write(&self, root: &Path) {
         for path in self.folders.keys() {
             fs::create_dir_all(root.join(path)).unwrap();
@@ -50,7 +49,7 @@ impl Image {
         }
     }
 
-    /// How it differs from what really is on a disk; the recording is complete if it does not.
+    /// Lists the files that differ from the real disk; empty if the recording is complete.
     pub fn differs_from(&self, other: &Self) -> Vec<String> {
         let paths = self.files.keys().chain(other.files.keys());
         let differs = |path: &&String| {

@@ -1,144 +1,146 @@
-//! What must hold after every point, whatever happened there.
+//! Invariants that must hold after every point.
 
 use std::path::Path;
 
 use crate::cases::{Driver, Scene};
 use crate::stage::{Ack, Answer, Stage};
-use crate::state::{State, both, is_temporary, left_over};
+use crate::state::{State, all_keys, collect_leftovers, is_temporary};
 
-/// Something that must hold and does not.
+/// A violated invariant.
 #[derive(Clone, Debug)]
-pub struct Wrong {
-    /// What kind of thing, for counting.
+pub struct Violation {
+    /// Kind of violation, for counting.
     pub class: &'static str,
     pub words: String,
 }
 
-/// What a verb begins with and ends with.
-pub struct Ends {
+/// The states before and after a command that succeeds.
+pub struct Baseline {
     pub old: State,
     pub new: State,
-    /// The moment of the command.
+    /// Clock of the command.
     pub clock: i64,
-    /// How it exits when nothing is in its way, and how if it is run once more.
+    /// Exit code of the undisturbed command, and of a second run.
     pub exit: i32,
     pub second: Option<i32>,
-    /// What must come back whatever happens, and what must if the verb said so.
+    /// Snapshots that must always restore, and those that must restore if the command printed them.
     pub acks: Vec<Ack>,
     pub printed: Vec<Ack>,
 }
 
-/// The exit code of a command that did part of what it was asked for.
+/// Exit code of a command that did part of its work.
 const PARTLY: i32 = 3;
 
-/// A point that happened, to be judged.
+/// A point to be judged.
 pub struct Judge<'a> {
     pub stage: &'a mut Stage,
     pub scene: &'a Scene,
-    pub ends: &'a Ends,
-    /// Whether to bring back every snapshot, or some that this number picks.
+    pub baseline: &'a Baseline,
+    /// Restore every snapshot, or a selection by `pick`.
     pub all_snapshots: bool,
     pub pick: usize,
-    pub wrong: Vec<Wrong>,
+    pub violations: Vec<Violation>,
 }
 
 impl Judge<'_> {
-    fn say(&mut self, class: &'static str, words: impl Into<String>) {
-        self.wrong.push(Wrong { class, words: words.into() });
+    fn report(&mut self, class: &'static str, words: impl Into<String>) {
+        self.violations.push(Violation { class, words: words.into() });
     }
 
-    /// Judge what `answer` left behind.
-    pub fn judge(mut self, answer: &Answer) -> Vec<Wrong> {
-        let (scene, ends) = (self.scene, self.ends);
+    /// Checks the state that `answer` left behind.
+    pub fn judge(mut self, answer: &Answer) -> Vec<Violation> {
+        let (scene, baseline) = (self.scene, self.baseline);
         if answer.code == Some(101) || answer.stderr.contains("panicked") {
-            self.say("panic", answer.stderr.lines().next().unwrap_or_default());
+            self.report("panic", answer.stderr.lines().next().unwrap_or_default());
         }
         if answer.hung {
-            self.say("hang", "it did not end");
+            self.report("hang", "it did not end");
         }
         let other = scene.remote.map(|_| {
-            let folder = self.stage.beside().join("other");
+            let folder = self.stage.outside().join("other");
             self.stage.copy(&folder)
         });
-        let now = State::of(self.stage, scene);
-        self.old_or_new(&now);
-        let existed = |stage: &Stage| !ends.old.refs.is_empty() || stage.store("one").exists();
+        let now = State::read(self.stage, scene);
+        self.check_files(&now);
+        let existed = |stage: &Stage| !baseline.old.refs.is_empty() || stage.store("one").exists();
         if existed(self.stage) {
-            self.sound("one");
-            self.come_back(answer);
+            self.check_stores("one");
+            self.check_snapshots(answer);
         }
-        for copy in &scene.copies {
-            if ends.old.copies.contains_key(copy) {
-                self.copy_is_sound(copy);
+        for copy in &scene.backups {
+            if baseline.old.backups.contains_key(copy) {
+                self.check_backup(copy);
             }
         }
 
-        if answer.stdout.contains("othing was changed") && !ends.old.differs(&now, true).is_empty()
+        if answer.stdout.contains("othing was changed")
+            && !baseline.old.differences(&now, true).is_empty()
         {
             let says = answer.stdout.lines().find(|line| line.contains("othing was changed"));
-            let words = format!("something was changed, and it said: {}", says.unwrap_or_default());
-            self.say("untrue", words);
+            let words = format!("changed, but it printed: {}", says.unwrap_or_default());
+            self.report("untrue", words);
         }
-        // A watch ends well also if it could not do all of it; what it did, it printed.
-        let done = |answer: &Answer| answer.of_type("snapshot").len() >= ends.printed.len();
+        // A watch exits with 0 even if some saves failed; it prints each snapshot that it created.
+        let done = |answer: &Answer| answer.of_type("snapshot").len() >= baseline.printed.len();
         let acknowledged =
-            answer.code == Some(ends.exit) && (scene.driver == Driver::Once || done(answer));
+            answer.code == Some(baseline.exit) && (scene.driver == Driver::Once || done(answer));
         if acknowledged {
-            let differs = ends.new.differs(&now, true);
-            self.wrong.extend(differs.into_iter().map(|wrong| Wrong {
-                class: match wrong.class {
-                    "files" => "acknowledged, files not as they should be",
-                    _ => "acknowledged, refs not as they should be",
+            let differs = baseline.new.differences(&now, true);
+            self.violations.extend(differs.into_iter().map(|violation| Violation {
+                class: match violation.class {
+                    "files" => "acknowledged, wrong files",
+                    _ => "acknowledged, wrong refs",
                 },
-                ..wrong
+                ..violation
             }));
         } else {
-            self.again(&now, answer);
+            self.check_second_run(&now, answer);
         }
-        self.clean();
+        self.check_leftovers();
         if let (Some(remote), Some(other)) = (scene.remote, other) {
-            self.devices(remote, other);
+            self.check_devices(remote, other);
         }
-        self.wrong
+        self.violations
     }
 
-    /// Each of the user's files is what it was or what it shall be; those of the extension are all of one version.
-    fn old_or_new(&mut self, now: &State) {
-        let (old, new) = (&self.ends.old, &self.ends.new);
+    /// Checks that each of the user's files is old or new, and that all files of the extension have
+    /// one version.
+    fn check_files(&mut self, now: &State) {
+        let (old, new) = (&self.baseline.old, &self.baseline.new);
         let modules = |path: &&&String| path.starts_with("extensions/stvc/");
         let is = |state: &State| {
-            let all = both(&old.library, &new.library);
+            let all = all_keys(&old.library, &new.library);
             let mut modules = all.iter().filter(modules);
             modules.all(|path| state.library.get(*path) == now.library.get(*path))
         };
-        let is_removed = both(&new.library, &new.library).iter().filter(modules).count() == 0;
+        let is_removed = all_keys(&new.library, &new.library).iter().filter(modules).count() == 0;
         if !is(old) && !is(new) && !is_removed {
             let words = "some modules of the old version and some of the new".to_owned();
-            self.wrong.push(Wrong { class: "extension mixed", words });
+            self.violations.push(Violation { class: "extension mixed", words });
         }
         for (old, new, now) in
             [(&old.library, &new.library, &now.library), (&old.out, &new.out, &now.out)]
         {
-            for path in both(old, new).union(&both(now, now)) {
+            for path in all_keys(old, new).union(&all_keys(now, now)) {
                 let (was, will, is) = (old.get(*path), new.get(*path), now.get(*path));
                 if is != was && is != will && !is_temporary(path) {
                     let class =
                         if is.is_some() { "file neither old nor new" } else { "file missing" };
-                    self.say(class, format!("{path}: {:?} bytes", is.map(Vec::len)));
+                    self.report(class, format!("{path}: {:?} bytes", is.map(Vec::len)));
                 }
             }
         }
     }
 
-    /// The store is sound by stvc's own word and by git's.
-    fn sound(&mut self, device: &str) {
+    /// Checks the store with `stvc check` and `git fsck`.
+    fn check_stores(&mut self, device: &str) {
         let check = self.stage.stvc(device, &["check"]);
         if check.code != Some(0) {
             let errors =
                 check.of_type("finding").into_iter().filter(|line| line["level"] == "error");
             let words: Vec<_> =
                 errors.map(|line| format!("{} {}", line["subject"], line["message"])).collect();
-            self.say("check", format!("{} {}", check.words(), words.join("; ")));
+            self.report("check", format!("{} {}", check.last_output(), words.join("; ")));
         }
         let store = self.stage.store(device);
         self.fsck(&store, "git fsck");
@@ -151,18 +153,18 @@ impl Judge<'_> {
             .filter(|line| !line.starts_with("dangling ") && !line.starts_with("notice: "))
             .collect();
         if fsck.code != Some(0) || !bad.is_empty() {
-            self.say(class, bad.join("; "));
+            self.report(class, bad.join("; "));
         }
     }
 
-    fn copy_is_sound(&mut self, copy: &str) {
+    fn check_backup(&mut self, copy: &str) {
         let place = match copy {
             "server.git" => crate::cases::SERVER.to_owned(),
             copy => format!("../../{copy}"),
         };
         let check = self.stage.stvc("one", &["check", &place]);
         if check.code != Some(0) {
-            self.say("copy not sound", format!("{copy}: {}", check.words()));
+            self.report("backup invalid", format!("{copy}: {}", check.last_output()));
         }
         let folder = self.stage.disk().join(copy);
         if folder.is_dir() {
@@ -170,87 +172,88 @@ impl Judge<'_> {
         }
     }
 
-    /// Every acknowledged snapshot gives its bytes back.
-    fn come_back(&mut self, answer: &Answer) {
-        let said: Vec<_> =
+    /// Checks that every acknowledged snapshot restores its bytes.
+    fn check_snapshots(&mut self, answer: &Answer) {
+        let printed_ids: Vec<_> =
             answer.of_type("snapshot").iter().map(|line| line["id"].to_string()).collect();
         let printed = self
-            .ends
+            .baseline
             .printed
             .iter()
-            .filter(|ack| said.iter().any(|id| id.trim_matches('"') == ack.id));
-        let acks: Vec<_> = self.ends.acks.iter().chain(printed).cloned().collect();
+            .filter(|ack| printed_ids.iter().any(|id| id.trim_matches('"') == ack.id));
+        let acks: Vec<_> = self.baseline.acks.iter().chain(printed).cloned().collect();
         for (n, ack) in acks.iter().enumerate() {
             if !self.all_snapshots && (n + self.pick) % acks.len() > 1 {
                 continue;
             }
             match self.stage.snapshot_files("one", &ack.id) {
                 Ok(found) if found == ack.files => {}
-                Ok(_) => self.say("snapshot has other bytes", ack.id.clone()),
-                Err(why) => self.say("snapshot lost", format!("{}: {why}", ack.id)),
+                Ok(_) => self.report("snapshot has other bytes", ack.id.clone()),
+                Err(why) => self.report("snapshot lost", format!("{}: {why}", ack.id)),
             }
         }
     }
 
-    /// The same command once more ends as it would have.
-    fn again(&mut self, before: &State, answer: &Answer) {
-        let ends = self.ends;
-        let done = ends.new.differs(before, true).is_empty();
-        if done && self.scene.once {
+    /// Checks that running the command again completes it.
+    fn check_second_run(&mut self, before: &State, answer: &Answer) {
+        let baseline = self.baseline;
+        let done = baseline.new.differences(before, true).is_empty();
+        if done && self.scene.not_repeatable {
             return;
         }
-        let again = self.scene.run(self.stage, self.ends.clock);
-        let fits = again.code == Some(ends.exit) || done && again.code == ends.second;
+        let again = self.scene.run(self.stage, self.baseline.clock);
+        let fits = again.code == Some(baseline.exit) || done && again.code == baseline.second;
         if !fits {
-            self.say("again: fails", again.words());
+            self.report("again: fails", again.last_output());
         }
-        // A command that was interrupted may have stored one state more than one that was not.
-        let now = State::of(self.stage, self.scene);
-        let mut differs = ends.new.differs(&now, self.scene.history);
+        // An interrupted command may have created one more snapshot.
+        let now = State::read(self.stage, self.scene);
+        let mut differs = baseline.new.differences(&now, self.scene.compare_history);
         if answer.code == Some(PARTLY) {
-            // It did part of it, and named the rest: done in two goes, the same files are other snapshots.
-            differs.retain(|wrong| wrong.class == "files");
+            // The command did part of its work and named the rest: two runs create other snapshots
+            // of the same files.
+            differs.retain(|violation| violation.class == "files");
         }
-        self.wrong.extend(differs.into_iter().map(|wrong| Wrong {
-            class: match wrong.class {
+        self.violations.extend(differs.into_iter().map(|violation| Violation {
+            class: match violation.class {
                 "files" => "again: other files",
                 _ => "again: other refs",
             },
-            ..wrong
+            ..violation
         }));
     }
 
-    /// Nothing is left over after the next collection, and nothing that matters went with it.
-    fn clean(&mut self) {
+    /// Checks that the next garbage collection removes every leftover and nothing else.
+    fn check_leftovers(&mut self) {
         if !self.stage.store("one").exists() {
             return;
         }
         let gc = self.stage.stvc("one", &["gc", "--grace", "0s"]);
         if gc.code != Some(0) {
-            self.say("gc fails", gc.words());
+            self.report("gc fails", gc.last_output());
         }
-        for copy in self.scene.copies.clone() {
-            self.copy_is_sound(copy);
+        for copy in self.scene.backups.clone() {
+            self.check_backup(copy);
         }
         let mut left = Vec::new();
-        left_over(&self.stage.disk(), &mut left);
+        collect_leftovers(&self.stage.disk(), &mut left);
         let server = self.stage.server();
         for path in left.iter().filter(|path| !path.starts_with(&server)) {
             let path = path.strip_prefix(self.stage.disk()).unwrap().display().to_string();
-            self.say("left over", path);
+            self.report("left over", path);
         }
-        // In the sample only now and then: it is what takes the most time.
+        // This check is the slowest, so the sample runs it for half of the points.
         if self.all_snapshots || self.pick.is_multiple_of(2) {
-            self.sound("one");
-            self.come_back(&Answer::default());
+            self.check_stores("one");
+            self.check_snapshots(&Answer::default());
         }
     }
 
-    /// This device goes on as if nothing had happened, and the other loses nothing by it.
-    fn devices(&mut self, remote: &str, mut stage: Stage) {
+    /// Checks that this device can go on syncing and that the other one loses nothing.
+    fn check_devices(&mut self, remote: &str, mut stage: Stage) {
         let mut failed = |answer: Answer, what: &str| {
             if !matches!(answer.code, Some(0 | 3)) {
-                self.say("devices: fails", format!("{what}: {}", answer.words()));
+                self.report("devices: fails", format!("{what}: {}", answer.last_output()));
             }
         };
         failed(stage.stvc("one", &["snapshot"]), "snapshot");
@@ -263,28 +266,28 @@ impl Judge<'_> {
                 if !files.values().any(|found| found == bytes) {
                     let is = files.get(name).map(Vec::len);
                     let words =
-                        format!("{name} ({} bytes) is nowhere on {device}: {is:?}", bytes.len());
-                    self.say("devices: newest bytes lost", words);
+                        format!("{name} ({} bytes) is missing on {device}: {is:?}", bytes.len());
+                    self.report("devices: newest bytes lost", words);
                 }
             }
             for word in &self.scene.words {
                 let has = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains(word.as_str());
                 if !files.values().any(has) {
-                    self.say("devices: words lost", format!("{word:?} is nowhere on {device}"));
+                    self.report("devices: words lost", format!("{word:?} is missing on {device}"));
                 }
             }
         }
         for device in ["one", "two"] {
             let check = stage.stvc(device, &["check"]);
             if check.code != Some(0) {
-                self.say("devices: check", format!("{device}: {}", check.words()));
+                self.report("devices: check", format!("{device}: {}", check.last_output()));
             }
         }
     }
 }
 
 impl Scene {
-    /// Run the command to its end, at that moment: what it makes may depend on it.
+    /// Runs the command at time `clock`, because its result may depend on the time.
     pub fn run(&self, stage: &mut Stage, clock: i64) -> Answer {
         let later = std::mem::replace(&mut stage.now, clock);
         let command = stage.command("one", &self.command);
@@ -292,10 +295,10 @@ impl Scene {
         self.drive(stage, command)
     }
 
-    /// See a started command to its end.
+    /// Waits for a started command.
     pub fn drive(&self, stage: &Stage, command: std::process::Command) -> Answer {
         match self.driver {
-            Driver::Once => crate::stage::run(command, &stage.beside()),
+            Driver::Once => crate::stage::run(command, &stage.outside()),
             Driver::Watch => crate::watching::run(command, stage),
         }
     }

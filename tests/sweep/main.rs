@@ -1,14 +1,16 @@
-//! The sweep: every verb that writes, killed at every call that changes something, with every such call failing, and with the power
-//! cut at every sync. docs/reliability.md says what must hold afterwards.
+//! The sweep: kills every writing verb at every call that changes something, makes every such call
+//! fail, and cuts the power at every sync. docs/reliability.md lists the invariants that must hold
+//! afterwards.
 //!
-//! `cargo test` tries a fixed sample; `cargo test --release --test sweep -- --whole` tries all of it, and `--quick` one point of
-//! each case. `--case`, `--kind` and `--point` pick, with the words that a failure is reported in.
+//! `cargo test` tries a fixed sample; `cargo test --release --test sweep -- --whole` tries all
+//! points, and `--quick` one point per case. `--case`, `--kind` and `--point` select points by the
+//! names in a failure report.
 
-// clippy.toml allows these in tests, but not in what tests share.
+// clippy.toml allows these only inside tests, not in their helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-// Half of it is for the other tests.
+// The other tests use the rest of it.
 #[cfg(target_os = "linux")]
 #[allow(dead_code, unused_imports)]
 #[path = "../stvc/common/mod.rs"]

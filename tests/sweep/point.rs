@@ -1,12 +1,12 @@
-//! What can happen to a command, and where.
+//! Faults, and the calls at which they happen.
 
 use crate::disk::Loss;
 use crate::preload::Fault;
 
-/// The errors that every call fails with, once each.
+/// Errors that every writing call returns once.
 pub const ERRORS: [(&str, i32); 3] = [("ENOSPC", 28), ("EIO", 5), ("EACCES", 13)];
 
-/// What a read fails with, by the call's name. One that was only interrupted must be made again, and nobody notice.
+/// Errors of reading calls, by the call's name. EINTR must be retried without a visible effect.
 pub const READ_ERRORS: [(&str, &str, i32); 6] = [
     ("open for reading", "EMFILE", 24),
     ("read", "EIO", 5),
@@ -17,7 +17,6 @@ pub const READ_ERRORS: [(&str, &str, i32); 6] = [
 ];
 pub const EINTR: i32 = 4;
 
-/// What is done to a case at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Kill,
@@ -29,7 +28,7 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Self; 4] = [Self::Kill, Self::Error, Self::Cut, Self::Read];
 
-    pub fn words(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Kill => "kill",
             Self::Error => "error",
@@ -39,12 +38,10 @@ impl Kind {
     }
 }
 
-/// A point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// A fault at a call.
     At(u64, Fault),
-    /// A cut after so many calls of the recording.
+    /// A power cut after this many recorded calls.
     Cut(usize, Loss),
 }
 
@@ -58,8 +55,8 @@ impl Point {
         }
     }
 
-    /// As `--point` takes it.
-    pub fn words(self) -> String {
+    /// Formats the point for `--point`.
+    pub fn argument(self) -> String {
         match self {
             Self::At(at, Fault::Kill) => at.to_string(),
             Self::At(at, Fault::Torn) => format!("{at}:torn"),
@@ -71,7 +68,7 @@ impl Point {
                 let name = READ_ERRORS.iter().find(|(.., number)| *number == error);
                 format!("{at}:{}", name.map_or("?", |(_, name, _)| name))
             }
-            Self::Cut(at, loss) => format!("{at}:{}", loss.words()),
+            Self::Cut(at, loss) => format!("{at}:{}", loss.name()),
         }
     }
 }

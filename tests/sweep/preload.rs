@@ -1,4 +1,4 @@
-//! `faults.c`, compiled once, and the program run under it.
+//! Compiles `faults.c` and runs the program under it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,31 +8,31 @@ use std::time::{Duration, Instant};
 use crate::stage::{Answer, Stage};
 use crate::trace::{self, Call};
 
-/// Where things are in the page that `faults.c` shares.
+/// Offsets in the page of memory that `faults.c` shares.
 const HIT: usize = 8;
 const LOADED: usize = 24;
-const WHAT: usize = 36;
+const CALL: usize = 36;
 
-/// What happens to the program at a call.
+/// A fault at a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is killed before it.
+    /// Kills the program before the call.
     Kill,
-    /// It is killed after half of it was written.
+    /// Kills the program after half of the data is written.
     Torn,
-    /// The call fails.
+    /// Makes the call fail.
     Error(i32),
-    /// The same for one that only reads; these have numbers of their own.
+    /// Makes a reading call fail; those calls have their own numbers.
     Read(i32),
 }
 
-/// The library that is loaded into the program.
+/// The shared library that is preloaded into the program.
 pub struct Preload {
     library: PathBuf,
 }
 
 impl Preload {
-    /// Compile it into a folder; if that cannot be, why.
+    /// Compiles the library, or returns the reason why that is impossible.
     pub fn compile(into: &Path) -> Result<Self, String> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sweep/faults.c");
         let library = into.join("faults.so");
@@ -44,19 +44,19 @@ impl Preload {
             .arg("-ldl")
             .output();
         match made {
-            Ok(made) if made.status.success() => Self { library }.proved(into),
+            Ok(made) if made.status.success() => Self { library }.verified(into),
             Ok(made) => Err(format!("{compiler}: {}", String::from_utf8_lossy(&made.stderr))),
             Err(error) => Err(format!("there is no C compiler ({compiler}: {error})")),
         }
     }
 
-    /// Whether it works here.
-    fn proved(self, into: &Path) -> Result<Self, String> {
+    /// Checks that preloading works on this machine.
+    fn verified(self, into: &Path) -> Result<Self, String> {
         let stage = Stage::new(&into.join("proof"));
         std::fs::create_dir_all(stage.library("one")).unwrap();
         let mut command = stage.command("one", &["--version"]);
-        let page = self.watch(&mut command, &stage);
-        crate::stage::run(command, &stage.beside());
+        let page = self.set_environment(&mut command, &stage);
+        crate::stage::run(command, &stage.outside());
         match fs::read(page).unwrap()[LOADED] {
             2 => Ok(self),
             1 => Err("this system allows no filter for calls (seccomp)".into()),
@@ -64,9 +64,9 @@ impl Preload {
         }
     }
 
-    /// The environment under which calls on the stage's disk are numbered.
-    fn watch(&self, command: &mut Command, stage: &Stage) -> PathBuf {
-        let page = stage.beside().join("page");
+    /// Sets the environment that numbers the calls on the stage's disk.
+    fn set_environment(&self, command: &mut Command, stage: &Stage) -> PathBuf {
+        let page = stage.outside().join("page");
         fs::write(&page, [0; 4096]).unwrap();
         command
             .env("LD_PRELOAD", &self.library)
@@ -76,7 +76,7 @@ impl Preload {
         page
     }
 
-    /// Run a command with a fault at one call; the answer, and the call if it came to it.
+    /// Runs a command with a fault at one call. Returns the answer, and the call if it was reached.
     pub fn run(
         &self,
         stage: &Stage,
@@ -85,7 +85,7 @@ impl Preload {
         fault: Fault,
         run: impl FnOnce(Command) -> Answer,
     ) -> (Answer, Option<String>) {
-        let page = self.watch(&mut command, stage);
+        let page = self.set_environment(&mut command, stage);
         let what = match fault {
             Fault::Kill => "kill".to_owned(),
             Fault::Torn => "torn".to_owned(),
@@ -99,19 +99,19 @@ impl Preload {
         }
         let page = fs::read(page).unwrap();
         let hit = page[HIT] == 1;
-        let words = page[WHAT..].split(|byte| *byte == 0).next().unwrap_or_default();
+        let words = page[CALL..].split(|byte| *byte == 0).next().unwrap_or_default();
         (answer, hit.then(|| String::from_utf8_lossy(words).into_owned()))
     }
 
-    /// Run a command as it is; the answer, and all calls.
+    /// Runs a command without faults. Returns the answer and all calls.
     pub fn record(
         &self,
         stage: &Stage,
         mut command: Command,
         run: impl FnOnce(Command) -> Answer,
     ) -> (Answer, Vec<Call>) {
-        let page = self.watch(&mut command, stage);
-        let file = stage.beside().join("trace");
+        let page = self.set_environment(&mut command, stage);
+        let file = stage.outside().join("trace");
         fs::write(&file, []).unwrap();
         command.env("FAULTS_TRACE", &file);
         let answer = run(command);
@@ -122,20 +122,21 @@ impl Preload {
     }
 }
 
-/// Until nobody who was started under this page lives any more: the server's git ends a moment after the one that spoke with it.
+/// Waits until every process that shares this page has ended: the server's git ends shortly after
+/// its client.
 fn wait_for_all(page: &Path) {
     let mark = format!("FAULTS_PAGE={}\0", page.display()).into_bytes();
-    let lives = || {
+    let is_running = || {
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
         let mut environments =
             processes.filter_map(|process| fs::read(process.path().join("environ")).ok());
         environments.any(|text| text.windows(mark.len()).any(|part| part == mark))
     };
     let begin = Instant::now();
-    // Seen dead twice: who is just becoming another program shows nothing for a moment.
+    // Checked twice: during `exec` a process briefly shows no environment.
     let mut dead = 0;
     while dead < 2 && begin.elapsed() < Duration::from_secs(30) {
-        dead = if lives() { 0 } else { dead + 1 };
+        dead = if is_running() { 0 } else { dead + 1 };
         std::thread::sleep(Duration::from_millis(3));
     }
 }

@@ -1,4 +1,5 @@
-//! A case made ready: its start state, how it goes when nothing happens, every call it makes, and all points to try.
+//! A prepared case: its start state, its undisturbed result, every call it makes, and all points to
+//! try.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -7,100 +8,116 @@ use std::sync::Mutex;
 use crate::cases::{Case, Scene};
 use crate::disk::{Disk, Loss};
 use crate::fingerprint::fingerprint;
-use crate::judge::{Ends, Judge, Wrong};
+use crate::judge::{Baseline, Judge, Violation};
 use crate::point::{EINTR, ERRORS, Point, READ_ERRORS};
 use crate::preload::{Fault, Preload};
 use crate::stage::{Ack, Answer, Stage, copy_all};
 use crate::state::State;
-use crate::trace::{Call, Did};
+use crate::trace::{Call, Effect};
 
-/// A case that points can be tried on.
-pub struct Ready {
+pub struct PreparedCase {
     pub case: Case,
     pub scene: Scene,
-    pub ends: Ends,
+    pub baseline: Baseline,
     pub points: Vec<Point>,
     start: Stage,
-    /// The server's folder when all was over.
+    /// The stage after the undisturbed command.
     after: Stage,
     disk: Disk,
     calls: Vec<Call>,
     reads: Vec<Call>,
     answer: Answer,
-    judged: Mutex<HashMap<(blake3::Hash, bool), Vec<Wrong>>>,
+    judged: Mutex<HashMap<(blake3::Hash, bool), Vec<Violation>>>,
 }
 
-impl Ready {
-    /// Make a case ready in a folder of its own; if it does not even go right when nothing happens, why.
+impl PreparedCase {
+    /// Prepares a case in its own folder. Fails if even the undisturbed command violates an
+    /// invariant.
     pub fn new(case: Case, preload: &Preload, work: &Path) -> Result<Self, String> {
         let mut start = Stage::new(&work.join("start"));
         let scene = (case.make)(&mut start);
         start.now += 60;
         let after = start.copy(&work.join("after"));
-        let disk = Disk::of(&after.disk(), "server.git");
+        let disk = Disk::read(&after.disk(), "server.git");
         let command = after.command("one", &scene.command);
         let (answer, calls) =
             preload.record(&after, command, |command| scene.drive(&after, command));
         let (reads, calls): (Vec<_>, Vec<_>) =
-            calls.into_iter().partition(|call| call.did == Did::Read);
+            calls.into_iter().partition(|call| call.effect == Effect::Read);
         let mut replayed = disk.clone();
         calls.iter().for_each(|call| replayed.apply(call));
-        let missed = replayed.whole().differs_from(&Disk::of(&after.disk(), "server.git").whole());
+        let missed =
+            replayed.current().differs_from(&Disk::read(&after.disk(), "server.git").current());
         if !missed.is_empty() {
             return Err(format!("calls were missed, which changed {missed:?}"));
         }
-        let exit = answer.code.ok_or("the command was killed, and by nobody here")?;
-        let (old, new) = (State::of(&start, &scene), State::of(&after, &scene));
+        let exit = answer.code.ok_or("the command was killed by another process")?;
+        let (old, new) = (State::read(&start, &scene), State::read(&after, &scene));
         if old == new && case.verb != "gc" && !case.name.starts_with("backup-file") {
-            return Err(format!("the command changes nothing: {}", answer.words()));
+            return Err(format!("the command changes nothing: {}", answer.last_output()));
         }
         let files = |id: &str| after.snapshot_files("one", id);
         let mut acks = start.acks.clone();
-        if scene.forgets {
+        if scene.deletes_snapshots {
             acks.retain(|ack| files(&ack.id).is_ok_and(|found| found == ack.files));
         }
-        let said = answer.of_type("snapshot").into_iter();
-        let said = said.filter_map(|line| Some(line["id"].as_str()?.to_owned()));
-        let printed =
-            said.filter_map(|id| Some(Ack { files: files(&id).ok()?, id })).collect::<Vec<_>>();
+        let printed_ids = answer.of_type("snapshot").into_iter();
+        let printed_ids = printed_ids.filter_map(|line| Some(line["id"].as_str()?.to_owned()));
+        let printed = printed_ids
+            .filter_map(|id| Some(Ack { files: files(&id).ok()?, id }))
+            .collect::<Vec<_>>();
         let clock = start.now;
         let second = {
             let mut stage = start.copy(&work.join("second"));
             scene.run(&mut stage, clock);
             scene.run(&mut stage, clock).code
         };
-        let ends = Ends { old, new, clock, exit, second, acks, printed };
-        // The end of it must stand before the judge like every point, on a copy: `after` stays as it is.
+        let baseline = Baseline { old, new, clock, exit, second, acks, printed };
+        // The undisturbed result is judged like every point, on a copy.
         let mut stage = after.copy(&work.join("judged"));
         let judge = Judge {
             stage: &mut stage,
             scene: &scene,
-            ends: &ends,
+            baseline: &baseline,
             all_snapshots: true,
             pick: 0,
-            wrong: Vec::new(),
+            violations: Vec::new(),
         };
-        if let Some(wrong) = judge.judge(&answer).first() {
-            return Err(format!("it does not go right by itself: {} {}", wrong.class, wrong.words));
+        if let Some(violation) = judge.judge(&answer).first() {
+            return Err(format!(
+                "it fails without a fault: {} {}",
+                violation.class, violation.words
+            ));
         }
         for done in ["second", "judged"] {
             let _ = std::fs::remove_dir_all(work.join(done));
         }
         let (points, judged) = (Vec::new(), Mutex::default());
-        let mut ready =
-            Self { case, scene, ends, points, start, after, disk, calls, reads, answer, judged };
-        ready.points = ready.list();
-        Ok(ready)
+        let mut prepared = Self {
+            case,
+            scene,
+            baseline,
+            points,
+            start,
+            after,
+            disk,
+            calls,
+            reads,
+            answer,
+            judged,
+        };
+        prepared.points = prepared.list();
+        Ok(prepared)
     }
 
-    /// All points, kills first.
+    /// Lists all points, kills first.
     fn list(&self) -> Vec<Point> {
         let own = || self.calls.iter().filter(|call| call.number > 0);
         let mut points = Vec::new();
-        // A sync changes nothing that a kill could show.
-        for call in own().filter(|call| call.did != Did::Sync) {
+        // A kill before a sync and after it look the same.
+        for call in own().filter(|call| call.effect != Effect::Sync) {
             points.push(Point::At(call.number, Fault::Kill));
-            if call.did == Did::Write && call.data.len() > 1 {
+            if call.effect == Effect::Write && call.data.len() > 1 {
                 points.push(Point::At(call.number, Fault::Torn));
             }
         }
@@ -112,16 +129,16 @@ impl Ready {
         let mut disk = self.disk.clone();
         let mut seen = HashSet::new();
         for at in 0..=self.calls.len() {
-            // A save by SillyTavern is a rename, done or not done, though it stands here as three calls.
+            // SillyTavern's save is atomic, although it is recorded as three calls.
             let is_sync = |at: usize| {
                 let call = self.calls.get(at);
-                call.is_none_or(|call| call.did == Did::Sync && call.name != "save")
+                call.is_none_or(|call| call.effect == Effect::Sync && call.name != "save")
             };
             if is_sync(at) || at > 0 && is_sync(at - 1) {
                 for loss in Loss::KINDS {
-                    // Acknowledged or not, and what the server has, make a difference, too.
+                    // The acknowledgement and the server's state matter too.
                     let end = at == self.calls.len();
-                    if seen.insert((disk.cut(loss).hash(), end, self.was_sent(at))) {
+                    if seen.insert((disk.after_power_cut(loss).hash(), end, self.was_sent(at))) {
                         points.push(Point::Cut(at, loss));
                     }
                 }
@@ -130,7 +147,7 @@ impl Ready {
                 disk.apply(call);
             }
         }
-        // A long file is read in many parts: the first of them and the one after it stand for all.
+        // A long file is read in many parts: test the first two.
         let mut seen: HashMap<_, usize> = HashMap::new();
         for call in &self.reads {
             let times = seen.entry((call.name.as_str(), call.path.as_str())).or_default();
@@ -144,36 +161,36 @@ impl Ready {
         points
     }
 
-    /// Whether the server had taken what it was sent by then.
+    /// Whether the server had received the data by then.
     fn was_sent(&self, at: usize) -> bool {
-        let moved = |call: &Call| call.foreign && call.did == Did::Rename && !call.failed;
+        let moved = |call: &Call| call.foreign && call.effect == Effect::Rename && !call.failed;
         let refs =
             |call: &Call| call.second.contains("/refs/") || call.second.contains("packed-refs");
         self.calls[..at].iter().any(|call| moved(call) && refs(call))
     }
 
-    /// Bring a point about and judge what it leaves; what is wrong, and the call it happened at.
+    /// Tries a point. Returns the violations and the call at which the fault happened.
     pub fn attempt(
         &self,
         point: Point,
         preload: &Preload,
         work: &Path,
         all_snapshots: bool,
-    ) -> (Vec<Wrong>, String) {
+    ) -> (Vec<Violation>, String) {
         let (mut stage, answer, at, pick) = match point {
             Point::At(at, fault) => {
                 let stage = self.start.copy(work);
                 let command = stage.command("one", &self.scene.command);
                 let run = |command| self.scene.drive(&stage, command);
                 let (answer, hit) = preload.run(&stage, command, at, fault, run);
-                let missed = || "(the command ended before it came to it)".to_owned();
+                let missed = || "(the command ended before this call)".to_owned();
                 (stage, answer, hit.unwrap_or_else(missed), at as usize)
             }
             Point::Cut(at, loss) => {
                 let mut disk = self.disk.clone();
                 self.calls[..at].iter().for_each(|call| disk.apply(call));
                 let mut stage = Stage::new(work);
-                disk.cut(loss).write(&stage.disk());
+                disk.after_power_cut(loss).write(&stage.disk());
                 let server = if self.was_sent(at) { &self.after } else { &self.start };
                 if server.server().exists() {
                     copy_all(&server.server(), &stage.server());
@@ -186,7 +203,7 @@ impl Ready {
                 (stage, answer, self.calls.get(at).map_or_else(at_end, words), at)
             }
         };
-        // The same files and the same answer deserve the same judgement, and many errors end alike.
+        // Equal files and answers have equal verdicts, and many errors end alike.
         let interrupted = matches!(point, Point::At(_, Fault::Read(EINTR)));
         let print = (fingerprint(&stage, &answer), interrupted);
         if let Some(known) = self.judged.lock().unwrap().get(&print) {
@@ -195,18 +212,18 @@ impl Ready {
         let judge = Judge {
             stage: &mut stage,
             scene: &self.scene,
-            ends: &self.ends,
+            baseline: &self.baseline,
             all_snapshots,
             pick,
-            wrong: Vec::new(),
+            violations: Vec::new(),
         };
-        let mut wrong = judge.judge(&answer);
-        // Git's own calls come in another order now and then, and not every call can be interrupted.
-        if interrupted && at.starts_with("read ") && answer.code != Some(self.ends.exit) {
-            let words = answer.words();
-            wrong.push(Wrong { class: "fails after a read that was only interrupted", words });
+        let mut violations = judge.judge(&answer);
+        // Git's calls vary in order, and not every call can be interrupted.
+        if interrupted && at.starts_with("read ") && answer.code != Some(self.baseline.exit) {
+            let words = answer.last_output();
+            violations.push(Violation { class: "fails after an interrupted read", words });
         }
-        self.judged.lock().unwrap().insert(print, wrong.clone());
-        (wrong, at)
+        self.judged.lock().unwrap().insert(print, violations.clone());
+        (violations, at)
     }
 }

@@ -1,6 +1,8 @@
-//! One point's folder: the disk with one or two devices and what they share, and beside it what is no part of the experiment.
+//! The folder of one point: the disk with one or two devices and their remote, and beside it
+//! everything outside the experiment.
 //!
-//! The program runs sealed: no user's configuration, a fixed clock, and paths that are the same wherever the folder lies.
+//! The program runs isolated: no user configuration, a fixed clock, and paths that do not depend on
+//! the folder's location.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,60 +13,59 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The moment at which every start state begins to be made.
+/// Clock at the start of every preparation.
 pub const NOW: i64 = 1_794_650_000;
-/// Whoever takes longer hangs.
+/// A command that takes longer has hung.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// Files by their path with `/`.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// What a command answered.
+/// The output of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// None: it was killed.
+    /// `None`: killed.
     pub code: Option<i32>,
-    /// It had to be stopped.
+    /// Killed after [`LIMIT`].
     pub hung: bool,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl Answer {
-    /// The answer, which must have this exit code. Only for what is not the experiment itself.
+    /// Asserts the exit code. Only for commands outside the experiment.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// The JSON lines of one type; a line that was not written to its end counts as not written.
+    /// Returns the JSON lines of type `kind`; ignores an incomplete line.
     pub fn of_type(&self, kind: &str) -> Vec<Value> {
         let lines = self.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         lines.filter(|line| line["type"] == kind).collect()
     }
 
-    /// Its last words.
-    pub fn words(&self) -> String {
-        let said = self.of_type("error").pop().map(|line| line["message"].to_string());
+    /// Returns the end of its output.
+    pub fn last_output(&self) -> String {
+        let error = self.of_type("error").pop().map(|line| line["message"].to_string());
         let line = self.stderr.lines().find(|line| !line.trim().is_empty()).map(str::to_owned);
         let code = match (self.hung, self.code) {
             (true, _) => "hung".to_owned(),
             (false, Some(code)) => format!("exit {code}"),
             (false, None) => "killed".to_owned(),
         };
-        format!("{code}: {}", said.or(line).unwrap_or_default())
+        format!("{code}: {}", error.or(line).unwrap_or_default())
     }
 }
 
-/// A snapshot that was acknowledged, and the files that it must give back.
+/// A snapshot that was acknowledged, and the files that it must restore.
 #[derive(Clone, Debug)]
 pub struct Ack {
     pub id: String,
     pub files: Files,
 }
 
-/// The folder of one point.
 pub struct Stage {
     work: PathBuf,
     pub now: i64,
@@ -72,7 +73,6 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A new one, empty.
     pub fn new(work: &Path) -> Self {
         for folder in ["disk", "beside/tmp"] {
             fs::create_dir_all(work.join(folder)).unwrap();
@@ -80,20 +80,20 @@ impl Stage {
         Self { work: work.canonicalize().unwrap(), now: NOW, acks: Vec::new() }
     }
 
-    /// A copy of this one's disk elsewhere, at the same moment.
+    /// Copies the disk to another folder; the clock stays.
     pub fn copy(&self, work: &Path) -> Self {
         let copy = Self::new(work);
         copy_all(&self.disk(), &copy.disk());
         Self { now: self.now, acks: self.acks.clone(), ..copy }
     }
 
-    /// What calls are counted on.
+    /// Folder on which calls are counted.
     pub fn disk(&self) -> PathBuf {
         self.work.join("disk")
     }
 
-    /// What is no part of it.
-    pub fn beside(&self) -> PathBuf {
+    /// Folder for everything outside the experiment.
+    pub fn outside(&self) -> PathBuf {
         self.work.join("beside")
     }
 
@@ -105,12 +105,12 @@ impl Stage {
         self.library(device).join(".stvc")
     }
 
-    /// The folder in the place of a server's disk.
+    /// Folder that stands for the server's disk.
     pub fn server(&self) -> PathBuf {
         self.disk().join("server.git")
     }
 
-    /// The files of a device's library; the store is none of them.
+    /// Reads the files of a device's library without its store.
     pub fn files(&self, device: &str) -> Files {
         files(&self.library(device))
     }
@@ -130,7 +130,7 @@ impl Stage {
         self.write(device, path, bytes);
     }
 
-    /// The program, with `--json`, not started yet.
+    /// Builds a command that runs the program with `--json`.
     pub fn command(&self, device: &str, arguments: &[impl AsRef<str>]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stvc"));
         command.arg("--json").args(arguments.iter().map(AsRef::as_ref));
@@ -144,20 +144,20 @@ impl Stage {
             .env_clear()
             .env("HOME", self.disk().join(device))
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("TMPDIR", self.beside().join("tmp"))
+            .env("TMPDIR", self.outside().join("tmp"))
             .env("GIT_CONFIG_SYSTEM", "/dev/null")
             .env("TZ", "UTC")
             .env("STVC_COLUMNS", "100")
             .env("SOURCE_DATE_EPOCH", self.now.to_string());
     }
 
-    /// Run the program a minute later than the last time.
+    /// Advances the clock by a minute and runs the program.
     pub fn stvc(&mut self, device: &str, arguments: &[impl AsRef<str>]) -> Answer {
         self.now += 60;
-        run(self.command(device, arguments), &self.beside())
+        run(self.command(device, arguments), &self.outside())
     }
 
-    /// Take a snapshot of what changed, which is acknowledged from now on.
+    /// Takes snapshots and records them as acknowledged.
     pub fn snapshot(&mut self, device: &str) {
         let taken = self.stvc(device, &["snapshot"]).exits(0);
         for line in taken.of_type("snapshot") {
@@ -171,27 +171,27 @@ impl Stage {
         }
     }
 
-    /// The files that a snapshot gives back, or why it does not.
+    /// Restores a snapshot and returns its files, or the error.
     pub fn snapshot_files(&self, device: &str, id: &str) -> Result<Files, String> {
-        let to = tempfile::tempdir_in(self.beside()).unwrap();
+        let to = tempfile::tempdir_in(self.outside()).unwrap();
         let target = to.path().join("out");
         let arguments = ["restore", id, "--to", target.to_str().unwrap()];
-        let answer = run(self.command(device, &arguments), &self.beside());
+        let answer = run(self.command(device, &arguments), &self.outside());
         match answer.code {
             Some(0) => Ok(files(&target)),
-            _ => Err(answer.words()),
+            _ => Err(answer.last_output()),
         }
     }
 
-    /// A real git on a repository.
+    /// Runs git on a repository.
     pub fn git(&self, repository: &Path, arguments: &[&str]) -> Answer {
         let mut command = Command::new("git");
         command.arg("-C").arg(repository).args(arguments);
         self.seal(&mut command, "nobody");
-        run(command, &self.beside())
+        run(command, &self.outside())
     }
 
-    /// Branches and tags of a repository, each with the tree it leads to: content, whatever the commits are called.
+    /// Returns branches and tags with the tree of their commit, which does not depend on the time.
     pub fn refs(&self, repository: &Path) -> BTreeMap<String, String> {
         let format = "--format=%(refname)%09%(tree)";
         let found = self.git(repository, &["for-each-ref", format, "refs/heads", "refs/tags"]);
@@ -199,7 +199,8 @@ impl Stage {
         lines.map(|(name, tree)| (name.to_owned(), tree.to_owned())).collect()
     }
 
-    /// All snapshots that branches and tags lead to, each as its tree and those of its parents: ids differ with the time.
+    /// Lists every reachable snapshot as its tree and those of its parents: commit ids depend on
+    /// the time.
     pub fn history(&self, repository: &Path) -> Vec<String> {
         let log = self.git(repository, &["log", "--branches", "--tags", "--format=%H %T %P"]);
         let lines: Vec<Vec<_>> = log.stdout.lines().map(|line| line.split(' ').collect()).collect();
@@ -216,12 +217,12 @@ impl Stage {
     }
 }
 
-/// Run a command to its end; what it printed goes through files, so that nobody waits for a reader.
+/// Runs a command to its end. Its output goes to files, so that no pipe fills up.
 pub fn run(mut command: Command, beside: &Path) -> Answer {
     let (out, err) = (beside.join("stdout"), beside.join("stderr"));
     command.stdin(Stdio::null());
     command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
-    // A group of its own, which is killed as a whole.
+    // A separate process group, so that all of it can be killed.
     let mut child = command.process_group(0).spawn().unwrap();
     let ended = wait(&mut child, LIMIT);
     let text = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
@@ -229,7 +230,7 @@ pub fn run(mut command: Command, beside: &Path) -> Answer {
     Answer { code, hung: ended.is_none(), stdout: text(&out), stderr: text(&err) }
 }
 
-/// Wait that long at most; none: it did not end and was stopped.
+/// Waits for at most `limit`; kills the process and returns `None` after that.
 pub fn wait(child: &mut Child, limit: Duration) -> Option<std::process::ExitStatus> {
     let begin = Instant::now();
     loop {
@@ -247,7 +248,7 @@ pub fn wait(child: &mut Child, limit: Duration) -> Option<std::process::ExitStat
     }
 }
 
-/// Copy a folder with all that is in it, with modes and times.
+/// Copies a folder recursively, with modes and times.
 pub fn copy_all(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -261,7 +262,7 @@ pub fn copy_all(from: &Path, to: &Path) {
         } else {
             fs::copy(entry.path(), &target).unwrap();
             let time = entry.metadata().unwrap().modified().unwrap();
-            // A file that may not be written to keeps the time of its copying.
+            // A read-only file keeps the time of the copy.
             if let Ok(file) = File::options().append(true).open(&target) {
                 file.set_modified(time).unwrap();
             }
@@ -270,7 +271,7 @@ pub fn copy_all(from: &Path, to: &Path) {
     fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
 }
 
-/// Every file below a folder with its bytes; a store in it is left out.
+/// Reads every file below a folder. Skips a store.
 pub fn files(root: &Path) -> Files {
     let mut found = Files::new();
     let mut open = vec![(root.to_owned(), String::new())];

@@ -1,11 +1,11 @@
-//! What `faults.c` recorded: every call that changed something, in its order, with its data.
+//! The trace of `faults.c`: every call that changed something, in order, with its data.
 
 use std::fs;
 use std::path::Path;
 
-/// What a call did; `faults.c` has the same list.
+/// Effect of a call; the numbers are those in `faults.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Did {
+pub enum Effect {
     Open = 1,
     Write,
     Sync,
@@ -21,41 +21,44 @@ pub enum Did {
     Read,
 }
 
-/// One call.
 #[derive(Clone, Debug)]
 pub struct Call {
-    pub did: Did,
+    pub effect: Effect,
     /// On another machine's disk.
     pub foreign: bool,
     pub failed: bool,
-    /// Its number from 1; 0 for foreign ones.
+    /// From 1; 0 for foreign calls.
     pub number: u64,
-    /// The file's inode, where there was one at hand.
+    /// Inode of the file, if it was known.
     pub inode: u64,
-    /// An offset, a length, a mode, a flag; of a read its own number.
+    /// Offset, length, mode or flag; for a read its number.
     pub value: u64,
     pub name: String,
-    /// Below the disk, without a slash at the beginning; so is `second`, where a call has two paths.
+    /// Relative to the disk, like `second` for calls with two paths.
     pub path: String,
     pub second: String,
     pub data: Vec<u8>,
 }
 
-/// Add what was done by somebody who is not recorded: a file's new bytes, synced.
+/// Records a synced save by a process that is not traced.
 pub fn add_save(file: &Path, path: &str, bytes: &[u8]) {
-    let record = |did: Did, value: u64, data: &[u8]| {
+    let record = |effect: Effect, value: u64, data: &[u8]| {
         let numbers = [0, 0, value].map(u64::to_le_bytes).concat();
         let text = |text: &str| [&(text.len() as u16).to_le_bytes(), text.as_bytes()].concat();
         let texts = ["save", path, ""].map(text).concat();
-        let record = [&[did as u8, 0, 0], &*numbers, &texts, data].concat();
+        let record = [&[effect as u8, 0, 0], &*numbers, &texts, data].concat();
         [&(record.len() as u32).to_le_bytes(), &*record].concat()
     };
-    let all = [record(Did::Open, 1, b""), record(Did::Write, 0, bytes), record(Did::Sync, 0, b"")];
+    let all = [
+        record(Effect::Open, 1, b""),
+        record(Effect::Write, 0, bytes),
+        record(Effect::Sync, 0, b""),
+    ];
     let mut file = fs::File::options().append(true).open(file).unwrap();
     std::io::Write::write_all(&mut file, &all.concat()).unwrap();
 }
 
-/// All calls of a recording.
+/// Reads all calls of a trace.
 pub fn read(file: &Path, disk: &Path) -> Vec<Call> {
     let bytes = fs::read(file).unwrap();
     let disk = format!("{}/", disk.display());
@@ -76,20 +79,20 @@ fn parse(mut record: &[u8], disk: &str) -> Call {
         record = rest;
         part
     };
-    let did = match take(1)[0] {
-        1 => Did::Open,
-        2 => Did::Write,
-        3 => Did::Sync,
-        4 => Did::Rename,
-        5 => Did::Link,
-        6 => Did::Symlink,
-        7 => Did::Unlink,
-        8 => Did::Rmdir,
-        9 => Did::Mkdir,
-        10 => Did::Truncate,
-        11 => Did::Chmod,
-        13 => Did::Read,
-        _ => Did::Other,
+    let effect = match take(1)[0] {
+        1 => Effect::Open,
+        2 => Effect::Write,
+        3 => Effect::Sync,
+        4 => Effect::Rename,
+        5 => Effect::Link,
+        6 => Effect::Symlink,
+        7 => Effect::Unlink,
+        8 => Effect::Rmdir,
+        9 => Effect::Mkdir,
+        10 => Effect::Truncate,
+        11 => Effect::Chmod,
+        13 => Effect::Read,
+        _ => Effect::Other,
     };
     let (foreign, failed) = (take(1)[0] == 1, take(1)[0] == 1);
     let mut number = || u64::from_le_bytes(*take(8).first_chunk().unwrap());
@@ -102,7 +105,7 @@ fn parse(mut record: &[u8], disk: &str) -> Call {
     let below = |path: String| path.strip_prefix(disk).unwrap_or(&path).to_owned();
     let (path, second) = (below(path), below(second));
     Call {
-        did,
+        effect,
         foreign,
         failed,
         number: n,

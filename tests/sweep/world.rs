@@ -1,4 +1,5 @@
-//! Small libraries: chats whose every message has words of its own, a lorebook that two of them share, a group.
+//! Small libraries: chats in which every message has its own text, a lorebook that two of them
+//! share, a group.
 
 use serde_json::json;
 
@@ -12,7 +13,6 @@ pub const NIGHT: &str = "group chats/night.jsonl";
 pub const CREW: &str = "groups/7.json";
 pub const BOOK: &str = "worlds/Harbour.json";
 
-/// A chat with some messages.
 pub fn chat(name: &str, messages: usize, book: Option<&str>) -> String {
     let metadata = book.map_or_else(|| json!({}), |book| json!({ "world_info": book }));
     let header = json!({ "user_name": "You", "character_name": "Mira", "chat_metadata": metadata });
@@ -20,18 +20,17 @@ pub fn chat(name: &str, messages: usize, book: Option<&str>) -> String {
     [header.to_string()].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }
 
-/// Message `n` of the chat `name`.
 pub fn message(name: &str, n: usize) -> String {
-    json!({ "name": "Mira", "is_user": n.is_multiple_of(2), "mes": words(name, n) }).to_string()
+    json!({ "name": "Mira", "is_user": n.is_multiple_of(2), "mes": text_of(name, n) }).to_string()
 }
 
-/// What it says, and no other message does.
-pub fn words(name: &str, n: usize) -> String {
+/// Text of a message, unique in the library.
+pub fn text_of(name: &str, n: usize) -> String {
     let hash = blake3::hash(format!("{name}/{n}").as_bytes()).to_hex();
     format!("{name} {n}: {}", &hash[..32])
 }
 
-/// A lorebook: UID, title, content.
+/// Builds a lorebook from UID, title and content.
 pub fn book(entries: &[(u64, &str, &str)]) -> String {
     let entry = |(uid, title, content): &(u64, &str, &str)| {
         let entry = json!({ "uid": uid, "comment": title, "key": [title], "content": content });
@@ -43,24 +42,24 @@ pub fn book(entries: &[(u64, &str, &str)]) -> String {
 
 pub const PIER: (u64, &str, &str) = (0, "Pier", "Wet stones under the old lamp.");
 pub const GULL: (u64, &str, &str) = (1, "Gull", "Grey birds scream over each roof.");
-pub const PIER_NOW: (u64, &str, &str) = (0, "Pier", "Wet stones under the new lamp.");
+pub const PIER_EDITED: (u64, &str, &str) = (0, "Pier", "Wet stones under the new lamp.");
 
 fn group(chats: &[&str]) -> String {
     json!({ "id": "7", "name": "Crew", "members": [], "chat_id": "night", "chats": chats })
         .to_string()
 }
 
-/// Folders as SillyTavern has them, and nothing in them.
-pub fn empty(stage: &Stage, device: &str) {
+/// Creates SillyTavern's folders without files.
+pub fn empty_library(stage: &Stage, device: &str) {
     for folder in ["chats", "group chats", "groups", "worlds"] {
         std::fs::create_dir_all(stage.library(device).join(folder)).unwrap();
     }
     stage.write(device, "settings.json", "{}");
 }
 
-/// Two chats that share a lorebook, one without, a group's.
-pub fn small(stage: &Stage, device: &str) {
-    empty(stage, device);
+/// Creates two chats that share a lorebook, one without a lorebook, and a group chat.
+pub fn small_library(stage: &Stage, device: &str) {
+    empty_library(stage, device);
     stage.write(device, BOOK, book(&[PIER, GULL]));
     stage.write(device, A, chat("a", 4, Some("Harbour")));
     stage.write(device, B, chat("b", 3, Some("Harbour")));
@@ -72,31 +71,33 @@ pub fn small(stage: &Stage, device: &str) {
 pub const CARD: &str = "characters/Mira.png";
 pub const MAP: &str = "user/images/Mira/map.png";
 
-/// What a chat needs besides: its character's card, and a picture that one of its messages names.
-pub fn belongings(stage: &Stage, device: &str) {
-    let mira = json!({ "name": "Mira", "data": { "description": words("Mira", 0) } });
+/// Adds the character's card, and a picture that a message names.
+pub fn add_card_and_picture(stage: &Stage, device: &str) {
+    let mira = json!({ "name": "Mira", "data": { "description": text_of("Mira", 0) } });
     stage.write(device, CARD, card(&mira, 5000));
-    stage.write(device, MAP, words("map", 0).repeat(20));
+    stage.write(device, MAP, text_of("map", 0).repeat(20));
     let media = json!({ "media": [{ "url": format!("/{MAP}"), "type": "image" }] });
-    let shown = json!({ "name": "You", "is_user": true, "mes": words("map", 1), "extra": media });
+    let shown = json!({ "name": "You", "is_user": true, "mes": text_of("map", 1), "extra": media });
     stage.append(device, A, &shown.to_string());
 }
 
-/// A message that names a web page, which is there.
-pub fn page(stage: &Stage, device: &str) {
-    stage.write(device, "user/files/1_2.html", words("page", 0));
+/// Adds an HTML file, and a message that names it.
+pub fn add_html_page(stage: &Stage, device: &str) {
+    stage.write(device, "user/files/1_2.html", text_of("page", 0));
     let files = json!({ "files": [{ "url": "/user/files/1_2.html" }] });
-    let shown = json!({ "name": "You", "is_user": true, "mes": words("page", 1), "extra": files });
+    let shown =
+        json!({ "name": "You", "is_user": true, "mes": text_of("page", 1), "extra": files });
     stage.append(device, A, &shown.to_string());
 }
 
-/// What a day of writing does to it: one goes on, one loses its last message, one gets another name, one is new; the lorebook is edited.
-pub fn day(stage: &Stage, device: &str) {
+/// Simulates a day of writing: one chat grows, one loses its last message, one is renamed, one is
+/// new, and the lorebook is edited.
+pub fn write_for_a_day(stage: &Stage, device: &str) {
     stage.append(device, A, &message(device, 10));
     stage.write(device, B, chat("b", 2, Some("Harbour")));
     let library = stage.library(device);
     std::fs::rename(library.join(C), library.join("chats/Voss/c renamed.jsonl")).unwrap();
     stage.write(device, "chats/Voss/d.jsonl", chat(&format!("{device} d"), 3, None));
     stage.append(device, NIGHT, &message(device, 11));
-    stage.write(device, BOOK, book(&[PIER_NOW, GULL]));
+    stage.write(device, BOOK, book(&[PIER_EDITED, GULL]));
 }

@@ -1,5 +1,3 @@
-//! borg, without encryption.
-
 use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +7,7 @@ use crate::measure::run;
 
 pub struct Borg {
     place: Place,
-    /// Archives need names.
+    /// Number of archives, for their names.
     saves: Cell<usize>,
 }
 

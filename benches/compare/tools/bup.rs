@@ -1,4 +1,4 @@
-//! bup: files cut by a rolling hash, kept in git packs.
+//! bup: splits files by a rolling hash into git packs.
 
 use std::path::Path;
 use std::process::Command;

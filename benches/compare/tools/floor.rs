@@ -1,4 +1,4 @@
-//! The floor: copies of the files, and the best that a compressor makes of all of them at once.
+//! The baseline: copies of the files, and all copies in one compressed archive.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{Place, Tool};
 
-/// A copy of the whole library a save. Nothing is synced or checked.
+/// Copies the whole library per save, without sync or verification.
 pub struct Cp {
     place: Place,
     saves: Cell<usize>,
@@ -49,7 +49,8 @@ impl Tool for Cp {
     }
 }
 
-/// All the copies as one archive: no store, but as small as anything gets that does not know what a chat is.
+/// All copies in one archive: not a store, but about as small as a tool gets that does not know the
+/// format of chats.
 pub struct Zstd {
     pub place: Place,
     pub states: PathBuf,

@@ -17,7 +17,7 @@ impl Git {
     }
 }
 
-/// Git on the repository `dir`, without the configuration of whoever runs this.
+/// Builds a git command for the repository `dir` that ignores the user's configuration.
 pub fn git_in(dir: &Path) -> Command {
     let mut command = Command::new("git");
     for who in ["AUTHOR", "COMMITTER"] {

@@ -1,4 +1,4 @@
-//! The tools that are compared, each over the same library and with a store of its own.
+//! The compared tools; all read the same library, and each has its own store.
 
 mod borg;
 mod bup;
@@ -19,54 +19,50 @@ pub use stvc::Stvc;
 
 use crate::measure::run;
 
-/// A tool that keeps states of a library. What it does is given as commands, so that others can time them; none where
-/// it has no such thing.
+/// A tool that stores states of a library. Methods return commands, so that callers can time them;
+/// an empty list means that the tool has no such command.
 pub trait Tool {
     fn name(&self) -> &'static str;
     fn place(&self) -> &Place;
-    /// Make the store.
     fn create(&self) {}
-    /// Store the library as it is now.
     fn save(&self) -> Vec<Command> {
         Vec::new()
     }
-    /// Bring back the newest state of one chat: below the library, or below `target`.
+    /// Restores the latest state of one chat into the library or into `target`.
     fn restore(&self, _chat: &Path, _timeline: &str, _target: &Path) -> Vec<Command> {
         Vec::new()
     }
-    /// List all that is stored.
     fn log(&self) -> Vec<Command> {
         Vec::new()
     }
-    /// Read everything and see whether it is sound.
+    /// Verifies everything.
     fn check(&self) -> Vec<Command> {
         Vec::new()
     }
-    /// Make the store as small as it gets.
+    /// Makes the store as small as possible.
     fn gc(&self) -> Vec<Command> {
         Vec::new()
     }
-    /// All that is stored, as one file to carry away.
+    /// Exports everything into one file.
     fn backup(&self, _file: &Path) -> Vec<Command> {
         Vec::new()
     }
 }
 
-/// Where a tool finds the library and keeps its things.
+/// The folders of a tool.
 #[derive(Clone)]
 pub struct Place {
     pub library: PathBuf,
-    /// The folder of all that belongs to the tool.
     pub home: PathBuf,
 }
 
 impl Place {
-    /// What counts as its store; caches are beside it.
+    /// Counted as the store; caches are outside.
     pub fn store(&self) -> PathBuf {
         self.home.join("store")
     }
 
-    /// What stvc's verbs work on, without a process for each.
+    /// Returns a workspace for calling verbs without a process.
     pub fn workspace(&self, now: chrono::DateTime<chrono::Utc>) -> Workspace {
         Workspace {
             store: Some(self.store()),
@@ -75,13 +71,12 @@ impl Place {
         }
     }
 
-    /// Forget everything.
     pub fn clear(&self) {
         let _ = fs::remove_dir_all(&self.home);
         fs::create_dir_all(&self.home).expect("make a folder for a tool");
     }
 
-    /// All that is here once more, at another place.
+    /// Copies everything to another folder.
     pub fn copy(&self, home: &Path) -> Place {
         let mut copy = Command::new("cp");
         copy.arg("-a").arg(&self.home).arg(home);
@@ -90,7 +85,7 @@ impl Place {
     }
 }
 
-/// Returns the name of each tool, its program, and the argument that prints its version.
+/// Name, program, and the argument that prints the version.
 fn programs() -> [(&'static str, &'static str, &'static str); 6] {
     [
         ("stvc", program::program(), "--version"),
@@ -102,7 +97,7 @@ fn programs() -> [(&'static str, &'static str, &'static str); 6] {
     ]
 }
 
-/// Every tool that is installed, stvc first.
+/// Returns every installed tool, stvc first.
 pub fn all(dir: &Path, library: &Path) -> Vec<Box<dyn Tool>> {
     let place = |name: &str| Place { library: library.to_owned(), home: dir.join(name) };
     let states = place("cp").store();
@@ -127,10 +122,10 @@ pub fn all(dir: &Path, library: &Path) -> Vec<Box<dyn Tool>> {
     all
 }
 
-/// Which of them take part, if not all.
+/// Restricts the tools.
 const ONLY: &str = "STVC_TOOLS";
 
-/// What each tool says of itself, or that it is not there.
+/// Returns each tool's version, or that it is not installed.
 pub fn versions() -> Vec<String> {
     let say = |(name, program, argument): &(&str, &str, &str)| match version(program, argument) {
         Some(text) if text.contains(name) => text,
@@ -147,7 +142,6 @@ fn version(program: &str, argument: &str) -> Option<String> {
     Some(line.split(" compiled").next()?.split(", by").next()?.to_owned())
 }
 
-/// A path as an argument.
 fn text(path: &Path) -> &str {
     path.to_str().expect("a path of ours")
 }

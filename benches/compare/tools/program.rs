@@ -1,4 +1,4 @@
-//! The stvc program that is measured.
+//! The measured stvc program.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 
 use crate::root;
 
-/// Returns the path of the program. The first call builds it with the release profile, beside the
-/// benchmark, whose dependencies it shares.
+/// Returns the path of the program. The first call builds it with the release profile in the
+/// benchmark's target folder, whose dependencies it shares.
 pub fn program() -> &'static str {
     static PROGRAM: LazyLock<String> = LazyLock::new(build);
     &PROGRAM

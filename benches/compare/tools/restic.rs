@@ -30,7 +30,7 @@ impl Tool for Restic {
     }
 
     fn create(&self) {
-        // The second version of its format compresses.
+        // Version 2 of the format compresses.
         run(self.command(&["init", "--repository-version", "2"]));
     }
 
@@ -39,7 +39,7 @@ impl Tool for Restic {
     }
 
     fn restore(&self, chat: &Path, _timeline: &str, target: &Path) -> Vec<Command> {
-        // Patterns begin at the folder that was backed up.
+        // Patterns are relative to the folder that was backed up.
         let include = format!("/{}", text(chat));
         vec![self.command(&["restore", "latest", "--target", text(target), "--include", &include])]
     }

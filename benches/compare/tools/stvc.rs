@@ -1,4 +1,4 @@
-//! stvc itself, and an earlier version of it.
+//! stvc, and an earlier version of it.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ pub struct Stvc {
     place: Place,
 }
 
-/// Where an earlier version of the program is, to be measured beside this one.
+/// Path of an earlier version of the program, to be measured too.
 pub const BEFORE: &str = "STVC_BEFORE";
 
 impl Stvc {
@@ -20,7 +20,6 @@ impl Stvc {
         Self { name: "stvc", program: program().into(), place }
     }
 
-    /// The earlier version, if there is one to measure.
     pub fn before(place: Place) -> Option<Self> {
         let program = std::env::var(BEFORE).ok()?;
         Some(Self { name: "before", program, place })

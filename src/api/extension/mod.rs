@@ -1,7 +1,8 @@
-//! The extension for SillyTavern's page: its files are a part of the program, and are put into the user's folder of extensions as they are.
-//!
-//! A new version is written into a folder of its own, which then takes the place of the old one: SillyTavern's page finds the old modules or the new ones, never some of each. The old
-//! folder waits in `REPLACED` until what is the user's in it was moved over. An update that was interrupted is ended, or taken back, by the next command here (`recover`).
+//! The extension for SillyTavern's page: its files are part of the program and are written into the
+//! user's folder of extensions. A new version is written into a folder of its own, which then
+//! replaces the old one: the page finds the old modules or the new ones, never some of each. The
+//! old folder waits in `REPLACED` until the user's files in it were moved over. `recover` finishes
+//! or reverts an interrupted update.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,14 +18,15 @@ use crate::durable::{self, Existing, TEMP_PREFIX};
 use crate::engine::Workspace;
 use crate::exit;
 use crate::hint::{Hint, unchanged};
-use crate::listed::listed;
 use crate::regular;
 use crate::verbs;
+use crate::words::listed;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// What tells our folder from somebody else's, and our files from edited ones.
+/// Tells our folder from somebody else's, and our files from edited ones.
 const NOTE: &str = "stvc.json";
-/// The folder beside ours that holds the former version while it is replaced. It has no manifest of its own, so that SillyTavern loads nothing from it.
+/// Holds the former version while it is replaced. It has no manifest, so that SillyTavern loads
+/// nothing from it.
 const REPLACED: &str = ".stvc-replaced";
 
 macro_rules! files {
@@ -34,18 +36,18 @@ macro_rules! files {
 const FILES: [(&str, &str); 11] = files![
     "manifest.json",
     "index.js",
+    "actions.js",
     "badge.js",
     "commands.js",
-    "deeds.js",
     "mailbox.js",
-    "memory.js",
     "settings.js",
+    "sillytavern.js",
     "viewer.js",
     "words.js",
     "style.css",
 ];
 
-/// Every file of the extension.
+/// Returns every file of the extension.
 pub fn files() -> Vec<(&'static str, String)> {
     let own = |(name, text): (&'static str, &str)| match name {
         "manifest.json" => (name, text.replace("0.0.0", VERSION)),
@@ -61,26 +63,39 @@ pub fn files() -> Vec<(&'static str, String)> {
     files
 }
 
-/// What is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The folder of the extension.
 pub enum State {
-    /// Nothing.
+    /// Also after an installation that was interrupted before it wrote anything.
     Absent,
-    /// Ours, of this version, as it was put there or edited since.
-    Installed { version: String, edited: Vec<String> },
     /// Something else under the same name.
     Foreign,
+    Installed(Installed),
 }
 
-/// Why it is not done.
+/// An installed version.
+pub struct Installed {
+    note: Note,
+    /// Files that were changed since.
+    pub edited: Vec<String>,
+    is_incomplete: bool,
+    /// Names in the folder that stvc did not write.
+    others: Vec<OsString>,
+}
+
+impl Installed {
+    /// Returns the version of the program that wrote it.
+    pub fn version(&self) -> &str {
+        &self.note.version
+    }
+}
+
+/// Why the extension is not installed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Verb(#[from] verbs::Error),
-    /// What is there is not ours.
     #[error("{} is there already, and stvc did not put it there", path.display())]
     Foreign { path: PathBuf },
-    /// What is there was changed by hand.
     #[error("changed since stvc put it there: {}", listed(files))]
     Edited { files: Vec<String> },
     #[error("{}: {source}", path.display())]
@@ -90,7 +105,7 @@ pub enum Error {
 type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Returns the exit code of a command that ends with it.
+    /// Returns the exit code.
     pub fn exit(&self) -> u8 {
         match self {
             Self::Verb(error) => error.exit(),
@@ -99,6 +114,7 @@ impl Error {
         }
     }
 
+    /// Returns advice for the user.
     pub fn hint(&self) -> Option<Hint> {
         match self {
             Self::Verb(error) => error.hint(),
@@ -111,48 +127,30 @@ impl Error {
     }
 }
 
-/// What stvc put there: each file's hash.
+/// The version that stvc wrote, and the hash of each file.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct Note {
     version: String,
     files: BTreeMap<String, Blake3>,
 }
 
-/// What the folder holds.
-enum There {
-    /// Nothing, or what an installation left that was interrupted before it had written anything.
-    Nothing,
-    Foreign,
-    Ours {
-        note: Note,
-        edited: Vec<String>,
-        missing: bool,
-        /// Names in it that stvc did not put there.
-        others: Vec<OsString>,
-    },
-}
-
-/// Where it goes.
+/// Returns the folder of the extension.
 pub fn folder(workspace: &Workspace) -> Result<PathBuf> {
     let library = workspace.library().map_err(verbs::Error::from)?;
     Ok(library.root().join("extensions").join("stvc"))
 }
 
-/// What is there.
+/// Looks at the folder.
 pub fn state(workspace: &Workspace) -> Result<State> {
-    Ok(match look(&folder(workspace)?)? {
-        There::Nothing => State::Absent,
-        There::Foreign => State::Foreign,
-        There::Ours { note, edited, .. } => State::Installed { version: note.version, edited },
-    })
+    look(&folder(workspace)?)
 }
 
-/// What cannot be read is neither ours nor not.
-fn look(folder: &Path) -> Result<There> {
+/// A folder that cannot be read is neither ours nor not.
+fn look(folder: &Path) -> Result<State> {
     let entries = match fs::symlink_metadata(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(There::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::Absent),
         Err(error) => return Err(failed(folder)(error)),
-        Ok(found) if !found.is_dir() => return Ok(There::Foreign),
+        Ok(found) if !found.is_dir() => return Ok(State::Foreign),
         Ok(_) => fs::read_dir(folder).map_err(failed(folder))?,
     };
     let entries: io::Result<Vec<_>> = entries.collect();
@@ -160,25 +158,24 @@ fn look(folder: &Path) -> Result<There> {
         entries.map_err(failed(folder))?.into_iter().map(|entry| entry.file_name()).collect();
     others.retain(|name| !name.to_string_lossy().starts_with(TEMP_PREFIX));
     if others.is_empty() {
-        return Ok(There::Nothing);
+        return Ok(State::Absent);
     }
-    let Some(note) = read(folder, NOTE)? else { return Ok(There::Foreign) };
-    let Ok(note) = serde_json::from_slice::<Note>(&note) else { return Ok(There::Foreign) };
-    // Only names of ours are looked at.
+    let Some(note) = read(folder, NOTE)? else { return Ok(State::Foreign) };
+    let Ok(note) = serde_json::from_slice::<Note>(&note) else { return Ok(State::Foreign) };
     let is_plain = |name: &String| !name.contains(['/', '\\']) && !name.starts_with('.');
     if !note.files.keys().all(is_plain) {
-        return Ok(There::Foreign);
+        return Ok(State::Foreign);
     }
-    let (mut edited, mut missing) = (Vec::new(), false);
+    let (mut edited, mut is_incomplete) = (Vec::new(), false);
     for (name, hash) in &note.files {
         match read(folder, name)? {
             Some(bytes) if Blake3::of(&bytes) != *hash => edited.push(name.clone()),
-            found => missing |= found.is_none(),
+            found => is_incomplete |= found.is_none(),
         }
     }
     let is_ours = |name: &str| name == NOTE || note.files.contains_key(name);
     others.retain(|name| !name.to_str().is_some_and(is_ours));
-    Ok(There::Ours { note, edited, missing, others })
+    Ok(State::Installed(Installed { note, edited, is_incomplete, others }))
 }
 
 fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>> {
@@ -206,7 +203,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| Error::Io { path: path.to_owned(), source }
 }
 
-/// Put it there, or this version in the place of another.
+/// Installs this version, or replaces another by it.
 pub fn install(workspace: &Workspace) -> Result<State> {
     let folder = folder(workspace)?;
     let around = durable::parent(&folder);
@@ -216,15 +213,14 @@ pub fn install(workspace: &Workspace) -> Result<State> {
     let hash = |(name, text): &(&str, String)| ((*name).to_owned(), Blake3::of(text.as_bytes()));
     let note = Note { version: VERSION.to_owned(), files: texts.iter().map(hash).collect() };
     let mut others = Vec::new();
-    if let Some((there, missing, found)) = ours(&folder)? {
-        others = found;
-        if there == note && !missing {
-            return state(workspace);
+    if let Some(there) = ours(&folder)? {
+        if there.note == note && !there.is_incomplete {
+            return Ok(State::Installed(there));
         }
-        let is_new =
-            |name: &&OsString| name.to_str().is_some_and(|name| note.files.contains_key(name));
-        let files: Vec<_> =
-            others.iter().filter(is_new).map(|name| name.to_string_lossy().into_owned()).collect();
+        others = there.others;
+        let is_new = |name: &&str| note.files.contains_key(*name);
+        let files = others.iter().filter_map(|name| name.to_str()).filter(is_new);
+        let files: Vec<_> = files.map(str::to_owned).collect();
         if !files.is_empty() {
             return Err(Error::Edited { files });
         }
@@ -242,7 +238,6 @@ pub fn install(workspace: &Workspace) -> Result<State> {
     state(workspace)
 }
 
-/// Writes all files of a version into a new folder.
 fn write_version(folder: &Path, note: &Note, texts: &[(&str, String)]) -> Result<()> {
     fs::create_dir(folder).map_err(failed(folder))?;
     for (name, text) in texts {
@@ -251,7 +246,8 @@ fn write_version(folder: &Path, note: &Note, texts: &[(&str, String)]) -> Result
     write(folder, NOTE, &serde_json::to_vec_pretty(note).unwrap_or_default())
 }
 
-/// Links a file that the user added into the new folder, so that it is there as soon as the folder is. Folders are moved afterwards.
+/// Links a user's file into the new folder, so that it is there as soon as the folder is. Folders
+/// are moved afterwards.
 fn carry_over(folder: &Path, new: &Path, name: &OsString) -> Result<()> {
     let (from, to) = (folder.join(name), new.join(name));
     if fs::symlink_metadata(&from).map_err(failed(&from))?.is_file() {
@@ -264,7 +260,7 @@ fn carry_over(folder: &Path, new: &Path, name: &OsString) -> Result<()> {
     }
 }
 
-/// Lets a new folder take the place of the one that is there, which goes to [`REPLACED`].
+/// Replaces the folder, which goes to [`REPLACED`].
 fn replace(folder: &Path, new: &Path) -> Result<()> {
     let around = durable::parent(folder);
     let waiting = around.join(REPLACED);
@@ -283,8 +279,8 @@ fn replace(folder: &Path, new: &Path) -> Result<()> {
     durable::sync_dir(around).map_err(failed(around))
 }
 
-/// Ends an update that was interrupted: brings the old folder back if the new one is not in its place; else moves what is the user's from the old one into the new one, and removes the
-/// rest of the old one.
+/// Ends an interrupted update: brings the old folder back if the new one is not in its place; else
+/// moves the user's files into the new one and removes the old one.
 fn recover(folder: &Path) -> Result<()> {
     let around = durable::parent(folder);
     let waiting = around.join(REPLACED);
@@ -296,12 +292,12 @@ fn recover(folder: &Path) -> Result<()> {
         Ok(_) => {}
     }
     match look(&old)? {
-        There::Nothing => drop(fs::remove_dir_all(&old)),
+        State::Absent => drop(fs::remove_dir_all(&old)),
         _ if fs::symlink_metadata(folder).is_err() => {
             durable::rename(&old, folder).map_err(failed(folder))?;
         }
-        There::Foreign => return Err(Error::Foreign { path: waiting }),
-        There::Ours { note, edited, others, .. } => {
+        State::Foreign => return Err(Error::Foreign { path: waiting }),
+        State::Installed(Installed { note, edited, others, .. }) => {
             let edited = edited.into_iter().map(OsString::from);
             for name in others.into_iter().chain(edited) {
                 move_over(&old, folder, &name)?;
@@ -320,14 +316,15 @@ fn recover(folder: &Path) -> Result<()> {
     durable::sync_dir(around).map_err(failed(around))
 }
 
-/// Removes a folder unless something is in it. A failure that passes must not leave it for ever.
+/// Removes a folder unless something is in it. Retries once, because a passing failure must not
+/// leave it for ever.
 fn remove_empty(folder: &Path) {
     if fs::remove_dir(folder).is_err() {
         let _ = fs::remove_dir(folder);
     }
 }
 
-/// Moves what is the user's into the new folder. A file that is there already with other bytes keeps its name, and this one gets another.
+/// Moves a user's file into the new folder, under another name if a different file is there.
 fn move_over(old: &Path, folder: &Path, name: &OsStr) -> Result<()> {
     let from = old.join(name);
     let mut to = folder.join(name);
@@ -344,29 +341,29 @@ fn move_over(old: &Path, folder: &Path, name: &OsStr) -> Result<()> {
     durable::rename(&from, &to).map_err(failed(&to))
 }
 
-/// Take it away.
+/// Removes the extension.
 pub fn remove(workspace: &Workspace) -> Result<()> {
     let folder = folder(workspace)?;
     recover(&folder)?;
     let Some(parent) = folder.parent().filter(|_| folder.exists()) else { return Ok(()) };
-    if let Some((note, ..)) = ours(&folder)? {
-        for name in note.files.keys() {
+    if let Some(there) = ours(&folder)? {
+        for name in there.note.files.keys() {
             remove_file(&folder, name)?;
         }
         remove_file(&folder, NOTE)?;
     }
     durable::clear_left_behind(&folder);
-    // What somebody else put there stays.
+    // The user's files stay.
     let rest = if fs::remove_dir(&folder).is_ok() { parent } else { &folder };
     durable::sync_dir(rest).map_err(failed(rest))
 }
 
-/// Returns the note of the installed version, whether a file of it is missing, and the names of files that the user added. An edited file is an error.
-fn ours(folder: &Path) -> Result<Option<(Note, bool, Vec<OsString>)>> {
+/// Returns our installed version. An edited file is an error.
+fn ours(folder: &Path) -> Result<Option<Installed>> {
     match look(folder)? {
-        There::Nothing => Ok(None),
-        There::Foreign => Err(Error::Foreign { path: folder.to_owned() }),
-        There::Ours { edited, .. } if !edited.is_empty() => Err(Error::Edited { files: edited }),
-        There::Ours { note, missing, others, .. } => Ok(Some((note, missing, others))),
+        State::Absent => Ok(None),
+        State::Foreign => Err(Error::Foreign { path: folder.to_owned() }),
+        State::Installed(there) if there.edited.is_empty() => Ok(Some(there)),
+        State::Installed(there) => Err(Error::Edited { files: there.edited }),
     }
 }

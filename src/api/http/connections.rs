@@ -1,15 +1,16 @@
-//! The open connections. A connection that has not shown the secret has a deadline, and cannot keep out one that has.
+//! Open connections. One that has not shown the secret has a deadline, and cannot keep out one that
+//! has.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::task::AbortHandle;
 
-/// So many visitors are served that have shown the secret; a browser opens a handful.
+/// With the secret; a browser opens a handful.
 const KNOWN: usize = 64;
-/// So many that have not. One more takes the place of the one that has been there longest.
+/// Without it. One more replaces the oldest.
 const UNKNOWN: usize = 32;
-/// A visitor has so long to ask, and to read an answer.
+/// How long a visitor may take to ask, and to read an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -18,14 +19,12 @@ pub(super) struct Connections(Mutex<Vec<Connection>>);
 struct Connection {
     number: u64,
     task: AbortHandle,
-    /// Until then it must have asked, or have read the answer. `None` while the answer is made.
+    /// `None` while the answer is prepared.
     due: Option<Instant>,
-    /// It has shown the secret.
     is_known: bool,
 }
 
 impl Connections {
-    /// Adds a visitor who has not said anything yet.
     pub(super) fn add(&self, number: u64, task: AbortHandle) {
         let due = Some(Instant::now() + PATIENCE);
         let mut all = self.lock();
@@ -38,7 +37,6 @@ impl Connections {
         all.push(Connection { number, task, due, is_known: false });
     }
 
-    /// Notes that a visitor has asked, and whether with the secret.
     pub(super) fn asked(&self, number: u64, is_known: bool) {
         let mut all = self.lock();
         let known = all.iter().filter(|connection| connection.is_known).count();
@@ -48,7 +46,6 @@ impl Connections {
         }
     }
 
-    /// Notes that the answer is on its way.
     pub(super) fn answered(&self, number: u64) {
         let mut all = self.lock();
         if let Some(connection) = all.iter_mut().find(|connection| connection.number == number) {
@@ -60,7 +57,6 @@ impl Connections {
         self.lock().retain(|connection| connection.number != number);
     }
 
-    /// Ends those that let others wait.
     pub(super) fn end_overdue(&self) {
         let now = Instant::now();
         self.lock().retain(|connection| {

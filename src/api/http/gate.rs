@@ -1,4 +1,5 @@
-//! Who is let in. Each rule stands because somebody's server lacked it: pages of other origins reach servers on this machine, too, under names of their own.
+//! Admits requests. Each rule is there because some server lacked it: pages of other origins reach
+//! servers on this machine, too, under names of their own.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,8 +8,8 @@ use hyper::{Method, Uri};
 
 use crate::api::random_hex;
 
-/// Admits requests. The viewer's files are public. Its data needs the secret, and the secret is given in exchange for a code that was not used yet. There is no cookie: a browser
-/// would send it to every other server on this machine.
+/// The viewer's files are public. Its data needs the secret, which is given in exchange for an
+/// unused code. There is no cookie: a browser would send it to every other server on this machine.
 #[derive(Debug)]
 pub struct Gate {
     /// 256 bits, in hexadecimal.
@@ -18,16 +19,15 @@ pub struct Gate {
     port: u16,
 }
 
-/// What is asked for, once somebody is let in.
+/// What an admitted request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admitted {
-    /// A file of the page, which anybody may have: its path.
+    /// The path of a public file.
     Page(String),
-    /// A code was used: the page gets the secret.
+    /// The secret, in exchange for a code.
     Enter,
     /// Whether the store changed.
     State,
-    /// A request of the API.
     Api,
 }
 
@@ -38,22 +38,19 @@ impl Admitted {
     }
 }
 
-/// Why nobody is let in.
+/// Why a request is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
-    /// Another host's name leads here.
     ForeignHost,
-    /// Another origin's page asks.
     ForeignOrigin,
-    /// No secret, or a code that was used before.
     NoSecret,
-    /// Neither to read nor a request of the API.
     BadMethod,
-    /// A form of another page could say that, too.
+    /// A form of another page could send anything else.
     NotJson,
 }
 
 impl Denied {
+    /// Returns the HTTP status.
     pub fn status(self) -> u16 {
         match self {
             Self::ForeignHost => 421,
@@ -63,6 +60,7 @@ impl Denied {
         }
     }
 
+    /// Returns the text of the answer.
     pub fn words(self) -> &'static str {
         match self {
             Self::ForeignHost => "This server is only called 127.0.0.1 or localhost.",
@@ -76,18 +74,17 @@ impl Denied {
     }
 }
 
-/// The header with the secret, which only a page of this origin can set without being asked for it.
+/// The header with the secret, which only a page of this origin can set.
 pub const SECRET_HEADER: &str = "x-stvc";
-/// The header with a code.
 pub const CODE_HEADER: &str = "x-stvc-code";
 
 impl Gate {
-    /// A new secret for a server on this port.
     pub fn new(port: u16) -> std::io::Result<Self> {
         Ok(Self { secret: random_hex::<32>()?, codes: Mutex::default(), port })
     }
 
-    /// Returns an address that opens the page once. The code stands behind the `#`, so that no browser sends it anywhere by itself.
+    /// Returns an address that opens the page once. The code stands behind the `#`, so that no
+    /// browser sends it anywhere by itself.
     pub fn new_address(&self) -> std::io::Result<String> {
         let code = random_hex::<32>()?;
         let address = format!("http://127.0.0.1:{}/#code={code}", self.port);
@@ -95,12 +92,12 @@ impl Gate {
         Ok(address)
     }
 
-    /// Returns the secret, which the viewer gets in exchange for a code.
+    /// Returns the secret that each request must carry.
     pub fn secret(&self) -> &str {
         &self.secret
     }
 
-    /// Let somebody in, or say why not. The host's name comes before all else.
+    /// The host's name is checked first.
     pub fn admit(
         &self,
         method: &Method,
@@ -129,7 +126,7 @@ impl Gate {
             (&Method::GET, "/state") if has_secret() => Ok(Admitted::State),
             (&Method::GET, "/state") => Err(Denied::NoSecret),
             (&Method::GET | &Method::HEAD, path) => Ok(Admitted::Page(path.to_owned())),
-            // Whoever does not say where he comes from is not let in.
+            // Requests without an origin are denied.
             (&Method::POST, "/api" | "/enter") if origin.is_none() => Err(Denied::ForeignOrigin),
             (&Method::POST, "/api") if !has_secret() => Err(Denied::NoSecret),
             (&Method::POST, "/api" | "/enter") if !is_json(headers) => Err(Denied::NotJson),
@@ -142,7 +139,7 @@ impl Gate {
         }
     }
 
-    /// Whether it is a code that was not used yet. From now on it was.
+    /// Returns whether the code was unused, and uses it.
     fn use_code(&self, code: &str) -> bool {
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
         let unused = codes.len();
@@ -151,7 +148,7 @@ impl Gate {
     }
 }
 
-/// Compares secrets, in the same time whatever is wrong about one.
+/// Compares secrets in constant time.
 fn is_equal(own: &str, other: &str) -> bool {
     let (own, other) = (own.as_bytes(), other.as_bytes());
     let differs = own.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b));
@@ -163,7 +160,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     json.is_some_and(|json| json.trim() == "application/json")
 }
 
-/// What the browser itself says of where a request comes from. A link on another page may lead here; nothing else may.
+/// Checks what the browser says about the origin. Only a link on another page may lead here.
 fn is_cross_site(headers: &HeaderMap, method: &Method) -> bool {
     let from = single(headers, "sec-fetch-site");
     let is_visit = *method == Method::GET
@@ -174,7 +171,7 @@ fn is_cross_site(headers: &HeaderMap, method: &Method) -> bool {
     }
 }
 
-/// A header that is there once.
+/// Returns a header that occurs once.
 fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let mut all = headers.get_all(name).iter();
     let first = all.next()?.to_str().ok()?;

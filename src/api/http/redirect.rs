@@ -1,5 +1,6 @@
-//! A file that leads the browser to the page. The arguments of a process can be read by every user of a machine, so the address, which holds a
-//! code, is not among them: the browser is given the path of a file that only its own user can read.
+//! A file that leads the browser to the page. Every user of a machine can read the arguments of a
+//! process, so the address, which holds a code, is not among them: the browser gets the path of a
+//! file that only its own user can read.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// The file, which goes with this value.
+/// The file, which is removed with this value.
 pub struct Redirect {
     _folder: TempDir,
     path: PathBuf,
@@ -34,6 +35,7 @@ impl Redirect {
         Ok(Self { _folder: folder, path })
     }
 
+    /// Returns the private file that the browser opens.
     pub fn path(&self) -> &Path {
         &self.path
     }

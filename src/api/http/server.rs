@@ -1,4 +1,4 @@
-//! The server: on this machine only, a few visitors, small requests, and over when nobody looks any more.
+//! The server: on this machine only, for few visitors and small requests, until no page is open.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,17 +22,15 @@ use crate::api::{Answer, Request, Rights, page, security_policy, serve};
 use crate::engine::{CommandRun, Workspace};
 use crate::system_clock;
 
-/// No body of a request is longer.
 const LONGEST_REQUEST: usize = 64 << 10;
-/// Nor its first line and headers.
 const LONGEST_HEAD: usize = 16 << 10;
 
 /// When the server ends by itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Linger {
-    /// So long after the last page went.
+    /// After the last request of a page.
     pub after: Duration,
-    /// So long after it began, if none ever came.
+    /// After the start, if no page was opened.
     pub unvisited: Duration,
 }
 
@@ -42,7 +40,7 @@ impl Default for Linger {
     }
 }
 
-/// A server that is bound, and not running yet.
+/// A bound server that does not run yet.
 pub struct Server {
     listener: TcpListener,
     shared: Arc<Shared>,
@@ -52,15 +50,13 @@ pub(super) struct Shared {
     gate: Gate,
     workspace: Workspace,
     rights: Rights,
-    /// When somebody who was let in asked last.
     seen: Mutex<Option<Instant>>,
     connections: Connections,
-    /// The file that leads the browser here, until it did.
     redirect: Mutex<Option<Redirect>>,
 }
 
 impl Server {
-    /// On this port, or on one that is free.
+    /// Binds a port, or a free one.
     pub fn bind(workspace: Workspace, rights: Rights, port: Option<u16>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0)))?;
         listener.set_nonblocking(true)?;
@@ -79,7 +75,7 @@ impl Server {
         *self.shared.redirect.lock().unwrap_or_else(PoisonError::into_inner) = Some(redirect);
     }
 
-    /// Serve until nobody looks any more, or `stop` is set.
+    /// Serves until no page is open any more, or `stop` is set.
     pub fn run(self, linger: Linger, stop: &AtomicBool) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -94,12 +90,12 @@ impl Server {
             while !stop.load(Ordering::Relaxed) && !shared.is_over(begin, linger) {
                 shared.connections.end_overdue();
                 let wait = tokio::time::timeout(Duration::from_millis(250), listener.accept());
-                // Nobody came, or was gone before we opened.
+                // Nobody came, or went away before we accepted.
                 let Ok(Ok((stream, _))) = wait.await else { continue };
                 number += 1;
                 let visit =
                     tokio::task::spawn(visit(Arc::clone(&shared), number, TokioIo::new(stream)));
-                // It begins when this task waits again, so it is in the list by then.
+                // The task begins when this one waits again, so it is in the list by then.
                 shared.connections.add(number, visit.abort_handle());
             }
             Ok(())
@@ -145,7 +141,7 @@ impl Shared {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// What changes whenever the store does, and what the page may do.
+    /// Returns a value that changes whenever the store does, and whether the page may write.
     fn state(&self) -> String {
         let state = self.workspace.find_store().ok().flatten().and_then(|store| {
             let heads = store.refs("refs/heads/").ok()?;
@@ -190,7 +186,7 @@ async fn answer(
     response
 }
 
-/// What every answer says: nothing of it is kept, framed, taken for something else, or may load anything from elsewhere.
+/// Sent with every answer: nothing is cached, framed, sniffed, or loaded from elsewhere.
 const SAFE: &[(&str, &str)] = &[
     ("content-security-policy", security_policy::SERVED),
     ("x-content-type-options", "nosniff"),
@@ -215,7 +211,7 @@ fn deny(denied: Denied) -> Response<Body> {
     plain(denied.status(), TEXT, denied.words())
 }
 
-/// The page has shown a code: from now on it shows the secret.
+/// Gives the secret in exchange for a code.
 fn enter(shared: &Shared) -> Response<Body> {
     shared.redirect.lock().unwrap_or_else(PoisonError::into_inner).take();
     let secret = serde_json::json!({ "secret": shared.gate.secret() });
@@ -246,7 +242,7 @@ async fn api(shared: &Arc<Shared>, body: Incoming) -> Response<Body> {
     let answered = tokio::task::spawn_blocking(move || {
         let answer = match Request::read(&bytes) {
             Ok(request) => {
-                // The moment of the request, not that of the server's beginning.
+                // The time of the request, not of the server's start.
                 let now = system_clock::now_or_1970();
                 let command = ["stvc", "view"].map(str::to_owned);
                 let command = command.into_iter().chain(request.words()).collect();

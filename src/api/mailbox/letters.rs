@@ -1,4 +1,4 @@
-//! The files of the mailbox: who puts what there, and what of it is looked at.
+//! The files of the mailbox.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
@@ -16,25 +16,22 @@ use crate::folder::Folder;
 use crate::st;
 use crate::st::mailbox::{ANSWER, MAILBOX, REQUEST, STATUS};
 
-/// What page and program speak. A change that the other one does not understand makes it one more.
+/// The version of the protocol. A change that the other side does not understand increases it.
 pub const PROTOCOL: u32 = 1;
 
-/// No request is longer.
 const LONGEST: u64 = 64 << 10;
-/// So many are looked at in one go; the others come after.
+/// How many requests are read at once.
 const AT_ONCE: usize = 64;
 
-/// A request that lies there.
 pub struct Letter {
     pub id: String,
     name: OsString,
 }
 
-/// What is asked.
 pub struct Asked {
-    /// The session that the page took the request to.
+    /// The session for which the page made the request.
     pub session: Option<String>,
-    /// `None`: only whether somebody is there.
+    /// `None`: only whether the watch runs.
     pub request: Option<Box<Request>>,
 }
 
@@ -48,7 +45,6 @@ impl Asked {
     }
 }
 
-/// A request as the page writes it.
 #[derive(Deserialize)]
 struct Envelope {
     protocol: u32,
@@ -59,7 +55,8 @@ struct Envelope {
     session: Option<String>,
 }
 
-/// The folder, `user/files` of a library. Everything in SillyTavern's page can write there, so it is opened anew each time, and its files are reached through the open folder.
+/// The folder `user/files` of a library. Everything in SillyTavern's page can write there, so it is
+/// opened each time, and its files are reached through the open folder.
 pub struct Letters {
     root: PathBuf,
 }
@@ -73,7 +70,7 @@ impl Letters {
         st::open_folder(&self.root, MAILBOX)
     }
 
-    /// Requests that lie there, those that came first before the others.
+    /// Returns waiting requests, oldest first.
     pub fn waiting(&self) -> Vec<Letter> {
         let mut found: Vec<_> = self
             .named(REQUEST)
@@ -86,7 +83,7 @@ impl Letters {
         found.into_iter().take(AT_ONCE).map(|(_, letter)| letter).collect()
     }
 
-    /// Returns what has such a name and is not a folder: that is nobody's letter, and must not stand in line for ever.
+    /// Returns entries by prefix. A folder is never a request, and must not wait for ever.
     fn named(&self, prefix: &'static str) -> impl Iterator<Item = (OsString, Metadata)> {
         let folder = self.folder().and_then(|folder| fs::read_dir(folder.path()));
         let entries = folder.into_iter().flatten().flatten();
@@ -99,7 +96,7 @@ impl Letters {
         })
     }
 
-    /// Take a request away and read it; nothing if somebody else did.
+    /// Removes and reads a request; `None` if another process did.
     pub fn take(&self, letter: &Letter, lifetime: Duration) -> Option<Result<Asked, Refusal>> {
         let folder = self.folder().ok()?;
         let read = read(&folder, &letter.name, lifetime);
@@ -108,7 +105,6 @@ impl Letters {
         Some(read)
     }
 
-    /// Removes an answer. That it fails matters to nobody.
     pub fn remove(&self, name: &OsStr) {
         let _ = self.folder().and_then(|folder| folder.remove(name));
     }
@@ -117,7 +113,7 @@ impl Letters {
         self.folder().and_then(|folder| folder.has(name)).unwrap_or(false)
     }
 
-    /// Put an answer where the page looks for it; to a change, with the number of the newest operation. Returns its name.
+    /// Writes an answer, after a change with the number of the newest operation. Returns its name.
     pub fn put(
         &self,
         id: &str,
@@ -144,14 +140,14 @@ impl Letters {
         self.write(STATUS, status.to_string().as_bytes()).map(drop)
     }
 
-    /// Nobody reads half of it. It need not outlive a power cut: whoever asked asks again.
+    /// Writes atomically. It need not survive a power cut: the page asks again.
     fn write(&self, name: &str, bytes: &[u8]) -> io::Result<OsString> {
         let (folder, name) = (Arc::new(self.folder()?), OsString::from(name));
         durable::replace_unsynced(&folder, &name, bytes)?;
         Ok(name)
     }
 
-    /// Remove what others left: answers of a program that was killed, and what only looks like a request.
+    /// Removes answers of a program that was killed, and files that only look like a request.
     pub fn clear(&self, lifetime: Duration) {
         if let Ok(folder) = self.folder() {
             durable::clear_left_behind(folder.path());
@@ -164,7 +160,6 @@ impl Letters {
     }
 }
 
-/// Whether a file is called as a request is.
 pub fn is_request(name: &OsStr) -> bool {
     id_of(name, REQUEST).is_some()
 }

@@ -9,7 +9,6 @@ const SPAN: Duration = Duration::from_secs(60);
 const REQUESTS: usize = 1200;
 const CHANGES: usize = 60;
 
-/// What was asked within the last minute.
 #[derive(Default)]
 pub struct Limits {
     requests: VecDeque<Instant>,
@@ -17,7 +16,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether one more is served.
     pub fn admit(&mut self, needs: Rights) -> Result<(), Refusal> {
         let now = Instant::now();
         admit(&mut self.requests, now, REQUESTS)?;

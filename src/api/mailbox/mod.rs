@@ -1,7 +1,7 @@
-//! The API over files that SillyTavern itself writes and serves, for a page that has no other way to this program (docs/mailbox.md).
-//!
-//! The page puts a request into the user's `user/files`, by SillyTavern's own file API; who serves the mailbox takes it away and puts an answer there, which the page
-//! fetches and deletes. Any script in that page can do the same: hence the closed list of verbs, and limits.
+//! The API over files that SillyTavern itself writes and serves, for a page that has no other way
+//! to this program (docs/mailbox.md). The page writes a request into `user/files` by SillyTavern's
+//! own file API; the watch removes it and writes an answer, which the page fetches and deletes. Any
+//! script in that page can do the same: hence the closed list of verbs, and limits.
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -9,7 +9,7 @@ mod letters;
 mod limits;
 mod status;
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -28,48 +28,46 @@ use limits::Limits;
 pub use status::Alarm;
 use status::Status;
 
-/// Answers that nobody fetched, and requests that nobody served, are kept no longer.
+/// Unfetched answers and unserved requests are removed after this.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// So long after the last request the status tells now and then that somebody is there.
+/// The status is refreshed so long after the last request.
 const ATTENTION: Duration = Duration::from_secs(5 * 60);
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How often the folder is looked at where the system does not tell of changes.
+/// How often the folder is listed without file events.
 const POLL: Duration = Duration::from_millis(500);
-/// How often a folder that is not there is looked for.
+/// How often a missing folder is looked for.
 const SEEK: Duration = Duration::from_secs(2);
-/// How often it is looked at though nothing was heard.
+/// How often the folder is listed although there are file events.
 const LOOK: Duration = Duration::from_secs(60);
-/// The last so many ids are known, and not served twice.
+/// How many ids are remembered, so that none is served twice.
 const KNOWN: usize = 4096;
 
 type Clock<'a> = &'a dyn Fn() -> chrono::DateTime<chrono::FixedOffset>;
 
-/// What rings at the mailbox.
+/// What wakes the mailbox.
 enum Ring {
-    /// A file came.
     Mail,
-    /// The watch has something to tell.
     News(Vec<Alarm>),
     Stop,
 }
 
-/// Whoever tells the mailbox something.
+/// Wakes the mailbox.
 #[derive(Clone)]
 pub struct Bell(Sender<Ring>);
 
 impl Bell {
-    /// Snapshots were taken, and this was noticed.
+    /// Reports findings about new snapshots.
     pub fn news(&self, alarms: Vec<Alarm>) {
         let _ = self.0.send(Ring::News(alarms));
     }
 
-    /// Serve no more.
+    /// Stops the mailbox.
     pub fn stop(&self) {
         let _ = self.0.send(Ring::Stop);
     }
 }
 
-/// A mailbox that is not served yet, and its bell.
+/// A mailbox that is not served yet.
 pub struct Mailbox {
     bell: Bell,
     rings: Receiver<Ring>,
@@ -83,11 +81,12 @@ impl Default for Mailbox {
 }
 
 impl Mailbox {
+    /// Returns a handle that wakes the mailbox.
     pub fn bell(&self) -> Bell {
         self.bell.clone()
     }
 
-    /// Serve it until the bell says stop; `poll`: file events are not relied on.
+    /// Serves it until the bell says stop; with `poll`, without file events.
     pub fn serve(self, workspace: &Workspace, clock: Clock<'_>, poll: bool) {
         let Ok(library) = workspace.library() else { return };
         let Ok(session) = random_hex::<16>() else { return };
@@ -108,13 +107,10 @@ impl Mailbox {
                 let mode = notify::RecursiveMode::NonRecursive;
                 let watches = watcher.as_mut().map(|watcher| watcher.watch(&folder, mode).is_ok());
                 watcher = watcher.filter(|_| watches == Some(true));
-                // What came before anybody listened.
+                // Requests from before the events.
                 served.look();
             }
-            let wait = match (&watcher, folder.is_dir()) {
-                (_, false) => SEEK,
-                (watcher, true) => served.wait(watcher.is_some()),
-            };
+            let wait = if folder.is_dir() { served.wait(watcher.is_some()) } else { SEEK };
             match self.rings.recv_timeout(wait) {
                 Ok(Ring::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(Ring::News(alarms)) => {
@@ -133,55 +129,37 @@ impl Mailbox {
     }
 }
 
-/// Whether a request may have come. That the folder is read, and that answers are written there, is told as well: who listened to that would never rest.
+/// Whether a request may have come. Reading the folder and writing answers are events, too, which
+/// must not wake it again.
 fn is_mail(event: &notify::Event) -> bool {
-    let is_read = match event.kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
-        EventKind::Access(_) => true,
-        _ => false,
-    };
-    event.need_rescan()
-        || (!is_read
-            && event.paths.iter().filter_map(|path| path.file_name()).any(letters::is_request))
+    let is_read = matches!(event.kind, EventKind::Access(kind)
+        if kind != AccessKind::Close(AccessMode::Write));
+    let mut names = event.paths.iter().filter_map(|path| path.file_name());
+    event.need_rescan() || !is_read && names.any(letters::is_request)
 }
 
 struct Served<'a> {
     workspace: &'a Workspace,
     clock: Clock<'a>,
-    /// Tells requests that were made for this watch from those that somebody prepared: a file from an archive, say.
+    /// Tells requests made for this watch from prepared ones: a file from an archive, for example.
     session: String,
     letters: Letters,
     limits: Limits,
     status: Status,
-    /// The ids that were served, and in which order.
-    known: HashSet<String>,
-    order: VecDeque<String>,
-    /// Answers that lie there, by their names, and since when.
+    known: VecDeque<String>,
+    /// Answers by name, and since when.
     answers: BTreeMap<OsString, Instant>,
-    /// When somebody asked last.
     asked: Option<Instant>,
-    /// When the status was written last, or should have been.
     told: Option<Instant>,
 }
 
 impl<'a> Served<'a> {
     fn new(workspace: &'a Workspace, clock: Clock<'a>, session: String, library: PathBuf) -> Self {
-        Self {
-            workspace,
-            clock,
-            session,
-            letters: Letters::new(library),
-            limits: Limits::default(),
-            status: Status::default(),
-            known: HashSet::new(),
-            order: VecDeque::new(),
-            answers: BTreeMap::new(),
-            asked: None,
-            told: None,
-        }
+        let (limits, status, known, answers) = Default::default();
+        let (letters, asked, told) = (Letters::new(library), None, None);
+        Self { workspace, clock, session, letters, limits, status, known, answers, asked, told }
     }
 
-    /// How long there is nothing to do.
     fn wait(&self, hears: bool) -> Duration {
         let mut wait = if hears { LOOK } else { POLL };
         if let Some(first) = self.answers.values().min() {
@@ -198,7 +176,6 @@ impl<'a> Served<'a> {
         self.asked.is_some_and(|asked| asked.elapsed() < ATTENTION)
     }
 
-    /// Serve what waits, and clear away what nobody fetched.
     fn look(&mut self) {
         for letter in self.letters.waiting() {
             self.answer(&letter);
@@ -220,14 +197,14 @@ impl<'a> Served<'a> {
 
     fn answer(&mut self, letter: &Letter) {
         let read = self.letters.take(letter, LIFETIME);
-        // Somebody else took it, or it went.
+        // Another process took it, or it is gone.
         let Some(read) = read else { return };
-        if !self.known.insert(letter.id.clone()) {
+        if self.known.contains(&letter.id) {
             return;
         }
-        self.order.push_back(letter.id.clone());
-        if self.order.len() > KNOWN {
-            self.order.pop_front().map(|old| self.known.remove(&old));
+        self.known.push_back(letter.id.clone());
+        if self.known.len() > KNOWN {
+            self.known.pop_front();
         }
         let changes = read.as_ref().is_ok_and(|asked| asked.needs() == Rights::Change);
         let must_tell = !self.is_attended() || changes;
@@ -238,7 +215,7 @@ impl<'a> Served<'a> {
             if changes && asked.session.as_ref() != Some(&self.session) {
                 return Err(Refusal::Session { verb });
             }
-            // One that breaks down must not leave the others without an answer.
+            // A request that panics must not leave the others without an answer.
             let served = catch_unwind(AssertUnwindSafe(|| self.serve(&asked)));
             served.map_err(|_| Refusal::BrokeDown { verb })
         });
@@ -249,7 +226,7 @@ impl<'a> Served<'a> {
         let operation = changes.then(newest).flatten().map(|operation| operation.number);
         let put =
             self.letters.put(&letter.id, &answer, &self.session, operation).or_else(|error| {
-                // For a few words there may be room where there is none for all.
+                // A full disk may have room for a short answer.
                 let refusal = Refusal::Unwritable { verb, why: error.to_string() };
                 let refused = Answer::refused(&refusal);
                 self.letters.put(&letter.id, &refused, &self.session, operation)
@@ -264,8 +241,8 @@ impl<'a> Served<'a> {
 
     fn serve(&self, asked: &letters::Asked) -> Answer {
         let Some(request) = &asked.request else { return Answer::default() };
-        let mut command = vec!["stvc".to_owned(), "extension".to_owned()];
-        command.extend(request.words());
+        let command = ["stvc", "extension"].map(str::to_owned);
+        let command = command.into_iter().chain(request.words()).collect();
         let workspace = Workspace {
             // A person asked for it.
             automatic: false,
@@ -278,14 +255,13 @@ impl<'a> Served<'a> {
 
     fn rights(&self) -> Rights {
         let configuration = self.workspace.open_store().and_then(|store| Configuration::of(&store));
-        // What cannot be read may say no.
+        // A configuration that cannot be read may say no.
         let may_write = configuration.is_ok_and(|configuration| configuration.extension.write);
         if may_write { Rights::Change } else { Rights::Read }
     }
 
-    /// Write the status.
     fn tell(&mut self) {
-        // Where it cannot be written, because the disk is full or nobody made the folder yet, it is tried again no sooner than it would have been told again.
+        // A failed write is retried no sooner than the next regular one.
         self.told = Some(Instant::now());
         let status = catch_unwind(AssertUnwindSafe(|| {
             self.status.told(self.workspace, (self.clock)(), self.rights(), &self.session)

@@ -1,4 +1,5 @@
-//! What the page reads without asking: who is there, the newest snapshots, and what is wrong.
+//! The status, which the page reads without asking: whether the watch runs, the newest snapshots,
+//! and problems.
 
 use chrono::{DateTime, FixedOffset};
 use serde::Serialize;
@@ -9,22 +10,22 @@ use crate::api::Rights;
 use crate::engine::Workspace;
 use crate::store::FileChange;
 
-/// So many timelines are told of, those that changed last, so many alarms, and so many commands that wrote files.
+/// Limits: the timelines that changed last, alarms, and operations that wrote files.
 const TIMELINES: usize = 50;
 const ALARMS: usize = 20;
 const WRITTEN: usize = 20;
 const PATHS: usize = 100;
 
-/// Something that the user should know: a chat shrank, or was overwritten.
+/// A problem that the user should know: a chat shrank, or was overwritten.
 #[derive(Clone, Debug, Serialize)]
 pub struct Alarm {
     pub code: String,
-    /// The timeline or file.
+    /// A timeline or file.
     pub subject: String,
     pub message: String,
     /// The moment to restore, by its ids: later snapshots do not change its meaning.
     pub snapshot: Option<String>,
-    /// When it was noticed, in seconds since 1970.
+    /// In seconds since 1970.
     pub noticed: i64,
 }
 
@@ -35,14 +36,12 @@ pub struct Status {
 }
 
 impl Status {
-    /// Something was noticed.
     pub fn news(&mut self, alarms: Vec<Alarm>) {
         self.alarms.extend(alarms);
         let many = self.alarms.len().saturating_sub(ALARMS);
         self.alarms.drain(..many);
     }
 
-    /// Nobody serves any more.
     pub fn end(&mut self) {
         self.is_over = true;
     }
@@ -66,7 +65,7 @@ impl Status {
             let is_gone = |change: &&FileChange| change.after.is_none();
             let gone =
                 operation.effect.files.iter().filter(is_gone).map(|change| change.path.as_str());
-            // Of too many none is named: then all may be meant.
+            // If there are too many, none is named: all may be meant.
             let gone: Vec<_> = gone.take(PATHS).collect();
             let paths = (paths.len() <= PATHS).then_some(paths);
             json!({ "operation": operation.number, "paths": paths, "gone": gone })
@@ -78,7 +77,7 @@ impl Status {
             let (id, taken) = (head.id.to_string(), head.time.seconds);
             json!({ "timeline": name.as_str(), "snapshot": id, "taken": taken, "messages": head.messages })
         };
-        // Nothing is told of a chat that was erased since.
+        // A chat that was erased since is not mentioned.
         let is_known = |alarm: &&Alarm| {
             let name = crate::st::TimelineName::parse(&alarm.subject).ok();
             name.zip(history.as_ref()).is_none_or(|(name, history)| history.head(&name).is_some())

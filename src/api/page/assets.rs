@@ -1,6 +1,6 @@
-//! The files of the page, which are a part of the program: nothing of it is fetched from elsewhere.
+//! The files of the viewer, which are part of the program: nothing is fetched from elsewhere.
 
-/// A file of the page.
+/// A file of the viewer.
 pub struct Asset {
     pub path: &'static str,
     pub kind: &'static str,
@@ -9,7 +9,7 @@ pub struct Asset {
 
 macro_rules! assets {
     ($($kind:ident $file:literal),* $(,)?) => {
-        /// Every file of the page, by its path. Its modules are told as one script.
+        /// Every file of the viewer, by path. Its modules are served as one script.
         pub const ASSETS: &[Asset] = &[
             $(Asset {
                 path: concat!("/", $file),
@@ -30,17 +30,17 @@ assets! {
     SVG "icon.svg",
     CSS "style.css",
     JS "main.js",
-    JS "ask.js",
-    JS "changes.js",
+    JS "api.js",
+    JS "dialogs.js",
     JS "words.js",
-    JS "nodes.js",
-    JS "file.js",
-    JS "rows.js",
-    JS "chat.js",
+    JS "dom.js",
+    JS "standalone.js",
+    JS "virtual_list.js",
+    JS "messages.js",
     JS "axis.js",
     JS "text.js",
     JS "library.js",
-    JS "tree.js",
+    JS "map.js",
     JS "reader.js",
     JS "compare.js",
     JS "search.js",

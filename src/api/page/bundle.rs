@@ -1,16 +1,13 @@
-//! The modules of the page as one script: it comes at once, and into a file, where modules cannot be loaded from beside it.
-//!
-//! A module becomes a function that is called once and returns what the module exports. What is imported is therefore a value, not a binding: modules export
-//! functions, classes and constants, nothing that changes.
+//! The modules of the page as one script, for one request and for a page in a file, where modules
+//! cannot be loaded. A module becomes a function that is called once and returns its exports. An
+//! import is therefore a value, not a binding: modules export functions, classes and constants.
 
 use std::sync::OnceLock;
 
 use super::assets::{ASSETS, Asset, JS};
 
-/// The module that the others are for.
 const MAIN: &str = "/main.js";
 
-/// All modules, each after those that it imports from.
 pub fn script() -> &'static str {
     static SCRIPT: OnceLock<String> = OnceLock::new();
     SCRIPT.get_or_init(|| {
@@ -21,7 +18,7 @@ pub fn script() -> &'static str {
     })
 }
 
-/// What stands at a path, and of which kind it is; nothing else does, whatever is written into it.
+/// Returns the type and the text of the file at a path.
 pub fn at(path: &str) -> Option<(&'static str, &'static str)> {
     let path = match path {
         "/" => "/index.html",
@@ -67,7 +64,6 @@ fn add(path: &str, done: &mut Vec<String>, script: &mut String) {
     }
 }
 
-/// What a module imports, and from where.
 fn imports(module: &Asset) -> impl Iterator<Item = (String, String)> {
     lines(module).into_iter().filter_map(|line| import(&line))
 }
@@ -95,7 +91,6 @@ fn variable(path: &str) -> String {
     format!("of_{}", path.trim_start_matches('/').trim_end_matches(".js"))
 }
 
-/// What a declaration declares.
 fn name(declaration: &str) -> Option<String> {
     let after = declaration.trim_start_matches("async ");
     let after = ["function ", "class ", "const "].iter().find_map(|it| after.strip_prefix(it))?;
@@ -107,7 +102,6 @@ fn find(path: &str) -> Option<&'static Asset> {
     ASSETS.iter().find(|asset| asset.path == path)
 }
 
-/// A file of the page.
 pub fn text(path: &str) -> &'static str {
     find(path).map_or("", |asset| asset.text)
 }

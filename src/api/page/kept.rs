@@ -1,7 +1,9 @@
-//! The answers that a page in a file has with it: every line once, and each answer as rows of lines that follow each other.
+//! Answers inside a page: each line is written once, and an answer is a list of ranges of lines.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::api::Answer;
 use crate::archive::Blake3;
 
-/// An answer: where each row of its lines begins, and how long it is.
+/// An answer: the first line and the length of each range.
 #[derive(Clone, Default, Serialize)]
 pub struct Rows {
     rows: Vec<(usize, usize)>,
@@ -18,20 +20,18 @@ pub struct Rows {
     next: Option<usize>,
 }
 
-/// The answers, whose lines are written as they come.
-pub struct Kept<W> {
-    out: W,
+pub struct Kept<'f> {
+    out: BufWriter<&'f mut File>,
     lines: HashMap<Blake3, usize>,
     answers: BTreeMap<String, Rows>,
 }
 
-impl<W: Write> Kept<W> {
-    pub fn begin(mut out: W) -> io::Result<Self> {
+impl<'f> Kept<'f> {
+    pub fn begin(mut out: BufWriter<&'f mut File>) -> io::Result<Self> {
         out.write_all(b"{\"lines\":[")?;
         Ok(Self { out, lines: HashMap::new(), answers: BTreeMap::new() })
     }
 
-    /// Keep what is answered to a request.
     pub fn keep(&mut self, verb: &str, arguments: &Value, answer: &Answer) -> io::Result<Rows> {
         let mut rows = Rows { exit: answer.exit, next: answer.next, rows: Vec::new() };
         for line in &answer.lines {
@@ -45,7 +45,6 @@ impl<W: Write> Kept<W> {
         Ok(rows)
     }
 
-    /// The same answer to another request.
     pub fn keep_again(&mut self, verb: &str, arguments: &Value, rows: Rows) {
         // The page writes the arguments in the order of their names, as it is here.
         self.answers.insert(format!("{verb} {arguments}"), rows);
@@ -55,8 +54,8 @@ impl<W: Write> Kept<W> {
         let number = self.lines.len();
         let text = line.get();
         match self.lines.entry(Blake3::of(text.as_bytes())) {
-            std::collections::hash_map::Entry::Occupied(known) => Ok(*known.get()),
-            std::collections::hash_map::Entry::Vacant(new) => {
+            Entry::Occupied(known) => Ok(*known.get()),
+            Entry::Vacant(new) => {
                 new.insert(number);
                 if number > 0 {
                     self.out.write_all(b",\n")?;
@@ -67,7 +66,7 @@ impl<W: Write> Kept<W> {
         }
     }
 
-    pub fn end(mut self) -> io::Result<W> {
+    pub fn end(mut self) -> io::Result<BufWriter<&'f mut File>> {
         let answers = serde_json::to_string(&self.answers)?;
         self.out.write_all(b"],\"answers\":")?;
         self.out.write_all(inert(&answers).as_bytes())?;
@@ -76,7 +75,7 @@ impl<W: Write> Kept<W> {
     }
 }
 
-/// JSON that can stand in a page: `<` is only in strings, where it can be written otherwise.
+/// Escapes `<`, which only occurs in strings.
 fn inert(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

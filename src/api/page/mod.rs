@@ -1,4 +1,4 @@
-//! The page: its files, which are a part of the program, and the page with everything it shows in one file.
+//! The viewer: its files, and the viewer with all its data in one file.
 
 mod assets;
 mod bundle;

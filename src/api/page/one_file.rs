@@ -1,10 +1,10 @@
-//! The page with timelines in one file that opens without any program: everything that it would ask is answered beforehand, by the same code.
-//!
-//! It has the snapshots of these timelines and nothing of others, so that it can be given away.
+//! The viewer with timelines in one file that opens without any program: each of its requests is
+//! answered beforehand. It has the snapshots of these timelines and nothing of others, so that it
+//! can be given away.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -21,27 +21,27 @@ use crate::progress::Monitor;
 use crate::store::{self, ObjectId, Store, unless_lost};
 use crate::verbs::Result;
 
-/// As many as the page asks for at a time (`PAGE` and `LANES` in file.js), and of what is short (`pages` in ask.js).
+/// As many as the page asks for at a time (`PAGE` and `LANES` in standalone.js, `pages` in api.js).
 const PAGE: usize = 50;
 const LANES: usize = 200;
 const LONG_PAGE: usize = 1000;
 
-/// What to write.
+/// Which timelines, and where to.
 pub struct Options {
-    /// These timelines; none: all chats.
+    /// None: all chats.
     pub timelines: Vec<String>,
-    /// The file; it must not be there yet.
+    /// It must not exist.
     pub out: PathBuf,
 }
 
-/// What was written.
+/// Counts of a written page.
 pub struct Written {
     pub timelines: usize,
     pub snapshots: usize,
     pub bytes: u64,
 }
 
-/// Write it.
+/// Writes the page.
 pub fn write(
     workspace: &Workspace,
     options: &Options,
@@ -59,49 +59,39 @@ pub fn write(
     }
     heads.sort_unstable_by_key(|head| &head.timeline);
     heads.dedup_by_key(|head| head.id);
-    let failed = |source| store::Error::Io { path: options.out.clone(), source };
     let own = |head: &&'_ Snapshot| history.own(head).0.into_iter().cloned().collect::<Vec<_>>();
     let stories: Vec<_> = heads.iter().map(own).collect();
     let snapshots = stories.iter().map(Vec::len).sum();
     monitor.begin("writing the page", Some(snapshots as u64));
-    let told = Told {
-        workspace,
-        history: &history,
-        timelines: heads.iter().map(|head| head.timeline.as_str()).collect(),
-        snapshots: stories.iter().flatten().map(|it| it.id.to_string()).collect(),
-        lists: MessageLists::new(Store::reader(&store)),
-        pages: HashMap::new(),
-    };
-    let bytes = file(told, &heads, &stories, &options.out, monitor).map_err(failed)?;
-    Ok(Written { timelines: heads.len(), snapshots, bytes })
-}
-
-fn file(
-    mut told: Told<'_>,
-    heads: &[&Snapshot],
-    stories: &[Vec<Snapshot>],
-    path: &Path,
-    monitor: &mut dyn Monitor,
-) -> io::Result<u64> {
-    durable::clear_left_behind(durable::parent(path));
-    let mut temp = Temp::beside(path)?;
     // Nobody who wrote in a chat could know it.
     let ids = stories.iter().flatten().flat_map(|it| it.id.to_string().into_bytes());
     let nonce = &Blake3::of(&ids.collect::<Vec<_>>()).to_string()[..32];
-    let mut out = BufWriter::new(temp.file());
-    out.write_all(head(nonce).as_bytes())?;
-    let mut kept = Kept::begin(out)?;
-    told.library(&mut kept)?;
-    for (head, story) in heads.iter().zip(stories) {
-        told.story(head, story, &mut kept, monitor)?;
-    }
-    let mut out = kept.end()?;
-    out.write_all(tail(nonce).as_bytes())?;
-    out.flush()?;
-    drop(out);
-    let bytes = temp.file().metadata()?.len();
-    temp.finish(path, Existing::Keep)?;
-    Ok(bytes)
+    let mut write = || -> io::Result<u64> {
+        durable::clear_left_behind(durable::parent(&options.out));
+        let mut temp = Temp::beside(&options.out)?;
+        let mut out = BufWriter::new(temp.file());
+        out.write_all(head(nonce).as_bytes())?;
+        let mut page = Page {
+            workspace,
+            history: &history,
+            timelines: heads.iter().map(|head| head.timeline.as_str()).collect(),
+            snapshots: stories.iter().flatten().map(|it| it.id.to_string()).collect(),
+            lists: MessageLists::new(Store::reader(&store)),
+            pages: HashMap::new(),
+            kept: Kept::begin(out)?,
+        };
+        page.library()?;
+        for (head, story) in heads.iter().zip(&stories) {
+            page.story(head, story, monitor)?;
+        }
+        page.finish(nonce)?;
+        let bytes = temp.file().metadata()?.len();
+        temp.finish(&options.out, Existing::Keep)?;
+        Ok(bytes)
+    };
+    let failed = |source| store::Error::Io { path: options.out.clone(), source };
+    let bytes = write().map_err(failed)?;
+    Ok(Written { timelines: heads.len(), snapshots, bytes })
 }
 
 fn head(nonce: &str) -> String {
@@ -109,7 +99,7 @@ fn head(nonce: &str) -> String {
     let page = bundle::text("/index.html");
     let (begin, _) = page.split_once("<link rel=\"icon\"").unwrap_or((page, ""));
     format!(
-        "{begin}<meta http-equiv=\"content-security-policy\" content=\"{policy}\">\n<link rel=\"icon\" href=\"data:,\">\n<style nonce=\"{nonce}\">\n{}</style>\n<script type=\"application/json\" id=\"kept\">",
+        "{begin}<meta http-equiv=\"content-security-policy\" content=\"{policy}\">\n<link rel=\"icon\" href=\"data:,\">\n<style nonce=\"{nonce}\">\n{}</style>\n<script type=\"application/json\" id=\"answers\">",
         bundle::text("/style.css")
     )
 }
@@ -123,19 +113,19 @@ fn tail(nonce: &str) -> String {
     )
 }
 
-/// Who answers.
-struct Told<'a> {
+struct Page<'a> {
     workspace: &'a Workspace,
     history: &'a History,
     timelines: HashSet<&'a str>,
     snapshots: HashSet<String>,
     lists: MessageLists,
-    /// Pages of messages that were told, by their ids: most snapshots have those of the one before.
+    /// Pages of messages by object ids: most snapshots share them with the one before.
     pages: HashMap<Vec<ObjectId>, Rows>,
+    kept: Kept<'a>,
 }
 
-impl Told<'_> {
-    /// What is answered to a request, of these timelines alone.
+impl Page<'_> {
+    /// Answers a request, with these timelines alone.
     fn ask(&self, verb: &str, arguments: &Value) -> io::Result<Answer> {
         let request = Request::of(verb, Some(arguments.clone())).map_err(io::Error::other)?;
         let mut answer = serve(self.workspace, &request, Rights::Read);
@@ -144,7 +134,7 @@ impl Told<'_> {
         Ok(answer)
     }
 
-    /// A line without what is not in this file.
+    /// Drops references to timelines that are not in this file.
     fn own(&self, verb: &str, line: Box<RawValue>) -> Option<Box<RawValue>> {
         match verb {
             "library" | "graph" | "log" => {
@@ -167,103 +157,91 @@ impl Told<'_> {
         }
     }
 
-    fn tell<W: Write>(&self, verb: &str, arguments: Value, kept: &mut Kept<W>) -> io::Result<Rows> {
-        kept.keep(verb, &arguments, &self.ask(verb, &arguments)?)
+    fn finish(self, nonce: &str) -> io::Result<()> {
+        let mut out = self.kept.end()?;
+        out.write_all(tail(nonce).as_bytes())?;
+        out.flush()
     }
 
-    /// All pages of something.
-    fn all<W: Write>(
-        &self,
-        verb: &str,
-        of: &Value,
-        size: usize,
-        kept: &mut Kept<W>,
-    ) -> io::Result<()> {
-        let mut next = Some(0);
+    fn keep(&mut self, verb: &str, arguments: Value) -> io::Result<Rows> {
+        let answer = self.ask(verb, &arguments)?;
+        self.kept.keep(verb, &arguments, &answer)
+    }
+
+    /// Keeps all pages of an answer, and returns their lines.
+    fn all(&mut self, verb: &str, of: &Value, size: usize) -> io::Result<Vec<Box<RawValue>>> {
+        let (mut lines, mut next) = (Vec::new(), Some(0));
         while let Some(first) = next {
             let mut arguments = of.clone();
             (arguments["first"], arguments["count"]) = (json!(first), json!(size));
             let answer = self.ask(verb, &arguments)?;
-            kept.keep(verb, &arguments, &answer)?;
+            self.kept.keep(verb, &arguments, &answer)?;
+            lines.extend(answer.lines);
             next = answer.next;
         }
-        Ok(())
+        Ok(lines)
     }
 
-    fn library<W: Write>(&self, kept: &mut Kept<W>) -> io::Result<()> {
-        self.tell("library", json!({}), kept)?;
-        self.all("graph", &json!({ "lanes_only": true }), LONG_PAGE, kept)?;
-        self.all("graph", &json!({}), LANES, kept)
+    fn library(&mut self) -> io::Result<()> {
+        self.keep("library", json!({}))?;
+        self.all("graph", &json!({ "lanes_only": true }), LONG_PAGE)?;
+        self.all("graph", &json!({}), LANES).map(drop)
     }
 
-    /// One timeline with its snapshots, newest first.
-    fn story<W: Write>(
+    fn story(
         &mut self,
         head: &Snapshot,
         story: &[Snapshot],
-        kept: &mut Kept<W>,
         monitor: &mut dyn Monitor,
     ) -> io::Result<()> {
         let timeline = head.timeline.as_str();
-        self.all("graph", &json!({ "timeline": timeline }), LONG_PAGE, kept)?;
-        let stops = self.log(timeline, kept)?;
-        self.tell("show", json!({ "snapshot": timeline }), kept)?;
+        self.all("graph", &json!({ "timeline": timeline }), LONG_PAGE)?;
+        let stops = self.log(timeline)?;
+        self.keep("show", json!({ "snapshot": timeline }))?;
         let ids: HashSet<_> = story.iter().map(|snapshot| snapshot.id).collect();
         for (tag, id) in self.history.tags() {
             if ids.contains(&id) {
-                self.tell("show", json!({ "snapshot": tag }), kept)?;
+                self.keep("show", json!({ "snapshot": tag }))?;
             }
         }
         let snapshots: HashMap<_, _> = story.iter().map(|it| (it.id.to_string(), it)).collect();
         for (n, moment) in stops.iter().enumerate() {
             let Some(snapshot) = snapshots.get(chat_of(moment)) else { continue };
-            self.tell("show", json!({ "snapshot": moment }), kept)?;
-            self.messages(moment, snapshot, kept)?;
+            self.keep("show", json!({ "snapshot": moment }))?;
+            self.messages(moment, snapshot)?;
             if snapshot.lorebook.is_some() || !snapshot.timeline.is_chat() {
-                self.all("lore", &json!({ "snapshot": moment }), PAGE, kept)?;
+                self.all("lore", &json!({ "snapshot": moment }), PAGE)?;
             }
             if let Some(before) = stops.get(n + 1) {
-                self.tell("diff", json!({ "before": before, "after": moment }), kept)?;
+                self.keep("diff", json!({ "before": before, "after": moment }))?;
             }
             monitor.advance(1);
         }
         Ok(())
     }
 
-    /// Keeps the log of a timeline. Returns its moments, newest first, as the page asks for them (`momentOf` in file.js).
-    fn log<W: Write>(&self, timeline: &str, kept: &mut Kept<W>) -> io::Result<Vec<String>> {
-        let (mut moments, mut next) = (Vec::new(), Some(0));
-        while let Some(first) = next {
-            let arguments = json!({ "timeline": timeline, "first": first, "count": LONG_PAGE });
-            let answer = self.ask("log", &arguments)?;
-            kept.keep("log", &arguments, &answer)?;
-            let lines = answer.lines.iter();
-            let lines = lines.filter_map(|line| serde_json::from_str::<Value>(line.get()).ok());
-            let is_stop = |line: &Value| line["type"] == "snapshot";
-            moments.extend(lines.filter(is_stop).map(|line| moment_of(&line)));
-            next = answer.next;
-        }
-        Ok(moments)
+    /// Returns the moments of the log, newest first, as the page asks for them (`momentOf` in
+    /// standalone.js).
+    fn log(&mut self, timeline: &str) -> io::Result<Vec<String>> {
+        let lines = self.all("log", &json!({ "timeline": timeline }), LONG_PAGE)?;
+        let lines = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line.get()).ok());
+        let moments = lines.filter(|line| line["type"] == "snapshot");
+        Ok(moments.map(|line| moment_of(&line)).collect())
     }
 
-    fn messages<W: Write>(
-        &mut self,
-        moment: &str,
-        snapshot: &Snapshot,
-        kept: &mut Kept<W>,
-    ) -> io::Result<()> {
+    fn messages(&mut self, moment: &str, snapshot: &Snapshot) -> io::Result<()> {
         let list = unless_lost(self.lists.of(snapshot.tree)).map_err(io::Error::other)?;
         let list = list.unwrap_or_default();
         for (n, ids) in list.chunks(PAGE).enumerate() {
             let first = n * PAGE;
             let arguments = json!({ "snapshot": moment, "first": first, "count": PAGE });
-            // What comes after it tells whether there is another page.
+            // The next message tells whether there is another page.
             let known =
                 [ids, list.get(first + PAGE..first + PAGE + 1).unwrap_or_default()].concat();
             match self.pages.get(&known) {
-                Some(rows) => kept.keep_again("messages", &arguments, rows.clone()),
+                Some(rows) => self.kept.keep_again("messages", &arguments, rows.clone()),
                 None => {
-                    let rows = self.tell("messages", arguments, kept)?;
+                    let rows = self.keep("messages", arguments)?;
                     self.pages.insert(known, rows);
                 }
             }
@@ -272,18 +250,18 @@ impl Told<'_> {
     }
 }
 
-/// Returns how the page asks for the state that a line showed.
 fn moment_of(line: &Value) -> String {
     let text = line["moment"].as_str().or(line["id"].as_str());
     text.unwrap_or_default().to_owned()
 }
 
-/// Returns the id of the chat's snapshot in a moment, which may name its lorebook's snapshot and a message, too.
+/// Returns the id of the chat's snapshot in a moment, which may also name its lorebook's snapshot
+/// and a message.
 fn chat_of(moment: &str) -> &str {
     moment.split(['+', ':']).next().unwrap_or_default()
 }
 
-/// A line that says the same in every snapshot: messages and entries do not change because another snapshot or fork has them, too.
+/// Removes the snapshot from a line, so that all snapshots with the same message or entry share it.
 fn timeless(line: Box<RawValue>) -> Box<RawValue> {
     let text = line.get();
     let fields = match text {
@@ -295,7 +273,7 @@ fn timeless(line: Box<RawValue>) -> Box<RawValue> {
     RawValue::from_string(without).unwrap_or(line)
 }
 
-/// JSON whose first field of that name, a string, is null.
+/// Sets the first field of that name, a string, to null.
 fn without(text: String, field: &str) -> String {
     let begin = format!("\"{field}\":\"");
     let Some(at) = text.find(&begin) else { return text };

@@ -15,7 +15,6 @@ pub(super) const END: u8 = 0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peek {
     Plain,
-    /// Something that age encrypted.
     Encrypted,
     Other,
 }
@@ -40,7 +39,7 @@ pub struct Decoder<R: Read> {
 }
 
 impl<R: Read> Decoder<R> {
-    /// Read the header. It says what will come and is not to be believed yet.
+    /// Reads the header, which is not to be trusted before the end of the stream.
     pub fn new(input: R) -> Result<Self> {
         let mut input = Hashed::new(input);
         let mut line = Vec::new();
@@ -61,12 +60,12 @@ impl<R: Read> Decoder<R> {
         Ok(Self { header, stream, object, commits: 0, objects: 0, bytes: 0 })
     }
 
-    /// What it says that it holds.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The next object. `None` says that it was the last one, that nothing is missing, and that not a bit of the stream has changed since it was written.
+    /// Returns the next object. `None` means that it was the last one, and that every byte of the
+    /// stream is as it was written.
     pub fn next_object(&mut self) -> Result<Option<(Kind, &[u8])>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         let mut kind = [0];
@@ -98,7 +97,7 @@ impl<R: Read> Decoder<R> {
         Ok(Some((kind, &self.object)))
     }
 
-    /// The last record is read but for its second number: all counts and the hash must be right, and nothing may follow.
+    /// Checks the rest of the last record: counts and hash must be right, and nothing may follow.
     fn finish(&mut self, objects: u64) -> Result<()> {
         let Some(mut stream) = self.stream.take() else { return Ok(()) };
         let bytes = read_number(&mut stream)?;
@@ -125,7 +124,6 @@ impl<R: Read> Decoder<R> {
     }
 }
 
-/// Read up to a line feed, which is not kept.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, longest: u64) -> Result<()> {
     input.take(longest).read_until(b'\n', line).map_err(reading)?;
     match line.pop() {

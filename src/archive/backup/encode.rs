@@ -12,21 +12,21 @@ use crate::store::{Kind, Placed, Reader};
 
 /// The last level before zstd searches exhaustively: 19 takes ten times as long and saves a tenth.
 const LEVEL: i32 = 15;
-/// How far back it looks. Likes stand together: twice as far saves nothing of plain chats, and three hundredths of what ST-Auto-Recap writes.
+/// Similar objects stand together: a window twice as long saves nothing of plain chats, and 3 % of
+/// what ST-Auto-Recap writes.
 const LOOK_BACK_LOG: u32 = 22;
-/// The size of its tables. With twice as much it takes up to three times as long, and saves as little.
+/// Larger tables take up to three times as long, and save as little.
 const TABLES: [CParameter; 2] = [CParameter::ChainLog(19), CParameter::HashLog(18)];
-/// How much each core takes at a time: 18 MB of memory in all, where 4 MiB would need 40.
+/// A job of each core: 18 MB of memory in all, where 4 MiB would need 40.
 const JOB: u32 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     pub objects: u64,
-    /// How long they are together.
     pub bytes: u64,
 }
 
-/// Write a backup of `objects` to `out`, in that order. Each object's hash is compared as it is read, so what leaves here is what was stored.
+/// Writes a backup of `objects`, in that order. The hash of each is verified as it is read.
 pub fn encode<W: Write>(
     out: W,
     header: &Header,
@@ -75,7 +75,6 @@ fn compressed<W: Write>(out: W) -> io::Result<Encoder<'static, W>> {
     Ok(stream)
 }
 
-/// As git numbers them in packs.
 fn number_of(kind: Kind) -> u8 {
     match kind {
         Kind::Commit => 1,

@@ -5,7 +5,6 @@ use crate::store::{self, ObjectId};
 
 pub type Result<T> = std::result::Result<T, BackupError>;
 
-/// Why a backup could not be written or is not believed.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     #[error("it is no backup of stvc's")]
@@ -55,7 +54,7 @@ impl BackupError {
     }
 }
 
-/// For `map_err` while reading: what the system says is its own word, anything else is said about the bytes.
+/// For `map_err`: errors of the system stay, all others mean that the bytes are damaged.
 pub(super) fn reading(error: io::Error) -> BackupError {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => BackupError::damaged("it ends too early"),

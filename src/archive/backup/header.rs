@@ -13,24 +13,18 @@ use crate::store::{ObjectId, RefName};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// The program that wrote it, for people.
     pub program: String,
     /// When it was taken, as RFC 3339.
     pub taken: String,
-    /// Whether it has all branches and tags that there were.
     pub whole: bool,
-    /// The timelines whose branches are in it.
     pub timelines: Vec<String>,
-    /// How many snapshots it has, those included that its timelines come from.
     pub snapshots: u64,
-    /// How many objects follow.
     pub objects: u64,
     #[serde(deserialize_with = "each_once")]
     pub refs: BTreeMap<String, String>,
 }
 
 impl Header {
-    /// Read the line. All that can be wrong with it by itself is looked for here.
     pub(super) fn parse(line: &[u8]) -> Result<Self> {
         let damaged = |why: String| BackupError::damaged(format!("its header: {why}"));
         let header: Self =
@@ -48,7 +42,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The branches and tags, checked: nothing else may be led anywhere by a backup.
+    /// Returns the branches and tags, checked: nothing else may be led anywhere by a backup.
     pub fn refs(&self) -> Result<BTreeMap<RefName, ObjectId>> {
         let check = |(name, id): (&String, &String)| {
             let ours = name.starts_with("refs/heads/") || name.starts_with("refs/tags/");
@@ -59,7 +53,6 @@ impl Header {
         self.refs.iter().map(check).collect()
     }
 
-    /// The day on which it was taken, `2026-11-15`.
     pub fn day(&self) -> &str {
         let day = self.taken.split('T').next().unwrap_or_default();
         let plain = day.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
@@ -67,7 +60,7 @@ impl Header {
     }
 }
 
-/// An object with no key in it twice: of two, a reader would take the one or the other.
+/// Returns an object with no key in it twice: of two, a reader would take the one or the other.
 fn each_once<'de, D: Deserializer<'de>>(
     input: D,
 ) -> std::result::Result<BTreeMap<String, String>, D::Error> {

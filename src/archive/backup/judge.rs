@@ -1,5 +1,6 @@
-//! What is in a backup, and what of it may be taken in? Its objects were hashed while they were read, so they are what their ids say; here every snapshot is
-//! judged, because somebody else may have written it. One that is odd says nothing about the others.
+//! Judges every snapshot of a backup, because somebody else may have written it. Its objects were
+//! hashed while they were read, so they are what their ids say. A bad snapshot does not affect the
+//! others.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -10,38 +11,30 @@ use crate::archive::{self, Problem, Reach, Snapshot, Validator, Verdict};
 use crate::progress::Monitor;
 use crate::store::{self, Kind, Loss, ObjectId, Reader, RefName, Store, unless_lost};
 
-/// Kind and length of every object that a backup holds.
 pub type Lengths = HashMap<ObjectId, (Kind, u64)>;
 
-/// Snapshots that are here already, and so need no judging.
 pub type KnownSnapshots = HashSet<ObjectId>;
 
-/// What is known of the objects before they are looked at.
 pub enum Given<'l> {
     /// All that there are: each was hashed, and none may be there that no snapshot has.
     All(&'l Lengths),
-    /// Nothing: the store is asked for each. What is known, and all before it, is passed over.
+    /// The store is asked for each. Known snapshots, and all before them, are skipped.
     Beyond,
 }
 
 pub struct Found {
     pub id: ObjectId,
-    /// The commits that it follows, as far as it can be read.
     pub parents: Vec<ObjectId>,
     pub what: What,
 }
 
 pub enum What {
-    /// A snapshot, and what is said of it.
     Snapshot(Box<Snapshot>, Verdict),
-    /// One that is here already.
     Known,
-    /// No snapshot, or nothing that can be read, and why.
     Nothing(String),
 }
 
 impl Found {
-    /// Whether it may be taken in, or is here.
     pub fn is_fit(&self) -> bool {
         match &self.what {
             What::Snapshot(_, verdict) => verdict.may_be_taken_in(),
@@ -50,7 +43,6 @@ impl Found {
         }
     }
 
-    /// Whether it may be taken in and can be written into the library's files.
     pub fn can_be_shared(&self) -> bool {
         let is_read = match &self.what {
             What::Snapshot(_, verdict) => verdict.can_be_restored(),
@@ -68,7 +60,6 @@ impl Found {
 }
 
 impl fmt::Display for Found {
-    /// What is wrong with it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
             What::Snapshot(snapshot, Verdict::Unsound(problems)) => {
@@ -81,14 +72,12 @@ impl fmt::Display for Found {
 }
 
 pub struct Judged {
-    /// All commits that its branches and tags lead to, each once.
     pub commits: Vec<Found>,
-    /// How many objects these have.
     pub objects: usize,
 }
 
 impl Judged {
-    /// The first of what is wrong, in words; none: all of it may be taken in.
+    /// Returns the first of what is wrong, in words; none: all of it may be taken in.
     pub fn first_problem(&self) -> Option<String> {
         self.commits.iter().find(|found| !found.is_fit()).map(Found::to_string)
     }
@@ -99,7 +88,6 @@ impl Judged {
         losses.filter_map(|loss| loss.object).map(|(id, _)| id).collect()
     }
 
-    /// The snapshots, with what is said of each.
     pub fn snapshots(&self) -> impl Iterator<Item = (&Snapshot, &Verdict)> {
         self.commits.iter().filter_map(|found| match &found.what {
             What::Snapshot(snapshot, verdict) => Some((&**snapshot, verdict)),
@@ -108,7 +96,6 @@ impl Judged {
     }
 }
 
-/// Judge every snapshot in `store` that the branches and tags in `refs` lead to.
 pub fn judge(
     store: &Store,
     refs: &BTreeMap<RefName, ObjectId>,
@@ -124,7 +111,7 @@ pub fn judge(
         if let What::Snapshot(snapshot, _) = &found.what
             && !trees.contains_key(&snapshot.tree)
         {
-            // A lost object may be an attachment, which hinders nothing. Others are found when the snapshot is rebuilt.
+            // A lost object may be an attachment. Others are found when the snapshot is rebuilt.
             let mut look = |id, kind| Ok(walk.look(id, kind)?.err().filter(hinders));
             let problem = wholes.look(&reader, snapshot.tree, &mut look).map_err(unreadable)?;
             let problem = problem.filter(|problem| !matches!(problem, Problem::Lacks { .. }));
@@ -178,12 +165,10 @@ struct Walk<'l> {
     reader: Reader,
     given: &'l Given<'l>,
     known: &'l KnownSnapshots,
-    /// The objects that something leads to and that are as they should be.
     seen: HashSet<ObjectId>,
 }
 
 impl Walk<'_> {
-    /// All commits, whatever they are.
     fn commits(&mut self, mut open: Vec<ObjectId>) -> Result<Vec<Found>> {
         let mut met = HashSet::new();
         let mut commits = Vec::new();
@@ -221,7 +206,6 @@ impl Walk<'_> {
         Ok(Found { id, parents: commit.parents, what })
     }
 
-    /// Look at an object before any of it is read.
     fn look(
         &mut self,
         id: ObjectId,

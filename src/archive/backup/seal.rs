@@ -1,4 +1,4 @@
-//! Encryption, by age: the whole backup inside age's own format, so that `age --decrypt` opens it, too.
+//! Encryption by age: `age --decrypt` opens such a backup, too.
 
 use std::io::{self, Read, Write};
 use std::iter;
@@ -9,7 +9,7 @@ use age::{DecryptError, Decryptor, Encryptor, scrypt};
 
 use super::{BackupError, Peek, Result, peek};
 
-/// How hard a passphrase is to guess, as a power of two: age's own default, 256 MB and about a second.
+/// The scrypt work factor, as a power of two: age's default, 256 MB and about a second.
 const WORK: u8 = 18;
 /// More than this is not even tried: 1 GB.
 const MOST_WORK: u8 = 20;
@@ -19,20 +19,20 @@ const MOST_WORK: u8 = 20;
 pub struct Passphrase(SecretString);
 
 impl Passphrase {
-    /// A passphrase; none if it is empty.
+    /// Returns a passphrase; none if it is empty.
     pub fn new(text: String) -> Option<Self> {
         if text.is_empty() { None } else { Some(Self(SecretString::from(text))) }
     }
 }
 
-/// Where a backup goes: as it is, or encrypted on the way.
+/// The output of a backup, plain or encrypted.
 pub enum Sealable<W: Write> {
     Plain(W),
     Sealed(Box<StreamWriter<W>>),
 }
 
 impl<W: Write> Sealable<W> {
-    /// Encrypt with the passphrase, if there is one.
+    /// Encrypts with the passphrase, if there is one.
     pub fn new(out: W, passphrase: Option<&Passphrase>) -> io::Result<Self> {
         let Some(passphrase) = passphrase else { return Ok(Self::Plain(out)) };
         let mut recipient = scrypt::Recipient::new(passphrase.0.clone());
@@ -66,7 +66,7 @@ impl<W: Write> Write for Sealable<W> {
     }
 }
 
-/// A backup as it was before it was encrypted, if it was.
+/// Returns a backup as it was before it was encrypted, if it was.
 pub fn unseal<'r>(
     mut input: impl Read + 'r,
     passphrase: Option<&Passphrase>,

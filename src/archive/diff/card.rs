@@ -4,7 +4,6 @@ use super::metadata::by_path;
 use super::{Change, Part, Root, Side, rewritten, whole};
 use crate::st::Raw;
 
-/// Everything that changed.
 pub(super) fn card<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Change<'a>> {
     let mut changes = of_json(Root::Card, before.card, after.card);
     if before.picture != after.picture && before.picture.is_some() == after.picture.is_some() {

@@ -1,7 +1,8 @@
 //! Lorebook entries, by UID and by content.
 //!
-//! A UID alone does not name an entry: SillyTavern gives a deleted one's to the next. So what stands under the same key is the same
-//! entry only if title or content are alike; and what is gone from one key and found under another has moved.
+//! A UID alone does not name an entry: SillyTavern gives a deleted one's to the next. So what
+//! stands under the same key is the same entry only if title or content are alike; and what is gone
+//! from one key and found under another has moved.
 
 use std::collections::{HashMap, HashSet};
 
@@ -83,7 +84,7 @@ fn by_entry<'a>(old: &Entries<'a>, new: &Entries<'a>) -> Vec<Change<'a>> {
     changes
 }
 
-/// What became of one entry: key and value before and after.
+/// Returns the change of one entry, given key and value before and after.
 pub fn entry_change<'a>(
     before: Option<(&Key, Raw<'a>)>,
     after: Option<(&Key, Raw<'a>)>,
@@ -120,7 +121,6 @@ fn plain<'a>(
     }
 }
 
-/// One entry, field by field.
 fn edited<'a>(from: &Key, to: &Key, before: Raw<'a>, after: Raw<'a>) -> Change<'a> {
     let mut found = Vec::new();
     if before.is_object() && after.is_object() {

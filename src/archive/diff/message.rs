@@ -1,4 +1,4 @@
-//! What happened to one message: its text was edited, another swipe is shown, it was hidden, its recap got a version.
+//! The change of one message: edited, another swipe shown, hidden, a new recap.
 
 use super::ChangeKind::{self, Edited, Hidden, Link, Recap, Rewritten, Shown, Swipe};
 use super::value::{Field, PathStep, Rules, fields};
@@ -7,7 +7,7 @@ use crate::st::Message;
 
 const RULES: Rules = Rules { lists: &["swipes", "swipe_info"], opened: &["extra"] };
 
-/// What happened, first what matters most, and the fields that tell it, each with the kind it belongs to.
+/// Returns the kinds of change, the most important first, and the fields that differ.
 pub(super) fn compare<'a>(before: &'a [u8], after: &'a [u8]) -> (Vec<ChangeKind>, Vec<Field<'a>>) {
     let (Some(old), Some(new)) = (Message::read(before), Message::read(after)) else {
         return (vec![Edited], Vec::new());
@@ -30,13 +30,10 @@ pub(super) fn compare<'a>(before: &'a [u8], after: &'a [u8]) -> (Vec<ChangeKind>
     (kinds, fields)
 }
 
-/// What the meaning of a field depends on.
 struct Context {
     /// Another swipe is shown, so all that comes with a swipe is another too.
     switched: bool,
-    /// Swipes came, went or were switched.
     swiped: bool,
-    /// The swipe that is shown and was edited together with the text.
     mirror: Option<usize>,
     flip: ChangeKind,
 }

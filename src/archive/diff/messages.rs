@@ -1,7 +1,8 @@
 //! Messages, aligned by what they say.
 //!
-//! First what both sides have in the same order, by [`Identity`], which leaves out what is flipped afterwards. Of what is left, the same
-//! message elsewhere was moved; in each replaced stretch, what is one message with other words was edited; the rest came or went.
+//! First what both sides have in the same order, by [`Identity`], which leaves out what is flipped
+//! afterwards. Of what is left, the same message elsewhere was moved; in each replaced stretch,
+//! what is one message with other words was edited; the rest came or went.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -32,7 +33,7 @@ pub(in crate::archive) fn messages<'a>(before: &[&'a [u8]], after: &[&'a [u8]]) 
     found
 }
 
-/// What became of one message, by its numbers; `None` if nothing did.
+/// Returns the change of one message, by its numbers; `None` if it did not change.
 pub fn message_change<'a>(
     before: Option<(usize, &'a [u8])>,
     after: (usize, &'a [u8]),
@@ -58,7 +59,6 @@ fn removed((number, line): Numbered<'_>) -> Change<'_> {
     Change { kinds, from, before: Some(line), after: None, ..added((number, line)) }
 }
 
-/// A message that both sides have and that is not the same in both.
 fn changed<'a>((old, was): Numbered<'a>, (new, is): Numbered<'a>, tie: Tie) -> Change<'a> {
     let (mut kinds, fields) =
         if was == is { (Vec::new(), Vec::new()) } else { message::compare(was, is) };
@@ -69,7 +69,7 @@ fn changed<'a>((old, was): Numbered<'a>, (new, is): Numbered<'a>, tie: Tie) -> C
     Change { kinds, from, before: Some(was), fields, ..added((new, is)) }
 }
 
-/// What stands between messages that both have: went on one side, came on the other.
+/// Messages between two that both sides have: gone on one side, new on the other.
 struct Stretch {
     old: Range<usize>,
     new: Range<usize>,
@@ -77,7 +77,7 @@ struct Stretch {
 
 type Pairs = Vec<(usize, usize)>;
 
-/// The stretches without a counterpart, and the pairs between them, both in order.
+/// Returns the stretches without a counterpart, and the pairs between them, both in order.
 fn align(before: &[&[u8]], after: &[&[u8]]) -> (Vec<Stretch>, Pairs) {
     // Most of a chat is as it was: what is equal to the byte at both ends need not be read.
     let head = before.iter().zip(after).take_while(|(a, b)| a == b).count();
@@ -108,19 +108,15 @@ fn align(before: &[&[u8]], after: &[&[u8]]) -> (Vec<Stretch>, Pairs) {
     (stretches.collect(), pairs.collect())
 }
 
-/// How a message is tied to the one that it was.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tie {
     Moved,
     InPlace,
 }
 
-/// Who belongs together though the alignment did not say so.
 #[derive(Default)]
 struct Partners {
-    /// The old numbers of those that have a partner.
     old: HashSet<usize>,
-    /// New number to old number.
     of_new: HashMap<usize, (usize, Tie)>,
 }
 
@@ -160,7 +156,7 @@ impl Partners {
     }
 }
 
-/// The changes of one stretch: what went stands before what came in its place.
+/// Returns the changes of one stretch: what went stands before what came in its place.
 fn tell<'a>(
     stretch: &Stretch,
     partners: &Partners,
@@ -173,7 +169,7 @@ fn tell<'a>(
     for new in stretch.new.clone() {
         let partner = partners.of_new.get(&new);
         match partner {
-            // Those that came before the one it replaces went before it.
+            // Removed ones before the one that it replaces come first.
             Some((old, Tie::InPlace)) => {
                 while let Some(gone) = gone.next_if(|gone| gone < old) {
                     found.push(removed(gone));

@@ -1,11 +1,10 @@
-//! Metadata by path: the chat's, its header's other values, its group's; the running recap by version.
+//! Changes of metadata, of the header and of the group by path; of the running recap by version.
 
 use super::value::{Field, PathStep, Rules, fields, members};
 use super::{Change, Location, Part, Root, Side, rewritten, value_change, whole};
 use crate::auto_recap::RECAP_VERSIONS;
 use crate::st::{Key, Raw};
 
-/// Everything that changed.
 pub(super) fn metadata<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     if let (Some(old), Some(new)) = (before.metadata, after.metadata) {
@@ -36,7 +35,7 @@ fn header<'a>(before: Option<&'a [u8]>, after: Option<&'a [u8]>, changes: &mut V
     }
 }
 
-/// The group's own values; what of it is the chat's metadata was told already, and what is other chats' is not this chat's.
+/// Compares the group's own values, without the metadata of this and other chats.
 fn group<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Change<'a>> {
     let object = |file: Option<&'a [u8]>| file.and_then(Raw::parse).filter(Raw::is_object);
     match (object(before.group), object(after.group)) {
@@ -81,7 +80,7 @@ fn keys(field: &Field<'_>) -> Vec<Key> {
     field.path.iter().filter_map(key).collect()
 }
 
-/// The running recap's versions by their number; none if the field is something else, or a list that numbers do not name.
+/// Compares the versions of the running recap by their numbers; `None` for any other field.
 fn versions<'a>(field: &Field<'a>) -> Option<Vec<Change<'a>>> {
     if !field.is(&RECAP_VERSIONS) {
         return None;
@@ -111,7 +110,6 @@ fn versions<'a>(field: &Field<'a>) -> Option<Vec<Change<'a>>> {
     Some(changes)
 }
 
-/// A list of versions with their numbers, if these rise from one to the next.
 fn numbered(list: Raw<'_>) -> Option<Vec<(i64, Raw<'_>)>> {
     let items = list.items()?;
     let numbered: Option<Vec<_>> = items

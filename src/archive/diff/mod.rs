@@ -1,9 +1,7 @@
-//! What changed between two states, in terms of what a writer did: messages added, edited, moved, hidden; lorebook entries renamed or
-//! edited field by field; metadata by path.
-//!
-//! Messages are aligned by content, so that one that was inserted does not make all that follow it look changed.
-//! Nothing is left out: every change carries its whole value before and after, so the changes from one state to another,
-//! applied to the values of the first, give those of the second; and where bytes differ and no value does, that is a change too.
+//! Changes between two states, as a writer sees them: messages added, edited, moved, hidden;
+//! lorebook entries renamed or edited by field; metadata by path. Messages are aligned by content.
+//! Nothing is left out: every change has its whole value before and after, and where bytes differ
+//! and no value does, that is a change too.
 
 mod card;
 mod lorebook;
@@ -22,9 +20,10 @@ use crate::st::{Category, Chat, Key, OpenCard, Raw, TimelineFiles};
 pub use lorebook::entry_change;
 pub use messages::message_change;
 pub(super) use messages::messages as message_changes;
-pub use value::{Field, PathStep, joined, set_change};
+pub use value::{Field, joined, set_change};
 pub use words::{Piece, words};
 
+/// The part of a timeline that a change is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
@@ -43,11 +42,12 @@ impl Part {
     pub const ALL: [Part; 4] = [Part::Message, Part::Lorebook, Part::Metadata, Part::Card];
 }
 
+/// How a value changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKind {
     Added,
     Removed,
-    /// The same in another place: a message among the others, an entry under another UID.
+    /// In another place: a message among the others, an entry under another UID.
     Moved,
     /// The UID now names another entry.
     Reused,
@@ -66,7 +66,7 @@ pub enum ChangeKind {
     Renamed,
     /// An entry's place among the others, and nothing else.
     Order,
-    /// The same values in other bytes: order, spacing, a repeated key.
+    /// Equal values in other bytes: order, spacing, a repeated key.
     Rewritten,
 }
 
@@ -87,7 +87,6 @@ impl ChangeKind {
         ChangeKind::Rewritten,
     ];
 
-    /// What became of a value.
     fn of<T>(before: Option<T>, after: Option<T>) -> Self {
         match (before, after) {
             (None, _) => ChangeKind::Added,
@@ -97,7 +96,7 @@ impl ChangeKind {
     }
 }
 
-/// What a path starts from.
+/// The root of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Root {
@@ -105,7 +104,7 @@ pub enum Root {
     Header,
     Group,
     Book,
-    /// What a card says.
+    /// The text of a card.
     Card,
     Picture,
     File,
@@ -121,6 +120,7 @@ pub struct Location {
     pub version: Option<i64>,
 }
 
+/// The message, lorebook entry or value that changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessagePlace {
     /// A message: its number after the change, or before it where it was removed.
@@ -129,23 +129,24 @@ pub enum MessagePlace {
     Value(Location),
 }
 
+/// One difference between two states.
 #[derive(Clone, Debug)]
 pub struct Change<'a> {
     pub part: Part,
-    /// What happened; first what matters most. Never empty.
+    /// The most important first. Never empty.
     pub kinds: Vec<ChangeKind>,
-    /// Where it stands in the chat.
+    /// Its place after the change.
     pub place: MessagePlace,
-    /// Where it was before, for messages and entries that were there before.
+    /// Its place before, if it was there.
     pub from: Option<MessagePlace>,
     pub before: Option<&'a [u8]>,
     pub after: Option<&'a [u8]>,
-    /// What differs within it, where both values are objects.
+    /// Its parts that differ, where both values are objects.
     pub fields: Vec<Field<'a>>,
 }
 
 impl Change<'_> {
-    /// What matters most.
+    /// Returns the most important kind.
     pub fn kind(&self) -> ChangeKind {
         self.kinds.first().copied().unwrap_or(ChangeKind::Edited)
     }
@@ -167,7 +168,7 @@ pub struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// What is before a first snapshot.
+    /// Returns the state before a first snapshot.
     pub fn nothing() -> Self {
         let chat = Chat { header: None, messages: Vec::new() };
         let (metadata, book, group, card, picture, file) = Default::default();
@@ -195,7 +196,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// How many first messages both have.
+    /// Returns how many first messages both have.
     pub fn shared_with(&self, other: &Side<'_>) -> usize {
         let pairs = self.chat.messages.iter().zip(&other.chat.messages);
         pairs.take_while(|(a, b)| a == b || Identity::of(a) == Identity::of(b)).count()
@@ -216,7 +217,6 @@ pub fn diff<'a>(before: &Side<'a>, after: &Side<'a>, only: Option<Part>) -> Vec<
     changes
 }
 
-/// The change of a value at a place.
 fn value_change<'a>(
     part: Part,
     location: Location,
@@ -227,7 +227,6 @@ fn value_change<'a>(
     Change { part, kinds, place, from: None, before, after, fields: Vec::new() }
 }
 
-/// The change of a whole file or line.
 fn whole<'a>(
     part: Part,
     root: Root,
@@ -237,7 +236,6 @@ fn whole<'a>(
     value_change(part, Location { root, keys: Vec::new(), version: None }, before, after)
 }
 
-/// [`whole`], for values that are the same.
 fn rewritten<'a>(
     part: Part,
     root: Root,

@@ -1,4 +1,4 @@
-//! Which of the messages that went and of those that came are one message, edited.
+//! Pairs removed and added messages that are one message, edited.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,9 +8,10 @@ use crate::st::{self, Message};
 
 /// Texts that have at least this share of their words in common are one text, edited.
 const ALIKE: f32 = 0.5;
-/// How many words of a text are looked at.
+/// The words of a text that are compared.
 const WORDS: usize = 400;
-/// How far apart, counted among those still without a partner, two messages may be: keeps the work in proportion.
+/// The longest distance between two messages, among those without a partner: keeps the work in
+/// proportion.
 const REACH: usize = 16;
 
 /// The words of a text, without their order.
@@ -31,7 +32,7 @@ impl Bag {
         Self(hashes)
     }
 
-    /// The share of words in common: 0 none, 1 all.
+    /// Returns the share of words in common: 0 none, 1 all.
     pub fn likeness(&self, other: &Bag) -> f32 {
         let (mut a, mut b, mut common) = (0, 0, 0);
         while let (Some(left), Some(right)) = (self.0.get(a), other.0.get(b)) {
@@ -46,13 +47,11 @@ impl Bag {
     }
 }
 
-/// Date and speaker.
 type Stamp = (Vec<u8>, String);
 
 /// A message without a partner.
 struct Candidate<'a> {
     index: usize,
-    /// An edit leaves it as it is.
     stamp: Option<Stamp>,
     /// None if it is no message at all.
     speaker: Option<String>,
@@ -94,7 +93,6 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Pairs of `(old, new)` numbers out of one replaced stretch.
 pub(super) fn edits(old: &[(usize, &[u8])], new: &[(usize, &[u8])]) -> Vec<(usize, usize)> {
     if old.is_empty() || new.is_empty() {
         return Vec::new();
@@ -113,14 +111,15 @@ pub(super) fn edits(old: &[(usize, &[u8])], new: &[(usize, &[u8])]) -> Vec<(usiz
     pairs
 }
 
-/// One message for one message of the same speaker: without a date, its place is all that names a message.
+/// Pairs a single message with a single one of the same speaker: without a date, only its place
+/// identifies a message.
 fn by_place(old: &[Candidate<'_>], new: &[Candidate<'_>]) -> Option<(usize, usize)> {
     let ([old], [new]) = (old, new) else { return None };
     let dateless = |one: &Candidate<'_>| one.stamp.is_none().then(|| one.speaker.clone()).flatten();
     (dateless(old)? == dateless(new)?).then_some((old.index, new.index))
 }
 
-/// The same date and speaker, where no other message of the stretch has them: imported chats give all messages one date.
+/// Pairs by date and speaker where these are unique: imported chats give all messages one date.
 fn by_stamp(old: &[Candidate<'_>], new: &[Candidate<'_>]) -> Vec<(usize, usize)> {
     let (in_old, in_new) = (unique_stamps(old), unique_stamps(new));
     let mut pairs: Vec<_> = in_old
@@ -141,7 +140,6 @@ fn unique_stamps<'c>(list: &'c [Candidate<'_>]) -> HashMap<&'c Stamp, Option<usi
     found
 }
 
-/// Alike texts, the most alike first, the nearest first among equals.
 fn by_text(old: &[Candidate<'_>], new: &[Candidate<'_>]) -> Vec<(usize, usize)> {
     let mut scores = Vec::new();
     for (at, one) in old.iter().enumerate() {

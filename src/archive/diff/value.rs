@@ -1,4 +1,4 @@
-//! Two JSON values compared: which of their parts differ, and whether they are the same though written differently.
+//! Compares two JSON values, however they are formatted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,9 +21,9 @@ impl PathStep {
     }
 }
 
+/// A value at a path inside a message, an entry or the metadata, on both sides.
 #[derive(Clone, Debug)]
 pub struct Field<'a> {
-    /// Where in the value.
     pub path: Vec<PathStep>,
     /// To which of the change's kinds it belongs.
     pub kind: ChangeKind,
@@ -44,7 +44,7 @@ impl Field<'_> {
     }
 }
 
-/// A path as it is written in code: `extra.branches`, `swipes[2]`.
+/// Returns a path as it is written in code: `extra.branches`, `swipes[2]`.
 pub fn joined(path: &[PathStep]) -> String {
     let mut out = String::new();
     for step in path {
@@ -61,7 +61,6 @@ pub fn joined(path: &[PathStep]) -> String {
     out
 }
 
-/// How far to go into values. Objects that both sides have are always gone into.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     /// Lists that are compared item by item.
@@ -75,7 +74,6 @@ impl Rules {
     pub const PLAIN: Rules = Rules { lists: &[], opened: &[] };
 }
 
-/// The parts in which two values differ, in the order of the text.
 pub(super) fn fields<'a>(before: Raw<'a>, after: Raw<'a>, rules: Rules) -> Vec<Field<'a>> {
     let mut found = Vec::new();
     walk(Some(before), Some(after), &mut Vec::new(), rules, &mut found);
@@ -133,10 +131,9 @@ fn walk<'a>(
     found.push(Field { path: path.clone(), kind: ChangeKind::of(before, after), before, after });
 }
 
-/// An object's members, each key once.
 pub(super) type Members<'a> = Vec<(Key, Raw<'a>)>;
 
-/// The members of an object; where a key repeats, the last one counts, as it does in JavaScript.
+/// Returns the members of an object. Of a repeated key the last counts, as in JavaScript.
 pub(super) fn members(value: Option<Raw<'_>>) -> Option<Members<'_>> {
     let all = value.filter(Raw::is_object)?.members()?;
     let mut seen = HashSet::with_capacity(all.len());
@@ -152,10 +149,9 @@ pub(super) fn members(value: Option<Raw<'_>>) -> Option<Members<'_>> {
     Some(unique)
 }
 
-/// A key, and what each side has under it.
 pub(super) type Row<'m, 'a> = (&'m Key, Option<Raw<'a>>, Option<Raw<'a>>);
 
-/// The members of two objects by key: those of the first, then those that only the second has.
+/// Returns the members of two objects by key: first those of `old`, then new ones.
 pub(super) fn side_by_side<'m, 'a>(old: &'m Members<'a>, new: &'m Members<'a>) -> Vec<Row<'m, 'a>> {
     let by_key = |list: &'m Members<'a>| -> HashMap<&'m [u8], Raw<'a>> {
         list.iter().map(|(key, value)| (key.as_bytes(), *value)).collect()
@@ -170,7 +166,7 @@ pub(super) fn side_by_side<'m, 'a>(old: &'m Members<'a>, new: &'m Members<'a>) -
     first.chain(second).collect()
 }
 
-/// Whether two values are the same to a reader of JSON, however they are written. Numbers are compared as they are written.
+/// Whether two values are equal as JSON. Numbers are compared as they are written.
 pub(crate) fn same(a: Raw<'_>, b: Raw<'_>) -> bool {
     same_to(a, b, DEPTH)
 }

@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthChar;
 /// After this long the comparison of two texts settles for what it has.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// A piece of a text that was kept, removed or added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'t> {
     Same(&'t str),
@@ -18,7 +19,6 @@ pub enum Piece<'t> {
     Added(&'t str),
 }
 
-/// A stretch of both texts, in bytes.
 struct Stretch {
     old: Range<usize>,
     new: Range<usize>,
@@ -57,7 +57,8 @@ pub fn words<'t>(before: &'t str, after: &'t str) -> Vec<Piece<'t>> {
     pieces
 }
 
-/// Add a stretch; changes with nothing but spaces and signs between them become one, for `[a][b] [c][d]` is hard to read.
+/// Adds a stretch. Changes with only spaces and signs between them are joined, because `[a][b]
+/// [c][d]` is hard to read.
 fn push(stretches: &mut Vec<Stretch>, next: Stretch, before: &str) {
     if next.same {
         stretches.push(next);
@@ -87,7 +88,6 @@ fn is_confetti(stretches: &[Stretch], before: &str, after: &str) -> bool {
     changes > 1 && kept * 4 < letters(before).min(letters(after))
 }
 
-/// Where each token ends, with 0 before the first.
 fn ends(tokens: &[&str]) -> Vec<usize> {
     let lengths = tokens.iter().scan(0, |end, token| {
         *end += token.len();
@@ -101,7 +101,6 @@ enum Class {
     Word,
     Space,
     Sign,
-    /// Belongs to what stands before it.
     Mark,
 }
 

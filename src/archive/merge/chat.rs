@@ -1,14 +1,15 @@
-//! Two states of a chat file merged: the messages of the side that changed them, with the metadata that either side changed.
+//! Merges two states of a chat file: messages of the side that changed them, metadata of both.
 
 use super::Side;
 use super::entry_fields::{Mixed, mix};
 use crate::st::{Chat, Key, Raw};
 
-/// Metadata that SillyTavern writes with every generated message. It belongs to the messages and is not a conflict.
+/// Metadata that SillyTavern writes with every generated message: never a conflict.
 const WRITTEN_WITH_MESSAGES: [&str; 2] = ["lastInContextMessageId", "timedWorldInfo"];
 const METADATA: &str = "chat_metadata";
 
-/// Merges two states of a chat. Returns none if both sides changed messages, or one value of the header in two ways.
+/// Merges two states of a chat. Returns none if both sides changed messages, or one value of the
+/// header in two ways.
 ///
 /// A side whose messages are those of the other and more has all that the other has.
 pub fn merge_chats(base: Option<&Chat<'_>>, ours: &Chat<'_>, theirs: &Chat<'_>) -> Option<Vec<u8>> {
@@ -33,7 +34,8 @@ pub fn merge_chats(base: Option<&Chat<'_>>, ours: &Chat<'_>, theirs: &Chat<'_>) 
     Some(Chat { header: header.as_deref(), messages: messages.clone() }.join())
 }
 
-/// Returns whether `longer` has all messages of `messages`, with others behind them or none. A trailing newline is not a message.
+/// Returns whether `longer` has all messages of `messages`, with others behind them or none. A
+/// trailing newline is not a message.
 fn continues(messages: &[&[u8]], longer: &[&[u8]]) -> bool {
     let messages = match messages.split_last() {
         Some((&[], rest)) => rest,
@@ -42,7 +44,6 @@ fn continues(messages: &[&[u8]], longer: &[&[u8]]) -> bool {
     longer.starts_with(messages)
 }
 
-/// Merges the text of two headers, member by member, and the members of their metadata.
 fn merge_headers(base: &[u8], ours: &[u8], theirs: &[u8], prefer: Side) -> Option<Vec<u8>> {
     let [base, ours, theirs] = [base, ours, theirs].map(Raw::parse);
     let (base, ours, theirs) = (base?, ours?, theirs?);
@@ -65,10 +66,11 @@ fn merged(mixed: Mixed) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::st::Category;
 
     fn merge(base: &str, ours: &str, theirs: &str) -> Option<String> {
         let [base, ours, theirs] =
-            [base, ours, theirs].map(|text| Chat::split(text.as_bytes(), false));
+            [base, ours, theirs].map(|text| Chat::split(text.as_bytes(), Category::Chat));
         let merged = merge_chats(Some(&base), &ours, &theirs)?;
         Some(String::from_utf8(merged).unwrap())
     }

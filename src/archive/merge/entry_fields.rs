@@ -1,4 +1,4 @@
-//! Which fields of an entry, or of any object that both sides have, are merged, and how: field by field.
+//! Merges objects field by field.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,12 +8,14 @@ use super::object::{Part, compose};
 use super::{FieldChange, Side};
 use crate::st::{Edits, Key, Member, Raw, item_spans};
 
-/// Fields that the extension's reordering rewrites in every entry: never a conflict, and no edit that keeps an entry from being removed.
+/// Fields that the extension's reordering rewrites in every entry: never a conflict, and no edit
+/// that keeps an entry from being removed.
 const CHURN: [&str; 2] = ["order", "displayIndex"];
 /// Lists that are sets of words.
 const SETS: [&str; 2] = ["key", "keysecondary"];
 
-/// The three states of a value. The base is none where nothing is known of it, and its value none where it was not there.
+/// The three states of a value. The base is none where nothing is known of it, and its value none
+/// where it was not there.
 #[derive(Clone, Copy)]
 pub(super) struct Sides<'a> {
     pub base: Option<Option<Raw<'a>>>,
@@ -42,7 +44,6 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// The values, and the one that the merged book has.
     pub(super) fn told(&self, field: String, merged: Option<&[u8]>) -> FieldChange {
         let bytes = |value: Option<Raw<'_>>| value.map(|value| value.as_bytes().to_vec());
         FieldChange {
@@ -63,16 +64,14 @@ fn alike(a: Option<Raw<'_>>, b: Option<Raw<'_>>) -> bool {
     }
 }
 
-/// An object made of two.
 pub(super) struct Mixed {
     pub value: Vec<u8>,
-    /// Fields that are not as in ours.
     pub changed: Vec<FieldChange>,
-    /// Fields that both changed differently.
     pub conflicts: Vec<FieldChange>,
 }
 
-/// Merge two objects by their members, into the text of ours. Members of which `skip` says so stay as they are in ours.
+/// Merges two objects by their members, into the text of ours. Members of which `skip` says so stay
+/// as they are in ours.
 pub(super) fn mix(
     base: Option<Raw<'_>>,
     ours: Raw<'_>,
@@ -161,7 +160,7 @@ fn settle<'a>(
     Settled::Is(value)
 }
 
-/// The member's value; of repeated keys the last, as in JavaScript.
+/// Returns the member's value; of repeated keys the last, as in JavaScript.
 fn last<'a>(members: &[Member<'a>], key: &Key) -> Option<Raw<'a>> {
     members.iter().rev().find(|member| member.key == *key).map(|member| member.value)
 }

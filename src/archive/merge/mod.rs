@@ -1,14 +1,14 @@
 //! Two states of a lorebook made one, three-way: entry by entry, field by field.
 //!
-//! The merged book is ours with changes in the raw text: what theirs did not change keeps every byte, and what comes from theirs comes byte for
-//! byte. Entries are one by what they say and not by their UID alone (`same_entry`). An entry goes only if one side removed it and the other did not
-//! edit it; where both sides changed one value differently, both are listed and one of them stays.
+//! The merged book is ours with changes in the raw text: what theirs did not change keeps every
+//! byte, and what comes from theirs comes byte for byte. Entries are one by what they say and not
+//! by their UID alone (`same_entry`). An entry goes only if one side removed it and the other did
+//! not edit it; where both sides changed one value differently, both are listed and one of them
+//! stays.
 
-mod book;
 mod chat;
+mod entries;
 mod entry_fields;
-mod matching;
-mod numbering;
 mod object;
 pub(crate) mod outcome;
 #[cfg(test)]
@@ -17,12 +17,11 @@ mod tests;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::auto_recap::stored::merge_registry::{self, Directory, Registries, Uids};
+use crate::auto_recap::stored::merge_registry::{self, Registries, Uids};
 use crate::auto_recap::{active_in, is_queue};
 use crate::st::{Edits, Key, Raw, entry_comment};
-use book::{Book, is_entries};
+use entries::{Book, Group, groups, is_entries, keys};
 use entry_fields::{Choice, Mixed, Sides, mix, untouched};
-use matching::{Group, groups};
 use object::{Part, compose};
 
 pub use chat::merge_chats;
@@ -70,12 +69,7 @@ impl<'a> Merge<'a> {
         let mut out = Merged { with_base: self.base.is_some(), ..Merged::default() };
         let groups = groups(self.base.as_ref(), &self.ours, &self.theirs);
         let stays: Vec<_> = groups.iter().map(|group| self.stays(*group)).collect();
-        let keys = numbering::keys(self.base.as_ref(), &self.ours, &self.theirs, &groups, &stays);
-        let directory = Directory {
-            now: keys.iter().map(|key| key.as_ref().map(Key::to_string_lossy)).collect(),
-            in_ours: groups.iter().map(|group| group.ours.is_some()).collect(),
-            in_theirs: groups.iter().map(|group| group.theirs.is_some()).collect(),
-        };
+        let keys = keys(self.base.as_ref(), &self.ours, &self.theirs, &groups, &stays);
         let uids = |book: Option<&Book<'_>>, place: fn(&Group) -> Option<usize>| -> Uids {
             let named = groups.iter().enumerate().filter_map(|(n, group)| {
                 Some((book?.list.get(place(group)?)?.0.to_string_lossy(), n))
@@ -86,7 +80,7 @@ impl<'a> Merge<'a> {
             base: uids(self.base.as_ref(), |group| group.base),
             ours: uids(Some(&self.ours), |group| group.ours),
             theirs: uids(Some(&self.theirs), |group| group.theirs),
-            directory,
+            now: keys.iter().map(|key| key.as_ref().map(Key::to_string_lossy)).collect(),
         };
         let mut placed = Vec::new();
         for (group, key) in groups.iter().zip(keys) {
@@ -139,7 +133,7 @@ impl<'a> Merge<'a> {
         let lines = registries.merge(base, ours, theirs, self.prefer);
         let (mut value, from, title) = match (ours, theirs) {
             (Some(ours), Some(theirs)) => {
-                let (value, from) = self.both(base, ours, theirs, &key, lines.is_some(), out);
+                let (value, from) = self.both(base, ours, theirs, &key, lines.as_ref(), out);
                 (value, from, theirs)
             }
             (None, Some(theirs)) => {
@@ -202,7 +196,7 @@ impl<'a> Merge<'a> {
         ours: Raw<'a>,
         theirs: Raw<'a>,
         key: &Key,
-        by_lines: bool,
+        lines: Option<&merge_registry::Merged>,
         out: &mut Merged,
     ) -> (Option<Cow<'a, [u8]>>, Side) {
         if is_queue(ours) || is_queue(theirs) {
@@ -216,7 +210,7 @@ impl<'a> Merge<'a> {
         }
         let entry = named(key, theirs);
         let skip = |field: &Key| {
-            field.as_bytes() == b"uid" || (by_lines && field.as_bytes() == b"content")
+            field.as_bytes() == b"uid" || (lines.is_some() && field.as_bytes() == b"content")
         };
         if !(ours.is_object() && theirs.is_object()) {
             let sides = Sides { base: base.map(Some), ours: Some(ours), theirs: Some(theirs) };
@@ -242,7 +236,7 @@ impl<'a> Merge<'a> {
         if anything {
             out.edited.push(Edited { entry, fields: changed });
         }
-        // What only theirs touched is theirs to the byte.
+        // An entry that only theirs changed is theirs, byte for byte.
         if base == Some(ours) {
             return (Some(Cow::Borrowed(theirs.as_bytes())), Side::Theirs);
         }

@@ -1,19 +1,16 @@
-//! An object written anew from its own members and others, in its own layout: what does not change keeps every byte.
+//! Writes an object from its own members and new ones: unchanged members keep every byte.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::st::{Raw, member_spans};
 
-/// One member of the object to be.
 pub(super) enum Part<'a> {
-    /// One that it has, by its place, with its value or with another one.
     Own(usize, Option<Cow<'a, [u8]>>),
     /// One that it gets: the key as JSON, and the value.
     New(Cow<'a, [u8]>, Cow<'a, [u8]>),
 }
 
-/// The space around members, as the first one has it.
 struct Layout<'a> {
     lead: &'a [u8],
     gap: &'a [u8],
@@ -34,7 +31,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// `object` with these members, in this order. An empty one gets the layout of `like`.
+/// Writes `object` with these members, in this order. An empty one gets the layout of `like`.
 pub(super) fn compose(object: Raw<'_>, parts: &[Part<'_>], like: Raw<'_>) -> Vec<u8> {
     let text = object.as_bytes();
     let spans = member_spans(object, text);

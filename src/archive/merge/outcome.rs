@@ -1,4 +1,4 @@
-//! What came of a merge: values only, the front end finds the words.
+//! The outcome of a merge, as values.
 
 /// One of the two lorebooks that are merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,6 +10,7 @@ pub enum Side {
 }
 
 impl Side {
+    /// Returns the opposite side.
     pub fn other(self) -> Self {
         if self == Self::Ours { Self::Theirs } else { Self::Ours }
     }
@@ -42,6 +43,7 @@ pub struct Merged {
     pub with_base: bool,
 }
 
+/// An entry by its key and title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// Its key.
@@ -51,7 +53,7 @@ pub struct Named {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edited {
-    /// Which, by its UID in the merged book.
+    /// By its UID in the merged book.
     pub entry: Named,
     /// The fields that are not as in ours any more; none: only written differently.
     pub fields: Vec<FieldChange>,
@@ -80,6 +82,7 @@ pub struct FieldChange {
     pub merged: Option<Vec<u8>>,
 }
 
+/// A value that both sides changed differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// The entry, by its UID in the merged book; none: the book itself.
@@ -89,6 +92,7 @@ pub struct Conflict {
     pub value: FieldChange,
 }
 
+/// How the two sides conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictKind {
     Values,
@@ -99,7 +103,6 @@ pub enum ConflictKind {
 }
 
 impl Merged {
-    /// Both sides have other values.
     pub(super) fn conflict(&mut self, entry: Option<&Named>, values: Vec<FieldChange>) {
         let kind = ConflictKind::Values;
         let conflict = |value| Conflict { entry: entry.cloned(), kind, value };

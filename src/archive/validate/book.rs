@@ -1,4 +1,4 @@
-//! A lorebook, put together only to be hashed. What was read of the last one is kept: the next differs in an entry or two.
+//! Hashes lorebooks. Entries of the last one are kept: the next differs in one or two.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -17,7 +17,6 @@ pub(super) struct BookFacts {
     pub noticed: Noticed,
 }
 
-/// Knows what the lorebooks that it saw hold, and the entries of the last one.
 #[derive(Default)]
 pub(super) struct Books {
     known: HashMap<ObjectId, Rc<BookFacts>>,
@@ -25,7 +24,7 @@ pub(super) struct Books {
 }
 
 impl Books {
-    /// What the lorebook in this folder, called `name` there, holds. It may be no longer than `longest`.
+    /// Puts the lorebook in this folder together; at most `longest` bytes.
     pub(super) fn read(
         &mut self,
         reader: &Reader,
@@ -64,7 +63,10 @@ impl Books {
         longest: u64,
         noticed: &mut Noticed,
     ) -> Result<Option<Filled>> {
-        let Some(book) = layout::book(reader, name, folder, noticed)? else { return Ok(None) };
+        let path = format!("lorebooks/{name}/");
+        let Some(book) = layout::cut_file(reader, folder, &path, layout::BOOK, noticed)? else {
+            return Ok(None);
+        };
         let mut before = std::mem::take(&mut self.entries);
         let read = |id| {
             let known = self.entries.get(&id).cloned().or_else(|| before.remove(&id));

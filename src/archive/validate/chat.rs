@@ -1,5 +1,5 @@
-//! A chat, put together only to be hashed. Snapshots share most of their messages, so what was read for one is kept for the next: a folder of messages is
-//! read again only if it is another one. Memory is bounded by the length that the manifest says: what is longer is wrong anyway.
+//! Hashes chats. Messages of the last one are kept: the next differs in a folder or two. Memory is
+//! bounded by the length in the manifest: a longer chat is wrong anyway.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,181 +7,164 @@ use std::rc::Rc;
 use super::needed::needed;
 use crate::archive::layout::{self, Noticed};
 use crate::archive::part_names::PER_FOLDER;
-use crate::archive::problem::{Problem, Problems};
+use crate::archive::problem::Problem;
 use crate::archive::{Blake3, Result};
-use crate::st::{Chat, is_blank};
+use crate::st::{Category, Chat, is_blank};
 use crate::store::{Kind, ObjectId, Reader};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ChatTree {
+    pub id: ObjectId,
+    pub is_group: bool,
+}
+
+impl ChatTree {
+    fn begins_with_header(self, bytes: &[u8]) -> bool {
+        let category = if self.is_group { Category::GroupChat } else { Category::Chat };
+        Chat::header_of(bytes, category).header.is_some()
+    }
+}
 
 #[derive(Default)]
 pub(super) struct ChatFacts {
-    /// Its length and hash; none if it could not be put together, or is longer than it may be.
+    /// Its length and hash; `None` if it could not be put together, or is too long.
     pub whole: Option<(u64, Blake3)>,
-    /// How many lines after the header are not blank.
+    /// Lines after the header that are not blank.
     pub messages: u64,
     pub noticed: Noticed,
 }
 
-/// Knows what the chats that it saw hold, and the messages of the last one.
 #[derive(Default)]
 pub(super) struct Chats {
-    known: HashMap<(ObjectId, bool), Rc<ChatFacts>>,
+    known: HashMap<ChatTree, Rc<ChatFacts>>,
+    /// Of the last chat.
     folders: HashMap<(usize, ObjectId), Folder>,
 }
 
-struct Folder {
-    messages: Vec<(usize, ObjectId)>,
-    noticed: Noticed,
-    /// Its messages, joined, once they were read.
-    joined: Option<Joined>,
-}
-
-struct Joined {
-    bytes: Vec<u8>,
-    messages: u64,
-    is_split: bool,
-}
-
 impl Chats {
-    /// What the chat with this tree holds, which may be no longer than `longest`.
+    /// Reads a chat of at most `longest` bytes.
     pub(super) fn read(
         &mut self,
         reader: &Reader,
-        chat: ObjectId,
-        is_group: bool,
+        chat: ChatTree,
         longest: u64,
     ) -> Result<Rc<ChatFacts>> {
-        if let Some(known) = self.known.get(&(chat, is_group)) {
+        if let Some(known) = self.known.get(&chat) {
             return Ok(Rc::clone(known));
         }
-        let mut facts = ChatFacts::default();
         let mut noticed = Noticed::default();
-        let mut room = Room::of(longest);
-        let read = self.put_together(reader, chat, is_group, &mut room, &mut facts, &mut noticed);
-        needed(read, &mut noticed.problems)?;
-        facts.noticed.extend(&noticed);
-        let facts = Rc::new(facts);
+        let mut lines = Lines {
+            chat,
+            hasher: blake3::Hasher::new(),
+            room: longest.saturating_add(1),
+            is_too_long: false,
+            is_empty: true,
+            is_split: true,
+            messages: 0,
+        };
+        let read = self.add_chat(reader, &mut lines, &mut noticed);
+        let is_read = needed(read, &mut noticed.problems)?.is_some() && !lines.is_too_long;
+        if !lines.is_split || is_read && lines.is_empty {
+            noticed.problems.push(Problem::NotSplit);
+        }
+        let hash = Blake3::from_bytes(*lines.hasher.finalize().as_bytes());
+        let whole = is_read.then_some((lines.hasher.count(), hash));
+        let facts = Rc::new(ChatFacts { whole, messages: lines.messages, noticed });
         // Another manifest may allow more.
-        if !room.was_too_small {
-            self.known.insert((chat, is_group), Rc::clone(&facts));
+        if !lines.is_too_long {
+            self.known.insert(chat, Rc::clone(&facts));
         }
         Ok(facts)
     }
 
-    fn put_together(
+    fn add_chat(
         &mut self,
         reader: &Reader,
-        chat: ObjectId,
-        is_group: bool,
-        room: &mut Room,
-        facts: &mut ChatFacts,
+        lines: &mut Lines,
         noticed: &mut Noticed,
     ) -> Result<()> {
-        let found = layout::chat(reader, chat, noticed)?;
+        let found = layout::chat(reader, lines.chat.id, noticed)?;
         let list = match found.folder {
             Some(folders) => layout::folders(reader, folders, noticed)?,
             None => Vec::new(),
         };
         let mut before = std::mem::take(&mut self.folders);
         let mut folders = Vec::with_capacity(list.len());
-        let hash = || {
+        let add = || {
             for (number, id) in list {
                 let folder = match before.remove(&(number, id)) {
                     Some(folder) => folder,
                     None => Folder::list(reader, number, id)?,
                 };
-                facts.noticed.extend(&folder.noticed);
+                noticed.extend(&folder.noticed);
                 folders.push(((number, id), folder));
             }
-            facts.hash(reader, found.file, &mut folders, is_group, room)
+            if let Some(header) = found.file {
+                lines.add_header(reader.blob(header)?);
+            }
+            if is_regular(&folders) {
+                let mut folders = folders.iter_mut();
+                return folders.try_for_each(|(_, folder)| lines.add_folder(reader, folder));
+            }
+            // Nobody writes such folders, so nothing is kept of them.
+            let all = std::mem::take(&mut folders).into_iter();
+            let all = all.flat_map(|(_, folder)| folder.messages).collect();
+            for id in layout::in_order(all, &mut noticed.problems) {
+                lines.add_folder(reader, &mut Folder::of(vec![(0, id)], Noticed::default()))?;
+            }
+            Ok(())
         };
-        let done = hash();
+        let added = add();
         // Also if one could not be read: the next snapshot has most of the others, too.
         self.folders = folders.into_iter().collect();
-        done
+        added
     }
 }
 
-impl ChatFacts {
-    fn hash(
-        &mut self,
-        reader: &Reader,
-        header: Option<ObjectId>,
-        folders: &mut Vec<((usize, ObjectId), Folder)>,
-        is_group: bool,
-        room: &mut Room,
-    ) -> Result<()> {
-        let mut hasher = Hasher::default();
-        let mut buffer = Vec::new();
-        let problems = &mut self.noticed.problems;
-        if let Some(header) = header {
-            let line = reader.read(header, Kind::Blob, &mut buffer)?;
-            if !room.take(line.len()) {
-                return Ok(());
-            }
-            hasher.line(line);
-            problems.split(begins_with_header(line, is_group) && is_one_line(line));
-        }
-        let begins_well = |line: &[u8], n: usize| {
-            n > 0 || header.is_some() || !begins_with_header(line, is_group)
-        };
-        if is_regular(folders) {
-            for (n, (_, folder)) in folders.iter_mut().enumerate() {
-                let Some(joined) = folder.joined(reader, room)? else { return Ok(()) };
-                hasher.line(&joined.bytes);
-                self.messages += joined.messages;
-                problems.split(joined.is_split && begins_well(&joined.bytes, n));
-            }
-        } else {
-            // Nobody writes such folders, so nothing is kept of them.
-            let all = std::mem::take(folders).into_iter().flat_map(|(_, folder)| folder.messages);
-            let all = layout::in_order(all.collect(), problems);
-            for (n, id) in all.into_iter().enumerate() {
-                let line = reader.read(id, Kind::Blob, &mut buffer)?;
-                if !room.take(line.len()) {
-                    return Ok(());
-                }
-                hasher.line(line);
-                self.messages += u64::from(!is_blank(line));
-                problems.split(is_one_line(line) && begins_well(line, n));
-            }
-        }
-        problems.split(hasher.lines > 0);
-        self.whole = Some((hasher.inner.count(), hasher.finish()));
-        Ok(())
-    }
+struct Folder {
+    messages: Vec<(usize, ObjectId)>,
+    noticed: Noticed,
+    joined: Option<Joined>,
+}
+
+/// The messages of a folder, once they were read.
+struct Joined {
+    bytes: Vec<u8>,
+    messages: u64,
+    is_split: bool,
 }
 
 impl Folder {
+    fn of(messages: Vec<(usize, ObjectId)>, noticed: Noticed) -> Self {
+        Self { messages, noticed, joined: None }
+    }
+
     fn list(reader: &Reader, number: usize, id: ObjectId) -> Result<Self> {
         let mut noticed = Noticed::default();
         let messages = layout::messages(reader, number, id, &mut noticed)?;
-        Ok(Self { messages, noticed, joined: None })
+        Ok(Self::of(messages, noticed))
     }
 
-    /// Its messages; none if there is no room for them.
-    fn joined(&mut self, reader: &Reader, room: &mut Room) -> Result<Option<&Joined>> {
-        let joined = match self.joined.take() {
-            Some(joined) if !room.take(joined.bytes.len()) => return Ok(None),
-            Some(joined) => joined,
-            None => {
-                let mut joined = Joined { bytes: Vec::new(), messages: 0, is_split: true };
-                let mut buffer = Vec::new();
-                for (n, (_, id)) in self.messages.iter().enumerate() {
-                    let line = reader.read(*id, Kind::Blob, &mut buffer)?;
-                    if !room.take(line.len()) {
-                        return Ok(None);
-                    }
-                    if n > 0 {
-                        joined.bytes.push(b'\n');
-                    }
-                    joined.bytes.extend_from_slice(line);
-                    joined.messages += u64::from(!is_blank(line));
-                    joined.is_split &= is_one_line(line);
+    /// Returns its messages; `None` if they take more than `room`.
+    fn joined(&mut self, reader: &Reader, room: u64) -> Result<Option<&Joined>> {
+        if self.joined.is_none() {
+            let mut joined = Joined { bytes: Vec::new(), messages: 0, is_split: true };
+            let mut buffer = Vec::new();
+            for (n, (_, id)) in self.messages.iter().enumerate() {
+                let line = reader.read(*id, Kind::Blob, &mut buffer)?;
+                if (joined.bytes.len() + line.len()) as u64 >= room {
+                    return Ok(None);
                 }
-                joined
+                if n > 0 {
+                    joined.bytes.push(b'\n');
+                }
+                joined.bytes.extend_from_slice(line);
+                joined.messages += u64::from(!is_blank(line));
+                joined.is_split &= is_one_line(line);
             }
-        };
-        Ok(Some(self.joined.insert(joined)))
+            self.joined = Some(joined);
+        }
+        Ok(self.joined.as_ref())
     }
 }
 
@@ -200,60 +183,55 @@ fn is_regular(folders: &[((usize, ObjectId), Folder)]) -> bool {
     next <= folders.len() * PER_FOLDER
 }
 
-/// Whether the first line of a chat that begins so is a header.
-fn begins_with_header(bytes: &[u8], is_group: bool) -> bool {
-    Chat::header_of(bytes, is_group).header.is_some()
-}
-
 fn is_one_line(line: &[u8]) -> bool {
     memchr::memchr(b'\n', line).is_none()
 }
 
-impl Problems {
-    /// Note that the chat is not split as it should be, if so.
-    fn split(&mut self, is_split: bool) {
-        if !is_split {
-            self.push(Problem::NotSplit);
+/// The lines of a chat while they are hashed.
+struct Lines {
+    chat: ChatTree,
+    hasher: blake3::Hasher,
+    /// Bytes that are left: each line takes its length and a line feed, which the last one does not
+    /// have.
+    room: u64,
+    /// Nothing is added any more.
+    is_too_long: bool,
+    is_empty: bool,
+    is_split: bool,
+    messages: u64,
+}
+
+impl Lines {
+    fn add_header(&mut self, line: Vec<u8>) {
+        self.is_split &= self.chat.begins_with_header(&line) && is_one_line(&line);
+        self.add(&line);
+    }
+
+    fn add_folder(&mut self, reader: &Reader, folder: &mut Folder) -> Result<()> {
+        if self.is_too_long {
+            return Ok(());
         }
-    }
-}
-
-/// How much may still come: each line takes its length and a line feed, which the last one does not have.
-struct Room {
-    left: u64,
-    was_too_small: bool,
-}
-
-impl Room {
-    fn of(longest: u64) -> Self {
-        Self { left: longest.saturating_add(1), was_too_small: false }
+        let Some(joined) = folder.joined(reader, self.room)? else {
+            self.is_too_long = true;
+            return Ok(());
+        };
+        let begins_well = !self.is_empty || !self.chat.begins_with_header(&joined.bytes);
+        self.is_split &= joined.is_split && begins_well;
+        self.messages += joined.messages;
+        self.add(&joined.bytes);
+        Ok(())
     }
 
-    fn take(&mut self, length: usize) -> bool {
-        let left = self.left.checked_sub(length as u64 + 1);
-        self.was_too_small |= left.is_none();
-        self.left = left.unwrap_or(0);
-        left.is_some()
-    }
-}
-
-/// Hashes lines with a line feed between.
-#[derive(Default)]
-struct Hasher {
-    inner: blake3::Hasher,
-    lines: u64,
-}
-
-impl Hasher {
-    fn line(&mut self, bytes: &[u8]) {
-        if self.lines > 0 {
-            self.inner.update(b"\n");
+    fn add(&mut self, bytes: &[u8]) {
+        let Some(room) = self.room.checked_sub(bytes.len() as u64 + 1) else {
+            self.is_too_long = true;
+            return;
+        };
+        self.room = room;
+        if !self.is_empty {
+            self.hasher.update(b"\n");
         }
-        self.lines += 1;
-        self.inner.update(bytes);
-    }
-
-    fn finish(&self) -> Blake3 {
-        Blake3::from_bytes(*self.inner.finalize().as_bytes())
+        self.is_empty = false;
+        self.hasher.update(bytes);
     }
 }

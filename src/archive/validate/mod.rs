@@ -1,43 +1,42 @@
-//! Is a snapshot sound? The one judge of `check`, `backup`, `import`, `restore` and `show`: what it calls sound can be restored, and what it lets pass can be
-//! backed up and taken in elsewhere.
+//! Is a snapshot sound? The one judge of `check`, `backup`, `import`, `restore` and `show`: what it
+//! calls sound can be restored, and what it lets pass can be backed up and taken in elsewhere.
 //!
-//! It holds the commit against the manifest, the manifest against the shape of the tree (names, modes, order, nothing extra, messages in folders of a hundred),
-//! and every rebuilt file against its length and BLAKE3. What could not be looked at (a file that could not be opened just now) is an error and no
-//! verdict.
+//! It holds the commit against the manifest, the manifest against the shape of the tree (names,
+//! modes, order, nothing extra, messages in folders of a hundred), and every rebuilt file against
+//! its length and BLAKE3. What could not be looked at (a file that could not be opened just now) is
+//! an error and no verdict.
 
 mod book;
 mod chat;
 mod needed;
-mod rebuilt;
 mod whole_objects;
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use book::Books;
-use chat::Chats;
-pub use rebuilt::{Rebuilt, rebuild};
+use chat::{ChatTree, Chats};
+use needed::needed;
 pub(super) use whole_objects::{Wholes, hinders};
 
 use super::attachment_tree::{self, Verified};
-use super::card::StoredCard;
-use super::cut_file::Filled;
+use super::cut_file::{Filled, StoredCard};
 use super::layout::{self, Noticed};
 use super::manifest::LONGEST_FILE;
 use super::problem::{Problem, Problems, Weight};
 use super::{
-    AttachmentLoss, Blake3, ContentId, Error, FileRecord, LossCause, Manifest, Result, Role,
-    Snapshot,
+    AttachmentLoss, Blake3, ContentId, Contents, Error, FileRecord, LossCause, Manifest, Result,
+    Role, Snapshot, Tree,
 };
 use crate::store::{Mode, ObjectId, Reader};
-use needed::needed;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All of it is as it should be, and its files come back byte for byte.
     Sound,
-    /// Its manifest is of a later format than this program knows. All of it is there; what it means, a later program knows.
-    Newer { format: u64 },
+    /// Complete, but of a later format.
+    Newer {
+        format: u64,
+    },
     /// Something is wrong with it; [`Problems::worst`] says how bad that is.
     Unsound(Problems),
 }
@@ -60,18 +59,15 @@ impl Verdict {
         matches!(self, Verdict::Unsound(problems) if problems.is_fatal())
     }
 
-    /// Whether something of it is lost that its files, if they are still what they were, have.
     pub fn can_be_mended(&self) -> bool {
         let is_lost = |loss: &AttachmentLoss| loss.cause == LossCause::Lost;
         self.is_damaged() || self.lost_attachments().iter().any(is_lost)
     }
 
-    /// Whether its files can be brought back by this program.
     pub fn can_be_restored(&self) -> bool {
         !self.is_damaged() && !matches!(self, Verdict::Newer { .. })
     }
 
-    /// Whether another store may take it in.
     pub fn may_be_taken_in(&self) -> bool {
         match self {
             Verdict::Sound | Verdict::Newer { .. } => true,
@@ -79,7 +75,6 @@ impl Verdict {
         }
     }
 
-    /// The same, and this is wrong, too.
     pub(super) fn and(self, problem: Option<Problem>) -> Self {
         let Some(problem) = problem else { return self };
         let mut problems = match self {
@@ -91,10 +86,9 @@ impl Verdict {
     }
 }
 
-/// Judges snapshots, one after the other. What they share is read once, and memory is bounded by one file.
+/// Judges snapshots. Shared parts are read once; memory is bounded by one file.
 pub struct Validator {
     reader: Reader,
-    /// Several snapshots may have one tree.
     trees: HashMap<ObjectId, Rc<Judged>>,
     chats: Chats,
     books: Books,
@@ -105,13 +99,12 @@ pub struct Validator {
 enum Judged {
     Newer(u64),
     Known {
-        /// What the manifest says; none if it cannot be read.
+        /// `None` if the manifest cannot be read.
         says: Option<Says>,
         problems: Problems,
     },
 }
 
-/// What a manifest says that its commit repeats.
 struct Says {
     timeline: String,
     content: ContentId,
@@ -130,7 +123,6 @@ impl Says {
         }
     }
 
-    /// Hold it against the commit.
     fn compare(&self, snapshot: &Snapshot, problems: &mut Problems) {
         if snapshot.timeline.as_str() != self.timeline {
             let (commit, manifest) = (snapshot.timeline.clone(), self.timeline.clone());
@@ -164,7 +156,7 @@ impl Validator {
         }
     }
 
-    /// Judge a snapshot. An error says that it could not be looked at, not that anything is wrong with it.
+    /// Judges a snapshot. An error means that it could not be read just now.
     pub fn judge(&mut self, snapshot: &Snapshot) -> Result<Verdict> {
         let judged = match self.trees.get(&snapshot.tree) {
             Some(judged) => Rc::clone(judged),
@@ -205,7 +197,7 @@ impl Validator {
         Ok(Judged::Known { says, problems: noticed.problems })
     }
 
-    /// Judge a tree by itself. None: it has no manifest that says anything.
+    /// Judges a tree by itself. None: it has no manifest that says anything.
     fn read_tree(&mut self, tree: ObjectId, noticed: &mut Noticed) -> Result<Option<Says>> {
         let root = layout::root(&self.reader, tree, noticed)?;
         let Some(manifest) = root.manifest else {
@@ -250,7 +242,6 @@ impl Validator {
         Ok(Some(Says::of(&manifest, messages)))
     }
 
-    /// How many messages there are, if they could be counted.
     fn judge_chat(
         &mut self,
         manifest: &Manifest,
@@ -258,7 +249,8 @@ impl Validator {
         chat: ObjectId,
         noticed: &mut Noticed,
     ) -> Result<Option<u64>> {
-        let facts = self.chats.read(&self.reader, chat, manifest.is_group(), longest(record))?;
+        let chat = ChatTree { id: chat, is_group: manifest.is_group() };
+        let facts = self.chats.read(&self.reader, chat, longest(record))?;
         noticed.extend(&facts.noticed);
         compare(record, facts.whole, &mut noticed.problems);
         if facts.whole.is_none() {
@@ -285,7 +277,6 @@ impl Validator {
         Ok(())
     }
 
-    /// Holds a file that is stored as it is against its record.
     fn judge_blob(&self, record: &FileRecord, blob: ObjectId, noticed: &mut Noticed) -> Result<()> {
         let bytes = self.reader.blob(blob)?;
         let whole = (bytes.len() as u64, Blake3::of(&bytes));
@@ -328,8 +319,8 @@ impl Validator {
         Ok(())
     }
 
-    /// Notes objects that the tree of attachments takes for a file or folder and that are something else: no copy could hold
-    /// both, so no other store may take that in.
+    /// Notes objects of another kind than the tree of attachments says: no copy could hold both, so
+    /// no other store may accept it.
     fn judge_kinds(&self, noticed: &mut Noticed) -> Result<()> {
         let lost = noticed.problems.lost_attachments().iter().filter_map(|loss| loss.object);
         for (id, kind) in lost.collect::<Vec<_>>() {
@@ -354,16 +345,46 @@ impl Validator {
     }
 }
 
-/// As much as is read of a file: what is longer than its record says is wrong anyway, and one that may not be so long is not looked at.
+/// Returns how much of a file is read: a longer one is wrong anyway.
 fn longest(record: &FileRecord) -> u64 {
     if record.bytes > LONGEST_FILE { 0 } else { record.bytes }
 }
 
-/// Hold a rebuilt file against its record. One that could not be rebuilt, and of which nothing is said yet, is longer than it should be.
+/// Compares a file with its record. One that could not be rebuilt without a noted reason is too
+/// long.
 fn compare(record: &FileRecord, whole: Option<(u64, Blake3)>, problems: &mut Problems) {
     let same = whole.is_some_and(|whole| whole == (record.bytes, record.blake3));
     let is_told = whole.is_none() && (problems.is_fatal() || record.bytes > LONGEST_FILE);
     if !same && !is_told {
         problems.push(Problem::Differs { path: record.path.clone() });
     }
+}
+
+pub struct Rebuilt {
+    pub contents: Contents,
+    /// None of them is fatal.
+    pub problems: Problems,
+}
+
+/// Rebuilds a snapshot's files; fails if a [`Validator`] would say that they cannot be restored.
+pub fn rebuild(reader: &Reader, snapshot: &Snapshot) -> Result<Rebuilt> {
+    let tree = Tree::open(reader, snapshot.tree)?;
+    let (contents, mut noticed) = tree.materialise_and_notice(reader)?;
+    Wholes::default().look_at_extra(reader, &mut noticed)?;
+    let mut problems = noticed.problems;
+    let chat = contents.files.split();
+    let is_chat = contents.files.timeline.is_chat();
+    let split = !is_chat
+        || chat.header.is_some() == tree.header().is_some()
+            && chat.messages.len() == tree.messages().len();
+    if !split {
+        problems.push(Problem::NotSplit);
+    }
+    let messages = chat.message_count() as u64;
+    count("manifest", contents.manifest.messages, messages, &mut problems);
+    Says::of(&contents.manifest, Some(messages)).compare(snapshot, &mut problems);
+    if problems.is_fatal() {
+        return Err(Error::Unsound { id: snapshot.id, problems: Box::new(problems) });
+    }
+    Ok(Rebuilt { contents, problems })
 }

@@ -2,7 +2,7 @@ use crate::archive::problem::{Problem, Problems};
 use crate::archive::{Error, Result};
 use crate::store::Loss;
 
-/// What could be read; that something is missing or damaged is a problem, and any other failure is an error.
+/// Turns loss into a problem; any other failure stays an error.
 pub(super) fn needed<T, E: Into<Error>>(
     read: std::result::Result<T, E>,
     problems: &mut Problems,
@@ -10,7 +10,7 @@ pub(super) fn needed<T, E: Into<Error>>(
     match read.map_err(Into::into) {
         Ok(found) => Ok(Some(found)),
         Err(Error::Store(error)) if error.is_loss() => {
-            problems.push(Problem::unreadable(&error));
+            problems.push(Problem::Broken { why: error.to_string() });
             Ok(None)
         }
         Err(error) => Err(error),

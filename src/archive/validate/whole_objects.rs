@@ -1,5 +1,5 @@
-//! Is everything there that hangs on a tree, and safe to have? Asked of what is no part of a snapshot as this program knows it, of snapshots of a newer
-//! format, and of all that comes from elsewhere. Each tree is looked at once.
+//! Checks that everything below a tree is there and safe to have: entries that are not part of a
+//! snapshot, snapshots of a newer format, and all that comes from elsewhere.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,15 +7,14 @@ use std::rc::Rc;
 use crate::archive::layout::{Noticed, is_safe};
 use crate::archive::problem::Problem;
 use crate::archive::{Error, Result};
-use crate::store::{Kind, Loss, Mode, ObjectId, RawEntry, Reader};
+use crate::store::{Kind, Loss, Mode, ObjectId, Reader, TreeEntry};
 
-/// A snapshot has four levels. A newer format may have more; a tree that is so deep that going down takes all memory is no snapshot.
+/// A snapshot has four levels; a newer format may have more. A deeper tree could exhaust memory.
 const DEEPEST: usize = 32;
 
 /// Asks whether an object is there and may be read; what is wrong with it, if anything.
 pub(in crate::archive) type Look<'l> = dyn FnMut(ObjectId, Kind) -> Result<Option<Problem>> + 'l;
 
-/// What was found of the trees that it saw.
 #[derive(Default)]
 pub(in crate::archive) struct Wholes {
     known: HashMap<ObjectId, JudgedTree>,
@@ -28,7 +27,7 @@ struct JudgedTree {
 }
 
 impl JudgedTree {
-    /// What hinders one more than anything else counts: nothing below may be read then.
+    /// A problem that prevents reading replaces any other: nothing below may be read then.
     fn note(&mut self, problem: Rc<Problem>) {
         if self.problem.is_none() || hinders(&problem) {
             self.problem = Some(problem);
@@ -36,21 +35,19 @@ impl JudgedTree {
     }
 }
 
-/// Whether a problem keeps everybody from even looking.
 pub(in crate::archive) fn hinders(problem: &Problem) -> bool {
     matches!(problem, Problem::TooLong { .. } | Problem::TooDeep)
 }
 
-/// A tree on the way down.
 struct Open {
     id: ObjectId,
-    entries: Vec<RawEntry>,
+    entries: Vec<TreeEntry>,
     at: usize,
     known: JudgedTree,
 }
 
 impl Wholes {
-    /// Note what is wrong with all that is no part of a snapshot: it must be there, or the repository is not whole.
+    /// Notes what is wrong below entries that are not part of the snapshot.
     pub(super) fn look_at_extra(&mut self, reader: &Reader, noticed: &mut Noticed) -> Result<()> {
         for (id, mode) in std::mem::take(&mut noticed.extra) {
             if let Some(problem) = self.below(reader, id, mode)? {
@@ -60,7 +57,6 @@ impl Wholes {
         Ok(())
     }
 
-    /// What is wrong with an entry of a tree, once all below it is read.
     pub(super) fn below(
         &mut self,
         reader: &Reader,
@@ -75,7 +71,6 @@ impl Wholes {
         }
     }
 
-    /// What is wrong with a tree or with anything below it.
     pub(in crate::archive) fn look(
         &mut self,
         reader: &Reader,
@@ -117,7 +112,7 @@ impl Wholes {
         Ok(problem.cloned())
     }
 
-    /// Begin with a tree, unless it is known or cannot be read.
+    /// Begins with a tree, unless it is known or cannot be read.
     fn enter(
         &mut self,
         reader: &Reader,
@@ -150,7 +145,6 @@ impl Wholes {
         Ok(())
     }
 
-    /// All of a tree was looked at.
     fn leave(&mut self, path: &mut Vec<Open>) {
         let Some(Open { id, mut known, .. }) = path.pop() else { return };
         if known.height > DEEPEST {
@@ -160,7 +154,6 @@ impl Wholes {
     }
 }
 
-/// The answer of one who simply reads.
 fn read(reader: &Reader, id: ObjectId, kind: Kind) -> Result<Option<Problem>> {
     match reader.read(id, kind, &mut Vec::new()) {
         Ok(_) => Ok(None),

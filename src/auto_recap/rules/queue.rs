@@ -1,32 +1,27 @@
-//! The extension's queue, which is an entry of the lorebook: what is odd about it, and what must wait for it.
+//! The extension's queue, which is an entry of the lorebook.
 
-use crate::auto_recap::written::{Operation, QUEUE, queue_activity, queue_operations};
-use crate::rules::Subject;
-use crate::rules::{Book, BookEntry};
-use crate::rules::{Code, Finding, Level};
-use crate::rules::{brief, few, listed};
+use crate::auto_recap::written::{QUEUE, queue_activity, queue_operations};
+use crate::rules::{Book, BookEntry, Code, Finding, Level, Subject, brief, few, listed};
 
-/// What somebody wants to do with a lorebook in whose queue work may wait.
+/// An action on a lorebook in whose queue work may be pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// Take a snapshot of it.
+    /// Create a snapshot of it.
     Take,
-    /// The same, after waiting for it in vain.
     TakeAfterWaiting,
-    /// The same, not now but soon.
     TakeLater,
-    /// The same, ready or not.
     TakeAnyway,
     /// Give another chat a copy of it.
     Copy,
     /// Write another one in its place.
     Replace,
-    /// Bring back a stored one, with the work that waited then.
+    /// Restore a stored one, with the work that was pending then.
     BringBack,
 }
 
-/// Work that waits in the lorebook's queue. It stands for what is not in the chat and the lorebook yet, so a state taken now would be half of one, a copy would do the work of
-/// another chat, and a book in its place would get what it was not meant for. An error, unless it is wanted all the same.
+/// Returns the finding about pending work in a lorebook's queue. Its results are not in the chat and
+/// the lorebook yet, so a snapshot created now would be incomplete, a copy would do the work of
+/// another chat, and a book in its place would get results that were not meant for it.
 pub fn queue_active(subject: &str, book: Option<&[u8]>, wish: Wish) -> Option<Finding> {
     let activity = queue_activity(book?);
     let total = activity.total();
@@ -75,10 +70,7 @@ pub fn queue_active(subject: &str, book: Option<&[u8]>, wish: Wish) -> Option<Fi
         0 => String::new(),
         n => format!(", {n} retrying"),
     };
-    let wait = match level {
-        Level::Error => " Please wait for queue to finish.",
-        _ => "",
-    };
+    let wait = if level == Level::Error { " Please wait for queue to finish." } else { "" };
     let message = format!(
         "{outcome}: {total} {operations} in queue.{wait} ST-Auto-Recap: Queue is not empty ({} pending, {} in progress{retrying})",
         activity.pending, activity.in_progress
@@ -118,24 +110,18 @@ fn one_queue(parts: &Subject<'_>, book: &Book<'_>, queue: &BookEntry<'_>) -> Vec
                 .remedy("what was queued is lost, unless an earlier snapshot has it; delete the entry, the extension makes a new one"),
         ];
     };
-    let past_end = |operation: &Operation| {
-        let last = operation.messages.iter().max().copied()?;
-        (operation.is_active() && parts.is_past_end(last)).then_some(last)
-    };
-    let mut findings = Vec::new();
-    for operation in &operations {
-        let Some(index) = past_end(operation) else { continue };
+    let past_end = operations.iter().filter(|operation| operation.is_active()).filter_map(|it| {
+        let last = it.messages.iter().max().filter(|last| parts.is_past_end(**last))?;
         let message = format!(
-            "operation {:?} ({}, {}) is about message {index}, and the chat has {}",
-            brief(&operation.id),
-            brief(&operation.kind),
-            operation.status,
+            "operation {:?} ({}, {}) is about message {last}, and the chat has {}",
+            brief(&it.id),
+            brief(&it.kind),
+            it.status,
             parts.messages.len(),
         );
-        findings.push(
-            Finding::new(Code::QueuePastEnd, book.path, message)
-                .remedy("clear the extension's queue once the chat is open; the operation belongs to a longer chat"),
-        );
-    }
-    few(findings)
+        Some(Finding::new(Code::QueuePastEnd, book.path, message).remedy(
+            "clear the extension's queue once the chat is open; the operation belongs to a longer chat",
+        ))
+    });
+    few(past_end.collect())
 }

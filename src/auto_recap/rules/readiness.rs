@@ -1,78 +1,51 @@
-//! May a checkpoint be taken here? The rules of ST-Auto-Recap's own plans, in their words.
+//! May a checkpoint be created here? The rules of ST-Auto-Recap's own plans, in their words.
 
 use crate::auto_recap::written::{combined_recap, running_recap, scene};
-use crate::rules::listed;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding, Level, listed};
 use crate::st::{Chat, Raw, TimelineName};
 
-/// The state that a checkpoint is taken of.
+/// The state that a checkpoint is created from.
 #[derive(Clone, Copy)]
 pub struct Point<'a> {
     pub timeline: &'a TimelineName,
-    /// Its chat; not cut.
+    /// Not cut at the message.
     pub chat: &'a Chat<'a>,
     pub metadata: Option<Raw<'a>>,
     pub message: usize,
 }
 
-/// What is not ready at this message. Warnings, unless the user is strict.
+/// Returns warnings about what is not ready at this message.
 pub fn readiness(point: &Point<'_>) -> Vec<Finding> {
     let at = point.message;
     let mut findings = Vec::new();
-    let mut warn = |code, words: &str, remedy: &str| {
+    let mut warn = |code, words: &str| {
         let message = format!("{words} (message {at})");
-        let finding = Finding::new(code, point.timeline.as_str(), message);
-        findings.push(finding.remedy(remedy));
+        findings.push(Finding::new(code, point.timeline.as_str(), message).usual_remedy());
     };
     let scene = point.chat.messages.get(at).and_then(|line| scene(line));
-    let is_break = scene.is_some_and(|scene| scene.is_break());
-    if !is_break {
-        warn(
-            Code::SceneBreakMissing,
-            "Message does not have a scene break",
-            "mark the end of the scene there first, or choose a message that ends one",
-        );
+    let scene_break = scene.filter(|scene| scene.is_break());
+    if scene_break.is_none() {
+        warn(Code::SceneBreakMissing, "Message does not have a scene break");
     }
     if scene.is_none_or(|scene| scene.recap().is_none()) {
-        warn(
-            Code::SceneRecapMissing,
-            "No scene recap at this message",
-            "let the extension write the scene's recap first",
-        );
+        warn(Code::SceneRecapMissing, "No scene recap at this message");
     }
-    let has_entries = |scene: &crate::auto_recap::written::Scene<'_>| {
-        scene.activated_entries() > 0 && scene.has_note()
-    };
-    if is_break && !scene.as_ref().is_some_and(has_entries) {
-        warn(
-            Code::SceneLorebookMissing,
-            "Scene break does not have a completed lorebook entry",
-            "let the extension finish the scene's lorebook entries first",
-        );
+    if scene_break.is_some_and(|scene| scene.activated_entries() <= 0 || !scene.has_note()) {
+        let words = "Scene break does not have a completed lorebook entry";
+        warn(Code::SceneLorebookMissing, words);
     }
     let recap = point.metadata.and_then(running_recap).filter(|recap| recap.exists());
     if recap.is_none() {
-        warn(
-            Code::RunningRecapMissing,
-            "No running scene recap available",
-            "let the extension write the running recap first",
-        );
+        warn(Code::RunningRecapMissing, "No running scene recap available");
     }
-    let included = recap.as_ref().and_then(|recap| {
-        let current = recap.current()?;
-        Some(at as i64 <= current.new_scene_index.unwrap_or(0))
-    });
-    if included != Some(true) {
-        warn(
-            Code::SceneNotInRecap,
-            "Scene has not been included in the running recap yet",
-            "let the extension combine the scene with the running recap first",
-        );
+    let current = recap.as_ref().and_then(|recap| recap.current());
+    if current.is_none_or(|current| at as i64 > current.new_scene_index.unwrap_or(0)) {
+        warn(Code::SceneNotInRecap, "Scene has not been included in the running recap yet");
     }
     findings
 }
 
-/// Recaps that tell of messages after `message`: a cut state knows its future.
+/// Returns findings about recaps that describe messages after the checkpoint's.
 pub fn recap_from_future(point: &Point<'_>) -> Vec<Finding> {
     let Some(metadata) = point.metadata else { return Vec::new() };
     let later = |index: Option<i64>| index.is_some_and(|index| index > point.message as i64);
@@ -89,8 +62,8 @@ pub fn recap_from_future(point: &Point<'_>) -> Vec<Finding> {
             listed(&numbers)
         )
     });
-    let told = combined_recap(metadata).and_then(|combined| combined.message_count);
-    let combined = told.filter(|count| *count > point.message as i64 + 1).map(|count| {
+    let combined = combined_recap(metadata).and_then(|combined| combined.message_count);
+    let combined = combined.filter(|count| *count > point.message as i64 + 1).map(|count| {
         format!(
             "the combined recap tells of {count} messages, and message {} is the last",
             point.message
@@ -104,7 +77,8 @@ pub fn recap_from_future(point: &Point<'_>) -> Vec<Finding> {
     running.into_iter().chain(combined).map(finding).collect()
 }
 
-/// A checkpoint at an earlier message is what is on disk: its lorebook knows what came after.
+/// Returns the finding about a checkpoint at an earlier message: it has the lorebook on disk, which
+/// knows what came after.
 pub fn lorebook_of_now(timeline: &TimelineName, message: usize) -> Finding {
     let what = format!("its lorebook is that of now, not of message {message}");
     Finding::new(Code::LorebookOfNow, timeline.as_str(), what).remedy(
@@ -112,7 +86,7 @@ pub fn lorebook_of_now(timeline: &TimelineName, message: usize) -> Finding {
     )
 }
 
-/// All that can be not ready.
+/// Codes of everything that can be not ready.
 pub const READINESS: [Code; 5] = [
     Code::SceneBreakMissing,
     Code::SceneRecapMissing,
@@ -121,11 +95,12 @@ pub const READINESS: [Code; 5] = [
     Code::SceneNotInRecap,
 ];
 
-/// What blocks whoever is strict: with a message that is not there and a queue that is not empty the five blockers of the extension's plans, and no more.
+/// Codes that block a strict checkpoint. With a message that does not exist and a queue that is not
+/// empty they are the five blockers of the extension's plans.
 pub const STRICT: [Code; 3] =
     [Code::SceneBreakMissing, Code::SceneLorebookMissing, Code::SceneNotInRecap];
 
-/// Those of `codes` as reasons to refuse, and the rest.
+/// Returns the findings with one of `codes`, as reasons to refuse, and the others.
 pub fn refuse(findings: Vec<Finding>, codes: &[Code]) -> (Vec<Finding>, Vec<Finding>) {
     let (refused, rest): (Vec<_>, _) =
         findings.into_iter().partition(|finding| codes.contains(&finding.code));

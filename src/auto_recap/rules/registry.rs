@@ -1,34 +1,15 @@
-//! Registries, in the lorebook and in the chat's metadata, that list entries which are not there.
+//! Registries, in the lorebook and in the chat's metadata, that list entries which do not exist.
 
 use std::collections::HashSet;
 
-use crate::auto_recap::written::{CachedItem, REGISTRY_PREFIX, registry_cache, registry_items};
-use crate::rules::Book;
-use crate::rules::Subject;
-use crate::rules::{Code, Finding};
-use crate::rules::{brief, few, more};
+use crate::auto_recap::written::{REGISTRY_PREFIX, RegistryItem, registry_cache, registry_items};
+use crate::rules::{Book, Code, Finding, Subject, brief, few, more};
 
 pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
-    let is_registry = |title: &str| title.starts_with(REGISTRY_PREFIX);
-    let any = book.entries.iter().any(|entry| is_registry(&entry.title));
-    let cache = parts.metadata.map(registry_cache).unwrap_or_default();
-    if !any && cache.is_empty() {
-        return Vec::new();
-    }
-    let listable = listable(book);
-    let mut findings = listed(book, &listable);
-    findings.extend(cached(parts, &cache, &listable));
-    findings
-}
-
-/// All that a registry may list: the UIDs and keys of entries that are no registries themselves.
-fn listable<'b>(book: &'b Book<'_>) -> HashSet<&'b str> {
+    // Registries may list the UIDs and keys of entries that are not registries themselves.
     let entries = book.entries.iter().filter(|entry| !entry.title.starts_with(REGISTRY_PREFIX));
-    entries.flat_map(|entry| [Some(entry.key.as_str()), entry.uid.as_deref()]).flatten().collect()
-}
-
-/// What the registries of the book list.
-fn listed(book: &Book<'_>, listable: &HashSet<&str>) -> Vec<Finding> {
+    let listable = entries.flat_map(|entry| [Some(entry.key.as_str()), entry.uid.as_deref()]);
+    let listable: HashSet<_> = listable.flatten().collect();
     let (mut findings, mut dangling) = (Vec::new(), Vec::new());
     for entry in &book.entries {
         let Some(kind) = entry.title.strip_prefix(REGISTRY_PREFIX) else { continue };
@@ -40,10 +21,8 @@ fn listed(book: &Book<'_>, listable: &HashSet<&str>) -> Vec<Finding> {
                     "the registry {title:?} (entry {:?}) cannot be read: {why}",
                     brief(&entry.key)
                 );
-                findings.push(
-                    Finding::new(Code::RegistryUnreadable, book.path, message)
-                        .remedy("restore an earlier snapshot of the lorebook, or empty the entry: the extension writes it anew"),
-                );
+                let finding = Finding::new(Code::RegistryUnreadable, book.path, message);
+                findings.push(finding.usual_remedy());
                 continue;
             }
         };
@@ -65,17 +44,20 @@ fn listed(book: &Book<'_>, listable: &HashSet<&str>) -> Vec<Finding> {
         }
     }
     findings.extend(few(dangling));
+    findings.extend(cached(parts, &listable));
     findings
 }
 
-/// The extension writes registries anew from what it keeps in the chat's metadata, so what dangles there will dangle in the book.
-fn cached(parts: &Subject<'_>, cache: &[CachedItem], listable: &HashSet<&str>) -> Option<Finding> {
-    let lost: Vec<_> = cache.iter().filter(|item| !listable.contains(item.uid.as_str())).collect();
+/// The extension writes registries again from what it keeps in the chat's metadata, so what dangles
+/// there will dangle in the book.
+fn cached(parts: &Subject<'_>, listable: &HashSet<&str>) -> Option<Finding> {
+    let mut lost = parts.metadata.map(registry_cache).unwrap_or_default();
+    lost.retain(|(item, _)| !listable.contains(item.uid.as_str()));
     if lost.is_empty() {
         return None;
     }
-    let named = |item: &&CachedItem| {
-        format!("{} ({} {:?})", brief(&item.uid), brief(&item.kind), brief(&item.name))
+    let named = |(RegistryItem { uid, name }, kind): &(RegistryItem, String)| {
+        format!("{} ({} {:?})", brief(uid), brief(kind), brief(name))
     };
     let names: Vec<_> = lost.iter().take(5).map(named).collect();
     let message = format!(
@@ -84,7 +66,7 @@ fn cached(parts: &Subject<'_>, cache: &[CachedItem], listable: &HashSet<&str>) -
         more(lost.len(), names.len()),
     );
     Some(
-        Finding::new(Code::RegistryCacheDangling, parts.chat_path, message).remedy(
+        Finding::new(Code::RegistryCacheDangling, parts.chat_path(), message).remedy(
             "make sure that the right lorebook is bound; the extension reads its registries again when it next looks for entries",
         ),
     )

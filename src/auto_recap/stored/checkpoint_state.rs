@@ -1,7 +1,8 @@
-//! What a snapshot says of the state of ST-Auto-Recap in it, so that a restore can be held against it.
+//! A snapshot's record of the state of ST-Auto-Recap, with which a restore is compared.
 //!
-//! The names of the fields are those of the extension's own plans. Two of these are not here: when it was taken is the commit's date (the manifest is pure
-//! content), and no file says which version of the extension wrote it.
+//! The names of the fields are those of the extension's own plans. Two of these are missing: the
+//! time is the commit's date (the manifest is pure content), and no file says which version of the
+//! extension wrote it.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -13,18 +14,17 @@ use crate::auto_recap::written::{
 };
 use crate::st::{Chat, Raw, TimelineName, lorebook_name};
 
-/// The version of these fields.
 const VERSION: u64 = 2;
 
+/// The state of ST-Auto-Recap at a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointState {
     pub version: u64,
     /// The last message.
     pub message_id: Option<u64>,
     pub chat_id: String,
-    /// Whether no work was pending in the lorebook's queue.
     pub queue_was_empty: bool,
-    /// How many operations were pending, in progress or to be tried again.
+    /// The number of operations that were pending, in progress or to be tried again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub active_operations: u64,
     pub has_scene_break: bool,
@@ -40,14 +40,13 @@ pub struct CheckpointState {
     pub running_recap_version: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_recap_scene_count: Option<i64>,
-    /// All its versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub running_recap_versions: Vec<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combined_recap_message_count: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combined_recap_timestamp: Option<i64>,
-    /// The hash of the combined recap's text, which stands in the chat's header.
+    /// The hash of the text, which stands in the chat's header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combined_recap_content: Option<Blake3>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,12 +54,12 @@ pub struct CheckpointState {
     /// The hash of that scene's recap, which stands in the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scene_recap: Option<Blake3>,
-    /// The codes of what was warned of.
+    /// The codes of findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// For a manifest: the state, or none if a later version of these fields is there, of which nothing is known.
+/// Deserialises the state in a manifest; none if it is of a later version than this program knows.
 pub(crate) fn known_state<'de, D: Deserializer<'de>>(
     input: D,
 ) -> Result<Option<CheckpointState>, D::Error> {
@@ -81,13 +80,13 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl CheckpointState {
-    /// The lorebook that the chat must have.
+    /// Returns the lorebook that the chat must have.
     pub fn bound_lorebook_name(&self) -> Option<&String> {
         self.cloned_lorebook_name.as_ref().or(self.original_lorebook_name.as_ref())
     }
 
-    /// What a fork records of itself in its chat, in the names that the extension compares. `source` says where its lorebook comes from, if not from a
-    /// file.
+    /// Returns the record that a fork keeps in its chat, in the names that the extension compares.
+    /// `source` says where its lorebook comes from, if not from a file.
     pub fn of_fork(
         &self,
         chat: &str,
@@ -118,7 +117,7 @@ impl CheckpointState {
         state.to_string()
     }
 
-    /// Read it off a state.
+    /// Reads the state from a chat and its lorebook.
     pub fn of(
         timeline: &TimelineName,
         chat: &Chat<'_>,
@@ -128,7 +127,7 @@ impl CheckpointState {
         let last = chat.messages.iter().rposition(|line| !line.trim_ascii().is_empty());
         let scene = last.and_then(|last| scene(chat.messages[last]));
         let scene_break = scene.filter(|scene| scene.is_break());
-        let recap = metadata.and_then(running_recap);
+        let recap = metadata.and_then(running_recap).filter(|recap| recap.exists());
         let combined = metadata.and_then(combined_recap);
         let active = book.map(queue_activity).unwrap_or_default().total();
         let hash = |text: String| Blake3::of(text.as_bytes());
@@ -148,21 +147,14 @@ impl CheckpointState {
             active_operations: active,
             has_scene_break: scene_break.is_some(),
             has_scene_recap: scene.is_some_and(|scene| scene.recap().is_some()),
-            has_running_recap: recap.as_ref().is_some_and(|recap| recap.exists()),
+            has_running_recap: recap.is_some(),
             original_lorebook_name: original,
             cloned_lorebook_name: cloned,
-            running_recap_version: recap
-                .as_ref()
-                .filter(|recap| recap.exists())
-                .and_then(|recap| recap.current_version),
-            running_recap_scene_count: recap
-                .as_ref()
-                .and_then(|recap| recap.current()?.scene_count),
+            running_recap_version: recap.as_ref().and_then(|recap| recap.current_version),
+            running_recap_scene_count: recap.as_ref().and_then(|it| it.current()?.scene_count),
             running_recap_versions: recap.map(|recap| recap.numbers()).unwrap_or_default(),
-            combined_recap_message_count: combined
-                .as_ref()
-                .and_then(|combined| combined.message_count),
-            combined_recap_timestamp: combined.as_ref().and_then(|combined| combined.timestamp),
+            combined_recap_message_count: combined.as_ref().and_then(|it| it.message_count),
+            combined_recap_timestamp: combined.as_ref().and_then(|it| it.timestamp),
             combined_recap_content: combined.map(|combined| hash(combined.content)),
             scene_break_name: scene_break.and_then(|scene| scene.name()),
             scene_recap: scene.and_then(|scene| scene.recap()).map(hash),

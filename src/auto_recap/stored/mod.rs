@@ -1,7 +1,5 @@
-//! What snapshots record of ST-Auto-Recap, and states put together from what it noted: ST-Auto-Recap records the whole lorebook on the message that ends a scene.
-//!
-//! Nothing is made up in silence: for every entry it is told which of its fields the note had, which come from a book where the same entry
-//! stands, and which are SillyTavern's defaults.
+//! What snapshots record of ST-Auto-Recap, and states rebuilt from its notes: it records the whole
+//! lorebook on the message that ends a scene.
 
 mod checkpoint_state;
 pub(crate) mod merge_registry;

@@ -1,98 +1,62 @@
-//! A lorebook from the entries that were noted at the end of a scene.
+//! A lorebook rebuilt from the entries that were noted at the end of a scene.
+//!
+//! For every entry it is recorded which of its fields the note had, which come from a book with the
+//! same entry, and which are SillyTavern's defaults.
 
 use std::collections::HashSet;
+
+use serde::Serialize;
 
 use crate::archive::diff::value::same;
 use crate::archive::entry_identity::{Marks, is_blank};
 use crate::auto_recap::written::is_queue;
-use crate::st::{Edits, Key, Raw, entries, entry_comment, entry_uid, replace};
+use crate::st::json::quote;
+use crate::st::{Edits, Raw, entries, entry_comment, entry_uid, replace};
 
 /// The fields of an entry in the order in which SillyTavern writes them, with its defaults.
-const FIELDS: [(&str, &str); 40] = [
-    ("uid", "0"),
-    ("key", "[]"),
-    ("keysecondary", "[]"),
-    ("comment", "\"\""),
-    ("content", "\"\""),
-    ("constant", "false"),
-    ("vectorized", "false"),
-    ("selective", "true"),
-    ("selectiveLogic", "0"),
-    ("addMemo", "false"),
-    ("order", "100"),
-    ("position", "0"),
-    ("disable", "false"),
-    ("ignoreBudget", "false"),
-    ("excludeRecursion", "false"),
-    ("preventRecursion", "false"),
-    ("matchPersonaDescription", "false"),
-    ("matchCharacterDescription", "false"),
-    ("matchCharacterPersonality", "false"),
-    ("matchCharacterDepthPrompt", "false"),
-    ("matchScenario", "false"),
-    ("matchCreatorNotes", "false"),
-    ("delayUntilRecursion", "0"),
-    ("probability", "100"),
-    ("useProbability", "true"),
-    ("depth", "4"),
-    ("outletName", "\"\""),
-    ("group", "\"\""),
-    ("groupOverride", "false"),
-    ("groupWeight", "100"),
-    ("scanDepth", "null"),
-    ("caseSensitive", "null"),
-    ("matchWholeWords", "null"),
-    ("useGroupScoring", "null"),
-    ("automationId", "\"\""),
-    ("role", "0"),
-    ("sticky", "null"),
-    ("cooldown", "null"),
-    ("delay", "null"),
-    ("triggers", "[]"),
-];
+const DEFAULTS: &str = r#"{"uid":0,"key":[],"keysecondary":[],"comment":"","content":"","constant":false,
+"vectorized":false,"selective":true,"selectiveLogic":0,"addMemo":false,"order":100,
+"position":0,"disable":false,"ignoreBudget":false,"excludeRecursion":false,
+"preventRecursion":false,"matchPersonaDescription":false,"matchCharacterDescription":false,
+"matchCharacterPersonality":false,"matchCharacterDepthPrompt":false,"matchScenario":false,
+"matchCreatorNotes":false,"delayUntilRecursion":0,"probability":100,"useProbability":true,
+"depth":4,"outletName":"","group":"","groupOverride":false,"groupWeight":100,
+"scanDepth":null,"caseSensitive":null,"matchWholeWords":null,"useGroupScoring":null,
+"automationId":"","role":0,"sticky":null,"cooldown":null,"delay":null,"triggers":[]}"#;
 
-/// What a note has beside the entry's own fields.
-const NOT_OF_THE_ENTRY: [&str; 2] = ["world", "strategy"];
+fn defaults() -> impl Iterator<Item = (String, &'static str)> {
+    let members = Raw::parse_str(DEFAULTS).and_then(|entry| entry.members()).unwrap_or_default();
+    members.into_iter().map(|member| (member.key.into_string_lossy(), member.value.as_str()))
+}
 
 pub struct Rebuilt {
     pub bytes: Vec<u8>,
-    /// Where each entry comes from, in the order of the file; the queue is not among them.
+    /// In the order of the file, without the queue.
     pub entries: Vec<EntryOrigin>,
-    /// Notes that are no entries, or have no UID of their own: left out.
+    /// The number of notes that are not entries, or have no UID of their own.
     pub left_out: usize,
 }
 
 /// Where an entry comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EntryOrigin {
     pub uid: String,
     pub title: String,
-    /// Which of the books the same entry was found in.
+    /// The book in which the same entry was found, and the fields that come from there.
+    #[serde(skip)]
     pub filled_from: Option<usize>,
-    /// The fields that come from there.
     pub filled: Vec<String>,
     /// The fields that are SillyTavern's defaults.
     pub defaults: Vec<String>,
 }
 
-/// An entry of a book, and what it is recognised by.
-struct KnownEntry<'a> {
-    entry: Raw<'a>,
-    uid: Option<i64>,
-    marks: Marks<'a>,
-}
-
-impl<'a> KnownEntry<'a> {
-    fn of((_, entry): (Key, Raw<'a>)) -> Self {
-        Self { entry, uid: entry_uid(entry), marks: Marks::of(entry) }
-    }
-}
-
-/// Put a lorebook together from the noted entries. What a note does not hold comes from the first of `books` that has the same entry. UIDs and gaps
-/// stay; the queue is left out and a fresh empty one is added under the key `queue`, or the next free one.
+/// Rebuilds a lorebook from the noted entries. Fields that a note does not hold come from the first
+/// of `books` that has the same entry. UIDs and gaps stay; the queue is left out and an empty one is
+/// added under the key `queue`, or the next free one.
 pub fn rebuild_book(notes: &[Raw<'_>], books: &[&[u8]], queue: i64) -> Rebuilt {
+    let marked = |(_, entry)| (entry, Marks::of(entry));
     let known: Vec<Vec<_>> =
-        books.iter().map(|book| entries(book).into_iter().map(KnownEntry::of).collect()).collect();
+        books.iter().map(|book| entries(book).into_iter().map(marked).collect()).collect();
     let mut seen = HashSet::new();
     let mut left_out = 0;
     let mut noted = Vec::new();
@@ -113,50 +77,40 @@ pub fn rebuild_book(notes: &[Raw<'_>], books: &[&[u8]], queue: i64) -> Rebuilt {
             Some((n, entry)) => completed(*note, entry, n),
             None => built(*note),
         };
-        push_member(&mut text, &uid.to_string(), &entry);
+        text.push_str(&format!("\n        \"{uid}\": {entry},"));
         origins.push(origin);
     }
     let mut key = queue;
     while seen.contains(&key) {
         key = key.checked_add(1).unwrap_or(0);
     }
-    push_member(&mut text, &key.to_string(), &empty_queue(key));
-    text.push_str("\n    }");
-    // What a book has beside its entries is kept from the nearest one.
+    text.push_str(&format!("\n        \"{key}\": {}\n    }}", empty_queue(key)));
+    // Everything beside the entries comes from the nearest book.
     let whole = books.iter().find_map(|book| replace(book, &["entries"], text.as_bytes()));
     let bytes = whole.unwrap_or_else(|| format!("{{\n    \"entries\": {text}\n}}").into_bytes());
     Rebuilt { bytes, entries: origins, left_out }
 }
 
-fn push_member(text: &mut String, key: &str, value: &str) {
-    if text.len() > 1 {
-        text.push(',');
-    }
-    text.push_str(&format!("\n        \"{key}\": {value}"));
-}
-
-fn counterpart<'b>(note: Raw<'_>, book: &[KnownEntry<'b>]) -> Option<Raw<'b>> {
+fn counterpart<'b>(note: Raw<'_>, book: &[(Raw<'b>, Marks<'b>)]) -> Option<Raw<'b>> {
     let (uid, marks) = (entry_uid(note), Marks::of(note));
-    let by_uid = book.iter().find(|known| known.uid == uid && marks.agree(&known.marks));
-    let found = by_uid.or_else(|| book.iter().find(|known| marks.agree_wholly(&known.marks)));
-    found.map(|known| known.entry)
+    let by_uid = book.iter().find(|(entry, known)| entry_uid(*entry) == uid && marks.agree(known));
+    let found = by_uid.or_else(|| book.iter().find(|(_, known)| marks.agree_wholly(known)));
+    found.map(|(entry, _)| *entry)
 }
 
-/// What the note holds. (`keysecondary` is always noted as empty, so an empty one says nothing.)
+/// Returns the fields of the entry that the note holds.
 fn held(note: Raw<'_>) -> Vec<(String, Raw<'_>)> {
-    let members = note.members().unwrap_or_default();
-    let says_nothing = |name: &str, value: Raw<'_>| name == "keysecondary" && is_blank(value);
-    let is_held = |name: &str, value: Raw<'_>| {
-        !(NOT_OF_THE_ENTRY.contains(&name) || says_nothing(name, value))
+    let members = note.members().unwrap_or_default().into_iter();
+    let is_held = |(name, value): &(String, Raw<'_>)| match name.as_str() {
+        "world" | "strategy" => false,
+        // It is always noted as empty.
+        "keysecondary" => !is_blank(*value),
+        _ => true,
     };
-    members
-        .into_iter()
-        .map(|member| (member.key.to_string_lossy(), member.value))
-        .filter(|(name, value)| is_held(name, *value))
-        .collect()
+    members.map(|member| (member.key.to_string_lossy(), member.value)).filter(is_held).collect()
 }
 
-/// The entry of a book, with the values that were noted.
+/// Returns the entry of a book with the values that were noted.
 fn completed(note: Raw<'_>, entry: Raw<'_>, book: usize) -> (String, EntryOrigin) {
     let held = held(note);
     let mut edits = Edits::new(entry.as_bytes());
@@ -177,34 +131,30 @@ fn completed(note: Raw<'_>, entry: Raw<'_>, book: usize) -> (String, EntryOrigin
     (text, EntryOrigin { filled_from: Some(book), filled, ..origin(note) })
 }
 
-/// An entry that no book has: the noted values, and SillyTavern's defaults.
+/// Returns an entry that no book has: the noted values, and SillyTavern's defaults.
 fn built(note: Raw<'_>) -> (String, EntryOrigin) {
     let held = held(note);
     let mut text = String::from("{");
-    let mut defaults = Vec::new();
-    for (name, default) in &FIELDS {
-        let value =
-            held.iter().rev().find(|(held, _)| held == name).map(|(_, value)| value.as_str());
+    let (mut known, mut unset) = (HashSet::new(), Vec::new());
+    for (name, default) in defaults() {
+        let value = held.iter().rev().find(|(held, _)| *held == name);
+        push_field(&mut text, &name, value.map_or(default, |(_, value)| value.as_str()));
         if value.is_none() {
-            defaults.push((*name).to_owned());
+            unset.push(name.clone());
         }
-        push_field(&mut text, name, value.unwrap_or(default));
+        known.insert(name);
     }
-    for (name, value) in &held {
-        if !FIELDS.iter().any(|(field, _)| field == name) {
-            push_field(&mut text, name, value.as_str());
-        }
+    for (name, value) in held.iter().filter(|(name, _)| !known.contains(name)) {
+        push_field(&mut text, name, value.as_str());
     }
-    text.push_str("\n        }");
-    (text, EntryOrigin { defaults, ..origin(note) })
+    (text + "\n        }", EntryOrigin { defaults: unset, ..origin(note) })
 }
 
 fn push_field(text: &mut String, name: &str, value: &str) {
     if text.len() > 1 {
         text.push(',');
     }
-    let name = serde_json::to_string(name).unwrap_or_default();
-    text.push_str(&format!("\n            {name}: {value}"));
+    text.push_str(&format!("\n            {}: {value}", quote(name.as_bytes())));
 }
 
 fn origin(note: Raw<'_>) -> EntryOrigin {
@@ -217,23 +167,22 @@ fn origin(note: Raw<'_>) -> EntryOrigin {
     }
 }
 
-/// The queue as the extension makes it: nothing to do.
+/// Returns an empty queue as the extension writes it.
 fn empty_queue(uid: i64) -> String {
     const NOTHING: &str = r#""{\n  \"queue\": [],\n  \"current_operation_id\": null,\n  \"paused\": false,\n  \"version\": 1\n}""#;
+    let uid = uid.to_string();
     let mut text = String::from("{");
-    for (name, default) in &FIELDS {
-        let uid = uid.to_string();
-        let value = match *name {
-            "uid" => uid.as_str(),
+    for (name, default) in defaults() {
+        let value = match name.as_str() {
+            "uid" => &uid,
             "comment" => "\"__operation_queue\"",
             "content" => NOTHING,
             "disable" => "true",
             _ => default,
         };
-        push_field(&mut text, name, value);
+        push_field(&mut text, &name, value);
     }
-    text.push_str("\n        }");
-    text
+    text + "\n        }"
 }
 
 #[cfg(test)]

@@ -1,28 +1,32 @@
-//! A chat's metadata as of an earlier message: what came later is taken out of the running recap and of the cached registry.
+//! A chat's metadata as of an earlier message: later versions are removed from the running recap,
+//! and later entries from the cached registry.
 
 use std::collections::HashSet;
+
+use serde::Serialize;
 
 use crate::auto_recap::written::{combined_recap, running_recap};
 use crate::st::{Edits, Raw, item_spans, member_spans};
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Trimmed {
-    /// How many versions of the running recap there were.
+    /// The number of versions of the running recap.
     pub versions_before: usize,
-    /// How many are left.
     pub versions_after: usize,
     /// The version in use then.
     pub current_version: Option<i64>,
-    /// How many messages the combined recap told of, if they were more than there were then: it is taken out.
+    /// The message count of the combined recap, if it was removed because there were fewer then.
+    #[serde(skip)]
     pub combined_dropped: Option<i64>,
-    /// How many entries of the cached registry named an entry that did not exist then.
+    /// The number of entries of the cached registry that did not exist then.
     pub cache_dropped: usize,
 }
 
-/// `text` (a header line or a group's file, in which `metadata` stands) as of message `last`. `uids` are the entries that the lorebook had then, if
-/// that is known.
+/// Returns `text` (a header line or a group's file, in which `metadata` stands) as of message
+/// `last`. `uids` are the entries that the lorebook had then, if that is known.
 ///
-/// A version existed then if the last scene in it had ended. Which scene that is, old versions do not tell: such are left.
+/// A version existed then if the last scene in it had ended. Old versions do not say which scene
+/// that is; they stay.
 pub fn trim_metadata(
     text: &[u8],
     metadata: Raw<'_>,
@@ -50,8 +54,8 @@ pub fn trim_metadata(
             edits.set(recap.raw, "current_version", &current.to_string());
         }
     }
-    let told = combined_recap(metadata).and_then(|combined| combined.message_count);
-    trimmed.combined_dropped = told.filter(|count| *count > last as i64 + 1);
+    let combined = combined_recap(metadata).and_then(|combined| combined.message_count);
+    trimmed.combined_dropped = combined.filter(|count| *count > last as i64 + 1);
     if trimmed.combined_dropped.is_some()
         && let Some(owner) = metadata.get("auto_recap")
     {

@@ -1,15 +1,15 @@
-//! What ST-Auto-Recap calls lorebooks.
+//! The names that ST-Auto-Recap gives to lorebooks.
 
 use unicode_normalization::UnicodeNormalization;
 
 use crate::st::Raw;
 
-/// How the names of the extension's lorebooks begin unless the user wants others: `z-AutoLB-<character>-<chat>`, or `z-AutoLB-<chat>` in old ones.
+/// The beginning of names by the extension's own templates, the present and the old one.
 const PREFIX: &str = "z-AutoLB-";
 const TEMPLATE: &str = "z-AutoLB-{{char}}-{{chat}}";
 const OLD_TEMPLATE: &str = "z-AutoLB-{{chat}}";
 
-/// What the user has set as the names of lorebooks, with places for those of the character and of the chat.
+/// The user's setting for the names of lorebooks, with places for the character and the chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BookTemplate {
     text: String,
@@ -40,24 +40,17 @@ impl BookTemplate {
                 _ => None,
             });
             parts.push(Part::Text(before.to_owned()));
-            rest = match place {
-                Some((part, after)) => {
-                    parts.push(part);
-                    after
-                }
-                None => {
-                    parts.push(Part::Text("{{".to_owned()));
-                    after
-                }
-            };
+            let (part, after) = place.unwrap_or_else(|| (Part::Text("{{".to_owned()), after));
+            parts.push(part);
+            rest = after;
         }
         parts.push(Part::Text(rest.to_owned()));
         Self { text: text.to_owned(), parts }
     }
 
-    /// The one in SillyTavern's settings. Where the extension would find none it takes its own, and so does this.
+    /// Reads the template from SillyTavern's settings; the extension's own if they have none.
     pub fn of_settings(settings: &[u8]) -> Self {
-        // Most have none, and looking for a word is much cheaper than reading settings.
+        // Most have none, and a search for the word is much cheaper than reading settings.
         if memchr::memmem::find(settings, b"nameTemplate").is_none() {
             return Self::default();
         }
@@ -67,19 +60,20 @@ impl BookTemplate {
         text.filter(|text| !text.is_empty()).map_or_else(Self::default, |text| Self::parse(&text))
     }
 
-    /// As the user wrote it.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether the extension would call the lorebook of `chat` so, whatever the character's name is: that is not always its folder's.
+    /// Whether the extension would give this name to the lorebook of `chat`, whatever the
+    /// character's name is: that is not always its folder's.
     pub fn is_book_of(&self, book: &str, chat: &str) -> bool {
         let chat = book_segment(chat);
         self.fits(book, Some(&chat))
             || (self.text == TEMPLATE && Self::parse(OLD_TEMPLATE).fits(book, Some(&chat)))
     }
 
-    /// Whether a lorebook's name tells that the extension made it, for whatever chat. A template without words of its own tells nothing.
+    /// Whether a lorebook's name shows that the extension made it, for any chat. A template without
+    /// words of its own shows nothing.
     pub fn is_made(&self, book: &str) -> bool {
         let words = self.parts.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.chars().filter(|c| c.is_alphanumeric()).count()),
@@ -89,7 +83,7 @@ impl BookTemplate {
     }
 
     fn fits(&self, book: &str, chat: Option<&str>) -> bool {
-        // What stands between the places where anything may be.
+        // The texts between the places where anything may stand.
         let mut pieces = vec![String::new()];
         for part in &self.parts {
             match (part, chat, pieces.last_mut()) {
@@ -111,14 +105,14 @@ impl BookTemplate {
         self.parts.iter().map(text).collect()
     }
 
-    /// The name for the lorebook of the new chat `chat`, if the book it is cloned from is called by a template of the extension. `known` are the
-    /// chats whose name may stand in it: its own chat, and the one that was forked from.
+    /// Returns the name for the lorebook of the new chat `chat`, if the book that it is copied from
+    /// has a name by a template of the extension. `known` are the chats whose name may stand in it:
+    /// its own chat, and the one that was forked from.
     pub fn fork_book_name(&self, book: &str, known: &[&str], chat: &str) -> Option<String> {
         let own = known.iter().find_map(|name| self.refilled(book, name, chat));
         own.or_else(|| made_by_default(book, known, chat))
     }
 
-    /// The name with `new` in the place of `old`, if it is called after that.
     fn refilled(&self, book: &str, old: &str, new: &str) -> Option<String> {
         self.parts.contains(&Part::Chat).then_some(())?;
         let (old, new) = (book_segment(old), book_segment(new));
@@ -127,7 +121,7 @@ impl BookTemplate {
         let before = Self { text: String::new(), parts: before.cloned().collect() };
         let start = before.fill("", &old).len();
         [without_number(book), book].iter().find_map(|book| {
-            // What the rest leaves is the character's name, as often as it stands there.
+            // The rest of the name is the character's, as often as it stands there.
             let room = book.len().checked_sub(self.fill("", &old).len())?;
             let length = room.checked_div(places).unwrap_or(0);
             let character = book.get(start..start + length)?;
@@ -136,19 +130,15 @@ impl BookTemplate {
     }
 }
 
-/// A character's or chat's name as the extension puts it into a lorebook's name.
-pub fn book_segment(name: &str) -> String {
-    let plain: String = name
-        .chars()
-        .map(|c| if r#"\/:*?"<>|"#.contains(c) || "\n\r\t".contains(c) { ' ' } else { c })
-        .collect();
+/// Returns a character's or chat's name as the extension puts it into a lorebook's name.
+pub(super) fn book_segment(name: &str) -> String {
+    let plain = name.replace(['\\', '/', ':', '*', '?', '"', '<', '>', '|'], " ");
     plain.split_whitespace().collect::<Vec<_>>().join(" ").nfc().collect()
 }
 
-/// The same for the extension's own template, and for old names.
+/// Returns [`BookTemplate::fork_book_name`] for the extension's own template, and for old names.
 fn made_by_default(book: &str, known: &[&str], chat: &str) -> Option<String> {
-    let rest = book.strip_prefix(PREFIX)?;
-    let rest = without_number(rest);
+    let rest = without_number(book.strip_prefix(PREFIX)?);
     let new = book_segment(chat);
     for name in known {
         if let Some(character) = rest.strip_suffix(&book_segment(name)) {
@@ -158,19 +148,21 @@ fn made_by_default(book: &str, known: &[&str], chat: &str) -> Option<String> {
             }
         }
     }
-    // Some other chat's: only where the character's name ends is not known.
+    // Another chat's: the character's name ends at an unknown place.
     Some(match rest.split_once('-') {
         Some((character, _)) => format!("{PREFIX}{character}-{new}"),
         None => format!("{PREFIX}{new}"),
     })
 }
 
-/// A character that no file name may have is a space in one name and missing in the other.
+/// Removes all space: a character that no file name may have is a space in one name and missing in
+/// the other.
 fn packed(name: &str) -> String {
     book_segment(name).split_whitespace().collect()
 }
 
-/// Whether a text begins with the first of the pieces, ends with the last, and has the others in between, in turn.
+/// Whether a text begins with the first of the pieces, ends with the last, and has the others
+/// between them, in order.
 fn has_in_turn(text: &str, pieces: &[String]) -> bool {
     let [first, between @ .., last] = pieces else {
         return pieces.first().is_some_and(|only| only == text);
@@ -184,8 +176,9 @@ fn has_in_turn(text: &str, pieces: &[String]) -> bool {
     true
 }
 
-/// Whether a lorebook is called as those that the extension, or a plan of it, makes for chats and their forks. The user's own template is not asked: what is called
-/// so and unused may be removed, and a book that a writer keeps may be called like anything.
+/// Whether a lorebook has a name that the extension, or a plan of it, gives to those of chats and
+/// their forks. The user's own template does not count: an unused book of such a name may be
+/// removed, and a book that a writer keeps may have any name.
 pub fn is_fork_book(name: &str) -> bool {
     // `<book>_checkpoint_<name>_<milliseconds>`: a word alone may be anybody's.
     let clone = name.split_once("_checkpoint_").and_then(|(_, rest)| rest.rsplit_once('_'));
@@ -193,7 +186,7 @@ pub fn is_fork_book(name: &str) -> bool {
     name.starts_with(PREFIX) || clone.is_some_and(|(_, end)| moment(end))
 }
 
-/// Without the ` (2)` of a name that was taken.
+/// Removes the ` (2)` of a name that was in use.
 fn without_number(name: &str) -> &str {
     let cut = name.rsplit_once(" (").filter(|(_, number)| {
         number.strip_suffix(')').is_some_and(|digits| digits.parse::<u16>().is_ok())

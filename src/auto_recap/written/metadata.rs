@@ -1,52 +1,44 @@
 //! The parts of a chat's metadata that belong to ST-Auto-Recap.
 
-use crate::st::json::{Edits, Member, Raw, member_spans};
+use crate::st::json::{Edits, Member, Raw, member_spans, quote};
 
-/// Where the running recap stands in the metadata.
+/// The key of the running recap in a chat's metadata.
 pub const RUNNING_RECAP: &str = "auto_recap_running_scene_recaps";
-/// Where its versions stand.
 pub const RECAP_VERSIONS: [&str; 2] = [RUNNING_RECAP, "versions"];
-/// Where the number of the version in use stands.
+/// The path of the number of the version in use.
 pub const RECAP_IN_USE: [&str; 2] = [RUNNING_RECAP, "current_version"];
 
-/// The running recap: the story so far, in versions.
+/// The story so far, in versions.
 #[derive(Clone, Debug)]
 pub struct RunningRecap<'a> {
     pub raw: Raw<'a>,
     /// The chat that it says it belongs to.
     pub chat_id: Option<String>,
-    /// The version in use; none if it is not there or no whole number.
+    /// The number of the version in use.
     pub current_version: Option<i64>,
-    /// The versions; none if that is no list.
     pub versions: Option<Vec<RecapVersion>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct RecapVersion {
-    /// Its number, from 0; gaps are legal.
     pub version: Option<i64>,
     pub scene_count: Option<i64>,
-    /// The message that ends the last scene in it.
     pub new_scene_index: Option<i64>,
-    /// When it was written, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     pub timestamp: Option<i64>,
 }
 
-impl<'a> RunningRecap<'a> {
-    /// Whether there is any version. (`current_version` 0 with one version is a recap; an empty list is none.)
+impl RunningRecap<'_> {
+    /// Whether there is any version. (An empty list is not a recap.)
     pub fn exists(&self) -> bool {
         self.versions.as_ref().is_some_and(|versions| !versions.is_empty())
     }
 
-    pub fn version(&self, number: i64) -> Option<&RecapVersion> {
-        self.versions.as_ref()?.iter().find(|version| version.version == Some(number))
-    }
-
     pub fn current(&self) -> Option<&RecapVersion> {
-        self.version(self.current_version?)
+        let current = self.current_version?;
+        self.versions.as_ref()?.iter().find(|version| version.version == Some(current))
     }
 
-    /// The numbers of all versions that have one.
     pub fn numbers(&self) -> Vec<i64> {
         self.versions.iter().flatten().filter_map(|version| version.version).collect()
     }
@@ -77,12 +69,10 @@ pub fn running_recap<'a>(metadata: Raw<'a>) -> Option<RunningRecap<'a>> {
     })
 }
 
-/// The combined recap. No released extension writes it; it is checked where it is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A recap that no released extension writes; it is checked where it exists.
 pub struct CombinedRecap {
     pub content: String,
     pub message_count: Option<i64>,
-    /// When it was made, in milliseconds since 1970.
     pub timestamp: Option<i64>,
 }
 
@@ -95,62 +85,34 @@ pub fn combined_recap(metadata: Raw<'_>) -> Option<CombinedRecap> {
     })
 }
 
-/// Where a checkpoint's own record stands.
-pub(super) const STATE: &str = "auto_recap_checkpoint_state";
+const STATE: &str = "auto_recap_checkpoint_state";
 
-/// What the extension itself noted of a checkpoint when it made it, if it did.
+/// Returns the record that the extension made of a checkpoint when it created it.
 pub fn checkpoint_state(metadata: Raw<'_>) -> Option<Raw<'_>> {
     metadata.get(STATE).filter(Raw::is_object)
 }
 
-/// The lorebook that the extension believes to be the chat's.
 pub fn attached_lorebook(metadata: Raw<'_>) -> Option<String> {
     auto_lorebooks(metadata)?.get("lorebookName")?.string().filter(|name| !name.is_empty())
 }
 
-/// Metadata may be long, and looking for a word is much cheaper than reading it.
+/// Searches for the word first: metadata may be long, and reading it is much more expensive.
 pub(super) fn auto_lorebooks(metadata: Raw<'_>) -> Option<Raw<'_>> {
     memchr::memmem::find(metadata.as_bytes(), b"auto_lorebooks")?;
     metadata.get("auto_lorebooks")
 }
 
-/// The hash of the settings under which the recaps of a chat are made, as JSON.
+/// Returns the hash of the settings under which the recaps of a chat are made, as JSON.
 pub fn settings_hash(metadata: Raw<'_>) -> Option<&str> {
     metadata.path(&["auto_recap", "settings_hash"]).filter(Raw::truthy).map(|hash| hash.as_str())
 }
 
-/// One entry of the registry that the extension keeps in the chat's metadata.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CachedItem {
-    /// The entry's UID, as text.
-    pub uid: String,
-    /// What kind of thing it is.
-    pub kind: String,
-    pub name: String,
-}
-
-/// The registry that is cached in the chat's metadata, in its order.
-pub fn registry_cache(metadata: Raw<'_>) -> Vec<CachedItem> {
-    let index = auto_lorebooks(metadata).and_then(|own| own.path(&["registry", "index"]));
-    let members = index.and_then(|index| index.members()).unwrap_or_default();
-    let text = |item: Raw<'_>, key: &str| item.get(key).and_then(|value| value.string());
-    members
-        .into_iter()
-        .map(|member| CachedItem {
-            uid: member.key.to_string_lossy(),
-            kind: text(member.value, "type").unwrap_or_default(),
-            name: text(member.value, "name")
-                .or_else(|| text(member.value, "comment"))
-                .unwrap_or_default(),
-        })
-        .collect()
-}
-
-/// The map from checkpoints to their lorebooks that one of the extension's plans speaks of: chat name, lorebook name.
+/// Returns the map from checkpoints to their lorebooks (chat name, lorebook name) that one of the
+/// extension's plans describes.
 pub fn lorebook_map(metadata: Raw<'_>) -> Vec<(String, String)> {
-    let maps = lorebook_maps(metadata).filter_map(|map| map.members());
+    let members = lorebook_maps(metadata).filter_map(|map| map.members()).flatten();
     let pair = |member: Member<'_>| Some((member.key.to_string_lossy(), member.value.string()?));
-    maps.flatten().filter_map(pair).collect()
+    members.filter_map(pair).collect()
 }
 
 fn lorebook_maps(metadata: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
@@ -176,4 +138,40 @@ pub fn without_mapped(
         edits.retain(&member_spans(map, text), is_kept);
     }
     edits.apply()
+}
+
+/// Changes the values that the extension compares when a chat is opened, for a chat that is now
+/// called `chat` and has a copy of its lorebook, from the old name to the new. `state` is the record
+/// of a fork, as JSON; it is set if there is none yet.
+pub fn rename(
+    edits: &mut Edits<'_>,
+    metadata: Raw<'_>,
+    chat: Option<&str>,
+    book: Option<(&str, &str)>,
+    state: Option<&str>,
+) {
+    let quoted = |name: &str| quote(name.as_bytes());
+    let recap = running_recap(metadata).map(|recap| recap.raw);
+    let noted = checkpoint_state(metadata);
+    // The extension wipes a running recap that says it belongs to another chat.
+    for owner in [recap, noted].into_iter().flatten() {
+        if let (Some(name), Some(value)) = (chat, owner.get("chat_id")) {
+            edits.replace(value, quoted(name));
+        }
+    }
+    if let Some((old, new)) = book {
+        // Whatever it names: the extension binds a fork by `world_info` alone, so in a fork this is
+        // still the book of its parent, into which the extension would write.
+        let attached = auto_lorebooks(metadata).and_then(|own| own.get("lorebookName"));
+        if let Some(attached) = attached.filter(|name| name.string().is_some()) {
+            edits.replace(attached, quoted(new));
+        }
+        if let Some(noted) = noted {
+            edits.set(noted, "cloned_lorebook_name", &quoted(new));
+            edits.set(noted, "original_lorebook_name", &quoted(old));
+        }
+    }
+    if let (None, Some(state)) = (noted, state) {
+        edits.set(metadata, STATE, state);
+    }
 }

@@ -1,8 +1,9 @@
 //! The queue of pending work, which ST-Auto-Recap keeps as an entry of the lorebook.
 //!
-//! Copies of it stand in messages (`extra.inactiveLorebookEntries`), stale ones; they are never read as the queue.
+//! Stale copies of it stand in messages (`extra.inactiveLorebookEntries`); they are never read as
+//! the queue.
 
-use crate::st::json::Raw;
+use crate::st::json::{Edits, Raw, item_spans};
 use crate::st::{entries, entry_comment};
 
 /// The title of the entry that holds the queue.
@@ -17,17 +18,15 @@ pub struct Operation {
     pub messages: Vec<i64>,
 }
 
-/// How many operations are not done yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     pub pending: u64,
     pub in_progress: u64,
-    /// Failed, and to be tried again. (The extension's own gate forgets these.)
+    /// To be tried again after a failure. (The extension's own check forgets these.)
     pub retrying: u64,
 }
 
 impl Operation {
-    /// Whether it is still to be done.
     pub fn is_active(&self) -> bool {
         matches!(self.status.as_str(), "pending" | "in_progress" | "retrying")
     }
@@ -39,21 +38,19 @@ impl Activity {
     }
 }
 
-/// Whether an entry is a queue, and no lore.
 pub fn is_queue(entry: Raw<'_>) -> bool {
     entry_comment(entry).as_deref() == Some(QUEUE)
 }
 
-/// The queues of a lorebook. There should be one at most.
+/// Returns the queues of a lorebook. There should be one at most.
 pub(super) fn queues(book: &[u8]) -> Vec<Raw<'_>> {
-    // Most lorebooks have none, and looking for a word is cheap.
+    // Most lorebooks have none, and a search for the word is cheap.
     if memchr::memmem::find(book, QUEUE.as_bytes()).is_none() {
         return Vec::new();
     }
     entries(book).into_iter().map(|(_, entry)| entry).filter(|entry| is_queue(*entry)).collect()
 }
 
-/// What is going on in all queues of a lorebook.
 pub fn queue_activity(book: &[u8]) -> Activity {
     let mut activity = Activity::default();
     let operations =
@@ -69,13 +66,13 @@ pub fn queue_activity(book: &[u8]) -> Activity {
     activity
 }
 
-/// How many operations of a queue are not done yet.
 pub fn active_in(queue: Raw<'_>) -> usize {
     let operations = queue_operations(queue.get("content")).unwrap_or_default();
     operations.iter().filter(|operation| operation.is_active()).count()
 }
 
-/// The operations in the content of a queue's entry; none if it cannot be read. The extension takes what is not there for empty.
+/// Returns the operations in the content of a queue's entry; none if it cannot be read. To the
+/// extension a missing value is an empty queue.
 pub fn queue_operations(content: Option<Raw<'_>>) -> Option<Vec<Operation>> {
     let Some(content) = content.filter(Raw::truthy) else { return Some(Vec::new()) };
     let content = content.string()?;
@@ -84,21 +81,17 @@ pub fn queue_operations(content: Option<Raw<'_>>) -> Option<Vec<Operation>> {
     }
     let root = Raw::parse_str(&content).filter(Raw::is_object)?;
     let Some(queue) = root.get("queue").filter(Raw::truthy) else { return Some(Vec::new()) };
+    let operation = |raw: Raw<'_>| {
+        let text = |key: &str| raw.get(key).and_then(|value| value.string()).unwrap_or_default();
+        let messages = message_references(raw);
+        Operation { id: text("id"), kind: text("type"), status: text("status"), messages }
+    };
     Some(queue.items()?.into_iter().map(operation).collect())
 }
 
-fn operation(raw: Raw<'_>) -> Operation {
-    let text = |key: &str| raw.get(key).and_then(|value| value.string()).unwrap_or_default();
-    Operation {
-        id: text("id"),
-        kind: text("type"),
-        status: text("status"),
-        messages: message_references(raw),
-    }
-}
-
-/// The messages that an operation is about, by all the names that the extension has for them.
-pub(super) fn message_references(operation: Raw<'_>) -> Vec<i64> {
+/// Returns the messages that an operation is about, by all the names that the extension has for
+/// them.
+fn message_references(operation: Raw<'_>) -> Vec<i64> {
     const PLACES: [(&str, &[&str]); 2] = [
         ("params", &["index", "startIndex", "endIndex", "messageIndex"]),
         ("metadata", &["message_index", "scene_index", "start_index", "end_index"]),
@@ -111,4 +104,94 @@ pub(super) fn message_references(operation: Raw<'_>) -> Vec<i64> {
     let list = operation.path(&["params", "indexes"]).and_then(|list| list.items());
     found.extend(list.unwrap_or_default().iter().filter_map(Raw::integer));
     found
+}
+
+/// Returns the book with an empty queue, and how many operations were dropped. No other byte of the
+/// book changes.
+pub fn clear_queue(book: &[u8]) -> (Vec<u8>, usize) {
+    retain(book, |_| false)
+}
+
+/// Returns the book without the operations about messages that a chat of so many messages does not
+/// have, and how many were dropped.
+pub fn trim_queue(book: &[u8], messages: usize) -> (Vec<u8>, usize) {
+    let exists = |index: &i64| usize::try_from(*index).is_ok_and(|index| index < messages);
+    retain(book, |operation| message_references(operation).iter().all(exists))
+}
+
+fn retain(book: &[u8], keep: impl Fn(Raw<'_>) -> bool) -> (Vec<u8>, usize) {
+    let mut edits = Edits::new(book);
+    let mut dropped = 0;
+    for queue in queues(book) {
+        if let Some(content) = queue.get("content")
+            && let Some(text) = content.string()
+            && let Some((new, gone)) = retain_in(&text, &keep)
+            && gone > 0
+        {
+            edits.replace(content, serde_json::to_string(&new).unwrap_or_default());
+            dropped += gone;
+        }
+    }
+    (edits.apply(), dropped)
+}
+
+fn retain_in(text: &str, keep: impl Fn(Raw<'_>) -> bool) -> Option<(String, usize)> {
+    let root = Raw::parse_str(text)?;
+    let list = root.get("queue")?;
+    let operations = list.items()?;
+    let kept: Vec<_> = operations.iter().map(|operation| keep(*operation)).collect();
+    let mut edits = Edits::new(text.as_bytes());
+    if kept.contains(&true) {
+        edits.retain(&item_spans(list, text.as_bytes()), |n| kept[n]);
+    } else {
+        edits.replace(list, "[]");
+    }
+    if let Some(current) = root.get("current_operation_id").filter(Raw::is_string) {
+        let id = |operation: &Raw<'_>| operation.get("id").and_then(|id| id.string());
+        let mut left = operations.iter().zip(&kept).filter(|(_, kept)| **kept);
+        if !left.any(|(operation, _)| id(operation) == current.string()) {
+            edits.replace(current, "null");
+        }
+    }
+    let gone = kept.iter().filter(|kept| !**kept).count();
+    Some((String::from_utf8(edits.apply()).ok()?, gone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auto_recap::queue_activity;
+
+    fn book() -> Vec<u8> {
+        let content = r#"{\n  \"queue\": [\n    {\"id\": \"a\", \"status\": \"pending\", \"params\": {\"index\": 4}},\n    {\"id\": \"b\", \"status\": \"in_progress\", \"metadata\": {\"scene_index\": 15}},\n    {\"id\": \"c\", \"status\": \"retrying\"}\n  ],\n  \"current_operation_id\": \"b\",\n  \"paused\": true\n}"#;
+        format!("{{\"entries\": {{\"0\":{{\"uid\":0,\"comment\":\"x\"}},\n \"99\": {{\"comment\":\"__operation_queue\",\"content\":\"{content}\",\"uid\":99}}, \"n\":null}}}}").into_bytes()
+    }
+
+    #[test]
+    fn req_68_a_queue_is_cleared_and_nothing_else_changes() {
+        let (cleared, dropped) = clear_queue(&book());
+        assert_eq!((dropped, queue_activity(&cleared).total()), (3, 0));
+        let text = String::from_utf8(cleared).unwrap();
+        assert!(
+            text.contains(
+                r#"{\n  \"queue\": [],\n  \"current_operation_id\": null,\n  \"paused\": true\n}"#
+            ),
+            "{text}"
+        );
+        assert!(text.starts_with("{\"entries\": {\"0\":{\"uid\":0,\"comment\":\"x\"},\n \"99\""));
+        assert!(text.ends_with("\"uid\":99}, \"n\":null}}"));
+    }
+
+    #[test]
+    fn req_69_only_work_about_later_messages_is_dropped() {
+        let (trimmed, dropped) = trim_queue(&book(), 10);
+        assert_eq!(dropped, 1);
+        let activity = queue_activity(&trimmed);
+        assert_eq!((activity.pending, activity.in_progress, activity.retrying), (1, 0, 1));
+        let (same, dropped) = trim_queue(&book(), 16);
+        assert_eq!((same, dropped), (book(), 0));
+        // The message that an operation is about must exist: 4 is the fifth.
+        assert_eq!(trim_queue(&book(), 4).1, 2);
+        assert_eq!(trim_queue(&book(), 5).1, 1);
+    }
 }

@@ -1,29 +1,46 @@
 //! Registries: lorebook entries that list other entries by their UID.
 //!
-//! Three notations are about: `- UID=7 | name: …` (since November 2025), `- uid: 7 | name: …` (before), and JSON `{"items":[{"uid":7}]}` (only in
-//! plans, and so perhaps in somebody's book). Values may hold `|` and line breaks, so of each line only the UID and the name are read.
+//! There are three notations: `- UID=7 | name: …` (since November 2025), `- uid: 7 | name: …`
+//! (before), and JSON `{"items":[{"uid":7}]}` (only in plans, and so perhaps in somebody's book).
+//! Values may hold `|` and line breaks, so of each line only the UID and the name are read.
 
 use std::ops::Range;
 
+use super::metadata::auto_lorebooks;
 use crate::st::{Raw, entry_comment};
 
-/// How the titles of registries begin; the type follows.
+/// The beginning of a registry's title; the type follows.
 pub const REGISTRY_PREFIX: &str = "_registry_";
 
-/// Whether an entry is a registry.
 pub fn is_registry(entry: Raw<'_>) -> bool {
     entry_comment(entry).is_some_and(|title| title.starts_with(REGISTRY_PREFIX))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryItem {
-    /// The UID of the entry, as text.
     pub uid: String,
-    /// What it is called; may be empty.
+    /// May be empty.
     pub name: String,
 }
 
-/// What the content of a registry's entry lists, or why it cannot be read.
+/// Returns the registry that is cached in the chat's metadata, in its order, with the type of each
+/// item.
+pub fn registry_cache(metadata: Raw<'_>) -> Vec<(RegistryItem, String)> {
+    let index = auto_lorebooks(metadata).and_then(|own| own.path(&["registry", "index"]));
+    let members = index.and_then(|index| index.members()).unwrap_or_default();
+    let text = |item: Raw<'_>, key: &str| item.get(key).and_then(|value| value.string());
+    members
+        .into_iter()
+        .map(|member| {
+            let item = member.value;
+            let name = text(item, "name").or_else(|| text(item, "comment")).unwrap_or_default();
+            let uid = member.key.into_string_lossy();
+            (RegistryItem { uid, name }, text(item, "type").unwrap_or_default())
+        })
+        .collect()
+}
+
+/// Returns what the content of a registry's entry lists, or why it cannot be read.
 pub fn registry_items(content: Option<Raw<'_>>) -> Result<Vec<RegistryItem>, &'static str> {
     let Some(content) = content else { return Ok(Vec::new()) };
     let text = content.string().ok_or("its content is no text")?;
@@ -49,7 +66,7 @@ fn line_item(line: &str) -> Option<RegistryItem> {
     Some(RegistryItem { uid: line[uid].to_owned(), name })
 }
 
-/// Where in a registry's line the UID stands; none if it is no such line.
+/// Returns where in a registry's line the UID stands; none if it is not such a line.
 pub fn registry_line_uid(line: &str) -> Option<Range<usize>> {
     let rest = line.trim_start().strip_prefix('-')?.trim_start();
     let (word, rest) = rest.split_at_checked(3)?;

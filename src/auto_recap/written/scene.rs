@@ -1,10 +1,43 @@
-//! Scenes: what ST-Auto-Recap notes on the message that ends one.
+//! What ST-Auto-Recap keeps on messages, in their `extra`: scenes, and the lorebook entries that
+//! the model was given.
 
-use super::on_message::MEMORY;
+use super::queue::{QUEUE, is_queue};
+use super::registry::REGISTRY_PREFIX;
 use crate::st::json::{Key, Raw};
 use crate::st::{Chat, Message};
 
-/// What a message carries of the extension.
+/// The key of recaps and scene breaks.
+pub const MEMORY: &str = "auto_recap_memory";
+
+/// The key of the lorebook entries that the model was given.
+const ACTIVE: &str = "activeLorebookEntries";
+
+/// All that it keeps on a message. None of it is a part of the text, and it may change at any time.
+pub const ON_MESSAGE: [&str; 3] = [MEMORY, ACTIVE, "inactiveLorebookEntries"];
+
+/// Returns the lorebook entries that the model was given at a message, without the queue; `None` if
+/// it carries no list of them.
+pub fn active_entries(line: &[u8]) -> Option<Vec<Raw<'_>>> {
+    memchr::memmem::find(line, ACTIVE.as_bytes())?;
+    let list = Message::read(line)?.extra()?.get(ACTIVE)?.items()?;
+    Some(list.into_iter().filter(|entry| !is_queue(*entry)).collect())
+}
+
+/// Returns whether the extension has left anything in a chat or its lorebook. Searches for words
+/// and reads no values: it runs on every save.
+pub fn uses_auto_recap(chat: &Chat<'_>, metadata: Option<Raw<'_>>, book: Option<&[u8]>) -> bool {
+    let has = |text: &[u8], word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
+    let in_metadata = metadata.is_some_and(|metadata| {
+        ["\"auto_recap", "\"auto_lorebooks\"", "\"autoLorebooks\""]
+            .iter()
+            .any(|word| has(metadata.as_bytes(), word))
+    });
+    in_metadata
+        || book.is_some_and(|book| has(book, QUEUE) || has(book, REGISTRY_PREFIX))
+        || chat.messages.last().is_some_and(|line| scene(line).is_some())
+}
+
+/// The extension's values on a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     is_break: Option<Raw<'a>>,
@@ -17,14 +50,15 @@ pub struct Scene<'a> {
     metadata: Option<Raw<'a>>,
 }
 
-/// What the extension keeps on a message, by its present name or the one until November 2025.
+/// Returns the extension's values on a message, under the present key or the one until November
+/// 2025.
 pub fn scene(line: &[u8]) -> Option<Scene<'_>> {
-    // Few messages have it, and looking for a word is much cheaper than reading the line.
+    // Few messages have it, and a search for the word is much cheaper than reading the line.
     memchr::memmem::find(line, b"_memory")?;
     let extra = Message::read(line)?.extra()?;
     let [now, before] = extra.pick([MEMORY, "auto_summarize_memory"])?;
     let raw = now.or(before)?;
-    // A scene may carry a whole lorebook, so it is gone through once.
+    // A scene may carry a whole lorebook, so it is read once.
     let [is_break, name, memory, old_recap, versions, current_index, hash, metadata] =
         raw.pick([
             "scene_break",
@@ -39,28 +73,26 @@ pub fn scene(line: &[u8]) -> Option<Scene<'_>> {
     Some(Scene { is_break, name, memory, old_recap, versions, current_index, hash, metadata })
 }
 
-/// The messages of a chat that end a scene, in order.
+/// Returns the messages of a chat that end a scene, in order.
 pub fn scene_breaks<'a>(chat: &Chat<'a>) -> Vec<(usize, Scene<'a>)> {
     let lines = chat.messages.iter().enumerate();
     lines.filter_map(|(n, line)| Some((n, scene(line).filter(Scene::is_break)?))).collect()
 }
 
 impl<'a> Scene<'a> {
+    /// Whether the message ends a scene.
     pub fn is_break(&self) -> bool {
         self.is_break.is_some_and(|value| value.truthy())
     }
 
-    /// The scene's name: the one it was given, or the one in its recap.
+    /// Returns the scene's name: the one it was given, or the one in its recap.
     pub fn name(&self) -> Option<String> {
-        let given = self.name.and_then(|name| name.string());
-        given.filter(|name| !name.trim().is_empty()).or_else(|| {
-            let recap = self.recap()?;
-            let name = Raw::parse_str(&recap)?.get("scene_name")?.string()?;
-            Some(name).filter(|name| !name.trim().is_empty())
-        })
+        let filled = |name: Raw<'_>| name.string().filter(|name| !name.trim().is_empty());
+        let in_recap = || filled(Raw::parse_str(&self.recap()?)?.get("scene_name")?);
+        self.name.and_then(filled).or_else(in_recap)
     }
 
-    /// The scene's recap, which is a text that holds JSON, or plain words in old chats.
+    /// Returns the scene's recap: a text that holds JSON, or plain words in old chats.
     pub fn recap(&self) -> Option<String> {
         self.recap_text().map(Key::into_string_lossy)
     }
@@ -73,7 +105,7 @@ impl<'a> Scene<'a> {
         text(self.memory).or_else(|| text(self.old_recap))
     }
 
-    /// How many versions the recap has; none if what stands there is no list.
+    /// Returns how many versions the recap has; none if the value is not a list.
     pub fn version_count(&self) -> Option<usize> {
         match self.versions.filter(|list| !list.is_null()) {
             Some(list) => list.items().map(|items| items.len()),
@@ -81,42 +113,42 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Which version is in use, from 0.
+    /// Returns the number of the version in use, from 0.
     pub fn current_index(&self) -> Option<i64> {
-        match self.current_index {
+        match self.current_index.filter(|value| !value.is_null()) {
             None => Some(0),
-            Some(value) if value.is_null() => Some(0),
             Some(value) => value.integer(),
         }
     }
 
-    /// The number of the version in use as it is written, if it is.
+    /// Returns the number of the version in use as it is written.
     pub fn chosen(&self) -> Option<String> {
         self.current_index.map(|value| value.string().unwrap_or_else(|| value.as_str().to_owned()))
     }
 
-    /// The hash that the extension keeps of the recap.
+    /// Returns the hash that the extension keeps of the recap.
     pub fn hash(&self) -> Option<String> {
         self.hash?.string()
     }
 
-    /// The hash that the recap has: the extension's own, of the text as JavaScript sees it.
+    /// Returns the hash that the recap has, computed as the extension does.
     pub fn recap_hash(&self) -> Option<String> {
         self.recap_text().map(|text| hash(&text.units()))
     }
 
-    /// What is noted about the version in use.
+    /// Returns the note about the version in use.
     pub fn metadata(&self) -> Option<Raw<'a>> {
         self.metadata?.get(&self.current_index()?.to_string()).filter(Raw::is_object)
     }
 
-    /// How many lorebook entries were active in the scene.
+    /// Returns how many lorebook entries were active in the scene.
     pub fn activated_entries(&self) -> i64 {
         let count = self.metadata().and_then(|metadata| metadata.get("totalActivatedEntries"));
         count.and_then(|count| count.integer()).unwrap_or(0)
     }
 
-    /// The whole lorebook as it was at the end of the scene, without its queue; empty if it was not noted.
+    /// Returns the lorebook as it was at the end of the scene, without its queue; empty if it was
+    /// not noted.
     pub fn all_entries(&self) -> Vec<Raw<'a>> {
         let list = self.metadata().and_then(|metadata| metadata.get("allEntries"));
         list.and_then(|list| list.items()).unwrap_or_default()
@@ -127,12 +159,12 @@ impl<'a> Scene<'a> {
         !self.all_entries().is_empty()
     }
 
-    /// The name of the lorebook then.
+    /// Returns the name of the lorebook then.
     pub fn lorebook(&self) -> Option<String> {
         self.metadata()?.get("chatLorebookName")?.string().filter(|name| !name.is_empty())
     }
 
-    /// When that was noted, in milliseconds since 1970.
+    /// Returns when the lorebook was noted, in milliseconds since 1970.
     pub fn timestamp(&self) -> Option<i64> {
         self.metadata()?.get("timestamp")?.integer()
     }
@@ -154,10 +186,8 @@ fn hash(units: &[u16]) -> String {
     }
 }
 
-/// What JavaScript's `trim` takes away.
+/// Whether JavaScript's `trim` removes it.
 fn is_space(unit: u16) -> bool {
-    matches!(
-        unit,
-        0x09..=0x0D | 0x20 | 0xA0 | 0x1680 | 0x2000..=0x200A | 0x2028 | 0x2029 | 0x202F | 0x205F | 0x3000 | 0xFEFF
-    )
+    // U+0085 is whitespace in Rust only, U+FEFF in JavaScript only.
+    unit == 0xFEFF || (unit != 0x85 && char::from_u32(unit.into()).is_some_and(char::is_whitespace))
 }

@@ -1,17 +1,18 @@
-//! Messages: what happened to each, and what happened to many in one line.
+//! Changed messages; equal changes of several messages in one line.
 
-use super::Line;
+use std::cmp::Ordering;
+
 use super::text::Page;
-use crate::cli::output::{LOOK, paint};
+use super::{Line, SAME};
+use crate::cli::output::dim;
 use crate::cli::wording::{clean, count, cut};
-use stvc::archive::diff::{Change, ChangeKind, Field, MessagePlace};
-use stvc::auto_recap::{self, Scene};
-use stvc::st::{self, Message, Raw};
+use stvc::changes::{Change, ChangeKind, Field, MessagePlace};
+use stvc::library::{self, Message, Raw};
+use stvc::recaps::{self, Scene};
 
-/// The lines for messages; what is the same for several is said once.
 pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
-    // What was said of several, and of which.
+    // Changes that several messages share: the line, the note, the numbers.
     let mut folds: Vec<(usize, String, Vec<usize>)> = Vec::new();
     let mut last_move: Option<(usize, usize)> = None;
     for change in changes {
@@ -41,16 +42,14 @@ pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
         lines.push(line(change, number, from, page));
     }
     for (at, note, numbers) in folds.into_iter().filter(|(_, _, numbers)| numbers.len() > 1) {
-        let many = count(numbers.len() as u64, "message");
+        let many = count(numbers.len(), "message");
         lines[at].label = ranges(&numbers);
         lines[at].text = match note.strip_prefix("moved from ").and_then(|from| from.parse().ok()) {
             Some::<usize>(from) => {
-                format!(
-                    "moved here from {}",
-                    ranges(&(from..from + numbers.len()).collect::<Vec<_>>())
-                )
+                let from: Vec<_> = (from..from + numbers.len()).collect();
+                format!("moved here from {}", ranges(&from))
             }
-            None => format!("{} {}", clean(&note), paint(LOOK.dim, format!("({many})"))),
+            None => format!("{} {}", clean(&note), dim(format!("({many})"))),
         };
         lines[at].more.clear();
     }
@@ -75,13 +74,7 @@ fn ranges(numbers: &[usize]) -> String {
 }
 
 fn line(change: &Change<'_>, number: usize, from: usize, page: Page) -> Line {
-    let (sign, style) = match change.kind() {
-        ChangeKind::Added => ("+", LOOK.good),
-        ChangeKind::Removed => ("-", LOOK.bad),
-        ChangeKind::Moved => (">", LOOK.tag),
-        _ => ("~", LOOK.tag),
-    };
-    let mut line = Line::new(sign, style, format!("#{number}"));
+    let mut line = Line::of(change.kind(), format!("#{number}"));
     let (before, after) = (change.before.map(Said::of), change.after.map(Said::of));
     let (said, was) = match (after, before) {
         (Some(after), before) => (after, before),
@@ -103,17 +96,16 @@ fn line(change: &Change<'_>, number: usize, from: usize, page: Page) -> Line {
     }
     let notes = clean(&notes.join("; "));
     line.text = if notes.is_empty() {
-        format!("{speaker}{}", page.told(&said.text))
+        format!("{speaker}{}", page.excerpt(&said.text))
     } else {
-        // The text is as it was, and only there to know it by.
+        // The text did not change, and only identifies the message.
         let used = speaker.chars().count() + notes.chars().count() + 2;
         let gist = format!("{speaker}{}", page.gist(&said.text, used));
-        format!("{notes}  {}", paint(LOOK.dim, gist))
+        format!("{notes}  {}", dim(gist))
     };
     line
 }
 
-/// What a person reads.
 struct Said {
     name: String,
     text: String,
@@ -121,17 +113,16 @@ struct Said {
 
 impl Said {
     fn of(line: &[u8]) -> Self {
-        match st::text_of(line) {
-            Some(message) => Self { name: message.name, text: message.text },
-            None if line.trim_ascii().is_empty() => {
-                Self { name: String::new(), text: "(a blank line)".into() }
-            }
-            None => Self { name: String::new(), text: String::from_utf8_lossy(line).into_owned() },
-        }
+        let (name, text) = match library::text_of(line) {
+            Some(message) => (message.name, message.text),
+            None if line.trim_ascii().is_empty() => (String::new(), "(a blank line)".into()),
+            None => (String::new(), String::from_utf8_lossy(line).into_owned()),
+        };
+        Self { name, text }
     }
 }
 
-/// What can be said of many messages at once: nothing that has words of its own.
+/// Returns a note that can be shared by several messages: it quotes no text.
 fn foldable(change: &Change<'_>) -> Option<String> {
     let many = |kind: &ChangeKind| {
         use ChangeKind::{Edited, Hidden, Recap, Rewritten, Shown};
@@ -151,7 +142,6 @@ fn foldable(change: &Change<'_>) -> Option<String> {
     Some(notes(change).join("; "))
 }
 
-/// What happened besides the words that were said.
 fn notes(change: &Change<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     for kind in &change.kinds {
@@ -161,17 +151,17 @@ fn notes(change: &Change<'_>) -> Vec<String> {
             ChangeKind::Swipe => swipe_note(change),
             ChangeKind::Recap => recap_note(change),
             ChangeKind::Link => link_note(change),
-            ChangeKind::Rewritten => Some("the same values, written differently".into()),
+            ChangeKind::Rewritten => Some(SAME.into()),
             ChangeKind::Edited => edit_note(change),
             _ => None,
         });
     }
-    // What only an extension reads comes last.
+    // Marks of the extension come last.
     notes.sort_by_key(|note: &String| note.starts_with(MARKS));
     notes
 }
 
-/// The fields of an edit, apart from the text itself and its copy among the swipes.
+/// Lists edited fields, apart from the text and its copy among the swipes.
 fn edit_note(change: &Change<'_>) -> Option<String> {
     if change.fields.is_empty() {
         return Some("cannot be read as JSON".into());
@@ -185,7 +175,7 @@ fn edit_note(change: &Change<'_>) -> Option<String> {
             (Some(before), Some(after)) if field.is(&["name"]) => {
                 notes.push(format!("speaker {before} → {after}"));
             }
-            _ => others.push(stvc::archive::diff::joined(&field.path)),
+            _ => others.push(stvc::changes::joined(&field.path)),
         }
     }
     if !others.is_empty() {
@@ -198,16 +188,21 @@ fn messages<'a>(change: &Change<'a>) -> Option<(Message<'a>, Message<'a>)> {
     Some((Message::read(change.before?)?, Message::read(change.after?)?))
 }
 
+/// Returns `2 swipes added` or `1 swipe removed`.
+fn more_or_less(had: usize, has: usize, what: &str) -> Option<String> {
+    match has.cmp(&had) {
+        Ordering::Greater => Some(format!("{} added", count(has - had, what))),
+        Ordering::Less => Some(format!("{} removed", count(had - has, what))),
+        Ordering::Equal => None,
+    }
+}
+
 fn swipe_note(change: &Change<'_>) -> Option<String> {
     let (old, new) = messages(change)?;
     let many = |message: &Message<'_>| message.swipes().map_or(1, |swipes| swipes.len().max(1));
     let (had, has) = (many(&old), many(&new));
     let mut notes = Vec::new();
-    if has > had {
-        notes.push(format!("{} added", count((has - had) as u64, "swipe")));
-    } else if has < had {
-        notes.push(format!("{} removed", count((had - has) as u64, "swipe")));
-    }
+    notes.extend(more_or_less(had, has, "swipe"));
     let (was, is) = (old.swipe_id().unwrap_or(0), new.swipe_id().unwrap_or(0));
     if was == is && has > had {
         let last = new.swipes().and_then(|swipes| swipes.last()?.string());
@@ -219,20 +214,17 @@ fn swipe_note(change: &Change<'_>) -> Option<String> {
     Some(if notes.is_empty() { "swipes changed".into() } else { notes.join(", ") })
 }
 
-/// How a note begins that tells of no recap, only of what the extension marks.
+/// Begins notes about marks of the extension, without a recap.
 const MARKS: &str = "recap marks";
 
 fn recap_note(change: &Change<'_>) -> Option<String> {
-    let (old, new) = (auto_recap::scene(change.before?), auto_recap::scene(change.after?));
+    let (old, new) = (recaps::scene(change.before?), recaps::scene(change.after?));
     let versions =
         |scene: &Option<Scene<'_>>| scene.and_then(|scene| scene.version_count()).unwrap_or(0);
     let mut notes = Vec::new();
     let (had, has) = (versions(&old), versions(&new));
-    if has > had {
-        notes.push(format!("{} added (now {has})", count((has - had) as u64, "recap version")));
-    } else if has < had {
-        notes.push(format!("{} removed (now {has})", count((had - has) as u64, "recap version")));
-    }
+    let versions = more_or_less(had, has, "recap version");
+    notes.extend(versions.map(|versions| format!("{versions} (now {has})")));
     let chosen = |scene: Option<Scene<'_>>| scene.and_then(|scene| scene.chosen());
     if let (Some(was), Some(is)) = (chosen(old), chosen(new))
         && was != is
@@ -255,13 +247,12 @@ fn recap_note(change: &Change<'_>) -> Option<String> {
     Some(notes.join(", "))
 }
 
-/// The names of the extension's marks that changed.
 fn marks(change: &Change<'_>) -> String {
     let names = change.fields.iter().filter(|field| field.kind == ChangeKind::Recap);
     let mut names: Vec<_> = names
         .flat_map(|field| {
-            let name = stvc::archive::diff::joined(&field.path);
-            let name = name.rsplit_once(auto_recap::MEMORY).map(|(_, name)| name.to_owned());
+            let name = stvc::changes::joined(&field.path);
+            let name = name.rsplit_once(recaps::MEMORY).map(|(_, name)| name.to_owned());
             let name = name.unwrap_or_default().trim_start_matches('.').to_owned();
             if !name.is_empty() {
                 return vec![name];
@@ -280,10 +271,8 @@ fn link_note(change: &Change<'_>) -> Option<String> {
         message.extra()?.get("bookmark_link").filter(|link| link.truthy())?.string()
     };
     let branches = |message: &Message<'_>| {
-        message
-            .extra()
-            .and_then(|extra: Raw<'_>| extra.get("branches")?.items())
-            .map_or(0, |b| b.len())
+        let branches = message.extra().and_then(|extra: Raw<'_>| extra.get("branches")?.items());
+        branches.map_or(0, |branches| branches.len())
     };
     Some(match (link(&old), link(&new)) {
         (was, Some(is)) if was.as_ref() != Some(&is) => format!("linked to the checkpoint {is}"),

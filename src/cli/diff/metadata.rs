@@ -2,36 +2,28 @@
 
 use super::text::Page;
 use super::{Line, value_line};
-use crate::cli::output::LOOK;
 use crate::cli::wording::clean;
-use stvc::archive::diff::{Change, ChangeKind, Location, MessagePlace, joined};
-use stvc::auto_recap::{RECAP_IN_USE, RUNNING_RECAP};
-use stvc::st::Raw;
+use stvc::changes::{Change, ChangeKind, Location, MessagePlace, joined};
+use stvc::library::Raw;
+use stvc::recaps::{RECAP_IN_USE, RUNNING_RECAP};
 
-/// The lines for metadata.
 pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
     let line = |change: &&Change<'_>| match &change.place {
         MessagePlace::Value(location) => {
             recap(change, location, page).unwrap_or_else(|| value_line(change, location, page))
         }
-        _ => Line::new("~", LOOK.tag, String::new()),
+        _ => Line::of(ChangeKind::Edited, String::new()),
     };
     changes.iter().map(line).collect()
 }
 
-/// A value of the running recap, if it is one that has words.
 fn recap(change: &Change<'_>, location: &Location, page: Page) -> Option<Line> {
     let keys: Vec<_> = location.keys.iter().map(|key| key.to_string_lossy()).collect();
     if keys.first().map(String::as_str) != Some(RUNNING_RECAP) {
         return None;
     }
     let (old, new) = (change.before.and_then(Raw::parse), change.after.and_then(Raw::parse));
-    let (sign, style) = match change.kind() {
-        ChangeKind::Added => ("+", LOOK.good),
-        ChangeKind::Removed => ("-", LOOK.bad),
-        _ => ("~", LOOK.tag),
-    };
-    let mut line = Line::new(sign, style, "running recap".into());
+    let mut line = Line::of(change.kind(), "running recap".into());
     if let Some(version) = location.version {
         let gist = |recap: Option<Raw<'_>>| {
             let content = recap.and_then(|recap| recap.get("content")?.string());
@@ -42,7 +34,7 @@ fn recap(change: &Change<'_>, location: &Location, page: Page) -> Option<Line> {
             ChangeKind::Removed => format!("version {version} removed: {}", gist(old)),
             _ => format!("version {version}"),
         };
-        let note = |field: &stvc::archive::diff::Field<'_>| {
+        let note = |field: &stvc::changes::Field<'_>| {
             format!("{}: {}", clean(&joined(&field.path)), page.change(field.before, field.after))
         };
         line.more = change.fields.iter().map(note).collect();

@@ -1,4 +1,4 @@
-//! `stvc diff`: what changed, as a writer would tell it.
+//! `stvc diff`.
 
 mod lorebook;
 mod messages;
@@ -13,18 +13,17 @@ use super::args::{SNAPSHOT_HELP, one_of};
 use super::clock::Clock;
 use super::complete::snapshots;
 use super::error::Result;
-use super::output::{LOOK, Out, paint};
+use super::output::{LOOK, Out, bold, dim, paint, short_id};
 use super::wording::{clean, cut_middle, length, name, own_words, pad, short};
 use super::wrap::hanging;
 pub use lorebook::entry_lines;
-use stvc::archive::Snapshot;
-use stvc::archive::diff::{Change, ChangeKind, Location, Part, Root};
-use stvc::engine::Workspace;
+use stvc::changes::{Change, ChangeKind, Location, Part, Root};
+use stvc::library::Raw;
 use stvc::lines::answers::{DiffCounts, Diffed};
 use stvc::lines::{kind_word, path};
-use stvc::st::Raw;
-use stvc::verbs;
+use stvc::snapshots::Snapshot;
 use stvc::verbs::diff::{Compared, Comparison, Options};
+use stvc::{Workspace, verbs};
 pub use text::Page;
 
 #[derive(Debug, clap::Args)]
@@ -90,18 +89,18 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     Ok(if args.exit_code && tally.changes() > 0 { 1 } else { code })
 }
 
-/// Two states, and what changed from one to the other.
 fn pair(diffed: &Diffed<'_>, out: &mut Out) {
     let Diffed { comparison, changes, stat } = diffed;
     let clock = out.clock;
     let side = |side: &Option<Compared>| match side {
-        Some(Compared { snapshot, book, at, .. }) => format!(
-            "{} {} ({}{})",
-            paint(LOOK.id, short(snapshot.id)),
-            name(&snapshot.timeline),
-            at.map_or_else(|| facts(snapshot, clock), |at| format!("at message #{at}")),
-            book.as_ref().map(|book| format!("; {}", book_facts(book, clock))).unwrap_or_default()
-        ),
+        Some(Compared { snapshot, book, at, .. }) => {
+            let at = at.map(|at| format!("at message #{at}"));
+            let facts = at.unwrap_or_else(|| facts(snapshot, clock));
+            let book = book.as_ref().map_or(String::new(), |book| {
+                format!("; lorebook {}, {}", short(book.id), clock.age(book.time))
+            });
+            format!("{} {} ({facts}{book})", short_id(snapshot.id), name(&snapshot.timeline))
+        }
         None => "the files now".into(),
     };
     out.line(format!("{} {}", paint(LOOK.bad, "---"), side(&comparison.before)));
@@ -120,7 +119,7 @@ fn pair(diffed: &Diffed<'_>, out: &mut Out) {
     } else if *stat {
         for part in Part::ALL {
             if let Some(counts) = counts(changes, part) {
-                out.line(format!("{} {counts}", paint(LOOK.name, pad(title(part), 9))));
+                out.line(format!("{} {counts}", bold(pad(title(part), 9))));
             }
         }
     } else {
@@ -129,24 +128,17 @@ fn pair(diffed: &Diffed<'_>, out: &mut Out) {
     out.findings(&comparison.findings);
 }
 
-/// How long a state is, and how old.
 fn facts(snapshot: &Snapshot, clock: Clock) -> String {
     let facts = [length(snapshot), Some(clock.age(snapshot.time))];
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Which state of the lorebook it is, and how old.
-fn book_facts(book: &Snapshot, clock: Clock) -> String {
-    format!("lorebook {}, {}", short(book.id), clock.age(book.time))
-}
-
-/// One of a timeline's moments, and what it brought.
 fn one_of_many(diffed: &Diffed<'_>, out: &mut Out) {
     let Diffed { comparison, changes, stat } = diffed;
     let Some(Compared { snapshot, book, .. }) = &comparison.after else { return };
     // A change of the lorebook alone is the lorebook's own snapshot, as in the log.
     let snapshot = book.as_ref().unwrap_or(snapshot);
-    let id = paint(LOOK.id, short(snapshot.id));
+    let id = short_id(snapshot.id);
     let facts = facts(snapshot, out.clock);
     let first = comparison.before.is_none();
     let parts = || {
@@ -158,12 +150,12 @@ fn one_of_many(diffed: &Diffed<'_>, out: &mut Out) {
     };
     if *stat {
         let text = if first { "the first snapshot".into() } else { parts() };
-        out.line(format!("{id} {}  {text}", paint(LOOK.dim, facts)));
+        out.line(format!("{id} {}  {text}", dim(facts)));
         return;
     }
     let label = cut_middle(&name(&snapshot.timeline), 50);
     let words = own_words(snapshot).map(|words| format!("  {words}")).unwrap_or_default();
-    out.line(format!("{id} {}  {}{words}", paint(LOOK.name, label), paint(LOOK.dim, facts)));
+    out.line(format!("{id} {}  {}{words}", bold(label), dim(facts)));
     if first {
         out.line("  the first snapshot");
     } else if changes.is_empty() {
@@ -206,7 +198,6 @@ fn kind_told(kind: ChangeKind) -> &'static str {
     }
 }
 
-/// One change, or several that are told at once.
 struct Line {
     sign: &'static str,
     style: Style,
@@ -215,15 +206,27 @@ struct Line {
     more: Vec<String>,
 }
 
+const SAME: &str = "the same values, written differently";
+
 impl Line {
-    fn new(sign: &'static str, style: Style, label: String) -> Self {
+    fn of(kind: ChangeKind, label: String) -> Self {
+        let (sign, style) = match kind {
+            ChangeKind::Added => ("+", LOOK.good),
+            ChangeKind::Removed => ("-", LOOK.bad),
+            ChangeKind::Moved => (">", LOOK.tag),
+            ChangeKind::Reused => ("!", LOOK.warn),
+            _ => ("~", LOOK.tag),
+        };
         Self { sign, style, label, text: String::new(), more: Vec::new() }
+    }
+
+    fn text(self, text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..self }
     }
 }
 
-/// Every change in words, part by part.
 fn show(comparison: &Comparison, changes: &[Change<'_>], out: &mut Out) {
-    let page = Page { colored: out.is_colored(), room: out.columns().saturating_sub(16) };
+    let page = Page::of(out, 16);
     let of = |part: Part, wanted: &dyn Fn(ChangeKind) -> bool| -> Vec<&Change<'_>> {
         changes.iter().filter(|change| change.part == part && wanted(change.kind())).collect()
     };
@@ -243,27 +246,22 @@ fn show(comparison: &Comparison, changes: &[Change<'_>], out: &mut Out) {
     }
     for (title, changes) in sections {
         let Some(first) = changes.first() else { continue };
-        out.line(paint(LOOK.name, title));
+        out.line(bold(title));
         let lines = match first.part {
             Part::Message => messages::lines(&changes, page),
             Part::Lorebook => lorebook::lines(&changes, page),
             Part::Metadata | Part::Card => metadata::lines(&changes, page),
         };
-        print(&lines, out);
+        rows(&lines).iter().for_each(|row| out.line(row));
     }
 }
 
-/// What became of one message, in lines.
 pub fn message_lines(change: &Change<'_>, page: Page) -> Vec<String> {
     rows(&messages::lines(&[change], page))
 }
 
-/// How wide labels may be for the texts to stand below each other.
+/// Wider labels do not indent the other texts.
 const LABELS: usize = 24;
-
-fn print(lines: &[Line], out: &mut Out) {
-    rows(lines).iter().for_each(|row| out.line(row));
-}
 
 fn rows(lines: &[Line]) -> Vec<String> {
     let mut rows = Vec::new();
@@ -281,27 +279,18 @@ fn rows(lines: &[Line]) -> Vec<String> {
     rows
 }
 
-/// A value with its path.
 fn value_line(change: &Change<'_>, location: &Location, page: Page) -> Line {
-    let (sign, style) = match change.kind() {
-        ChangeKind::Added => ("+", LOOK.good),
-        ChangeKind::Removed => ("-", LOOK.bad),
-        _ => ("~", LOOK.tag),
-    };
-    let mut line = Line::new(sign, style, clean(&path(location)));
     let is_json = |value: Option<&[u8]>| value.is_none_or(|value| Raw::parse(value).is_some());
     let readable = is_json(change.before) && is_json(change.after);
-    line.text = match change.kind() {
-        ChangeKind::Rewritten => "the same values, written differently".into(),
+    let value = |bytes: Option<&[u8]>| {
+        bytes.and_then(Raw::parse).map(|value| page.value(value)).unwrap_or_default()
+    };
+    Line::of(change.kind(), clean(&path(location))).text(match change.kind() {
+        ChangeKind::Rewritten => SAME.into(),
         _ if location.root == Root::Picture => "another picture".into(),
         _ if !readable => "changed, and cannot be read as JSON".into(),
-        ChangeKind::Added => value(change.after, page),
-        ChangeKind::Removed => value(change.before, page),
+        ChangeKind::Added => value(change.after),
+        ChangeKind::Removed => value(change.before),
         _ => page.change(change.before.and_then(Raw::parse), change.after.and_then(Raw::parse)),
-    };
-    line
-}
-
-fn value(bytes: Option<&[u8]>, page: Page) -> String {
-    bytes.and_then(Raw::parse).map(|value| page.value(value)).unwrap_or_default()
+    })
 }

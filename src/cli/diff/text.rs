@@ -1,50 +1,47 @@
-//! Values and edits in words: what changed with a little around it, and never a wall of JSON.
+//! Values and edits in words, shortened to what changed and a little around it.
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::output::{LOOK, paint};
+use crate::cli::output::{LOOK, Out, paint};
 use crate::cli::wording::{clean, count, cut, cut_front};
-use stvc::archive::diff::{Piece, set_change, words};
-use stvc::st::Raw;
+use stvc::changes::{Piece, set_change, words};
+use stvc::library::Raw;
 
-/// A text that is not wider is told whole: three lines of a usual terminal.
+/// A shorter text is shown whole: three lines of a usual terminal.
 const SHORT: usize = 240;
-/// How much of what did not change is shown beside what did, in columns.
+/// Columns of unchanged text that are shown beside a change.
 const CONTEXT: usize = 32;
-/// How much of what came or went in one place is shown.
+/// Columns of a change that are shown.
 const CHANGED: usize = 400;
 
-/// What the words are written for.
 #[derive(Clone, Copy)]
 pub struct Page {
-    /// Colours are seen; otherwise `[-…-]` and `{+…+}` stand for them.
+    /// Otherwise `[-…-]` and `{+…+}` mark changes.
     pub colored: bool,
-    /// How wide a line may be that can be cut.
     pub room: usize,
 }
 
 impl Page {
-    /// What is there no more.
+    /// Leaves room for so many columns beside the text.
+    pub fn of(out: &Out, beside: usize) -> Self {
+        Self { colored: out.is_colored(), room: out.columns().saturating_sub(beside) }
+    }
+
     pub fn removed(&self, text: &str) -> String {
         if self.colored { paint(LOOK.bad, text) } else { format!("[-{text}-]") }
     }
 
-    /// What is new.
     pub fn added(&self, text: &str) -> String {
         if self.colored { paint(LOOK.good, text) } else { format!("{{+{text}+}}") }
     }
 
-    /// A text cut to the room that `used` columns leave.
     pub fn gist(&self, text: &str, used: usize) -> String {
-        let text = clean(text.trim());
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        cut(&text, self.room.saturating_sub(used).max(24))
+        cut(&on_one_line(text), self.room.saturating_sub(used).max(24))
     }
 
-    /// A text that came or went: whole if it is short, else how it begins and ends.
-    pub fn told(&self, text: &str) -> String {
-        let text = clean(text.trim());
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    /// Shows a short text whole, of a long one the beginning and the end.
+    pub fn excerpt(&self, text: &str) -> String {
+        let text = on_one_line(text);
         if text.width() <= SHORT {
             return text;
         }
@@ -52,7 +49,7 @@ impl Page {
         if begin == text { begin } else { format!("{} {}", trim_back(&begin), trim_front(&end)) }
     }
 
-    /// What changed in a text, word by word. Of a long one what did not change is left out, but for a little beside what did.
+    /// Shows the changed words; of a long text only with a little context.
     pub fn edit(&self, before: &str, after: &str) -> String {
         let is_short = before.width().max(after.width()) <= SHORT;
         let pieces = words(before, after);
@@ -71,7 +68,6 @@ impl Page {
         out
     }
 
-    /// What became of a value.
     pub fn change(&self, before: Option<Raw<'_>>, after: Option<Raw<'_>>) -> String {
         let (before, after) = match (before, after) {
             (Some(before), Some(after)) => (before, after),
@@ -92,7 +88,6 @@ impl Page {
         format!("{}{}", self.removed(&old), self.added(&new))
     }
 
-    /// What a list of texts got and lost.
     fn sets(&self, added: &[Raw<'_>], removed: &[Raw<'_>]) -> String {
         let text = |item: &Raw<'_>| clean(&item.string().unwrap_or_default());
         let removed = removed.iter().map(|item| self.removed(&text(item)));
@@ -101,35 +96,32 @@ impl Page {
         if words.is_empty() { "the same, in another order".into() } else { words.join(" ") }
     }
 
-    /// A value in a few words.
     pub fn value(&self, value: Raw<'_>) -> String {
         if let Some(text) = value.string() {
             return self.gist(&text, 8);
         }
         if let Some(members) = value.members() {
             let names: Vec<_> = members.iter().map(|member| member.key.to_string_lossy()).collect();
-            let many = count(names.len() as u64, "value");
-            return if names.is_empty() {
-                many
-            } else {
-                self.gist(&format!("{many}: {}", names.join(", ")), 8)
-            };
+            return self.list(count(names.len(), "value"), &names);
         }
         if let Some(items) = value.items() {
             let texts: Option<Vec<_>> = items.iter().map(|item| item.string()).collect();
-            let many = format!("list of {}", items.len());
-            return match texts {
-                Some(texts) if !texts.is_empty() => {
-                    self.gist(&format!("{many}: {}", texts.join(", ")), 8)
-                }
-                _ => many,
-            };
+            return self.list(format!("list of {}", items.len()), &texts.unwrap_or_default());
         }
         cut(&clean(value.as_str()), self.room)
     }
+
+    fn list(&self, many: String, items: &[String]) -> String {
+        let text = format!("{many}: {}", items.join(", "));
+        if items.is_empty() { many } else { self.gist(&text, 8) }
+    }
 }
 
-/// What did not change: only its ends, where something changed beside them.
+fn on_one_line(text: &str) -> String {
+    clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Shows the ends of unchanged text that are next to a change.
 fn around(text: &str, first: bool, last: bool) -> String {
     let front = |text: &str| trim_front(&cut_front(text, CONTEXT));
     let back = |text: &str| trim_back(&cut(text, CONTEXT));
@@ -142,7 +134,7 @@ fn around(text: &str, first: bool, last: bool) -> String {
     }
 }
 
-/// Without the rest of a word that was cut in two, if the whole is not one word.
+/// Drops the rest of a word that was cut, unless the text is one word.
 fn trim_front(text: &str) -> String {
     match text.strip_prefix('…').and_then(|rest| rest.split_once(' ')) {
         Some((half, rest)) if half.width() < CONTEXT / 2 => format!("…{rest}"),
@@ -157,7 +149,7 @@ fn trim_back(text: &str) -> String {
     }
 }
 
-/// What came or went. Line breaks are seen; of very much only the ends.
+/// Line breaks are shown as a sign.
 fn changed(text: &str) -> String {
     let text = clean(&text.replace("\r\n", "⏎").replace('\n', "⏎"));
     if text.width() <= CHANGED {

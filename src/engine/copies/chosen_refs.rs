@@ -1,4 +1,5 @@
-//! Which branches and tags go into a backup, whatever its kind: all of them, or those of some timelines. The same for every kind, so that each is as good as the others.
+//! Which branches and tags go into a backup, whatever its kind: all of them, or those of some
+//! timelines. The same for every kind, so that each is as good as the others.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -13,20 +14,18 @@ use crate::store::{ObjectId, RefName, RemoteError, Store, Url, name_encoding};
 /// Branches and tags with what they name.
 pub type Refs = BTreeMap<RefName, ObjectId>;
 
-/// What goes into a backup.
+/// The refs of a backup.
 pub struct Chosen {
-    /// All snapshots of the store.
     pub history: History,
-    /// The branches and tags.
     pub refs: Refs,
-    /// The timelines whose branches these are.
     pub timelines: Vec<String>,
-    /// Whether that is all there is.
+    /// Nothing is left out.
     pub whole: bool,
 }
 
 impl Chosen {
-    /// The branches and tags of these timelines; none named: all. What leads to nothing that can be read is left out: see [`History::broken`].
+    /// Chooses the refs of these timelines, or all if none is named. Leaves out refs that cannot be
+    /// read: see [`History::broken`].
     pub fn of(workspace: &Workspace, store: &Store, named: &[String]) -> Result<Self> {
         let history = History::load(store)?;
         let owners = Owners::of(&history);
@@ -35,7 +34,8 @@ impl Chosen {
         for text in named {
             chosen.insert(name_lookup::stored(text, &history, library.as_ref())?.timeline.clone());
         }
-        // The moments of a chat need the states of its lorebooks, which have timelines of their own.
+        // The moments of a chat need the states of its lorebooks, which have timelines of their
+        // own.
         let books = Books::of(&history);
         for head in chosen.clone().iter().filter_map(|name| history.head(name)) {
             let own = history.own(head).0;
@@ -45,7 +45,8 @@ impl Chosen {
         let mut refs = Refs::new();
         let mut timelines = BTreeSet::new();
         for (name, id) in ours(store)? {
-            // It cannot be read, or moved since the history was read: then it will be in the next backup.
+            // It cannot be read, or moved since the history was read: then it will be in the next
+            // backup.
             let Some(snapshot) = history.get(SnapshotId(id)) else { continue };
             let owner = owners.of_snapshot(snapshot);
             if !chosen.is_empty() && !chosen.contains(owner) {
@@ -62,7 +63,6 @@ impl Chosen {
         Ok(Self { history, refs, timelines, whole })
     }
 
-    /// Without some branches and tags.
     pub fn without(mut self, except: &BTreeSet<RefName>) -> Self {
         self.whole &= except.is_empty();
         self.refs.retain(|name, _| !except.contains(name));
@@ -74,18 +74,14 @@ impl Chosen {
         self
     }
 
-    /// The snapshots that these lead to.
     pub fn snapshots(&self) -> HashSet<SnapshotId> {
         self.history.past(self.refs.values().copied().map(SnapshotId))
     }
 }
 
-/// Where branches are.
 pub const HEADS: &str = "refs/heads/";
-/// Where tags are.
 pub const TAGS: &str = "refs/tags/";
 
-/// The branches and tags of a store.
 pub fn ours(store: &Store) -> Result<Refs> {
     let mut refs = Refs::new();
     for prefix in [HEADS, TAGS] {
@@ -94,18 +90,18 @@ pub fn ours(store: &Store) -> Result<Refs> {
     Ok(refs)
 }
 
-/// Returns the name of a branch or tag as people use it.
 pub(crate) fn spoken(name: &RefName) -> String {
     let short = name.as_str().trim_start_matches(HEADS).trim_start_matches(TAGS);
     name_encoding::decode(short)
 }
 
-/// As a note or a header has them.
+/// Returns the refs as a note or header stores them.
 pub fn in_words(refs: &Refs) -> BTreeMap<String, String> {
     refs.iter().map(|(name, id)| (name.to_string(), id.to_string())).collect()
 }
 
-/// Branches and tags of a server's list, each with a name that is ours; anything else there makes it somebody's repository.
+/// Returns our branches and tags in the list of a server. A foreign branch makes it a foreign
+/// repository.
 pub fn ours_of(
     list: &BTreeMap<String, ObjectId>,
     url: &Url,

@@ -6,7 +6,7 @@ use crate::engine::Result;
 use crate::engine::copies::CopyError;
 use crate::store::Url;
 
-/// Where a backup is or goes.
+/// The place of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopyPlace {
     /// Standard output.
@@ -20,7 +20,7 @@ pub enum CopyPlace {
 }
 
 impl CopyPlace {
-    /// Understand what was typed. What is there counts first; then its form.
+    /// Parses a place. An existing file or folder counts before the form of the text.
     pub fn parse(text: &str) -> Result<Self> {
         let refused =
             |why| CopyError::UnknownDestination { destination: text.to_owned(), why }.into();

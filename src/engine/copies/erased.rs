@@ -8,15 +8,14 @@ use crate::engine::Result;
 use crate::history::History;
 use crate::store::{Erasures, ObjectId, Reader, RefName, Store, unless_lost};
 
-/// A branch or tag that leads to what was removed for good.
+/// A branch or tag that leads to an erased snapshot.
 pub struct ErasedRef {
     pub name: RefName,
     pub head: Snapshot,
-    /// The timeline itself was not removed, but the one it was forked from.
+    /// Not the timeline itself was erased, but the one it was forked from.
     pub is_fork: bool,
 }
 
-/// Returns those of these snapshots that were removed for good.
 pub(crate) fn erased_among<'s>(
     erasures: &Erasures,
     reader: &Reader,
@@ -38,7 +37,7 @@ pub(crate) fn erased_among<'s>(
     Ok(erased)
 }
 
-/// Returns the local branches and tags that lead to what was removed for good.
+/// Returns the local refs that lead to erased snapshots.
 pub fn erased_refs(
     store: &Store,
     history: &History,

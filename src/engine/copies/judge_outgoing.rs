@@ -1,5 +1,6 @@
-//! What a backup will hold, judged before it is called done, by the judge that `import` asks: so that what is confirmed here comes in there. One odd snapshot
-//! keeps nothing else from being backed up. It goes along as it is, as far as it can be read, and is named.
+//! What a backup will hold, judged before it is called done, by the judge that `import` asks: so
+//! that what is confirmed here comes in there. One odd snapshot keeps nothing else from being
+//! backed up. It goes along as it is, as far as it can be read, and is named.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,21 +12,18 @@ use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::store::{ObjectId, RefName, Store};
 
-/// What was found.
 #[derive(Default)]
 pub(crate) struct Judged {
-    /// What is told of it.
     pub findings: Vec<Finding>,
-    /// How many snapshots no other store would take in.
+    /// The number of snapshots that no other store would accept.
     pub odd: usize,
     /// Objects that cannot be read, and so cannot be copied.
     pub unreadable: HashSet<ObjectId>,
-    /// The snapshots that lack those, or others that they follow.
+    /// Snapshots that lack those objects, or ancestors.
     incomplete: HashSet<SnapshotId>,
 }
 
 impl Judged {
-    /// Judge the snapshots that are chosen, without those that are at the destination already.
     pub(crate) fn of(
         store: &Store,
         chosen: &Chosen,
@@ -65,7 +63,7 @@ impl Judged {
         Ok(judged)
     }
 
-    /// Commits that are lost, as far as what is chosen follows them.
+    /// Notes lost commits that the chosen snapshots follow.
     fn look_for_gaps(&mut self, chosen: &Chosen, all: &HashSet<SnapshotId>, new: &[&Snapshot]) {
         let is_lost = |parent: &SnapshotId| chosen.history.get(*parent).is_none();
         let incomplete = new.iter().filter(|snapshot| snapshot.parents.iter().any(is_lost));
@@ -80,12 +78,11 @@ impl Judged {
         }
     }
 
-    /// Whether something is not in the backup because it is lost here.
     pub(crate) fn lacks_something(&self) -> bool {
         !self.unreadable.is_empty() || !self.incomplete.is_empty()
     }
 
-    /// Leave out the branches and tags that a git server would refuse because something that they lead to is lost. The server checks that nothing is missing.
+    /// Leaves out refs with lost objects, which a git server would refuse.
     pub(crate) fn leave_out_incomplete(&mut self, chosen: &mut Chosen) {
         if self.incomplete.is_empty() {
             return;

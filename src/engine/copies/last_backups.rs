@@ -1,4 +1,5 @@
-//! When the last backups were taken, and how far the store has moved since: `stvc/backups.json`, one entry for each destination.
+//! When the last backups were taken, and how far the store has moved since: `stvc/backups.json`,
+//! one entry for each destination.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -10,39 +11,37 @@ use serde::{Deserialize, Serialize};
 use super::chosen_refs::{Chosen, in_words};
 use crate::archive::SnapshotId;
 use crate::durable::{self, Existing};
+use crate::engine::configuration::Configuration;
 use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::regular;
 use crate::rules::{Code, Finding};
 use crate::store::{self, ObjectId, Store};
 
-/// A backup this old is mentioned by `status`.
+/// The age in days from which `status` mentions a backup.
 const OLD_DAYS: i64 = 14;
 
-/// One backup that was taken, as the store notes it.
+/// The note of a backup in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastBackup {
-    /// What it is: `file`, `folder` or `git`.
+    /// `file`, `folder` or `git`.
     pub kind: String,
-    /// Where it went; `-` is standard output.
+    /// The place; `-` is standard output.
     pub destination: String,
-    /// When, as RFC 3339.
+    /// The time, as RFC 3339.
     pub taken: String,
-    /// Whether it has all that there was.
+    /// It contains everything.
     pub whole: bool,
-    /// Whether it is encrypted.
     pub encrypted: bool,
-    /// How long it is, where that is known.
+    /// Its length, if known.
     pub bytes: Option<u64>,
-    /// The branches and tags in it.
     pub refs: BTreeMap<String, String>,
-    /// Branches and tags that went there before and not this time: nothing is dropped there by itself.
+    /// Refs of earlier backups there: nothing is deleted from a folder or server automatically.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub former: BTreeMap<String, String>,
 }
 
 impl LastBackup {
-    /// Returns the note of a backup to a folder or a server.
     pub(super) fn of(kind: &str, destination: String, taken: String, chosen: &Chosen) -> Self {
         Self {
             kind: kind.to_owned(),
@@ -66,23 +65,21 @@ impl LastBackup {
     }
 }
 
-/// The file.
 #[derive(Default, Serialize, Deserialize)]
 struct Backups {
     backups: Vec<LastBackup>,
 }
 
-/// One backup, and what came after it.
+/// A backup and the changes after it.
 pub struct Since {
-    /// The backup.
     pub taken: LastBackup,
-    /// Snapshots that it does not have.
+    /// Snapshots that it lacks.
     pub snapshots: usize,
-    /// Timelines that are new or have moved on since.
+    /// Timelines that are new or have changed since.
     pub timelines: usize,
 }
 
-/// Remembers that a backup was taken. The last one to the same destination counts.
+/// Records a backup. Replaces the note of the previous one to that destination.
 fn remember(workspace: &Workspace, store: &Store, mut taken: LastBackup) -> Result<()> {
     let (store, _held) = workspace.hold(store)?;
     let mut known = Backups { backups: load(&store)? };
@@ -106,7 +103,7 @@ fn save(store: &Store, known: &Backups) -> Result<()> {
     Ok(())
 }
 
-/// Notes a backup that is there already: a note that could not be written does not undo it.
+/// Records a finished backup. A failure to do so is a finding, because the backup itself is valid.
 pub(crate) fn note(workspace: &Workspace, store: &Store, taken: &LastBackup) -> Option<Finding> {
     let error = remember(workspace, store, taken.clone()).err()?;
     let what = format!("it could not be noted in the store: {error}");
@@ -114,7 +111,7 @@ pub(crate) fn note(workspace: &Workspace, store: &Store, taken: &LastBackup) -> 
     Some(finding.remedy("the backup is sound; only `stvc backup --last` does not know of it"))
 }
 
-/// The backups that were taken, newest first; of `destination` alone if it is given.
+/// Returns the recorded backups, latest first, or only those to `destination`.
 pub fn last(workspace: &Workspace, destination: Option<&str>) -> Result<Vec<Since>> {
     let store = workspace.open_store()?;
     let history = History::load(&store)?;
@@ -131,22 +128,38 @@ pub fn last(workspace: &Workspace, destination: Option<&str>) -> Result<Vec<Sinc
     Ok(found.into_iter().map(|taken| since(taken, &history)).collect())
 }
 
-/// Where the last backup went, or the last one that devices can share; and whether it was encrypted. Not one that only came out of the program.
-pub fn last_place(store: &Store, shared: bool) -> Result<Option<(String, bool)>> {
-    let mut known = load(store)?;
-    known.retain(|taken| taken.destination != "-" && !(shared && taken.kind == "file"));
-    let last = known.into_iter().max_by_key(moment);
-    Ok(last.map(|taken| (taken.destination, taken.encrypted)))
+/// The purpose of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Backup,
+    /// Exchange with other devices; not a file.
+    Sync,
 }
 
-/// Whether the last backup to a destination was encrypted.
-pub fn was_encrypted(store: &Store, destination: &str) -> Result<bool> {
+/// Returns the configured place, else the last one, and whether the last backup there was
+/// encrypted. Never standard output or a place that needs a password, since passwords are not
+/// stored.
+pub fn remembered(workspace: &Workspace, purpose: Purpose) -> Result<Option<(String, bool)>> {
+    let Some(store) = workspace.find_store()? else { return Ok(None) };
+    let settings = Configuration::of(&store)?;
+    let set = if purpose == Purpose::Sync { settings.sync } else { settings.backup };
+    let mut known = load(&store)?;
     let absolute = |text: &str| std::path::absolute(text).unwrap_or_else(|_| text.into());
-    let same = |taken: &&LastBackup| absolute(&taken.destination) == absolute(destination);
-    Ok(load(store)?.iter().find(same).is_some_and(|taken| taken.encrypted))
+    // A store that is named may be somebody else's.
+    let place = if let Some(set) = set.filter(|_| workspace.store.is_none()) {
+        let same = |taken: &&LastBackup| absolute(&taken.destination) == absolute(&set);
+        let encrypted = known.iter().find(same).is_some_and(|taken| taken.encrypted);
+        Some((set, encrypted))
+    } else {
+        let is_file = |taken: &LastBackup| purpose == Purpose::Sync && taken.kind == "file";
+        known.retain(|taken| taken.destination != "-" && !is_file(taken));
+        let last = known.into_iter().max_by_key(moment);
+        last.map(|taken| (taken.destination, taken.encrypted))
+    };
+    Ok(place.filter(|(place, _)| !place.contains(":***@")))
 }
 
-/// Returns the backups that ever received one of these branches, or any of these commits, as far as is known.
+/// Returns the backups known to have received one of these branches or commits.
 pub(crate) fn holding(
     store: &Store,
     branches: &HashSet<String>,
@@ -158,12 +171,10 @@ pub(crate) fn holding(
     Ok(load(store)?.into_iter().filter(has_it).collect())
 }
 
-/// Returns the folders to which backups went.
 pub(crate) fn folders(store: &Store) -> Result<Vec<LastBackup>> {
     Ok(load(store)?.into_iter().filter(|taken| taken.kind == "folder").collect())
 }
 
-/// Returns what the branches and tags led to that went into backups.
 pub(crate) fn sent(store: &Store) -> Result<HashSet<ObjectId>> {
     let known = load(store)?;
     let ids = known.iter().flat_map(|taken| taken.refs.values());
@@ -174,7 +185,7 @@ fn is_of(id: &str, ids: &HashSet<ObjectId>) -> bool {
     ObjectId::from_hex(id.as_bytes()).is_ok_and(|id| ids.contains(&id))
 }
 
-/// Names these branches, and refs that lead to these commits, no longer.
+/// Removes these branches and commits from the notes.
 pub(crate) fn forget(
     store: &Store,
     branches: &HashSet<String>,
@@ -189,13 +200,12 @@ pub(crate) fn forget(
     if known.backups.is_empty() { Ok(()) } else { save(store, &known) }
 }
 
-/// The last backup.
 pub(crate) fn newest(store: &Store, history: &History) -> Option<Since> {
     let newest = load(store).unwrap_or_default().into_iter().max_by_key(moment)?;
     Some(since(newest, history))
 }
 
-/// The note of `status`: there is a backup, it is old, and the store has moved on. Who never made one is not told.
+/// Returns the finding that the last backup is old. Says nothing to users who never made one.
 pub(crate) fn overdue(workspace: &Workspace, last: &Since) -> Option<Finding> {
     let Since { taken, snapshots, .. } = last;
     let days = (workspace.now.timestamp() - moment(taken)) / 86_400;
@@ -220,7 +230,7 @@ fn moment(taken: &LastBackup) -> i64 {
     DateTime::parse_from_rfc3339(&taken.taken).map_or(0, |time| time.timestamp())
 }
 
-/// A file that is damaged says nothing: it is a note, and the next backup writes it anew.
+/// Reads the notes. A damaged file counts as empty; the next backup replaces it.
 fn load(store: &Store) -> Result<Vec<LastBackup>> {
     let path = path(store);
     match regular::read(&path) {

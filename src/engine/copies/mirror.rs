@@ -1,7 +1,10 @@
-//! `backup FOLDER`: a bare repository kept as a copy, to which only what is new is copied. It is a store like any other: `--store FOLDER` works on it.
+//! `backup FOLDER`: a bare repository kept as a copy, to which only what is new is copied. It is a
+//! store like any other: `--store FOLDER` works on it.
 //!
-//! Order: the mirror's lock; what it lacks, in packs that are synced and read back; then its branches and tags, in one operation of its own log. Killed anywhere, it is the mirror
-//! that it was or the new one. What was removed for good goes last: the next update finds what is left of it. No git runs, so nothing that stands in the folder's configuration or hooks does either.
+//! Order: the mirror's lock; what it lacks, in packs that are synced and read back; then its
+//! branches and tags, in one operation of its own log. Killed anywhere, it is the mirror that it
+//! was or the new one. What was removed for good goes last: the next update finds what is left of
+//! it. No git runs, so nothing that stands in the folder's configuration or hooks does either.
 
 use std::path::Path;
 
@@ -20,30 +23,24 @@ use crate::rules::{Code, Finding};
 use crate::store::{self, Copied, Effect, Format, Loss, Placed, Store};
 use crate::{durable, real_path};
 
-/// What was backed up, to a folder or a git server.
+/// The result of a backup to a folder or server.
 pub struct Report {
     pub backup: LastBackup,
-    /// Whether it was made now.
     pub created: bool,
-    /// The timelines whose branches went there.
     pub timelines: usize,
-    /// The snapshots that these have.
     pub snapshots: usize,
-    /// How many of them are new there.
     pub new_snapshots: usize,
-    /// Branches and tags that moved.
     pub moved: usize,
-    /// Branches that are further there than here.
+    /// Branches with newer snapshots there than here.
     pub ahead: usize,
-    /// What was copied, where that is known.
+    /// The copied objects, if known.
     pub copied: Option<Copied>,
-    /// How many of the new snapshots `import` will leave out, because something is wrong with them.
+    /// The number of new snapshots that `import` will leave out.
     pub odd: usize,
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Sums up a backup to a place that has these snapshots already.
     pub(super) fn of(
         backup: LastBackup,
         chosen: &Chosen,
@@ -67,7 +64,7 @@ impl Report {
     }
 }
 
-/// Bring the mirror in `folder` up to date; make it if nothing is there.
+/// Updates the mirror in `folder`, or creates it.
 pub fn to_folder(
     workspace: &Workspace,
     folder: &Path,
@@ -134,7 +131,6 @@ pub fn to_folder(
     Ok(report)
 }
 
-/// The mirror, and whether it was made now.
 fn open(folder: &Path, store: &Store) -> Result<(Store, bool)> {
     match look(folder, Some(store))? {
         Some(mirror) => {
@@ -152,7 +148,7 @@ fn open(folder: &Path, store: &Store) -> Result<(Store, bool)> {
     }
 }
 
-/// The mirror in a folder; `None` if there is nothing. Whatever else is in it is refused, and not touched.
+/// Opens the mirror in a folder; `None` if the folder is empty or absent. Refuses anything else.
 pub(crate) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>> {
     let refused = |what| CopyError::InTheWay { path: folder.to_owned(), what }.into();
     let inside = |store: &Store| real_path::of(folder).starts_with(real_path::of(store.path()));
@@ -177,14 +173,14 @@ pub(crate) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>
     }
 }
 
-/// Branches, tags, and what is kept out of sight.
 fn refs_there(mirror: &Store) -> Result<Refs> {
     let mut refs = chosen_refs::ours(mirror)?;
     refs.extend(mirror.refs("refs/stvc/kept/")?.refs);
     Ok(refs)
 }
 
-/// Returns the objects that the mirror does not have. Without a history to trust, because it is damaged, only what can be read counts.
+/// Returns the objects that the mirror lacks. Without a trusted history, unreadable objects count
+/// as lacking.
 fn lacking(
     store: &Store,
     mirror: &Store,

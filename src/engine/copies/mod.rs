@@ -1,6 +1,7 @@
 //! Copies of the store elsewhere, and the way back: one file a kind.
 //!
-//! A backup is called done when it was read back, every object in it hashed and every snapshot judged; one that is taken in moves no ref before the same was done with it.
+//! A backup is called done when it was read back, every object in it hashed and every snapshot
+//! judged; one that is taken in moves no ref before the same was done with it.
 
 pub(crate) mod chosen_refs;
 pub(crate) mod copy_place;
@@ -25,7 +26,7 @@ use super::Error;
 use crate::archive::backup::{BackupError, Peek, peek};
 use crate::regular;
 
-/// Whether a file is a backup, and encrypted. `None`: it is something else.
+/// Returns whether a backup file is encrypted; `None` if the file is not a backup.
 pub fn is_encrypted(path: &Path) -> Option<bool> {
     let mut begin = Vec::new();
     regular::open(path).and_then(|file| file.take(32).read_to_end(&mut begin)).ok()?;
@@ -36,12 +37,12 @@ pub fn is_encrypted(path: &Path) -> Option<bool> {
     }
 }
 
-/// Whether a folder is a repository: then it is read as a backup or refused as one.
+/// Returns whether a folder is a git repository.
 pub fn is_repository(folder: &Path) -> bool {
     crate::store::is_repository(folder)
 }
 
-/// For `map_err`: what is wrong with a backup, and which one it is. What could not be read is not the backup's fault.
+/// For `map_err`: names the backup that an error is about.
 pub(crate) fn about(path: &Path) -> impl FnOnce(BackupError) -> Error {
     let path: PathBuf = path.to_owned();
     move |error| match error {

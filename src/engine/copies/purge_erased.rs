@@ -1,4 +1,5 @@
-//! Objects of what was removed for good go from a folder as soon as nothing there leads to them, and so does the log that could bring them back. `gc` would leave them there for weeks.
+//! Objects of what was removed for good go from a folder as soon as nothing there leads to them,
+//! and so does the log that could bring them back. `gc` would leave them there for weeks.
 
 use super::removed_here::RemovedHere;
 use crate::archive::SnapshotId;
@@ -9,7 +10,7 @@ use crate::history::History;
 use crate::progress::Monitor;
 use crate::store::{Before, Store};
 
-/// Returns whether a folder has objects that its record of erasures names and no branch or tag leads to.
+/// Returns whether a folder still has erased objects that no ref leads to.
 pub(super) fn is_erased_left(folder: &Store) -> Result<bool> {
     let erasures = folder.erasures()?;
     if erasures.is_empty() {
@@ -23,8 +24,9 @@ pub(super) fn is_erased_left(folder: &Store) -> Result<bool> {
     Ok(is_left)
 }
 
-/// Removes from a folder what its record of erasures names and no branch or tag leads to. The record does not have the ids of another device's snapshots, so that it is also
-/// to be called when branches were removed there.
+/// Removes from a folder what its record of erasures names and no branch or tag leads to. The
+/// record does not have the ids of another device's snapshots, so that it is also to be called when
+/// branches were removed there.
 pub(crate) fn purge_erased(
     workspace: &Workspace,
     folder: &Store,

@@ -1,4 +1,5 @@
-//! Snapshots that a copy elsewhere has and this store has not: those that `forget`, `erase` or `undo` removed here on purpose, told from those that never were here, or were lost.
+//! Snapshots that a copy elsewhere has and this store has not: those that `forget`, `erase` or
+//! `undo` removed here on purpose, told from those that never were here, or were lost.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,16 +9,15 @@ use super::last_backups;
 use crate::archive::SnapshotId;
 use crate::engine::Result;
 use crate::history::History;
-use crate::listed::listed;
 use crate::rules::{Code, Finding};
 use crate::store::{Erasures, ObjectId, Reader, RefName, Store};
+use crate::words::listed;
 
-/// What the store knows of snapshots that it does not have any more.
+/// The store's knowledge of snapshots that it no longer has.
 pub(crate) struct RemovedHere<'s> {
     store: &'s Store,
     former: HashMap<ObjectId, ObjectId>,
     erased: Erasures,
-    /// What backups were given: it was here then.
     sent: HashSet<ObjectId>,
 }
 
@@ -27,7 +27,8 @@ impl<'s> RemovedHere<'s> {
         Ok(Self { store, former, erased, sent: last_backups::sent(store)? })
     }
 
-    /// Whether a ref led to that snapshot here once. That the object is here means nothing: it may have come with a sync that was interrupted.
+    /// Returns whether a ref led to that snapshot here once. The object alone proves nothing: an
+    /// interrupted sync may have left it.
     pub(crate) fn was_here(&self, name: &RefName, id: ObjectId) -> Result<bool> {
         Ok(self.former.contains_key(&id)
             || self.erased.has(&id.to_string())
@@ -39,8 +40,9 @@ impl<'s> RemovedHere<'s> {
         self.erased.has(&id.to_string())
     }
 
-    /// Returns whether a snapshot of a copy is one that was erased or follows one. `reader` reads the snapshots of `history_there`. Of a server whose history is not known, every snapshot that
-    /// was rewritten here counts, once something was erased.
+    /// Returns whether a snapshot of a copy is one that was erased or follows one. `reader` reads
+    /// the snapshots of `history_there`. Of a server whose history is not known, every snapshot
+    /// that was rewritten here counts, once something was erased.
     pub(crate) fn leads_to_erased(
         &self,
         history_there: &History,
@@ -57,8 +59,9 @@ impl<'s> RemovedHere<'s> {
         Ok(!erased_among(&self.erased, reader, past)?.is_empty())
     }
 
-    /// Whether a snapshot that `name` led to is gone because a command removed it, and what the timeline has now is among `chosen`. A ref that is not where the log left it was
-    /// lost, or moved by another program, and that is no reason to drop what a backup has of it.
+    /// Returns whether a command removed the snapshot that `name` led to, and the timeline is
+    /// chosen. A ref that is not where the log left it was lost or moved by another program, which
+    /// is no reason to delete it from a backup.
     pub(crate) fn is_removed(
         &self,
         name: &RefName,
@@ -83,7 +86,7 @@ impl<'s> RemovedHere<'s> {
     }
 }
 
-/// Says that a copy has snapshots that were removed here; `then` is what became of them there.
+/// Reports that a copy has snapshots that were removed here; `then` says what became of them there.
 pub(crate) fn finding(destination: &str, refs: &[RefName], then: &str) -> Option<Finding> {
     if refs.is_empty() {
         return None;

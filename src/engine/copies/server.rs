@@ -1,6 +1,9 @@
-//! `backup URL`: what is new, pushed to a git server by the user's own git. The server gets the same branches and tags as any other backup, and keeps what it has unless it is told not to.
+//! `backup URL`: what is new, pushed to a git server by the user's own git. The server gets the
+//! same branches and tags as any other backup, and keeps what it has unless it is told not to.
 //!
-//! A server takes a pack only if every object in it hashes to its id and nothing it leads to is missing; afterwards its list of branches is read again. `stvc check URL` fetches and reads all of it.
+//! A server takes a pack only if every object in it hashes to its id and nothing it leads to is
+//! missing; afterwards its list of branches is read again. `stvc check URL` fetches and reads all
+//! of it.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,7 +18,7 @@ use crate::history::History;
 use crate::progress::Monitor;
 use crate::store::{ObjectId, Reader, RefChange, RefName, RemoteError, Store, Transit, Url};
 
-/// Bring a server up to date. `asks`: git may ask for a password on the terminal.
+/// Updates a server.
 pub fn to_server(
     workspace: &Workspace,
     url: &Url,
@@ -65,7 +68,7 @@ pub fn to_server(
     Ok(report)
 }
 
-/// Returns the change that gives the server the record of what was removed for good, unless the server has it.
+/// Returns the change that sends the record of erasures, unless the server has it.
 fn new_record(
     transit: &Transit,
     list: &BTreeMap<String, ObjectId>,
@@ -77,17 +80,18 @@ fn new_record(
     if erasures.is_empty() {
         return Ok(None);
     }
-    let mut after = transit.commit_erasures(&erasures)?;
+    let mut after = transit.fetched()?.commit_erasures(&erasures)?;
     if before.is_some() && before != Some(after) {
         transit.fetch(&[format!("+{name}:{name}")], &[])?;
-        erasures.join(&transit.erasures()?);
-        after = transit.commit_erasures(&erasures)?;
+        erasures.join(&transit.fetched()?.received_erasures()?);
+        after = transit.fetched()?.commit_erasures(&erasures)?;
     }
     Ok((before != Some(after)).then_some(RefChange { name, before, after: Some(after) }))
 }
 
-/// Fetches the snapshots that the server keeps out of sight and that are not here: they may lead to what was erased. Once for each erasure, when the server is told of it. Returns a reader
-/// of all that is known of the server then.
+/// Fetches the snapshots that the server keeps out of sight and that are not here: they may lead to
+/// what was erased. Once for each erasure, when the server is told of it. Returns a reader of all
+/// that is known of the server then.
 fn fetch_unknown_kept(transit: &Transit, there: &Refs, history: &mut History) -> Result<Reader> {
     let is_unknown = |(name, id): &(&RefName, &ObjectId)| {
         name.is_kept() && history.get(SnapshotId(**id)).is_none()
@@ -102,7 +106,8 @@ fn fetch_unknown_kept(transit: &Transit, there: &Refs, history: &mut History) ->
     Ok(fetched.reader())
 }
 
-/// What the server is to keep and is not here any more must be at hand for git to name it there.
+/// Fetches the snapshots that the server is to keep and that are not here, since git must have what
+/// it names.
 fn fetch_kept(transit: &Transit, update: &Update, store: &Store, there: &Refs) -> Result<()> {
     let reader = store.reader();
     let mut missing = HashSet::new();

@@ -1,5 +1,6 @@
-//! What has to move in a copy elsewhere, so that it has all that is here. Nothing that the copy has is dropped unless that was asked for: what a branch there led to before, and
-//! nothing else leads to, is kept there under `refs/stvc/kept/`.
+//! What has to move in a copy elsewhere, so that it has all that is here. Nothing that the copy has
+//! is dropped unless that was asked for: what a branch there led to before, and nothing else leads
+//! to, is kept there under `refs/stvc/kept/`.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,29 +13,28 @@ use crate::history::History;
 use crate::rules::Finding;
 use crate::store::{ObjectId, Reader, RefChange, RefName, Store};
 
-/// What may be done to the copy.
+/// Permissions for changing the copy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct May {
-    /// Lead branches away from snapshots that are not here; they are kept there, out of sight.
+    /// Move branches away from snapshots that are not here; these are kept, hidden.
     pub overwrite: bool,
-    /// Drop what is not here.
+    /// Delete what is not here.
     pub prune: bool,
 }
 
-/// What goes to a folder or a server, and how.
+/// The choice of refs for a folder or server.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Only these timelines; none: everything.
+    /// Only these timelines; empty: all.
     pub timelines: Vec<String>,
     pub may: May,
-    /// Branches and tags that stay there as they are.
+    /// Refs that stay unchanged there.
     pub except: BTreeSet<RefName>,
-    /// Branches and tags that are removed there, because what they lead to was removed for good.
+    /// Refs that are deleted there because their snapshots were erased.
     pub erased: BTreeSet<RefName>,
 }
 
 impl Options {
-    /// Returns what goes there.
     pub(super) fn choose(&self, workspace: &Workspace, store: &Store) -> Result<Chosen> {
         let chosen = Chosen::of(workspace, store, &self.timelines)?.without(&self.except);
         match chosen.history.broken.first().filter(|_| self.may.prune) {
@@ -48,16 +48,15 @@ impl Options {
     }
 }
 
-/// What has to move.
 #[derive(Debug, Default)]
 pub struct Update {
-    /// Branches and tags that are made, or go on from where they were.
+    /// Refs that are created or fast-forwarded.
     pub forward: Vec<RefChange>,
-    /// Those that lead elsewhere or go.
+    /// Refs that are moved elsewhere or deleted.
     pub forced: Vec<RefChange>,
-    /// Branches that are further there than here, and stay.
+    /// Branches with newer snapshots there, which stay.
     pub ahead: usize,
-    /// Branches and tags that led there to snapshots which were removed here.
+    /// Refs that led to snapshots which were removed here.
     pub removed: Vec<RefName>,
 }
 
@@ -66,7 +65,6 @@ impl Update {
         self.forward.iter().chain(&self.forced).cloned().collect()
     }
 
-    /// Says which snapshots the copy had that were removed here.
     pub fn removed_finding(&self, destination: &str, may: May) -> Option<Finding> {
         let then = if may.prune {
             "they are gone there, too"
@@ -77,8 +75,9 @@ impl Update {
     }
 }
 
-/// Compares what is chosen with what is there, whose history is `history_there` as far as that is known, and read by `reader`. What was removed for good is removed from the copy, or
-/// leads to what has its name now.
+/// Compares what is chosen with what is there, whose history is `history_there` as far as that is
+/// known, and read by `reader`. What was removed for good is removed from the copy, or leads to
+/// what has its name now.
 pub(super) fn plan(
     chosen: &Chosen,
     there: &Refs,
@@ -140,7 +139,8 @@ fn plan_without_erased(
             {
                 update.ahead += 1
             }
-            // Another branch that goes there leads to it: its timeline was renamed, and the name was used again.
+            // Another branch that goes there leads to it: its timeline was renamed, and the name
+            // was used again.
             Some(before) if is_branch && sent.contains(&SnapshotId(before)) => {
                 update.forced.push(change);
             }

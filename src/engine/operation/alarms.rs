@@ -13,28 +13,41 @@ use crate::st::{self, Key};
 use crate::store::{Kept, ObjectId, unless_lost};
 
 impl Operation<'_> {
-    /// Returns the alarm if this state, which [`is_foreign`](Self::is_foreign) or not, lost messages or entries of the latest snapshot.
-    pub(crate) fn alarm(
+    /// Returns the alarm for a state that lost messages or entries of the latest snapshot.
+    pub(crate) fn alarm(&self, state: &State<'_>, head: &Snapshot) -> Result<Option<Finding>> {
+        self.raise(Passage { foreign: false, ..self.passage(state, head)? }, head)
+    }
+
+    /// Returns the alarm for a state that [`is_foreign`](Self::is_foreign).
+    pub(crate) fn foreign_alarm(
         &self,
         state: &State<'_>,
         head: &Snapshot,
-        is_foreign: bool,
     ) -> Result<Option<Finding>> {
-        let passage = Passage {
+        self.raise(self.passage(state, head)?, head)
+    }
+
+    fn passage<'s>(&self, state: &'s State<'_>, head: &Snapshot) -> Result<Passage<'s>> {
+        Ok(Passage {
             timeline: state.timeline().as_str(),
             before: head.messages,
             after: state.manifest.messages,
-            foreign: is_foreign,
+            foreign: state.timeline().is_chat(),
             written_back: self.is_written_back(state, head)?,
             last_good: head.id,
-        };
+        })
+    }
+
+    fn raise(&self, passage: Passage<'_>, head: &Snapshot) -> Result<Option<Finding>> {
         let Some(alarm) = rules::alarm(&passage) else { return Ok(None) };
-        // The lorebook may have changed after that snapshot: what is restored is the pair before the loss.
+        // The lorebook may have changed after that snapshot: what is restored is the pair before
+        // the loss.
         let before = self.workspace.names(self.store, None).latest(head.clone())?;
         Ok(Some(alarm.restorable_from(before.id())))
     }
 
-    /// Returns whether `state` has no message or entry of `head`. An empty chat is another one only if the one before it was deleted; an empty lorebook is not another one.
+    /// Returns whether `state` has no message or entry of `head`. An empty chat is another one only
+    /// if the one before it was deleted; an empty lorebook is not another one.
     pub(crate) fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let reader = self.store.reader();
         if !state.timeline().is_chat() {
@@ -60,7 +73,8 @@ impl Operation<'_> {
         Ok(true)
     }
 
-    /// Whether `head` was brought back, and what it replaced is there again: somebody still had that in memory.
+    /// Returns whether `head` was restored, and its predecessor is back: a page still had that in
+    /// memory.
     fn is_written_back(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let Some(replaced) = head.parents.first().filter(|_| head.kind == Kind::RESTORED) else {
             return Ok(false);
@@ -75,7 +89,7 @@ impl Operation<'_> {
         Ok(found.unwrap_or(false))
     }
 
-    /// Whether the first message that is another one in `head` is again what it was.
+    /// Returns whether the first message that differs in `head` is again the replaced one.
     fn has_messages_of(
         &self,
         state: &State<'_>,
@@ -104,7 +118,8 @@ impl Operation<'_> {
         Ok(false)
     }
 
-    /// Returns whether a file that is not a chat can be another state of the one before it: a lorebook by a common entry, everything else by its name.
+    /// Returns whether a file that is not a chat can be another state of the one before it: a
+    /// lorebook by a common entry, everything else by its name.
     fn shares_entries(&self, state: &State<'_>, before: SnapshotId) -> Result<bool> {
         let path = state.timeline().file();
         if !path.is_lorebook() {
@@ -118,7 +133,7 @@ impl Operation<'_> {
         Ok(is_empty || before.iter().any(|(key, entry)| now.get(key) == Some(entry)))
     }
 
-    /// Whether of what was brought back nothing is left, and something of what was there before is.
+    /// Returns whether nothing restored is left, and something replaced is back.
     fn has_entries_of(
         &self,
         state: &State<'_>,

@@ -1,14 +1,15 @@
 //! From the log to the library: the files of an operation as it promised them, or as they were.
 //!
-//! One rule for whoever comes here, the command itself or the one that finds it interrupted: a file that holds what it held before is
-//! written, one that holds what was planned is fine, and anything else was saved by somebody meanwhile and is left alone. A timeline whose
-//! planned state so never came to be is led back to the snapshot that its files really come from: were it left where it is, what is on the
-//! disk would look like something newer.
+//! One rule for whoever comes here, the command itself or the one that finds it interrupted: a file
+//! that holds what it held before is written, one that holds what was planned is fine, and anything
+//! else was saved by somebody meanwhile and is left alone. A timeline whose planned state so never
+//! came to be is led back to the snapshot that its files really come from: were it left where it
+//! is, what is on the disk would look like something newer.
 
 use std::borrow::Cow;
 use std::path::Path;
 
-use crate::archive::{Role, Snapshot, Tree, read_manifest};
+use crate::archive::{FileRecord, Manifest, Role, Snapshot, Tree, read_manifest};
 use crate::engine::{Error, Result, Workspace};
 use crate::st::{self, Fingerprint, LibraryPath};
 use crate::store::{
@@ -16,19 +17,17 @@ use crate::store::{
     Store, unless_lost,
 };
 
-/// One file on its way.
 pub(crate) struct FileStep<'b> {
     pub path: LibraryPath,
     pub before: Option<Fingerprint>,
     pub after: Option<Fingerprint>,
-    /// What will be there, if that is in memory.
+    /// The new content, if it is in memory.
     pub bytes: Option<Cow<'b, [u8]>>,
-    /// Where it is in the store.
     pub change: FileChange,
 }
 
 impl FileStep<'_> {
-    /// As the log has it. Nothing is in memory.
+    /// Reads a step from the log.
     pub(crate) fn of(store: &Store, change: &FileChange) -> Result<FileStep<'static>> {
         let path = LibraryPath::parse(&change.path)?;
         st::must_be_a_place(&path)?;
@@ -46,7 +45,6 @@ impl FileStep<'_> {
         })
     }
 
-    /// The way back.
     fn reversed(&self) -> FileStep<'static> {
         FileStep {
             path: self.path.clone(),
@@ -57,7 +55,7 @@ impl FileStep<'_> {
         }
     }
 
-    /// Bring the file there; whether it could be. `false`: somebody saved it.
+    /// Writes or removes the file. Returns `false` if another program saved it.
     fn take(&self, store: &Store, root: &Path) -> Result<bool> {
         let now = Fingerprint::of_file(root, &self.path)?;
         if now == self.after {
@@ -88,7 +86,7 @@ impl FileStep<'_> {
     }
 }
 
-/// Bring the files of an operation into place, in order, each read back and compared. Those that somebody saved meanwhile.
+/// Applies the steps in order. Returns the files that another program saved meanwhile.
 pub(crate) fn apply(
     store: &Store,
     root: &Path,
@@ -103,16 +101,15 @@ pub(crate) fn apply(
     Ok(left)
 }
 
-/// Who wrote the files of an operation.
+/// The command that wrote the files of an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finisher {
-    /// The command itself.
     Command,
-    /// A later command, which notes in the log that the operation was interrupted.
+    /// A later command. The log notes that the operation was interrupted.
     Recovery,
 }
 
-/// All that could be done was done: lead timelines back whose files were left alone, and note that the operation is finished.
+/// Moves back the timelines whose files were left alone, and marks the operation as finished.
 pub(crate) fn settle(
     workspace: &Workspace,
     store: &Store,
@@ -129,7 +126,7 @@ pub(crate) fn settle(
     Ok(store.finished(lock, operation.number)?)
 }
 
-/// Files and refs as they were before the operation, which is in the log as taken back then.
+/// Undoes an operation: its files, then its refs.
 pub(crate) fn take_back(
     store: &Store,
     root: &Path,
@@ -142,7 +139,7 @@ pub(crate) fn take_back(
     Ok(store.take_back_refs(operation)?)
 }
 
-/// The branches that must not stay where the operation led them.
+/// Returns the branches that must not stay where the operation moved them.
 fn led_back(
     store: &Store,
     operation: &LoggedOperation,
@@ -153,14 +150,16 @@ fn led_back(
         return Ok(refs);
     }
     let reader = store.reader();
+    let tree_of = |id| Ok::<_, Error>(Tree::open(&reader, snapshot_of(&reader, id)?.tree)?);
     let planned = |path: &str| operation.effect.files.iter().find(|change| change.path == path);
     for change in operation.effect.refs.iter().filter(|change| change.name.is_branch()) {
         if store.ref_target(&change.name)? != change.after {
             continue;
         }
         let Some(id) = change.after.or(change.before) else { continue };
-        // The next snapshot of a timeline whose newest one cannot be read goes on from the one before.
-        let Some(tree) = unless_lost(tree_of(&reader, id))? else { continue };
+        // The next snapshot of a timeline whose newest one cannot be read goes on from the one
+        // before.
+        let Some(tree) = unless_lost(tree_of(id))? else { continue };
         let mut depends = false;
         for path in left {
             let record = tree.manifest.files.iter().find(|record| record.path == path.as_str());
@@ -194,48 +193,43 @@ fn led_back(
     Ok(refs)
 }
 
-fn tree_of(reader: &Reader, commit: ObjectId) -> Result<Tree> {
-    let snapshot = Snapshot::read(&reader.commit(commit)?)?;
-    Ok(Tree::open(reader, snapshot.tree)?)
+fn snapshot_of(reader: &Reader, commit: ObjectId) -> Result<Snapshot> {
+    Ok(Snapshot::read(&reader.commit(commit)?)?)
 }
 
-/// What a file held, or will hold.
-pub(crate) fn fingerprint_of(
-    reader: &Reader,
-    kept: &Kept,
+fn record_of<'m>(
+    manifest: &'m Manifest,
+    id: ObjectId,
     path: &LibraryPath,
-) -> Result<Fingerprint> {
-    match kept {
-        Kept::Blob(id) => Ok(Fingerprint::of(&reader.blob(*id)?)),
-        Kept::Commit(id) => {
-            let snapshot = Snapshot::read(&reader.commit(*id)?)?;
-            let manifest = read_manifest(reader, snapshot.tree)?;
-            let record = manifest.files.iter().find(|record| record.path == path.as_str());
-            let record = record.ok_or_else(|| no_such_file(*id))?;
-            Ok(Fingerprint { bytes: record.bytes, blake3: *record.blake3.as_bytes() })
-        }
-    }
+) -> Result<&'m FileRecord> {
+    let record = manifest.files.iter().find(|record| record.path == path.as_str());
+    let missing = || Error::NoSuchPart { snapshot: id.to_string(), part: "file of that name" };
+    record.ok_or_else(missing)
 }
 
-/// The same with its bytes.
+/// Returns the fingerprint of stored content.
+fn fingerprint_of(reader: &Reader, kept: &Kept, path: &LibraryPath) -> Result<Fingerprint> {
+    Ok(match kept {
+        Kept::Blob(id) => Fingerprint::of(&reader.blob(*id)?),
+        Kept::Commit(id) => {
+            let manifest = read_manifest(reader, snapshot_of(reader, *id)?.tree)?;
+            let record = record_of(&manifest, *id, path)?;
+            Fingerprint { bytes: record.bytes, blake3: *record.blake3.as_bytes() }
+        }
+    })
+}
+
 pub(crate) fn bytes_of(reader: &Reader, kept: &Kept, path: &LibraryPath) -> Result<Vec<u8>> {
-    match kept {
-        Kept::Blob(id) => Ok(reader.blob(*id)?),
+    Ok(match kept {
+        Kept::Blob(id) => reader.blob(*id)?,
         Kept::Commit(id) => {
-            let snapshot = Snapshot::read(&reader.commit(*id)?)?;
-            let tree = Tree::open(reader, snapshot.tree)?;
-            let record = tree.manifest.files.iter().find(|record| record.path == path.as_str());
-            let record = record.ok_or_else(|| no_such_file(*id))?;
-            Ok(tree.rebuild(reader, record)?)
+            let tree = Tree::open(reader, snapshot_of(reader, *id)?.tree)?;
+            tree.rebuild(reader, record_of(&tree.manifest, *id, path)?)?
         }
-    }
+    })
 }
 
-fn no_such_file(snapshot: ObjectId) -> Error {
-    Error::NoSuchPart { snapshot: snapshot.to_string(), part: "file of that name" }
-}
-
-/// Whether the store has lost what the error is about: trying again would not help.
+/// Returns whether the store has lost the content, so that another attempt is useless.
 pub(crate) fn is_lost(error: &Error) -> bool {
     error.is_loss() || matches!(error, Error::NoSuchPart { .. } | Error::History(_))
 }

@@ -10,13 +10,12 @@ use crate::rules::{Code, Finding};
 use crate::st::LibraryPath;
 use crate::store::{Store, unless_lost};
 
-/// Returns how much may still be added to what the newest snapshots have.
+/// Returns how many bytes may still be added.
 pub(super) fn room(store: &Store) -> Result<u64> {
     let limit = Configuration::or_defaults(store).attachments;
     Ok(limit.saturating_sub(stored_bytes(store)?))
 }
 
-/// Tells which files were too much, by their lengths.
 pub(super) fn exceeded(left_out: &BTreeMap<LibraryPath, u64>) -> Option<Finding> {
     let (first, _) = left_out.first_key_value()?;
     let (many, bytes) = (left_out.len(), left_out.values().sum::<u64>());
@@ -28,7 +27,7 @@ pub(super) fn exceeded(left_out: &BTreeMap<LibraryPath, u64>) -> Option<Finding>
     Some(finding.remedy("`stvc config attachments 2000000000` sets the limit, in bytes; the next snapshot of the chat has them then"))
 }
 
-/// How long all are together that the newest snapshots have, each counted once.
+/// Returns the length of all attachments in the latest snapshots, each counted once.
 pub(crate) fn stored_bytes(store: &Store) -> Result<u64> {
     let reader = store.reader();
     let mut known = HashSet::new();

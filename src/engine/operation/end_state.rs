@@ -1,7 +1,8 @@
 //! After a command that wrote files, the newest snapshot of each timeline is what is on the disk.
 //!
-//! Otherwise what was there before would be the newest, or what nobody wants any more: `status` would call a restored chat changed, and a backup would bring the bad
-//! state back. The snapshot belongs to the same operation as the files, so that both come to be or neither.
+//! Otherwise what was there before would be the newest, or what nobody wants any more: `status`
+//! would call a restored chat changed, and a backup would bring the bad state back. The snapshot
+//! belongs to the same operation as the files, so that both come to be or neither.
 
 use std::io;
 use std::path::Path;
@@ -14,32 +15,31 @@ use crate::archive::{
     Kind, Manifest, Role, Snapshot, SnapshotId, State, Tree, branch, read_manifest,
 };
 use crate::engine::other_timelines::copied_from;
-use crate::engine::{Include, Result, changed_timelines, safety_snapshot};
+use crate::engine::{Include, Result, changed_timelines};
 use crate::history::name_lookup;
 use crate::st::{
-    self, Captured, Chat, FileBytes, Files, Fingerprint, Groups, Library, LibraryPath, Stamp,
-    TimelineName,
+    self, Captured, Category, Chat, FileBytes, Files, Fingerprint, Groups, Library, LibraryPath,
+    Stamp, TimelineName,
 };
 use crate::store::{FileChange, Kept, Reader, unless_lost};
 
-/// How a timeline's state came to be, if it has to be taken.
+/// The origin of the state that a timeline ends with.
 #[derive(Default)]
-pub(crate) struct Ending<'s> {
-    /// The snapshot it is.
+pub(crate) struct FinalSnapshot<'s> {
     pub from: Option<&'s Snapshot>,
-    /// The snapshot that it was brought back from.
+    /// The snapshot that it was restored from.
     pub source: Option<SnapshotId>,
-    /// What its snapshot is called.
     pub message: &'s str,
 }
 
 impl Operation<'_> {
-    /// Take a snapshot of a timeline as it will be when the planned files are written, unless its newest snapshot is just that. None then, and if there will be no chat.
+    /// Creates a snapshot of a timeline as it will be after the planned writes. Returns `None` if
+    /// the latest one equals it, or the file will not exist.
     pub(crate) fn end_with(
         &mut self,
         library: &Library,
         timeline: &TimelineName,
-        ending: &Ending<'_>,
+        ending: &FinalSnapshot<'_>,
     ) -> Result<Option<(Snapshot, Manifest)>> {
         let reader = self.store.reader();
         let future = FutureFiles { reader, steps: &self.files.steps };
@@ -53,7 +53,8 @@ impl Operation<'_> {
         {
             return Ok(None);
         }
-        // A lorebook that cannot be read must not keep a chat from coming back; `status` tells of it.
+        // A lorebook that cannot be read must not keep a chat from coming back; `status` tells of
+        // it.
         let captured = match st::capture(library, &groups, timeline, &future) {
             Ok(captured) => captured,
             Err(_) => return Ok(None),
@@ -69,7 +70,8 @@ impl Operation<'_> {
         let follows = match (head, ending.from) {
             (Some(head), from) => Follows::previous(head).alike(from),
             (None, Some(from)) => Follows::copy(from, &state),
-            // The next snapshot finds out whether it was renamed or forked. Its file is kept with the operation.
+            // The next snapshot finds out whether it was renamed or forked. Its file is kept with
+            // the operation.
             (None, None) if timeline.is_chat() => return Ok(None),
             (None, None) => copied_from(self.store, &state)?,
         };
@@ -91,14 +93,20 @@ impl Operation<'_> {
         Ok(Some((snapshot, state.manifest)))
     }
 
-    /// Whether a timeline's newest snapshot has what is on disk. A lorebook with a timeline of its own is stored there, unless the pair of both is restored.
-    fn is_stored(&self, captured: &Captured, head: &Snapshot, ending: &Ending<'_>) -> Result<bool> {
+    /// Returns whether the latest snapshot has the content on disk. A lorebook with a timeline of
+    /// its own is stored there, unless the pair is restored.
+    fn is_stored(
+        &self,
+        captured: &Captured,
+        head: &Snapshot,
+        ending: &FinalSnapshot<'_>,
+    ) -> Result<bool> {
         let changed = changed_timelines::changed_parts(captured, &self.store.reader(), head)?;
         let is_apart = changed.apart && ending.source.is_none();
         Ok(!changed.main && (!changed.lorebook || is_apart))
     }
 
-    /// Whether a chat's files will be just what a snapshot has, as far as that can be told by what is planned: it is so where the newest one comes back, and a long chat need not be taken apart for that.
+    /// Returns whether the planned files equal a snapshot, without splitting a long chat.
     fn will_be(
         &self,
         timeline: &TimelineName,
@@ -116,7 +124,7 @@ impl Operation<'_> {
         };
         let stored;
         let header = match &chat.bytes {
-            Some(bytes) => Chat::header_of(bytes, false),
+            Some(bytes) => Chat::header_of(bytes, Category::Chat),
             // It is compared below: its first line is that of the snapshot, or it is another file.
             None => {
                 let header = match unless_lost(Tree::open(&reader, snapshot.tree))? {
@@ -148,18 +156,22 @@ impl Operation<'_> {
         Ok(true)
     }
 
-    /// Does what [`end_with`](Self::end_with) does for everything else whose own file is planned: lorebooks above all, which are written with a chat. What is there now is stored first,
-    /// if it is not yet.
-    pub(crate) fn end_others(&mut self, library: &Library, ending: &Ending<'_>) -> Result<()> {
+    /// Does what [`end_with`](Self::end_with) does for all planned files that are not chats, above
+    /// all lorebooks. Stores their present content first.
+    pub(crate) fn end_others(
+        &mut self,
+        library: &Library,
+        ending: &FinalSnapshot<'_>,
+    ) -> Result<()> {
         self.end_others_since(&Point::default(), library, ending)
     }
 
-    /// Does that for what was planned since a point.
+    /// Does that for files planned after a point.
     pub(crate) fn end_others_since(
         &mut self,
         since: &Point,
         library: &Library,
-        ending: &Ending<'_>,
+        ending: &FinalSnapshot<'_>,
     ) -> Result<()> {
         let from = since.steps;
         let planned =
@@ -172,16 +184,47 @@ impl Operation<'_> {
             // What is there was stored when the file was planned first.
             if !self.files.steps.has_before(from, &name.file()) {
                 let former = self.message.replace("before it was replaced".to_owned());
-                let safety = safety_snapshot::take(self.store, library, &name, self);
+                let safety = self.take_safety(library, &name);
                 self.message = former;
                 safety?;
             }
-            self.end_with(library, &name, &Ending { from: None, ..*ending })?;
+            self.end_with(library, &name, &FinalSnapshot { from: None, ..*ending })?;
         }
         Ok(())
     }
 
-    /// Returns which group has which chat once the planned files are written.
+    /// Creates a snapshot of the present files of a timeline, or returns its latest one if that equals
+    /// them; `None` if there is no file.
+    pub(crate) fn take_safety(
+        &mut self,
+        library: &Library,
+        timeline: &TimelineName,
+    ) -> Result<Option<(Snapshot, Manifest)>> {
+        if !timeline.file().under(library.root()).exists() {
+            return Ok(None);
+        }
+        let groups = if timeline.is_group() { library.scan()?.groups } else { Groups::default() };
+        let look = changed_timelines::look(self.store, library, &groups, timeline)?;
+        let is_unchanged = look.is_unchanged();
+        let Some(captured) = look.captured else { return Ok(None) };
+        match look.head {
+            Some(head) if is_unchanged => {
+                if look.astray {
+                    self.move_ref(branch(timeline), head.id)?;
+                }
+                let manifest = read_manifest(&self.store.reader(), head.tree)?;
+                Ok(Some((head, manifest)))
+            }
+            head => {
+                let state = State::of(&captured.files);
+                let follows = head.map(Follows::previous).unwrap_or_default();
+                let taken = self.take(&state, Kind::SAFETY, follows)?;
+                Ok(Some((taken, state.manifest)))
+            }
+        }
+    }
+
+    /// Returns the groups as they will be.
     pub(crate) fn groups(&self, library: &Library) -> Result<Groups> {
         let mut groups = library.scan()?.groups;
         for step in self.files.steps.since(0).filter(|step| step.path.is_group()) {
@@ -192,7 +235,7 @@ impl Operation<'_> {
         Ok(groups)
     }
 
-    /// Returns what a file of the library will hold once the planned files are written; `None` if it will not be there.
+    /// Returns the content of a file after the planned writes; `None` if it will not exist.
     pub(crate) fn read(&self, root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
         let future = FutureFiles { reader: self.store.reader(), steps: &self.files.steps };
         match future.read(root, path) {
@@ -202,12 +245,11 @@ impl Operation<'_> {
         }
     }
 
-    /// Returns how long a file will be, if it is planned and will be there.
     pub(crate) fn planned_length(&self, path: &LibraryPath) -> Option<u64> {
         Some(self.files.steps.of(path)?.after?.bytes)
     }
 
-    /// Where a timeline's branch will lead.
+    /// Returns the snapshot that a timeline's branch will lead to.
     pub(crate) fn newest(&self, timeline: &TimelineName) -> Result<Option<Snapshot>> {
         let Some(change) = self.refs.of(&branch(timeline)) else {
             return Ok(changed_timelines::head(self.store, timeline)?.0);
@@ -220,7 +262,6 @@ impl Operation<'_> {
     }
 }
 
-/// The library's files as they will be.
 struct FutureFiles<'f, 'b> {
     reader: Reader,
     steps: &'f Journal<FileStep<'b>>,

@@ -1,5 +1,6 @@
-//! Planning the user's files: what is there is kept in the store first, and every file that changes is in the operation log with both
-//! its states, so that it can be finished after an interruption, and `undo` can take it back.
+//! Planning the user's files: what is there is kept in the store first, and every file that changes
+//! is in the operation log with both its states, so that it can be finished after an interruption,
+//! and `undo` can take it back.
 
 use std::borrow::Cow;
 use std::io;
@@ -8,8 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{FileStep, is_lost};
-use super::planned_changes::FileChanges;
-use super::{Operation, Point};
+use super::{FileChanges, Operation, Point};
 use crate::archive::{Attachment, Blake3, Manifest, SnapshotId};
 use crate::auto_recap::{self, Wish};
 use crate::engine::sillytavern_runs::SillyTavernRuns;
@@ -21,65 +21,60 @@ use crate::store::{
     TreeEntry, commit, tree,
 };
 
-/// What was done with one file.
+/// An action on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// Written.
     Write,
-    /// It was there already, byte for byte.
+    /// It had the content already.
     Keep,
-    /// Removed.
     Delete,
 }
 
-/// One file that was planned, and what was done with it.
+/// A file of the library and the action on it.
 #[derive(Serialize)]
 pub struct FileAction {
-    /// Its path in the library, or in the folder it went to.
     pub path: LibraryPath,
-    /// What was done.
     pub action: Action,
-    /// Its length.
     pub bytes: u64,
-    /// Its hash.
     pub blake3: Blake3,
-    /// Whether something else was there.
     pub replaces: bool,
-    /// The hash of what was there, if anything was and that is known.
+    /// The hash of the former content, if known.
     pub there: Option<Blake3>,
-    /// The mark that it got, if it is a chat that pages may have in memory.
+    /// The new integrity value of a chat that pages may have in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark: Option<String>,
 }
 
-/// One file: what is there now, and what shall be.
+/// A planned change of a file.
 pub struct FilePlan<'c> {
     pub path: LibraryPath,
-    /// The bytes that are there; `None`: there is no file.
+    /// The present content; `None` if there is no file.
     pub now: Option<Vec<u8>>,
     pub(crate) new: NewFile<'c>,
-    /// Whether nothing is lost with what is there, as when a chat is added to the list in its group's file.
+    /// Nothing is lost with the present content, as when a chat is added to the list of its group.
     pub(crate) harmless: bool,
-    /// The change of the log that is taken back. It says where both states are stored.
+    /// The change in the log that is undone. It says where both states are stored.
     pub(crate) known: Option<FileChange>,
 }
 
-/// What a file shall be.
+/// The planned content of a file.
 pub(crate) enum NewFile<'c> {
-    /// There shall be no file.
     Deleted,
     Bytes {
         bytes: Cow<'c, [u8]>,
-        /// Their hash, if it is known already.
         hash: Option<Blake3>,
-        /// The snapshot that has these bytes under this path, if one does.
+        /// The snapshot with these bytes under this path.
         stored_in: Option<SnapshotId>,
-        /// The mark that the chat got. Then no snapshot has these bytes yet.
+        /// The new integrity value. No snapshot has these bytes yet.
         mark: Option<String>,
     },
-    /// A file that the store has and that is not there. It is read when it is written.
-    Stored { kept: Kept, bytes: u64, blake3: Blake3 },
+    /// Content of the store for a file that does not exist. It is read when it is written.
+    Stored {
+        kept: Kept,
+        bytes: u64,
+        blake3: Blake3,
+    },
 }
 
 impl<'c> NewFile<'c> {
@@ -89,19 +84,19 @@ impl<'c> NewFile<'c> {
 }
 
 impl<'c> FilePlan<'c> {
-    /// Plans to replace what is there by `new`; `None`: by nothing.
+    /// Plans to replace the content; `None` deletes the file.
     pub(crate) fn new(path: LibraryPath, now: Option<Vec<u8>>, new: Option<Cow<'c, [u8]>>) -> Self {
         let new = new.map_or(NewFile::Deleted, NewFile::of);
         Self { path, now, new, harmless: false, known: None }
     }
 
-    /// Plans to write an attachment that is not there. Its blob was verified.
+    /// Plans to write a missing attachment, whose blob was verified.
     pub(crate) fn attachment(attachment: &Attachment) -> Option<Self> {
         let Attachment { path, bytes, blake3, blob, .. } = attachment;
         Some(Self::from_store(path, Kept::Blob((*blob)?), *bytes, *blake3))
     }
 
-    /// Plans to write a file that is not there as this snapshot has it.
+    /// Plans to write a missing file as a snapshot has it.
     pub(crate) fn stored(path: &LibraryPath, id: SnapshotId, bytes: u64, blake3: Blake3) -> Self {
         Self::from_store(path, Kept::Commit(id.0), bytes, blake3)
     }
@@ -111,7 +106,6 @@ impl<'c> FilePlan<'c> {
         Self { new, ..Self::new(path.clone(), None, None) }
     }
 
-    /// Returns the plan with the snapshot that has the new bytes under this path.
     pub(crate) fn stored_in(mut self, snapshot: Option<SnapshotId>) -> Self {
         if let NewFile::Bytes { stored_in, .. } = &mut self.new {
             *stored_in = snapshot;
@@ -119,7 +113,6 @@ impl<'c> FilePlan<'c> {
         self
     }
 
-    /// Returns the plan with the hash of the new bytes.
     pub(crate) fn hashed(mut self, blake3: Blake3) -> Self {
         if let NewFile::Bytes { hash, .. } = &mut self.new {
             *hash = Some(blake3);
@@ -127,12 +120,10 @@ impl<'c> FilePlan<'c> {
         self
     }
 
-    /// Returns the new bytes, if they are in memory.
     pub(crate) fn new_bytes(&self) -> Option<&[u8]> {
         if let NewFile::Bytes { bytes, .. } = &self.new { Some(bytes) } else { None }
     }
 
-    /// Returns whether the store has the new bytes under this path.
     fn is_stored(&self) -> bool {
         match &self.new {
             NewFile::Deleted => false,
@@ -143,7 +134,7 @@ impl<'c> FilePlan<'c> {
         }
     }
 
-    /// Returns the change that the log will have, if it is known where both states are stored.
+    /// Returns the change for the log, if it is known where both states are stored.
     fn change(&self) -> Option<FileChange> {
         match &self.new {
             NewFile::Bytes { mark: Some(_), .. } => None,
@@ -155,17 +146,14 @@ impl<'c> FilePlan<'c> {
         }
     }
 
-    /// Whether it is as it shall be.
     pub fn is_there(&self) -> bool {
         !matches!(self.new, NewFile::Stored { .. }) && self.now.as_deref() == self.new_bytes()
     }
 
-    /// Whether something else is there.
     pub fn replaces(&self) -> bool {
         self.now.is_some() && !self.is_there()
     }
 
-    /// What is done with it.
     pub fn action(&self) -> FileAction {
         let there = self.now.as_deref().map(Blake3::of);
         let length = |bytes: &[u8]| bytes.len() as u64;
@@ -190,7 +178,7 @@ impl<'c> FilePlan<'c> {
     }
 }
 
-/// What an operation of the log did with files.
+/// Returns the actions of a logged operation.
 pub(crate) fn actions_of(store: &Store, operation: &LoggedOperation) -> Result<Vec<FileAction>> {
     let action = |change: &FileChange| -> Result<Option<FileAction>> {
         let step = match FileStep::of(store, change) {
@@ -212,7 +200,7 @@ pub(crate) fn actions_of(store: &Store, operation: &LoggedOperation) -> Result<V
     operation.effect.files.iter().filter_map(|change| action(change).transpose()).collect()
 }
 
-/// What a file of the library holds; `None` if it is not there.
+/// Reads a file of the library; `None` if it does not exist.
 pub(crate) fn read(root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
     match st::read(root, path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -227,20 +215,20 @@ pub(crate) fn read(root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// Whether SillyTavern may be running while its files are replaced.
+/// Whether a chat may be open in SillyTavern while its file is replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "SaidClosed")]
 pub enum Closed {
-    /// It must not, as far as can be seen, but for chats about which it asks before it writes back what it has in memory.
+    /// Not known: refused while SillyTavern runs, except for chats about which it asks before
+    /// saving.
     #[default]
     Unknown,
-    /// The page that asks for it reads the files again; another one may be open.
+    /// The requesting page reads the files again; another page may be open.
     Rereads,
-    /// The chat is closed there, says the user: it has nothing to write back.
+    /// The user says that the chat is closed.
     Said,
 }
 
-/// The arguments of a request that make a [`Closed`].
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SaidClosed {
@@ -258,32 +246,32 @@ impl From<SaidClosed> for Closed {
     }
 }
 
-/// What the user lets a command do.
+/// Permissions for replacing files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Leave {
-    /// Whether SillyTavern may be running.
     pub closed: Closed,
-    /// Whether a lorebook may be replaced in whose queue work waits.
+    /// Replace a lorebook in whose queue work is pending.
     pub active_queue: bool,
 }
 
-/// Returns what of a file's new bytes stays in memory until it is written; the second value tells whether the store has them.
+/// Returns the bytes to keep in memory; the flag says whether the store has them.
 type Hold<'p, 'a> = fn(Cow<'p, [u8]>, bool) -> Option<Cow<'a, [u8]>>;
 
-/// What was planned for the files.
+/// The result of planning files.
 #[derive(Default)]
 pub(crate) struct Planned {
-    /// What becomes of each.
     pub actions: Vec<FileAction>,
-    /// Whether former bytes are kept outside any snapshot.
+    /// Former bytes are kept outside of snapshots.
     pub kept: bool,
 }
 
 impl<'a> Operation<'a> {
-    /// Plan files of the library at `root`. For every file that changes the log will say where its bytes before and after are; what neither
-    /// `had`, snapshots of what is there, nor the plan's own snapshots hold is kept as it is, by a ref whose subject is `why`.
+    /// Plan files of the library at `root`. For every file that changes the log will say where its
+    /// bytes before and after are; what neither `had`, snapshots of what is there, nor the plan's
+    /// own snapshots hold is kept as it is, by a ref whose subject is `why`.
     ///
-    /// The one place where it is asked whether SillyTavern runs and would write back what it has in memory, and whether ST-Auto-Recap is at work in a lorebook.
+    /// The one place where it is asked whether SillyTavern runs and would write back what it has in
+    /// memory, and whether ST-Auto-Recap is at work in a lorebook.
     pub(crate) fn write_files(
         &mut self,
         root: &Path,
@@ -295,8 +283,9 @@ impl<'a> Operation<'a> {
         self.plan_files(root, plan, had, leave, why, |bytes, _| Some(bytes))
     }
 
-    /// Plans files as [`write_files`](Self::write_files) does, one of many times in one operation. What the store has is read from there when it
-    /// is written; the rest stays in memory until [`release`](Self::release).
+    /// Plans files as [`write_files`](Self::write_files) does, one of many times in one operation.
+    /// What the store has is read from there when it is written; the rest stays in memory until
+    /// [`release`](Self::release).
     pub(crate) fn write_stored_files(
         &mut self,
         root: &Path,
@@ -310,7 +299,8 @@ impl<'a> Operation<'a> {
         })
     }
 
-    /// Drops the bytes of chats that were planned since a point: no later part of the operation looks at them.
+    /// Drops the bytes of chats that were planned since a point: no later part of the operation
+    /// looks at them.
     pub(crate) fn release(&mut self, since: &Point) -> Result<()> {
         let is_chat = |step: &&mut FileStep<'_>| {
             TimelineName::of_file(&step.path).is_some_and(|name| name.is_chat())
@@ -398,7 +388,7 @@ impl<'a> Operation<'a> {
         *self.files.running.get_or_insert_with(|| st::running_on(root))
     }
 
-    /// Refuse to replace what a SillyTavern that runs would write back without a word.
+    /// Refuses to replace what a running SillyTavern would save over without asking.
     fn ask_pages(&mut self, plan: &[FilePlan<'_>], leave: Leave, root: &Path) -> Result<()> {
         let lost = |file: &&FilePlan<'_>| file.now.is_some() && !file.is_there() && !file.harmless;
         if leave.closed != Closed::Unknown || !plan.iter().any(|file| lost(&file)) {
@@ -414,10 +404,10 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// What will be there and what no snapshot has by now is kept as it is, and all that is kept has a ref.
+    /// Stores planned content that no snapshot has, and creates the ref that keeps it.
     pub(super) fn keep_the_rest(&mut self) -> Result<()> {
         let FileChanges { kept, steps, .. } = &mut self.files;
-        steps.drop_replaced();
+        steps.sort_by_key(|_| ());
         for step in steps.since_mut(0) {
             store_planned(step, &mut self.pack, kept)?;
         }
@@ -436,13 +426,11 @@ impl<'a> Operation<'a> {
         Ok(())
     }
 
-    /// Write files in this order: what is first in `order` of their path comes first.
     pub(crate) fn order_files<K: Ord>(&mut self, order: impl Fn(&LibraryPath) -> K) {
         self.files.steps.sort_by_key(order);
     }
 }
 
-/// Stores what will be in a file, unless a snapshot has it.
 fn store_planned(
     step: &mut FileStep<'_>,
     pack: &mut PackWriter,
@@ -466,7 +454,7 @@ fn keep(
     Ok(Kept::Blob(blob))
 }
 
-/// Refuse to replace a lorebook in which ST-Auto-Recap is at work, unless that may be.
+/// Refuses to replace a lorebook in which ST-Auto-Recap is working, unless that is allowed.
 pub(crate) fn ask_queues(plan: &[FilePlan<'_>], leave: Leave) -> Result<()> {
     for file in plan.iter().filter(|file| file.path.is_lorebook() && !file.is_there()) {
         let active =
@@ -478,12 +466,12 @@ pub(crate) fn ask_queues(plan: &[FilePlan<'_>], leave: Leave) -> Result<()> {
     Ok(())
 }
 
-/// The fingerprint of bytes whose hash is known.
 fn print((bytes, blake3): (&[u8], Blake3)) -> Fingerprint {
     Fingerprint { bytes: bytes.len() as u64, blake3: *blake3.as_bytes() }
 }
 
-/// Whether a snapshot has just these bytes under that path. (A group's file is in it as it was then, and may have changed since.)
+/// Returns whether a snapshot has these bytes under that path. (A group's file may have changed
+/// since.)
 pub(crate) fn holds(manifest: &Manifest, path: &LibraryPath, bytes: &[u8]) -> bool {
     let file = manifest.files.iter().find(|file| file.path == path.as_str());
     file.is_some_and(|file| file.bytes == bytes.len() as u64 && file.blake3 == Blake3::of(bytes))

@@ -1,7 +1,8 @@
-//! The changes that an operation plans, found by the ref or file that each is about.
+//! The changes that an operation plans, found by their ref or file.
 //!
-//! Something may be planned twice: two chats that are restored together are listed in one group. The later change replaces the earlier one. A file's
-//! later step keeps what was there before both, so that every file is written once, and can be written or put back after an interruption.
+//! Something may be planned twice: two chats that are restored together are listed in one group. The
+//! later change replaces the earlier one. A file's later step keeps the content before both, so that
+//! every file is written once, and can be written or put back after an interruption.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,7 +11,6 @@ use super::apply::FileStep;
 use crate::st::LibraryPath;
 use crate::store::{RefChange, RefName};
 
-/// A change of one ref or one file.
 pub(super) trait Change {
     type Subject: Clone + Eq + Hash;
     fn subject(&self) -> &Self::Subject;
@@ -32,29 +32,30 @@ impl Change for RefChange {
 
 pub(super) struct Journal<C: Change> {
     list: Vec<C>,
-    /// For each change, the one of that subject that it replaces.
-    replaced: Vec<Option<usize>>,
-    last: HashMap<C::Subject, usize>,
+    /// The positions of all changes of a subject, in order.
+    positions: HashMap<C::Subject, Vec<usize>>,
 }
 
 impl<C: Change> Default for Journal<C> {
     fn default() -> Self {
-        Self { list: Vec::new(), replaced: Vec::new(), last: HashMap::new() }
+        Self { list: Vec::new(), positions: HashMap::new() }
     }
 }
 
 impl<C: Change> Journal<C> {
     pub(super) fn push(&mut self, change: C) {
-        self.replaced.push(self.last.insert(change.subject().clone(), self.list.len()));
+        self.positions.entry(change.subject().clone()).or_default().push(self.list.len());
         self.list.push(change);
     }
 
-    /// Returns the last change that is planned for a ref or file.
-    pub(super) fn of(&self, subject: &C::Subject) -> Option<&C> {
-        self.list.get(*self.last.get(subject)?)
+    fn last(&self, subject: &C::Subject) -> Option<usize> {
+        self.positions.get(subject)?.last().copied()
     }
 
-    /// Returns how many were pushed, for [`truncate`](Self::truncate).
+    pub(super) fn of(&self, subject: &C::Subject) -> Option<&C> {
+        self.list.get(self.last(subject)?)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
@@ -63,42 +64,28 @@ impl<C: Change> Journal<C> {
         self.list.is_empty()
     }
 
-    /// Drops all changes but the first `len`.
     pub(super) fn truncate(&mut self, len: usize) {
-        while self.list.len() > len {
-            let (Some(change), Some(replaced)) = (self.list.pop(), self.replaced.pop()) else {
-                break;
-            };
-            match replaced {
-                Some(earlier) => self.last.insert(change.subject().clone(), earlier),
-                None => self.last.remove(change.subject()),
-            };
+        for change in self.list.drain(len.min(self.list.len())..) {
+            if let Some(all) = self.positions.get_mut(change.subject()) {
+                all.pop();
+            }
         }
     }
 
-    /// Returns the changes from number `from` on that stand, in order.
+    /// Returns the changes from number `from` on that are not replaced, in order.
     pub(super) fn since(&self, from: usize) -> impl Iterator<Item = &C> {
-        let stands = |(n, change): &(usize, &C)| self.last.get(change.subject()) == Some(n);
-        self.list.iter().enumerate().skip(from).filter(stands).map(|(_, change)| change)
+        let counts = |(n, change): &(usize, &C)| self.last(change.subject()) == Some(*n);
+        self.list.iter().enumerate().skip(from).filter(counts).map(|(_, change)| change)
     }
 
-    /// Returns the changes from number `from` on, also those that later ones replace. Their subjects must stay.
+    /// Returns the changes from number `from` on, also replaced ones. Their subjects must stay.
     pub(super) fn since_mut(&mut self, from: usize) -> impl Iterator<Item = &mut C> {
         self.list.iter_mut().skip(from)
     }
 
     /// Returns whether a ref or file was planned before change number `from`.
     pub(super) fn has_before(&self, from: usize, subject: &C::Subject) -> bool {
-        let mut at = self.last.get(subject).copied();
-        while let Some(n) = at.filter(|n| *n >= from) {
-            at = self.replaced.get(n).copied().flatten();
-        }
-        at.is_some()
-    }
-
-    /// Drops the changes that later ones replace.
-    pub(super) fn drop_replaced(&mut self) {
-        self.sort_by_key(|_| ());
+        self.positions.get(subject).and_then(|all| all.first()).is_some_and(|first| *first < from)
     }
 
     /// Drops the changes that later ones replace, and sorts the others.
@@ -108,11 +95,12 @@ impl<C: Change> Journal<C> {
         list.into_iter().for_each(|change| self.push(change));
     }
 
-    /// Returns the changes that stand, in order.
+    /// Returns the changes that are not replaced, in order.
     pub(super) fn into_list(self) -> Vec<C> {
-        let Self { list, last, .. } = self;
-        let stands = |(n, change): &(usize, C)| last.get(change.subject()) == Some(n);
-        list.into_iter().enumerate().filter(stands).map(|(_, change)| change).collect()
+        let Self { list, positions } = self;
+        let last = |change: &C| positions.get(change.subject())?.last().copied();
+        let counts = |(n, change): &(usize, C)| last(change) == Some(*n);
+        list.into_iter().enumerate().filter(counts).map(|(_, change)| change).collect()
     }
 }
 

@@ -5,22 +5,21 @@ use std::collections::HashMap;
 use crate::engine::{Error, Result};
 use crate::store::{LoggedOperation, Store};
 
-/// One operation, and whether it still stands.
+/// An operation and its present status.
 pub struct Logged {
     pub operation: LoggedOperation,
-    /// The operation that took it back, if one did and stands itself.
+    /// The operation that undid it, if that was not undone itself.
     pub undone_by: Option<u64>,
-    /// The operation that is the next part of the same command.
+    /// The next operation of the same command.
     pub continued_by: Option<u64>,
 }
 
-/// The operation of that number.
 pub(crate) fn find(store: &Store, number: u64) -> Result<LoggedOperation> {
     let found = store.operations()?.0.into_iter().find(|operation| operation.number == number);
     found.ok_or(Error::NoSuchOperation { number })
 }
 
-/// All operations, newest first, with what was taken back.
+/// Returns all operations, latest first, and the number of unreadable lines.
 pub(crate) fn load(store: &Store) -> Result<(Vec<Logged>, usize)> {
     let (operations, unreadable) = store.operations()?;
     let (mut undone, mut continued) = (HashMap::new(), HashMap::new());

@@ -1,5 +1,6 @@
-//! A chat that is replaced while SillyTavern may have it open gets another mark: a page that still has the former one in memory is asked before it writes that back,
-//! instead of doing so without a word. What was there, with its mark, is in the store.
+//! A chat that is replaced while SillyTavern may have it open gets another mark: a page that still
+//! has the former one in memory is asked before it writes that back, instead of doing so without a
+//! word. What was there, with its mark, is in the store.
 
 use std::borrow::Cow;
 
@@ -8,14 +9,15 @@ use crate::archive::Blake3;
 use crate::engine::Workspace;
 use crate::st::{self, Running, TimelineName};
 
-/// A mark that no other file has. That it is the same when the same is done in the same moment makes plans and tests come out alike.
+/// Returns an integrity value that no other file has. It depends on the time only, so that plans
+/// and tests are reproducible.
 pub(crate) fn fresh(what: &str, workspace: &Workspace) -> String {
     let moment = workspace.now.timestamp_nanos_opt().unwrap_or_default();
     let text = format!("{what}\0{moment}");
     st::new_mark(&Blake3::of(text.as_bytes()).to_string())
 }
 
-/// Give chats that are replaced this mark, where a page may have what is there in memory: all, or only those before which it would not be asked anyhow.
+/// Gives replaced chats this integrity value if a page may have them in memory.
 pub(crate) fn give(
     plan: &mut [FilePlan<'_>],
     closed: Closed,
@@ -38,28 +40,25 @@ pub(crate) fn give(
     }
 }
 
-/// Which chats get a mark.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
-    /// Those whose mark would be the one that is there.
+    /// Chats that would keep their present value.
     Unmarked,
 }
 
 impl FilePlan<'_> {
-    /// Whether it is a chat, and another one is there.
     fn replaces_chat(&self) -> bool {
         let is_chat = TimelineName::of_file(&self.path).is_some_and(|name| name.is_chat());
         is_chat && self.replaces() && self.new_bytes().is_some()
     }
 
-    /// Whether SillyTavern asks before a page writes back what is there now.
+    /// Returns whether SillyTavern asks before a page saves over this file.
     pub(crate) fn is_asked_about(&self) -> bool {
         let marks = [self.now.as_deref(), self.new_bytes()].map(|chat| chat.and_then(st::mark));
         self.replaces_chat() && marks[0] != marks[1] && marks[1].is_some()
     }
 
-    /// One that is there already but for its mark stays.
     fn give_mark(&mut self, mark: &str) {
         let (Some(now), NewFile::Bytes { bytes: new, .. }) = (&self.now, &self.new) else {
             return;

@@ -1,4 +1,5 @@
-//! Attachments of a snapshot that the library does not have: which of them may be written, and which are lost.
+//! Attachments of a snapshot that the library does not have: which of them may be written, and
+//! which are lost.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,18 +13,15 @@ use crate::rules::{Code, Finding};
 use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{ObjectId, Reader, Store};
 
-/// Which attachments a command may write.
 pub(crate) enum Admission {
-    /// Those of common kinds, and those that the library itself had.
+    /// Those of common kinds, and those that the library had.
     Own(HashSet<ObjectId>),
-    /// All: the user said so.
     Any,
 }
 
 impl Admission {
-    /// The store is the library's own, wherever the attachments are read from.
-    pub(crate) fn of(store: &Store, any: bool) -> Result<Self> {
-        Ok(if any { Self::Any } else { Self::Own(store.own_attachments()?) })
+    pub(crate) fn own(store: &Store) -> Result<Self> {
+        Ok(Self::Own(store.own_attachments()?))
     }
 
     fn refuses(&self, attachment: &Attachment) -> bool {
@@ -56,19 +54,18 @@ pub(crate) fn read_to_write(
     Ok(attachment.read(reader)?)
 }
 
-/// The attachments of a snapshot that are not in the library.
 #[derive(Default)]
 pub(crate) struct MissingAttachments {
-    /// Those that can be written, each verified.
+    /// Attachments that can be written, each verified.
     pub plan: Vec<FilePlan<'static>>,
-    /// The blobs of those among them that are of uncommon kinds.
+    /// The blobs of those of uncommon kinds.
     pub(super) uncommon: Vec<ObjectId>,
-    /// Those that are lost in the store, and files of other content that are there under their names and stay.
+    /// Attachments lost in the store, and different files under their names, which stay.
     pub findings: Vec<Finding>,
 }
 
-/// Looks for the attachments of a snapshot in the library at `root`. A lost one is a finding and prevents nothing else. `planned` returns the length of a file that is about to
-/// be written there.
+/// Looks for the attachments of a snapshot in the library at `root`. A lost one is a finding and
+/// prevents nothing else. `planned` returns the length of a file that is about to be written there.
 pub(crate) fn missing(
     root: &Path,
     reader: &Reader,

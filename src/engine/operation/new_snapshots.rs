@@ -1,19 +1,40 @@
 //! The snapshots that an operation creates, and where it leads their branches.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use super::planned_changes::Made;
-use super::{Follows, Operation};
+use super::{Follows, Made, NewSnapshots, Operation};
 use crate::archive::{
     self, Kind, NewSnapshot, Snapshot, SnapshotId, State, Unwritten, Written, WrittenFiles, branch,
 };
 use crate::auto_recap::CheckpointState;
 use crate::engine::{Result, known_folders};
+use crate::history::name_lookup;
 use crate::history::rewrite_history::Rewritten;
-use crate::parallel::both_if;
+use crate::parallel::both;
 use crate::st::{self, LibraryPath};
-use crate::store::{Kind as ObjectKind, NewCommit, ObjectId, RefName, Sequence, Time, commit};
+use crate::store::{
+    Kind as ObjectKind, NewCommit, ObjectId, RefChange, RefName, Sequence, Store, Time, commit,
+};
+
+impl NewSnapshots {
+    /// Returns the last position in the order of creation that the refs lead to. Snapshots from a
+    /// device whose clock is ahead count, so that later ones come after them.
+    pub(super) fn last_sequence(
+        &self,
+        store: &Store,
+        refs: &[RefChange],
+    ) -> Result<Option<Sequence>> {
+        let mut last = self.sequence.map(|(_, last)| last);
+        let made: HashSet<_> = self.made.iter().map(|made| made.snapshot.id.0).collect();
+        let reader = store.reader();
+        for id in refs.iter().filter_map(|change| change.after).filter(|id| !made.contains(id)) {
+            let came = name_lookup::find_with(&reader, SnapshotId(id))?;
+            last = last.max(came.map(|came| came.sequence));
+        }
+        Ok(last)
+    }
+}
 
 /// A state whose files are in the pack.
 pub(crate) struct StoredState {
@@ -21,10 +42,8 @@ pub(crate) struct StoredState {
     about: AboutState,
 }
 
-/// What its snapshot tells of a state, read from its files.
 pub(crate) struct AboutState {
     new: NewSnapshot<'static>,
-    /// The files that its chat names.
     attachments: BTreeSet<LibraryPath>,
 }
 
@@ -36,14 +55,13 @@ impl AboutState {
 }
 
 impl StoredState {
-    /// What it says of the state of ST-Auto-Recap.
     pub(crate) fn checkpoint(&self) -> Option<&CheckpointState> {
         self.about.new.manifest.checkpoint.as_ref()
     }
 }
 
 impl Operation<'_> {
-    /// Store a timeline's state and move its branch there. A renamed timeline leaves its old branch.
+    /// Stores a state and moves its branch. A renamed timeline leaves its old branch.
     pub(crate) fn take(
         &mut self,
         state: &State<'_>,
@@ -53,7 +71,7 @@ impl Operation<'_> {
         Ok(self.take_beside(state, kind, follows, |_| ())?.0)
     }
 
-    /// The same, while somebody looks at the messages that can be new, at the same time; the snapshot and what was seen.
+    /// Does that while `look` examines the possibly new messages in parallel.
     pub(crate) fn take_beside<R: Send>(
         &mut self,
         state: &State<'_>,
@@ -65,7 +83,6 @@ impl Operation<'_> {
         Ok((self.lead_to(stored, follows)?, seen))
     }
 
-    /// Let a timeline's branch lead to a state that is stored; otherwise like [`take`](Self::take).
     pub(crate) fn lead_to(&mut self, stored: StoredState, follows: Follows) -> Result<Snapshot> {
         let old = follows.renamed_from.clone();
         let parents = [follows.parent, follows.joined];
@@ -91,7 +108,6 @@ impl Operation<'_> {
         Ok(snapshot)
     }
 
-    /// Store a state; no branch moves.
     pub(crate) fn commit(
         &mut self,
         state: &State<'_>,
@@ -103,7 +119,6 @@ impl Operation<'_> {
         Ok(snapshot)
     }
 
-    /// Store the files of a state that is like the one it follows.
     fn store_state<R: Send>(
         &mut self,
         state: &State<'_>,
@@ -116,15 +131,14 @@ impl Operation<'_> {
         let known = known_folders::load(self.store, known);
         let unwritten = Unwritten::of(state, &self.pack, &reader, follows.tree, &known);
         let new = unwritten.new_messages();
-        let (files, (about, seen)) = both_if(
-            state.is_long(),
-            || unwritten.write(&mut self.pack, &reader),
-            || (AboutState::read(state, kind, time), look(&new)),
-        );
+        let write = || unwritten.write(&mut self.pack, &reader);
+        let look = || (AboutState::read(state, kind, time), look(&new));
+        let (files, (about, seen)) =
+            if state.is_long() { both(write, look) } else { (write(), look()) };
         Ok((StoredState { files: files?, about }, seen))
     }
 
-    /// Store the files of many states, each of which is like nothing that is stored. What they follow can be found out afterwards.
+    /// Stores the files of many new states in parallel, before their parents are known.
     pub(crate) fn store_states(
         &mut self,
         states: &[State<'_>],
@@ -135,7 +149,6 @@ impl Operation<'_> {
         Ok(stored.map(|(files, about)| StoredState { files, about }).collect())
     }
 
-    /// Make a snapshot of a state that is stored.
     fn complete(
         &mut self,
         stored: StoredState,
@@ -160,8 +173,9 @@ impl Operation<'_> {
         Ok((snapshot, written, commit))
     }
 
-    /// Returns the position in the order of creation of a snapshot that follows another. All of one operation have the same, unless one follows another of them or one
-    /// from a device whose clock is ahead.
+    /// Returns the position in the order of creation of a snapshot that follows another. All of one
+    /// operation have the same, unless one follows another of them or one from a device whose clock
+    /// is ahead.
     fn sequence_after(&mut self, parent: Option<Sequence>, time: Time) -> Result<Sequence> {
         let (first, last) = match self.snapshots.sequence {
             Some(known) => known,
@@ -184,12 +198,12 @@ impl Operation<'_> {
         Ok(Snapshot::read(&commit::decode(id, &bytes)?)?)
     }
 
-    /// Remember that commits were written anew: old and new id.
     pub(crate) fn rename(&mut self, ids: &[(ObjectId, ObjectId)]) {
         self.snapshots.renamed.extend_from_slice(ids);
     }
 
-    /// Lead every branch and tag to what its snapshot became; the former ids still name it. What has another id now: old and new.
+    /// Moves every ref to its rewritten snapshot; the former ids stay valid. Returns former and new
+    /// ids.
     pub(crate) fn follow(&mut self, rewritten: &Rewritten) -> Result<Vec<(ObjectId, ObjectId)>> {
         for (name, to) in rewritten.refs(self.store)? {
             // What this operation takes itself follows below.

@@ -1,5 +1,6 @@
-//! Finishing what was interrupted. Whoever takes the store's lock comes through here before anything else, so no command ever takes a file
-//! that another one was about to write for something new.
+//! Finishing what was interrupted. Whoever takes the store's lock comes through here before
+//! anything else, so no command ever takes a file that another one was about to write for something
+//! new.
 
 use std::io;
 use std::path::Path;
@@ -10,16 +11,19 @@ use crate::archive::{Snapshot, branch};
 use crate::engine::{Error, Include, Result, Workspace};
 use crate::rules::{Code, Finding};
 use crate::st::{self, Category, LibraryPath, TimelineName};
-use crate::store::{Effect, Lock, LoggedOperation, SET_ASIDE, SetAside, Store};
+use crate::store::{
+    Effect, FileChange, Lock, LoggedOperation, RefChange, SET_ASIDE, SetAside, Store,
+};
 use crate::{durable, real_path};
 
-/// The store's lock, with all finished that was found interrupted.
+/// The store's lock. Interrupted operations are finished.
 pub(crate) struct Held {
     pub(crate) lock: Lock,
 }
 
 impl Workspace {
-    /// Take the lock of a store. What was remembered of it before is forgotten: it may have changed while this waited.
+    /// Takes the lock of a store. Forgets what was read of it before: it may have changed while
+    /// this waited.
     pub(crate) fn hold(&self, store: &Store) -> Result<(Store, Held)> {
         let judge = |operation: &LoggedOperation| why_impossible(self, store, operation);
         let lock = store.lock(self.command.words(), &self.timestamp(), self.patience, &judge)?;
@@ -31,7 +35,6 @@ impl Workspace {
         Ok((store, Held { lock }))
     }
 
-    /// The store, and its lock unless it is only looked at.
     pub(crate) fn open(&self, dry_run: bool) -> Result<(Store, Option<Held>)> {
         let store = self.open_store()?;
         if dry_run {
@@ -43,8 +46,8 @@ impl Workspace {
 }
 
 impl Held {
-    /// The operation of this very command that was interrupted, and that is finished by now: just so, or by another command that came first.
-    /// Then what is asked for is done, and whoever asks is told.
+    /// Returns the interrupted operation of this very command, if it is finished by now: then the
+    /// request is done.
     pub(crate) fn done_before(
         &self,
         workspace: &Workspace,
@@ -63,15 +66,11 @@ impl Held {
         else {
             return Ok(None);
         };
-        let finishing =
-            operations.iter().filter(|found| found.effect.finishes == Some(last.number));
-        let (mut finished, mut told) = (false, false);
-        for by in finishing {
-            finished = true;
-            told |= by.command == last.command;
-        }
-        let taken_back = operations.iter().any(|found| found.effect.undoes == Some(last.number));
-        if !finished || told || taken_back {
+        let number = Some(last.number);
+        let by: Vec<_> = operations.iter().filter(|it| it.effect.finishes == number).collect();
+        let is_told = by.iter().any(|by| by.command == last.command);
+        let is_undone = operations.iter().any(|found| found.effect.undoes == number);
+        if by.is_empty() || is_told || is_undone {
             return Ok(None);
         }
         let effect = Effect { finishes: Some(last.number), ..Effect::default() };
@@ -80,7 +79,7 @@ impl Held {
     }
 }
 
-/// Finish what was interrupted before the library is looked at for a plan.
+/// Finishes interrupted operations before the library is listed for a plan.
 pub fn finish_interrupted(workspace: &Workspace) -> Result<()> {
     match workspace.find_store()? {
         Some(store) if !store.unfinished()?.is_empty() => workspace.hold(&store).map(drop),
@@ -88,7 +87,8 @@ pub fn finish_interrupted(workspace: &Workspace) -> Result<()> {
     }
 }
 
-/// Returns why the files and branches of an operation cannot be what it says, if they cannot. An error in finding out is no such reason: it will be met again.
+/// Returns why the files and branches of an operation cannot be what it says, if they cannot. An
+/// error in finding out is no such reason: it will be met again.
 fn why_impossible(
     workspace: &Workspace,
     store: &Store,
@@ -96,37 +96,30 @@ fn why_impossible(
 ) -> Option<String> {
     let root = workspace.library().ok().map(|library| library.root().to_owned());
     let root = root.filter(|root| is_of(operation, store, root));
-    for change in &operation.effect.files {
-        let path = match LibraryPath::parse(&change.path) {
-            Ok(path) => path,
-            Err(error) => return Some(error.to_string()),
-        };
-        if let Err(error) = st::must_be_a_place(&path) {
-            return Some(error.to_string());
-        }
+    let check_file = |change: &FileChange| -> std::result::Result<(), String> {
+        let words = |error: st::Error| error.to_string();
+        let path = LibraryPath::parse(&change.path).map_err(words)?;
+        st::must_be_a_place(&path).map_err(words)?;
         if TimelineName::of_file(&path).is_some_and(|name| !has_timeline(store, &name)) {
-            return Some(format!("{path} is not among the files that this store has"));
+            return Err(format!("{path} is not among the files that this store has"));
         }
-        let Some(root) = &root else { continue };
-        if let Err(error) = st::must_be_a_name_here(&path) {
-            return Some(error.to_string());
-        }
-        if let Some(why) = st::why_not_writable(root, &path) {
-            return Some(why);
-        }
-    }
+        let Some(root) = &root else { return Ok(()) };
+        st::must_be_a_name_here(&path).map_err(words)?;
+        st::why_not_writable(root, &path).map_or(Ok(()), Err)
+    };
     let reader = store.reader();
-    let branches = operation.effect.refs.iter().filter(|change| change.name.is_branch());
-    for change in branches {
-        let commit = change.after.and_then(|id| reader.commit(id).ok());
-        if let Some(Err(error)) = commit.map(|commit| Snapshot::read(&commit)) {
-            return Some(error.to_string());
-        }
-    }
-    None
+    let check_ref = |change: &RefChange| {
+        let commit = change.after.filter(|_| change.name.is_branch());
+        let commit = commit.and_then(|id| reader.commit(id).ok())?;
+        Snapshot::read(&commit).err().map(|error| error.to_string())
+    };
+    let Effect { files, refs, .. } = &operation.effect;
+    let file = files.iter().find_map(|change| check_file(change).err());
+    file.or_else(|| refs.iter().find_map(check_ref))
 }
 
-/// Whether a store may have such a timeline. Settings are stored only where the user wants that.
+/// Returns whether a store may have such a timeline. Settings are stored only if the user wants
+/// that.
 fn has_timeline(store: &Store, name: &TimelineName) -> bool {
     name.category() != Category::Settings
         || Include::of(Some(store)).has(Category::Settings)
@@ -136,18 +129,18 @@ fn has_timeline(store: &Store, name: &TimelineName) -> bool {
 fn finish_files(workspace: &Workspace, store: &Store, lock: &Lock) -> Result<Vec<LoggedOperation>> {
     let mut finished = Vec::new();
     for operation in store.unfinished()? {
-        // Another library's files are for those who work on that one. Where there is none, there is nothing to write; where it cannot be
-        // opened just now, what is on the disk must not be looked at before it was.
+        // Another library's files are for those who work on that one. Where there is none, there is
+        // nothing to write; where it cannot be opened just now, what is on the disk must not be
+        // looked at before it was.
+        use io::ErrorKind::{NotADirectory, NotFound};
         let root = match workspace.library() {
             Ok(library) => library.root().to_owned(),
-            Err(Error::St(st::Error::Io { path, source }))
-                if !matches!(
-                    source.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) =>
+            Err(Error::St(st::Error::Io { source, .. }))
+                if matches!(source.kind(), NotFound | NotADirectory) =>
             {
-                return Err(st::Error::Io { path, source }.into());
+                break;
             }
+            Err(error @ Error::St(st::Error::Io { .. })) => return Err(error),
             Err(_) => break,
         };
         if !is_of(&operation, store, &root) {
@@ -181,13 +174,7 @@ fn finish(
     match apply::apply(store, root, &steps) {
         Ok(mut left) => {
             let mut findings = vec![was_finished(operation)];
-            findings.extend(lost.iter().map(|path| {
-                if st::is_attachment(path) {
-                    attachment_lost(operation, path)
-                } else {
-                    was_lost(operation, path)
-                }
-            }));
+            findings.extend(lost.iter().map(|path| was_lost(operation, path)));
             findings.extend(left.iter().map(|path| was_left(operation, path)));
             left.append(&mut lost);
             apply::settle(workspace, store, lock, operation, &left, Finisher::Recovery)?;
@@ -200,78 +187,73 @@ fn finish(
     }
 }
 
-/// Whether the files of an operation are in this library.
 fn is_of(operation: &LoggedOperation, store: &Store, root: &Path) -> bool {
     let library = operation.effect.library.as_ref().map(Path::new);
     real_path::of(library.unwrap_or(durable::parent(store.path()))) == real_path::of(root)
 }
 
-/// How an operation's log names the library, so that [`is_of`] knows it again.
+/// Returns the name of the library in the log, for [`is_of`].
 pub(crate) fn name_of_library(store: &Store, root: &Path) -> Option<String> {
     let real = real_path::of(root);
     (real_path::of(durable::parent(store.path())) != real).then(|| real.display().to_string())
 }
 
 fn was_set_aside(SetAside { operation, why }: &SetAside) -> Finding {
+    let number = operation.number;
     let what = format!(
-        "operation {} of the log cannot be carried out ({why}), so it was removed from the log",
-        operation.number
+        "operation {number} of the log cannot be carried out ({why}), so it was removed from the log"
     );
-    let finding = Finding::new(Code::OperationSetAside, subject(operation), what);
-    finding.remedy(format!(
+    Finding::new(Code::OperationSetAside, subject(operation), what).remedy(format!(
         "run `stvc check` to look for other damage; the line is in stvc/{SET_ASIDE} inside the store"
     ))
 }
 
 fn was_finished(operation: &LoggedOperation) -> Finding {
-    let what = format!("operation {} was interrupted, and is finished now", operation.number);
-    let finding = Finding::new(Code::OperationFinished, subject(operation), what);
-    finding.remedy(format!("`stvc undo {}` takes it back", operation.number))
+    let number = operation.number;
+    let what = format!("operation {number} was interrupted, and is finished now");
+    Finding::new(Code::OperationFinished, subject(operation), what)
+        .remedy(format!("`stvc undo {number}` takes it back"))
 }
 
-pub(crate) fn was_left(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
+fn was_left(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
+    let number = operation.number;
     let what = format!(
-        "it was saved by another program before operation {} could write it, and is left as it is",
-        operation.number
+        "it was saved by another program before operation {number} could write it, and is left as it is"
     );
-    let finding = Finding::new(Code::SavedMeanwhile, path.as_str(), what);
-    finding
-        .remedy(format!("what was to be written: `stvc operations`, number {}", operation.number))
+    Finding::new(Code::SavedMeanwhile, path.as_str(), what)
+        .remedy(format!("what was to be written: `stvc operations`, number {number}"))
 }
 
 fn was_lost(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
-    let what = format!(
-        "operation {} was interrupted, and the store has lost the bytes of this file; it is left as it is",
-        operation.number
-    );
-    let finding = Finding::new(Code::KeptDamaged, path.as_str(), what);
-    finding.remedy(
-        "`stvc check` finds what else is lost; `stvc import` may bring it back from a backup",
-    )
-}
-
-fn attachment_lost(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
-    let what = format!(
-        "operation {} had to write this attachment, and the store has lost it",
-        operation.number
-    );
-    let finding = Finding::new(Code::AttachmentLost, path.as_str(), what);
-    finding.remedy("everything else of the operation is done; copy the file from a backup")
+    let number = operation.number;
+    let (code, what, remedy) = if st::is_attachment(path) {
+        (
+            Code::AttachmentLost,
+            format!("operation {number} had to write this attachment, and the store has lost it"),
+            "everything else of the operation is done; copy the file from a backup",
+        )
+    } else {
+        (
+            Code::KeptDamaged,
+            format!(
+                "operation {number} was interrupted, and the store has lost the bytes of this file; it is left as it is"
+            ),
+            "`stvc check` finds what else is lost; `stvc import` may bring it back from a backup",
+        )
+    };
+    Finding::new(code, path.as_str(), what).remedy(remedy)
 }
 
 fn was_taken_back(operation: &LoggedOperation, why: &str) -> Finding {
+    let number = operation.number;
     let what = format!(
-        "operation {} was interrupted and cannot be finished ({why}), so it was taken back",
-        operation.number
+        "operation {number} was interrupted and cannot be finished ({why}), so it was taken back"
     );
-    let finding = Finding::new(Code::OperationTakenBack, subject(operation), what);
-    finding.remedy("mend the cause, then give the command again")
+    Finding::new(Code::OperationTakenBack, subject(operation), what)
+        .remedy("mend the cause, then give the command again")
 }
 
 fn subject(operation: &LoggedOperation) -> String {
-    let mut words = operation.command.clone();
-    if let Some(program) = words.first_mut() {
-        *program = "stvc".into();
-    }
-    words.join(" ")
+    let arguments = operation.command.iter().skip(1).map(String::as_str);
+    std::iter::once("stvc").chain(arguments).collect::<Vec<_>>().join(" ")
 }

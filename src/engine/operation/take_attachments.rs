@@ -1,12 +1,12 @@
-//! The files that a chat names go into its snapshots: those that a snapshot before it has as they are there, others from the library, up to a limit.
+//! The files that a chat names go into its snapshots: those that a snapshot before it has as they
+//! are there, others from the library, up to a limit.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
 use super::missing_attachments::MissingAttachments;
-use super::planned_changes::Attaching;
-use super::{Operation, attachment_limit};
+use super::{Attaching, Operation, attachment_limit};
 use crate::archive::{Attachment, Blake3, State, Tree};
 use crate::engine::Result;
 use crate::rules::{Code, Finding};
@@ -14,7 +14,7 @@ use crate::st::{self, LibraryPath};
 use crate::store::{Kind, ObjectId, Reader, unless_lost};
 
 impl Operation<'_> {
-    /// The attachments of a state. `previous` is a snapshot that shares much with it.
+    /// Returns the attachments of a state. `previous` is a similar snapshot.
     pub(crate) fn attachments_of(
         &mut self,
         state: &State<'_>,
@@ -25,7 +25,6 @@ impl Operation<'_> {
         self.attached(wanted, previous, reader)
     }
 
-    /// The same, for a state that names these files.
     pub(super) fn attached(
         &mut self,
         wanted: BTreeSet<LibraryPath>,
@@ -57,48 +56,44 @@ impl Operation<'_> {
         Ok(attached)
     }
 
-    /// Notes that the library has an attachment of an uncommon kind, so that it can be restored without asking.
+    /// Notes that the library has an attachment of an uncommon kind, so that it can be restored
+    /// without asking.
     fn note_own(&mut self, attachment: &Attachment) -> Result<()> {
         let Some(blob) = attachment.blob.filter(|_| !st::is_common_kind(&attachment.path)) else {
             return Ok(());
         };
-        if self.attachments.known_own.is_none() {
-            self.attachments.known_own = Some(self.store.own_attachments()?);
-        }
-        let is_known = self.attachments.known_own.as_ref().is_some_and(|own| own.contains(&blob));
-        if is_known || self.attachments.own.contains(&blob) {
-            return Ok(());
-        }
-        if self.unchanged_in_library(attachment).is_some() {
+        let known = match &mut self.attachments.known_own {
+            Some(known) => known,
+            unread => unread.insert(self.store.own_attachments()?),
+        };
+        if !known.contains(&blob)
+            && !self.attachments.own.contains(&blob)
+            && self.unchanged_in_library(attachment).is_some()
+        {
             self.attachments.own.insert(blob);
         }
         Ok(())
     }
 
-    /// Notes that the user wants attachments of uncommon kinds in the library.
     pub(crate) fn want_attachments(&mut self, missing: &MissingAttachments) {
         self.attachments.own.extend(&missing.uncommon);
     }
 
-    /// Stores an attachment again that is lost in the store, if the library's file still is what it was. Only a store that is
-    /// known to be damaged is read for that.
+    /// Stores an attachment again that is lost in the store, if the library's file still is what it
+    /// was. Only a store that is known to be damaged is read for that.
     fn mend_attachment(&mut self, known: &Attachment, reader: &Reader) -> Result<Attachment> {
         let is_lost = if self.pack.distrusts_store() {
             known.read(reader)?.is_err()
         } else {
             known.glance(reader)?.is_some()
         };
-        if !is_lost {
-            return Ok(known.clone());
-        }
         let mut mended = known.clone();
-        if let Some(bytes) = self.unchanged_in_library(known) {
+        if is_lost && let Some(bytes) = self.unchanged_in_library(known) {
             mended.blob = Some(self.pack.add(Kind::Blob, &bytes)?);
         }
         Ok(mended)
     }
 
-    /// Returns the library's root, if there is a library.
     fn library_root(&mut self) -> Option<&Path> {
         let library = || self.workspace.library().ok().map(|library| library.root().to_owned());
         self.attachments.root.get_or_insert_with(library).as_deref()
@@ -110,7 +105,7 @@ impl Operation<'_> {
         (Blake3::of(&bytes) == attachment.blake3).then_some(bytes)
     }
 
-    /// One that no snapshot before has.
+    /// Returns an attachment that no snapshot has yet.
     fn attachment(&mut self, path: &LibraryPath) -> Result<Option<Attachment>> {
         if let Some(known) = self.attachments.read.get(path) {
             return Ok(known.clone());
@@ -122,10 +117,14 @@ impl Operation<'_> {
 
     fn read_attachment(&mut self, path: &LibraryPath) -> Result<Option<Attachment>> {
         let Some(root) = self.library_root().map(Path::to_owned) else { return Ok(None) };
-        // Gone: `doctor` tells of it.
+        // `doctor` reports a missing file.
         let found = fs::metadata(path.under(&root));
         let Ok(length) = found.map(|found| found.len()) else { return Ok(None) };
-        let room = self.room()?;
+        let room = match self.attachments.room {
+            Some(room) => room,
+            None => attachment_limit::room(self.store)?,
+        };
+        self.attachments.room = Some(room);
         if length > room {
             self.attachments.left_out.insert(path.clone(), length);
             return Ok(None);
@@ -137,43 +136,28 @@ impl Operation<'_> {
                 return Ok(None);
             }
         };
-        self.attachments.room = Some(room.saturating_sub(bytes.len() as u64));
+        let length = bytes.len() as u64;
+        self.attachments.room = Some(room.saturating_sub(length));
         let blob = self.pack.add(Kind::Blob, &bytes)?;
         if !st::is_common_kind(path) {
             self.attachments.own.insert(blob);
         }
-        let (path, blake3) = (path.clone(), Blake3::of(&bytes));
-        let (length, blob) = (bytes.len() as u64, Some(blob));
+        let (path, blake3, blob) = (path.clone(), Blake3::of(&bytes), Some(blob));
         Ok(Some(Attachment { path, bytes: length, blake3, blob, lost_folder: None }))
     }
 
-    /// How much may still be added to what the newest snapshots have.
-    fn room(&mut self) -> Result<u64> {
-        if let Some(room) = self.attachments.room {
-            return Ok(room);
-        }
-        let room = attachment_limit::room(self.store)?;
-        self.attachments.room = Some(room);
-        Ok(room)
-    }
-
-    /// What was left out.
     pub(crate) fn attachments_left_out(&self) -> Vec<Finding> {
         let Attaching { refused, left_out, unreadable, .. } = &self.attachments;
-        let mut findings = Vec::new();
-        for path in refused {
+        let refused = refused.iter().map(|path| {
             let what =
                 "a message names it, and its name belongs to stvc; the chat was stored without it";
-            let finding = Finding::new(Code::AttachmentRefused, path.as_str(), what);
-            findings.push(
-                finding.remedy("if it is yours, give the file another name and attach it again"),
-            );
-        }
-        findings.extend(attachment_limit::exceeded(left_out));
-        for (path, why) in unreadable {
-            let finding = Finding::new(Code::AttachmentsLeftOut, path.as_str(), why);
-            findings.push(finding.remedy("the chat was stored without it"));
-        }
-        findings
+            Finding::new(Code::AttachmentRefused, path.as_str(), what)
+                .remedy("if it is yours, give the file another name and attach it again")
+        });
+        let unreadable = unreadable.iter().map(|(path, why)| {
+            Finding::new(Code::AttachmentsLeftOut, path.as_str(), why)
+                .remedy("the chat was stored without it")
+        });
+        refused.chain(attachment_limit::exceeded(left_out)).chain(unreadable).collect()
     }
 }

@@ -1,60 +1,55 @@
-//! Does what was planned, in one operation: objects, log, refs, files. A dry run stops before the first of them.
+//! Applies a plan in one operation: objects, log, refs, files. A dry run stops before the first of
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::incoming::Incoming;
-use super::outcome::Outcome;
-use super::plan::{BranchMove, Plan, Policy, TimelinePlan};
-use super::sides::read;
+use super::plan::{BranchMove, Outcome, Plan, Policy, TimelinePlan};
+use super::sides::{Sides, read};
 use crate::archive::{Kind, Manifest, Snapshot, SnapshotId, State, Tree, branch, read_manifest};
 use crate::engine::files::{Closed, FileAction, FilePlan, Leave};
 use crate::engine::operation::missing_attachments::{self, Admission};
-use crate::engine::operation::{Ending, Follows, Held, Operation};
-use crate::engine::{Include, Result, Workspace};
+use crate::engine::operation::{FinalSnapshot, Follows, Held, Operation};
+use crate::engine::{Result, Workspace};
 use crate::history::name_lookup;
 use crate::rules::{Code, Finding};
-use crate::st::{Library, LibraryPath, TimelineName};
-use crate::store::{RefName, Store, unless_lost};
+use crate::st::{LibraryPath, TimelineName};
+use crate::store::{RefName, unless_lost};
 
-/// What a plan is applied to.
 pub(super) struct Receiving<'r> {
     pub workspace: &'r Workspace,
-    pub store: &'r Store,
-    pub library: Option<&'r Library>,
+    pub sides: &'r Sides<'r>,
     pub incoming: &'r Incoming,
     pub policy: Policy,
-    /// Whether SillyTavern has the chats closed.
     pub closed: Closed,
 }
 
-/// What was done, or would be.
 #[derive(Default)]
 pub(super) struct Applied {
     pub files: Vec<FileAction>,
-    /// How many objects were written, and how long they are.
     pub objects: usize,
     pub bytes: u64,
 }
 
-/// Snapshots that have what is on disk, or will be.
+/// Snapshots with the content on disk, now or later.
 type Holding = Vec<(SnapshotId, Manifest)>;
 
 impl Receiving<'_> {
-    /// Returns what would become of the files.
-    pub(super) fn preview(&self, plan: &mut Plan) -> Result<Applied> {
+    pub(super) fn preview(&self, plan: &mut Plan<'_>) -> Result<Applied> {
         let files = self.file_plans(plan, &Holding::new())?;
         let files = files.iter().map(FilePlan::action).collect();
         Ok(Applied { files, ..Applied::default() })
     }
 
-    pub(super) fn apply(&self, held: &Held, plan: &mut Plan) -> Result<Applied> {
-        let Self { workspace, store, incoming, .. } = *self;
+    pub(super) fn apply(&self, held: &Held, plan: &mut Plan<'_>) -> Result<Applied> {
+        let Self { workspace, incoming, policy, closed, .. } = *self;
+        let Sides { store, library, include, .. } = self.sides;
         let mut pack = store.pack_writer();
         incoming.adopt_into(&mut pack)?;
         let (objects, bytes) = (pack.objects(), pack.bytes());
         pack.finish()?;
         let day = incoming.header.day();
-        let (message, why) = match self.policy {
+        let (message, why) = match policy {
             Policy::KeepLocal => (
                 Some(format!("From a backup of {day}")),
                 format!("Files as they were before a backup of {day}"),
@@ -69,18 +64,17 @@ impl Receiving<'_> {
         let will_have = self.move_refs(plan, &mut operation)?;
         let files = self.file_plans(plan, &will_have)?;
         let mut actions = Vec::new();
-        // An import that writes nothing leaves what is there to the next snapshot.
-        if let Some(library) = self.library
-            && (self.policy == Policy::Join || !files.is_empty())
+        // An import that writes nothing leaves the present files to the next snapshot.
+        if let Some(library) = library
+            && (policy == Policy::Join || !files.is_empty())
         {
             let had = self.had(&plan.timelines, &files)?;
             let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();
-            let leave = Leave { closed: self.closed, active_queue: false };
+            let leave = Leave { closed, active_queue: false };
             actions = operation.write_files(library.root(), files, &had, leave, &why)?.actions;
             let message = message.as_deref().unwrap_or("as it is after a sync");
-            let ending = Ending { message, ..Ending::default() };
-            // The file of a kind that this device does not keep is never read: it may hold passwords.
-            let include = Include::of(Some(store));
+            let ending = FinalSnapshot { message, ..FinalSnapshot::default() };
+            // A file that this device does not store is never read: it may contain passwords.
             for timeline in moved(&plan.timelines).map(|step| &step.entry.timeline) {
                 if include.has(timeline.category()) {
                     operation.end_with(library, timeline, &ending)?;
@@ -97,8 +91,8 @@ impl Receiving<'_> {
     }
 
     /// Moves branches and tags; returns the snapshots that have what will be on disk.
-    fn move_refs(&self, plan: &Plan, operation: &mut Operation<'_>) -> Result<Holding> {
-        let reader = self.store.reader();
+    fn move_refs(&self, plan: &Plan<'_>, operation: &mut Operation<'_>) -> Result<Holding> {
+        let reader = self.sides.store.reader();
         let mut will_have = Holding::new();
         for step in &plan.timelines {
             let (timeline, head) = (&step.entry.timeline, &step.entry.head);
@@ -109,14 +103,13 @@ impl Receiving<'_> {
                     Some((head.id, read_manifest(&reader, head.tree)?))
                 }
                 BranchMove::Renamed(files) => {
-                    let follows = step.local.clone().map(Follows::renamed).unwrap_or_default();
+                    let follows = step.local.cloned().map(Follows::renamed).unwrap_or_default();
                     Some(take(operation, State::made(files, None), Kind::SNAPSHOT, follows)?)
                 }
                 BranchMove::Made(files, joined) => {
                     // A chat that both sides deleted stays deleted.
                     let is_deleted = |side: &Snapshot| side.kind == Kind::DELETED;
-                    let is_deleted =
-                        is_deleted(head) && step.local.as_ref().is_some_and(is_deleted);
+                    let is_deleted = is_deleted(head) && step.local.is_some_and(is_deleted);
                     let kind = if is_deleted { Kind::DELETED } else { Kind::SNAPSHOT };
                     let follows = Follows::joined(head.clone(), *joined);
                     Some(take(operation, State::made(files, None), kind, follows)?)
@@ -128,7 +121,8 @@ impl Receiving<'_> {
                 will_have.push(take(operation, state, Kind::SNAPSHOT, follows)?);
             }
             match &step.entry.outcome {
-                // The backup's latest state once more, as a fork of it that has said nothing yet. Its bytes and its history stay as they were.
+                // The imported state again, as a fork without messages of its own. Its bytes and its
+                // history stay as they were.
                 Outcome::Beside(name) => {
                     let mut files = read(&reader, head)?;
                     files.main.path = name.file();
@@ -154,11 +148,16 @@ impl Receiving<'_> {
         Ok(will_have)
     }
 
-    /// Returns the plans of all files. What is told of attachments that are refused for their kind is added to the findings.
-    fn file_plans(&self, plan: &mut Plan, will_have: &Holding) -> Result<Vec<FilePlan<'static>>> {
+    /// Returns the plans of all files. Adds findings about attachments that are refused for their
+    /// kind.
+    fn file_plans(
+        &self,
+        plan: &mut Plan<'_>,
+        will_have: &Holding,
+    ) -> Result<Vec<FilePlan<'static>>> {
         let mut files = plan.files.take_plan(will_have);
         if self.policy == Policy::Join {
-            // What a group lists takes nothing away.
+            // The list in a group's file replaces nothing.
             for file in files.iter_mut().filter(|file| file.path.is_group()) {
                 file.harmless = true;
             }
@@ -168,18 +167,17 @@ impl Receiving<'_> {
         Ok(files)
     }
 
-    /// Returns the files that messages of chats that come name, and that are not here.
     fn attachments(
         &self,
-        steps: &[TimelinePlan],
+        steps: &[TimelinePlan<'_>],
         findings: &mut Vec<Finding>,
     ) -> Result<BTreeMap<LibraryPath, FilePlan<'static>>> {
         let mut plan = BTreeMap::new();
-        let Some(library) = self.library else { return Ok(plan) };
-        let admission = Admission::of(self.store, false)?;
+        let Some(library) = self.sides.library else { return Ok(plan) };
+        let admission = Admission::own(self.sides.store)?;
         let reader = self.incoming.store.reader();
         for head in moved(steps).map(|step| &step.entry.head) {
-            // A chat of here may only get another lorebook's name.
+            // A local chat may only get another name of its lorebook.
             if !head.timeline.is_chat() || self.incoming.history.get(head.id).is_none() {
                 continue;
             }
@@ -188,7 +186,7 @@ impl Receiving<'_> {
             let (root, name) = (library.root(), &head.timeline);
             let missing =
                 missing_attachments::missing(root, &reader, name, found, &admission, unplanned)?;
-            // What is lost was told when the snapshots were judged.
+            // Lost ones were reported when the snapshots were judged.
             let is_refused = |finding: &Finding| finding.code == Code::AttachmentRefused;
             findings.extend(missing.findings.into_iter().filter(is_refused));
             plan.extend(missing.plan.into_iter().map(|file| (file.path.clone(), file)));
@@ -196,18 +194,18 @@ impl Receiving<'_> {
         Ok(plan)
     }
 
-    /// Returns the latest local snapshots, which have what is on disk now.
-    fn had(&self, steps: &[TimelinePlan], files: &[FilePlan<'_>]) -> Result<Holding> {
+    /// Returns the latest local snapshots, which have the present files.
+    fn had(&self, steps: &[TimelinePlan<'_>], files: &[FilePlan<'_>]) -> Result<Holding> {
         let entries = steps.iter().map(|step| &step.entry);
         let names = entries.flat_map(|entry| [Some(&entry.timeline), entry.former.as_ref()]);
         let mut names: BTreeSet<_> = names.flatten().cloned().collect();
         names.extend(files.iter().filter_map(|file| TimelineName::of_file(&file.path)));
-        let reader = self.store.reader();
+        let store = self.sides.store;
         let mut had = Holding::new();
         for name in names {
-            if let Some(id) = self.store.ref_target(&branch(&name))?
-                && let Ok(head) = name_lookup::read(self.store, SnapshotId(id))
-                && let Some(manifest) = unless_lost(read_manifest(&reader, head.tree))?
+            if let Some(id) = store.ref_target(&branch(&name))?
+                && let Ok(head) = name_lookup::read(store, SnapshotId(id))
+                && let Some(manifest) = unless_lost(read_manifest(&store.reader(), head.tree))?
             {
                 had.push((head.id, manifest));
             }
@@ -216,7 +214,6 @@ impl Receiving<'_> {
     }
 }
 
-/// Takes a snapshot of a state; returns what has its files.
 fn take(
     operation: &mut Operation<'_>,
     state: State<'_>,
@@ -226,8 +223,8 @@ fn take(
     Ok((operation.take(&state, kind, follows)?.id, state.manifest))
 }
 
-fn moved(steps: &[TimelinePlan]) -> impl Iterator<Item = &TimelinePlan> {
-    steps.iter().filter(|step| !matches!(step.branch, BranchMove::Stay))
+fn moved<'p>(steps: &'p [TimelinePlan<'p>]) -> impl Iterator<Item = &'p TimelinePlan<'p>> {
+    steps.iter().filter(|step| step.is_moved())
 }
 
 fn move_tag(operation: &mut Operation<'_>, tag: &str, to: SnapshotId) -> Result<()> {

@@ -1,10 +1,13 @@
 //! Pairs each timeline of the remote with the local timeline that it is, whatever either is called.
 //!
-//! A rename moves a branch, so a name does not identify a timeline. Two timelines are one if they have a snapshot of their own in common. Two devices may have taken their first snapshots of one
-//! library before they met: timelines without such a partner are one if they have a common name (and, for chats, the same first message), or else if one chat has all messages of the other.
+//! A rename moves a branch, so a name does not identify a timeline. Two timelines are one if they
+//! have a snapshot of their own in common. Two devices may have taken their first snapshots of one
+//! library before they met: timelines without such a partner are one if they have a common name
+//! (and, for chats, the same first message), or else if one chat has all messages of the other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::plan::TimelinePlan;
 use super::sides::Sides;
 use crate::archive::message_identity::Identity;
 use crate::archive::{self, Snapshot, SnapshotId, Tree};
@@ -14,41 +17,19 @@ use crate::history::History;
 use crate::st::TimelineName;
 use crate::store::{ObjectId, Reader, unless_lost};
 
-/// One timeline of the remote, with its local side.
-pub(super) struct Counterpart<'h> {
-    pub remote: Snapshot,
-    pub local: Option<&'h Snapshot>,
-    /// Whether the remote has the local state: before its own, or in a timeline that an earlier sync set aside.
-    pub is_stored_there: bool,
-    /// The name that the timeline has after the sync.
-    pub name: TimelineName,
-}
-
-impl Counterpart<'_> {
-    /// The local name, if the sync changes it.
-    pub(super) fn renamed_from(&self) -> Option<&TimelineName> {
-        self.local.map(|local| &local.timeline).filter(|name| **name != self.name)
-    }
-}
-
-/// The pairs, and the local timelines that have to make room for one of them.
-pub(super) struct Counterparts<'h> {
-    pub pairs: Vec<Counterpart<'h>>,
-    /// Local timelines without a counterpart whose name a timeline of the remote takes.
-    pub displaced: Vec<&'h Snapshot>,
-}
-
-/// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local ones, but for those that were removed for good elsewhere (`erased`). `free_name` returns an unused name
-/// for a timeline.
+/// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local ones, except for
+/// those that were erased elsewhere. Returns the pairs, and the local timelines whose name one of
+/// them takes.
 ///
-/// Of two names for one timeline, the one that changed since both sides last met counts. If both changed, the remote's does.
+/// Of two names for one timeline, the one that changed since both sides last met counts. If both
+/// changed, the remote's does.
 pub(super) fn pair<'s>(
     sides: &'s Sides<'s>,
     device: &Device,
     erased: BTreeSet<TimelineName>,
     heads: Vec<Snapshot>,
     mut free_name: impl FnMut(&TimelineName) -> Result<TimelineName>,
-) -> Result<Counterparts<'s>> {
+) -> Result<(Vec<TimelinePlan<'s>>, Vec<&'s Snapshot>)> {
     let mut pairing = Pairing::new(sides, erased, heads)?;
     pairing.with_undone_copies(device)?;
     pairing.by_snapshot();
@@ -56,33 +37,37 @@ pub(super) fn pair<'s>(
     pairing.by_messages()?;
     let Pairing { mut pairs, paired, .. } = pairing;
     // The remote's names are taken first.
+    let lower = |name: &TimelineName| name.as_str().to_lowercase();
     let mut taken = BTreeMap::new();
-    for pair in pairs.iter().filter(|pair| pair.name == pair.remote.timeline) {
-        taken.insert(pair.name.as_str().to_lowercase(), pair.remote.id);
-    }
-    for pair in &mut pairs {
-        let holder = *taken.entry(pair.name.as_str().to_lowercase()).or_insert(pair.remote.id);
-        if holder != pair.remote.id {
-            pair.name = free_name(&pair.name)?;
+    for entry in pairs.iter().map(|pair| &pair.entry) {
+        if entry.timeline == entry.head.timeline {
+            taken.insert(lower(&entry.timeline), entry.head.id);
         }
     }
-    let heads = sides.ours.heads().filter(|(name, _)| !paired.contains(*name));
-    let displaced = heads.filter(|(name, _)| taken.contains_key(&name.as_str().to_lowercase()));
+    for pair in &mut pairs {
+        let entry = &mut pair.entry;
+        if *taken.entry(lower(&entry.timeline)).or_insert(entry.head.id) != entry.head.id {
+            entry.timeline = free_name(&entry.timeline)?;
+        }
+    }
+    let unpaired = sides.ours.heads().filter(|(name, _)| !paired.contains(*name));
+    let displaced = unpaired.filter(|(name, _)| taken.contains_key(&lower(name)));
     let displaced = displaced.map(|(_, head)| head).collect();
-    Ok(Counterparts { pairs, displaced })
+    let named = |pair: TimelinePlan<'s>| {
+        let name = pair.entry.timeline.clone();
+        pair.called(name)
+    };
+    Ok((pairs.into_iter().map(named).collect(), displaced))
 }
 
-/// The pairs that are found so far.
 struct Pairing<'s> {
     sides: &'s Sides<'s>,
-    /// Local timelines that were removed for good elsewhere.
     erased: BTreeSet<TimelineName>,
     /// Maps ids that were rewritten locally to the present ones.
     former: HashMap<ObjectId, ObjectId>,
-    pairs: Vec<Counterpart<'s>>,
-    /// Local timelines that have a counterpart.
+    pairs: Vec<TimelinePlan<'s>>,
     paired: BTreeSet<TimelineName>,
-    /// The latest snapshots of the local timelines that each snapshot belongs to.
+    /// The local heads by the snapshots that belong to them.
     owners: HashMap<SnapshotId, Vec<&'s Snapshot>>,
 }
 
@@ -98,18 +83,11 @@ impl<'s> Pairing<'s> {
                 owners.entry(own.id).or_default().push(head);
             }
         }
-        let pair = |remote: Snapshot| Counterpart {
-            name: remote.timeline.clone(),
-            remote,
-            local: None,
-            is_stored_there: false,
-        };
-        let pairs = heads.into_iter().map(pair).collect();
+        let pairs = heads.into_iter().map(|head| TimelinePlan::new(head, None)).collect();
         let former = sides.store.former_ids()?;
         Ok(Self { sides, erased, former, pairs, paired: BTreeSet::new(), owners })
     }
 
-    /// Returns the local timelines that a snapshot of the remote belongs to.
     fn owners(&self, id: SnapshotId) -> &[&'s Snapshot] {
         let present = self.former.get(&id.0).map_or(id, |now| SnapshotId(*now));
         self.owners.get(&present).map_or(&[], Vec::as_slice)
@@ -119,8 +97,7 @@ impl<'s> Pairing<'s> {
         !self.paired.contains(&local.timeline)
     }
 
-    /// Returns the positions of the timelines of the remote that have no counterpart.
-    fn alone(&self) -> Vec<usize> {
+    fn unpaired(&self) -> Vec<usize> {
         (0..self.pairs.len()).filter(|n| self.pairs[*n].local.is_none()).collect()
     }
 
@@ -129,19 +106,17 @@ impl<'s> Pairing<'s> {
         self.pairs[n].local = Some(local);
     }
 
-    /// Pairs what a sync on this device set aside and what is gone locally, because the sync was undone, with the timeline that it was copied from: that is to be set aside again.
+    /// Pairs a timeline that a sync on this device set aside, and that is gone locally because the
+    /// sync was undone, with the timeline that it was copied from: that is to be set aside again.
     fn with_undone_copies(&mut self, device: &Device) -> Result<()> {
         let Sides { ours, theirs, .. } = *self.sides;
-        for n in self.alone() {
-            let remote = &self.pairs[n].remote;
+        for n in self.unpaired() {
+            let remote = &self.pairs[n].entry.head;
             let (own, origin) = theirs.own(remote);
             let by = Device::that_set_aside(theirs, remote);
             let is_known = own.iter().any(|own| !self.owners(own.id).is_empty());
-            let Some(origin) =
-                origin.filter(|_| !is_known && by.is_some_and(|by| by.id == device.id))
-            else {
-                continue;
-            };
+            let is_own = !is_known && by.is_some_and(|by| by.id == device.id);
+            let Some(origin) = origin.filter(|_| is_own) else { continue };
             let mut past = theirs.own(origin).0.into_iter().map(|own| self.owners(own.id));
             let owners = past.find(|owners| !owners.is_empty()).unwrap_or_default();
             let mut found = None;
@@ -159,12 +134,13 @@ impl<'s> Pairing<'s> {
         Ok(())
     }
 
-    /// Pairs timelines that have a snapshot of their own in common. A partner that has the name as well is nearer than one that was renamed.
+    /// Pairs timelines that have a snapshot of their own in common. A partner that has the name as
+    /// well is nearer than one that was renamed.
     fn by_snapshot(&mut self) {
         let Sides { ours, theirs, .. } = *self.sides;
         for same_name in [true, false] {
-            for n in self.alone() {
-                let remote = &self.pairs[n].remote;
+            for n in self.unpaired() {
+                let remote = &self.pairs[n].entry.head;
                 let shared = theirs.own(remote).0.into_iter().find_map(|own| {
                     let mut free = self.owners(own.id).iter().filter(|local| self.is_free(local));
                     let local =
@@ -177,7 +153,7 @@ impl<'s> Pairing<'s> {
                 let pair = &mut self.pairs[n];
                 pair.is_stored_there = is_stored_there;
                 if !is_renamed {
-                    pair.name = local.timeline.clone();
+                    pair.entry.timeline = local.timeline.clone();
                 }
                 self.join(n, local);
             }
@@ -185,8 +161,8 @@ impl<'s> Pairing<'s> {
     }
 
     fn by_name(&mut self) -> Result<()> {
-        for n in self.alone() {
-            let remote = &self.pairs[n].remote;
+        for n in self.unpaired() {
+            let remote = &self.pairs[n].entry.head;
             let namesake = self.sides.ours.head(&remote.timeline);
             let Some(namesake) = namesake.filter(|local| self.is_free(local)) else { continue };
             if !self.erased.contains(&namesake.timeline)
@@ -198,13 +174,15 @@ impl<'s> Pairing<'s> {
         Ok(())
     }
 
-    /// Pairs chats with common messages, of whose names the other side has neither: both devices may have begun with the same files, one of which was renamed before they met.
+    /// Pairs chats with common messages, of whose names the other side has neither: both devices may
+    /// have begun with the same files, one of which was renamed before they met.
     fn by_messages(&mut self) -> Result<()> {
         let Sides { ours, theirs, here, there, .. } = self.sides;
         let is_root = |history: &History, head: &Snapshot| {
             head.timeline.is_chat() && head.main_chat.is_none() && history.own(head).1.is_none()
         };
-        let on_remote: BTreeSet<_> = self.pairs.iter().map(|pair| &pair.remote.timeline).collect();
+        let on_remote: BTreeSet<_> =
+            self.pairs.iter().map(|pair| &pair.entry.head.timeline).collect();
         let mut alone: HashMap<ObjectId, Vec<&'s Snapshot>> = HashMap::new();
         for (name, head) in ours.heads() {
             if self.is_free(head)
@@ -219,8 +197,8 @@ impl<'s> Pairing<'s> {
         if alone.is_empty() {
             return Ok(());
         }
-        for n in self.alone() {
-            let remote = &self.pairs[n].remote;
+        for n in self.unpaired() {
+            let remote = &self.pairs[n].entry.head;
             if !is_root(theirs, remote) || ours.head(&remote.timeline).is_some() {
                 continue;
             }
@@ -243,13 +221,16 @@ impl<'s> Pairing<'s> {
 impl Sides<'_> {
     /// Returns whether a local and a remote timeline of one name can be one.
     fn begin_alike(&self, local: &Snapshot, remote: &Snapshot) -> Result<bool> {
-        if !local.timeline.is_chat() {
-            return Ok(true);
-        }
-        Ok(first_words(&self.here, local)? == first_words(&self.there, remote)?)
+        let first_words = |reader: &Reader, snapshot: &Snapshot| -> Result<Option<Identity>> {
+            let Some(message) = first_message(reader, snapshot)? else { return Ok(None) };
+            Ok(unless_lost(reader.blob(message))?.map(|message| Identity::of(&message)))
+        };
+        Ok(!local.timeline.is_chat()
+            || first_words(&self.here, local)? == first_words(&self.there, remote)?)
     }
 
-    /// Returns whether one of two chats has all messages of the other. A greeting alone does not tell.
+    /// Returns whether one of two chats has all messages of the other. A greeting alone does not
+    /// tell.
     fn are_one_chat(&self, local: &Snapshot, remote: &Snapshot) -> Result<bool> {
         let Some((here, there)) = self.messages(local, remote)? else { return Ok(false) };
         let is_greeting = here.len().min(there.len()) < 2;
@@ -265,8 +246,11 @@ impl Sides<'_> {
         Ok(messages.is_some_and(|(here, there)| here.starts_with(&there)))
     }
 
-    /// Returns the messages of two states; none if either is lost.
-    fn messages(&self, local: &Snapshot, remote: &Snapshot) -> Result<Option<Messages>> {
+    fn messages(
+        &self,
+        local: &Snapshot,
+        remote: &Snapshot,
+    ) -> Result<Option<(Vec<ObjectId>, Vec<ObjectId>)>> {
         let here = unless_lost(Tree::open(&self.here, local.tree))?;
         let there = unless_lost(Tree::open(&self.there, remote.tree))?;
         let both = here.zip(there);
@@ -274,28 +258,17 @@ impl Sides<'_> {
     }
 }
 
-/// The messages of a local and a remote state.
-type Messages = (Vec<ObjectId>, Vec<ObjectId>);
-
-/// Returns a chat's first message, if it has one that is not lost.
 fn first_message(reader: &Reader, snapshot: &Snapshot) -> Result<Option<ObjectId>> {
     Ok(unless_lost(archive::first_message(reader, snapshot.tree))?.flatten())
 }
 
-/// Returns the identity of a chat's first message, if it has one.
-fn first_words(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Identity>> {
-    let Some(message) = first_message(reader, snapshot)? else { return Ok(None) };
-    Ok(unless_lost(reader.blob(message))?.map(|message| Identity::of(&message)))
-}
-
-/// Returns whether the remote has a local state. After an undo its snapshot is another one than the sync set aside, with the same content; but a state of the remote's own past may
-/// have been restored on purpose, and is not meant.
+/// Returns whether the remote has a local state. After an undo its snapshot is another one than the
+/// sync set aside, with the same content; but a state of the remote's own past may have been restored
+/// on purpose, and does not count.
 fn is_stored(ours: &History, theirs: &History, local: &Snapshot, remote: &Snapshot) -> bool {
-    if theirs.get(local.id).is_some() {
-        return true;
-    }
     let mut same = theirs
         .iter()
         .filter(|other| other.content == local.content && other.timeline == local.timeline);
-    ours.get(remote.id).is_none() && same.any(|other| !theirs.leads_to(remote.id, other.id))
+    theirs.get(local.id).is_some()
+        || ours.get(remote.id).is_none() && same.any(|other| !theirs.leads_to(remote.id, other.id))
 }

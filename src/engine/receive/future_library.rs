@@ -1,4 +1,4 @@
-//! The files of the library as they will be when all is done: what is decided for one timeline is what the next one finds.
+//! The files of the library as they will be: a decision for one timeline is what the next one finds.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,19 +14,17 @@ use crate::store::Reader;
 
 pub(super) struct FutureLibrary {
     root: Option<PathBuf>,
-    /// Reads what comes.
     reader: Reader,
     files: BTreeMap<LibraryPath, FilePlan<'static>>,
 }
 
 impl FutureLibrary {
-    /// Begins with the library as it is; without one, no file is there.
+    /// Begins with the present library, if there is one. `reader` reads the remote's objects.
     pub(super) fn new(library: Option<&Library>, reader: Reader) -> Self {
         let root = library.map(|library| library.root().to_owned());
         Self { root, reader, files: BTreeMap::new() }
     }
 
-    /// Returns what will be there.
     pub(super) fn get(&mut self, path: &LibraryPath) -> Result<Option<&[u8]>> {
         if let NewFile::Stored { kept, .. } = self.file(path)?.new {
             let bytes = bytes_of(&self.reader, &kept, path)?;
@@ -35,7 +33,7 @@ impl FutureLibrary {
         Ok(self.file(path)?.new_bytes())
     }
 
-    /// Returns what is there before anything is written.
+    /// Returns the present content.
     pub(super) fn now(&mut self, path: &LibraryPath) -> Result<Option<&[u8]>> {
         Ok(self.file(path)?.now.as_deref())
     }
@@ -46,7 +44,8 @@ impl FutureLibrary {
         Ok(())
     }
 
-    /// Puts there what a snapshot has, if nothing is there now; returns whether that is so. A new device gets a whole library, which need not be in memory for that.
+    /// Plans a stored file if no file exists; returns whether that is so. A new device gets a whole
+    /// library, which need not be in memory for that.
     pub(super) fn put_stored(&mut self, plan: FilePlan<'static>) -> Result<bool> {
         let file = self.file(&plan.path)?;
         let is_free = file.now.is_none();
@@ -68,18 +67,18 @@ impl FutureLibrary {
         })
     }
 
-    /// Returns what changes: chats last, because a chat that is there names a book that is there. `held` are snapshots that have what is written.
+    /// Returns the changes: chats last, because a chat names a book that must exist. `held` are
+    /// snapshots with the new content.
     pub(super) fn take_plan(&mut self, held: &[(SnapshotId, Manifest)]) -> Vec<FilePlan<'static>> {
         let changed = std::mem::take(&mut self.files).into_values().filter(|file| !file.is_there());
-        let mut plan: Vec<_> = changed
-            .map(|file| {
-                let has = |(id, manifest): &(SnapshotId, Manifest)| {
-                    files::holds(manifest, &file.path, file.new_bytes()?).then_some(*id)
-                };
-                let stored = held.iter().find_map(has);
-                file.stored_in(stored)
-            })
-            .collect();
+        let stored = |file: FilePlan<'static>| {
+            let has = |(id, manifest): &(SnapshotId, Manifest)| {
+                files::holds(manifest, &file.path, file.new_bytes()?).then_some(*id)
+            };
+            let stored_in = held.iter().find_map(has);
+            file.stored_in(stored_in)
+        };
+        let mut plan: Vec<_> = changed.map(stored).collect();
         // They are in the order of their paths.
         plan.sort_by_key(|file| file.path.as_str().ends_with(".jsonl"));
         plan

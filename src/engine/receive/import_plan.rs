@@ -1,15 +1,13 @@
-//! Plans the import of a backup. Nothing here is overwritten: a timeline that moved on here and in the backup stands here twice. Of a timeline that only goes on in the backup, the files
-//! follow: were they left as they are, the next snapshot would take them for something newer. Nothing is written here.
+//! Plans the import of a backup. Overwrites nothing: a timeline that changed here and in the backup
+//! is kept twice. Of a timeline that only continues in the backup, the files are updated: otherwise
+//! the next snapshot would take them for a newer state. Writes nothing.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::future_library::FutureLibrary;
 use super::incoming::Incoming;
-use super::outcome::Outcome;
-use super::plan::{BranchMove, Plan, Policy, TimelinePlan};
+use super::plan::{BranchMove, Outcome, Plan, Policy, TimelinePlan, all_tags, free_tag, plan_tags};
 use super::sides::Sides;
-use super::tags::{all_tags, free_tag, plan_tags};
 use crate::archive::message_identity::Chain;
 use crate::archive::{self, Snapshot, SnapshotId, Tree, branch, erasure_marks, read_manifest};
 use crate::engine::free_names::free_timeline;
@@ -19,8 +17,7 @@ use crate::history::owner_of_snapshot::Owners;
 use crate::st::{self, Disk, TimelineName};
 use crate::store::{Erasures, Loss, RefName};
 
-/// Plans what happens to all that a backup has.
-pub(super) fn plan(sides: &Sides<'_>, incoming: &Incoming) -> Result<Plan> {
+pub(super) fn plan<'s>(sides: &'s Sides<'s>, incoming: &Incoming) -> Result<Plan<'s>> {
     let Sides { ours, theirs, store, .. } = *sides;
     let day = incoming.header.day();
     let owners = Owners::of(ours);
@@ -28,7 +25,7 @@ pub(super) fn plan(sides: &Sides<'_>, incoming: &Incoming) -> Result<Plan> {
     let mut tags = all_tags([ours, theirs]);
     let mut moved: BTreeMap<TimelineName, SnapshotId> = BTreeMap::new();
     let (mut timelines, mut following) = (Vec::new(), Vec::new());
-    // A timeline is what its newest snapshot says, whatever the branch is called: so does the history read it.
+    // A timeline is named by its latest snapshot, whatever the branch is called.
     for head in theirs.without_renamed(&incoming.heads) {
         let past = theirs.past([head.id]);
         let current = match moved.get(&head.timeline) {
@@ -36,12 +33,13 @@ pub(super) fn plan(sides: &Sides<'_>, incoming: &Incoming) -> Result<Plan> {
             None => store.ref_target(&branch(&head.timeline))?.map(SnapshotId),
         };
         let is_own = |known: &Snapshot| ours.head(owners.of_snapshot(known)).is_some();
-        // Also one that goes on here under another name, or was rewritten here: snapshots were forgotten, or added to its past.
+        // Also one that continues here under another name, or was rewritten here: snapshots were
+        // forgotten, or added to its past.
         let is_known = ours.get(head.id).is_some_and(is_own)
             || current == Some(head.id)
             || current.is_some() && !store.find_former(&head.id.to_string())?.is_empty();
-        let goes_on = !is_known && current.is_none_or(|current| past.contains(&current));
-        let on_disk = if goes_on { on_disk(sides, &head)? } else { OnDisk::Other };
+        let continues = !is_known && current.is_none_or(|current| past.contains(&current));
+        let on_disk = if continues { on_disk(sides, &head)? } else { OnDisk::Other };
         let outcome = match (current, on_disk) {
             _ if is_known => Outcome::Known,
             (None, OnDisk::Free) => Outcome::New,
@@ -62,7 +60,8 @@ pub(super) fn plan(sides: &Sides<'_>, incoming: &Incoming) -> Result<Plan> {
                 Outcome::Beside(free_timeline(&head.timeline, what, day, library, &mut names)?)
             }
         };
-        let mut step = TimelinePlan::new(head.timeline.clone(), head.clone(), None);
+        let mut step = TimelinePlan::new(head.clone(), None);
+        step.entry.snapshots = past.iter().filter(|id| ours.get(**id).is_none()).count();
         if let Outcome::New | Outcome::Forward = outcome {
             moved.insert(head.timeline.clone(), head.id);
             step.branch = BranchMove::There;
@@ -71,7 +70,6 @@ pub(super) fn plan(sides: &Sides<'_>, incoming: &Incoming) -> Result<Plan> {
             following.push(head);
         }
         step.entry.outcome = outcome;
-        step.entry.snapshots = past.iter().filter(|id| ours.get(**id).is_none()).count();
         timelines.push(step);
     }
     timelines.sort_by(|a, b| a.entry.timeline.cmp(&b.entry.timeline));
@@ -84,12 +82,13 @@ pub(super) fn plan(sides: &Sides<'_>, incoming: &Incoming) -> Result<Plan> {
     })
 }
 
-/// What is on the disk for a timeline that would come. A branch may not go where its file would then look like something newer.
+/// The file of a timeline that would be imported. A branch may not move where its file would then
+/// look like a newer state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnDisk {
-    /// Nothing, or a chat that goes on from what comes.
+    /// Absent, or a chat that continues the imported state.
     Free,
-    /// What the timeline's latest snapshot here has: it can follow.
+    /// Equal to the latest local snapshot, so that it can be updated.
     Stored,
     Other,
 }
@@ -102,43 +101,45 @@ fn on_disk(sides: &Sides<'_>, head: &Snapshot) -> Result<OnDisk> {
     let stored = changed_timelines::head(sides.store, name)?.0;
     let is_stored = match &stored {
         Some(stored) => {
-            let changed = changed_timelines::changed_parts(&captured, &sides.here, stored)?;
-            !changed.main && (!changed.lorebook || changed.apart)
+            changed_timelines::changed_parts(&captured, &sides.here, stored)?.is_stored()
         }
         None => false,
     };
     let here = captured.files.split();
-    // Without a header a chat's metadata stands in the group's file, which does not follow.
+    // Without a header, the metadata of a chat is in the group's file, which is not updated.
     if is_stored && (!name.is_chat() || here.header.is_some()) {
         return Ok(OnDisk::Stored);
     }
     if !name.is_chat() {
-        // Where it has no history here, what is there goes on from what comes. A person decides whether it gives way.
+        // Without a local history, the file continues the imported state. A person decides whether
+        // it is replaced.
         return Ok(if stored.is_some() { OnDisk::Other } else { OnDisk::Free });
     }
     let contents = Tree::open(&sides.there, head.tree)?.materialise(&sides.there)?;
     let comes = Chain::of(without_blank_end(&contents.files.split().messages));
     let here = Chain::of(without_blank_end(&here.messages));
     let same_book = captured.files.book_bytes() == contents.files.book_bytes();
-    let goes_on = comes.shared_with(&here) == comes.len();
-    // With as many messages, only the lorebook can tell which is newer, and it does not.
+    let continues = comes.shared_with(&here) == comes.len();
+    // With as many messages, only the lorebook could tell which is newer, and it does not.
     let is_newer = here.len() > comes.len() || same_book;
-    Ok(if goes_on && is_newer { OnDisk::Free } else { OnDisk::Other })
+    Ok(if continues && is_newer { OnDisk::Free } else { OnDisk::Other })
 }
 
-/// Plans the files of timelines that go on. Of a lorebook that several have, the newest state is written.
+/// Plans the files of fast-forwarded timelines. Of a shared lorebook, the latest state is written.
 fn following_files(
     sides: &Sides<'_>,
     incoming: &Incoming,
     mut following: Vec<Snapshot>,
 ) -> Result<FutureLibrary> {
     let mut future = FutureLibrary::new(sides.library, incoming.store.reader());
-    following.sort_by_key(|head| (Reverse(head.time.seconds), head.timeline.clone()));
-    for head in following.iter().rev() {
+    following.sort_by(|a, b| {
+        a.time.seconds.cmp(&b.time.seconds).then_with(|| b.timeline.cmp(&a.timeline))
+    });
+    for head in following {
         let files = Tree::open(&sides.there, head.tree)?.materialise(&sides.there)?.files;
         future.put(&files.main.path, Some(files.main.bytes.to_vec()))?;
         if let Some(book) = files.book() {
-            // One with a history of its own comes with that.
+            // One with a timeline of its own comes with that.
             let own = TimelineName::of_file(book.path);
             if own.is_none_or(|own| sides.theirs.head(&own).is_none()) {
                 future.put(book.path, Some(book.bytes.to_vec()))?;
@@ -148,8 +149,8 @@ fn following_files(
     Ok(future)
 }
 
-/// Returns the record of what was removed for good without what comes: whoever imports it wants it again.
-fn wanted_again(sides: &Sides<'_>, timelines: &[TimelinePlan]) -> Result<Erasures> {
+/// Returns the record of erasures without what is imported: whoever imports it wants it back.
+fn wanted_again(sides: &Sides<'_>, timelines: &[TimelinePlan<'_>]) -> Result<Erasures> {
     let mut erasures = sides.store.erasures()?;
     if erasures.is_empty() {
         return Ok(erasures);
@@ -174,7 +175,6 @@ fn tag_beside(timeline: &TimelineName, day: &str) -> String {
     }
 }
 
-/// Returns whether this program does not know the format of a snapshot.
 fn is_newer(sides: &Sides<'_>, head: &Snapshot) -> Result<bool> {
     match read_manifest(&sides.there, head.tree) {
         Err(archive::Error::NewerFormat { .. }) => Ok(true),

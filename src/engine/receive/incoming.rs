@@ -1,5 +1,6 @@
-//! A backup of any kind: what a file holds is unpacked into a store of its own, which is gone when dropped; a folder is read where it is. Nothing of it is believed
-//! before all of it was hashed and every snapshot judged; and then only what nothing is wrong with is let in.
+//! A backup of any kind: what a file holds is unpacked into a store of its own, which is gone when
+//! dropped; a folder is read where it is. Nothing of it is believed before all of it was hashed and
+//! every snapshot judged; and then only what nothing is wrong with is let in.
 
 use std::collections::{HashMap, HashSet};
 use std::io::BufReader;
@@ -23,28 +24,23 @@ use crate::engine::{Result, Workspace, verdict_findings};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::regular;
-use crate::rules::{Code, Finding, Level};
+use crate::rules::{Code, Finding};
 use crate::store::{
     Effect, Erasures, Kind, ObjectId, PackWriter, RefChange, RefName, Store, Transit,
     folder_for_now,
 };
 
-/// A backup that was read and judged, with all that is in it.
 pub struct Received {
-    /// What it says of itself.
     pub header: Header,
-    /// Its objects, branches and tags.
     pub store: Store,
-    /// What is said of its snapshots.
     pub judged: Judged,
     refs: Refs,
-    /// What it is called.
     path: PathBuf,
     // Last, so that no file in it is open any more when it goes.
     origin: Origin,
 }
 
-/// Where the store of a backup is. A temporary folder is removed when it is dropped.
+/// The place of the store that is read. A temporary folder is deleted when dropped.
 enum Origin {
     /// A backup file was unpacked there, into one pack.
     Unpacked {
@@ -53,62 +49,55 @@ enum Origin {
     Fetched {
         _folder: TempDir,
     },
-    /// The folder itself is the backup.
     InPlace,
 }
 
-/// What of a backup may be taken in.
 pub(crate) struct Incoming {
     pub header: Header,
-    /// Its objects, branches and tags; also of what is left out.
+    /// Its objects and refs, including those that are left out.
     pub store: Store,
-    /// The snapshots that may be taken in, and those that are here.
+    /// The snapshots that may be taken in, and the local ones.
     pub history: History,
-    /// The latest ones of its branches.
     pub heads: Vec<Snapshot>,
     pub objects: NewObjects,
-    /// How many snapshots were left out.
     pub left_out: usize,
     pub withheld: Withheld,
     pub findings: Vec<Finding>,
-    /// Snapshots that were not looked at because the store had them.
+    /// Snapshots that were not judged because the store has them.
     known: HashSet<SnapshotId>,
     // Last, so that no file in it is open any more when it goes.
     origin: Origin,
 }
 
-/// The objects to take over.
 #[derive(Default)]
 pub(crate) struct NewObjects {
-    /// Those that are copied: all of them, or those that are not here.
     copied: Vec<(ObjectId, Kind)>,
-    /// Commits that were written anew, because what they followed is left out.
+    /// Commits that were rewritten because an ancestor is left out.
     pub anew: Vec<Anew>,
 }
 
-/// What devices that share a remote do not exchange.
+/// Refs that devices do not exchange.
 #[derive(Default)]
 pub(crate) struct Withheld {
-    /// Branches and tags that something is wrong with.
+    /// Refs with an invalid snapshot in their past.
     pub odd: Vec<RefName>,
-    /// Branches and tags that lead to what was removed for good.
+    /// Refs that lead to erased snapshots.
     pub erased: Vec<ErasedRef>,
-    /// The record of what was removed for good, on this device and on those that use the remote.
+    /// The erasures of this device and of the remote.
     pub erasures: Erasures,
 }
 
-/// Where a backup is read from, and what is known of it before.
 pub(crate) struct Source<'s> {
     pub place: &'s CopyPlace,
-    /// What opens it, if it is encrypted.
     pub passphrase: Option<&'s Passphrase>,
-    /// Whether git may ask on the terminal.
+    /// Git may ask on the terminal.
     pub asks: bool,
-    /// If it has to be unpacked, into a folder in this one.
-    pub beside: &'s Path,
+    /// The folder for temporary files.
+    pub beside: PathBuf,
 }
 
-/// Reads a backup to its end, hashes every object and judges every snapshot. Unless it is a folder, it is unpacked into a temporary one, which is there until the result is dropped.
+/// Reads a backup, hashes every object and judges every snapshot. Unpacks it into a temporary
+/// folder unless it is a folder.
 pub fn look_at(
     workspace: &Workspace,
     place: &CopyPlace,
@@ -116,11 +105,11 @@ pub fn look_at(
     asks: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<Received> {
-    let source = Source { place, passphrase, asks, beside: &std::env::temp_dir() };
+    let source = Source { place, passphrase, asks, beside: std::env::temp_dir() };
     read(workspace, &source, None, &KnownSnapshots::new(), monitor)
 }
 
-/// Reads a backup or a remote, judges all of it that the store does not have, and returns what may be taken in.
+/// Reads a backup or remote, judges what the store does not have, and returns what may be taken in.
 pub(super) fn receive(
     workspace: &Workspace,
     source: &Source<'_>,
@@ -139,7 +128,6 @@ pub(super) fn receive(
     }
 }
 
-/// Reads a backup and judges all of it that is not known.
 fn read(
     workspace: &Workspace,
     source: &Source<'_>,
@@ -147,7 +135,7 @@ fn read(
     known: &KnownSnapshots,
     monitor: &mut dyn Monitor,
 ) -> Result<Received> {
-    let Source { place, passphrase, asks, beside } = *source;
+    let Source { place, passphrase, asks, ref beside } = *source;
     match place {
         CopyPlace::File(path) => unpack(workspace, path, passphrase, beside, known, monitor),
         CopyPlace::Folder(path) => {
@@ -182,7 +170,6 @@ fn read(
     }
 }
 
-/// Judge what a repository has.
 fn look_through(
     store: Store,
     origin: Origin,
@@ -198,7 +185,8 @@ fn look_through(
     Ok(Received { header, store, judged, refs, path: path.to_owned(), origin })
 }
 
-/// What a backup file would say of itself. Its day is that of its newest snapshot.
+/// Returns the header that a backup file of this repository would have. Its day is that of the
+/// latest snapshot.
 fn header_of(store: &Store, refs: &Refs, judged: &Judged) -> Result<Header> {
     let heads = crate::history::heads(store)?;
     let all = heads.iter().chain(judged.snapshots().map(|(snapshot, _)| snapshot));
@@ -217,7 +205,7 @@ fn header_of(store: &Store, refs: &Refs, judged: &Judged) -> Result<Header> {
     })
 }
 
-/// Unpack the backup at `source` into a folder in `beside` and judge all of it. Whatever is wrong with it, nothing of it is left.
+/// Unpacks a backup file and judges all of it. Leaves nothing behind if it is invalid.
 fn unpack(
     workspace: &Workspace,
     source: &Path,
@@ -264,7 +252,6 @@ fn unpack(
 }
 
 impl Received {
-    /// What is told of its snapshots.
     pub fn findings(&self) -> Vec<Finding> {
         let mut lost = LostAttachments::default();
         let finding = |found: &backup::Found| match &found.what {
@@ -282,7 +269,8 @@ impl Received {
         findings
     }
 
-    /// Leave out the branches and tags that lead to what is not wanted, with what only they lead to; these.
+    /// Removes the refs that lead to unwanted snapshots, and what only they lead to. Returns these
+    /// refs.
     fn leave_out(&mut self, unwanted: impl Fn(&Found) -> bool) -> Vec<(RefName, ObjectId)> {
         let found: HashMap<_, _> =
             self.judged.commits.iter().map(|found| (found.id, found)).collect();
@@ -310,7 +298,8 @@ impl Received {
         left
     }
 
-    /// Returns what devices share of it: the branches and tags with nothing in their past that is odd, of a newer format, or removed for good. Nothing is written anew: the other devices
+    /// Returns what devices share of it: the branches and tags with nothing in their past that is
+    /// odd, of a newer format, or removed for good. Nothing is written anew: the other devices
     /// would not know it.
     fn shared(mut self, ours: Ours<'_>) -> Result<Incoming> {
         let mut findings = self.findings();
@@ -333,7 +322,7 @@ impl Received {
         Ok(incoming)
     }
 
-    /// Returns what of it nothing is wrong with. It is refused if there is nothing.
+    /// Returns the valid part of it. Fails if there is none.
     fn incoming(self, ours: Ours<'_>) -> Result<Incoming> {
         let findings = self.findings();
         let left_out = self.judged.commits.iter().filter(|found| !found.is_fit()).count();
@@ -368,9 +357,9 @@ impl Received {
             let why = self.judged.first_problem().unwrap_or_default();
             return Err(about(&self.path)(BackupError::Hostile { why }));
         }
-        incoming.findings.extend(refs_told(&joined));
         incoming.take_over(joined.taken.iter(), self.judged.lost_objects())?;
-        let Joined { history, heads, anew, .. } = joined;
+        let Joined { history, heads, anew, findings, .. } = joined;
+        incoming.findings.extend(findings);
         // Others take the place of these.
         let former: HashSet<_> = anew.iter().map(|anew| anew.former).collect();
         incoming.objects.copied.retain(|(id, _)| !former.contains(id));
@@ -380,7 +369,6 @@ impl Received {
 }
 
 impl Incoming {
-    /// Writes what is not here into a pack of the store.
     pub(super) fn adopt_into(&self, pack: &mut PackWriter) -> Result<()> {
         match &self.origin {
             // What was unpacked here stands in one pack, and can be copied as it is.
@@ -393,8 +381,8 @@ impl Incoming {
         Ok(())
     }
 
-    /// Whether the store still has what it had when the backup was looked at. Meanwhile somebody may have forgotten and collected it: ask under
-    /// the store's lock, and receive anew if not.
+    /// Returns whether the store still has what it had when the backup was read. If not, because of
+    /// a concurrent `forget` and `gc`, it must be read again. Ask under the lock.
     pub(super) fn fits(&self, ours: &History) -> bool {
         self.known.iter().all(|id| ours.get(*id).is_some())
     }
@@ -413,7 +401,6 @@ impl Incoming {
     }
 }
 
-/// Whether the timeline's own snapshots are among these, and not only those that it was forked from.
 fn is_its_own(store: &Store, head: Snapshot, ids: &HashSet<ObjectId>) -> Result<bool> {
     let mut snapshot = head;
     loop {
@@ -426,26 +413,9 @@ fn is_its_own(store: &Store, head: Snapshot, ids: &HashSet<ObjectId>) -> Result<
     }
 }
 
-/// A branch or tag of a place that devices share, with something wrong before it.
 fn left_there(name: &RefName) -> Finding {
     let message =
         "a snapshot that it leads to cannot be taken in, so it was neither taken nor sent";
     Finding::new(Code::RefLeftOut, spoken(name), message)
         .remedy("`stvc check` on that place says what is wrong; all else was synced")
-}
-
-/// What became of branches and tags that lead to what was left out.
-fn refs_told(joined: &Joined) -> Vec<Finding> {
-    let shortened = joined.shortened.iter().map(|(branch, head)| {
-        let message = format!("its newest snapshot was left out; it ends with {head} here");
-        Finding::new(Code::RefLeftOut, spoken(branch), message)
-            .at(Level::Warning)
-            .remedy("take a new snapshot while the files are there")
-    });
-    let left_out = joined.left_out.iter().map(|left_out| {
-        let message = "what it names was left out, and so was the name";
-        Finding::new(Code::RefLeftOut, spoken(left_out), message)
-            .remedy("`stvc check` on the backup says what is wrong")
-    });
-    shortened.chain(left_out).collect()
 }

@@ -1,7 +1,9 @@
-//! Taking in what a backup or a remote has, for `import` and `sync`: read and judge it, decide what becomes of each timeline (`plan`), and do that in one operation (`apply`).
+//! Takes in what a backup or a remote has, for `import` and `sync`: reads and judges it, decides
+//! about each timeline (`plan`), and applies that in one operation (`apply`).
 //!
-//! Both commands make the same pass; a dry run makes it on a copy of the store, and stops before anything is stored. They differ in what is decided (`plan::Policy`): an import
-//! changes nothing that is here (`import_plan`), a sync makes both sides the same (`sync_plan`).
+//! Both commands make the same pass; a dry run makes it on a copy of the store, and stops before
+//! anything is stored. They differ in the decisions (`plan::Policy`): an import changes nothing local
+//! (`import_plan`), a sync makes both sides equal (`sync_plan`).
 
 mod apply;
 mod counterparts;
@@ -9,68 +11,54 @@ mod future_library;
 mod import_plan;
 mod incoming;
 mod join_history;
-mod joined_book;
-mod lorebooks;
-mod others;
-mod outcome;
 mod plan;
 mod sides;
+mod sync_other_files;
 mod sync_plan;
-mod tags;
 mod unsent;
 
 use std::path::{Path, PathBuf};
 
-pub use incoming::{Received, look_at};
-pub use outcome::{Conflict, Outcome, ReceivedTag, ReceivedTimeline};
-use plan::Plan;
+pub(crate) use incoming::Source;
+pub use incoming::look_at;
 pub(crate) use plan::Policy;
+pub use plan::{Conflict, Outcome, ReceivedTag, ReceivedTimeline};
 
 use super::copies::chosen_refs::HEADS;
 use super::copies::{CopyPlace, mirror};
 use super::files::{Closed, FileAction};
 use super::{Include, Result, Workspace};
-use crate::archive::backup::Passphrase;
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::store::Store;
 use apply::{Applied, Receiving};
-use incoming::{Incoming, Source, receive};
+use incoming::{Incoming, receive};
+use plan::Plan;
 use sides::Sides;
 
-/// What is taken in, and how.
 pub(crate) struct Request<'r> {
-    pub place: &'r CopyPlace,
-    /// What opens it, if it is encrypted.
-    pub passphrase: Option<&'r Passphrase>,
-    /// Whether git may ask on the terminal.
-    pub asks: bool,
-    /// What has to be unpacked is unpacked into a folder in this one.
-    pub beside: PathBuf,
-    /// Whether SillyTavern has the chats closed.
+    pub source: Source<'r>,
     pub closed: Closed,
     pub policy: Policy,
-    /// Only say what would be done. The workspace's store is a copy then.
+    /// Only plan. The store of the workspace is a copy then.
     pub dry_run: bool,
 }
 
-/// What was taken in.
 pub(crate) struct Reconciled {
     pub incoming: Incoming,
     pub entries: Vec<ReceivedTimeline>,
-    /// Tags that came or moved.
     pub tags: Vec<ReceivedTag>,
     pub files: Vec<FileAction>,
     pub findings: Vec<Finding>,
-    /// How many objects were written, and how long they are.
     pub objects: usize,
     pub bytes: u64,
-    /// What must not be sent to the remote afterwards.
+    /// The refs that must not be sent afterwards.
     pub unsent: mirror::Options,
 }
 
-/// Returns a folder near the store to unpack into: the store, or where there is none yet, the first folder above it that is there.
+/// Returns a folder near the store to unpack into: the store, or the first folder above it that
+/// exists.
 pub(crate) fn beside(workspace: &Workspace) -> Result<PathBuf> {
     let path = workspace.store_path()?;
     let above = usize::from(workspace.find_store()?.is_none());
@@ -85,16 +73,14 @@ pub(crate) fn has_nothing(place: &CopyPlace, store: &Store) -> Result<bool> {
     Ok(mirror.refs(HEADS)?.refs.is_empty() && mirror.erasures()?.is_empty())
 }
 
-/// Takes in what a place has.
 pub(crate) fn reconcile(
     workspace: &Workspace,
     request: &Request<'_>,
     monitor: &mut dyn Monitor,
 ) -> Result<Reconciled> {
-    let Request { place, passphrase, asks, closed, policy, dry_run, .. } = *request;
-    let source = Source { place, passphrase, asks, beside: &request.beside };
+    let Request { ref source, closed, policy, dry_run } = *request;
     let found = workspace.find_store()?;
-    let mut incoming = receive(workspace, &source, found.as_ref(), policy, monitor)?;
+    let mut incoming = receive(workspace, source, found.as_ref(), policy, monitor)?;
     let store = workspace.find_or_create_store()?;
     let (store, held) = if dry_run {
         (store, None)
@@ -102,13 +88,13 @@ pub(crate) fn reconcile(
         workspace.hold(&store).map(|(store, held)| (store, Some(held)))?
     };
     let library = match policy {
-        // Branches that move without their files would make those look like something newer.
+        // Without its files, a moved branch would make them look like a newer state.
         Policy::Join if !dry_run => Some(workspace.library()?),
         _ => workspace.library().ok(),
     };
     let ours = History::load(&store)?;
     if !incoming.fits(&ours) {
-        incoming = receive(workspace, &source, Some(&store), policy, monitor)?;
+        incoming = receive(workspace, source, Some(&store), policy, monitor)?;
     }
     let library = library.as_ref();
     let sides = Sides {
@@ -126,19 +112,17 @@ pub(crate) fn reconcile(
         Policy::Join => sync_plan::plan(workspace, &sides, &incoming, monitor)?,
     };
     plan.findings.extend(incoming.findings.iter().cloned());
-    let receiving =
-        Receiving { workspace, store: &store, library, incoming: &incoming, policy, closed };
-    let applied = match &held {
+    let receiving = Receiving { workspace, sides: &sides, incoming: &incoming, policy, closed };
+    let Applied { files, objects, bytes } = match &held {
         Some(held) => receiving.apply(held, &mut plan)?,
         None => receiving.preview(&mut plan)?,
     };
-    let Plan { timelines: steps, tags, findings, .. } = plan;
+    let Plan { timelines, tags, findings, .. } = plan;
     let (entries, unsent) = match policy {
         Policy::KeepLocal => {
-            (steps.into_iter().map(|step| step.entry).collect(), mirror::Options::default())
+            (timelines.into_iter().map(|step| step.entry).collect(), mirror::Options::default())
         }
-        Policy::Join => unsent::leave_out(&store, &incoming, steps)?,
+        Policy::Join => unsent::leave_out(&store, &incoming, timelines)?,
     };
-    let Applied { files, objects, bytes } = applied;
     Ok(Reconciled { incoming, entries, tags, files, findings, objects, bytes, unsent })
 }

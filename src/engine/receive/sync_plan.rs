@@ -1,43 +1,43 @@
-//! Plans a sync: what happens to each timeline of the remote. Nothing is written here.
+//! Plans a sync: the result for each timeline of the remote. Writes nothing.
 //!
-//! The timeline that reached the remote first keeps its name; a different local one gets another. A chat is taken from the side that changed it; if both did, both are kept, as two timelines. Lorebooks are
-//! merged once, by their own histories (`others`), and not with each chat that uses them.
+//! The timeline that reached the remote first keeps its name; a different local one gets another. A
+//! chat is taken from the side that changed it; if both did, both are kept, as two timelines.
+//! Lorebooks are merged once, by their own histories (`sync_other_files`), and not with each chat
+//! that uses them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
-use super::counterparts::{self, Counterpart, Counterparts};
+use super::counterparts;
 use super::future_library::FutureLibrary;
 use super::incoming::Incoming;
-use super::joined_book::JoinedBook;
-use super::outcome::{Conflict, Outcome};
-use super::plan::{Aside, BranchMove, Plan, Policy, TimelinePlan};
+use super::plan::{
+    Aside, BranchMove, Conflict, JoinedBook, Outcome, Plan, Policy, TimelinePlan, plan_tags,
+};
 use super::sides::{Here, Sides, read};
-use super::tags::plan_tags;
 use crate::archive::merge::merge_chats;
-use crate::archive::{Blake3, FileRecord, Snapshot, SnapshotId, read_manifest};
+use crate::archive::{Blake3, FileRecord, Snapshot, read_manifest};
 use crate::engine::copies::chosen_refs;
 use crate::engine::copies::erased::erased_refs;
 use crate::engine::device::Device;
 use crate::engine::files::FilePlan;
-use crate::engine::free_names::free_timeline;
+use crate::engine::free_names::{free_lorebook, free_timeline};
 use crate::engine::{Result, Workspace, group_list};
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st::{self, Category, FileAt, LibraryPath, TimelineFiles, TimelineName};
 use crate::store::Reader;
 
-/// Plans what happens to all that the remote has.
-pub(super) fn plan(
+pub(super) fn plan<'s>(
     workspace: &Workspace,
-    sides: &Sides<'_>,
+    sides: &'s Sides<'s>,
     incoming: &Incoming,
     monitor: &mut dyn Monitor,
-) -> Result<Plan> {
-    let device = &Device::of(sides.store)?;
+) -> Result<Plan<'s>> {
+    let device = Device::of(sides.store)?;
     let mut planner = Planner {
         sides,
-        device,
+        device: device.clone(),
         day: workspace.day(),
         files: FutureLibrary::new(sides.library, incoming.store.reader()),
         findings: Vec::new(),
@@ -53,22 +53,25 @@ pub(super) fn plan(
     let erased = erased.map(|erased| erased.head.timeline).collect();
     let heads = sides.theirs.without_renamed(&incoming.heads);
     let free_name = |name: &TimelineName| planner.free_name(name);
-    let Counterparts { mut pairs, displaced } =
-        counterparts::pair(sides, device, erased, heads, free_name)?;
+    let (mut pairs, displaced) = counterparts::pair(sides, &device, erased, heads, free_name)?;
     monitor.begin("comparing timelines", Some(pairs.len() as u64));
     planner.vacate(&pairs, &displaced)?;
     // The timelines that exist locally, then the latest.
-    pairs.sort_by_key(|Counterpart { remote, local, name, .. }| {
-        (local.is_none(), Reverse(remote.time.seconds), name.clone())
+    pairs.sort_by_key(|TimelinePlan { entry, local, .. }| {
+        (local.is_none(), Reverse(entry.head.time.seconds), entry.timeline.clone())
     });
-    // Lorebooks first: chats find them as they will be, and one that makes room may use one that gets another name.
+    // Lorebooks first: chats find them as they will be, and one that makes room may use one that gets
+    // another name.
+    let (chats, others): (Vec<_>, Vec<_>) =
+        pairs.into_iter().partition(|pair| pair.entry.timeline.is_chat());
     let mut steps = Vec::new();
-    for is_chat in [false, true] {
+    for (is_chat, pairs) in [(false, others), (true, chats)] {
         for local in displaced.iter().filter(|local| local.timeline.is_chat() == is_chat) {
             steps.push(planner.displace(local)?);
         }
-        for pair in pairs.iter().filter(|pair| pair.name.is_chat() == is_chat) {
-            steps.push(planner.step(pair)?);
+        for mut step in pairs {
+            planner.decide(&mut step)?;
+            steps.push(step);
             monitor.advance(1);
         }
     }
@@ -83,42 +86,46 @@ pub(super) fn plan(
     })
 }
 
-pub(super) struct Planner<'a> {
-    pub sides: &'a Sides<'a>,
-    pub device: &'a Device,
-    pub day: String,
+pub(super) struct Planner<'s> {
+    pub sides: &'s Sides<'s>,
+    pub device: Device,
+    day: String,
     pub files: FutureLibrary,
-    pub findings: Vec<Finding>,
-    /// Names of timelines, in lower case.
-    pub names: BTreeSet<String>,
-    /// Names of lorebooks that are as good as taken, in lower case.
-    pub books: BTreeSet<String>,
-    /// Lorebooks of the other side that got another name here: path and content, and the name.
-    pub moved: HashMap<(LibraryPath, Blake3), String>,
-    /// Lorebooks here that have nothing but their name in common with one there, and what they are called now.
+    findings: Vec<Finding>,
+    /// Used names of timelines, in lower case.
+    names: BTreeSet<String>,
+    /// Planned names of lorebooks, in lower case.
+    books: BTreeSet<String>,
+    /// Remote lorebooks, by path and content, that got another name here.
+    moved: HashMap<(LibraryPath, Blake3), String>,
+    /// Local lorebooks that got another name because the remote uses theirs.
     pub namesakes: HashMap<LibraryPath, TimelineName>,
     /// Local names whose files move to another.
-    pub vacated: BTreeSet<TimelineName>,
+    vacated: BTreeSet<TimelineName>,
 }
 
-/// Whether the files of a timeline that comes are written, or only its branch moves.
+/// Both versions of a timeline that both sides changed.
+pub(super) struct Diverged<'s> {
+    pub local: &'s Snapshot,
+    pub here: Here,
+    pub ours: TimelineFiles,
+    pub theirs: TimelineFiles,
+    pub base: Option<TimelineFiles>,
+}
+
+/// Whether the remote state is written to the library, or only its branch moves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Files {
     Written,
     Untouched,
 }
 
-impl Files {
-    /// They are written where the library has what the latest snapshot has.
-    fn over(here: Here) -> Self {
-        if here == Here::Same { Self::Written } else { Self::Untouched }
-    }
-}
-
-impl Planner<'_> {
-    /// Removes the files of timelines that get another name, before any file is written: one may take the name of another.
-    fn vacate(&mut self, pairs: &[Counterpart<'_>], displaced: &[&Snapshot]) -> Result<()> {
-        let renamed = pairs.iter().filter_map(|pair| Some((pair.renamed_from()?, &pair.name)));
+impl<'s> Planner<'s> {
+    /// Removes the files of timelines that get another name, before any file is written: one may
+    /// take the name of another.
+    fn vacate(&mut self, pairs: &[TimelinePlan<'_>], displaced: &[&Snapshot]) -> Result<()> {
+        let renamed = pairs.iter().map(|pair| &pair.entry);
+        let renamed = renamed.filter_map(|entry| Some((entry.former.as_ref()?, &entry.timeline)));
         let renamed: Vec<_> = renamed.collect();
         let displaced = displaced.iter().map(|local| &local.timeline);
         for former in renamed.iter().map(|(former, _)| *former).chain(displaced) {
@@ -126,7 +133,8 @@ impl Planner<'_> {
                 self.vacated.insert(former.clone());
             }
         }
-        // One that cannot have its new name keeps its file, and with it the name that another may want.
+        // One that cannot have its new name keeps its file, and with it the name that another may
+        // want.
         loop {
             let before = self.vacated.len();
             for (former, name) in &renamed {
@@ -144,55 +152,58 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Decides what happens to one timeline of the remote.
-    fn step(&mut self, pair: &Counterpart<'_>) -> Result<TimelinePlan> {
-        let all = self.sides.theirs.past([pair.remote.id]);
-        let snapshots = all.iter().filter(|id| self.sides.ours.get(**id).is_none()).count();
-        let mut step = TimelinePlan::new(pair.name.clone(), pair.remote.clone(), pair.local);
-        step.entry.snapshots = snapshots;
-        let Some(local) = pair.local else {
-            self.new_one(&mut step)?;
-            return Ok(step);
-        };
-        let is_known = self.sides.ours.leads_to(local.id, pair.remote.id)
-            // It was rewritten locally: snapshots were forgotten, or added to its past.
-            || !self.sides.store.find_former(&pair.remote.id.to_string())?.is_empty();
-        if is_known && pair.renamed_from().is_none() {
-            return Ok(step);
+    fn decide(&mut self, step: &mut TimelinePlan<'s>) -> Result<()> {
+        let Sides { ours, theirs, store, .. } = *self.sides;
+        let remote = step.entry.head.id;
+        let past = theirs.past([remote]);
+        step.entry.snapshots = past.iter().filter(|id| ours.get(**id).is_none()).count();
+        let Some(local) = step.local else { return self.add(step) };
+        // Also if it was rewritten locally: snapshots were forgotten, or added to its past.
+        let is_known =
+            ours.leads_to(local.id, remote) || !store.find_former(&remote.to_string())?.is_empty();
+        let is_renamed = step.entry.former.is_some();
+        if is_known && !is_renamed {
+            return Ok(());
         }
         let here = self.sides.look(&local.timeline)?;
-        let is_free = self.is_free(&pair.name)? || pair.renamed_from().is_none();
-        if let Some(why) = here.hinders().or((!is_free).then_some(NAME_IN_USE)) {
+        let is_blocked = is_renamed && !self.is_free(&step.entry.timeline)?;
+        if let Some(why) = here.hinders().or(is_blocked.then_some(NAME_IN_USE)) {
             step.entry.outcome = Outcome::Left(why);
-            return Ok(step);
+            return Ok(());
         }
         if is_known {
-            self.rename(&mut step, local, here)?;
-        } else if pair.is_stored_there {
-            self.forward(&mut step, local, here)?;
-        } else if local.timeline.is_chat() {
-            self.diverged(&mut step, local, &all, here)?;
-        } else {
-            self.diverged_other(&mut step, local, &all, here)?;
+            return self.rename(step, local, here);
         }
-        Ok(step)
+        let reader = &self.sides.here;
+        let mine = read(reader, local)?;
+        let theirs = read(&self.sides.there, &step.entry.head)?;
+        if step.is_stored_there {
+            step.entry.outcome = if is_renamed { Outcome::Renamed } else { Outcome::Forward };
+            return self.take_theirs(step, theirs, Some(&mine), here.files());
+        }
+        let base = ours.merge_base(local.id, &past).map(|base| read(reader, base)).transpose()?;
+        let diverged = Diverged { local, here, ours: mine, theirs, base };
+        if local.timeline.is_chat() {
+            self.merge_chat(step, diverged)
+        } else {
+            self.merge_other_file(step, diverged)
+        }
     }
 
     /// Gives a local timeline another name because a timeline of the remote has its name.
-    fn displace(&mut self, local: &Snapshot) -> Result<TimelinePlan> {
+    fn displace(&mut self, local: &'s Snapshot) -> Result<TimelinePlan<'s>> {
+        let mut step = TimelinePlan::new(local.clone(), Some(local));
         let here = self.sides.look(&local.timeline)?;
         if let Some(why) = here.hinders() {
-            let mut step = TimelinePlan::new(local.timeline.clone(), local.clone(), Some(local));
             step.entry.outcome = Outcome::Left(why);
             return Ok(step);
         }
-        let name = self.free_name(&local.timeline)?;
-        let mut step = TimelinePlan::new(name, local.clone(), Some(local));
+        step = step.called(self.free_name(&local.timeline)?);
         self.rename(&mut step, local, here)?;
         Ok(step)
     }
 
-    fn rename(&mut self, step: &mut TimelinePlan, local: &Snapshot, here: Here) -> Result<()> {
+    fn rename(&mut self, step: &mut TimelinePlan<'_>, local: &Snapshot, here: Here) -> Result<()> {
         let name = step.entry.timeline.clone();
         if local.timeline.category() == Category::Lorebook {
             self.namesakes.insert(local.timeline.file(), name.clone());
@@ -205,15 +216,13 @@ impl Planner<'_> {
             renamed = self.bound_to_namesake(renamed, &now)?;
         }
         if here == Here::Same {
-            self.files.put(&renamed.main.path, Some(renamed.main.bytes.to_vec()))?;
-            self.list_in_group(&renamed, Some(&local.timeline))?;
+            self.put_chat(&renamed, Some(&local.timeline))?;
         }
         step.entry.outcome = Outcome::Renamed;
         step.branch = BranchMove::Renamed(Box::new(renamed));
         Ok(())
     }
 
-    /// Returns an unused name for a timeline that has to make room for another.
     pub(super) fn free_name(&mut self, name: &TimelineName) -> Result<TimelineName> {
         free_timeline(name, "other version", &self.day, self.sides.library, &mut self.names)
     }
@@ -223,123 +232,96 @@ impl Planner<'_> {
         Ok(self.vacated.contains(name) || self.sides.look(name)? == Here::Absent)
     }
 
-    fn new_one(&mut self, step: &mut TimelinePlan) -> Result<()> {
-        let head = step.entry.head.clone();
+    fn add(&mut self, step: &mut TimelinePlan<'_>) -> Result<()> {
+        let head = &step.entry.head;
         if !self.is_free(&head.timeline)? {
             step.entry.outcome = Outcome::Left(NAME_IN_USE);
             return Ok(());
         }
         step.entry.outcome = Outcome::New;
-        let theirs = read(&self.sides.there, &head)?;
+        let theirs = read(&self.sides.there, head)?;
         let is_kept = self.sides.include.has(head.timeline.category());
         let is_written = self.sides.library.is_some() && is_kept;
         let files = if is_written { Files::Written } else { Files::Untouched };
-        self.lay(step, theirs, None, files)
+        self.take_theirs(step, theirs, None, files)
     }
 
-    fn forward(&mut self, step: &mut TimelinePlan, local: &Snapshot, here: Here) -> Result<()> {
-        step.entry.outcome = match step.entry.former {
-            Some(_) => Outcome::Renamed,
-            None => Outcome::Forward,
-        };
-        let theirs = read(&self.sides.there, &step.entry.head)?;
-        let base = read(&self.sides.here, local)?;
-        self.lay(step, theirs, Some(&base), Files::over(here))
-    }
-
-    /// The other side's state comes here. A chat brings its lorebook where there is none of that name. One that has a history there comes with that, and else they become one, or its gets a name of its own.
-    fn lay(
+    /// Takes the remote state. A chat brings its lorebook if none of that name is here. A lorebook
+    /// with a timeline there comes with that; otherwise both are merged, or its own gets another
+    /// name.
+    fn take_theirs(
         &mut self,
-        step: &mut TimelinePlan,
-        mut theirs: TimelineFiles,
+        step: &mut TimelinePlan<'_>,
+        theirs: TimelineFiles,
         base: Option<&TimelineFiles>,
         files: Files,
     ) -> Result<()> {
-        let name = step.entry.timeline.clone();
-        let mut made = theirs.timeline != name;
-        if made {
-            theirs = theirs.called(name);
-        }
-        if files == Files::Untouched {
-            step.branch =
-                if made { BranchMove::Made(Box::new(theirs), None) } else { BranchMove::There };
-            return Ok(());
-        }
-        if let Some(book) = theirs.book().filter(|_| theirs.timeline.is_chat()) {
-            let (path, bytes) = (book.path.clone(), book.bytes.to_vec());
-            let before = base.and_then(|base| base.book_at(&path));
-            let is_decided = self.is_decided(&path);
-            let joined = match self.files.get(&path)? {
-                Some(_) if is_decided => JoinedBook::Ours,
-                now => JoinedBook::of(now, before, &bytes),
-            };
-            match joined {
-                JoinedBook::Theirs => self.files.put(&path, Some(bytes))?,
-                JoinedBook::Ours => {}
-                JoinedBook::Both(both) => {
-                    self.files.put(&path, Some(both.clone()))?;
-                    theirs.set_book(both);
-                    made = true;
-                }
-                JoinedBook::Conflicts(places) => {
-                    let into = self.user_of(&path, &theirs.timeline);
-                    theirs = self.apart_book(theirs)?;
-                    // A chat whose metadata cannot be changed keeps the name, and the book here stays.
-                    if let Some(own) = theirs.book().filter(|own| *own.path != path) {
-                        self.files.put(own.path, Some(own.bytes.to_vec()))?;
+        let mut made = theirs.timeline != step.entry.timeline;
+        let mut theirs = named(theirs, &step.entry.timeline);
+        if files == Files::Written {
+            if let Some(book) = theirs.book().filter(|_| theirs.timeline.is_chat()) {
+                let (path, bytes) = (book.path.clone(), book.bytes.to_vec());
+                let before = base.and_then(|base| base.book_at(&path));
+                let own = TimelineName::of_file(&path);
+                let is_decided = own.is_some_and(|own| self.sides.theirs.head(&own).is_some());
+                let joined = match self.files.get(&path)? {
+                    Some(_) if is_decided => JoinedBook::Ours,
+                    now => JoinedBook::of(now, before, &bytes),
+                };
+                match joined {
+                    JoinedBook::Theirs => self.files.put(&path, Some(bytes))?,
+                    JoinedBook::Ours => {}
+                    JoinedBook::Both(both) => {
+                        self.files.put(&path, Some(both.clone()))?;
+                        theirs.set_book(both);
                         made = true;
                     }
-                    step.entry.conflict =
-                        Some(Conflict { book: path, places, other: into, set_aside_by: None });
+                    JoinedBook::Conflicts(places) => {
+                        let other = self.user_of(&path, &theirs.timeline);
+                        theirs = self.with_own_book(theirs)?;
+                        // A chat whose metadata cannot be changed keeps the name, and the book here
+                        // stays.
+                        if let Some(own) = theirs.book().filter(|own| *own.path != path) {
+                            self.files.put(own.path, Some(own.bytes.to_vec()))?;
+                            made = true;
+                        }
+                        step.entry.conflict =
+                            Some(Conflict { book: path, places, other, set_aside_by: None });
+                    }
                 }
             }
+            let stored = stored_file(&self.sides.there, &step.entry.head, &theirs)?;
+            let is_put = match stored.filter(|_| !made) {
+                Some(stored) => self.files.put_stored(stored)?,
+                None => false,
+            };
+            if !is_put {
+                self.put_main(&theirs)?;
+            }
+            self.list_in_group(&theirs, step.entry.former.as_ref())?;
         }
-        let stored = stored_file(&self.sides.there, &step.entry.head, &theirs)?.filter(|_| !made);
-        let is_laid = match stored {
-            Some(stored) => self.files.put_stored(stored)?,
-            None => false,
-        };
-        if !is_laid {
-            self.put_main(&theirs)?;
-        }
-        self.list_in_group(&theirs, step.entry.former.as_ref())?;
         step.branch =
             if made { BranchMove::Made(Box::new(theirs), None) } else { BranchMove::There };
         Ok(())
     }
 
-    fn diverged(
-        &mut self,
-        step: &mut TimelinePlan,
-        local: &Snapshot,
-        all: &HashSet<SnapshotId>,
-        here: Here,
-    ) -> Result<()> {
-        let name = step.entry.timeline.clone();
-        let ours = read(&self.sides.here, local)?;
-        let theirs = read(&self.sides.there, &step.entry.head)?;
-        let base = match self.sides.ours.merge_base(local.id, all) {
-            Some(base) => Some(read(&self.sides.here, base)?),
-            None => None,
+    fn merge_chat(&mut self, step: &mut TimelinePlan<'_>, diverged: Diverged<'_>) -> Result<()> {
+        let Diverged { local, here, ours, theirs, base } = &diverged;
+        let was = base.as_ref().map(TimelineFiles::split);
+        let Some(merged) = merge_chats(was.as_ref(), &ours.split(), &theirs.split()) else {
+            return self.keep_both(step, diverged);
         };
-        let merged = merge_chats(
-            base.as_ref().map(TimelineFiles::split).as_ref(),
-            &ours.split(),
-            &theirs.split(),
-        );
-        let Some(merged) = merged else {
-            return self.apart(step, local, ours, theirs, base, here);
-        };
-        // The remote's side is kept where nothing speaks for the local one: its snapshot need not be written again.
+        // The remote's side is kept where nothing speaks for the local one: its snapshot need not be
+        // written again.
         let is_ours = *ours.main.bytes == *merged && *theirs.main.bytes != *merged;
-        let (chat, other) = if is_ours { (&ours, &theirs) } else { (&theirs, &ours) };
-        // Without a header the chat's metadata stands in the group's file, which goes with the chat.
+        let (chat, other) = if is_ours { (ours, theirs) } else { (theirs, ours) };
+        // Without a header, the metadata of a chat is in the group's file, which goes with it.
         let metadata = |whole: &TimelineFiles| whole.own_group_metadata();
         let was = base.as_ref().and_then(metadata);
         let mut whole = chat.clone();
         let changed = metadata(other) != metadata(chat) && metadata(other) != was;
         if changed && (metadata(chat) != was || !whole.take_group_metadata(other)) {
-            return self.apart(step, local, ours, theirs, base, here);
+            return self.keep_both(step, diverged);
         }
         if *whole.main.bytes != *merged {
             whole.main.bytes = merged.into();
@@ -350,37 +332,25 @@ impl Planner<'_> {
                 whole.lorebook = other.lorebook.clone();
             }
         }
-        if whole.timeline != name {
-            whole = whole.called(name);
-        }
-        if here == Here::Same {
-            self.files.put(&whole.main.path, Some(whole.main.bytes.to_vec()))?;
+        let mut whole = named(whole, &step.entry.timeline);
+        if *here == Here::Same {
             self.bring_book(&mut whole)?;
-            self.list_in_group(&whole, step.entry.former.as_ref())?;
+            self.put_chat(&whole, step.entry.former.as_ref())?;
         }
         step.entry.outcome = Outcome::Merged;
         step.branch = BranchMove::Made(Box::new(whole), Some(local.id));
         Ok(())
     }
 
-    /// Both stay: the other side's under the name, what is here under another.
-    fn apart(
-        &mut self,
-        step: &mut TimelinePlan,
-        local: &Snapshot,
-        ours: TimelineFiles,
-        theirs: TimelineFiles,
-        base: Option<TimelineFiles>,
-        here: Here,
-    ) -> Result<()> {
-        let files = Files::over(here);
-        let name = self.free_name(&step.entry.timeline.clone())?;
-        self.lay(step, theirs, base.as_ref(), files)?;
+    /// Keeps both: the remote state under the name, the local one under another.
+    fn keep_both(&mut self, step: &mut TimelinePlan<'_>, diverged: Diverged<'_>) -> Result<()> {
+        let Diverged { local, here, ours, theirs, base } = diverged;
+        let name = self.free_name(&step.entry.timeline)?;
+        self.take_theirs(step, theirs, base.as_ref(), here.files())?;
         let mut aside = ours.called(name.clone());
-        if files == Files::Written {
+        if here == Here::Same {
             self.bring_book(&mut aside)?;
-            self.files.put(&aside.main.path, Some(aside.main.bytes.to_vec()))?;
-            self.list_in_group(&aside, None)?;
+            self.put_chat(&aside, None)?;
         }
         if let Some(conflict) = &mut step.entry.conflict {
             conflict.other = Some(name.clone());
@@ -391,7 +361,52 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Puts a timeline's own file in its place. A group keeps the chats that it has locally.
+    /// Gives a state the lorebook that will be in its file, or adds its own if there is none.
+    fn bring_book(&mut self, whole: &mut TimelineFiles) -> Result<()> {
+        let Some(book) = whole.book() else { return Ok(()) };
+        let (path, own) = (book.path.clone(), book.bytes.to_vec());
+        match self.files.get(&path)?.map(<[u8]>::to_vec) {
+            Some(now) if now != own => whole.set_book(now),
+            Some(_) => {}
+            None => self.files.put(&path, Some(own))?,
+        }
+        Ok(())
+    }
+
+    /// Gives a chat a lorebook under another name. Chats that shared one go on sharing it.
+    fn with_own_book(&mut self, whole: TimelineFiles) -> Result<TimelineFiles> {
+        let (Some(library), Some(book), true) =
+            (self.sides.library, whole.book(), whole.can_be_bound())
+        else {
+            return Ok(whole);
+        };
+        let chat = whole.timeline.chat();
+        let key = (book.path.clone(), Blake3::of(book.bytes));
+        let name = match self.moved.get(&key) {
+            Some(name) => name.clone(),
+            None => free_lorebook(library, book.name, &[chat], chat, &self.books)?,
+        };
+        let Some(path) = st::lorebook_path(&name) else { return Ok(whole) };
+        self.books.insert(name.to_lowercase());
+        self.moved.insert(key, name.clone());
+        Ok(whole.bound_to(&name, path))
+    }
+
+    fn user_of(&self, book: &LibraryPath, except: &TimelineName) -> Option<TimelineName> {
+        let users = st::users_of_lorebook(self.sides.library?, book).unwrap_or_default();
+        users.into_iter().find(|user| user != except)
+    }
+
+    pub(super) fn put_chat(
+        &mut self,
+        files: &TimelineFiles,
+        former: Option<&TimelineName>,
+    ) -> Result<()> {
+        self.files.put(&files.main.path, Some(files.main.bytes.to_vec()))?;
+        self.list_in_group(files, former)
+    }
+
+    /// Plans a timeline's own file. A group keeps the chats that it has locally.
     pub(super) fn put_main(&mut self, files: &TimelineFiles) -> Result<()> {
         let (path, bytes) = (&files.main.path, &files.main.bytes);
         let live = match files.timeline.category() {
@@ -405,8 +420,9 @@ impl Planner<'_> {
         self.files.put(path, Some(bytes))
     }
 
-    /// Lists a chat in its group's file, in place of its former name. SillyTavern does not show a chat that its group does not list.
-    pub(super) fn list_in_group(
+    /// Lists a chat in its group's file, in place of its former name. SillyTavern does not show a
+    /// chat that its group does not list.
+    fn list_in_group(
         &mut self,
         whole: &TimelineFiles,
         former: Option<&TimelineName>,
@@ -431,9 +447,21 @@ impl Planner<'_> {
     }
 }
 
+impl Here {
+    /// Files are written only over the content of the latest snapshot.
+    fn files(self) -> Files {
+        if self == Self::Same { Files::Written } else { Files::Untouched }
+    }
+}
+
 const NAME_IN_USE: &str = "a file of that name is here and has no snapshot";
 
-/// Plans to write a timeline's own file from the store, if it is what a snapshot has. Lorebooks are left out because others look at them, and groups because they keep their chats.
+pub(super) fn named(files: TimelineFiles, name: &TimelineName) -> TimelineFiles {
+    if files.timeline == *name { files } else { files.called(name.clone()) }
+}
+
+/// Plans to write a timeline's own file from the store, if the snapshot has it. Not lorebooks, which
+/// others look at, nor groups, which keep their chats.
 fn stored_file(
     reader: &Reader,
     snapshot: &Snapshot,

@@ -1,8 +1,9 @@
-//! A moment as people write it: `2026-11-01`, `2026-11-01 18:30`, `yesterday`, `2 weeks ago`, `30d`.
+//! A moment as people write it: `2026-11-01`, `2026-11-01 18:30`, `yesterday`, `2 weeks ago`,
+//! `30d`.
 
 use chrono::{DateTime, Days, FixedOffset, Months, NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
 
-/// Read a moment; a day alone is its beginning. What is not said is as it is now, the time zone too.
+/// Parses a time; a day alone is its beginning. Missing parts, and the time zone, are those of now.
 pub fn parse(text: &str, now: DateTime<FixedOffset>) -> Result<DateTime<FixedOffset>, String> {
     let text = text.trim();
     let no = || {
@@ -34,7 +35,7 @@ pub fn parse(text: &str, now: DateTime<FixedOffset>) -> Result<DateTime<FixedOff
     ago(text, now).ok_or_else(no)
 }
 
-/// The same for an end: a day alone is all of it.
+/// Parses an end; a day alone is its last second.
 pub fn parse_end(text: &str, now: DateTime<FixedOffset>) -> Result<DateTime<FixedOffset>, String> {
     let moment = parse(text, now)?;
     let word = text.trim().to_lowercase();
@@ -46,7 +47,7 @@ pub fn parse_end(text: &str, now: DateTime<FixedOffset>) -> Result<DateTime<Fixe
     Ok(end.unwrap_or(moment))
 }
 
-/// `2 weeks ago`, `2 weeks`, `2w`.
+/// Parses `2 weeks ago`, `2 weeks`, `2w`.
 fn ago(text: &str, now: DateTime<FixedOffset>) -> Option<DateTime<FixedOffset>> {
     let text = text.to_lowercase();
     let text = text.strip_suffix("ago").unwrap_or(&text).trim();

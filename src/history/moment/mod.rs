@@ -30,20 +30,19 @@ use crate::store::{Kind, ObjectId, RefName, Store};
 use words::Pinned;
 pub(crate) use words::Step;
 
-/// A chat and its lorebook as they stood together; of anything else that has a timeline, one of its states.
+/// A chat and its lorebook as they stood together; of anything else that has a timeline, one of its
+/// states.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
-    /// The timeline that the moment belongs to, by its name of today: what is written, or derived from the moment, is this timeline's. A snapshot says what its timeline was called when it
-    /// was created, which may be the name of another one by now.
+    /// The present name of the timeline, to which anything written or derived belongs. The name in
+    /// the snapshot may be that of another timeline by now.
     pub timeline: TimelineName,
-    /// The snapshot that has the timeline's own file.
     pub snapshot: Snapshot,
     pub book: Book,
     pub upto: Upto,
     pub named: Named,
 }
 
-/// How much of its snapshot a moment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Upto {
     End,
@@ -54,7 +53,6 @@ pub(crate) enum Upto {
 }
 
 impl Upto {
-    /// Returns the message by which the moment was named.
     pub(crate) fn message(self) -> Option<usize> {
         match self {
             Self::End => None,
@@ -63,22 +61,22 @@ impl Upto {
     }
 }
 
-/// What was named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     /// A timeline by its name alone: its latest state.
     Timeline,
-    /// One of its states.
     State,
 }
 
 impl Moment {
-    /// Returns the moment of a snapshot, which belongs to `timeline` today, with the lorebook that it records.
+    /// Returns the moment of a snapshot, which belongs to `timeline` today, with the lorebook that
+    /// it records.
     pub(crate) fn recorded(snapshot: Snapshot, timeline: TimelineName) -> Self {
         Self { timeline, snapshot, book: Book::Recorded, upto: Upto::End, named: Named::State }
     }
 
-    /// Returns the latest moment of the timeline that ends with `head`, with the lorebook that it records.
+    /// Returns the latest moment of the timeline that ends with `head`, with the lorebook that it
+    /// records.
     pub(crate) fn latest(head: Snapshot) -> Self {
         let timeline = head.timeline.clone();
         Self { named: Named::Timeline, ..Self::recorded(head, timeline) }
@@ -92,7 +90,8 @@ impl Moment {
         Self { book, ..Self::recorded(pair.own.clone(), timeline) }
     }
 
-    /// Returns the name that always means this moment, whatever is stored later: `ID`, `ID+ID` with the snapshot that has the lorebook, and `:N` behind it if it is cut.
+    /// Returns the name that always means this moment, whatever is stored later: `ID`, `ID+ID` with
+    /// the snapshot that has the lorebook, and `:N` behind it if it is cut.
     pub(crate) fn id(&self) -> String {
         let book = match &self.book {
             Book::Snapshot(book) | Book::Earlier(book) => Some(book.id),
@@ -126,7 +125,6 @@ impl Moment {
     }
 }
 
-/// What names can stand for.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
     pub store: &'a Store,
@@ -136,7 +134,8 @@ pub(crate) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// Returns the moment that `text` names: an id's beginning, `b3:` and a content id's beginning, a tag, or a timeline (its latest), with steps behind it.
+    /// Returns the moment that `text` names: an id's beginning, `b3:` and a content id's beginning,
+    /// a tag, or a timeline (its latest), with steps behind it.
     pub fn moment(&self, text: &str) -> Result<Moment> {
         self.moment_at(text, None)
     }
@@ -179,7 +178,7 @@ impl Names<'_> {
         Err(unknown.unwrap_or_else(none))
     }
 
-    /// Steps without a name, as somebody writes them who has named the timeline before.
+    /// Parses steps without a name.
     pub fn steps(&self, text: &str) -> Result<Vec<Step>> {
         words::steps(text, self.now).map_err(|stop| Error::Unreadable {
             text: text.into(),
@@ -232,14 +231,14 @@ impl Names<'_> {
         Ok(moment_of(&history, &pairs[at], timeline))
     }
 
-    /// Returns the moment of a snapshot that was named by itself.
     fn state(&self, snapshot: Snapshot) -> Result<Moment> {
         let history = self.history_with(snapshot.id)?;
         let timeline = Owners::of(&history).target(&history, &snapshot).clone();
         Ok(Moment::recorded(snapshot, timeline))
     }
 
-    /// Returns a moment and those before it in its timeline, newest first, and the one that the timeline was forked from.
+    /// Returns a moment and those before it in its timeline, newest first, and the one that the
+    /// timeline was forked from.
     pub fn back_from(&self, moment: &Moment) -> Result<(Vec<Moment>, Option<Moment>)> {
         let history = self.history_with(moment.snapshot.id)?;
         let Some(own) = history.get(moment.snapshot.id) else {
@@ -258,7 +257,8 @@ impl Names<'_> {
         Ok((own.iter().map(of).collect(), others.first().map(of)))
     }
 
-    /// Returns the latest moment of the timeline that ends with `head`: of a chat with the latest state of its lorebook.
+    /// Returns the latest moment of the timeline that ends with `head`: of a chat with the latest
+    /// state of its lorebook.
     pub fn latest(&self, head: Snapshot) -> Result<Moment> {
         let moment = Moment::latest(head);
         let head = &moment.snapshot;
@@ -277,7 +277,8 @@ impl Names<'_> {
                     || Ok::<_, Error>(book_hash(&reader, &book)? != book_hash(&reader, head)?);
                 if is_later && is_other()? { Some(book) } else { None }
             }
-            // It may have another name by now, have changed since the chat was deleted, or not have been readable.
+            // It may have another name by now, have changed since the chat was deleted, or not have
+            // been readable.
             None => {
                 let history = self.history_with(head.id)?;
                 let Some(head) = history.get(head.id) else { return Ok(moment) };
@@ -288,7 +289,8 @@ impl Names<'_> {
         Ok(Moment { book, ..moment })
     }
 
-    /// Returns what a moment's chat was when an earlier message was the last, by the pairs that lead to it.
+    /// Returns what a moment's chat was when an earlier message was the last, by the pairs that
+    /// lead to it.
     fn at_message(
         &self,
         books: &Books<'_>,
@@ -378,7 +380,7 @@ impl Names<'_> {
         }
     }
 
-    /// What else the name of a tag stands for: other snapshots by their ids, and timelines.
+    /// Returns the other meanings of the name of a tag: ids and timelines.
     fn shadowed(&self, text: &str, tagged: &Snapshot) -> Result<Vec<String>> {
         let mut others = Vec::new();
         if is_like_id(text) {
@@ -394,7 +396,6 @@ impl Names<'_> {
         Ok(others)
     }
 
-    /// By its id, or by one that it had.
     fn by_id(&self, text: &str) -> Result<Option<Snapshot>> {
         let prefix = text.to_lowercase();
         let ids = self.store.reader().with_prefix(&prefix, Kind::Commit)?;
@@ -423,7 +424,6 @@ impl Names<'_> {
         single(text, found)?.ok_or_else(none)
     }
 
-    /// Those of some commits that are snapshots and not lost.
     fn readable(&self, ids: Vec<ObjectId>) -> Result<Vec<Snapshot>> {
         let mut found = Vec::new();
         for id in ids {
@@ -433,14 +433,14 @@ impl Names<'_> {
     }
 }
 
-/// Returns the moment of a pair among those of `timeline`: one from before the fork point belongs to another timeline.
+/// Returns the moment of a pair among those of `timeline`: one from before the fork point belongs
+/// to another timeline.
 fn moment_of(history: &History, pair: &Pair<'_>, timeline: TimelineName) -> Moment {
     let timeline =
         if pair.is_own { timeline } else { Owners::of(history).target(history, pair.own).clone() };
     Moment::of(pair, timeline)
 }
 
-/// Returns the position so many moments before `at`.
 fn back(pairs: &[Pair<'_>], at: usize, name: &str, steps: usize) -> Result<usize> {
     let before = pairs.len() - 1 - at;
     if steps <= before {

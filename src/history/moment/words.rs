@@ -13,21 +13,16 @@ use chrono::{DateTime, FixedOffset};
 
 use super::dates;
 
-/// A step from one state of a timeline to an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// So many moments.
     Back(usize),
-    /// To what it was then.
     Then(DateTime<FixedOffset>),
-    /// To when this message was its last.
     Message(usize),
 }
 
-/// Where a text cannot be read any further.
+/// The position where parsing stopped, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stop {
-    /// In bytes from its beginning.
     pub at: usize,
     pub expected: &'static str,
 }
@@ -38,7 +33,6 @@ const BRACE: &str = "} behind the date";
 const SIGN: &str = "~N, @DATE or :N";
 const END: &str = "the end: nothing comes behind a message's number";
 
-/// A pair of ids in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pinned<'t> {
     pub snapshot: &'t str,
@@ -57,19 +51,18 @@ pub(crate) fn pinned(text: &str) -> Option<Pinned<'_>> {
     (is_id(snapshot) && is_id(book)).then_some(Pinned { snapshot, book, message })
 }
 
-/// More signs of one text are not tried as the end of its name: each name is looked up, and a text may come from another program.
+/// Each sign costs a look-up, and the text may come from another program.
 const MOST_SIGNS: usize = 32;
 /// No date is longer, in bytes.
 const LONGEST_DATE: usize = 100;
 
-/// Every way to part a text into a name and what stands behind it, the longest name first; at most [`MOST_SIGNS`] and one more.
+/// Returns every split into a name and the rest, the longest name first.
 pub(crate) fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let signs = text.rmatch_indices(['~', '@', ':']).map(|(at, _)| at);
     let ends = std::iter::once(text.len()).chain(signs.take(MOST_SIGNS));
     ends.filter(|end| *end > 0).map(|end| text.split_at(end))
 }
 
-/// Read what stands behind a name.
 pub(crate) fn steps(text: &str, now: DateTime<FixedOffset>) -> Result<Vec<Step>, Stop> {
     let mut steps = Vec::new();
     let mut at = 0;
@@ -94,7 +87,6 @@ pub(crate) fn steps(text: &str, now: DateTime<FixedOffset>) -> Result<Vec<Step>,
     Ok(steps)
 }
 
-/// The number at the beginning, and how long it is.
 fn number(text: &str) -> Result<(Option<usize>, usize), Stop> {
     let len = text.bytes().take_while(u8::is_ascii_digit).count();
     let number = match len {
@@ -116,7 +108,7 @@ fn message(text: &str) -> Result<(Step, usize), Stop> {
     Ok((Step::Message(message), hash + len))
 }
 
-/// A day is its end.
+/// Parses a date; a day alone means its end.
 fn then(text: &str, now: DateTime<FixedOffset>) -> Result<(Step, usize), Stop> {
     if let Some(braced) = text.strip_prefix('{') {
         let end = braced.find('}').ok_or(Stop { at: text.len(), expected: BRACE })?;

@@ -7,7 +7,8 @@ use crate::history::{Result, name_lookup};
 use crate::parallel::in_parts;
 use crate::store::{Kind, ObjectId, Store, hash, unless_lost};
 
-/// What a checkpoint follows that has these lines: of `head` and those before it the newest that is a beginning of it, else the newest that shares the most.
+/// Returns the parent of a checkpoint with these lines: the latest snapshot that is a beginning of
+/// it, else the latest that shares the most.
 pub(crate) fn closest(store: &Store, head: &Snapshot, lines: &[&[u8]]) -> Result<Option<Snapshot>> {
     let messages = lines.iter().filter(|line| !line.trim_ascii().is_empty()).count() as u64;
     let mut compare = Comparison::new(store, lines)?;
@@ -50,7 +51,7 @@ pub(crate) fn closest(store: &Store, head: &Snapshot, lines: &[&[u8]]) -> Result
     Ok(best.map(|(_, snapshot)| snapshot))
 }
 
-/// Holds lines against what is stored. Most are there byte for byte; only of the others is it read what they say.
+/// Compares lines with stored messages, most of which are equal byte for byte.
 struct Comparison<'a> {
     store: &'a Store,
     lines: &'a [&'a [u8]],
@@ -69,7 +70,8 @@ impl<'a> Comparison<'a> {
         Ok(Self { store, lines, ids, said, identities: Identities::new(store.reader()) })
     }
 
-    /// How many first messages a snapshot shares with the lines, and whether it has no others. `None` if it is lost.
+    /// Returns how many first messages a snapshot shares with the lines, and whether those are all
+    /// it has; `None` if it is lost.
     fn shared(&mut self, snapshot: &Snapshot) -> Result<Option<(usize, bool)>> {
         let Some(tree) = unless_lost(Tree::open(&self.store.reader(), snapshot.tree))? else {
             return Ok(None);

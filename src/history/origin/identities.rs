@@ -6,7 +6,6 @@ use crate::archive::message_identity::Identity;
 use crate::history::Result;
 use crate::store::{ObjectId, Reader, unless_lost};
 
-/// Identities of stored messages.
 pub(crate) struct Identities {
     pub reader: Reader,
     known: HashMap<ObjectId, Identity>,
@@ -17,7 +16,7 @@ impl Identities {
         Self { reader, known: HashMap::new() }
     }
 
-    /// The identity of a stored message; `None` if it is lost.
+    /// Returns the identity of a stored message; `None` if it is lost.
     pub fn find(&mut self, message: ObjectId) -> Result<Option<Identity>> {
         if let Some(identity) = self.known.get(&message) {
             return Ok(Some(*identity));
@@ -28,7 +27,7 @@ impl Identities {
         Ok(Some(identity))
     }
 
-    /// Whether the first of these stored messages say what is wanted.
+    /// Returns whether the stored messages begin with these.
     pub fn begin_with(&mut self, messages: &[ObjectId], wanted: &[Identity]) -> Result<bool> {
         if messages.len() < wanted.len() {
             return Ok(false);

@@ -1,4 +1,5 @@
-//! How stored chats begin: `stvc/lineage.json`, a cache that is brought up to date when it is needed.
+//! How stored chats begin: `stvc/lineage.json`, a cache that is brought up to date when it is
+//! needed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -12,27 +13,24 @@ use crate::history::{History, Result};
 use crate::store::{ObjectId, Reader, unless_lost};
 use crate::{durable, regular};
 
-/// A link is kept for every so many messages.
+/// The distance of samples, in messages.
 pub(crate) const SAMPLE: usize = 20;
 const VERSION: u32 = 1;
 
-/// What is known of stored snapshots.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Index {
     version: u32,
     snapshots: BTreeMap<String, Record>,
 }
 
-/// What is known of one stored snapshot.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub messages: usize,
-    /// Its beginning at every `SAMPLE`th message, and at last all of it.
+    /// The links at every `SAMPLE`th message, and at the end.
     samples: Vec<String>,
 }
 
 impl Record {
-    /// What is kept of a chain.
     pub(crate) fn of(chain: &Chain) -> Self {
         let whole = chain.len() / SAMPLE;
         let mut lengths: Vec<_> = (1..=whole).map(|n| n * SAMPLE).collect();
@@ -50,14 +48,14 @@ impl Record {
 }
 
 impl Index {
-    /// Load it; a missing or unreadable one is empty.
+    /// Loads the index; a missing or damaged one is empty.
     pub(crate) fn load(path: &Path) -> Self {
         let index =
             regular::read(path).ok().and_then(|text| serde_json::from_slice::<Index>(&text).ok());
         index.filter(|index| index.version == VERSION).unwrap_or_default()
     }
 
-    /// Write it back. That it fails matters to nobody.
+    /// Saves the index. A failure is harmless.
     pub(crate) fn save(mut self, path: &Path) {
         self.version = VERSION;
         if let Ok(text) = serde_json::to_vec(&self) {
@@ -73,7 +71,6 @@ impl Index {
         self.snapshots.insert(id.to_string(), record);
     }
 
-    /// Every indexed snapshot that `history` has.
     pub(crate) fn iter<'i>(
         &'i self,
         history: &'i History,
@@ -84,8 +81,8 @@ impl Index {
         })
     }
 
-    /// Index what was stored since the last time. A snapshot that only grew into the next one of its timeline is left out: the next
-    /// one begins the same and is newer.
+    /// Adds new snapshots. Leaves out a snapshot that the next one of its timeline continues, since
+    /// that begins the same.
     pub(crate) fn update(&mut self, history: &History, identities: &mut Identities) -> Result<()> {
         let reachable: HashSet<String> =
             history.iter().map(|snapshot| snapshot.id.to_string()).collect();
@@ -176,7 +173,6 @@ impl Index {
     }
 }
 
-/// How many sampled beginnings a chain and a stored snapshot share.
 pub(crate) fn samples_shared(chain: &Chain, record: &Record) -> usize {
     let common = (record.messages / SAMPLE).min(chain.len() / SAMPLE);
     // Equal beginnings stay equal however short they are cut, so halving finds the last one.
@@ -185,7 +181,7 @@ pub(crate) fn samples_shared(chain: &Chain, record: &Record) -> usize {
     })
 }
 
-/// The greatest `n` up to `most` for which `holds(n)`; it holds for all smaller ones, too.
+/// Returns the greatest `n` up to `most` for which `holds(n)`, which is monotonic.
 fn partition(most: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, most);
     while low < high {

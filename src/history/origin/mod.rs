@@ -1,9 +1,11 @@
-//! Finding where a chat that was never seen comes from: the stored snapshot, or the other new chat, with the longest common
-//! beginning; or the timeline that it is under a new name.
+//! Finding where a chat that was never seen comes from: the stored snapshot, or the other new chat,
+//! with the longest common beginning; or the timeline that it is under a new name.
 //!
-//! Messages are compared by what they say (`archive::message_identity`). What is known of stored snapshots lies in `stvc/lineage.json`: for each
-//! the hash of its beginning at every twentieth message, so that a thousand timelines are held against a new chat without
-//! reading their messages. It is a cache: it is brought up to date when it is needed, and can be deleted at any time.
+//! Messages are compared by what they say (`archive::message_identity`). What is known of stored
+//! snapshots lies in `stvc/lineage.json`: for each the hash of its beginning at every twentieth
+//! message, so that a thousand timelines are held against a new chat without reading their
+//! messages. It is a cache: it is brought up to date when it is needed, and can be deleted at any
+//! time.
 
 mod beginning;
 mod identities;
@@ -28,32 +30,34 @@ pub(crate) use beginning::closest;
 pub(crate) use identities::Identities;
 pub(crate) use newcomer::{Newcomer, named, order, without_blank_end};
 
-/// The snapshots of a timeline, oldest first, and what it was forked from.
+/// The snapshots of a timeline, oldest first, and its fork point.
 pub(crate) type Own = (Vec<Snapshot>, Option<Snapshot>);
 
-/// What a timeline's first snapshot follows, and how many messages it shares with that; none: nothing.
+/// The new parent of a timeline's first snapshot, and how many messages they share; `None`: no
+/// parent.
 pub(crate) type Beginning = Option<(SnapshotId, u64)>;
 
-/// Where a new chat that is not a renamed one comes from.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// From nowhere: it is the first of its kind.
     None,
     /// It shares its first messages with this snapshot.
-    Fork { id: SnapshotId, tree: ObjectId, shared: usize },
+    Fork {
+        id: SnapshotId,
+        tree: ObjectId,
+        shared: usize,
+    },
 }
 
-/// All that a new chat can come from.
 pub(crate) struct Lineage {
     index: Index,
     history: History,
     /// Timelines whose file is gone and that no renamed chat has claimed yet.
     vanished: BTreeMap<TimelineName, SnapshotId>,
-    /// Every timeline that is there or stored.
+    /// All timelines that exist or are stored.
     living: HashSet<TimelineName>,
     /// Folders of characters that are still there.
     folders: HashSet<String>,
-    /// Chats taken by this very command; their objects are not readable yet.
+    /// Chats stored by this command; their objects are not readable yet.
     taken: Vec<TakenChat>,
     identities: Identities,
     path: PathBuf,
@@ -64,12 +68,11 @@ struct TakenChat {
     snapshot: Snapshot,
 }
 
-/// How well a candidate fits; the greatest wins. What stands first counts most.
+/// The rank of a candidate; earlier fields count more.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     /// The chat names it and shares more than a greeting with it.
     is_named: bool,
-    /// How many messages are shared.
     shared: usize,
     names: Names,
     seconds: i64,
@@ -77,13 +80,12 @@ struct Rank {
     order: Reverse<usize>,
 }
 
-/// What names say about a candidate.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Names {
     /// It names the same parent.
     Sibling,
     Nothing,
-    /// It was once called as the chat's parent.
+    /// It once had the name of the parent.
     FormerParent,
     Parent,
 }
@@ -106,16 +108,16 @@ impl Closest {
     }
 }
 
-/// What is remembered of all chats.
 const INDEX: &str = "lineage.json";
 
-/// Nothing of it shall be known any more; it is made anew.
+/// Deletes the index, which is rebuilt when needed.
 pub(crate) fn forget_index(store: &Store) {
     durable::remove_own(&store.private_dir().join(INDEX));
 }
 
 impl Lineage {
-    /// Load what is known and bring it up to date. A chat whose folder could not be read has not vanished: no other chat can be it under a new name.
+    /// Loads and updates the index. A chat whose folder could not be read has not vanished, so
+    /// nothing can be a rename of it.
     pub(crate) fn load(store: &Store, scan: &Scan) -> Result<Self> {
         let path = store.private_dir().join(INDEX);
         let history = History::load(store)?;
@@ -132,26 +134,26 @@ impl Lineage {
         Ok(Self { index, history, vanished, living, folders, taken: Vec::new(), identities, path })
     }
 
-    /// Returns the latest snapshots of the timelines that newcomers are under a new name, by the position of the newcomer. A timeline can be renamed if its file is gone, or if it is one of
+    /// Returns the latest snapshots of the timelines that newcomers are under a new name, by the
+    /// position of the newcomer. A timeline can be renamed if its file is gone, or if it is one of
     /// `replaced`, whose files hold other chats.
     pub(crate) fn renamed<'s>(
         &mut self,
-        newcomers: &[Newcomer],
+        newcomers: &[&Newcomer],
         order: &[usize],
         replaced: impl Iterator<Item = &'s Snapshot>,
-    ) -> Result<Vec<(usize, Snapshot)>> {
+    ) -> Result<HashMap<usize, Snapshot>> {
         self.vanished.extend(replaced.map(|head| (head.timeline.clone(), head.id)));
-        let mut found = Vec::new();
+        let mut found = HashMap::new();
         for position in order {
-            if let Some(from) = self.renamed_from(&newcomers[*position])? {
+            if let Some(from) = self.renamed_from(newcomers[*position])? {
                 self.vanished.remove(&from.timeline);
-                found.push((*position, from));
+                found.insert(*position, from);
             }
         }
         Ok(found)
     }
 
-    /// The snapshot that this chat was forked from.
     pub(crate) fn fork(&mut self, newcomer: &Newcomer) -> Result<Origin> {
         let parent = newcomer.parent_name();
         // A name alone makes no fork; of chats that share as much it tells which is meant.
@@ -167,8 +169,8 @@ impl Lineage {
                 Names::Nothing
             }
         };
-        // A chat that names a living parent does not come from one whose own parent is dead, unless it is that parent: such a one
-        // is more likely to have come from it.
+        // A chat that names a living parent does not come from one whose own parent is dead, unless
+        // it is that parent: such a one is more likely to have come from it.
         let names_living = parent.as_ref().is_some_and(|parent| self.living.contains(parent));
         let is_possible = |timeline: &TimelineName, main_chat: Option<&str>| {
             let dead = main_chat.is_some_and(|main_chat| {
@@ -186,8 +188,9 @@ impl Lineage {
         let descendants = self.descendants_of(&newcomer.name);
         let circle = parent.as_ref().is_some_and(|parent| descendants.contains(parent));
         let descendants = if circle { HashSet::new() } else { descendants };
-        // Whoever names a chat that is there comes from it, though another may share more: that one came from it, too, or from the newcomer. More than a greeting
-        // must be shared: another chat may have the name by now.
+        // Whoever names a chat that is there comes from it, though another may share more: that one
+        // came from it, too, or from the newcomer. More than a greeting must be shared: another
+        // chat may have the name by now.
         let is_named =
             |timeline: &TimelineName, shared| Some(timeline) == parent.as_ref() && shared > 1;
         for (order, TakenChat { newcomer: taken, snapshot }) in self.taken.iter().enumerate() {
@@ -226,7 +229,8 @@ impl Lineage {
             };
             offer(rank, snapshot.id, snapshot.tree);
         }
-        // A greeting alone makes no fork, unless the chat says that it is one: new chats of one character begin alike.
+        // A greeting alone makes no fork, unless the chat says that it is one: new chats of one
+        // character begin alike.
         let least = if newcomer.main_chat.is_some() { 1 } else { 2 };
         Ok(match best {
             Some((rank, id, tree)) if rank.shared >= least => {
@@ -236,20 +240,18 @@ impl Lineage {
         })
     }
 
-    /// All that is stored.
     pub(crate) fn history(&self) -> &History {
         &self.history
     }
 
-    /// The snapshots of a timeline, oldest first, and what it was forked from.
     pub(crate) fn own(&self, timeline: &TimelineName) -> Option<Own> {
         let (mut own, origin) = self.history.own(self.history.head(timeline)?);
         own.reverse();
         Some((own.into_iter().cloned().collect(), origin.cloned()))
     }
 
-    /// How many first messages `chain` shares with the states of each of these timelines at most. Only those that come close are
-    /// compared exactly; the others count as what their samples tell.
+    /// Returns how many first messages `chain` shares with each timeline at most. Compares only the
+    /// closest ones exactly; of the others, samples count.
     pub(crate) fn shared_with_timelines(
         &mut self,
         chain: &Chain,
@@ -275,14 +277,15 @@ impl Lineage {
         Ok(shared)
     }
 
-    /// Let later ones come from this one, too.
+    /// Makes a stored chat a possible origin of later ones.
     pub(crate) fn add(&mut self, newcomer: Newcomer, snapshot: &Snapshot) {
         self.index.insert(snapshot.id, Record::of(&newcomer.chain));
         self.taken.push(TakenChat { newcomer, snapshot: snapshot.clone() });
     }
 
-    /// Stored forks of chats that were taken just now: their first snapshots, and what they should follow. A chat may have been refused while forks of it were taken, which
-    /// then begin with nothing, or with each other. `came` are the new ones, and what each was found to come from.
+    /// Stored forks of chats that were taken just now: their first snapshots, and what they should
+    /// follow. A chat may have been refused while forks of it were taken, which then begin with
+    /// nothing, or with each other. `came` are the new ones, and what each was found to come from.
     pub(crate) fn late_parents(
         &mut self,
         came: &HashMap<TimelineName, Option<SnapshotId>>,
@@ -314,13 +317,13 @@ impl Lineage {
         Ok(found)
     }
 
-    /// Keep what was learnt.
     pub(crate) fn save(self) {
         self.index.save(&self.path);
     }
 
-    /// A timeline whose file is gone and whose newest state is the beginning of this chat, in the same folder or in one that is
-    /// gone as well. A fork says whose it is; a renamed chat says what it said before.
+    /// A timeline whose file is gone and whose newest state is the beginning of this chat, in the
+    /// same folder or in one that is gone as well. A fork says whose it is; a renamed chat says
+    /// what it said before.
     fn renamed_from(&mut self, newcomer: &Newcomer) -> Result<Option<Snapshot>> {
         let mut found: Option<Snapshot> = None;
         for id in self.vanished.values().copied().collect::<Vec<_>>() {
@@ -351,7 +354,7 @@ impl Lineage {
         self.history.ancestry(snapshot).take_while(|other| other.fork_at.is_none()).any(former)
     }
 
-    /// The timelines that say they come from this one, or from one that does.
+    /// Returns the timelines that name this one as their parent, directly or not.
     fn descendants_of(&self, name: &TimelineName) -> HashSet<TimelineName> {
         let stored = self.history.heads().map(|(name, head)| (name, head.main_chat.as_deref()));
         let taken = self.taken.iter().map(|taken| &taken.newcomer);
@@ -375,7 +378,7 @@ impl Lineage {
         found
     }
 
-    /// Of the stored snapshots that can be meant, those that share the most sampled beginnings with `chain`.
+    /// Returns the fitting snapshots that share the most samples with `chain`.
     fn closest_stored(&self, chain: &Chain, fits: &dyn Fn(&Snapshot) -> bool) -> Vec<Snapshot> {
         let mut closest = Closest::default();
         for (snapshot, record) in self.index.iter(&self.history).filter(|(it, _)| fits(it)) {
@@ -384,7 +387,7 @@ impl Lineage {
         closest.snapshots
     }
 
-    /// How many first messages `chain` shares with a stored snapshot, exactly.
+    /// Returns exactly how many first messages `chain` shares with a stored snapshot.
     pub(crate) fn shared(&mut self, chain: &Chain, snapshot: &Snapshot) -> Result<usize> {
         let Some(record) = self.index.get(snapshot.id) else { return Ok(0) };
         let samples = samples_shared(chain, record);

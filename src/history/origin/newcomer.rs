@@ -6,14 +6,12 @@ use crate::archive::State;
 use crate::archive::message_identity::Chain;
 use crate::st::{self, Chat, TimelineName};
 
-/// A chat that has no branch yet.
 pub(crate) struct Newcomer {
     pub name: TimelineName,
-    /// What its messages say.
     pub chain: Chain,
-    /// The chat it says it was forked from, as typed.
+    /// Its parent, as its header says.
     pub main_chat: Option<String>,
-    /// When each message was sent, where that can be read.
+    /// The times of its messages, where readable; only for forks.
     sent: Vec<Option<i64>>,
 }
 
@@ -34,19 +32,18 @@ impl Newcomer {
         Self { name: name.clone(), chain: Chain::of(lines), main_chat, sent }
     }
 
-    /// The timeline that `main_chat` names.
     pub(crate) fn parent_name(&self) -> Option<TimelineName> {
         named(&self.name, self.main_chat.as_deref()?)
     }
 }
 
-/// The timeline that a chat means by this `main_chat`: one in its own folder.
+/// Returns the timeline that a `main_chat` means: one in the same folder.
 pub(crate) fn named(chat: &TimelineName, main_chat: &str) -> Option<TimelineName> {
     let parent = st::chat_name(main_chat)?;
     chat.sibling(&parent).ok()
 }
 
-/// A trailing newline makes a last line that is no message.
+/// Drops the blank last line that a trailing newline makes.
 pub(crate) fn without_blank_end<'a, 'b>(lines: &'a [&'b [u8]]) -> &'a [&'b [u8]] {
     let end =
         lines.iter().rposition(|line| !line.trim_ascii().is_empty()).map_or(0, |last| last + 1);
@@ -55,10 +52,11 @@ pub(crate) fn without_blank_end<'a, 'b>(lines: &'a [&'b [u8]]) -> &'a [&'b [u8]]
 
 /// In which order new chats are taken: whoever may be another's origin comes first.
 ///
-/// First those that do not say they were forked. Then always those that name one which is placed; if there are none, the first of those whose
-/// names are dead: these may come from any, but nobody who names a living chat comes from them. Among equals the one whose own part was
-/// written earlier: a fork is made of what was there.
-pub(crate) fn order(newcomers: &[Newcomer]) -> Vec<usize> {
+/// First those that do not say they were forked. Then always those that name one which is placed;
+/// if there are none, the first of those whose names are dead: these may come from any, but nobody
+/// who names a living chat comes from them. Among equals the one whose own part was written
+/// earlier: a fork is made of what was there.
+pub(crate) fn order(newcomers: &[&Newcomer]) -> Vec<usize> {
     let by_name: HashMap<_, _> =
         newcomers.iter().enumerate().map(|(n, newcomer)| (&newcomer.name, n)).collect();
     let parent: Vec<Option<usize>> =
@@ -69,7 +67,7 @@ pub(crate) fn order(newcomers: &[Newcomer]) -> Vec<usize> {
         newcomer.sent[shared.unwrap_or(0).min(newcomer.sent.len())..].to_vec()
     };
     let key = |n: usize| {
-        let newcomer = &newcomers[n];
+        let newcomer = newcomers[n];
         let own = if newcomer.main_chat.is_some() { own_part(newcomer) } else { Vec::new() };
         (newcomer.main_chat.is_some(), own, newcomer.name.clone())
     };

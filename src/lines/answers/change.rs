@@ -1,11 +1,9 @@
-//! Those of verbs that change something.
+//! The answers of verbs that change something.
 
-use super::super::{
-    Counts, FailedLine, OperationLine, PlanLine, RestoredLine, SnapshotLine, TagLine, counts, exit,
-};
-use super::answer::{Answer, Tell};
-use super::parts::{findings, made_of};
-use crate::rules::{Finding, lost_attachments};
+use super::{Answer, Tell, files, findings, made_of, partly_if_lost, snapshots};
+use crate::exit;
+use crate::lines::{Counts, Line, RestoredLine, SnapshotLine, counts};
+use crate::rules::lost_attachments;
 use crate::verbs::restore::fork;
 use crate::verbs::snapshot::Taken;
 use crate::verbs::{restore, snapshot, tag, undo};
@@ -35,32 +33,32 @@ impl Answer for Snapshots<'_> {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         let report = self.report;
         for finding in &report.unreadable {
-            tell(FailedLine::new(&finding.subject, &finding.message).into());
+            tell(Line::failed(&finding.subject, &finding.message));
         }
         for outcome in &report.timelines {
             let timeline = outcome.timeline.as_str();
             match &outcome.result {
                 Taken::New(snapshot, tags) => {
                     let state = report.states.get(&snapshot.id);
-                    tell(SnapshotLine::taken(snapshot, tags, state).into());
+                    tell(Line::Snapshot(SnapshotLine::taken(snapshot, tags, state)));
                 }
-                Taken::WouldBeNew(messages, before) => {
-                    let (messages, messages_before) = (*messages, *before);
-                    tell(PlanLine { timeline, messages, messages_before }.into());
-                }
+                Taken::WouldBeNew(messages, before) => tell(Line::Plan {
+                    timeline: &outcome.timeline,
+                    messages: *messages,
+                    messages_before: *before,
+                }),
                 Taken::Unchanged(snapshot, tags) => {
-                    tell(SnapshotLine::unchanged(snapshot, tags).into());
+                    tell(Line::Snapshot(SnapshotLine::unchanged(snapshot, tags)));
                 }
                 Taken::Refused(why) => {
-                    let failed = why.iter().map(|it| FailedLine::new(timeline, &it.message));
-                    failed.for_each(|line| tell(line.into()));
+                    why.iter().for_each(|it| tell(Line::failed(timeline, &it.message)));
                     findings(why, tell);
                 }
-                Taken::Failed(why) => tell(FailedLine::new(timeline, why).into()),
+                Taken::Failed(why) => tell(Line::failed(timeline, why)),
             }
         }
         for deleted in &report.newly_deleted {
-            tell(SnapshotLine::taken(deleted, &[], None).into());
+            tell(Line::Snapshot(SnapshotLine::taken(deleted, &[], None)));
         }
         findings(&report.findings, tell);
     }
@@ -93,9 +91,9 @@ impl Answer for Snapshots<'_> {
 
 impl Answer for Vec<tag::Tag> {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        for tag in self {
-            let (name, snapshot) = (tag.name.as_str(), tag.snapshot.id);
-            tell(TagLine { name, snapshot, timeline: tag.snapshot.timeline.as_str() }.into());
+        for tag::Tag { name, snapshot } in self {
+            let timeline = snapshot.timeline.as_str();
+            tell(Line::Tag { name, snapshot: snapshot.id, timeline });
         }
     }
 
@@ -104,19 +102,13 @@ impl Answer for Vec<tag::Tag> {
     }
 }
 
-/// Everything was done, but for attachments that the store has lost.
-fn exit_but_attachments(found: &[Finding]) -> u8 {
-    if lost_attachments(found) == 0 { exit::DONE } else { exit::PARTLY }
-}
-
 impl Answer for restore::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.written.safety.iter().for_each(|safety| tell(SnapshotLine::new(safety, &[]).into()));
-        self.written.files.iter().for_each(|file| tell(file.into()));
+        snapshots(&self.written.safety, tell);
+        files(&self.written.files, tell);
         self.source.origin.iter().for_each(|origin| made_of(origin, tell));
-        let new = self.written.fork.iter().chain(&self.written.restored);
-        new.for_each(|new| tell(SnapshotLine::new(new, &[]).into()));
-        tell(RestoredLine::from(self).into());
+        snapshots(self.written.fork.iter().chain(&self.written.restored), tell);
+        tell(Line::Restored(RestoredLine::from(self)));
         findings(&self.findings, tell);
     }
 
@@ -131,15 +123,15 @@ impl Answer for restore::Report {
     }
 
     fn exit(&self) -> u8 {
-        exit_but_attachments(&self.findings)
+        partly_if_lost(&self.findings)
     }
 }
 
 impl Answer for fork::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.made.written.files.iter().for_each(|file| tell(file.into()));
-        self.made.written.fork.iter().for_each(|new| tell(SnapshotLine::new(new, &[]).into()));
-        tell(RestoredLine::from(&self.made).into());
+        files(&self.made.written.files, tell);
+        snapshots(&self.made.written.fork, tell);
+        tell(Line::Restored(RestoredLine::from(&self.made)));
         findings(&self.made.findings, tell);
     }
 
@@ -153,7 +145,7 @@ impl Answer for fork::Report {
     }
 
     fn exit(&self) -> u8 {
-        exit_but_attachments(&self.made.findings)
+        partly_if_lost(&self.made.findings)
     }
 }
 
@@ -161,9 +153,9 @@ impl Answer for undo::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         if let Some(operation) = &self.operation {
             let undone_by = self.redo.filter(|_| self.already);
-            tell(OperationLine { operation, undone_by, continued_by: None }.into());
+            tell(Line::Operation { operation, undone_by, continued_by: None });
         }
-        self.files.iter().for_each(|file| tell(file.into()));
+        files(&self.files, tell);
         findings(&self.findings, tell);
     }
 
@@ -179,6 +171,6 @@ impl Answer for undo::Report {
     }
 
     fn exit(&self) -> u8 {
-        exit_but_attachments(&self.findings)
+        partly_if_lost(&self.findings)
     }
 }

@@ -1,92 +1,89 @@
-//! Those of verbs that copy the store elsewhere and back.
+//! The answers of verbs that copy the store elsewhere and back.
 
-use super::super::{CopyLine, Counts, ImportLine, SyncLine, TagLine, TakenInLine, counts, exit};
-use super::answer::{Answer, Tell};
-use super::parts::findings;
-use crate::engine::copies::last_backups::Since;
+use super::{Answer, Tell, files, findings, partly_if};
+use crate::engine::copies::last_backups::{LastBackup, Since};
 use crate::engine::copies::mirror;
 use crate::engine::files::Action;
-use crate::engine::receive::Outcome;
+use crate::engine::receive::{Outcome, ReceivedTimeline};
 use crate::engine::take_first::TakenFirst;
+use crate::exit;
+use crate::lines::{CopyLine, Counts, Line, counts};
 use crate::rules::{Finding, Level, lost_attachments};
 use crate::verbs::backup::file;
 use crate::verbs::import::chat_backups::{self, ChatBackupOutcome};
 use crate::verbs::import::stvc_backup;
 use crate::verbs::sync;
+use crate::words::shell;
 
 /// `backup`, and the snapshots that were created before it.
-pub struct BackedUp<'r, R> {
-    pub report: &'r R,
+pub struct BackedUp<'r> {
+    pub backup: Backup<'r>,
     pub first: &'r TakenFirst,
 }
 
-impl<R> BackedUp<'_, R> {
-    /// What is odd is backed up as it is, as far as it can be read, but does not come in elsewhere.
-    fn exit_of(&self, odd: usize, found: &[Finding]) -> u8 {
-        let left_out = odd + lost_attachments(found) + self.first.not_taken;
-        if left_out == 0 { exit::DONE } else { exit::PARTLY }
+/// A backup in one file, or in a folder or on a server.
+pub enum Backup<'r> {
+    File(&'r file::Report),
+    Mirror(&'r mirror::Report),
+}
+
+impl<'r> Backup<'r> {
+    fn parts(&self) -> (&'r LastBackup, &'r [Finding], usize) {
+        match self {
+            Self::File(report) => (&report.backup, &report.findings, report.odd),
+            Self::Mirror(report) => (&report.backup, &report.findings, report.odd),
+        }
     }
 }
 
-impl Answer for BackedUp<'_, file::Report> {
+impl Answer for BackedUp<'_> {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        tell(CopyLine::from(&self.report.backup).into());
-        findings(&self.report.findings, tell);
+        let (backup, found, _) = self.backup.parts();
+        tell(Line::Copy(backup.into()));
+        findings(found, tell);
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let (report, header) = (self.report, &self.report.header);
-        counts! { "backup" =>
-            snapshots: header.snapshots,
-            timelines: header.timelines.len(),
-            objects: header.objects,
-            bytes: report.backup.bytes,
-            encrypted: report.backup.encrypted,
-            odd: report.odd,
-            attachments_lost: lost_attachments(&report.findings),
+        let (command, mut counts) = match self.backup {
+            Backup::File(report) => counts! { "backup" =>
+                snapshots: report.header.snapshots,
+                timelines: report.header.timelines.len(),
+                objects: report.header.objects,
+                bytes: report.backup.bytes,
+                encrypted: report.backup.encrypted,
+            },
+            Backup::Mirror(report) => counts! { "backup" =>
+                snapshots: report.snapshots,
+                new_snapshots: report.new_snapshots,
+                timelines: report.timelines,
+                objects: report.copied.map(|copied| copied.objects),
+                bytes: report.copied.map(|copied| copied.bytes),
+                moved: report.moved,
+                ahead: report.ahead,
+                created: report.created,
+            },
+        };
+        let (_, found, odd) = self.backup.parts();
+        let (_, rest) = counts! { command =>
+            odd: odd,
+            attachments_lost: lost_attachments(found),
             taken_first: self.first.new,
             not_taken: self.first.not_taken,
-        }
+        };
+        counts.0.extend(rest.0);
+        (command, counts)
     }
 
     fn exit(&self) -> u8 {
-        self.exit_of(self.report.odd, &self.report.findings)
-    }
-}
-
-impl Answer for BackedUp<'_, mirror::Report> {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        tell(CopyLine::from(&self.report.backup).into());
-        findings(&self.report.findings, tell);
-    }
-
-    fn counts(&self) -> (&'static str, Counts) {
-        let report = self.report;
-        counts! { "backup" =>
-            snapshots: report.snapshots,
-            new_snapshots: report.new_snapshots,
-            timelines: report.timelines,
-            objects: report.copied.map(|copied| copied.objects),
-            bytes: report.copied.map(|copied| copied.bytes),
-            moved: report.moved,
-            ahead: report.ahead,
-            created: report.created,
-            odd: report.odd,
-            attachments_lost: lost_attachments(&report.findings),
-            taken_first: self.first.new,
-            not_taken: self.first.not_taken,
-        }
-    }
-
-    fn exit(&self) -> u8 {
-        self.exit_of(self.report.odd, &self.report.findings)
+        let (_, found, odd) = self.backup.parts();
+        partly_if(odd + lost_attachments(found) + self.first.not_taken > 0)
     }
 }
 
 /// `backup --last`.
 impl Answer for Vec<Since> {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.iter().for_each(|since| tell(CopyLine::from(since).into()));
+        self.iter().map(|since| Line::Copy(since.into())).for_each(tell);
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -97,7 +94,15 @@ impl Answer for Vec<Since> {
 impl Answer for chat_backups::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         findings(&self.findings, tell);
-        self.entries.iter().for_each(|entry| tell(ImportLine::from(entry).into()));
+        for backup in &self.entries {
+            let (outcome, timeline, message) = match &backup.outcome {
+                ChatBackupOutcome::Imported(timeline) => ("imported", Some(timeline), None),
+                ChatBackupOutcome::Known(timeline) => ("known", Some(timeline), None),
+                ChatBackupOutcome::Empty => ("empty", None, None),
+                ChatBackupOutcome::Failed(why) => ("failed", None, Some(why.as_str())),
+            };
+            tell(Line::Backup { backup, outcome, timeline, message });
+        }
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -128,13 +133,26 @@ impl Answer for chat_backups::Report {
 
 impl Answer for stvc_backup::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.entries.iter().for_each(|entry| tell(TakenInLine::from(entry).into()));
+        for entry in &self.entries {
+            tell(Line::TakenIn {
+                timeline: &entry.timeline,
+                outcome: entry.outcome.word(),
+                name: match &entry.outcome {
+                    Outcome::Beside(name) => name.as_str(),
+                    Outcome::Tagged(tag) => tag,
+                    _ => entry.timeline.as_str(),
+                },
+                head: entry.head.id,
+                messages: entry.head.messages,
+                snapshots: entry.snapshots,
+            });
+        }
         for tag in &self.tags {
             let entry = self.entries.iter().find(|entry| entry.head.id == tag.snapshot);
             let timeline = entry.map_or("", |entry| entry.timeline.as_str());
-            tell(TagLine { name: &tag.here, snapshot: tag.snapshot, timeline }.into());
+            tell(Line::Tag { name: &tag.here, snapshot: tag.snapshot, timeline });
         }
-        self.files.iter().for_each(|file| tell(file.into()));
+        files(&self.files, tell);
         findings(&self.findings, tell);
     }
 
@@ -155,8 +173,7 @@ impl Answer for stvc_backup::Report {
     }
 
     fn exit(&self) -> u8 {
-        let is_complete = self.left_out == 0 && lost_attachments(&self.findings) == 0;
-        if is_complete { exit::DONE } else { exit::PARTLY }
+        partly_if(self.left_out + lost_attachments(&self.findings) > 0)
     }
 }
 
@@ -169,14 +186,49 @@ fn conflicts(report: &sync::Report) -> usize {
     report.entries.iter().filter(|entry| entry.conflict.is_some()).count()
 }
 
+/// Returns the two sides of a merge that settles a conflict: into which, and from which. A lorebook
+/// that was set aside is merged into the one that chats use.
+pub fn sides(entry: &ReceivedTimeline) -> (&str, &str) {
+    let there = entry.timeline.as_str();
+    let aside = entry.set_aside().map_or(there, |aside| aside.as_str());
+    if entry.timeline.is_chat() { (aside, there) } else { (there, aside) }
+}
+
+fn synced(entry: &ReceivedTimeline) -> Line<'_> {
+    let (other, why) = match &entry.outcome {
+        Outcome::Renamed | Outcome::Merged => (entry.former.as_ref(), None),
+        Outcome::Apart(other) => (Some(other), None),
+        Outcome::ForkOfErased => (None, Some("the chat it was forked from was erased")),
+        Outcome::Left(why) => (None, Some(*why)),
+        _ => (None, None),
+    };
+    let conflict = entry.conflict.as_ref();
+    let device = conflict.and_then(|conflict| conflict.set_aside_by.as_ref());
+    Line::Synced {
+        timeline: &entry.timeline,
+        outcome: entry.outcome.word(),
+        other,
+        why,
+        head: entry.head.id,
+        snapshots: entry.snapshots,
+        lorebook: conflict.map(|conflict| conflict.book.as_str()),
+        conflicts: conflict.map_or(0, |conflict| conflict.count()),
+        device: device.map(|device| device.name.as_str()),
+        settle: entry.set_aside().map(|_| {
+            let (into, from) = sides(entry);
+            format!("stvc merge {} {}", shell(into), shell(from))
+        }),
+    }
+}
+
 impl Answer for sync::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.entries.iter().for_each(|entry| tell(SyncLine::from(entry).into()));
+        self.entries.iter().for_each(|entry| tell(synced(entry)));
         for tag in &self.tags {
-            tell(TagLine { name: &tag.here, snapshot: tag.snapshot, timeline: "" }.into());
+            tell(Line::Tag { name: &tag.here, snapshot: tag.snapshot, timeline: "" });
         }
-        self.files.iter().for_each(|file| tell(file.into()));
-        self.sent.iter().for_each(|sent| tell(CopyLine::from(&sent.backup).into()));
+        files(&self.files, tell);
+        self.sent.iter().for_each(|sent| tell(Line::Copy(CopyLine::from(&sent.backup))));
         findings(&self.findings, tell);
     }
 
@@ -204,6 +256,6 @@ impl Answer for sync::Report {
 
     fn exit(&self) -> u8 {
         let open = left(self) + self.left_there + self.failed + conflicts(self);
-        if open + lost_attachments(&self.findings) == 0 { exit::DONE } else { exit::PARTLY }
+        partly_if(open + lost_attachments(&self.findings) > 0)
     }
 }

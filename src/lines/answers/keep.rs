@@ -1,24 +1,33 @@
-//! Those of verbs that look after the store and the library.
+//! The answers of verbs that look after the store and the library.
 
-use super::super::{
-    CopyLine, Counts, FailedLine, MergeLine, RepairLine, RestoredLine, SnapshotLine, StoreLine,
-    TraceLine, counts, exit,
-};
-use super::answer::{Answer, Tell};
-use super::parts::{findings, made_of};
+use super::{Answer, Tell, files, findings, made_of, snapshots};
 use crate::engine::copies::last_backups::LastBackup;
+use crate::exit;
+use crate::lines::{CopyLine, Counts, Line, MergeLine, RestoredLine, SnapshotLine, counts};
 use crate::rules::{Code, Finding, Level};
 use crate::verbs::doctor::{self, Fixed, Repair};
 use crate::verbs::erase::{self, TraceKind};
 use crate::verbs::reconstruct::{self, Found};
 use crate::verbs::restore::all;
 use crate::verbs::timelines::parent;
-use crate::verbs::{check, forget, gc, init, merge, stats};
+use crate::verbs::{check, config, forget, gc, init, merge, stats};
+
+impl Answer for config::Report {
+    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+        for (key, value) in &self.settings {
+            tell(Line::Setting { key: &key.name, value: value.as_deref() });
+        }
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        counts! { "config" => settings: self.settings.len() }
+    }
+}
 
 impl Answer for init::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         let path = self.path.display().to_string();
-        tell(StoreLine { path, created: self.created }.into());
+        tell(Line::Store { path, created: self.created });
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -47,9 +56,9 @@ impl Answer for check::Report {
 
 impl Answer for stats::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.timelines.iter().for_each(|share| tell(share.into()));
-        self.largest.iter().for_each(|large| tell(large.into()));
-        findings(self.left_out.as_slice(), tell);
+        self.timelines.iter().map(Line::Share).for_each(&mut *tell);
+        self.largest.iter().map(Line::Large).for_each(&mut *tell);
+        findings(&self.left_out, tell);
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -90,8 +99,7 @@ impl Answer for gc::Report {
 
 impl Answer for forget::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        let forgotten = self.timelines.iter().flat_map(|timeline| &timeline.forgotten);
-        forgotten.for_each(|snapshot| tell(SnapshotLine::new(snapshot, &[]).into()));
+        snapshots(self.timelines.iter().flat_map(|timeline| &timeline.forgotten), tell);
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -117,12 +125,12 @@ impl Answer for reconstruct::Report {
         for outcome in &self.outcomes {
             match &outcome.result {
                 Found::Made(snapshot, origin) => {
-                    let line = |it: &'a _| SnapshotLine::taken(it, &[], None).into();
+                    let line = |it: &'a _| Line::Snapshot(SnapshotLine::taken(it, &[], None));
                     snapshot.iter().for_each(|snapshot| tell(line(snapshot)));
                     made_of(origin, tell);
                 }
                 Found::Known(snapshot) => {
-                    tell(SnapshotLine::unchanged(snapshot, &[]).into());
+                    tell(Line::Snapshot(SnapshotLine::unchanged(snapshot, &[])));
                 }
                 Found::Lost(why) => findings(why, tell),
                 Found::OfParent(_) => {}
@@ -160,29 +168,17 @@ impl Answer for all::Restored {
         for outcome in &self.timelines {
             match &outcome.result {
                 Ok(report) => {
-                    report
-                        .written
-                        .safety
-                        .iter()
-                        .for_each(|it| tell(SnapshotLine::new(it, &[]).into()));
-                    report.written.files.iter().for_each(|file| tell(file.into()));
-                    report
-                        .written
-                        .restored
-                        .iter()
-                        .for_each(|it| tell(SnapshotLine::new(it, &[]).into()));
-                    tell(RestoredLine::from(report).into());
-                    let own =
-                        report.findings.iter().filter(|it| it.code != Code::ReloadSillytavern);
-                    own.for_each(|finding| tell(finding.into()));
+                    snapshots(&report.written.safety, tell);
+                    files(&report.written.files, tell);
+                    snapshots(&report.written.restored, tell);
+                    tell(Line::Restored(RestoredLine::from(report)));
+                    let is_own = |it: &&Finding| it.code != Code::ReloadSillytavern;
+                    findings(report.findings.iter().filter(is_own), tell);
                 }
-                Err(error) => {
-                    let (timeline, message) = (outcome.timeline.as_str(), error.to_string());
-                    tell(FailedLine::new(timeline, message).into());
-                }
+                Err(error) => tell(Line::failed(outcome.timeline.as_str(), error.to_string())),
             }
         }
-        self.reload().into_iter().for_each(|finding| tell(finding.into()));
+        findings(self.reload(), tell);
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -215,15 +211,12 @@ impl Answer for all::Restored {
     }
 }
 
-/// What was done about a plan to erase.
+/// The user's decision about a plan to erase.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Only the plan was wanted.
     Planned,
-    /// Nobody agreed to it.
     Declined,
     Erased,
-    /// The copies that are in reach were removed, too.
     ErasedWithCopies,
 }
 
@@ -244,13 +237,13 @@ impl<'r> Erasure<'r> {
 
 impl Answer for Erasure<'_> {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.report.timelines.iter().for_each(|timeline| tell(timeline.into()));
+        self.report.timelines.iter().map(Line::Erased).for_each(&mut *tell);
         for trace in &self.plan.traces {
             let is_gone = trace.kind == TraceKind::Mailbox && !self.report.dry_run;
             let removed = is_gone || self.removed.contains(&trace.path);
-            tell(TraceLine { trace, removed }.into());
+            tell(Line::Trace { trace, removed });
         }
-        self.left_backups().for_each(|taken| tell(CopyLine::from(taken).into()));
+        self.left_backups().for_each(|taken| tell(Line::Copy(CopyLine::from(taken))));
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -267,7 +260,7 @@ impl Answer for Erasure<'_> {
     }
 
     fn exit(&self) -> u8 {
-        // Of what cannot be read nobody knows whether it is a copy.
+        // A file that cannot be read may be a copy.
         let is_unsure = self.plan.traces.iter().any(|trace| trace.kind == TraceKind::Unreadable);
         match self.decision {
             Decision::Declined => exit::REFUSED,
@@ -283,9 +276,9 @@ impl Answer for Erasure<'_> {
 
 impl Answer for merge::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        MergeLine::all(&self.merged).into_iter().for_each(|line| tell(line.into()));
-        self.safety.iter().for_each(|safety| tell(SnapshotLine::new(safety, &[]).into()));
-        tell((&self.file).into());
+        MergeLine::all(&self.merged).into_iter().map(Line::Merge).for_each(&mut *tell);
+        snapshots(&self.safety, tell);
+        tell(Line::File(&self.file));
         findings(&self.findings, tell);
     }
 
@@ -303,7 +296,6 @@ impl Answer for merge::Report {
     }
 }
 
-/// Returns what `doctor` counts, of which `repairs` can be done and `fixed` were.
 fn examined(report: &doctor::Report, repairs: usize, fixed: usize) -> (&'static str, Counts) {
     let of = |level| report.findings.iter().filter(|it| it.level == level).count();
     counts! { "doctor" =>
@@ -317,8 +309,8 @@ fn examined(report: &doctor::Report, repairs: usize, fixed: usize) -> (&'static 
     }
 }
 
-fn has_error<'f>(mut findings: impl Iterator<Item = &'f Finding>) -> bool {
-    findings.any(|finding| finding.level == Level::Error)
+fn has_error<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> bool {
+    findings.into_iter().any(|finding| finding.level == Level::Error)
 }
 
 /// `doctor` that only looks.
@@ -332,7 +324,7 @@ impl Answer for doctor::Report {
     }
 
     fn exit(&self) -> u8 {
-        if has_error(self.findings.iter()) { exit::FAILED } else { exit::DONE }
+        if has_error(&self.findings) { exit::FAILED } else { exit::DONE }
     }
 }
 
@@ -354,6 +346,7 @@ impl<'r> Doctored<'r> {
         all.map(move |repair| (repair, is_done(repair)))
     }
 
+    /// Returns the repairs that were done.
     pub fn done(&self) -> Vec<&'r Repair> {
         let chosen = self.chosen.iter().zip(&self.fixed.done);
         chosen.filter(|(_, done)| **done).map(|(repair, _)| *repair).collect()
@@ -363,8 +356,8 @@ impl<'r> Doctored<'r> {
 impl Answer for Doctored<'_> {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
         findings(&self.report.findings, tell);
-        self.repairs().for_each(|(repair, done)| tell(RepairLine { repair, done }.into()));
-        self.fixed.files.iter().for_each(|file| tell(file.into()));
+        self.repairs().for_each(|(repair, done)| tell(Line::Repair { repair, done }));
+        files(&self.fixed.files, tell);
         findings(&self.fixed.findings, tell);
     }
 
@@ -375,10 +368,10 @@ impl Answer for Doctored<'_> {
 
     fn exit(&self) -> u8 {
         let done = self.done();
-        let is_partly = has_error(self.fixed.findings.iter()) || done.len() < self.chosen.len();
+        let is_partly = has_error(&self.fixed.findings) || done.len() < self.chosen.len();
         if is_partly {
             if done.is_empty() { exit::REFUSED } else { exit::PARTLY }
-        } else if has_error(self.report.left(&done).into_iter()) {
+        } else if has_error(self.report.left(&done)) {
             exit::FAILED
         } else {
             exit::DONE

@@ -1,15 +1,16 @@
-//! Those of verbs that only look.
+//! The answers of verbs that only look.
 
-use super::super::{
-    ChangeLine, ComparisonLine, Counts, LoreActiveLine, LoreBookLine, LoreChangeLine,
-    LoreEntryLine, LoreSentenceLine, MatchLine, MessageElsewhereLine, MessageLine,
-    MessageVersionLine, OperationLine, SnapshotLine, TimelineLine, counts, exit, kind_word,
-};
-use super::answer::{Answer, Tell};
-use super::parts::{findings, made_of, partly};
+use super::{Answer, Tell, findings, made_of, partly_if};
 use crate::archive::diff::{Change, ChangeKind};
+use crate::engine::operation::log::Logged;
+use crate::exit;
+use crate::lines::{
+    ChangeLine, ComparisonLine, Counts, Line, LoreEntryLine, SnapshotLine, counts, kind_word,
+};
 use crate::rules::{Code, Finding};
+use crate::st::{self, Category};
 use crate::verbs::diff::Comparison;
+use crate::verbs::search::MatchPlace;
 use crate::verbs::timelines::{TimelineChange, graph};
 use crate::verbs::{log, lore, message_versions, operations, read, search, show, timelines};
 
@@ -20,7 +21,7 @@ pub struct Timelines<'r> {
 }
 
 impl Timelines<'_> {
-    /// What keeps a timeline from being read.
+    /// Returns the reasons why timelines cannot be read.
     pub fn unreadable(&self) -> impl Iterator<Item = &Finding> {
         let is_unreadable = |finding: &&Finding| finding.code == Code::Unreadable;
         self.report.findings.iter().filter(is_unreadable)
@@ -29,17 +30,26 @@ impl Timelines<'_> {
 
 impl Answer for Timelines<'_> {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.report.timelines.iter().for_each(|it| tell(TimelineLine::from(it).into()));
+        for timeline in &self.report.timelines {
+            tell(Line::Timeline {
+                timeline,
+                head: timeline.latest.snapshot.as_ref().map(|head| head.id),
+                time: timeline.latest.snapshot.as_ref().map(|head| head.time),
+                changed: timeline.changed_parts(),
+                damaged: timeline.latest.damaged.is_some(),
+                last_sound: timeline.latest.damaged.flatten(),
+            });
+        }
         match self.command {
-            // The listing is the answer.
-            "timelines" => self.unreadable().for_each(|it| tell(it.into())),
+            "timelines" => findings(self.unreadable(), tell),
             _ => findings(&self.report.findings, tell),
         }
     }
 
     fn counts(&self) -> (&'static str, Counts) {
         let timelines = &self.report.timelines;
-        let of = |change| timelines.iter().filter(|timeline| timeline.change == change).count();
+        let of =
+            |change| timelines.iter().filter(|timeline| timeline.latest.change == change).count();
         counts! { self.command =>
             timelines: timelines.len(),
             new: of(TimelineChange::New),
@@ -50,15 +60,14 @@ impl Answer for Timelines<'_> {
     }
 
     fn exit(&self) -> u8 {
-        if self.unreadable().next().is_some() { exit::PARTLY } else { exit::DONE }
+        partly_if(self.unreadable().next().is_some())
     }
 }
 
 impl Answer for log::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        for entry in &self.entries {
-            tell(SnapshotLine::logged(entry).into());
-        }
+        let line = |entry| Line::Snapshot(SnapshotLine::logged(entry));
+        self.entries.iter().map(line).for_each(tell);
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -66,14 +75,33 @@ impl Answer for log::Report {
     }
 
     fn exit(&self) -> u8 {
-        partly(&self.broken)
+        partly_if(!self.broken.is_empty())
     }
 }
 
 impl Answer for message_versions::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.versions.iter().for_each(|it| tell(MessageVersionLine::new(self, it).into()));
-        self.elsewhere.iter().for_each(|it| tell(MessageElsewhereLine::from(it).into()));
+        for version in &self.versions {
+            tell(Line::MessageVersion {
+                snapshot: &version.snapshot,
+                timeline: &version.snapshot.timeline,
+                index: version.after.0,
+                message: self.message,
+                again: version.is_again,
+                change: version.change().as_ref().map(ChangeLine::from),
+            });
+        }
+        for other in &self.elsewhere {
+            let line = other.now.as_ref().and_then(|(_, line)| line.as_deref());
+            tell(Line::MessageElsewhere {
+                timeline: &other.timeline,
+                head: other.head.id,
+                index: other.now.as_ref().map(|(number, _)| *number),
+                same: other.is_same,
+                same_as: other.same_as.as_ref().map(|snapshot| snapshot.id),
+                text: line.and_then(st::text_of).map(|message| message.text),
+            });
+        }
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -81,13 +109,13 @@ impl Answer for message_versions::Report {
     }
 
     fn exit(&self) -> u8 {
-        partly(&self.broken)
+        partly_if(!self.broken.is_empty())
     }
 }
 
 impl Answer for show::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        tell(SnapshotLine::shown(self).into());
+        tell(Line::Snapshot(SnapshotLine::shown(self)));
         self.origin.iter().for_each(|origin| made_of(origin, tell));
         findings(&self.findings, tell);
     }
@@ -99,8 +127,8 @@ impl Answer for show::Report {
 
 impl Answer for graph::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        tell(self.into());
-        self.lanes.iter().for_each(|lane| tell(lane.into()));
+        tell(Line::Graph(self));
+        self.lanes.iter().map(Line::Lane).for_each(tell);
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -110,7 +138,9 @@ impl Answer for graph::Report {
 
 impl Answer for read::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.messages.iter().for_each(|it| tell(MessageLine::new(&self.snapshot, it).into()));
+        let (snapshot, timeline) = (self.snapshot.id, &self.snapshot.timeline);
+        let line = |message| Line::Message { snapshot, timeline, message };
+        self.messages.iter().map(line).for_each(tell);
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -118,7 +148,7 @@ impl Answer for read::Report {
     }
 
     fn exit(&self) -> u8 {
-        partly(&self.broken)
+        partly_if(!self.broken.is_empty())
     }
 }
 
@@ -129,7 +159,7 @@ pub struct Lore<'r> {
 }
 
 impl Lore<'_> {
-    /// What could not be read, in words.
+    /// Returns the reasons why parts could not be read.
     pub fn broken(&self) -> Vec<&String> {
         match self.report {
             lore::Report::Books(books) => books.iter().flat_map(|book| &book.broken).collect(),
@@ -144,26 +174,39 @@ impl Answer for Lore<'_> {
         match self.report {
             lore::Report::Books(books) => {
                 for book in books {
-                    tell(LoreBookLine::from(book).into());
-                    let entries = book.entries.iter();
-                    entries.for_each(|entry| tell(LoreEntryLine::listed(book, entry).into()));
+                    tell(Line::LoreBook {
+                        lorebook: book.name.chat(),
+                        timeline: &book.name,
+                        entries: book.entries.len(),
+                        states: book.states,
+                        snapshot: book.last.as_ref().map(|last| last.id),
+                        time: book.last.as_ref().map(|last| last.time),
+                    });
+                    let line = |entry| Line::LoreEntry(LoreEntryLine::listed(book, entry));
+                    book.entries.iter().map(line).for_each(&mut *tell);
                 }
             }
             lore::Report::Entry(story) => {
-                tell(LoreEntryLine::of_story(story).into());
-                story.sentences.iter().for_each(|it| tell(LoreSentenceLine::from(it).into()));
-                if story.sentences.is_empty() {
-                    story.changes.iter().for_each(|it| tell(LoreChangeLine::from(it).into()));
-                    story.elsewhere.iter().for_each(|it| tell(LoreEntryLine::elsewhere(it).into()));
+                tell(Line::LoreEntry(LoreEntryLine::of_story(story)));
+                if !story.sentences.is_empty() {
+                    return story.sentences.iter().map(Line::LoreSentence).for_each(tell);
                 }
+                for entry in &story.changes.list {
+                    let change = entry.change().as_ref().map(ChangeLine::from);
+                    tell(Line::LoreChange { entry, change });
+                }
+                let line = |entry| Line::LoreEntry(LoreEntryLine::elsewhere(entry));
+                story.elsewhere.iter().map(line).for_each(tell);
             }
             lore::Report::Then(then) => {
-                let entries = then.entries.iter();
-                entries.for_each(|entry| tell(LoreEntryLine::then(then, entry).into()));
+                let line = |entry| Line::LoreEntry(LoreEntryLine::then(then, entry));
+                then.entries.iter().map(line).for_each(tell);
             }
             lore::Report::Active(active) => {
-                let entries = active.entries.iter().flatten();
-                entries.for_each(|entry| tell(LoreActiveLine::new(active, entry).into()));
+                let (timeline, snapshot) = (&active.chat.timeline, active.chat.id);
+                let index = active.message;
+                let line = |entry| Line::LoreActive { timeline, snapshot, index, entry };
+                active.entries.iter().flatten().map(line).for_each(tell);
             }
         }
     }
@@ -173,7 +216,7 @@ impl Answer for Lore<'_> {
             lore::Report::Books(books) => {
                 (books.len(), books.iter().map(|book| book.entries.len()).sum(), 0)
             }
-            lore::Report::Entry(story) => (1, 1, story.total),
+            lore::Report::Entry(story) => (1, 1, story.changes.total),
             lore::Report::Then(then) => (1, then.total, 0),
             lore::Report::Active(active) => (0, active.entries.as_ref().map_or(0, Vec::len), 0),
         };
@@ -181,7 +224,7 @@ impl Answer for Lore<'_> {
     }
 
     fn exit(&self) -> u8 {
-        if self.broken().is_empty() { exit::DONE } else { exit::PARTLY }
+        partly_if(!self.broken().is_empty())
     }
 }
 
@@ -195,9 +238,9 @@ pub struct Diffed<'r> {
 
 impl Answer for Diffed<'_> {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        tell(ComparisonLine::new(self.comparison, &self.changes).into());
+        tell(Line::Comparison(ComparisonLine::new(self.comparison, &self.changes)));
         let changes = self.changes.iter().filter(|_| !self.stat);
-        changes.for_each(|change| tell(ChangeLine::from(change).into()));
+        changes.map(|change| Line::Change(change.into())).for_each(&mut *tell);
         findings(&self.comparison.findings, tell);
     }
 
@@ -208,7 +251,7 @@ impl Answer for Diffed<'_> {
     }
 }
 
-/// `diff` of many states, each with the one before: what all of them count.
+/// The counts of all comparisons of a `diff`.
 #[derive(Default)]
 pub struct DiffCounts {
     pub comparisons: usize,
@@ -216,11 +259,13 @@ pub struct DiffCounts {
 }
 
 impl DiffCounts {
+    /// Adds the changes to the counts.
     pub fn add(&mut self, changes: &[Change<'_>]) {
         self.comparisons += 1;
         self.kinds.extend(changes.iter().map(Change::kind));
     }
 
+    /// Returns the number of all changes.
     pub fn changes(&self) -> usize {
         self.kinds.len()
     }
@@ -239,7 +284,18 @@ impl Answer for DiffCounts {
 
 impl Answer for search::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        self.matches.iter().for_each(|found| tell(MatchLine::from(found).into()));
+        for found in &self.matches {
+            let lorebook = match (&found.place, found.timeline.category()) {
+                (MatchPlace::Entry { .. }, Category::Lorebook) => Some(found.timeline.chat()),
+                (MatchPlace::Entry { .. }, _) => found.snapshot.lorebook.as_deref(),
+                _ => None,
+            };
+            let (hidden, swipe) = match found.place {
+                MatchPlace::Message { hidden, swipe, .. } => (hidden, swipe.map(|(n, _)| n)),
+                _ => (false, None),
+            };
+            tell(Line::Match { found, lorebook, hidden, swipe });
+        }
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -266,10 +322,12 @@ impl Answer for search::Report {
 
 impl Answer for operations::Report {
     fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        for entry in &self.entries {
-            let (undone_by, continued_by) = (entry.undone_by, entry.continued_by);
-            tell(OperationLine { operation: &entry.operation, undone_by, continued_by }.into());
-        }
+        let line = |entry: &'a Logged| Line::Operation {
+            operation: &entry.operation,
+            undone_by: entry.undone_by,
+            continued_by: entry.continued_by,
+        };
+        self.entries.iter().map(line).for_each(tell);
     }
 
     fn counts(&self) -> (&'static str, Counts) {

@@ -5,8 +5,7 @@ pub(super) mod png;
 mod text;
 
 pub use parts::{
-    CardError, CardText, CutCard, CutText, OpenCard, card_keywords, cut_card, cut_text,
-    each_string, fill_card, fill_text,
+    CutCard, OpenCard, card_keywords, cut_card, cut_text, each_string, fill_card, fill_text,
 };
 pub use text::card_name;
 pub(super) use text::{card_lorebook, is_torn};

@@ -1,35 +1,32 @@
-//! Character cards apart: the picture, and the texts that it carries.
+//! Cuts a character card into the picture and its texts.
 //!
-//! An edit of a description must not store the picture again, and what a character is shall be readable. So the base64 in the `tEXt` chunks `chara` and `ccv3` is taken out of the PNG, whose
-//! chunks stay with nothing in them, and kept decoded; and of the JSON that it is, long strings are kept apart, so that the two texts, which say nearly the same, share them.
-//!
-//! Exact or not at all: a chunk whose base64 is not just what an encoder writes, or whose checksum is wrong, stays in the picture, and a file that does not come back byte for byte is kept whole.
+//! An edit of a description must not store the picture again, and the text should be readable. So
+//! the base64 in the `tEXt` chunks `chara` and `ccv3` is cut out of the PNG, whose chunks stay empty,
+//! and decoded; and long strings are cut out of the JSON, so that the two texts, which are nearly
+//! equal, share them. A chunk whose base64 is not what an encoder writes, or whose checksum is wrong,
+//! stays in the picture, and a file that would not come back byte for byte is not cut.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::collections::HashSet;
 
 use super::png::{self, Chunk, SIGNATURE, keyword_of};
-use crate::st::json::Raw;
+use crate::st::json::{Edits, Raw};
 
-/// Strings at least this long, quotes and all, are kept apart.
+/// Strings at least this long, with their quotes, are cut out.
 const LONG: usize = 128;
-/// So deep values are looked at; what lies deeper stays where it is.
+/// Deeper values stay in the text.
 const DEEPEST: usize = 12;
 
-/// A card with its texts taken out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutCard {
-    /// The picture; the file as it is, if nothing could be taken out.
+    /// The whole file if nothing could be cut out.
     pub picture: Vec<u8>,
-    /// In the order of the file.
     pub texts: Vec<CardText>,
 }
 
-/// What one chunk holds, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CardText {
-    /// `chara` or `ccv3`.
     pub keyword: &'static str,
     pub text: Vec<u8>,
 }
@@ -38,7 +35,8 @@ pub struct CardText {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutText<'a> {
     pub text: Vec<u8>,
-    /// Where each stands, such as `data.alternate_greetings.0`, and its raw value. No place is there twice.
+    /// The place of each, such as `data.alternate_greetings.0`, and its raw value. No place is
+    /// repeated.
     pub strings: Vec<(String, &'a [u8])>,
 }
 
@@ -52,10 +50,9 @@ pub enum CardError {
     NoString { place: String },
 }
 
-/// A card as people look at it: what it says, and the picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCard {
-    /// The newer of its texts, as SillyTavern reads it; none if it has none that can be read.
+    /// The newer of its texts that can be read, as SillyTavern does.
     pub text: Option<Vec<u8>>,
     pub picture: Vec<u8>,
 }
@@ -97,12 +94,13 @@ fn take_out(bytes: &[u8]) -> Option<CutCard> {
     Some(CutCard { picture, texts })
 }
 
-/// What a chunk holds, if it can be taken out.
+/// Returns the content of a chunk, if it can be cut out.
 fn text_of(chunk: &Chunk<'_>) -> Option<CardText> {
     let (keyword, payload) = keyword_of(chunk.kind, chunk.data)?;
     let text = STANDARD.decode(payload).ok()?;
-    (chunk.is_sound() && STANDARD.encode(&text).as_bytes() == payload)
-        .then_some(CardText { keyword, text })
+    let is_exact = png::encode(chunk.kind, chunk.data) == chunk.bytes
+        && STANDARD.encode(&text).as_bytes() == payload;
+    is_exact.then_some(CardText { keyword, text })
 }
 
 /// Returns the keywords of the chunks of a picture that [`fill_card`] gives a text, in order.
@@ -112,7 +110,7 @@ pub fn card_keywords(picture: &[u8]) -> Vec<&'static str> {
     keywords.filter(|(_, text)| text.is_empty()).map(|(keyword, _)| keyword).collect()
 }
 
-/// Put a card together again: each chunk with nothing in it gets the next text.
+/// Joins a card again: each empty chunk gets the next text.
 pub fn fill_card(picture: &[u8], texts: &[&[u8]]) -> Result<Vec<u8>, CardError> {
     if texts.is_empty() {
         return Ok(picture.to_vec());
@@ -152,20 +150,13 @@ pub fn cut_text(bytes: &[u8]) -> CutText<'_> {
     if !strings.iter().all(|(place, _)| seen.insert(place.as_str())) {
         return whole();
     }
-    let mut text = Vec::with_capacity(bytes.len() / 4);
-    let mut copied = 0;
-    for (_, value) in &strings {
-        let span = value.span_in(bytes);
-        text.extend_from_slice(&bytes[copied..span.start]);
-        text.push(0);
-        copied = span.end;
-    }
-    text.extend_from_slice(&bytes[copied..]);
+    let mut edits = Edits::new(bytes);
+    strings.iter().for_each(|(_, value)| edits.replace(*value, [0]));
     let strings = strings.into_iter().map(|(place, value)| (place, value.as_bytes())).collect();
-    CutText { text, strings }
+    CutText { text: edits.apply(), strings }
 }
 
-/// Put a text together again. `lookup` gives the string of a place. Only for texts that were cut.
+/// Joins a text again. `lookup` returns the string of a place. Only for texts that were cut.
 pub fn fill_text<B: AsRef<[u8]>>(
     text: &[u8],
     mut lookup: impl FnMut(&str) -> Option<B>,
@@ -177,26 +168,21 @@ pub fn fill_text<B: AsRef<[u8]>>(
     each_value(root, String::new(), 0, &mut |place, value| {
         let at = value.span_in(&whole);
         if at.len() == 1 && text.get(at.start) == Some(&0) {
-            cuts.push((at.start, place));
+            cuts.push((value, place));
         }
     });
-    let all = text.iter().filter(|byte| **byte == 0).count();
-    if cuts.len() != all {
+    if cuts.len() != text.iter().filter(|byte| **byte == 0).count() {
         return Err(CardError::NoPlace);
     }
-    let mut filled = Vec::with_capacity(text.len());
-    let mut copied = 0;
-    for (at, place) in cuts {
-        filled.extend_from_slice(&text[copied..at]);
+    let mut edits = Edits::new(&whole);
+    for (value, place) in cuts {
         let string = lookup(&place).ok_or(CardError::NoString { place })?;
-        filled.extend_from_slice(string.as_ref());
-        copied = at + 1;
+        edits.replace(value, string.as_ref());
     }
-    filled.extend_from_slice(&text[copied..]);
-    Ok(filled)
+    Ok(edits.apply())
 }
 
-/// Call `each` with every string of a JSON text, and where it stands.
+/// Calls `each` with the place of every string of a JSON text, and the string.
 pub fn each_string(text: &str, each: &mut dyn FnMut(String, String)) {
     let Some(root) = Raw::parse_str(text) else { return };
     each_value(root, String::new(), 0, &mut |place, value| {
@@ -206,7 +192,8 @@ pub fn each_string(text: &str, each: &mut dyn FnMut(String, String)) {
     });
 }
 
-/// Call `each` with every value that is neither object nor array, in the order of the text, and with where it stands.
+/// Calls `each` with the place of every value that is neither object nor array, in the order of the
+/// text, and the value.
 fn each_value<'a>(
     value: Raw<'a>,
     place: String,

@@ -1,6 +1,5 @@
-//! Character cards: pictures that carry the character as text.
-//!
-//! The character is base64 of JSON in a `tEXt` chunk called `ccv3` or, in older cards, `chara`. Only such chunks are read; the picture is skipped.
+//! The text of a character card: base64 of JSON in a `tEXt` chunk called `ccv3` or, in older cards,
+//! `chara`. Only such chunks are read.
 
 use super::png::{Chunks, PngError, SIGNATURE, keyword_of};
 use crate::regular;
@@ -11,10 +10,11 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use std::io::{Read, Seek};
 use std::path::Path;
 
-/// More than any card's text. What is longer is not read, but then the card counts as unreadable.
-const LONGEST: u64 = 256 << 20;
+/// More than any card's text. A card with a longer one counts as unreadable.
+const LONGEST_TEXT: u64 = 256 << 20;
 
-/// The name of the lorebook that a card is bound to; none if it is bound to none, or the picture is no card. If it cannot be read: why.
+/// Returns the name of the lorebook that a card is bound to; none also if the picture is not a card.
+/// Fails with the reason in words.
 pub(in crate::st) fn card_lorebook(file: impl Read + Seek) -> Result<Option<String>, String> {
     let Some(json) = character(file)? else { return Ok(None) };
     let card = Raw::parse_str(&json).filter(Raw::is_object);
@@ -31,11 +31,11 @@ pub fn card_name(path: &Path) -> Option<String> {
     name.string()
 }
 
-/// Returns whether a card was not written to its end: a PNG without its last chunk, or zero bytes only. Pictures of other kinds are not judged.
+/// Whether a card was not written to its end: a PNG without its last chunk, or zero bytes only.
+/// Pictures of other kinds are not judged.
 pub(in crate::st) fn is_torn(mut file: impl Read + Seek) -> bool {
     let mut first = Vec::new();
-    let read = file.by_ref().take(SIGNATURE.len() as u64).read_to_end(&mut first);
-    if read.is_err() {
+    if file.by_ref().take(SIGNATURE.len() as u64).read_to_end(&mut first).is_err() {
         return false;
     }
     if first != SIGNATURE {
@@ -53,11 +53,11 @@ fn character(file: impl Read + Seek) -> Result<Option<String>, String> {
     let [card, older] = texts(file)?;
     let Some(text) = card.or(older) else { return Ok(None) };
     let json = decode(&text).ok_or("the character in it is not valid base64")?;
-    // SillyTavern reads invalid UTF-8 leniently, and so must this.
+    // SillyTavern reads invalid UTF-8 leniently.
     Ok(Some(String::from_utf8_lossy(&json).into_owned()))
 }
 
-/// The texts of the first chunks called `ccv3` and `chara`.
+/// Returns the texts of the first chunks called `ccv3` and `chara`.
 fn texts(file: impl Read + Seek) -> Result<[Option<Vec<u8>>; 2], String> {
     let words = |error: PngError| error.to_string();
     let mut chunks = Chunks::of(file).map_err(words)?;
@@ -66,7 +66,7 @@ fn texts(file: impl Read + Seek) -> Result<[Option<Vec<u8>>; 2], String> {
         if &chunk.kind != b"tEXt" {
             continue;
         }
-        if chunk.length > LONGEST {
+        if chunk.length > LONGEST_TEXT {
             return Err("a text in it is too long".into());
         }
         let data = chunks.read(chunk).map_err(words)?;
@@ -77,7 +77,7 @@ fn texts(file: impl Read + Seek) -> Result<[Option<Vec<u8>>; 2], String> {
     Ok([card, older])
 }
 
-/// Base64 as Node reads it: what is no digit is left out, `-` and `_` are digits too, `=` ends it.
+/// Decodes base64 as Node does: other characters are ignored, `-` and `_` are digits too, `=` ends it.
 fn decode(text: &[u8]) -> Option<Vec<u8>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newer_text_wins_wherever_it_stands() {
+    fn ccv3_is_read_before_chara_in_any_order() {
         let old = text("chara", &card(r#""Old""#));
         let new = text("CCv3", &card(r#""雪 \ud83d\ude00""#));
         assert_eq!(bound(&png(std::slice::from_ref(&old))), Ok(Some("Old".into())));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn cards_without_a_lorebook_are_no_trouble() {
+    fn cards_without_a_lorebook_are_valid() {
         for json in [card("\"\""), card("null"), card("7"), "{}".into()] {
             assert_eq!(bound(&png(&[text("chara", &json)])), Ok(None), "{json}");
         }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said() {
+    fn unreadable_cards_are_errors() {
         let whole = png(&[text("chara", &card("\"Lore\""))]);
         for end in 0..whole.len() - 4 {
             assert!(bound(&whole[..end]).is_err(), "torn after {end} bytes");
@@ -174,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_fall(bytes: Vec<u8>, flips: Vec<(prop::sample::Index, u8)>) {
+        fn no_bytes_cause_a_panic(bytes: Vec<u8>, flips: Vec<(prop::sample::Index, u8)>) {
             let _ = bound(&bytes);
             let _ = bound(&[&SIGNATURE[..], &bytes].concat());
             let mut whole = png(&[text("chara", &card("\"Lore\""))]);

@@ -1,10 +1,10 @@
-//! Changing single values of a JSON text and no other byte.
+//! Changes of single values of a JSON text and no other byte.
 
 use std::ops::Range;
 
-use super::Raw;
+use super::{Raw, quote};
 
-/// Changes to one text, made all at once: every value is named by where it stands in the text as it was.
+/// Changes to one text, applied at once: every value is identified by its place in the original.
 pub struct Edits<'a> {
     text: &'a [u8],
     edits: Vec<(Range<usize>, Vec<u8>)>,
@@ -15,37 +15,35 @@ impl<'a> Edits<'a> {
         Self { text, edits: Vec::new() }
     }
 
-    /// Put `new`, which must be JSON, in the place of a value of the text.
+    /// Replaces a value of the text by `new`, which must be JSON.
     pub fn replace(&mut self, value: Raw<'_>, new: impl Into<Vec<u8>>) {
         self.edits.push((value.span_in(self.text), new.into()));
     }
 
-    /// Set the member `key` of an object: its value if it is there, else a new last member.
+    /// Sets the member `key` of an object: its value if it exists, else a new last member.
     pub fn set(&mut self, object: Raw<'_>, key: &str, new: &str) {
         match object.get(key) {
             Some(value) => self.replace(value, new),
-            None => {
-                let key = serde_json::to_string(key).unwrap_or_default();
-                self.insert_last(object, &format!("{key}:{new}"));
-            }
+            None => self.insert_last(object, &format!("{}:{new}", quote(key.as_bytes()))),
         }
     }
 
-    /// Put `item` at the end of an array or object, with the spacing that its first item has.
+    /// Adds `item` at the end of an array or object, with the spacing that its first item has.
     pub fn insert_last(&mut self, container: Raw<'_>, item: &str) {
         let span = container.span_in(self.text);
         let inside = &self.text[span.start + 1..span.end - 1];
-        let content_end =
-            inside.iter().rposition(|byte| !byte.is_ascii_whitespace()).map_or(0, |last| last + 1);
-        let begin = inside.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
-        let at = span.start + 1 + content_end;
-        let follows = content_end > 0 || self.edits.iter().any(|(span, _)| *span == (at..at));
+        let content = inside.trim_ascii_end();
+        let space =
+            if content.is_empty() { 0 } else { inside.len() - inside.trim_ascii_start().len() };
+        let at = span.start + 1 + content.len();
+        let follows = !content.is_empty() || self.edits.iter().any(|(span, _)| *span == (at..at));
         let comma: &[u8] = if follows { b"," } else { b"" };
-        self.edits.push((at..at, [comma, &inside[..begin], item.as_bytes()].concat()));
+        self.edits.push((at..at, [comma, &inside[..space], item.as_bytes()].concat()));
     }
 
-    /// Keep only those items of an array, or members of an object, that `keep` says. `items` are all of them, each from the beginning of its
-    /// value (or key) to the end of its value.
+    /// Keeps only those items of an array, or members of an object, for which `keep` is true.
+    /// `items` are the spans of all of them, each from the beginning of its value (or key) to the end
+    /// of its value.
     pub fn retain(&mut self, items: &[Range<usize>], keep: impl Fn(usize) -> bool) {
         let kept: Vec<_> = (0..items.len()).filter(|n| keep(*n)).collect();
         let (Some(first), Some(last)) = (items.first(), items.last()) else { return };
@@ -66,7 +64,7 @@ impl<'a> Edits<'a> {
         let mut out = Vec::with_capacity(self.text.len());
         let mut copied = 0;
         for (span, new) in &self.edits {
-            // Two changes of one place cannot both be made: the first stands.
+            // Of two changes of one place the first counts.
             if span.start < copied {
                 continue;
             }
@@ -83,7 +81,7 @@ pub fn item_spans(array: Raw<'_>, text: &[u8]) -> Vec<Range<usize>> {
     array.items().unwrap_or_default().iter().map(|item| item.span_in(text)).collect()
 }
 
-/// Where the members of an object stand in `text`, keys included.
+/// Returns where the members of an object stand in `text`, keys included.
 pub fn member_spans(object: Raw<'_>, text: &[u8]) -> Vec<Range<usize>> {
     let start = |raw_key: &[u8]| raw_key.as_ptr().addr() - text.as_ptr().addr();
     let members = object.members().unwrap_or_default();
@@ -95,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_change_and_nothing_else_does() {
+    fn edits_change_values_and_no_other_byte() {
         let text = br#"{ "a" : 1 , "b": { "c": [1, 2 ,3], "d":{}}, "a":2}"#;
         let root = Raw::parse(text).unwrap();
         let mut edits = Edits::new(text);
@@ -112,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn members_go_with_their_keys_and_commas() {
+    fn members_are_removed_with_their_keys_and_commas() {
         let text = br#"{"a":1, "b":2, "c":3}"#;
         let root = Raw::parse(text).unwrap();
         let spans = member_spans(root, text);

@@ -1,34 +1,27 @@
 //! Strings as JavaScript sees them: sequences of UTF-16 units that need not pair up.
 
-/// A decoded string as WTF-8: UTF-8, in which lone surrogates have their own three bytes. Two of them are equal if and only
-/// if JavaScript would see the same string.
+/// A decoded string as WTF-8: UTF-8, in which lone surrogates have their own three bytes. Two are
+/// equal if and only if they are the same string in JavaScript.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// Decode a JSON string, given with its quotes; none if it is no such thing.
+    /// Decodes a JSON string with its quotes; none if it is not one.
     pub fn decode(raw: &[u8]) -> Option<Self> {
         let mut rest = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         let mut out = Vec::with_capacity(rest.len());
         while let Some(at) = rest.iter().position(|b| *b == b'\\') {
             out.extend_from_slice(&rest[..at]);
             let (unit, after) = escape(&rest[at..])?;
-            rest = match low_half(unit, after) {
-                Some((c, after)) => {
-                    push(&mut out, c);
-                    after
-                }
-                None => {
-                    push(&mut out, u32::from(unit));
-                    after
-                }
-            };
+            let (c, after) = low_half(unit, after).unwrap_or((u32::from(unit), after));
+            push(&mut out, c);
+            rest = after;
         }
         out.extend_from_slice(rest);
         Some(Self(out))
     }
 
-    /// What these bytes are, which [`as_bytes`](Self::as_bytes) gave.
+    /// Wraps bytes that [`as_bytes`](Self::as_bytes) returned.
     pub fn of_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
@@ -37,16 +30,12 @@ impl Key {
         &self.0
     }
 
-    /// The text; lone surrogates become U+FFFD.
+    /// Returns the text; lone surrogates become U+FFFD.
     pub fn to_string_lossy(&self) -> String {
         self.clone().into_string_lossy()
     }
 
-    /// The UTF-16 units, as JavaScript counts them.
     pub fn units(&self) -> Vec<u16> {
-        if let Ok(text) = str::from_utf8(&self.0) {
-            return text.encode_utf16().collect();
-        }
         let mut units = Vec::with_capacity(self.0.len());
         let mut rest = self.0.as_slice();
         while let Some((lead, _)) = rest.split_first() {
@@ -68,7 +57,6 @@ impl Key {
         units
     }
 
-    /// [`to_string_lossy`](Self::to_string_lossy) without a copy.
     pub fn into_string_lossy(self) -> String {
         String::from_utf8(self.0).unwrap_or_else(|error| {
             let mut bytes = error.into_bytes();
@@ -97,11 +85,9 @@ pub(super) fn is(raw: &str, name: &str) -> bool {
         && Key::decode(raw.as_bytes()).is_some_and(|key| key.as_bytes() == name.as_bytes())
 }
 
-/// The UTF-16 unit of the escape at the start of `text`, and what follows it.
+/// Returns the UTF-16 unit of the escape at the start of `text`, and the rest.
 fn escape(text: &[u8]) -> Option<(u16, &[u8])> {
-    let [b'\\', kind, after @ ..] = text else {
-        return None;
-    };
+    let [b'\\', kind, after @ ..] = text else { return None };
     let unit = match kind {
         b'"' | b'\\' | b'/' => *kind,
         b'b' => 0x08,
@@ -121,7 +107,7 @@ fn escape(text: &[u8]) -> Option<(u16, &[u8])> {
     Some((u16::from(unit), after))
 }
 
-/// The character that `high` makes with the escape at the start of `after`, if they are a pair, and what follows.
+/// Returns the character of the pair of `high` and the escape at the start of `after`, and the rest.
 fn low_half(high: u16, after: &[u8]) -> Option<(u32, &[u8])> {
     if !(0xD800..0xDC00).contains(&high) {
         return None;
@@ -134,7 +120,7 @@ fn low_half(high: u16, after: &[u8]) -> Option<(u32, &[u8])> {
     Some((c, after))
 }
 
-/// UTF-8's pattern for `c`, which may be a surrogate.
+/// Appends UTF-8's pattern for `c`, which may be a surrogate.
 fn push(out: &mut Vec<u8>, c: u32) {
     match char::from_u32(c) {
         Some(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),

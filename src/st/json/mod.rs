@@ -1,21 +1,22 @@
-//! JSON read where it stands: slices of the text, nothing decoded until asked for.
+//! JSON as slices of its text, decoded only on demand.
 //!
-//! serde_json's `Value` and `String` refuse lone surrogate escapes (`"\ud83d"`), which SillyTavern writes whenever it
-//! cuts a text in the middle of an emoji, and numbers would pass through `f64`. Its `RawValue` checks the grammar, without
-//! recursion, and leaves the text alone.
+//! serde_json's `Value` and `String` refuse lone surrogate escapes (`"\ud83d"`), which SillyTavern
+//! writes whenever it cuts a text in the middle of an emoji, and numbers would pass through `f64`.
+//! Its `RawValue` checks the grammar, without recursion, and leaves the text alone.
 
 mod edit;
 mod key;
-mod scan;
 mod stringify;
 
 pub use edit::{Edits, item_spans, member_spans};
 pub use key::Key;
-pub(super) use scan::for_members;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::fmt;
 use std::ops::Range;
-pub use stringify::stringify;
-pub(super) use stringify::{quote, stringify_members};
+
+pub(super) use stringify::stringify_members;
+pub use stringify::{quote, stringify};
 
 /// One JSON value as it stands in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,15 +24,14 @@ pub struct Raw<'a>(&'a str);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member<'a> {
-    /// The key, decoded.
     pub key: Key,
-    /// The key as it stands in the text, quotes included.
+    /// As it stands in the text, quotes included.
     pub raw_key: &'a [u8],
     pub value: Raw<'a>,
 }
 
 impl<'a> Raw<'a> {
-    /// The one value of which `text` consists, whitespace around it aside.
+    /// Reads a text that is one value, with whitespace around it.
     pub fn parse(text: &'a [u8]) -> Option<Self> {
         Self::parse_str(str::from_utf8(text).ok()?)
     }
@@ -41,20 +41,22 @@ impl<'a> Raw<'a> {
         serde_json::from_str::<&RawValue>(text).ok().map(|raw| Self(raw.get()))
     }
 
-    /// For a text that [`for_members`] takes for an object.
+    /// Wraps a text that is an object if [`for_members`] accepts it.
     pub(super) fn object(text: &'a str) -> Self {
         Self(text.trim_matches([' ', '\t', '\n', '\r']))
     }
 
+    /// Returns the text of the value.
     pub fn as_str(&self) -> &'a str {
         self.0
     }
 
+    /// Returns the text of the value.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0.as_bytes()
     }
 
-    /// An object's members in the order of the text, repeated keys included; none if it is no object.
+    /// Returns an object's members in the order of the text, repeated keys included.
     pub fn members(&self) -> Option<Vec<Member<'a>>> {
         let mut members = Vec::new();
         for_members(self.0, |raw_key, value| {
@@ -66,7 +68,7 @@ impl<'a> Raw<'a> {
         Some(members)
     }
 
-    /// An array's items; none if it is no array.
+    /// Returns an array's items.
     pub fn items(&self) -> Option<Vec<Raw<'a>>> {
         if !self.is_array() {
             return None;
@@ -75,18 +77,13 @@ impl<'a> Raw<'a> {
         Some(items.into_iter().map(|raw| Self(raw.get())).collect())
     }
 
-    /// The member `key` of an object; of repeated keys the last, as in JavaScript.
+    /// Returns the member `key` of an object; of repeated keys the last, as in JavaScript.
     pub fn get(&self, key: &str) -> Option<Raw<'a>> {
-        let mut found = None;
-        for_members(self.0, |raw_key, value| {
-            if key::is(raw_key, key) {
-                found = Some(value);
-            }
-        })?;
-        found
+        self.pick([key])?[0]
     }
 
-    /// Several members of an object in one go, each as from [`get`](Self::get); none if it is no object.
+    /// Returns several members of an object in one pass, each as from [`get`](Self::get); none if it
+    /// is not an object.
     pub fn pick<const N: usize>(&self, keys: [&str; N]) -> Option<[Option<Raw<'a>>; N]> {
         let mut found = [None; N];
         for_members(self.0, |raw_key, value| {
@@ -97,57 +94,59 @@ impl<'a> Raw<'a> {
         Some(found)
     }
 
-    /// [`get`](Self::get), one key after the other.
+    /// Follows several keys down from an object.
     pub fn path(&self, keys: &[&str]) -> Option<Raw<'a>> {
         keys.iter().try_fold(*self, |value, key| value.get(key))
     }
 
-    /// A string's text; lone surrogates become U+FFFD. None if it is no string.
+    /// Returns a string's text; lone surrogates become U+FFFD.
     pub fn string(&self) -> Option<String> {
         Key::decode(self.as_bytes()).map(Key::into_string_lossy)
     }
 
+    /// Returns the value of `true` and `false`.
     pub fn bool(&self) -> Option<bool> {
-        match self.0 {
-            "true" => Some(true),
-            "false" => Some(false),
-            _ => None,
-        }
+        self.0.parse().ok()
     }
 
+    /// Whether it is `null`.
     pub fn is_null(&self) -> bool {
         self.0 == "null"
     }
 
+    /// Whether it is an object.
     pub fn is_object(&self) -> bool {
         self.0.starts_with('{')
     }
 
+    /// Whether it is an array.
     pub fn is_array(&self) -> bool {
         self.0.starts_with('[')
     }
 
+    /// Whether it is a string.
     pub fn is_string(&self) -> bool {
         self.0.starts_with('"')
     }
 
-    /// A whole number that is written as one; `1.0` and `1e3` are not, nor is what does not fit.
+    /// Returns a whole number that is written as one (`1.0` and `1e3` are not) and fits.
     pub fn integer(&self) -> Option<i64> {
         self.0.parse().ok()
     }
 
-    /// Whether JavaScript's `if` would take it for true.
+    /// Whether it is true to JavaScript's `if`.
     pub fn truthy(&self) -> bool {
         match self.0.as_bytes().first() {
             Some(b'{' | b'[' | b't') => true,
             Some(b'"') => self.0 != "\"\"",
-            // The one question for which JavaScript's own rounding (1e-999 is 0) is the right answer.
+            // With JavaScript's own rounding: 1e-999 is 0.
             Some(b'-' | b'0'..=b'9') => self.0.parse::<f64>().is_ok_and(|number| number != 0.0),
             _ => false,
         }
     }
 
-    /// Where in `text` the value stands, for a value that was parsed from `text`; otherwise an empty range at 0.
+    /// Returns where in `text` the value stands, for a value that was parsed from `text`; otherwise
+    /// an empty range at 0.
     pub fn span_in(&self, text: &[u8]) -> Range<usize> {
         let start = self.0.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
         match start.checked_add(self.0.len()) {
@@ -157,9 +156,34 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// `text` with the value at `path` replaced and every other byte kept; none if there is no such value.
-/// `new_value` must be JSON.
+/// Returns `text` with the value at `path` replaced by `new_value`, which must be JSON, and no other
+/// byte changed; none if there is no such value.
 pub fn replace(text: &[u8], path: &[&str], new_value: &[u8]) -> Option<Vec<u8>> {
     let span = Raw::parse(text)?.path(path)?.span_in(text);
     Some([&text[..span.start], new_value, &text[span.end..]].concat())
+}
+
+/// Calls `each` with the raw key (quotes included) and the value of every member of the object that
+/// `text` is. None if `text` is not one JSON object; `each` may have been called by then.
+fn for_members<'a>(text: &'a str, each: impl FnMut(&'a str, Raw<'a>)) -> Option<()> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    json.deserialize_map(Members(each)).ok()?;
+    json.end().ok()
+}
+
+struct Members<F>(F);
+
+impl<'de, F: FnMut(&'de str, Raw<'de>)> Visitor<'de> for Members<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some((key, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
+            (self.0)(key.get(), Raw(value.get()));
+        }
+        Ok(())
+    }
 }

@@ -1,13 +1,14 @@
-//! A value as a JavaScript engine writes it: `JSON.stringify(JSON.parse(text))`.
+//! Writes a value as a JavaScript engine does: `JSON.stringify(JSON.parse(text))`.
 //!
-//! SillyTavern hashes such texts, so all the engine's habits count: which key comes first, how a number is spelled, what becomes
-//! of half an emoji. The value is taken apart and written with stacks of their own, as its depth is the user's.
+//! SillyTavern hashes such texts, so all the engine's habits count: which key comes first, how a
+//! number is spelled, what becomes of half an emoji. Explicit stacks are used because the user may
+//! nest values to any depth.
 
 use super::{Key, Raw};
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::mem::replace;
 
-/// What `JSON.stringify(JSON.parse(text))` gives.
+/// Returns what `JSON.stringify(JSON.parse(text))` returns.
 pub fn stringify(value: Raw<'_>) -> String {
     let mut nodes = take_apart(value.as_str());
     let mut out = String::with_capacity(value.as_str().len());
@@ -19,7 +20,8 @@ pub fn stringify(value: Raw<'_>) -> String {
                 push_quoted(&mut out, key.as_bytes());
                 out.push(':');
             }
-            PrintStep::Value(at) => match nodes.get_mut(at).map(std::mem::take) {
+            PrintStep::Value(at) => match nodes.get_mut(at).map(|it| replace(it, Node::Scalar("")))
+            {
                 Some(Node::Scalar(text)) => push_scalar(&mut out, text),
                 Some(Node::Array(items)) => {
                     out.push('[');
@@ -45,8 +47,8 @@ pub fn stringify(value: Raw<'_>) -> String {
     out
 }
 
-/// What `JSON.stringify` gives for an object to which these members were added one after the other. The values are JSON that
-/// [`stringify`](fn@stringify) or [`quote`] wrote.
+/// Returns what `JSON.stringify` returns for an object to which these members were added one after
+/// the other. The values are JSON that [`stringify`](fn@stringify) or [`quote`] wrote.
 pub(in crate::st) fn stringify_members(members: Vec<(Key, String)>) -> String {
     let mut out = String::from("{");
     for (place, (key, value)) in in_order(members).into_iter().enumerate() {
@@ -59,35 +61,28 @@ pub(in crate::st) fn stringify_members(members: Vec<(Key, String)>) -> String {
     out
 }
 
-/// What `JSON.stringify` gives for a string, which is passed as in [`Key::as_bytes`].
-pub(in crate::st) fn quote(wtf8: &[u8]) -> String {
+/// Returns what `JSON.stringify` returns for a string, which is passed as in [`Key::as_bytes`].
+pub fn quote(wtf8: &[u8]) -> String {
     let mut out = String::with_capacity(wtf8.len() + 2);
     push_quoted(&mut out, wtf8);
     out
 }
 
-/// A value, its parts named by their places in the list of all.
+/// A value, its parts by their places in the list of all.
 enum Node<'a> {
     Scalar(&'a str),
     Array(Vec<usize>),
     Object(Vec<(Key, usize)>),
 }
 
-impl Default for Node<'_> {
-    fn default() -> Self {
-        Self::Scalar("null")
-    }
-}
-
-/// What is still to be written.
 enum PrintStep {
     Text(&'static str),
     Key(Key),
     Value(usize),
 }
 
-/// The value that `text` is, first in the list, and all values inside. The grammar was checked when the [`Raw`] was made, so commas
-/// and colons say nothing new.
+/// Returns the value that `text` is, first in the list, and all values inside. The grammar was
+/// checked when the [`Raw`] was made, so commas and colons carry no information.
 fn take_apart(text: &str) -> Vec<Node<'_>> {
     let mut nodes = Vec::new();
     let mut open = Vec::new();
@@ -144,17 +139,13 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-/// An object's members as JavaScript goes through them: array indices first, by size; of repeated keys the last value, where the
-/// first one stood. `__proto__` is a key like others.
+/// Returns an object's members in JavaScript's order: array indices first, by size; of repeated keys
+/// the last value, where the first one stood. `__proto__` is a key like others.
 fn in_order<T>(members: Vec<(Key, T)>) -> Vec<(Key, T)> {
     let mut placed = HashMap::with_capacity(members.len());
     for (place, (key, value)) in members.into_iter().enumerate() {
-        match placed.entry(key) {
-            Entry::Vacant(vacant) => {
-                vacant.insert((place, value));
-            }
-            Entry::Occupied(mut occupied) => occupied.get_mut().1 = value,
-        }
+        let place = placed.get(&key).map_or(place, |(place, _)| *place);
+        placed.insert(key, (place, value));
     }
     let mut members: Vec<_> = placed.into_iter().collect();
     members.sort_unstable_by_key(|(key, (place, _))| {
@@ -163,7 +154,7 @@ fn in_order<T>(members: Vec<(Key, T)>) -> Vec<(Key, T)> {
     members.into_iter().map(|(key, (_, value))| (key, value)).collect()
 }
 
-/// The array index that the key is: a number below 2^32 - 1, spelled as JavaScript would.
+/// Returns the array index that the key is: a number below 2^32 - 1, spelled as by JavaScript.
 fn array_index(key: &[u8]) -> Option<u32> {
     if !key.iter().all(u8::is_ascii_digit) || (key.len() > 1 && key[0] == b'0') {
         return None;
@@ -214,7 +205,7 @@ fn push_quoted(out: &mut String, wtf8: &[u8]) {
     out.push('"');
 }
 
-/// Whether `JSON.stringify` would escape what `wtf8` begins with.
+/// Whether `JSON.stringify` would escape the beginning of `wtf8`.
 fn needs_escape(wtf8: &[u8]) -> bool {
     match wtf8 {
         // In WTF-8, ED before A0..BF begins a surrogate and nothing else.
@@ -263,8 +254,9 @@ fn push_number(out: &mut String, text: &str) {
     }
 }
 
-/// The digits and the place of the point, `0.<digits>e<point>`, that JavaScript gives a positive number: the fewest that read back as
-/// the same number, of those the nearest, and of two that are equally near the even one. Rust does the same but for the last.
+/// Returns the digits and the place of the point, `0.<digits>e<point>`, that JavaScript writes for a
+/// positive number: the fewest that read back as the same number, of those the nearest, and of two
+/// that are equally near the even one. Rust differs only in the last.
 fn shortest(value: f64) -> (String, i32) {
     let (digits, point) = digits_of(&format!("{value:e}"));
     let even = even_neighbour(value, digits.len());
@@ -274,7 +266,8 @@ fn shortest(value: f64) -> (String, i32) {
     }
 }
 
-/// If the number lies exactly between two numbers of `length` digits, the digits of the even one.
+/// Returns the digits of the even one, if the number lies exactly between two numbers of `length`
+/// digits.
 fn even_neighbour(value: f64, length: usize) -> Option<String> {
     let (longer, _) = digits_of(&format!("{value:.length$e}"));
     let below = longer.strip_suffix('5')?;
@@ -290,7 +283,7 @@ fn even_neighbour(value: f64, length: usize) -> Option<String> {
     Some(format!("{head}{even}"))
 }
 
-/// The digits of a number in Rust's scientific form, and where the point stands before them.
+/// Returns the digits of a number in Rust's scientific form, and the place of the point.
 fn digits_of(scientific: &str) -> (String, i32) {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     (mantissa.replace('.', ""), exponent.parse().unwrap_or(0) + 1)

@@ -1,4 +1,4 @@
-use crate::st::{Chat, Message, broken_lines, text_of};
+use crate::st::{Category, Chat, Message, broken_lines, text_of};
 use proptest::prelude::*;
 
 const HEADER: &str =
@@ -18,23 +18,25 @@ fn line() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+fn category() -> impl Strategy<Value = Category> {
+    prop::sample::select(vec![Category::Chat, Category::GroupChat])
+}
+
 proptest! {
     #[test]
-    fn arbitrary_bytes_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..200), is_group: bool) {
-        prop_assert_eq!(Chat::split(&bytes, is_group).join(), bytes);
-    }
-
-    #[test]
-    fn odd_chats_come_back(lines in proptest::collection::vec(line(), 0..12), is_group: bool) {
+    fn joining_a_split_chat_gives_its_bytes(
+        lines in proptest::collection::vec(line(), 0..12),
+        category in category(),
+    ) {
         let bytes = lines.join(&b'\n');
-        let chat = Chat::split(&bytes, is_group);
+        let chat = Chat::split(&bytes, category);
         prop_assert_eq!(chat.join(), bytes.clone());
         prop_assert!(chat.message_count() >= broken_lines(&chat, 0..usize::MAX).len());
         for n in 0..chat.messages.len() {
             let upto = chat.upto(n).join();
             prop_assert_eq!(chat.length_upto(n), upto.len());
             prop_assert!(bytes.starts_with(&upto));
-            prop_assert_eq!(Chat::split(&upto, is_group), chat.upto(n));
+            prop_assert_eq!(Chat::split(&upto, category), chat.upto(n));
         }
     }
 }
@@ -42,7 +44,7 @@ proptest! {
 #[test]
 fn the_first_line_is_the_header() {
     for (text, messages) in [("", 0), ("\n", 0), ("x", 0), ("h\na\n\n \r\nb\n", 2)] {
-        let chat = Chat::split(text.as_bytes(), false);
+        let chat = Chat::split(text.as_bytes(), Category::Chat);
         assert!(chat.header.is_some(), "{text:?}");
         assert_eq!(chat.message_count(), messages, "{text:?}");
     }
@@ -51,14 +53,14 @@ fn the_first_line_is_the_header() {
 #[test]
 fn old_group_chats_begin_with_a_message() {
     let headless = b"{\"name\":\"A\",\"mes\":\"1\"}\n{\"name\":\"B\",\"mes\":\"2\"}";
-    assert_eq!(Chat::split(headless, true).header, None);
-    assert_eq!(Chat::split(headless, true).messages.len(), 2);
-    assert_eq!(Chat::split(headless, false).messages.len(), 1);
+    assert_eq!(Chat::split(headless, Category::GroupChat).header, None);
+    assert_eq!(Chat::split(headless, Category::GroupChat).messages.len(), 2);
+    assert_eq!(Chat::split(headless, Category::Chat).messages.len(), 1);
     // SillyTavern reads invalid UTF-8 leniently: still a message.
-    assert_eq!(Chat::split(b"{\"mes\":\"\xff\"}", true).header, None);
+    assert_eq!(Chat::split(b"{\"mes\":\"\xff\"}", Category::GroupChat).header, None);
     for headed in [HEADER, "", "[]", "\u{feff}{}", "{\"mes\":"] {
         assert_eq!(
-            Chat::split(headed.as_bytes(), true).header,
+            Chat::split(headed.as_bytes(), Category::GroupChat).header,
             Some(headed.as_bytes()),
             "{headed}"
         );
@@ -67,7 +69,7 @@ fn old_group_chats_begin_with_a_message() {
 
 #[test]
 fn the_end_can_be_beyond_the_chat() {
-    let chat = Chat::split(b"h\na\nb", false);
+    let chat = Chat::split(b"h\na\nb", Category::Chat);
     assert_eq!(chat.upto(0).join(), b"h\na");
     assert_eq!(chat.upto(usize::MAX), chat);
 }
@@ -103,7 +105,10 @@ fn invalid_utf8_can_be_shown() {
 
 #[test]
 fn dropped_lines_are_told() {
-    let chat = Chat::split(b"h\n{}\r\n\n{\"mes\":\"to\nnull\n{\"mes\":\"\xff\"}\n0\n{}x\n ", false);
+    let chat = Chat::split(
+        b"h\n{}\r\n\n{\"mes\":\"to\nnull\n{\"mes\":\"\xff\"}\n0\n{}x\n ",
+        Category::Chat,
+    );
     assert_eq!(broken_lines(&chat, 0..usize::MAX), [2, 3, 5, 6]);
     assert_eq!(broken_lines(&chat, 3..6), [3, 5]);
 }

@@ -1,5 +1,6 @@
 use crate::st::json::Raw;
-use crate::st::{Cut, FillError, cut, entry_comment, entry_uid, fill};
+use crate::st::lorebook::{Cut, FillError};
+use crate::st::{cut, entry_comment, entry_uid, fill};
 use proptest::prelude::*;
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-use crate::st::{Chat, TimelineName, bound_lorebook, lorebook_name, main_chat, metadata};
+use crate::st::{Category, Chat, TimelineName, bound_lorebook, lorebook_name, main_chat, metadata};
 
 fn group(name: &str) -> TimelineName {
     TimelineName::group(name).unwrap()
@@ -11,7 +11,7 @@ const GROUP: &[u8] = br#"{"id":"1","chat_id":"now","chats":["now","then","Why?"]
 fn the_header_comes_first() {
     let bytes =
         br#"{"chat_metadata":{"world_info":"Lore","main_chat":"Main"},"user_name":"unused"}"#;
-    let chat = Chat::split(bytes, true);
+    let chat = Chat::split(bytes, Category::GroupChat);
     let found = metadata(&chat, &group("now"), Some(GROUP)).unwrap();
     assert_eq!(lorebook_name(found).unwrap(), "Lore");
     assert_eq!(main_chat(found).unwrap(), "Main");
@@ -19,7 +19,7 @@ fn the_header_comes_first() {
 
 #[test]
 fn old_group_chats_have_it_in_the_group() {
-    let chat = Chat::split(b"{\"mes\":\"x\"}", true);
+    let chat = Chat::split(b"{\"mes\":\"x\"}", Category::GroupChat);
     let lorebook = |name| metadata(&chat, &group(name), Some(GROUP)).and_then(lorebook_name);
     assert_eq!(lorebook("now").unwrap(), "Now");
     assert_eq!(lorebook("then").unwrap(), "Then");
@@ -36,7 +36,7 @@ fn a_lorebook_has_a_name() {
     for none in ["{}", r#"{"world_info":""}"#, r#"{"world_info":null}"#, r#"{"world_info":["a"]}"#]
     {
         let header = format!("{{\"chat_metadata\":{none}}}");
-        let chat = Chat::split(header.as_bytes(), false);
+        let chat = Chat::split(header.as_bytes(), Category::Chat);
         let name = TimelineName::solo("A", "b").unwrap();
         assert_eq!(bound_lorebook(&chat, &name, None), None, "{none}");
     }
@@ -44,8 +44,10 @@ fn a_lorebook_has_a_name() {
 
 #[test]
 fn invalid_utf8_does_not_hide_the_lorebook() {
-    let chat =
-        Chat::split(b"{\"chat_metadata\":{\"note\":\"\xff\",\"world_info\":\"Lore\"}}", false);
+    let chat = Chat::split(
+        b"{\"chat_metadata\":{\"note\":\"\xff\",\"world_info\":\"Lore\"}}",
+        Category::Chat,
+    );
     let name = TimelineName::solo("A", "b").unwrap();
     assert_eq!(metadata(&chat, &name, None), None);
     assert_eq!(bound_lorebook(&chat, &name, None).unwrap(), "Lore");

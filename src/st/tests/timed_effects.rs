@@ -1,5 +1,6 @@
 use crate::st::json::stringify;
-use crate::st::{Key, Raw, Renamed, effect_hash, rename_effects};
+use crate::st::timed_effects::{effect_hash, rename_effects};
+use crate::st::{Key, Raw};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
@@ -24,9 +25,8 @@ fn book<'a>(entries: &[&'a str]) -> Vec<(Key, Raw<'a>)> {
     entries.iter().enumerate().map(|(n, entry)| (key(n), raw(entry))).collect()
 }
 
-fn rename(timed: &str, old: &str, new: &str, entries: &[&str]) -> (String, usize, usize) {
-    let Renamed { bytes, moved, stale } = rename_effects(raw(timed), old, new, &book(entries));
-    (String::from_utf8(bytes).unwrap(), moved, stale)
+fn rename(timed: &str, old: &str, new: &str, entries: &[&str]) -> String {
+    String::from_utf8(rename_effects(raw(timed), old, new, &book(entries))).unwrap()
 }
 
 fn hash(entry: &str, book: &str) -> u64 {
@@ -65,7 +65,7 @@ fn req_19_timed_effects_have_the_hashes_that_sillytavern_gives() {
 }
 
 #[test]
-fn depth_does_not_matter() {
+fn stringify_accepts_any_depth() {
     const DEPTH: usize = 100_000;
     let deep = format!("{}1.0{}", "[{\"a\": ".repeat(DEPTH), "}]".repeat(DEPTH));
     let expected = format!("{}1{}", "[{\"a\":".repeat(DEPTH), "}]".repeat(DEPTH));
@@ -78,7 +78,7 @@ const ONE: &str = r#"{"uid": 1, "content": "@@activate\nOne", "sticky": 3}"#;
 const TWO: &str = r#"{"uid": 2, "content": "Two", "cooldown": 9}"#;
 
 #[test]
-fn req_19_timed_effects_go_on_under_the_new_name_and_no_other_byte_changes() {
+fn req_19_timed_effects_continue_under_the_new_name_and_no_other_byte_changes() {
     let (old, new) = ("Old \"雪\"", "New \\ 🦊");
     let timed = |name: &str, one: u64, two: u64, three: u64| {
         let key = |uid: usize| serde_json::to_string(&format!("{name}.{uid}")).unwrap();
@@ -94,10 +94,10 @@ fn req_19_timed_effects_go_on_under_the_new_name_and_no_other_byte_changes() {
     // The third entry is gone, so its effect has no entry to follow.
     let before = timed(old, hash(ONE, old), hash(TWO, old), 77);
     let after = timed(new, hash(ONE, new), hash(TWO, new), 77);
-    assert_eq!(rename(&before, old, new, &[ONE, TWO]), (after.clone(), 2, 1));
-    assert_eq!(rename(&after, new, old, &[TWO, ONE]), (before.clone(), 2, 1));
-    assert_eq!(rename(&before, old, old, &[ONE, TWO]), (before.clone(), 0, 0));
-    assert_eq!(rename(&before, "Older", new, &[ONE, TWO]), (before, 0, 0));
+    assert_eq!(rename(&before, old, new, &[ONE, TWO]), after.clone());
+    assert_eq!(rename(&after, new, old, &[TWO, ONE]), before.clone());
+    assert_eq!(rename(&before, old, old, &[ONE, TWO]), before.clone());
+    assert_eq!(rename(&before, "Older", new, &[ONE, TWO]), before);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn an_effect_of_an_edited_entry_keeps_its_hash() {
     // An effect that a slash command sets has no hash at all.
     let timed = r#"{"sticky":{"a.1":{"hash":5,"start":1}},"cooldown":{"a.1":{"start":1},"a.2":{"hash":null}}}"#;
     let expected = timed.replace("\"a.", "\"b.");
-    assert_eq!(rename(timed, "a", "b", &[ONE, TWO]), (expected, 0, 3));
+    assert_eq!(rename(timed, "a", "b", &[ONE, TWO]), expected);
 }
 
 #[test]
@@ -115,31 +115,31 @@ fn an_entry_is_found_by_its_hash() {
     };
     let before = with("a", hash(ONE, "a"));
     let after = with("b", hash(ONE, "b"));
-    assert_eq!(rename(&before, "a", "b", &[TWO, ONE]), (after, 1, 0));
+    assert_eq!(rename(&before, "a", "b", &[TWO, ONE]), after);
     // JavaScript sees the same number.
     let (before, after) = (
         format!(r#"{{"sticky":{{"a.1":{{"hash":{}.0}}}}}}"#, hash(ONE, "a")),
         format!(r#"{{"sticky":{{"b.1":{{"hash":{}}}}}}}"#, hash(ONE, "b")),
     );
-    assert_eq!(rename(&before, "a", "b", &[ONE]), (after, 1, 0));
+    assert_eq!(rename(&before, "a", "b", &[ONE]), after);
 }
 
 #[test]
-fn odd_uids_are_uids() {
+fn uids_that_are_not_whole_numbers_are_followed() {
     for (uid, shown) in
         [("\"x\\ud83d\"", "x\\ud83d"), ("1.50", "1.5"), ("null", "null"), ("\"a.b\"", "a.b")]
     {
         let entry = format!(r#"{{"uid":{uid}}}"#);
         let timed = format!(r#"{{"sticky":{{"a.{shown}":{{"hash":1}}}}}}"#);
         let expected = timed.replace("\"a.", "\"b.");
-        assert_eq!(rename(&timed, "a", "b", &[&entry]), (expected, 0, 1), "{uid}");
-        assert_eq!(rename(&timed, "a", "b", &[]), (timed, 0, 0), "{uid}");
+        assert_eq!(rename(&timed, "a", "b", &[&entry]), expected, "{uid}");
+        assert_eq!(rename(&timed, "a", "b", &[]), timed, "{uid}");
     }
     let nameless = r#"{"content":"x"}"#;
     let with = |name: &str| {
         format!(r#"{{"cooldown":{{"{name}.undefined":{{"hash":{}}}}}}}"#, hash(nameless, name))
     };
-    assert_eq!(rename(&with("a"), "a", "b", &[nameless]), (with("b"), 1, 0));
+    assert_eq!(rename(&with("a"), "a", "b", &[nameless]), with("b"));
 }
 
 #[test]
@@ -148,19 +148,19 @@ fn effects_of_other_books_stay() {
         r#"{"sticky":{"a.b.1":{"hash":1},"aa.1":{"hash":1},"a":{"hash":1},"1":{"hash":1},"A.1":{"hash":1}}}"#,
         r#"{"delay":{"a.1":{"hash":1}},"a.1":{"hash":1}}"#,
     ] {
-        assert_eq!(rename(timed, "a", "c", &[ONE]), (timed.to_owned(), 0, 0));
+        assert_eq!(rename(timed, "a", "c", &[ONE]), timed.to_owned());
     }
     let timed = r#"{"sticky":{"a.1":{"hash":1},"a.b.1":{"hash":1}}}"#;
     let expected = r#"{"sticky":{"a.1":{"hash":1},"c.1":{"hash":1}}}"#;
-    assert_eq!(rename(timed, "a.b", "c", &[ONE]), (expected.to_owned(), 0, 1));
+    assert_eq!(rename(timed, "a.b", "c", &[ONE]), expected.to_owned());
 }
 
 #[test]
-fn what_stands_under_the_new_name_makes_room() {
+fn effects_under_the_new_name_get_the_old_one() {
     let (a, b) = (hash(ONE, "a"), hash(ONE, "b"));
     let timed = format!(r#"{{"sticky":{{"a.1":{{"hash":{a}}},"b.1":{{"hash":{b},"end":0}}}}}}"#);
     let expected = format!(r#"{{"sticky":{{"b.1":{{"hash":{b}}},"a.1":{{"hash":{a},"end":0}}}}}}"#);
-    assert_eq!(rename(&timed, "a", "b", &[ONE]), (expected, 1, 0));
+    assert_eq!(rename(&timed, "a", "b", &[ONE]), expected);
 }
 
 #[test]
@@ -169,12 +169,12 @@ fn an_entry_with_a_world_of_its_own_does_not_follow_the_book() {
     assert_eq!(hash(entry, "a"), hash(entry, "b"));
     for hash in [hash(entry, "a"), 5] {
         let timed = format!(r#"{{"sticky":{{"a.1":{{"hash":{hash}}}}}}}"#);
-        assert_eq!(rename(&timed, "a", "b", &[entry]), (timed.clone(), 0, 0));
+        assert_eq!(rename(&timed, "a", "b", &[entry]), timed.clone());
     }
 }
 
 #[test]
-fn what_is_no_effect_is_left_alone() {
+fn values_that_are_not_effects_stay() {
     for timed in [
         "null",
         "[]",
@@ -184,15 +184,15 @@ fn what_is_no_effect_is_left_alone() {
         r#"{"sticky":"a.1","cooldown":5}"#,
         r#"{"sticky":{"a.1":{"hash":1},"a.\u0031":null}}"#,
     ] {
-        assert_eq!(rename(timed, "a", "b", &[ONE, TWO, "null", "5"]), (timed.to_owned(), 0, 0));
+        assert_eq!(rename(timed, "a", "b", &[ONE, TWO, "null", "5"]), timed.to_owned());
     }
     let timed = r#"{"sticky":{"a.1":null,"a.2":[1, {"hash":1}],"a.3":"x"}}"#;
-    assert_eq!(rename(timed, "a", "b", &[ONE]).0, timed.replace("a.", "b."));
+    assert_eq!(rename(timed, "a", "b", &[ONE]), timed.replace("a.", "b."));
     // Of repeated keys the last counts.
     let timed = r#"{"sticky":{"a.1":{}},"sticky":{"a.1":{"hash":1,"hash":HASH}}}"#;
     let with = |name: &str| timed.replace("HASH", &hash(ONE, name).to_string());
     let expected = with("b").replacen("a.1", "b.1", 2).replacen("b.1", "a.1", 1);
-    assert_eq!(rename(&with("a"), "a", "b", &[ONE]), (expected, 1, 0));
+    assert_eq!(rename(&with("a"), "a", "b", &[ONE]), expected);
 }
 
 fn string() -> impl Strategy<Value = String> {
@@ -227,7 +227,7 @@ fn json() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_was_written_once_stays(text in json()) {
+    fn stringify_is_idempotent(text in json()) {
         let once = stringify(raw(&text));
         prop_assert_eq!(stringify(raw(&once)), once);
     }
@@ -263,8 +263,8 @@ proptest! {
             r#"{{"sticky":{{"a.1":{effects},"a.2":{{"hash":{}}},"b.2":{{"hash":"{}"}},"b.1":{{}}}},"cooldown":{effects}}}"#,
             hash(TWO, "a"), hash(TWO, "b"),
         )));
-        let (there, ..) = rename(&timed, "a", "b", &entries);
+        let there = rename(&timed, "a", "b", &entries);
         prop_assert_ne!(&there, &timed);
-        prop_assert_eq!(rename(&there, "b", "a", &entries).0, timed);
+        prop_assert_eq!(rename(&there, "b", "a", &entries), timed);
     }
 }

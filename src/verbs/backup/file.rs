@@ -1,7 +1,7 @@
-//! `backup FILE.stvc`: everything, or some timelines, in one file or to standard output.
+//! `backup FILE.stvc`: everything or some timelines, in one file or to standard output.
 //!
-//! The file is written beside its place, synced, read back from its beginning to its end with every object hashed, and only then gets its name: what stands there is a whole
-//! backup, the old one or the new one.
+//! The file is written beside its place, synced, read back with every object hashed, and only then
+//! renamed: under its name there is always a complete backup.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Seek, Write};
@@ -23,36 +23,32 @@ use crate::rules::Finding;
 use crate::store::{self, Placed, RefName, Store};
 use crate::verbs::{Error, Result};
 
-/// What to back up, and how.
+/// Timelines to back up; none: everything.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Only these timelines; none: everything.
     pub timelines: Vec<String>,
-    /// Encrypt it with this.
     pub passphrase: Option<Passphrase>,
-    /// Also in the place of a backup that holds what this one does not.
+    /// Also replace a backup that holds more than this one.
     pub overwrite: bool,
 }
 
+/// The outcome of a backup into a file.
 pub struct Report {
     pub backup: LastBackup,
-    /// What it holds.
     pub header: Header,
-    /// How many snapshots in it `import` will leave out, because something is wrong with them.
+    /// The number of snapshots in it that `import` will leave out because of problems.
     pub odd: usize,
     pub findings: Vec<Finding>,
 }
 
-/// What goes into a backup.
 struct Plan {
     header: Header,
     objects: Vec<Placed>,
     judged: Judged,
-    /// All snapshots of the store.
     history: History,
 }
 
-/// Write a backup to the file at `path`.
+/// Writes a backup to a file.
 pub fn to_file(
     workspace: &Workspace,
     path: &Path,
@@ -82,7 +78,7 @@ pub fn to_file(
     Ok(report)
 }
 
-/// Write a backup to `out`. It cannot be read back: each object is hashed as it is written, and that is all that is known.
+/// Writes a backup to `out`. It cannot be read back; each object is hashed as it is written.
 pub fn to_writer(
     workspace: &Workspace,
     out: &mut dyn Write,
@@ -98,7 +94,6 @@ pub fn to_writer(
     Ok(finish(workspace, &store, plan, "-".into(), counted.bytes, options))
 }
 
-/// What some timelines, or all, lead to, as far as it can be read.
 fn plan(
     workspace: &Workspace,
     store: &Store,
@@ -124,8 +119,9 @@ fn plan(
     Ok(Plan { header, objects, judged, history })
 }
 
-/// A file may be replaced if it is a backup all of whose branches and tags are in the new one, and nothing of that is damaged: a store that was lost and begun anew,
-/// or was hurt since, must not take the backup with it. Returns the branches and tags that lead to snapshots which were removed here on purpose.
+/// Refuses to replace a backup unless all its branches and tags are in the new one, and nothing of
+/// that is damaged: a store that was lost and begun again, or was damaged since, must not take the
+/// backup with it. Returns the branches and tags whose snapshots were removed here on purpose.
 fn may_replace(path: &Path, store: &Store, plan: &Plan, options: &Options) -> Result<Vec<RefName>> {
     let mut gone = Vec::new();
     if path.symlink_metadata().is_err() {
@@ -231,18 +227,17 @@ fn finish(
     Report { backup, header, odd, findings }
 }
 
-/// It holds private conversations. A stick's file system may know no such thing, and then there is nothing to be done.
+/// The file holds private conversations. A file system without permissions cannot help it.
 #[cfg(unix)]
 fn make_private(file: &std::fs::File) {
     use std::os::unix::fs::PermissionsExt;
     let _ = file.set_permissions(std::fs::Permissions::from_mode(0o600));
 }
 
-/// On Windows a file has the rights of its folder.
+/// On Windows a file has the permissions of its folder.
 #[cfg(not(unix))]
 fn make_private(_file: &std::fs::File) {}
 
-/// Counts what passes.
 struct Counted<'w> {
     out: &'w mut dyn Write,
     bytes: u64,

@@ -1,17 +1,17 @@
-//! A copy of the store elsewhere. To folders and servers the engine brings what is new ([`copies`](crate::engine::copies)); a file is written here.
+//! Backups of the store. Folders and servers are updated by the engine; a file is written here.
 
 pub mod file;
 
 use crate::archive;
 use crate::durable;
-use crate::engine::has_changed::has_changed;
+use crate::engine::changed_timelines::has_changed;
 use crate::engine::take_first::{TakenFirst, take_what_is_ready};
 use crate::engine::{self, Include, Workspace, left_out};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::verbs::Result;
 
-/// Take what changed since the last snapshots, so that it is in the backup. Nothing where there is no library.
+/// Creates snapshots of what changed, so that it is in the backup; nothing without a library.
 pub fn take_first(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<TakenFirst> {
     match workspace.library() {
         Ok(library) => {
@@ -28,7 +28,8 @@ pub fn take_first(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Ta
     }
 }
 
-/// Whether nothing can be written to the store: its disk is full, or it is read-only. That is when a backup elsewhere is needed most.
+/// Returns whether the store's disk is full or read-only. That is when a backup elsewhere is needed
+/// most.
 fn is_unwritable(error: &engine::Error) -> bool {
     let error = match error {
         engine::Error::Store(error) | engine::Error::Archive(archive::Error::Store(error)) => error,
@@ -37,7 +38,7 @@ fn is_unwritable(error: &engine::Error) -> bool {
     error.io_error().is_some_and(|error| durable::is_full(error) || durable::is_read_only(error))
 }
 
-/// Goes on with what is stored. Whoever changed nothing since has all of it in the backup.
+/// Continues with what is stored. If nothing changed since, all of it is in the backup.
 fn not_stored(workspace: &Workspace, error: &engine::Error) -> TakenFirst {
     if has_changed(workspace).is_ok_and(|changed| !changed) {
         return TakenFirst::default();

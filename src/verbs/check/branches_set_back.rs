@@ -1,5 +1,5 @@
-//! Branches that lead to an older snapshot than the operation log says. Nothing is lost yet, but the next snapshot would go on from the older one, and `gc` would
-//! drop the rest in time.
+//! Branches that lead to an older snapshot than the operation log says. Nothing is lost yet, but
+//! the next snapshot would follow the older one, and `gc` would drop the rest in time.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,9 +7,9 @@ use crate::engine::Result;
 use crate::rules::{Code, Finding};
 use crate::store::{LoggedOperation, Loss, ObjectId, Store};
 
-/// The branches that were set back. One that another git led onward or elsewhere is its own business.
+/// Checks all branches. Another git may have moved one forward or elsewhere.
 pub(super) fn check(store: &Store, operations: &[LoggedOperation]) -> Result<Vec<Finding>> {
-    // What is just being moved, or was when a command was interrupted, is not where it will be.
+    // A ref of an unfinished operation is about to move.
     let unfinished: HashSet<_> =
         store.unfinished()?.into_iter().map(|found| found.number).collect();
     let mut last = BTreeMap::new();
@@ -38,7 +38,6 @@ pub(super) fn check(store: &Store, operations: &[LoggedOperation]) -> Result<Vec
     Ok(findings)
 }
 
-/// Whether one commit is in the past of another that is there.
 fn is_before(store: &Store, id: ObjectId, of: ObjectId) -> Result<bool> {
     let reader = store.reader();
     let mut seen = HashSet::new();
@@ -52,7 +51,7 @@ fn is_before(store: &Store, id: ObjectId, of: ObjectId) -> Result<bool> {
         }
         match reader.commit(next) {
             Ok(commit) => open.extend(commit.parents),
-            // What is lost leads nowhere.
+            // A lost commit leads nowhere.
             Err(error) if error.is_loss() => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,4 +1,5 @@
-//! Is the store sound? Every object is read and hashed, every snapshot judged; so is what only `undo` needs, and where the branches lead.
+//! Checks the store: hashes every object, judges every snapshot, the data for `undo`, and the
+//! targets of branches.
 
 mod branches_set_back;
 mod undo_data;
@@ -15,20 +16,18 @@ use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding, Level};
 use crate::store::verify::{DamagedFile, Health};
-use crate::store::{Format, Kind, ObjectId, Reader, Store};
+use crate::store::{Format, ObjectId, Reader, Store};
 use crate::verbs;
+use crate::words::short;
 
-/// What was checked and found.
+/// Numbers of checked objects and snapshots, and problems.
 pub struct Report {
-    /// How many objects were read.
     pub objects: u64,
-    /// How many snapshots were judged.
     pub snapshots: usize,
-    /// How many of them cannot be restored, because something is wrong with them.
+    /// Snapshots that cannot be restored.
     pub damaged: usize,
-    /// How many are of a later format than this program knows.
+    /// Snapshots of a later format than this program knows.
     pub newer: usize,
-    /// What was found.
     pub findings: Vec<Finding>,
 }
 
@@ -38,16 +37,13 @@ impl Report {
         Self { objects, snapshots: all, damaged, newer, findings }
     }
 
-    /// Whether nothing is wrong that harms anybody.
+    /// Returns whether there is no error among the findings.
     pub fn is_sound(&self) -> bool {
         self.findings.iter().all(|finding| finding.level < Level::Error)
     }
 }
 
-/// By object: what cannot be had without it, in words.
-type Hurt = BTreeMap<ObjectId, Vec<String>>;
-
-/// Check everything, whatever others do there meanwhile.
+/// Checks everything, while others may write.
 pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> verbs::Result<Report> {
     Ok(undisturbed(
         workspace,
@@ -56,75 +52,92 @@ pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> verbs::Result<
     )?)
 }
 
+struct Checking<'a> {
+    store: &'a Store,
+    reader: Reader,
+    health: &'a Health,
+    validator: Validator,
+    /// By object: the snapshots, or other things, that need it.
+    hurt: BTreeMap<ObjectId, Vec<String>>,
+    findings: Vec<Finding>,
+}
+
 fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     let mut findings = check_files(store)?;
     let listed = undo_data::Listed::of(store)?;
     let health = store.verify_objects(monitor)?;
     findings.extend(health.files.iter().map(file_finding));
-
     let history = History::load(store)?;
     for broken in &history.broken {
         findings.push(Finding::new(Code::HistoryBroken, &broken.subject, &*broken.why));
     }
-    let mut tally = Tally::default();
-    monitor.begin("rebuilding snapshots", Some(history.len() as u64));
-    let mut validator = Validator::new(store.reader());
-    let mut hurt = Hurt::new();
-    let mut damaged = Vec::new();
-    let mut lost_attachments = LostAttachments::default();
-    // Timeline by timeline: neighbours share most of their messages.
-    let mut order = history.newest_first();
-    order.sort_by_key(|snapshot| snapshot.timeline.clone());
-    for snapshot in order {
-        let verdict = validator.judge(snapshot)?;
-        tally.count(&verdict);
-        if verdict.is_damaged() {
-            damaged.push(snapshot.id.0);
-        }
-        let found = verdict_findings::finding(snapshot, &verdict);
-        findings.extend(found.map(|finding| with_remedy(finding, snapshot, &history)));
-        lost_attachments.note(&snapshot.timeline, verdict.lost_attachments());
-        for (object, _) in verdict.lost_attachments().iter().filter_map(|loss| loss.object) {
-            hurt.entry(object).or_default().push(short(snapshot));
-        }
-        if !verdict.may_be_taken_in() {
-            for object in lost_objects(&store.reader(), &health, snapshot.tree)? {
-                let (hurt, snapshot) = (hurt.entry(object).or_default(), short(snapshot));
-                if hurt.last() != Some(&snapshot) {
-                    hurt.push(snapshot);
-                }
-            }
-        }
-        monitor.advance(1);
-    }
-    // The next snapshot mends what it can of the timelines. A store that cannot be written to can still be checked.
-    let is_damaged = tally.damaged > 0
-        || !hurt.is_empty()
-        || lost_attachments.has_damage()
-        || !health.damaged.is_empty()
-        || !history.broken.is_empty();
-    let _ = if is_damaged { store.mark_damaged(&damaged) } else { store.mark_sound() };
-    if is_damaged {
-        findings.extend(health.without_pack.iter().map(file_finding));
-    }
-    findings.extend(lost_attachments.findings());
-    findings.extend(undo_data::check(
-        store,
-        &listed,
-        &history,
-        &health,
-        &mut validator,
-        &mut hurt,
-    )?);
+    let (reader, validator) = (store.reader(), Validator::new(store.reader()));
+    let hurt = BTreeMap::new();
+    let mut checking = Checking { store, reader, health: &health, validator, hurt, findings };
+    let tally = checking.snapshots(&history, monitor)?;
+    checking.undo_data(&listed, &history)?;
+    let Checking { mut hurt, mut findings, .. } = checking;
     findings.extend(branches_set_back::check(store, &listed.operations)?);
     for (id, why) in &health.damaged {
-        hurt.entry(*id).or_default();
-        findings.push(object_finding(*id, why, &hurt[id]));
+        findings.push(object_finding(*id, why, &hurt.remove(id).unwrap_or_default()));
     }
-    for (id, snapshots) in hurt.iter().filter(|(id, _)| !health.damaged.contains_key(*id)) {
+    for (id, snapshots) in &hurt {
         findings.push(object_finding(*id, "it is missing from the store", snapshots));
     }
     Ok(Report::of(health.objects, tally, verdict_findings::checked(findings)))
+}
+
+impl Checking<'_> {
+    fn snapshots(&mut self, history: &History, monitor: &mut dyn Monitor) -> Result<Tally> {
+        let mut tally = Tally::default();
+        monitor.begin("rebuilding snapshots", Some(history.len() as u64));
+        let mut damaged = Vec::new();
+        let mut lost_attachments = LostAttachments::default();
+        // Timeline by timeline, because neighbours share most of their messages.
+        let mut order = history.newest_first();
+        order.sort_by_key(|snapshot| snapshot.timeline.clone());
+        for snapshot in order {
+            let verdict = self.validator.judge(snapshot)?;
+            tally.count(&verdict);
+            damaged.extend(verdict.is_damaged().then_some(snapshot.id.0));
+            let found = verdict_findings::finding(snapshot, &verdict);
+            self.findings.extend(found.map(|finding| with_remedy(finding, snapshot, history)));
+            lost_attachments.note(&snapshot.timeline, verdict.lost_attachments());
+            let lost = verdict.lost_attachments().iter().filter_map(|loss| loss.object);
+            let mut lost: Vec<_> = lost.map(|(object, _)| object).collect();
+            if !verdict.may_be_taken_in() {
+                lost.extend(self.lost_below(snapshot.tree)?);
+            }
+            lost.into_iter().for_each(|object| self.note(object, &short(snapshot.id)));
+            monitor.advance(1);
+        }
+        // Recorded, so that the next snapshot repairs what it can. A read-only store can still be
+        // checked.
+        let is_damaged = tally.damaged > 0
+            || !self.hurt.is_empty()
+            || lost_attachments.has_damage()
+            || !self.health.damaged.is_empty()
+            || !history.broken.is_empty();
+        let store = self.store;
+        let _ = if is_damaged { store.mark_damaged(&damaged) } else { store.mark_sound() };
+        if is_damaged {
+            self.findings.extend(self.health.without_pack.iter().map(file_finding));
+        }
+        self.findings.extend(lost_attachments.findings());
+        Ok(tally)
+    }
+
+    fn note(&mut self, object: ObjectId, user: &str) {
+        let users = self.hurt.entry(object).or_default();
+        if users.last().is_none_or(|last| last != user) {
+            users.push(user.to_owned());
+        }
+    }
+
+    /// Returns the objects of a tree, itself included, of which no valid copy can be read.
+    fn lost_below(&self, tree: ObjectId) -> Result<Vec<ObjectId>> {
+        lost_objects::below(&self.reader, tree, |id| self.health.is_sound(id))
+    }
 }
 
 fn file_finding(file: &DamagedFile) -> Finding {
@@ -133,7 +146,7 @@ fn file_finding(file: &DamagedFile) -> Finding {
     Finding::new(Code::StoreFileDamaged, subject, &*file.why).at(level)
 }
 
-/// The repository's small files: git needs them, stvc can do without.
+/// Checks the repository's small files: git needs them, stvc does not.
 fn check_files(store: &Store) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let mut warn = |subject: &str, message: String, remedy: &str| {
@@ -147,11 +160,9 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
         Format::Known => {}
         // A clone has none of stvc's own files until something is written to it.
         Format::Missing if !store.private_dir().exists() => {}
-        Format::Missing => {
-            warn("stvc/format", "it is missing".into(), "the next snapshot writes it anew")
-        }
-        Format::Damaged => {
-            warn("stvc/format", "it is damaged".into(), "the next snapshot writes it anew")
+        format => {
+            let what = if let Format::Missing = format { "missing" } else { "damaged" };
+            warn("stvc/format", format!("it is {what}"), "the next snapshot writes it anew");
         }
     }
     match store.head()? {
@@ -167,19 +178,12 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
     let log = "stvc/operations.jsonl";
     let is_clone = matches!(store.format()?, Format::Missing);
     if operations.is_empty() && !is_clone && !store.refs("refs/heads/")?.refs.is_empty() {
-        warn(
-            log,
-            "it is missing or empty".into(),
-            "what was done before cannot be undone; nothing else is lost",
-        );
+        let remedy = "what was done before cannot be undone; nothing else is lost";
+        warn(log, "it is missing or empty".into(), remedy);
     }
     if unreadable > 0 {
         let message = format!("{unreadable} lines cannot be read");
-        warn(
-            "stvc/operations.jsonl",
-            message,
-            "those operations cannot be undone; nothing else is lost",
-        );
+        warn(log, message, "those operations cannot be undone; nothing else is lost");
     }
     for (name, id) in store.missing_refs()? {
         let message = format!("it should lead to {id} and is gone or damaged");
@@ -191,7 +195,7 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// What to do about a damaged snapshot depends on whether it is the newest.
+/// The remedy depends on whether the snapshot is the latest.
 fn with_remedy(finding: Finding, snapshot: &Snapshot, history: &History) -> Finding {
     if finding.remedy.is_some() {
         return finding;
@@ -213,29 +217,14 @@ fn object_finding(id: ObjectId, why: &str, snapshots: &[String]) -> Finding {
     Finding::new(Code::ObjectDamaged, id.to_string(), format!("{why}; {hurt}"))
 }
 
-/// The objects of a tree of which no sound copy can be read, the tree included.
-fn lost_objects(reader: &Reader, health: &Health, tree: ObjectId) -> Result<Vec<ObjectId>> {
-    lost_objects::below(reader, tree, |id| health.is_sound(id))
-}
-
-/// Whether no sound copy of an object can be read. What came into the store since it was read through, or is in another that it borrows from, is not lost.
-fn is_lost(reader: &Reader, health: &Health, id: ObjectId, kind: Kind) -> Result<bool> {
-    Ok(!health.is_sound(id) && lost_objects::is_lost(reader, id, kind)?)
-}
-
-fn short(snapshot: &Snapshot) -> String {
-    snapshot.id.to_string().chars().take(10).collect()
-}
-
-/// What a check of a backup says: what one of a store does, and what the backup says of itself.
+/// A checked backup.
 pub struct Checked {
-    /// What it says of itself.
     pub header: Header,
-    /// What was checked and found.
     pub report: Report,
 }
 
-/// Read a backup to its end, hash every object and judge every snapshot. What is not a folder is unpacked into a temporary one for that.
+/// Reads a backup to its end, hashes every object and judges every snapshot. Anything but a folder
+/// is unpacked into a temporary one for that.
 pub fn check_copy(
     workspace: &Workspace,
     place: &CopyPlace,

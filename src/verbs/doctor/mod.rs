@@ -1,7 +1,9 @@
-//! Are the library's timelines sound? Every chat and every lorebook is looked at, alone and together, and what can be repaired safely is.
+//! Checks the library: every chat and lorebook, alone and together; and repairs problems where that
+//! is safe.
 //!
-//! [`doctor()`] reads and plans; [`fix()`] does what was chosen of the plan. A plan names files and not their bytes: those are read anew under the
-//! store's lock, and what does not fit the plan any more is left alone.
+//! [`doctor()`] reads and plans; [`fix()`] carries out chosen repairs. A plan names files, not
+//! their bytes: those are read again under the store's lock, and a file that differs from the plan
+//! is left alone.
 
 mod examine;
 mod fix;
@@ -21,55 +23,50 @@ use examine::Examined;
 pub use fix::{Fixed, fix};
 pub use repairs::{Repair, Undecided};
 
-/// What to look at, and how to repair.
+/// Timelines to check, and choices for repairs.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Only these timelines; none: the whole library.
+    /// Empty: the whole library.
     pub timelines: Vec<String>,
-    /// What to do about missing lorebooks; not given: bring back what the store has.
+    /// `None`: restore stored versions.
     pub missing: Option<Missing>,
     /// Also remove unused lorebooks that may be meant for later.
     pub orphans: bool,
-    /// The group, by its name or its file's, to which group chats belong of which that is not known.
+    /// The group of chats for which it is unknown, by its name or file name.
     pub group: Option<String>,
 }
 
-/// What to do about a missing lorebook.
+/// The replacement of a missing lorebook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// Make an empty one.
     Empty,
-    /// Copy that of the chat it was forked from.
+    /// Copy the lorebook of the parent chat.
     Clone,
-    /// Copy this one.
     CloneOf(String),
-    /// Let the chat go without.
+    /// Unbind the chat from it.
     Detach,
 }
 
-/// What was found, and what can be done about it.
+/// Findings, and possible repairs.
 pub struct Report {
-    /// How many timelines were looked at.
     pub timelines: usize,
-    /// How many lorebooks there are.
     pub lorebooks: usize,
-    /// What was found, worst first.
+    /// Worst first.
     pub findings: Vec<Finding>,
-    /// What can be repaired.
     pub repairs: Vec<Repair>,
-    /// What can be repaired in several ways, of which somebody has to choose one.
+    /// Problems with several repairs, one of which somebody has to choose.
     pub undecided: Vec<Undecided>,
 }
 
 impl Report {
-    /// What is left of the findings once these repairs are done.
+    /// Returns the findings that remain after these repairs.
     pub fn left<'r>(&'r self, done: &[&Repair]) -> Vec<&'r Finding> {
         let is_left = |finding: &&Finding| !done.iter().any(|repair| repair.mends(finding));
         self.findings.iter().filter(is_left).collect()
     }
 }
 
-/// Look at the library. Nothing is written.
+/// Examines the library. Nothing is written.
 pub fn doctor(
     workspace: &Workspace,
     options: &Options,
@@ -89,7 +86,7 @@ pub fn doctor(
     findings.extend(examined.unlisted.iter().map(unlisted::Unlisted::finding));
     let (mut repairs, mut undecided) = repairs::plan(&library, &examined, options)?;
     if only.is_empty() {
-        // What is allowed is told only to who asks about the chat.
+        // A chat without a lorebook is allowed, and only reported to those who ask about the chat.
         findings.retain(|finding| finding.code != Code::LorebookNone);
     } else {
         let books = books_of(&examined, &only);
@@ -100,7 +97,7 @@ pub fn doctor(
         findings.retain(|finding| is_about(&finding.subject));
         repairs.retain(|repair| is_about(&repair.subject));
         undecided.retain(|book| book.users.iter().any(|user| only.contains(user)));
-        // The forks may be others than those that were named.
+        // The forks may be others than the named ones.
         let is_shared = |finding: &&mut Finding| finding.code == Code::LorebookShared;
         if !repairs.iter().any(|repair| repair.code == Code::LorebookShared) {
             for finding in findings.iter_mut().filter(is_shared) {
@@ -118,13 +115,12 @@ pub fn doctor(
     let key = |finding: &Finding| (std::cmp::Reverse(finding.level), finding.code.as_str());
     findings
         .sort_by(|a, b| (key(a), &a.subject, &a.message).cmp(&(key(b), &b.subject, &b.message)));
-    // What is wrong with a lorebook is found once for every chat that uses it.
+    // Problems of a lorebook are found once for every chat that uses it.
     findings.dedup();
     let timelines = if only.is_empty() { here.len() } else { only.len() };
     Ok(Report { timelines, lorebooks: examined.lorebooks, findings, repairs, undecided })
 }
 
-/// The lorebooks that these timelines are bound to.
 fn books_of<'e>(examined: &'e Examined, names: &BTreeSet<TimelineName>) -> Vec<&'e LibraryPath> {
     let timelines = examined.facts.timelines.iter();
     let chosen = timelines.filter(|timeline| names.contains(&timeline.name));

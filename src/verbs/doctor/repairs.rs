@@ -1,10 +1,10 @@
-//! What can be done about what was found, each repair by itself.
+//! Plans repairs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::examine::{Examined, is_lorebook};
+use super::examine::Examined;
 use super::unlisted::{Group, Unlisted};
 use super::{Missing, Options};
 use crate::archive::{Snapshot, SnapshotId};
@@ -15,52 +15,63 @@ use crate::rules::{Code, Finding, LibraryFacts, TimelineFacts, UnusedBook};
 use crate::st::{self, Library, LibraryPath, TimelineName, chat_name, lorebook_path};
 use crate::verbs::{Error, Result};
 
-/// One thing that can be repaired.
+/// A planned repair.
 #[derive(Clone, Debug, Serialize)]
 pub struct Repair {
-    /// The code of the finding that it is about.
     pub code: Code,
-    /// What is repaired: a timeline or a file.
+    /// A timeline or a file.
     pub subject: String,
-    /// What will be done, as words that can follow "would".
+    /// Words that can follow "would".
     pub what: String,
-    /// The files that will be written or removed.
     pub files: Vec<LibraryPath>,
-    /// The subjects of the findings that are done with then.
+    /// The subjects of the findings that it settles.
     #[serde(skip)]
     mends: Vec<String>,
     #[serde(skip)]
     pub(super) step: RepairStep,
 }
 
-/// What will be done.
 #[derive(Clone, Debug)]
 pub(super) enum RepairStep {
-    /// Give a timeline a copy of its lorebook under a name of its own.
-    OwnBook { timeline: TimelineName, book: OwnBook },
-    /// Let a timeline go without its lorebook.
-    Detach { timeline: TimelineName, book: String },
-    /// Let a timeline's running recap say that it belongs to it.
-    OwnRecap { timeline: TimelineName },
-    /// Write a lorebook that is missing, or a file that is damaged.
-    Write { path: LibraryPath, source: Source, users: Vec<TimelineName> },
-    /// List a chat in its group, with the metadata that the group's file had of it.
-    ListInGroup { timeline: TimelineName, group: LibraryPath, metadata: Option<Vec<u8>> },
-    /// Remove a lorebook that nothing uses, and what these chats' maps of checkpoints say of it.
-    Remove { path: LibraryPath, mapped_in: Vec<TimelineName> },
+    /// Gives a timeline a copy of its lorebook under a new name.
+    OwnBook {
+        timeline: TimelineName,
+        book: OwnBook,
+    },
+    Detach {
+        timeline: TimelineName,
+        book: String,
+    },
+    /// Writes the timeline's name into its running recap.
+    OwnRecap {
+        timeline: TimelineName,
+    },
+    /// Writes a missing lorebook or a damaged file.
+    Write {
+        path: LibraryPath,
+        source: Source,
+        users: Vec<TimelineName>,
+    },
+    /// Lists a chat in its group, with the metadata that the group's file had of it.
+    ListInGroup {
+        timeline: TimelineName,
+        group: LibraryPath,
+        metadata: Option<Vec<u8>>,
+    },
+    /// Removes an unused lorebook, and its entries in these chats' maps of checkpoints.
+    Remove {
+        path: LibraryPath,
+        mapped_in: Vec<TimelineName>,
+    },
 }
 
-/// A lorebook of its own for a timeline.
 #[derive(Clone, Debug)]
 pub(super) struct OwnBook {
-    /// The name of the lorebook that it has now, and that is copied.
     pub old: String,
     pub new: String,
-    /// The file of the new one.
     pub path: LibraryPath,
 }
 
-/// Where the new content of a file comes from.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     Snapshot(SnapshotId),
@@ -69,7 +80,7 @@ pub(super) enum Source {
 }
 
 impl Repair {
-    /// Plans a repair after which nothing is left of the finding about `subject`.
+    /// Plans a repair that settles the finding about `subject`.
     fn new(
         code: Code,
         subject: impl ToString,
@@ -81,12 +92,10 @@ impl Repair {
         Self { code, what, files, mends: vec![subject.clone()], subject, step }
     }
 
-    /// Whether nothing is left of this finding once it is done.
     pub(super) fn mends(&self, finding: &Finding) -> bool {
         finding.code == self.code && self.mends.contains(&finding.subject)
     }
 
-    /// Say how the repair is made, where the rule that found it knows of none.
     pub(super) fn advise(&self, finding: &mut Finding) {
         if let RepairStep::OwnRecap { .. } = self.step {
             finding.remedy = Some("`stvc doctor --fix` tells it this chat's name".into());
@@ -94,7 +103,6 @@ impl Repair {
     }
 }
 
-/// Plans all repairs, and finds what cannot be planned before somebody chooses.
 pub(super) fn plan(
     library: &Library,
     examined: &Examined,
@@ -141,12 +149,11 @@ fn remove(facts: &LibraryFacts, book: &UnusedBook) -> Repair {
     Repair::new(Code::LorebookOrphaned, &book.path, what, files, step)
 }
 
-/// Damaged lorebooks, groups and other single files of which a valid version is stored.
 fn damaged_files(examined: &Examined) -> Vec<Repair> {
     let facts = &examined.facts;
-    // Every chat that has a lorebook ends with a snapshot of both, so all have to be known.
+    // Every chat with a lorebook ends with a snapshot of both, so all have to be known.
     let is_damaged = |(path, _): &(&LibraryPath, _)| {
-        facts.damaged.contains_key(*path) && (!facts.is_partial || !is_lorebook(path))
+        facts.damaged.contains_key(*path) && (!facts.is_partial || !path.is_lorebook())
     };
     let damaged = examined.stored.iter().filter(is_damaged);
     let users = |path: &LibraryPath| {
@@ -156,7 +163,7 @@ fn damaged_files(examined: &Examined) -> Vec<Repair> {
         facts.timelines.iter().filter(has_it).map(|timeline| timeline.name.clone()).collect()
     };
     let repair = |(path, snapshot): (&LibraryPath, &Snapshot)| {
-        let code = if is_lorebook(path) { Code::LorebookBroken } else { Code::FileDamaged };
+        let code = if path.is_lorebook() { Code::LorebookBroken } else { Code::FileDamaged };
         let what = format!(
             "write {path} as it was in {} of {}, the latest in which it is valid",
             described(snapshot),
@@ -195,7 +202,7 @@ fn own_book(
     Ok(Repair { mends: Vec::new(), ..repair })
 }
 
-/// A chat that was renamed has a running recap under its old name, which the extension would wipe.
+/// A renamed chat has a running recap under its old name, which the extension would delete.
 fn own_recap(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Repair> {
     let id = timeline.recap_of.as_deref()?;
     let metadata_in = timeline.metadata_in.clone()?;
@@ -211,34 +218,36 @@ fn own_recap(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Repair> {
     Some(Repair { mends: vec![name.file().to_string()], ..repair })
 }
 
-/// A missing lorebook, and the chats that are bound to it.
-#[derive(Clone, Debug)]
 struct MissingBook<'f> {
     name: &'f str,
-    /// Its file; none if the name gives no file name.
+    /// `None` if the name makes no file name.
     path: Option<&'f LibraryPath>,
     users: Vec<&'f TimelineFacts>,
 }
 
-/// A missing lorebook that no snapshot has: a person has to say what takes its place.
+impl MissingBook<'_> {
+    fn names(&self) -> Vec<TimelineName> {
+        self.users.iter().map(|user| user.name.clone()).collect()
+    }
+}
+
+/// A missing lorebook that no snapshot has: the user has to choose its replacement.
 #[derive(Clone, Debug)]
 pub struct Undecided {
-    /// Its name, as the chats have it.
     pub book: String,
-    /// The chats that are bound to it.
     pub users: Vec<TimelineName>,
-    /// What can be done without another name, and the repairs that it takes.
+    /// Possible choices with their repairs.
     pub ways: Vec<(Missing, Vec<Repair>)>,
     path: Option<LibraryPath>,
 }
 
 impl Undecided {
-    /// Whether a copy of another lorebook can take its place.
+    /// Returns whether a copy of another lorebook can replace it.
     pub fn can_be_written(&self) -> bool {
         self.path.is_some()
     }
 
-    /// Plans to put a copy of another lorebook in its place.
+    /// Plans to replace it by a copy of another lorebook.
     pub fn copy_of(&self, workspace: &Workspace, name: &str) -> Result<Vec<Repair>> {
         let other = chosen_book(&workspace.library()?, name)?;
         let repair = |path| write(path, &self.users, Source::CopyOf(other), copied(path, name));
@@ -252,29 +261,27 @@ fn missing_books(
     how: Option<&Missing>,
 ) -> Result<(Vec<Repair>, Vec<Undecided>)> {
     let facts = &examined.facts;
-    let mut missing: BTreeMap<(bool, &str), MissingBook<'_>> = BTreeMap::new();
+    let mut missing = BTreeMap::new();
     for timeline in &facts.timelines {
         let Some(book) = timeline.book.as_ref().filter(|book| !book.exists) else { continue };
         let (name, path) = (book.name.as_str(), book.path.as_ref());
-        let key = (path.is_none(), path.map_or(name, LibraryPath::as_str));
-        let found = missing.entry(key).or_insert(MissingBook { name, path, users: Vec::new() });
-        found.users.push(timeline);
+        let new = MissingBook { name, path, users: Vec::new() };
+        missing.entry(path.ok_or(name)).or_insert(new).users.push(timeline);
     }
     let (mut repairs, mut undecided) = (Vec::new(), Vec::new());
     for book in missing.values() {
-        let stored = || {
-            let path = book.path?;
-            let snapshot = examined.stored.get(path)?;
-            let from = format!("from {} of {}", described(snapshot), snapshot.timeline);
-            let what = format!("bring {path} back {from}");
-            Some(write(path, &names(&book.users), Source::Snapshot(snapshot.id), what))
-        };
         let mut chosen = match how {
             Some(how) => ways(library, facts, book, how)?,
             None => Vec::new(),
         };
-        if chosen.is_empty() && matches!(how, None | Some(Missing::Clone)) {
-            chosen.extend(stored());
+        if chosen.is_empty()
+            && matches!(how, None | Some(Missing::Clone))
+            && let Some(path) = book.path
+            && let Some(snapshot) = examined.stored.get(path)
+        {
+            let from = format!("from {} of {}", described(snapshot), snapshot.timeline);
+            let what = format!("bring {path} back {from}");
+            chosen.push(write(path, &book.names(), Source::Snapshot(snapshot.id), what));
         }
         if chosen.is_empty() && how.is_none() {
             let mut possible = Vec::new();
@@ -284,23 +291,15 @@ fn missing_books(
                     possible.push((how, repairs));
                 }
             }
-            undecided.push(Undecided {
-                book: book.name.to_owned(),
-                users: names(&book.users),
-                ways: possible,
-                path: book.path.cloned(),
-            });
+            let (users, path) = (book.names(), book.path.cloned());
+            undecided.push(Undecided { book: book.name.to_owned(), users, ways: possible, path });
         }
         repairs.extend(chosen);
     }
     Ok((repairs, undecided))
 }
 
-fn names(timelines: &[&TimelineFacts]) -> Vec<TimelineName> {
-    timelines.iter().map(|timeline| timeline.name.clone()).collect()
-}
-
-/// Plans what takes the place of a missing lorebook, in one way; empty if it cannot be done so.
+/// Plans one kind of replacement; empty if it is impossible.
 fn ways(
     library: &Library,
     facts: &LibraryFacts,
@@ -319,8 +318,8 @@ fn ways(
         Missing::Clone => book.users.iter().find_map(|user| copy(facts, user)),
         Missing::Detach => None,
     };
-    let users = names(&book.users);
-    Ok(chosen.map(|(source, what)| write(path, &users, source, what)).into_iter().collect())
+    let repair = |(source, what)| write(path, &book.names(), source, what);
+    Ok(chosen.map(repair).into_iter().collect())
 }
 
 fn copied(path: &LibraryPath, name: &str) -> String {
@@ -333,7 +332,6 @@ fn write(path: &LibraryPath, users: &[TimelineName], source: Source, what: Strin
     Repair { mends: users.iter().map(TimelineName::to_string).collect(), ..repair }
 }
 
-/// The lorebook that the user calls so, which must be there and valid.
 fn chosen_book(library: &Library, name: &str) -> Result<LibraryPath> {
     let there = library.lorebooks()?;
     let path = lorebook_path(name)
@@ -346,7 +344,6 @@ fn chosen_book(library: &Library, name: &str) -> Result<LibraryPath> {
     }
 }
 
-/// The lorebook of the chat that this one was forked from, under the missing name.
 fn copy(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<(Source, String)> {
     let parent = facts.timeline(&facts.parent(timeline)?)?;
     let book = parent.book.as_ref().filter(|book| facts.may_be_copied(book))?;
@@ -363,31 +360,27 @@ fn detach(timeline: &TimelineFacts, book: &str) -> Option<Repair> {
     Some(Repair::new(Code::LorebookMissing, &timeline.name, what, files, step))
 }
 
-/// Lists group chats that no group lists in their group: of several the user must name one.
 fn list_in_groups(examined: &Examined, options: &Options) -> Result<Vec<Repair>> {
-    let find = |wanted: &String| {
-        let is_it = |group: &&Group| {
-            group.name == *wanted || group.path.file_name() == format!("{wanted}.json")
-        };
-        let found: Vec<_> = examined.groups.iter().filter(is_it).collect();
-        match found[..] {
-            [group] => Ok(group),
-            [] => Err(Error::NoSuchGroup { name: wanted.clone() }),
-            _ => Err(Error::SeveralGroups { name: wanted.clone() }),
+    let chosen = match &options.group {
+        Some(wanted) => {
+            let file = format!("{wanted}.json");
+            let is_it = |group: &&Group| group.name == *wanted || group.path.file_name() == file;
+            let found: Vec<_> = examined.groups.iter().filter(is_it).collect();
+            match found[..] {
+                [group] => Some(group),
+                [] => return Err(Error::NoSuchGroup { name: wanted.clone() }),
+                _ => return Err(Error::SeveralGroups { name: wanted.clone() }),
+            }
         }
+        None => None,
     };
-    let chosen = options.group.as_ref().map(find).transpose()?;
-    let repair = |chat: &Unlisted| match &chat.groups[..] {
-        [group] => Some(list_in_group(chat, group)),
-        _ => chosen.map(|group| list_in_group(chat, group)),
+    let repair = |chat: &Unlisted| {
+        let group = if let [group] = &chat.groups[..] { group } else { chosen? };
+        let what = format!("list {} in the group {:?}", chat.chat, group.name);
+        let (timeline, path) = (chat.chat.clone(), group.path.clone());
+        let metadata = chat.metadata.clone();
+        let step = RepairStep::ListInGroup { timeline, group: path.clone(), metadata };
+        Some(Repair::new(Code::GroupChatUnlisted, &chat.chat, what, vec![path], step))
     };
     Ok(examined.unlisted.iter().filter_map(repair).collect())
-}
-
-fn list_in_group(chat: &Unlisted, group: &Group) -> Repair {
-    let what = format!("list {} in the group {:?}", chat.chat, group.name);
-    let (timeline, path) = (chat.chat.clone(), group.path.clone());
-    let metadata = chat.metadata.clone();
-    let step = RepairStep::ListInGroup { timeline, group: path.clone(), metadata };
-    Repair::new(Code::GroupChatUnlisted, &chat.chat, what, vec![path], step)
 }

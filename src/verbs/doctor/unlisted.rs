@@ -1,5 +1,5 @@
-//! Group chats that no group lists, which SillyTavern does not show. The store, the chat that it was forked from and its speakers say which group it belongs to; where they name
-//! several, the user decides.
+//! Group chats that no group lists, so SillyTavern does not show them. The store, the parent chat
+//! or the speakers tell the group; where there are several, the user decides.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,11 @@ use crate::st::{Category, Chat, Groups, Library, LibraryPath, Message, Raw, Scan
 use crate::store::{Store, unless_lost};
 use crate::verbs::Result;
 
-/// A group chat that no group lists.
 pub(super) struct Unlisted {
     pub chat: TimelineName,
-    /// The cards of those who speak in it.
     speakers: BTreeSet<String>,
-    /// The groups that it can belong to; one: that it belongs to.
     pub groups: Vec<Group>,
-    /// What its group's file had of it: the metadata of a chat without a header.
+    /// The metadata of a chat without a header, from its group's file.
     pub metadata: Option<Vec<u8>>,
 }
 
@@ -30,7 +27,7 @@ pub(super) struct Group {
 }
 
 impl Unlisted {
-    /// Reads who speaks in a chat that no group lists; none if a group lists it, or if a group that may list it could not be read.
+    /// Returns `None` if a group lists the chat, or if a group that may list it cannot be read.
     pub(super) fn read(name: &TimelineName, chat: &Chat<'_>, scan: &Scan) -> Option<Self> {
         let is_unlisted = name.is_group()
             && scan.groups.are_complete()
@@ -47,7 +44,6 @@ impl Unlisted {
         })
     }
 
-    /// Finds the groups that it can belong to.
     pub(super) fn find_groups(
         &mut self,
         all: &[Group],
@@ -77,7 +73,7 @@ impl Unlisted {
         Ok(())
     }
 
-    /// Returns the group that the chat's latest snapshot with a group records, and keeps what that had of it.
+    /// Returns the group in the chat's latest snapshot with one, and keeps the metadata there.
     fn recorded(&mut self, store: &Store, history: &History) -> Result<Option<LibraryPath>> {
         let Some(head) = history.head(&self.chat) else { return Ok(None) };
         let reader = store.reader();
@@ -96,7 +92,7 @@ impl Unlisted {
         Ok(path)
     }
 
-    /// Returns the groups that listed it in an earlier state of theirs.
+    /// Returns the groups that listed it earlier.
     fn listed_once(&self, all: &[Group], store: &Store, history: &History) -> Result<Vec<Group>> {
         let reader = store.reader();
         let mut found = Vec::new();
@@ -139,7 +135,6 @@ impl Unlisted {
     }
 }
 
-/// Returns the groups of the library.
 pub(super) fn groups(library: &Library, scan: &Scan) -> Vec<Group> {
     let names = scan.others.iter().filter(|name| name.category() == Category::Group);
     let read = |name: &TimelineName| {

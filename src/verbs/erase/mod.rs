@@ -1,7 +1,7 @@
-//! Remove timelines for good: out of the history, out of the operation log, off the disk.
+//! Removes timelines for good: from the history, the operation log and the disk.
 //!
-//! Everything else in this program keeps what was; this is for what its owner wants nobody to read again. Forks of such a timeline stay, with the messages that they share with it: those
-//! are theirs as well. Order: the history is written anew without it, then the log and all that was kept for `undo` goes, then the objects.
+//! Forks of such a timeline stay, with the messages that they share with it. Order: rewrite the
+//! history without it; then drop the log and all data for `undo`; then the objects.
 
 mod traces;
 
@@ -29,49 +29,42 @@ use crate::st::{self, Library, TimelineName};
 use crate::store::{ObjectId, Store};
 use crate::verbs::{Error, Result};
 
+use traces::TraceSearch;
 pub use traces::{Trace, TraceKind};
 
-/// What to remove.
+/// Timelines to erase.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Timelines by name.
     pub timelines: Vec<String>,
-    /// Only say what would be done.
     pub dry_run: bool,
 }
 
-/// One timeline that goes.
+/// An erased timeline, its number of snapshots, and their tags.
 #[derive(Serialize)]
 pub struct ErasedTimeline {
     #[serde(rename = "timeline")]
     pub name: TimelineName,
-    /// How many snapshots it has, checkpoints included.
     pub snapshots: usize,
-    /// The tags of these, which go with them.
     pub tags: Vec<String>,
 }
 
-/// What was removed.
+/// Erased timelines, or the plan.
 #[derive(Default)]
 pub struct Report {
     pub timelines: Vec<ErasedTimeline>,
-    /// Timelines that were forked from them: they stay, with the messages that they share.
+    /// Forks of erased timelines stay, with the messages that they share.
     pub forks: Vec<TimelineName>,
-    /// Timelines from which they were forked: these stay, and so do the messages that they share.
+    /// Parents of erased timelines stay, and so do the messages that they share.
     pub parents: Vec<TimelineName>,
     /// All commits that ever were snapshots of these timelines.
     pub ids: HashSet<ObjectId>,
-    /// Backups that still hold them, as far as is known.
     pub backups: Vec<LastBackup>,
-    /// Files of the library that still have the text.
     pub traces: Vec<Trace>,
-    /// What it freed.
     pub bytes: u64,
-    /// Whether it was only a plan.
     pub dry_run: bool,
 }
 
-/// Remove timelines for good.
+/// Erases timelines from the store.
 pub fn erase(
     workspace: &Workspace,
     options: &Options,
@@ -80,12 +73,11 @@ pub fn erase(
     erase_from(workspace, options, Place::Store, monitor)
 }
 
-/// Where timelines are erased.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// The store of the library: a chat that is still in the library is refused.
+    /// A chat that is still in the library is refused.
     Store,
-    /// A folder backup. What its timelines are called says nothing about the library, where a new chat may have such a name.
+    /// A folder backup. A new chat of the library may have the name of one of its timelines.
     Backup,
 }
 
@@ -95,34 +87,34 @@ fn erase_from(
     place: Place,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
-    // The log must not say who was removed.
+    // The log must not name them.
     let mut workspace = workspace.clone();
     let program = workspace.command.words().first().cloned();
     workspace.command = CommandRun::new(program.into_iter().chain(["erase".into()]).collect());
     let workspace = &workspace;
     let (store, held) = workspace.open(options.dry_run)?;
     let history = workspace.whole_history(&store)?;
-    // What can be finished is, once the store is held.
+    // Holding the store finished what can be finished.
     if let (Some(open), true) = (store.unfinished()?.first(), held.is_some()) {
         let subject = format!("operation {}", open.number);
         let why = "it was interrupted, and its library is not here to finish it".to_owned();
         return Err(engine::Error::BrokenHistory { subject, why }.into());
     }
-    // What is left of one that was interrupted.
+    // An interrupted erasure.
     let begun = store.erasing()?;
     let names = wanted(workspace, &options.timelines, place, &history, begun.as_ref())?;
     let owners = Owners::of(&history);
     let owner = |snapshot: &Snapshot| owners.by_descent(&history, snapshot).clone();
-    // What another timeline has as its own past stays, whoever has it as well.
+    // Snapshots in the past of another timeline stay.
     let staying = history.heads().filter(|(name, _)| !names.contains(name));
     let staying: HashSet<_> =
         staying.flat_map(|(_, head)| history.own(head).0).map(|snapshot| snapshot.id).collect();
     let goes =
         |snapshot: &&Snapshot| names.contains(&owner(snapshot)) && !staying.contains(&snapshot.id);
-    let gone: HashSet<SnapshotId> = history.iter().filter(goes).map(|found| found.id).collect();
+    let going: Vec<_> = history.iter().filter(goes).collect();
+    let gone: HashSet<SnapshotId> = going.iter().map(|found| found.id).collect();
     let erased = |name: &TimelineName| {
-        let going = history.iter().filter(|found| gone.contains(&found.id));
-        let own: Vec<_> = going.filter(|found| owner(found) == *name).collect();
+        let own: Vec<_> = going.iter().filter(|found| owner(found) == *name).collect();
         let tags = own.iter().flat_map(|snapshot| history.tags_of(snapshot.id)).collect();
         ErasedTimeline { name: name.clone(), snapshots: own.len(), tags }
     };
@@ -131,16 +123,22 @@ fn erase_from(
     let left = history.iter().filter(|found| !gone.contains(&found.id));
     let forks: BTreeSet<_> = left.filter(follows_gone).map(owner).collect();
     let forks = forks.into_iter().collect();
-    let parents = shared_with(&history, &gone, owner);
-    let mut lost = ever(&store, &history, &gone)?;
-    // Not what was taken in again since.
+    let forked = going.iter().filter(|found| found.fork_at.is_some_and(|shared| shared > 0));
+    let parents = forked.flat_map(|found| &found.parents).filter(|id| !gone.contains(id));
+    let parents: BTreeSet<_> = parents.filter_map(|id| history.get(*id)).map(owner).collect();
+    let parents = parents.into_iter().collect();
+    let mut lost = ever(&store, &history, &going, &gone)?;
+    // Some may have been received again since.
     let is_back = |id: &ObjectId| history.get(SnapshotId(*id)).is_some();
     lost.extend(begun.into_iter().flatten().filter(|id| !is_back(id)));
-    let branches = branches_ever(&history, &names, &gone);
+    let branches = branches_ever(&history, &names, &going);
     let backups = last_backups::holding(&store, &branches, &lost)?;
     let library = workspace.library().ok().filter(|_| place == Place::Store);
     let traces = match &library {
-        Some(library) => traces::find(library, &store, &history, &gone)?,
+        Some(library) => {
+            let goes = |head: &Snapshot| gone.contains(&head.id);
+            TraceSearch::new(library, &store, &history, goes).find(&going)?
+        }
         None => Vec::new(),
     };
     let dry_run = options.dry_run;
@@ -152,7 +150,7 @@ fn erase_from(
     let all_ids: Vec<_> = lost.iter().copied().collect();
     let reader = store.reader();
     let mut marks = BTreeSet::new();
-    for snapshot in gone.iter().filter_map(|id| history.get(*id)) {
+    for snapshot in going {
         marks.extend(erasure_marks(&reader, snapshot)?);
     }
     if let Some(library) = &library {
@@ -177,7 +175,7 @@ fn erase_from(
         }
     }
     operation.finish(&held)?;
-    // What is remembered of all chats beside the history is made anew, without them.
+    // Caches that know all chats are rebuilt without them.
     cache::forget_all(&store);
     history::origin::forget_index(&store);
     last_backups::forget(&store, &branches, &lost)?;
@@ -187,7 +185,7 @@ fn erase_from(
     // Everything: any operation may lead to it.
     let (collected, _) = collect(workspace, &store, &held, Disposal::EVERYTHING, monitor)?;
     report.bytes = collected.bytes_before.saturating_sub(collected.bytes_after);
-    // With other eyes: what was open is still at hand here.
+    // A new reader, because this one still has files open.
     let reader = Store::open(store.path())?.reader();
     let mut left = 0;
     for id in &lost {
@@ -203,21 +201,23 @@ fn erase_from(
             _ => format!("{left} of the snapshots are still there; something else holds them"),
         };
         let held = engine::Error::BrokenHistory { subject, why };
-        return Err(Error::after(true)(Error::from(held)));
+        return Err(Error::from(held).partway());
     }
     store.end_erasing(&held.lock)?;
     Ok(report)
 }
 
-/// Returns the copies in reach that still have text of timelines which were erased earlier: files of the library by the marks that were recorded, and folder backups by the record of erasures.
-pub fn left_copies(workspace: &Workspace, dry_run: bool) -> Result<Report> {
+/// Returns the copies in reach that still have text of timelines erased earlier: files of the
+/// library by recorded marks, and folder backups by the record of erasures.
+pub fn left_copies(workspace: &Workspace) -> Result<Report> {
     let store = workspace.open_store()?;
     let marks = store.left_copies()?;
     let marks: Vec<_> = marks.iter().filter_map(|line| CopyMark::parse(line)).collect();
-    let mut report = Report { dry_run, ..Report::default() };
+    let mut report = Report::default();
     if let (Ok(library), false) = (workspace.library(), marks.is_empty()) {
         let history = History::load(&store)?;
-        report.traces = traces::find_marked(&library, &store, &history, &HashSet::new(), &marks)?;
+        report.traces =
+            TraceSearch::new(&library, &store, &history, |_| false).find_marked(&marks)?;
     }
     let all = last_backups::folders(&store)?;
     for taken in all.into_iter().filter(LastBackup::is_folder_in_reach) {
@@ -235,7 +235,8 @@ pub fn left_copies(workspace: &Workspace, dry_run: bool) -> Result<Report> {
     Ok(report)
 }
 
-/// Erases the timelines of a plan from a folder backup, whatever they are called there, and all that the record of erasures names; returns how many snapshots were removed.
+/// Erases the timelines of a plan from a folder backup, whatever their names there, and all that
+/// the record of erasures names. Returns the number of removed snapshots.
 pub fn erase_from_folder(
     workspace: &Workspace,
     folder: &Path,
@@ -249,7 +250,7 @@ pub fn erase_from_folder(
     let owners = Owners::of(&history);
     let named = history.iter().filter(|snapshot| erased.contains(&snapshot.id.0));
     let names: BTreeSet<_> = named.map(|snapshot| owners.by_descent(&history, snapshot)).collect();
-    // A chat that has the name of an erased one is another, and stays.
+    // A chat with the name of an erased one stays.
     let is_erased =
         |name: &&TimelineName| history.head(name).is_none_or(|head| erased.contains(&head.id.0));
     let timelines: Vec<_> = names.into_iter().filter(is_erased).map(ToString::to_string).collect();
@@ -257,7 +258,7 @@ pub fn erase_from_folder(
         let options = Options { timelines, dry_run: false };
         erase_from(&there, &options, Place::Backup, monitor)?;
     } else {
-        // Only objects are left, or files of an update that was interrupted.
+        // Only objects are left, or files of an interrupted update.
         let (store, held) = there.hold(&store)?;
         let mut erasures = store.erasures()?;
         erasures.join(&workspace.open_store()?.erasures()?);
@@ -267,7 +268,8 @@ pub fn erase_from_folder(
     Ok(erased.len())
 }
 
-/// Returns the snapshots of a folder backup that are among `going` or were erased, and that the store does not have: those that a branch or tag leads to, and those of which only objects are left.
+/// Returns the snapshots of a folder backup that are among `going` or were erased, and that the
+/// store does not have, including those of which only objects are left.
 fn erased_in(
     workspace: &Workspace,
     folder: &Store,
@@ -282,13 +284,14 @@ fn erased_in(
             erased.insert(id);
         }
     }
-    // A chat that was given the name and the first message of an erased one is another.
+    // It has the name and the first message of an erased chat, but is another.
     erased.retain(|id| here.get(SnapshotId(*id)).is_none());
     erased.extend(history.iter().map(|snapshot| snapshot.id.0).filter(|id| going.contains(id)));
     Ok(erased)
 }
 
-/// Refuses to remove the copies of a timeline before it is erased while something cannot be read: once it is erased, nothing tells any more whether that is a copy.
+/// Refuses to remove copies of a timeline before it is erased while a file is unreadable: once it
+/// is erased, nothing tells whether that is a copy.
 pub fn must_know_copies(workspace: &Workspace, plan: &Report) -> Result<()> {
     match workspace.library() {
         Ok(library) => refuse_unreadable(&library, &plan.traces),
@@ -306,15 +309,16 @@ fn refuse_unreadable(library: &Library, traces: &[Trace]) -> Result<()> {
     }
 }
 
-/// Removes the files that still have the text and that can be removed, as a plan named them; returns their paths. A lorebook or file that something uses since stays. Not the store's: that
-/// is [`erase`].
+/// Removes the files of a plan that still have the text, and returns their paths. A lorebook or
+/// file that something uses since stays.
 pub fn remove_traces(workspace: &Workspace, plan: &Report) -> Result<Vec<String>> {
     let library = workspace.library()?;
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
     let mut removed = Vec::new();
     let marks = traces::marks(&library, &plan.traces)?;
     let history = History::load(&store)?;
-    let now = traces::find_marked(&library, &store, &history, &plan.ids, &marks)?;
+    let goes = |head: &Snapshot| plan.ids.contains(&head.id.0);
+    let now = TraceSearch::new(&library, &store, &history, goes).find_marked(&marks)?;
     refuse_unreadable(&library, &now)?;
     let is_planned = |trace: &&Trace| trace.kind.can_be_removed() && plan.traces.contains(trace);
     for trace in now.iter().filter(is_planned) {
@@ -333,7 +337,8 @@ pub fn remove_traces(workspace: &Workspace, plan: &Report) -> Result<Vec<String>
     Ok(removed)
 }
 
-/// Erases the histories of lorebooks whose files were removed as copies, unless a chat of the store had them.
+/// Erases the histories of lorebooks whose files were removed as copies, unless a stored chat had
+/// them.
 pub fn erase_removed_books(
     workspace: &Workspace,
     removed: &[String],
@@ -354,58 +359,51 @@ pub fn erase_removed_books(
     erase(workspace, &Options { timelines, dry_run: false }, monitor).map(drop)
 }
 
-/// Returns the timelines that stay and have the snapshots from which those in `gone` were forked.
-fn shared_with(
-    history: &History,
-    gone: &HashSet<SnapshotId>,
-    owner: impl Fn(&Snapshot) -> TimelineName,
-) -> Vec<TimelineName> {
-    let going = gone.iter().filter_map(|id| history.get(*id));
-    let forked = going.filter(|snapshot| snapshot.fork_at.is_some_and(|shared| shared > 0));
-    let parents = forked.flat_map(|snapshot| &snapshot.parents).filter(|id| !gone.contains(id));
-    let names: BTreeSet<_> = parents.filter_map(|id| history.get(*id)).map(owner).collect();
-    names.into_iter().collect()
+/// Returns the names that these snapshots ever had.
+fn former_names<'s>(going: &[&'s Snapshot]) -> impl Iterator<Item = &'s TimelineName> {
+    going.iter().flat_map(|snapshot| snapshot.renamed_from.iter().chain([&snapshot.timeline]))
 }
 
-/// The branches that these timelines have or had, as backups name them. One that another timeline has by now is not among them.
+/// Returns the branches that these timelines have or had, without those that another timeline has
+/// by now.
 fn branches_ever(
     history: &History,
     names: &[TimelineName],
-    gone: &HashSet<SnapshotId>,
+    going: &[&Snapshot],
 ) -> HashSet<String> {
-    let going = gone.iter().filter_map(|id| history.get(*id));
-    let former =
-        going.flat_map(|snapshot| snapshot.renamed_from.iter().chain([&snapshot.timeline]));
     let is_free = |name: &&TimelineName| names.contains(name) || history.head(name).is_none();
-    let all = names.iter().chain(former.filter(is_free));
+    let all = names.iter().chain(former_names(going).filter(is_free));
     all.map(|name| branch(name).to_string()).collect()
 }
 
-/// All commits that ever were these snapshots: under former ids, and kept for `undo`. Other devices may have them.
-fn ever(store: &Store, history: &History, gone: &HashSet<SnapshotId>) -> Result<HashSet<ObjectId>> {
+/// Returns all commits that ever were these snapshots: under former ids, and kept for `undo`. Other
+/// devices may have them.
+fn ever(
+    store: &Store,
+    history: &History,
+    going: &[&Snapshot],
+    gone: &HashSet<SnapshotId>,
+) -> Result<HashSet<ObjectId>> {
     let former = store.former_ids()?;
     let is_gone = |(_, now): &(_, &ObjectId)| gone.contains(&SnapshotId(**now));
     let mut ids: HashSet<_> = former.iter().filter(is_gone).map(|(old, _)| *old).collect();
     ids.extend(gone.iter().map(|id| id.0));
-    let was: HashSet<_> = gone
-        .iter()
-        .filter_map(|id| history.get(*id))
-        .flat_map(|snapshot| snapshot.renamed_from.iter().chain([&snapshot.timeline]))
-        .filter(|name| history.head(name).is_none_or(|head| gone.contains(&head.id)))
-        .collect();
-    let kept = History::load_with_kept(store)?;
-    let kept = kept.iter().filter(|snapshot| was.contains(&snapshot.timeline));
-    // What is in the history under this id or another stays or goes for itself.
+    let is_gone =
+        |name: &&TimelineName| history.head(name).is_none_or(|head| gone.contains(&head.id));
+    let was: HashSet<_> = former_names(going).filter(is_gone).collect();
+    // What the history has, under this id or another, is decided there.
     let stays = |id: SnapshotId| history.get(id).is_some_and(|found| !gone.contains(&found.id));
-    let kept = kept.filter(|snapshot| {
+    let is_kept = |snapshot: &&Snapshot| {
         let now = former.get(&snapshot.id.0).copied().map(SnapshotId);
-        !stays(snapshot.id) && !now.is_some_and(stays)
-    });
-    ids.extend(kept.map(|snapshot| snapshot.id.0));
+        was.contains(&snapshot.timeline) && !stays(snapshot.id) && !now.is_some_and(stays)
+    };
+    let kept = History::load_with_kept(store)?;
+    ids.extend(kept.iter().filter(is_kept).map(|snapshot| snapshot.id.0));
     Ok(ids)
 }
 
-/// The lorebooks that only these chats had, and whose files are gone: their histories go with them.
+/// Returns the lorebooks that only these chats had, and whose files are gone: their histories are
+/// erased, too.
 fn own_books(
     library: Option<&Library>,
     names: &[TimelineName],
@@ -430,7 +428,8 @@ fn own_books(
     own.into_iter().filter(|name| history.head(name).is_some()).collect()
 }
 
-/// The timelines that are meant. One whose chat is still there would be taken again by the next snapshot. After an erasure that was interrupted, `begun` are the commits that it erases.
+/// Resolves names, and refuses chats that still exist, because the next snapshot would store them
+/// again. `begun` are the commits of an interrupted erasure.
 fn wanted(
     workspace: &Workspace,
     names: &[String],
@@ -442,7 +441,7 @@ fn wanted(
     let mut found = Vec::new();
     for text in names {
         let name = match name_lookup::ever(text, history, library.as_ref()) {
-            // It is out of the history, and what is left of it is yet to go.
+            // It is out of the history already.
             Err(history::Error::NoSuchTimeline { .. }) if begun.is_some() => continue,
             name => name?,
         };
@@ -451,7 +450,7 @@ fn wanted(
             match st::is_absent(&path) {
                 Ok(true) => {}
                 Ok(false) => return Err(Error::StillThere { timeline: name.to_string(), path }),
-                // A chat on a drive that is not mounted was not deleted.
+                // A chat on an unmounted drive was not deleted.
                 Err(source) => return Err(st::Error::Io { path, source }.into()),
             }
         }

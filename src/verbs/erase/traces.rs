@@ -1,4 +1,5 @@
-//! What still has the text of timelines that are erased, beside the store: SillyTavern's own backups, the chat's lorebook, files that its messages name, and what `watch` put into the page's mailbox.
+//! Files beside the store that still have text of erased timelines: SillyTavern's own backups, the
+//! chat's lorebook, attachments, and the mailbox.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -6,71 +7,57 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::archive::{CopyMark, Snapshot, SnapshotId, Tree};
+use crate::archive::{CopyMark, Snapshot, Tree};
 use crate::history::History;
+use crate::regular;
 use crate::rules::without_repeats;
 use crate::st::mailbox::{MAILBOX, is_from_stvc};
 use crate::st::{
     self, Chat, Library, LibraryPath, TimelineName, list_backups, lorebook_path, remove_file,
     text_of,
 };
-use crate::store::{ObjectId, Reader, Store, unless_lost};
+use crate::store::{Reader, Store, unless_lost};
 use crate::verbs::Result;
 
 /// A file of the library that still has the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Trace {
-    /// Its path in the library.
     pub path: String,
     pub kind: TraceKind,
 }
 
+/// A place that still has something of an erased chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceKind {
-    /// A backup that SillyTavern made of the chat.
     ChatBackup,
-    /// The chat's lorebook, which nothing else uses.
     Lorebook,
-    /// The chat's lorebook, which others use: it stays.
+    /// Others use it: it stays.
     SharedLorebook,
-    /// A picture or file that messages of the chat name, and no other chat.
+    /// Only messages of the chat name it.
     Attachment,
-    /// A picture or file that messages of the chat name, and that others use, too: it stays.
+    /// Others use it: it stays.
     SharedAttachment,
-    /// A file of the mailbox: it is removed with the timeline.
+    /// Removed with the timeline.
     Mailbox,
-    /// A file that could not be read: it may have text of the chat, or use its files.
+    /// It may have text of the chat, or use its files.
     Unreadable,
 }
 
 impl TraceKind {
-    /// Whether it is removed if somebody asks for it.
+    /// Returns whether it is removed on request.
     pub fn can_be_removed(self) -> bool {
         matches!(self, TraceKind::ChatBackup | TraceKind::Lorebook | TraceKind::Attachment)
     }
 }
 
-/// Finds the files of the library that still have text of the snapshots in `gone`.
-pub(super) fn find(
-    library: &Library,
-    store: &Store,
-    history: &History,
-    gone: &HashSet<SnapshotId>,
-) -> Result<Vec<Trace>> {
-    let going: Vec<_> = gone.iter().filter_map(|id| history.get(*id)).collect();
-    let mut traces = chat_backups(library, store, history, gone, &going)?;
-    traces.extend(lorebooks(library, books_of(&going))?);
-    let reader = store.reader();
-    let named = attachments_of(&reader, going.iter().copied())?;
-    let staying = history.heads().map(|(_, head)| head).filter(|head| !gone.contains(&head.id));
-    traces.extend(attachments(library, &reader, staying, named)?);
-    let kind = TraceKind::Mailbox;
-    traces.extend(mail(library.root()).into_iter().map(|path| Trace { path, kind }));
-    Ok(without_repeats(traces))
+impl Trace {
+    fn unreadable(path: impl Into<String>) -> Self {
+        Self { path: path.into(), kind: TraceKind::Unreadable }
+    }
 }
 
-/// Removes the files of the mailbox. Whoever asked asks again, and the watch writes its status anew.
+/// Removes the mailbox's files. Requests are sent again, and `watch` writes its status again.
 pub(super) fn clear_mailbox(library: &Library) {
     for path in mail(library.root()) {
         let _ = remove_file(library.root(), &path);
@@ -79,9 +66,8 @@ pub(super) fn clear_mailbox(library: &Library) {
 
 /// Returns the paths of the files in the mailbox that stvc wrote.
 fn mail(root: &Path) -> Vec<String> {
-    let entries = st::list_folder(&root.join(MAILBOX)).entries;
-    let files =
-        entries.into_iter().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
+    let entries = st::list_folder(&root.join(MAILBOX)).entries.into_iter();
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
     let names = files.filter_map(|entry| entry.file_name().into_string().ok());
     let names = names.filter(|name| is_from_stvc(name));
     let mut paths: Vec<_> = names.map(|name| format!("{MAILBOX}/{name}")).collect();
@@ -89,7 +75,7 @@ fn mail(root: &Path) -> Vec<String> {
     paths
 }
 
-/// Returns the marks of the files that can be removed, for whoever removes them later.
+/// Returns the marks of the files that can be removed, for a later removal.
 pub(super) fn marks(library: &Library, traces: &[Trace]) -> Result<Vec<CopyMark>> {
     let mut marks = Vec::new();
     for trace in traces.iter().filter(|trace| trace.kind.can_be_removed()) {
@@ -101,49 +87,11 @@ pub(super) fn marks(library: &Library, traces: &[Trace]) -> Result<Vec<CopyMark>
 /// Returns the mark of a file as it is; `None` if it is not there.
 fn mark_now(library: &Library, path: &str) -> Result<Option<CopyMark>> {
     let full = library.root().join(path);
-    match crate::regular::read(&full) {
+    match regular::read(&full) {
         Ok(bytes) => Ok(Some(CopyMark::of(path, &bytes))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(st::Error::Io { path: full, source }.into()),
     }
-}
-
-fn unreadable(path: impl Into<String>) -> Trace {
-    Trace { path: path.into(), kind: TraceKind::Unreadable }
-}
-
-/// Finds the files that have one of these marks, as they are, and whether something but `going` uses them by now.
-pub(super) fn find_marked(
-    library: &Library,
-    store: &Store,
-    history: &History,
-    going: &HashSet<ObjectId>,
-    marks: &[CopyMark],
-) -> Result<Vec<Trace>> {
-    let marked = |mut paths: Vec<String>| -> Result<Vec<String>> {
-        paths.retain(|path| marks.iter().any(|mark| mark.has_path(path)));
-        let now = paths.iter().map(|path| mark_now(library, path)).collect::<Result<Vec<_>>>()?;
-        let is_marked =
-            |(_, now): &(_, Option<CopyMark>)| now.as_ref().is_some_and(|now| marks.contains(now));
-        Ok(paths.into_iter().zip(now).filter(is_marked).map(|(path, _)| path).collect())
-    };
-    let backups = backups_of(library)?;
-    let backups = backups.into_iter().map(|backup| format!("backups/{}", backup.file));
-    let kind = TraceKind::ChatBackup;
-    let backups = marked(backups.collect())?.into_iter();
-    let mut traces: Vec<_> = backups.map(|path| Trace { path, kind }).collect();
-    let parse = |path: String| LibraryPath::parse(&path).ok();
-    let books = library.lorebooks()?.into_iter().map(|name| format!("worlds/{name}.json"));
-    let books = marked(books.collect())?.into_iter().filter_map(parse).collect();
-    traces.extend(lorebooks(library, books)?);
-    let mut files = Vec::new();
-    for folder in ["user/images", "user/files"] {
-        files_below(library.root(), folder, 0, &mut files)?;
-    }
-    let files = marked(files)?.into_iter().filter_map(parse).collect();
-    let staying = history.heads().map(|(_, head)| head).filter(|head| !going.contains(&head.id.0));
-    traces.extend(attachments(library, &store.reader(), staying, files)?);
-    Ok(without_repeats(traces))
 }
 
 /// Returns the backups that SillyTavern made; none if it has no folder for them.
@@ -159,9 +107,8 @@ fn backups_of(library: &Library) -> Result<Vec<st::Backup>> {
 fn files_below(root: &Path, folder: &str, depth: usize, found: &mut Vec<String>) -> Result<()> {
     const DEEPEST: usize = 4;
     let path = root.join(folder);
-    for entry in
-        st::list_folder(&path).complete().map_err(|source| st::Error::Io { path, source })?
-    {
+    let entries = st::list_folder(&path).complete();
+    for entry in entries.map_err(|source| st::Error::Io { path, source })? {
         let Ok(name) = entry.file_name().into_string() else { continue };
         let path = format!("{folder}/{name}");
         match entry.file_type() {
@@ -175,78 +122,201 @@ fn files_below(root: &Path, folder: &str, depth: usize, found: &mut Vec<String>)
     Ok(())
 }
 
-/// Returns the files that messages of these snapshots name.
-fn attachments_of<'s>(
-    reader: &Reader,
-    snapshots: impl Iterator<Item = &'s Snapshot>,
-) -> Result<BTreeSet<LibraryPath>> {
-    let mut named = BTreeSet::new();
-    for snapshot in snapshots.filter(|snapshot| snapshot.timeline.is_chat()) {
-        let attachments = unless_lost(Tree::attachments_of(reader, snapshot.tree))?;
-        named.extend(attachments.into_iter().flatten().map(|attachment| attachment.path));
-    }
-    Ok(named)
+/// Searches the library for text of timelines that are not among `staying`.
+pub(super) struct TraceSearch<'a> {
+    library: &'a Library,
+    reader: Reader,
+    staying: Vec<&'a Snapshot>,
 }
 
-/// Tells the files that exist among `named` apart: those that nothing else uses, and those that a chat in the library, a timeline that stays, or the settings name. If a chat cannot be read,
-/// all of them may be used.
-fn attachments<'s>(
-    library: &Library,
-    reader: &Reader,
-    staying: impl Iterator<Item = &'s Snapshot>,
-    mut named: BTreeSet<LibraryPath>,
-) -> Result<Vec<Trace>> {
-    named.retain(|path| st::is_attachment(path) && library.has(path));
-    if named.is_empty() {
-        return Ok(Vec::new());
+impl<'a> TraceSearch<'a> {
+    pub(super) fn new(
+        library: &'a Library,
+        store: &Store,
+        history: &'a History,
+        goes: impl Fn(&Snapshot) -> bool,
+    ) -> Self {
+        let staying = history.heads().map(|(_, head)| head).filter(|head| !goes(head)).collect();
+        Self { library, reader: store.reader(), staying }
     }
-    let mut used = attachments_of(reader, staying)?;
-    let scan = library.scan()?;
-    let mut traces: Vec<_> =
-        scan.unreadable.iter().map(|(subject, _)| unreadable(subject.clone())).collect();
-    let read = |path: &LibraryPath| st::read(library.root(), path);
-    for name in &scan.chats {
-        let Ok(bytes) = read(&name.file()) else {
-            traces.push(unreadable(name.file().to_string()));
-            continue;
-        };
-        let chat = Chat::split(&bytes, name.is_group());
-        let group = name.is_group().then(|| scan.groups.group_of(name.chat())).flatten();
-        let group = match group.map(|path| (path, read(path))) {
-            Some((path, Err(_))) => {
-                traces.push(unreadable(path.to_string()));
-                None
+
+    /// Finds the files of the library that still have text of the snapshots in `going`.
+    pub(super) fn find(&self, going: &[&Snapshot]) -> Result<Vec<Trace>> {
+        let chats: Vec<_> =
+            going.iter().copied().filter(|snapshot| snapshot.timeline.is_chat()).collect();
+        let mut traces = self.chat_backups(&chats)?;
+        let books = chats.iter().filter_map(|chat| lorebook_path(chat.lorebook.as_deref()?));
+        traces.extend(self.lorebooks(books.collect())?);
+        traces.extend(self.attachments(self.attachments_of(&chats)?)?);
+        let mail = mail(self.library.root()).into_iter();
+        traces.extend(mail.map(|path| Trace { path, kind: TraceKind::Mailbox }));
+        Ok(without_repeats(traces))
+    }
+
+    /// Finds the files that still have one of these marks, and whether anything uses them.
+    pub(super) fn find_marked(&self, marks: &[CopyMark]) -> Result<Vec<Trace>> {
+        let marked = |paths: Vec<String>| -> Result<Vec<String>> {
+            let mut found = Vec::new();
+            for path in paths {
+                if marks.iter().any(|mark| mark.has_path(&path))
+                    && mark_now(self.library, &path)?.is_some_and(|now| marks.contains(&now))
+                {
+                    found.push(path);
+                }
             }
-            Some((_, Ok(bytes))) => Some(bytes),
-            None => None,
+            Ok(found)
         };
-        used.extend(st::attachments(&chat, st::metadata(&chat, name, group.as_deref())));
-        // A message can show a file by a link in its text.
-        used.extend(named.iter().filter(|path| mentions(&bytes, path)).cloned());
-    }
-    // The data bank of all chats and of characters.
-    const SETTINGS: &str = "settings.json";
-    let settings = match crate::regular::read(&library.root().join(SETTINGS)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            traces.push(unreadable(SETTINGS));
-            Vec::new()
+        let parse = |path: String| LibraryPath::parse(&path).ok();
+        let backups = backups_of(self.library)?.into_iter();
+        let backups = marked(backups.map(|backup| format!("backups/{}", backup.file)).collect())?;
+        let kind = TraceKind::ChatBackup;
+        let mut traces: Vec<_> = backups.into_iter().map(|path| Trace { path, kind }).collect();
+        let books = self.library.lorebooks()?.into_iter();
+        let books = marked(books.map(|name| format!("worlds/{name}.json")).collect())?;
+        traces.extend(self.lorebooks(books.into_iter().filter_map(parse).collect())?);
+        let mut files = Vec::new();
+        for folder in ["user/images", "user/files"] {
+            files_below(self.library.root(), folder, 0, &mut files)?;
         }
-        settings => settings.unwrap_or_default(),
-    };
-    let settings = String::from_utf8_lossy(&settings);
-    let is_certain = traces.is_empty();
-    let is_used = |path: &LibraryPath| {
-        !is_certain || used.contains(path) || settings.contains(path.file_name())
-    };
-    let trace = |path: &LibraryPath| {
-        let kind = if is_used(path) { TraceKind::SharedAttachment } else { TraceKind::Attachment };
-        Trace { path: path.to_string(), kind }
-    };
-    traces.extend(named.iter().map(trace));
-    Ok(traces)
+        let files = marked(files)?.into_iter().filter_map(parse).collect();
+        traces.extend(self.attachments(files)?);
+        Ok(without_repeats(traces))
+    }
+
+    /// Returns the files that messages of these snapshots name.
+    fn attachments_of(&self, snapshots: &[&Snapshot]) -> Result<BTreeSet<LibraryPath>> {
+        let mut named = BTreeSet::new();
+        for snapshot in snapshots.iter().filter(|snapshot| snapshot.timeline.is_chat()) {
+            let attachments = unless_lost(Tree::attachments_of(&self.reader, snapshot.tree))?;
+            named.extend(attachments.into_iter().flatten().map(|attachment| attachment.path));
+        }
+        Ok(named)
+    }
+
+    /// Returns those of `named` that exist, and whether a chat of the library, a remaining
+    /// timeline or the settings use them. If a chat cannot be read, all of them may be used.
+    fn attachments(&self, mut named: BTreeSet<LibraryPath>) -> Result<Vec<Trace>> {
+        let library = self.library;
+        named.retain(|path| st::is_attachment(path) && library.has(path));
+        if named.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut used = self.attachments_of(&self.staying)?;
+        let scan = library.scan()?;
+        let mut unread: Vec<_> =
+            scan.unreadable.iter().map(|(subject, _)| Trace::unreadable(subject)).collect();
+        let mut read = |path: &LibraryPath| {
+            let bytes = st::read(library.root(), path).ok();
+            unread.extend(bytes.is_none().then(|| Trace::unreadable(path.as_str())));
+            bytes
+        };
+        for name in &scan.chats {
+            let Some(bytes) = read(&name.file()) else { continue };
+            let chat = Chat::split(&bytes, name.category());
+            let group = name.is_group().then(|| scan.groups.group_of(name.chat())).flatten();
+            let group = group.and_then(&mut read);
+            used.extend(st::attachments(&chat, st::metadata(&chat, name, group.as_deref())));
+            // A message can show a file by a link in its text.
+            used.extend(named.iter().filter(|path| mentions(&bytes, path)).cloned());
+        }
+        // They have the data bank of all chats and characters.
+        const SETTINGS: &str = "settings.json";
+        let settings = match regular::read(&library.root().join(SETTINGS)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                unread.push(Trace::unreadable(SETTINGS));
+                Vec::new()
+            }
+            settings => settings.unwrap_or_default(),
+        };
+        let settings = String::from_utf8_lossy(&settings);
+        let is_certain = unread.is_empty();
+        let trace = |path: &LibraryPath| {
+            let is_used = used.contains(path) || settings.contains(path.file_name());
+            let is_free = is_certain && !is_used;
+            let kind = if is_free { TraceKind::Attachment } else { TraceKind::SharedAttachment };
+            Trace { path: path.to_string(), kind }
+        };
+        Ok(unread.into_iter().chain(named.iter().map(trace)).collect())
+    }
+
+    /// Returns those of `books` that exist, and whether anything uses them.
+    fn lorebooks(&self, mut books: BTreeSet<LibraryPath>) -> Result<Vec<Trace>> {
+        let library = self.library;
+        books.retain(|path| library.has(path));
+        if books.is_empty() {
+            return Ok(Vec::new());
+        }
+        let name = |path: &LibraryPath| Some(path.file_name().strip_suffix(".json")?.to_owned());
+        let names: Vec<_> = books.iter().filter_map(name).collect();
+        let references = library.references(&library.scan()?);
+        let unused = references.unused(&names);
+        let is_certain = references.unreadable.is_empty();
+        let trace = |path: &LibraryPath| {
+            let is_unused = unused.iter().any(|name| path.file_name() == format!("{name}.json"));
+            let is_free = is_certain && is_unused;
+            let kind = if is_free { TraceKind::Lorebook } else { TraceKind::SharedLorebook };
+            Trace { path: path.to_string(), kind }
+        };
+        let unread = references.unread.iter().map(|(subject, _)| Trace::unreadable(subject));
+        Ok(books.iter().map(trace).chain(unread).collect())
+    }
+
+    /// Returns SillyTavern's backups with a message that none of the remaining chats has.
+    fn chat_backups(&self, chats: &[&Snapshot]) -> Result<Vec<Trace>> {
+        let Ok(mut found) = backups_of(self.library) else {
+            return Ok(vec![Trace::unreadable("backups")]);
+        };
+        // A backup is named after the character, or after the chat of a group.
+        let keys: BTreeSet<_> = chats.iter().map(|chat| key_of(&chat.timeline)).collect();
+        found.retain(|backup| keys.iter().any(|key| backup.may_be_of(key)));
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut texts = self.texts(chats.iter().copied())?;
+        let staying = self.staying.iter().copied();
+        let staying = staying.filter(|head| keys.contains(key_of(&head.timeline)));
+        for text in self.texts(staying)? {
+            texts.remove(&text);
+        }
+        let has_it = |bytes: &[u8]| {
+            let mut lines = bytes.split(|byte| *byte == b'\n');
+            lines.any(|line| text_of(line).is_some_and(|found| texts.contains(&found.text)))
+        };
+        let trace = |backup: &st::Backup| {
+            let path = format!("backups/{}", backup.file);
+            match regular::read(&backup.path) {
+                Ok(bytes) => has_it(&bytes).then_some(Trace { path, kind: TraceKind::ChatBackup }),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(_) => Some(Trace::unreadable(path)),
+            }
+        };
+        Ok(found.iter().filter_map(trace).collect())
+    }
+
+    /// Returns the texts of all messages of these snapshots.
+    fn texts<'s>(&self, snapshots: impl Iterator<Item = &'s Snapshot>) -> Result<HashSet<String>> {
+        let (mut seen, mut texts) = (HashSet::new(), HashSet::new());
+        for snapshot in snapshots.filter(|snapshot| snapshot.timeline.is_chat()) {
+            let tree = unless_lost(Tree::open(&self.reader, snapshot.tree))?;
+            for id in tree.iter().flat_map(|tree| tree.messages()) {
+                if seen.insert(*id)
+                    && let Some(line) = unless_lost(self.reader.blob(*id))?
+                    && let Some(found) = text_of(&line)
+                {
+                    texts.insert(found.text);
+                }
+            }
+        }
+        texts.retain(|text| !text.trim().is_empty());
+        Ok(texts)
+    }
 }
 
-/// Returns whether a text has the name of a file, as it is or as in an address.
+fn key_of(name: &TimelineName) -> &str {
+    name.folder().unwrap_or(name.chat())
+}
+
+/// Searches for the name of a file, as it is or percent-encoded.
 fn mentions(text: &[u8], path: &LibraryPath) -> bool {
     let name = path.file_name();
     let encoded: String = name
@@ -259,100 +329,4 @@ fn mentions(text: &[u8], path: &LibraryPath) -> bool {
         })
         .collect();
     [name, &*encoded].iter().any(|name| memchr::memmem::find(text, name.as_bytes()).is_some())
-}
-
-/// Returns the lorebooks of the chats among these snapshots.
-fn books_of(going: &[&Snapshot]) -> BTreeSet<LibraryPath> {
-    let chats = going.iter().filter(|snapshot| snapshot.timeline.is_chat());
-    chats.filter_map(|snapshot| snapshot.lorebook.as_deref().and_then(lorebook_path)).collect()
-}
-
-/// Tells the lorebooks that exist among `books` apart: those that nothing uses, and others.
-fn lorebooks(library: &Library, mut books: BTreeSet<LibraryPath>) -> Result<Vec<Trace>> {
-    books.retain(|path| library.has(path));
-    if books.is_empty() {
-        return Ok(Vec::new());
-    }
-    let names = books.iter().filter_map(|path| path.file_name().strip_suffix(".json"));
-    let names: Vec<_> = names.map(str::to_owned).collect();
-    let references = library.references(&library.scan()?);
-    let unused = references.unused(&names);
-    let is_certain = references.unreadable.is_empty();
-    let trace = |path: &LibraryPath| {
-        let is_unused = unused.iter().any(|name| path.file_name() == format!("{name}.json"));
-        let kind =
-            if is_certain && is_unused { TraceKind::Lorebook } else { TraceKind::SharedLorebook };
-        Trace { path: path.to_string(), kind }
-    };
-    let unread = references.unread.iter().map(|(subject, _)| unreadable(subject.clone()));
-    Ok(books.iter().map(trace).chain(unread).collect())
-}
-
-/// SillyTavern's backups that have a message which none of the chats that stay has.
-fn chat_backups(
-    library: &Library,
-    store: &Store,
-    history: &History,
-    gone: &HashSet<SnapshotId>,
-    going: &[&Snapshot],
-) -> Result<Vec<Trace>> {
-    let Ok(mut found) = backups_of(library) else {
-        return Ok(vec![unreadable("backups")]);
-    };
-    // A backup is called after the character, or after the chat of a group.
-    let keys: BTreeSet<_> = going
-        .iter()
-        .filter(|snapshot| snapshot.timeline.is_chat())
-        .map(|snapshot| key_of(&snapshot.timeline))
-        .collect();
-    found.retain(|backup| keys.iter().any(|key| backup.may_be_of(key)));
-    if found.is_empty() {
-        return Ok(Vec::new());
-    }
-    let reader = store.reader();
-    let mut texts = texts(&reader, going)?;
-    let staying = history.heads().map(|(_, head)| head).filter(|head| {
-        head.timeline.is_chat() && !gone.contains(&head.id) && keys.contains(key_of(&head.timeline))
-    });
-    for text in self::texts(&reader, &staying.collect::<Vec<_>>())? {
-        texts.remove(&text);
-    }
-    let has_it = |bytes: &[u8]| {
-        let mut lines = bytes.split(|byte| *byte == b'\n');
-        lines.any(|line| text_of(line).is_some_and(|found| texts.contains(&found.text)))
-    };
-    let trace = |backup: &st::Backup| {
-        let path = format!("backups/{}", backup.file);
-        match crate::regular::read(&backup.path) {
-            Ok(bytes) => has_it(&bytes).then_some(Trace { path, kind: TraceKind::ChatBackup }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(_) => Some(unreadable(path)),
-        }
-    };
-    Ok(found.iter().filter_map(trace).collect())
-}
-
-fn key_of(name: &TimelineName) -> &str {
-    name.folder().unwrap_or(name.chat())
-}
-
-/// The texts of all messages of some snapshots, each object read once.
-fn texts(reader: &Reader, snapshots: &[&Snapshot]) -> Result<HashSet<String>> {
-    let mut seen: HashSet<ObjectId> = HashSet::new();
-    let mut texts = HashSet::new();
-    for snapshot in snapshots.iter().filter(|snapshot| snapshot.timeline.is_chat()) {
-        let Some(tree) = unless_lost(Tree::open(reader, snapshot.tree))? else { continue };
-        for id in tree.messages() {
-            if !seen.insert(*id) {
-                continue;
-            }
-            if let Some(line) = unless_lost(reader.blob(*id))?
-                && let Some(found) = text_of(&line)
-            {
-                texts.insert(found.text);
-            }
-        }
-    }
-    texts.retain(|text| !text.trim().is_empty());
-    Ok(texts)
 }

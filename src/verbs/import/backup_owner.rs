@@ -1,5 +1,6 @@
-//! Whose a backup of SillyTavern is. The key in the file's name follows from the folder of the character, or from the name of the group chat; where several give one key, or none
-//! gives it, the messages decide.
+//! The owner of a SillyTavern backup. The key in the file's name follows from the character's
+//! folder, or from the name of the group chat; if several have one key, or none has it, the
+//! messages decide.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -8,26 +9,23 @@ use crate::history::origin::Lineage;
 use crate::rules::{Code, Finding};
 use crate::st::{self, Backup, Category, Chat, Library, Message, Scan, TimelineName};
 
-/// The characters and group chats that there are or were, as folders under `chats/` and names of chats.
+/// Known characters, by their folders under `chats/`, and group chats.
 pub(super) struct KnownOwners {
     root: PathBuf,
-    /// Folders of characters that have a card or chats in the library.
+    /// In the library, with a card or chats.
     here: BTreeSet<String>,
-    /// Folders of characters that only the store knows.
+    /// Only in the store.
     stored: BTreeSet<String>,
     group_chats: BTreeSet<String>,
 }
 
-/// Who a backup belongs to by the key in its name.
+/// The owner of a backup by the key in its name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// The character with this folder.
     Character(String),
-    /// This group chat.
     GroupChat(String),
-    /// One of these; the key does not say which.
+    /// The key does not tell which.
     OneOf(Vec<String>),
-    /// Nobody that is known.
     Unknown,
 }
 
@@ -48,7 +46,7 @@ impl KnownOwners {
         Self { root: library.root().to_owned(), here, stored, group_chats }
     }
 
-    /// Returns the owner of a backup. Of several that have its key, the one of whom its messages tell.
+    /// Of several with one key, the messages decide.
     pub(super) fn of(&self, backup: &Backup, chat: &Chat<'_>) -> Owner {
         let has_key = |name: &&String| backup.may_be_of(name);
         let mut folders: Vec<_> = self.here.iter().filter(has_key).collect();
@@ -71,7 +69,7 @@ impl KnownOwners {
         }
     }
 
-    /// Returns the one of these characters whose name the messages have, if it is only one.
+    /// Returns the only one of these characters that speaks.
     fn who_speaks(&self, folders: &[&String], chat: &Chat<'_>) -> Option<String> {
         let speakers = speakers(chat);
         let speaks = |folder: &&&String| {
@@ -86,12 +84,11 @@ impl KnownOwners {
 }
 
 impl Owner {
-    /// Returns whether a chat can be the one that the backup is of.
     pub(super) fn may_have(&self, backup: &Backup, chat: &TimelineName) -> bool {
         match (self, chat.folder()) {
             (Owner::Character(owner), Some(folder)) => owner == folder,
             (Owner::GroupChat(owner), None) => owner == chat.chat(),
-            // Or where an earlier import put what nobody could tell.
+            // Or where an earlier import put an undecided one.
             (Owner::OneOf(owners), folder) => {
                 let place = folder.unwrap_or(chat.chat());
                 place == backup.key || owners.iter().any(|owner| owner == place)
@@ -105,7 +102,7 @@ impl Owner {
 /// The folder for backups whose names have no key.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// Returns a folder for the backup of a character that nobody knows: its name, if its messages have one that gives this key.
+/// Returns a speaker that has the backup's key, otherwise the key itself.
 pub(super) fn unknown_folder(backup: &Backup, chat: &Chat<'_>) -> String {
     let mut names: Vec<_> = speakers(chat).into_iter().map(|name| st::sanitize(&name)).collect();
     names.sort_unstable();
@@ -117,7 +114,7 @@ pub(super) fn unknown_folder(backup: &Backup, chat: &Chat<'_>) -> String {
     }
 }
 
-/// Returns whether the messages are those of a group: only there each says whose it is.
+/// Only messages of groups name their speaker's card.
 pub(super) fn is_of_group(chat: &Chat<'_>) -> bool {
     let is_members = |line: &&[u8]| {
         memchr::memmem::find(line, b"\"original_avatar\"").is_some()
@@ -128,7 +125,7 @@ pub(super) fn is_of_group(chat: &Chat<'_>) -> bool {
     chat.messages.iter().any(is_members)
 }
 
-/// The names of those who speak beside the user, and of the character whose chat it says it is.
+/// Returns all names but the user's, and the character in the header.
 fn speakers(chat: &Chat<'_>) -> HashSet<String> {
     let header = chat.header.and_then(st::Raw::parse);
     let character = header.and_then(|header| header.get("character_name")?.string());
@@ -137,7 +134,6 @@ fn speakers(chat: &Chat<'_>) -> HashSet<String> {
     spoken.chain(character).collect()
 }
 
-/// Several characters give the key of a backup, and its messages do not say whose it is.
 pub(super) fn ambiguous(backup: &Backup, owners: &[String], stored: &TimelineName) -> Finding {
     let names: Vec<_> = owners.iter().map(|name| format!("{name:?}")).collect();
     let message = format!(
@@ -152,7 +148,6 @@ pub(super) fn ambiguous(backup: &Backup, owners: &[String], stored: &TimelineNam
     Finding::new(Code::BackupAmbiguous, stored.as_str(), message).remedy(remedy)
 }
 
-/// The name of a backup gives a date that does not exist.
 pub(super) fn undated(backup: &Backup) -> Finding {
     let subject = format!("backups/{}", backup.file);
     let written = backup.taken.format("%Y-%m-%d %H:%M:%S");

@@ -1,8 +1,9 @@
-//! Take in what is already there: SillyTavern's own backups become snapshots of the right timelines, at their own times.
+//! Imports SillyTavern's own backups as snapshots of the right timelines, at their own times.
 //!
-//! The name of a backup says whose it is (`backup_owner`), and not which chat it is of. Its header does where it can (`integrity`, `main_chat`), its messages always: it
-//! belongs to the timeline of that character that begins like it. What fits none becomes a timeline of its own. First everything is snapshotted as it is
-//! now, so that every chat has a timeline to which its past can be added.
+//! The name of a backup tells its owner (`backup_owner`), not its chat. Its header may
+//! (`integrity`, `main_chat`), its messages always do: it belongs to the owner's timeline that
+//! begins like it. One that fits none becomes a new timeline. Before that every chat is stored as
+//! it is, so that its past can be inserted.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use chrono::{Local, NaiveDateTime, TimeZone};
+use serde::Serialize;
 
 use crate::archive::message_identity::Chain;
 use crate::archive::{self, Folders, Kind, NewSnapshot, State, Tree};
@@ -21,70 +23,65 @@ use crate::history::rewrite_history::{Insertion, insert};
 use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::Finding;
-use crate::st::{self, Backup, Chat, Library, Scan, TimelineFiles, TimelineName};
+use crate::st::{self, Backup, Category, Chat, Library, Scan, TimelineFiles, TimelineName};
 use crate::store::{ObjectId, Reader, Store, Time, unless_lost};
 use crate::verbs::Result;
 use crate::verbs::import::backup_owner::{self, KnownOwners, Owner};
 
+/// Options of an import of SillyTavern's own backups.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// A folder of backups; none: the library's own.
+    /// A folder of backups; `None`: the library's own.
     pub source: Option<PathBuf>,
-    /// Only say what would be done.
     pub dry_run: bool,
 }
 
-/// What became of one backup.
+/// The outcome of one backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChatBackupOutcome {
     /// It is a snapshot of this timeline now.
     Imported(TimelineName),
-    /// The timeline has that state already.
+    /// The timeline has this state already.
     Known(TimelineName),
-    /// There is nothing in it.
     Empty,
-    /// It could not be read.
     Failed(String),
 }
 
-/// One backup of a chat.
+/// A backup of a chat.
+#[derive(Serialize)]
 pub struct ChatBackup {
     pub file: String,
     pub bytes: u64,
     pub time: Time,
     pub messages: u64,
+    #[serde(skip)]
     pub outcome: ChatBackupOutcome,
 }
 
+/// The outcome for each backup of a chat.
 #[derive(Default)]
 pub struct Report {
-    /// The folder.
     pub source: PathBuf,
-    /// The backups, oldest first.
+    /// Oldest first.
     pub entries: Vec<ChatBackup>,
-    /// Timelines that did not exist before.
     pub new_timelines: Vec<TimelineName>,
-    /// Snapshots taken of the chats as they are now.
     pub taken_first: usize,
-    /// What of them could not be taken.
     pub findings: Vec<Finding>,
-    /// Stored snapshots that got a new id because something came before them.
+    /// The number of snapshots that got a new id because others were inserted before them.
     pub rewritten: usize,
-    /// What the backups take.
     pub bytes_there: u64,
-    /// What was written for them.
     pub bytes_written: u64,
-    /// Whether it was only a plan.
     pub dry_run: bool,
 }
 
 impl Report {
+    /// Counts the backups with a wanted outcome.
     pub fn count(&self, wanted: impl Fn(&ChatBackupOutcome) -> bool) -> usize {
         self.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     }
 }
 
-/// Take backups in.
+/// Imports backups.
 pub fn import(
     workspace: &Workspace,
     options: &Options,
@@ -110,15 +107,15 @@ pub fn import(
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
     let mut lineage = Lineage::load(&store, &scan)?;
     let mut operation = Operation::new(workspace, &store, None);
-    let mut sorting = Sorting::new(&store, &library, &scan, &lineage)?;
+    let mut sorting = Sorting::new(&store, &library, &scan, &mut lineage, &mut operation)?;
     monitor.begin("reading backups", Some(backups.len() as u64));
     for backup in &backups {
-        let entry = sorting.sort(backup, &mut lineage, &mut operation)?;
-        report.entries.push(entry);
+        report.entries.push(sorting.sort(backup)?);
         monitor.advance(1);
     }
     report.findings.append(&mut sorting.findings);
-    let insertions = sorting.finish();
+    let with_new = sorting.candidates.into_iter().filter(|known| !known.insertions.is_empty());
+    let insertions: BTreeMap<_, _> = with_new.map(|known| (known.name, known.insertions)).collect();
     let is_new = |name: &&TimelineName| {
         lineage.history().head(name).is_none() && !scan.chats.contains(*name)
     };
@@ -130,14 +127,12 @@ pub fn import(
     Ok(report)
 }
 
-/// A timeline that a backup can be of.
 struct Candidate {
     name: TimelineName,
-    /// What it was called before.
     former: Vec<TimelineName>,
     integrity: Option<String>,
     main_chat: Option<String>,
-    /// The trees of its chat that are stored or taken in now, once they were asked for.
+    /// Trees of its chat, stored or imported now; loaded on demand.
     chats: Option<HashSet<ObjectId>>,
     insertions: Vec<Insertion>,
 }
@@ -145,60 +140,62 @@ struct Candidate {
 /// How well a backup fits a timeline: the first difference decides.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank<'c> {
-    /// The chat itself says so.
+    /// By `integrity`, or by the name of a group chat.
     certain: bool,
-    /// So many messages are the same.
     shared: usize,
     same_key: bool,
     name: Reverse<&'c TimelineName>,
-    /// The position of the candidate.
     n: usize,
 }
 
-/// Which backup belongs where.
-struct Sorting<'a> {
+struct Sorting<'a, 'o> {
     reader: Reader,
     scan: &'a Scan,
     owners: KnownOwners,
+    lineage: &'a mut Lineage,
+    operation: &'a mut Operation<'o>,
     candidates: Vec<Candidate>,
     findings: Vec<Finding>,
 }
 
-/// What a backup says of itself.
 struct Content<'b> {
+    backup: &'b Backup,
+    owner: Owner,
     chat: Chat<'b>,
     chain: Chain,
     integrity: Option<String>,
     main_chat: Option<String>,
 }
 
-impl<'a> Sorting<'a> {
-    fn new(store: &Store, library: &Library, scan: &'a Scan, lineage: &Lineage) -> Result<Self> {
+impl<'a, 'o> Sorting<'a, 'o> {
+    fn new(
+        store: &Store,
+        library: &Library,
+        scan: &'a Scan,
+        lineage: &'a mut Lineage,
+        operation: &'a mut Operation<'o>,
+    ) -> Result<Self> {
         let reader = store.reader();
         let mut candidates = Vec::new();
-        for (name, head) in lineage.history().heads().filter(|(name, _)| name.is_chat()) {
+        let history = lineage.history();
+        for (name, head) in history.heads().filter(|(name, _)| name.is_chat()) {
             let tree = unless_lost(Tree::open(&reader, head.tree))?;
             let header = match tree.and_then(|tree| tree.header()) {
                 Some(header) => unless_lost(reader.blob(header))?.unwrap_or_default(),
                 None => Vec::new(),
             };
-            let main_chat = head.main_chat.clone();
-            let former = lineage.history().own(head).0.into_iter();
-            let former = former.flat_map(|own| own.renamed_from.iter().chain([&own.timeline]));
+            let own = history.own(head).0.into_iter();
+            let former = own.flat_map(|own| own.renamed_from.iter().chain([&own.timeline]));
             let former = former.filter(|former| *former != name).cloned().collect();
+            let main_chat = head.main_chat.clone();
             let known = Candidate::new(name.clone(), integrity_of(&header), main_chat);
             candidates.push(Candidate { former, ..known });
         }
         let owners = KnownOwners::new(library, scan, lineage);
-        Ok(Self { reader, scan, owners, candidates, findings: Vec::new() })
+        Ok(Self { reader, scan, owners, lineage, operation, candidates, findings: Vec::new() })
     }
 
-    fn sort(
-        &mut self,
-        backup: &Backup,
-        lineage: &mut Lineage,
-        operation: &mut Operation<'_>,
-    ) -> Result<ChatBackup> {
+    fn sort(&mut self, backup: &Backup) -> Result<ChatBackup> {
         let mut entry = ChatBackup {
             file: backup.file.clone(),
             bytes: backup.bytes,
@@ -216,27 +213,20 @@ impl<'a> Sorting<'a> {
         if bytes.trim_ascii().is_empty() {
             return Ok(entry);
         }
-        let lines = Chat::split(&bytes, true);
-        let owner = self.owners.of(backup, &lines);
-        let is_group = match owner {
-            Owner::GroupChat(_) => true,
-            Owner::Character(_) => false,
-            Owner::OneOf(_) | Owner::Unknown => backup_owner::is_of_group(&lines),
-        };
-        let content = Content::read(&bytes, is_group);
+        let content = Content::read(backup, &bytes, &self.owners);
         entry.messages = content.chat.message_count() as u64;
         if !backup.is_dated {
             self.findings.push(backup_owner::undated(backup));
         }
-        let found = match self.choose(backup, &owner, &content, lineage)? {
-            Some(index) => Some(index),
-            None => self.imported_before(backup, &owner, &content, lineage, operation)?,
-        };
+        let mut found = self.choose(&content)?;
+        if found.is_none() {
+            found = self.imported_before(&content)?;
+        }
         let index = match found {
             Some(index) => index,
             None => {
-                let name = self.new_name(backup, &owner, &content)?;
-                if let Owner::OneOf(owners) = &owner {
+                let name = self.new_name(&content)?;
+                if let Owner::OneOf(owners) = &content.owner {
                     self.findings.push(backup_owner::ambiguous(backup, owners, &name));
                 }
                 let (integrity, main_chat) = (content.integrity.clone(), content.main_chat.clone());
@@ -247,52 +237,34 @@ impl<'a> Sorting<'a> {
         let candidate = &mut self.candidates[index];
         let name = candidate.name.clone();
         let files = TimelineFiles::alone(&name, bytes.clone());
-        let state = State::chat_only(&files);
-        let tree = archive::write_chat(&state, &mut operation.pack, &self.reader)?;
-        if !candidate.chats(lineage, &self.reader).insert(tree) {
+        let (state, pack) = (State::chat_only(&files), &mut self.operation.pack);
+        let tree = archive::write_chat(&state, pack, &self.reader)?;
+        if !candidate.chats(self.lineage, &self.reader).insert(tree) {
             entry.outcome = ChatBackupOutcome::Known(name);
             return Ok(entry);
         }
-        let written = archive::write(
-            &state,
-            &mut operation.pack,
-            &self.reader,
-            None,
-            &Folders::default(),
-            &[],
-        )?;
+        let folders = Folders::default();
+        let written = archive::write(&state, pack, &self.reader, None, &folders, &[])?;
         let mut new = NewSnapshot::of(&state, Kind::IMPORT, entry.time);
         new.source = Some(format!("backups/{}", backup.file));
-        candidate.insertions.push(Insertion {
-            commit: new.commit(written.tree),
-            newcomer: Newcomer::new(&name, &content.chat, None),
-        });
+        let newcomer = Newcomer::new(&name, &content.chat, None);
+        candidate.insertions.push(Insertion { commit: new.commit(written.tree), newcomer });
         entry.outcome = ChatBackupOutcome::Imported(name);
         Ok(entry)
     }
 
-    /// The timeline that a backup is of: among those of its owner the one that is the same chat by its own word, or else that shares the most. None if it fits chats of two
-    /// characters equally well.
-    fn choose(
-        &self,
-        backup: &Backup,
-        owner: &Owner,
-        content: &Content<'_>,
-        lineage: &mut Lineage,
-    ) -> Result<Option<usize>> {
-        let possible: Vec<_> = (0..self.candidates.len())
-            .filter(|n| self.candidates[*n].is_of(owner, backup))
-            .filter(|n| self.candidates[*n].may_be(backup, content))
-            .collect();
-        let names: Vec<_> = possible.iter().map(|n| self.candidates[*n].name.clone()).collect();
-        let stored = lineage.shared_with_timelines(&content.chain, &names)?;
-        let rank = |(n, stored): (&usize, usize)| {
-            let candidate = &self.candidates[*n];
-            let own = candidate
-                .insertions
-                .iter()
-                .map(|other| content.chain.shared_with(&other.newcomer.chain))
-                .max();
+    /// Returns the owner's timeline with the same `integrity`, otherwise the one that shares the
+    /// most. `None` if chats of two characters fit equally well.
+    fn choose(&mut self, content: &Content<'_>) -> Result<Option<usize>> {
+        let backup = content.backup;
+        let candidates = self.candidates.iter().enumerate();
+        let possible: Vec<_> =
+            candidates.filter(|(_, it)| it.is_of(content) && it.may_be(content)).collect();
+        let names: Vec<_> = possible.iter().map(|(_, it)| it.name.clone()).collect();
+        let stored = self.lineage.shared_with_timelines(&content.chain, &names)?;
+        let ranks = possible.into_iter().zip(stored).filter_map(|((n, candidate), stored)| {
+            let own = candidate.insertions.iter();
+            let own = own.map(|other| content.chain.shared_with(&other.newcomer.chain)).max();
             let shared = stored.max(own.unwrap_or(0));
             let same_key = candidate.has_key(backup);
             let same_chat =
@@ -300,91 +272,67 @@ impl<'a> Sorting<'a> {
             let certain = same_chat || (same_key && candidate.name.is_group());
             let enough = certain || shared >= 2 || (shared == 1 && same_key);
             let name = Reverse(&candidate.name);
-            enough.then_some(Rank { certain, shared, same_key, name, n: *n })
-        };
-        let ranks: Vec<_> = possible.iter().zip(stored).filter_map(rank).collect();
+            enough.then_some(Rank { certain, shared, same_key, name, n })
+        });
+        let ranks: Vec<_> = ranks.collect();
         let Some(best) = ranks.iter().max() else { return Ok(None) };
         let as_good =
             ranks.iter().filter(|rank| rank.certain == best.certain && rank.shared == best.shared);
-        let places: BTreeMap<_, _> =
-            as_good.map(|rank| (place(&self.candidates[rank.n].name), rank.n)).collect();
-        if matches!(owner, Owner::OneOf(_)) && places.len() > 1 {
-            // Where an earlier import put it, it stays.
+        let places: BTreeMap<_, _> = as_good.map(|rank| (place(rank.name.0), rank.n)).collect();
+        if matches!(content.owner, Owner::OneOf(_)) && places.len() > 1 {
+            // It stays where an earlier import put it.
             return Ok(places.get(backup.key.as_str()).copied());
         }
         Ok(Some(best.n))
     }
 
-    /// Returns the timeline that has exactly this chat. Chats without a message that can be read share nothing by which they could be recognised.
-    fn imported_before(
-        &mut self,
-        backup: &Backup,
-        owner: &Owner,
-        content: &Content<'_>,
-        lineage: &Lineage,
-        operation: &mut Operation<'_>,
-    ) -> Result<Option<usize>> {
+    /// Returns the timeline that has exactly this chat. Chats without a readable message share
+    /// nothing by which they could be recognised.
+    fn imported_before(&mut self, content: &Content<'_>) -> Result<Option<usize>> {
+        let is_unknown = matches!(content.owner, Owner::Unknown);
         // Whether the first line is a header depends on whether it is a group's chat.
         let mut trees = HashMap::new();
         for (n, candidate) in self.candidates.iter_mut().enumerate() {
-            let is_unknown = matches!(owner, Owner::Unknown);
-            if !candidate.is_of(owner, backup) || is_unknown && !candidate.is_unknown(backup) {
+            if !candidate.is_of(content) || is_unknown && !candidate.is_unknown(content.backup) {
                 continue;
             }
             let chat = match trees.entry(candidate.name.is_group()) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(unknown) => {
                     let files = TimelineFiles::alone(&candidate.name, content.chat.join());
-                    let state = State::chat_only(&files);
-                    let tree = archive::write_chat(&state, &mut operation.pack, &self.reader)?;
-                    *unknown.insert(tree)
+                    let (state, pack) = (State::chat_only(&files), &mut self.operation.pack);
+                    *unknown.insert(archive::write_chat(&state, pack, &self.reader)?)
                 }
             };
-            if candidate.chats(lineage, &self.reader).contains(&chat) {
+            if candidate.chats(self.lineage, &self.reader).contains(&chat) {
                 return Ok(Some(n));
             }
         }
         Ok(None)
     }
 
-    /// A name for a chat that nobody knows: in its character's folder if that can be told. A group chat's name is all but its key.
-    fn new_name(
-        &self,
-        backup: &Backup,
-        owner: &Owner,
-        content: &Content<'_>,
-    ) -> Result<TimelineName> {
+    /// Names an unknown chat, in its character's folder if that is known. The name of a group chat
+    /// is its key.
+    fn new_name(&self, Content { backup, owner, chat, .. }: &Content<'_>) -> Result<TimelineName> {
         let folder = match owner {
             Owner::GroupChat(chat) => return Ok(TimelineName::group(chat)?),
             Owner::Character(folder) => folder.clone(),
-            _ if backup_owner::is_of_group(&content.chat) => {
-                return Ok(TimelineName::group(&backup.key)?);
-            }
+            _ if backup_owner::is_of_group(chat) => return Ok(TimelineName::group(&backup.key)?),
             Owner::OneOf(_) => backup.key.clone(),
-            Owner::Unknown => backup_owner::unknown_folder(backup, &content.chat),
+            Owner::Unknown => backup_owner::unknown_folder(backup, chat),
         };
-        let taken = backup.taken.format("%Y-%m-%d %Hh%Mm%Ss");
+        let mut chat = format!("Backup {}", backup.taken.format("%Y-%m-%d %Hh%Mm%Ss"));
+        let base = chat.clone();
         let mut number = 1;
         loop {
-            let chat = if number == 1 {
-                format!("Backup {taken}")
-            } else {
-                format!("Backup {taken} ({number})")
-            };
             let name = TimelineName::solo(&folder, &chat)?;
-            if !self.candidates.iter().any(|known| known.name == name)
-                && !self.scan.chats.contains(&name)
-            {
+            let is_known = self.candidates.iter().any(|known| known.name == name);
+            if !is_known && !self.scan.chats.contains(&name) {
                 return Ok(name);
             }
             number += 1;
+            chat = format!("{base} ({number})");
         }
-    }
-
-    fn finish(self) -> BTreeMap<TimelineName, Vec<Insertion>> {
-        let all = self.candidates.into_iter();
-        let with_new = all.filter(|candidate| !candidate.insertions.is_empty());
-        with_new.map(|candidate| (candidate.name, candidate.insertions)).collect()
     }
 }
 
@@ -399,7 +347,7 @@ impl Candidate {
     }
 
     /// Returns whether it belongs to the backup's owner, or did under a former name.
-    fn is_of(&self, owner: &Owner, backup: &Backup) -> bool {
+    fn is_of(&self, Content { backup, owner, .. }: &Content<'_>) -> bool {
         self.names().any(|name| owner.may_have(backup, name))
     }
 
@@ -412,9 +360,9 @@ impl Candidate {
         std::iter::once(&self.name).chain(&self.former)
     }
 
-    /// Whether nothing speaks against it. Forks copy their parent's messages, and before 1.19 its `integrity`, but say whose they are.
-    fn may_be(&self, backup: &Backup, content: &Content<'_>) -> bool {
-        if self.name.is_group() && self.has_key(backup) {
+    /// Forks copy their parent's messages, and before 1.19 its `integrity`, but name their parent.
+    fn may_be(&self, content: &Content<'_>) -> bool {
+        if self.name.is_group() && self.has_key(content.backup) {
             return true;
         }
         let same_slug = match (&self.integrity, &content.integrity) {
@@ -430,8 +378,8 @@ impl Candidate {
         self.chats.get_or_insert_with(|| {
             let own = lineage.own(&self.name).map(|(own, _)| own).unwrap_or_default();
             let chat = |tree| {
-                let mut entries = reader.tree(tree).ok()?.into_iter();
-                entries.find(|entry| entry.name == "chat").map(|entry| entry.id)
+                let mut entries = reader.raw_tree(tree).ok()?.entries.into_iter();
+                entries.find(|entry| entry.name == b"chat").map(|entry| entry.id)
             };
             own.iter().filter_map(|snapshot| chat(snapshot.tree)).collect()
         })
@@ -439,11 +387,22 @@ impl Candidate {
 }
 
 impl<'b> Content<'b> {
-    fn read(bytes: &'b [u8], is_group: bool) -> Self {
-        let chat = Chat::split(bytes, is_group);
+    fn read(backup: &'b Backup, bytes: &'b [u8], owners: &KnownOwners) -> Self {
+        let lines = Chat::split(bytes, Category::GroupChat);
+        let owner = owners.of(backup, &lines);
+        let category = match owner {
+            Owner::Character(_) => Category::Chat,
+            Owner::OneOf(_) | Owner::Unknown if !backup_owner::is_of_group(&lines) => {
+                Category::Chat
+            }
+            _ => Category::GroupChat,
+        };
+        let chat = Chat::split(bytes, category);
         let header = chat.header.unwrap_or_default();
         let metadata = st::Raw::parse(header).and_then(|header| header.get("chat_metadata"));
         Self {
+            backup,
+            owner,
             chain: Chain::of(without_blank_end(&chat.messages)),
             integrity: integrity_of(header),
             main_chat: metadata.and_then(st::main_chat),
@@ -452,7 +411,7 @@ impl<'b> Content<'b> {
     }
 }
 
-/// Returns the character's folder, or the group chat's own name: backups are called by it.
+/// Returns the character's folder or the group chat's name, after which backups are named.
 fn place(name: &TimelineName) -> &str {
     name.folder().unwrap_or(name.chat())
 }

@@ -1,4 +1,4 @@
-//! Take in what is elsewhere: backups of this program's, or those that SillyTavern itself makes of chats.
+//! Imports backups of this program, or those that SillyTavern makes of chats.
 
 mod backup_owner;
 pub mod chat_backups;

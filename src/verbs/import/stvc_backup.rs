@@ -1,57 +1,51 @@
-//! `import SRC`: a backup's timelines into the store.
+//! `import SRC`: takes a backup's timelines into the store.
 
 use crate::archive::backup::{Header, Passphrase};
 use crate::engine::Workspace;
 use crate::engine::copies::CopyPlace;
 use crate::engine::files::{Closed, FileAction};
-use crate::engine::receive::{self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Request};
+use crate::engine::receive::{
+    self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Request, Source,
+};
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::verbs::Result;
 
+/// Options of an import of a backup.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The backup.
     pub source: CopyPlace,
-    /// What opens it, if it is encrypted.
     pub passphrase: Option<Passphrase>,
     /// Whether git may ask on the terminal.
     pub asks: bool,
-    /// Whether SillyTavern has the chats closed.
     pub closed: Closed,
-    /// Only say what would be done.
     pub dry_run: bool,
 }
 
+/// The outcome for each timeline of the backup.
 pub struct Report {
-    /// What the backup says of itself.
     pub header: Header,
-    /// Its timelines.
     pub entries: Vec<ReceivedTimeline>,
-    /// Its tags that were not here.
     pub tags: Vec<ReceivedTag>,
-    /// Whether the store was made now.
     pub created_store: bool,
-    /// Files of timelines that go on, and that followed; none in a dry run.
+    /// Empty in a dry run.
     pub files: Vec<FileAction>,
-    /// How many snapshots of it were left out, because something is wrong with them.
+    /// The number of snapshots left out because of problems.
     pub left_out: usize,
     pub findings: Vec<Finding>,
-    /// How many objects were written.
     pub objects: usize,
-    /// What they take.
     pub bytes: u64,
-    /// Whether it was only a plan.
     pub dry_run: bool,
 }
 
 impl Report {
+    /// Counts the timelines with a wanted outcome.
     pub fn count(&self, wanted: impl Fn(&Outcome) -> bool) -> usize {
         self.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     }
 }
 
-/// Take a backup in: verify all of it, write the objects that are missing, then move the refs in one operation.
+/// Verifies all of a backup, writes missing objects, then moves the refs in one operation.
 pub fn take_in(
     workspace: &Workspace,
     options: &Options,
@@ -60,10 +54,12 @@ pub fn take_in(
     let (workspace, begun) = workspace.for_recovery();
     let created_store = workspace.find_store()?.is_none();
     let request = Request {
-        place: &options.source,
-        passphrase: options.passphrase.as_ref(),
-        asks: options.asks,
-        beside: receive::beside(&workspace)?,
+        source: Source {
+            place: &options.source,
+            passphrase: options.passphrase.as_ref(),
+            asks: options.asks,
+            beside: receive::beside(&workspace)?,
+        },
         closed: options.closed,
         policy: Policy::KeepLocal,
         dry_run: options.dry_run,

@@ -1,9 +1,8 @@
-//! Which entries the model was told at a message, where the message carries that.
+//! The entries in the prompt of a message, where the message records them.
 
 use std::sync::Arc;
 
 use super::asked::Asked;
-use super::find_entry::Found;
 use super::report::{Active, ActiveEntry};
 use crate::archive::Snapshot;
 use crate::archive::message_lives::MessageLists;
@@ -12,25 +11,19 @@ use crate::engine;
 use crate::history::at_message::message_not_found;
 use crate::history::book_history::{book_of, newest_chat};
 use crate::history::name_lookup;
-use crate::st::{self, Library, Raw};
+use crate::st::{self, Raw, TimelineName};
 use crate::store::unless_lost;
 use crate::verbs::{Error, Result};
 
-pub(super) fn active(
-    asked: &Asked<'_>,
-    library: Option<&Library>,
-    found: Option<Found<'_>>,
-    message: usize,
-) -> Result<Active> {
-    let chat = chat(asked, library, &found)?;
+/// Reads a message; `books` are the named lorebooks.
+pub(super) fn active(asked: &Asked<'_>, books: &[TimelineName], message: usize) -> Result<Active> {
+    let chat = chat(asked, books.first())?;
     let reader = asked.store.reader();
     let list = MessageLists::new(asked.store.reader()).of(chat.tree)?;
     let Some(id) = list.get(message) else {
         let finding = message_not_found(&chat.timeline, list.len(), message);
         return Err(engine::Error::refused(finding).into());
     };
-    let line = reader.blob(*id)?;
-    let entries = active_entries(&line);
     let carries = |places: &mut dyn Iterator<Item = usize>| -> Result<Option<usize>> {
         for place in places {
             let line = unless_lost(reader.blob(list[place]))?;
@@ -40,50 +33,34 @@ pub(super) fn active(
         }
         Ok(None)
     };
+    let line = reader.blob(*id)?;
+    let entries = active_entries(&line);
     let (mut before, mut after) = (None, None);
     if entries.is_none() {
         before = carries(&mut (0..message).rev())?;
         after = carries(&mut (message + 1..list.len()))?;
     }
-    // One lorebook may have been asked for.
-    let only = match &found {
-        Some(Found::Books(names)) => Some(names.as_slice()),
-        Some(Found::Entry { book, .. }) => Some(std::slice::from_ref(book)),
-        None => None,
-    };
-    let is_asked = |entry: &ActiveEntry| {
-        let book = entry.lorebook.as_deref();
-        only.is_none_or(|only| book.is_none_or(|book| only.iter().any(|name| name.chat() == book)))
+    let is_asked = |entry: &ActiveEntry| match &entry.lorebook {
+        Some(book) if !books.is_empty() => books.iter().any(|name| name.chat() == book),
+        _ => true,
     };
     let entries = entries.map(|list| list.into_iter().map(active_entry).filter(is_asked).collect());
     Ok(Active { chat: chat.clone(), message, entries, before, after })
 }
 
-/// The chat whose messages are counted.
-fn chat<'h>(
-    asked: &Asked<'h>,
-    library: Option<&Library>,
-    found: &Option<Found<'_>>,
-) -> Result<&'h Snapshot> {
+/// Returns the chat whose messages are counted.
+fn chat<'h>(asked: &Asked<'h>, book: Option<&TimelineName>) -> Result<&'h Snapshot> {
     if let Some(chat) = &asked.options.chat {
-        return Ok(name_lookup::stored(chat, asked.history, library)?);
+        return Ok(name_lookup::stored(chat, asked.history, asked.library)?);
     }
-    let book = match found {
-        Some(Found::Books(names)) => names.first(),
-        Some(Found::Entry { book, .. }) => Some(book),
-        None => None,
-    };
-    match book {
-        Some(book) => newest_chat(asked.history, book)
-            .ok_or_else(|| Error::NoChatWith { book: book.chat().to_owned() }),
-        None => {
-            let chats = asked.history.heads().map(|(_, head)| head);
-            let chats = chats.filter(|head| head.timeline.is_chat());
-            // One with a lorebook is rather meant than one without.
-            let newest = chats.max_by_key(|head| (book_of(head).is_some(), head.time.seconds));
-            newest.ok_or(Error::NoChat)
-        }
+    if let Some(book) = book {
+        let none = || Error::NoChatWith { book: book.chat().to_owned() };
+        return newest_chat(asked.history, book).ok_or_else(none);
     }
+    let chats = asked.history.heads().map(|(_, head)| head).filter(|head| head.timeline.is_chat());
+    // A chat with a lorebook is preferred.
+    let newest = chats.max_by_key(|head| (book_of(head).is_some(), head.time.seconds));
+    newest.ok_or(Error::NoChat)
 }
 
 fn active_entry(entry: Raw<'_>) -> ActiveEntry {

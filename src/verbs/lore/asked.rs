@@ -1,4 +1,4 @@
-//! What was asked, and of whom.
+//! The question, and everything that answers read.
 
 use super::report::Options;
 use crate::engine::Workspace;
@@ -6,15 +6,16 @@ use crate::history::History;
 use crate::history::moment::Moment;
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::Books;
-use crate::st::{Category, TimelineName};
+use crate::st::{Category, Library, TimelineName};
 use crate::store::Store;
 
 pub(super) struct Asked<'a> {
     pub workspace: &'a Workspace,
     pub store: &'a Store,
+    pub library: Option<&'a Library>,
     pub history: &'a History,
     pub options: &'a Options,
-    /// The moment that was named, of a chat or of a lorebook.
+    /// The named moment, of a chat or of a lorebook.
     pub moment: Option<Moment>,
 }
 

@@ -1,19 +1,19 @@
-//! Where each sentence of an entry comes from.
+//! The origin of each sentence of an entry.
 
 use similar::{Algorithm, capture_diff_slices};
 
 use super::report::{EntryChange, Sentence};
 use crate::st::{self, Raw};
 
-/// The text after the last of these changes, oldest first, by sentences.
+/// Splits the text after the last of these changes, oldest first, into sentences.
 pub(super) fn sentences(changes: &[EntryChange]) -> Vec<Sentence> {
-    // Each with the change that brought it.
+    // Sentences with the index of the change that added them.
     let mut now: Vec<(String, usize)> = Vec::new();
     for (n, change) in changes.iter().enumerate() {
-        // What it said before it went is what it is compared with when it is there again.
+        // After a deletion the entry is compared with its last text.
         let Some((_, text)) = &change.after else { continue };
         let new = split(&content(text));
-        // The last one has no space behind it until another follows.
+        // The last sentence has no space behind it until another follows.
         let old: Vec<_> = now.iter().map(|(text, _)| text.trim()).collect();
         let mut next: Vec<(String, usize)> =
             new.iter().map(|text| ((*text).to_owned(), n)).collect();
@@ -39,7 +39,7 @@ fn content(entry: &str) -> String {
     Raw::parse_str(entry).and_then(st::entry_content).unwrap_or_default()
 }
 
-/// A text by sentences, each with the space behind it; together they are the text. A line is at least one.
+/// Splits a text into sentences, each with the space behind it. A line break ends one.
 fn split(text: &str) -> Vec<String> {
     let chars: Vec<_> = text.char_indices().collect();
     let place = |n: usize| chars.get(n).map_or(text.len(), |(at, _)| *at);
@@ -51,7 +51,7 @@ fn split(text: &str) -> Vec<String> {
         let c = chars[n].1;
         let end = match c {
             '\n' => Some(n + 1),
-            // A quotation mark belongs to what it closes; `3.14` has no end in it.
+            // A quotation mark belongs to the sentence that it closes; `3.14` has no end in it.
             '.' | '!' | '?' | '…' => {
                 let after = run(n, &|c| is_stop(c) || is_closing(c));
                 let ends = chars.get(after).is_none_or(|(_, c)| c.is_whitespace());

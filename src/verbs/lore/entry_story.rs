@@ -1,14 +1,13 @@
-//! The history of one entry, and what other lorebooks that come from the same one say of it.
+//! The history of one entry, and the same entry in related lorebooks.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::asked::Asked;
 use super::blame;
-use super::faces::{Face, last_face, text_of};
-use super::report::{Elsewhere, EntryChange, EntryStory, Previous, UidHolder};
+use super::entries::{EntrySummary, holders_of, text_of, uid_name};
+use super::report::{Elsewhere, EntryChange, EntryChanges, EntryStory, Previous, UidHolder};
 use super::scenes::{Interval, Scenes};
-use super::uid_holders::{holders_of, uid_name};
 use crate::archive::entry_lives::{Life, LifeChange};
 use crate::history::book_history::{BookHistory, names_of};
 use crate::st::{Category, Key, TimelineName};
@@ -17,12 +16,11 @@ use crate::verbs::Result;
 pub(super) fn entry(
     asked: &Asked<'_>,
     book: TimelineName,
-    life: usize,
+    index: usize,
     told: &BookHistory<'_>,
 ) -> Result<EntryStory> {
     let reader = asked.store.reader();
-    let place = life;
-    let life = &told.lives[place];
+    let life = &told.lives[index];
     let mut changes = Vec::new();
     let mut before: Option<(Key, Arc<str>)> = None;
     let mut scenes = Scenes::new(asked.store);
@@ -54,6 +52,8 @@ pub(super) fn entry(
             _ => None,
         };
         let previous = change.state.checked_sub(1).and_then(|state| told.states.get(state));
+        let (is_gone, is_lost) =
+            (change.version.is_none(), change.version.is_some() && after.is_none());
         changes.push(EntryChange {
             snapshot: (*snapshot).clone(),
             story: story.cloned(),
@@ -63,56 +63,47 @@ pub(super) fn entry(
             }),
             scene,
             is_again: was_gone,
-            is_lost: was_lost || change.version.is_some() && after.is_none(),
+            is_lost: was_lost || is_lost,
             before: before.take(),
             after: after.clone(),
         });
-        was_gone = change.version.is_none();
-        was_lost = !was_gone && after.is_none();
-        before = after;
+        (was_gone, was_lost, before) = (is_gone, is_lost, after);
     }
     let sentences = if asked.options.blame { blame::sentences(&changes) } else { Vec::new() };
     changes.reverse();
     let last = changes.iter().find_map(|change| change.after.as_ref().or(change.before.as_ref()));
     let (uid, title) = match last {
-        Some((key, text)) => (key.to_string_lossy(), Face::of(text).title),
+        Some((key, text)) => (key.to_string_lossy(), EntrySummary::of(text).title),
         None => Default::default(),
     };
-    let elsewhere = elsewhere(asked, &book, life, told)?;
-    let same_uid = same_uid(asked, told, place)?;
     let total = changes.len();
     changes.truncate(asked.options.limit.unwrap_or(usize::MAX));
-    let (is_there, broken) = (life.now().is_some(), told.broken.clone());
     Ok(EntryStory {
-        book,
         uid,
         title,
-        is_there,
-        changes,
-        total,
-        formatting,
-        same_uid,
+        is_there: life.now().is_some(),
+        changes: EntryChanges { list: changes, total, formatting },
+        same_uid: same_uid(asked, told, index)?,
         sentences,
-        elsewhere,
-        broken,
+        elsewhere: elsewhere(asked, &book, life, told)?,
+        broken: told.broken.clone(),
+        book,
     })
 }
 
 /// Returns the other entries that had the last UID of an entry.
-fn same_uid(asked: &Asked<'_>, told: &BookHistory<'_>, life: usize) -> Result<Vec<UidHolder>> {
-    let Some(last) = told.lives[life].changes.last() else { return Ok(Vec::new()) };
+fn same_uid(asked: &Asked<'_>, told: &BookHistory<'_>, index: usize) -> Result<Vec<UidHolder>> {
+    let Some(last) = told.lives[index].changes.last() else { return Ok(Vec::new()) };
     let reader = asked.store.reader();
-    let mut list = Vec::new();
-    for (steps, holder) in holders_of(&told.lives, &last.key).into_iter().enumerate() {
-        if holder != life {
-            let title = last_face(&reader, &told.lives[holder])?.title;
-            list.push(UidHolder { name: uid_name(&last.key, steps), title });
-        }
-    }
-    Ok(list)
+    let holders = holders_of(&told.lives, &last.key).into_iter().enumerate();
+    let others = holders.filter(|(_, holder)| *holder != index).map(|(steps, holder)| {
+        let title = EntrySummary::last(&reader, &told.lives[holder])?.title;
+        Ok(UidHolder { name: uid_name(&last.key, steps), title })
+    });
+    others.collect()
 }
 
-/// The same entry in other lorebooks that come from the same one: by its key where it is alike, else by title and content as they ever were.
+/// Finds the entry in other lorebooks with common snapshots, by a version that both had.
 fn elsewhere(
     asked: &Asked<'_>,
     book: &TimelineName,
@@ -128,21 +119,17 @@ fn elsewhere(
             continue;
         }
         let other = BookHistory::read(asked.store, asked.history, name)?;
-        // They have the beginning in common: what the entry was there tells which one it is here.
-        let shared = |other: &&Life| {
-            other.changes.iter().any(|change| {
-                let same = |own: &LifeChange| {
-                    own.version.is_some() && own.version == change.version && own.key == change.key
-                };
-                life.changes.iter().any(same)
-            })
+        let had = |change: &LifeChange| {
+            let same = |own: &LifeChange| own.version == change.version && own.key == change.key;
+            change.version.is_some() && life.changes.iter().any(same)
         };
-        let Some((key, version)) = other.lives.iter().find(shared).and_then(Life::now) else {
-            continue;
-        };
-        let Some(text) = text_of(&reader, version)? else { continue };
-        let is_same = life.now().is_some_and(|(_, own)| own == version);
-        list.push(Elsewhere { book: name.clone(), uid: key.to_string_lossy(), text, is_same });
+        let shared = other.lives.iter().find(|other| other.changes.iter().any(had));
+        if let Some((key, version)) = shared.and_then(Life::now)
+            && let Some(text) = text_of(&reader, version)?
+        {
+            let is_same = life.now().is_some_and(|(_, own)| own == version);
+            list.push(Elsewhere { book: name.clone(), uid: key.to_string_lossy(), text, is_same });
+        }
     }
     Ok(list)
 }

@@ -1,67 +1,60 @@
-//! Which lorebook or entry is meant.
+//! Finds the lorebook or entry that is meant.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::asked::Asked;
-use super::faces::{Face, by_number, last_face, text_of};
-use super::uid_holders::{holders_of, read_uid_name, uid_name};
-use crate::archive::SnapshotId;
+use super::entries::{EntrySummary, by_number, holders_of, read_uid_name, uid_name};
 use crate::archive::entry_lives::{BookStates, Life};
 use crate::history::book_history::{BookHistory, newest};
 use crate::history::pairs::Books;
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
-use crate::st::{Key, Library, TimelineName};
+use crate::st::{Key, TimelineName};
 use crate::store::{Reader, unless_lost};
 use crate::verbs::{Error, Result};
 
-/// What was named.
+/// The lorebooks or the entry that were named.
 pub(super) enum Found<'h> {
     Books(Vec<TimelineName>),
-    Entry {
-        book: TimelineName,
-        /// Which of the book's.
-        life: usize,
-        told: Box<BookHistory<'h>>,
-    },
+    Entry { book: TimelineName, life: usize, told: Box<BookHistory<'h>> },
 }
 
-/// An entry that may be meant.
 struct Candidate {
     book: TimelineName,
-    /// Which of the book's; not known yet of one that was found in its newest state.
+    /// `None` for one that was found in the latest state.
     life: Option<usize>,
     key: Key,
     title: String,
 }
 
-/// The histories of books that were read.
 type Histories<'h> = BTreeMap<TimelineName, BookHistory<'h>>;
 
-pub(super) fn find<'h>(
-    asked: &Asked<'h>,
-    library: Option<&Library>,
-    monitor: &mut dyn Monitor,
-) -> Result<Found<'h>> {
+impl Found<'_> {
+    pub(super) fn books(&self) -> &[TimelineName] {
+        match self {
+            Self::Books(names) => names,
+            Self::Entry { book, .. } => std::slice::from_ref(book),
+        }
+    }
+}
+
+pub(super) fn find<'h>(asked: &Asked<'h>, monitor: &mut dyn Monitor) -> Result<Found<'h>> {
     let all = Books::of(asked.history).names();
-    let book = |text: &str| name_lookup::timeline(text, library, &all);
+    let book = |text: &str| name_lookup::timeline(text, asked.library, &all);
+    let named = asked.options.named();
     let of_moment = asked.moment.as_ref().and_then(|moment| asked.book_today(moment));
-    if let (Some(moment), true) = (&asked.moment, asked.options.snapshot.is_some()) {
+    if let Some(moment) = &asked.moment
+        && (asked.options.snapshot.is_some() || named.is_empty())
+    {
         let none = || Error::NoLorebookThen { snapshot: moment.snapshot.id };
         let book = of_moment.ok_or_else(none)?;
-        return match asked.options.named().first() {
+        return match named.first() {
             Some(text) => entry(asked, text, &BTreeSet::from([book]), monitor),
             None => Ok(Found::Books(vec![book])),
         };
     }
-    match asked.options.named().as_slice() {
-        [] => match of_moment {
-            Some(book) => Ok(Found::Books(vec![book])),
-            None => match &asked.moment {
-                Some(moment) => Err(Error::NoLorebookThen { snapshot: moment.snapshot.id }),
-                None => Ok(Found::Books(all.into_iter().collect())),
-            },
-        },
+    match named.as_slice() {
+        [] => Ok(Found::Books(all.into_iter().collect())),
         [one] => {
             let is_it = |name: &&TimelineName| {
                 name.as_str() == *one || name.chat().to_lowercase() == one.to_lowercase()
@@ -69,7 +62,7 @@ pub(super) fn find<'h>(
             if let Some(name) = all.iter().find(is_it) {
                 return Ok(Found::Books(vec![name.clone()]));
             }
-            // The moment that is asked of says which lorebook is meant, unless the entry is not in it.
+            // The moment decides the lorebook, unless the entry is not in it.
             if let Some(book) = of_moment {
                 match entry(asked, one, &BTreeSet::from([book]), monitor) {
                     Err(Error::NoSuchEntry { .. }) => {}
@@ -87,9 +80,9 @@ pub(super) fn find<'h>(
     }
 }
 
-/// Finds an entry by its UID, title or keywords. The first of these that fits anything decides:
-/// the UID or the title of one that is there; the UID, then the title, of one that was deleted; a keyword; a title or keyword that it had; a part of a title
-/// or keyword; a part of a title that it had. A UID says little where there are several lorebooks.
+/// Finds an entry by its UID, title or keywords. The first rule with a match decides: UID or title
+/// of an existing entry; UID, then title, of a deleted one; keyword; former title or keyword; part
+/// of a title or keyword; part of a former title. With several lorebooks a UID does not count.
 fn entry<'h>(
     asked: &Asked<'h>,
     text: &str,
@@ -122,7 +115,7 @@ fn entry<'h>(
     }
 }
 
-/// Returns the entries that are there now and have this UID, or else this title. For that no history is read.
+/// Searches existing entries by UID, otherwise by title, without reading any history.
 fn present(
     asked: &Asked<'_>,
     wanted: &str,
@@ -135,7 +128,7 @@ fn present(
         let Some(newest) = newest(asked.history, book) else { continue };
         let Some(state) = unless_lost(states.of(newest.tree))?.flatten() else { continue };
         for (key, version) in state.entries() {
-            let title = Face::of(&text_of(&reader, &version)?.unwrap_or_default()).title;
+            let title = EntrySummary::read(&reader, &version)?.title;
             let is_called = title.to_lowercase() == wanted;
             let is_uid = among.len() == 1 && key.to_string_lossy() == wanted;
             if is_uid || is_called {
@@ -149,7 +142,7 @@ fn present(
     Ok(candidates.into_iter().map(|(_, one)| one).collect())
 }
 
-/// Returns the entries that are best described so, among all that the books ever had.
+/// Searches all entries that the books ever had, and returns the best matches.
 fn ever(asked: &Asked<'_>, wanted: &str, histories: &Histories<'_>) -> Result<Vec<Candidate>> {
     if let Some((book, told)) = histories.first_key_value().filter(|_| histories.len() == 1) {
         let (key, steps) = read_uid_name(wanted);
@@ -164,8 +157,7 @@ fn ever(asked: &Asked<'_>, wanted: &str, histories: &Histories<'_>) -> Result<Ve
         for (place, life) in told.lives.iter().enumerate() {
             let Some(last) = life.changes.last() else { continue };
             let Some(rank) = rank(&reader, life, wanted)? else { continue };
-            let title = last_face(&reader, life)?.title;
-            let key = last.key.clone();
+            let (key, title) = (last.key.clone(), EntrySummary::last(&reader, life)?.title);
             let one = Candidate { book: book.clone(), life: Some(place), key, title };
             candidates.push((rank, one));
         }
@@ -175,7 +167,7 @@ fn ever(asked: &Asked<'_>, wanted: &str, histories: &Histories<'_>) -> Result<Ve
     Ok(candidates.into_iter().map(|(_, one)| one).collect())
 }
 
-/// How well a text describes an entry, the best first.
+/// How well a text describes an entry, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     TitleOfDeleted,
@@ -193,7 +185,7 @@ fn rank(reader: &Reader, life: &Life, wanted: &str) -> Result<Option<Rank>> {
     let last = versions.clone().count().saturating_sub(1);
     let mut best: Option<Rank> = None;
     for (n, version) in versions.enumerate() {
-        let face = Face::of(&text_of(reader, version)?.unwrap_or_default());
+        let face = EntrySummary::read(reader, version)?;
         let (title, is_last) = (face.title.to_lowercase(), n == last);
         let is_now = is_last && !has_gone;
         let any_key =
@@ -213,7 +205,8 @@ fn rank(reader: &Reader, life: &Life, wanted: &str) -> Result<Option<Rank>> {
     Ok(best)
 }
 
-/// The only one; or, where forks have it each in a lorebook of its own, the one whose book changed last.
+/// Returns the only match; or, of forks that have it each in their own lorebook, the one whose book
+/// changed last.
 fn single(
     asked: &Asked<'_>,
     text: &str,
@@ -229,7 +222,6 @@ fn single(
     if meant.len() == 1 {
         return Ok(meant.remove(0));
     }
-    // By the name with which each can be asked for.
     let uid = |one: &Candidate| {
         let told = histories.get(&one.book);
         let holders = told.map(|told| holders_of(&told.lives, &one.key)).unwrap_or_default();
@@ -245,9 +237,8 @@ fn single(
     Err(history::Error::Ambiguous { name: text.into(), candidates: candidates.collect() }.into())
 }
 
-/// Whether lorebooks come from one.
 fn are_related(asked: &Asked<'_>, books: &HashSet<&TimelineName>) -> bool {
-    let first = |book: &&TimelineName| -> Option<SnapshotId> {
+    let first = |book: &&TimelineName| {
         let head = asked.history.head(book)?;
         asked.history.ancestry(head).last().map(|snapshot| snapshot.id)
     };

@@ -1,63 +1,58 @@
-//! What the story knew: lorebooks and their entries over time.
+//! The history of lorebooks and their entries.
 //!
-//! An entry is named by its title, a key word, its UID (`5~1` for the one that had it before), or any part of a title that no other has. Its history is told across renames of entry and book, and across
-//! forks; what other books that come from the same one say of it now stands beside it.
+//! An entry is named by its title, a keyword, its UID (`5~1` for the one that had it before), or
+//! any unique part of a title. Its history continues across renames of entry and book, and across
+//! forks.
 
 mod active;
 mod asked;
 mod blame;
-mod book_list;
+mod entries;
 mod entry_story;
-mod faces;
 mod find_entry;
 mod report;
 mod scenes;
 mod then;
-mod uid_holders;
 
 use crate::engine::Workspace;
 use crate::progress::Monitor;
 use crate::verbs::Result;
 use asked::Asked;
-use book_list::book;
-use entry_story::entry;
 use find_entry::{Found, find};
 
+pub(crate) use report::raw;
 pub use report::{
-    Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryNow, EntryStory, EntryThen, KnownFrom,
-    Options, Previous, Report, Sentence, Since, Then, UidHolder,
+    Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryChanges, EntryNow, EntryStory,
+    EntryThen, KnownFrom, Options, Previous, Report, Sentence, Since, Then, UidHolder,
 };
 pub use scenes::SceneName;
 
-/// Tell.
+/// Looks into lorebooks.
 pub fn lore(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
-    let store = workspace.open_store()?;
-    let history = workspace.history(&store)?;
-    let library = workspace.library().ok();
+    let store = &workspace.open_store()?;
+    let history = &*workspace.history(store)?;
+    let library = &workspace.library().ok();
+    let library = library.as_ref();
     let moment = match options.active {
         Some(_) => None,
-        None => then::named(workspace.names(&store, library.as_ref()), options)?,
+        None => then::named(workspace.names(store, library), options)?,
     };
-    let asked = Asked { workspace, store: &store, history: &history, options, moment };
-    let found = find(&asked, library.as_ref(), monitor)?;
+    let asked = Asked { workspace, store, library, history, options, moment };
+    let found = find(&asked, monitor)?;
     if let Some(message) = options.active {
-        let found = Some(found).filter(|_| !options.named().is_empty());
-        let active = active::active(&asked, library.as_ref(), found, message)?;
-        return Ok(Report::Active(Box::new(active)));
+        let books = if options.named().is_empty() { &[] } else { found.books() };
+        return Ok(Report::Active(Box::new(active::active(&asked, books, message)?)));
     }
     if let Some(at) = options.at.as_ref().or(options.snapshot.as_ref()) {
-        return Ok(Report::Then(Box::new(then::then(&asked, library.as_ref(), found, at)?)));
+        return Ok(Report::Then(Box::new(then::then(&asked, found, at)?)));
     }
-    match found {
+    Ok(match found {
         Found::Books(names) => {
-            let mut list = Vec::new();
-            for name in names {
-                list.push(book(&store, &history, name)?);
-            }
-            Ok(Report::Books(list))
+            let books = names.into_iter().map(|name| entries::book(store, history, name));
+            Report::Books(books.collect::<Result<_>>()?)
         }
         Found::Entry { book, life, told } => {
-            Ok(Report::Entry(Box::new(entry(&asked, book, life, &told)?)))
+            Report::Entry(Box::new(entry_story::entry(&asked, book, life, &told)?))
         }
-    }
+    })
 }

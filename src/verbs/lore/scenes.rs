@@ -1,7 +1,8 @@
-//! Which scene's recap brought a change, where ST-Auto-Recap left its marks: on the message that ends a scene it records the whole lorebook as it is then.
+//! Finds the scene whose recap wrote a change: on the message that ends a scene ST-Auto-Recap
+//! records the whole lorebook.
 //!
-//! Since the whole lorebook is recorded, a scene's record alone says nothing about what its recap wrote: it also has what was written long before, and what
-//! somebody edited by hand. A scene is credited only if it ended after the state before the change, and it recorded the text that became new.
+//! The record alone proves nothing, since it also has older texts and manual edits. A scene is
+//! credited only if it ended after the previous state, and it recorded the new text.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -25,29 +26,22 @@ pub struct SceneName {
 
 /// A change of an entry between two states of its lorebook.
 pub(super) struct Interval<'a> {
-    /// The chat at the state before.
     pub before: &'a Snapshot,
-    /// The chat at the state with the change.
     pub after: &'a Snapshot,
-    /// The entry's JSON at the state before, if it was there.
     pub old: Option<&'a str>,
-    /// The key and JSON that it has from then on.
     pub new: (&'a Key, &'a str),
 }
 
-/// Reads the records of scenes. A message is read once, and only if the extension is in use in its chat.
+/// Reads each message once, and only in chats that use the extension.
 pub(super) struct Scenes {
     reader: Reader,
     lists: MessageLists,
     read: HashMap<ObjectId, Option<Rc<Record>>>,
 }
 
-/// The record on the message that ends a scene.
 struct Record {
     name: Option<String>,
-    /// The name of the lorebook, if it was recorded.
     lorebook: Option<String>,
-    /// By its UID, the hash of an entry's content.
     contents: HashMap<String, Blake3>,
 }
 
@@ -57,7 +51,8 @@ impl Scenes {
         Self { reader: store.reader(), lists, read: HashMap::new() }
     }
 
-    /// Returns the first scene that ended in the interval and recorded the new text of the entry. `books` are the names of the lorebook.
+    /// Returns the first scene that ended in the interval and recorded the new text. `books` are
+    /// the names of the lorebook.
     pub fn of_change(
         &mut self,
         change: &Interval<'_>,
@@ -82,7 +77,7 @@ impl Scenes {
             if list_before.is_none() {
                 list_before = self.messages(change.before)?;
             }
-            // Where the state before cannot be read, nothing is certain.
+            // Without the previous state nothing is certain.
             let Some(before) = &list_before else { return Ok(None) };
             let place = unless_lost(counterpart(&self.reader, &list, before, message))?;
             let Some(place) = place else { return Ok(None) };
@@ -97,7 +92,7 @@ impl Scenes {
         Ok(None)
     }
 
-    /// Returns the ids of a chat's messages, none of them if the extension is not in use in it; `None` if they cannot be read.
+    /// Returns no messages if the chat does not use the extension; `None` if they are lost.
     fn messages(&mut self, chat: &Snapshot) -> Result<Option<Vec<ObjectId>>> {
         let Some(manifest) = unless_lost(read_manifest(&self.reader, chat.tree))? else {
             return Ok(None);
@@ -108,7 +103,6 @@ impl Scenes {
         }
     }
 
-    /// Returns whether a message ends a scene, or cannot be read.
     fn may_end_scene(&mut self, message: ObjectId) -> Result<bool> {
         if self.record(message)?.is_some() {
             return Ok(true);
@@ -116,7 +110,6 @@ impl Scenes {
         Ok(unless_lost(self.reader.blob(message))?.is_none())
     }
 
-    /// Returns the record on a message; none if it ends no scene.
     fn record(&mut self, message: ObjectId) -> Result<Option<Rc<Record>>> {
         if let Some(record) = self.read.get(&message) {
             return Ok(record.clone());
@@ -142,7 +135,6 @@ impl Record {
     }
 }
 
-/// Returns the hash of the content of an entry.
 fn content(entry: &str) -> Option<Blake3> {
     Raw::parse_str(entry).and_then(st::entry_content).map(|text| hash(&text))
 }

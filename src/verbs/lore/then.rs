@@ -1,4 +1,4 @@
-//! What was known at an earlier moment, and where that is known from.
+//! A lorebook at an earlier moment, and where that is known from.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, FixedOffset};
 
 use super::asked::Asked;
-use super::faces::{in_order, text_of};
+use super::entries::{by_number, text_of};
 use super::find_entry::Found;
 use super::report::{EntryThen, KnownFrom, Options, Since, Then};
 use crate::archive::entry_lives::{BookState, BookStates, Life, Version, is_one_entry};
@@ -14,16 +14,11 @@ use crate::history::book_history::{BookHistory, newest_chat};
 use crate::history::moment::{Moment, Names, Step};
 use crate::history::state_then::{NeedBook, StateThen};
 use crate::history::{self, dates};
-use crate::st::{self, Key, Library, TimelineName};
+use crate::st::{self, Key, TimelineName};
 use crate::store::unless_lost;
 use crate::verbs::{Error, Result};
 
-pub(super) fn then(
-    asked: &Asked<'_>,
-    library: Option<&Library>,
-    found: Found<'_>,
-    at: &str,
-) -> Result<Then> {
+pub(super) fn then(asked: &Asked<'_>, found: Found<'_>, at: &str) -> Result<Then> {
     let (book, entry) = match found {
         Found::Entry { book, life, told } => (book, Some((life, told))),
         Found::Books(names) => match <[_; 1]>::try_from(names) {
@@ -31,9 +26,9 @@ pub(super) fn then(
             Err(_) => return Err(Error::NeedsOneLorebook),
         },
     };
-    let names = asked.workspace.names(asked.store, library);
+    let names = asked.workspace.names(asked.store, asked.library);
     let when = when(asked, names, &book, at)?;
-    // Who names an entry has read the history of its book already; else it is read if it is asked of.
+    // The history of a named entry's book is already read; otherwise it is read if needed.
     let (life, told) = match entry {
         Some((life, told)) => (Some(life), Some(*told)),
         None if !matches!(when, When::Moment(_)) => {
@@ -42,22 +37,22 @@ pub(super) fn then(
         None => (None, None),
     };
     let (state, known_from) = state(asked, &book, told.as_ref(), &when)?;
-    // The chat that was named may have another lorebook than the one whose history tells of the entry.
+    // The named chat may have another lorebook than the one with the entry's history.
     let book = match &when {
         When::Moment(moment) => asked.book_today(moment).unwrap_or(book),
         _ => book,
     };
-    let mut entries = in_order(&state);
+    let mut entries = state.entries();
+    entries.sort_by_cached_key(|(key, _)| by_number(&key.to_string_lossy()));
     let mut title = None;
     if let (Some(life), Some(told)) = (life, &told) {
-        // In that state it may have had another key, and it is told by what it said.
+        // The entry may have had another key in that state, and is found by its versions.
         let life = &told.lives[life];
         let ever: Vec<_> =
             life.changes.iter().filter_map(|change| change.version.as_ref()).collect();
         let is_it = |(_, version): &&(Key, Version)| ever.contains(&version);
-        let key = entries.iter().find(is_it).map(|(key, _)| key.clone());
-        let key = match key {
-            Some(key) => Some(key),
+        let key = match entries.iter().find(is_it) {
+            Some((key, _)) => Some(key.clone()),
             None => like(asked, life, &entries)?,
         };
         entries.retain(|(other, _)| Some(other) == key.as_ref());
@@ -83,7 +78,7 @@ pub(super) fn then(
     Ok(Then { book, entry: title, entries: told, total, known_from })
 }
 
-/// Returns the key of the entry that is this one in a state that its history does not have. One that has its UID and nothing else of it is another.
+/// Finds the entry in a state that its history does not have. The UID alone does not identify it.
 fn like(asked: &Asked<'_>, life: &Life, entries: &[(Key, Version)]) -> Result<Option<Key>> {
     let reader = asked.store.reader();
     let mut ever = Vec::new();
@@ -100,7 +95,7 @@ fn like(asked: &Asked<'_>, life: &Life, entries: &[(Key, Version)]) -> Result<Op
     Ok(None)
 }
 
-/// Returns what the lorebook of the moment that is asked of says in the latest moment of its timeline.
+/// Returns the latest state of the lorebook of the named moment.
 fn now(asked: &Asked<'_>) -> Result<Option<HashMap<Key, Version>>> {
     let Some(moment) = asked.moment.as_ref().filter(|_| asked.options.snapshot.is_some()) else {
         return Ok(None);
@@ -115,7 +110,6 @@ fn now(asked: &Asked<'_>) -> Result<Option<HashMap<Key, Version>>> {
     Ok(Some(entries.into_iter().collect()))
 }
 
-/// When, as it was asked.
 enum When {
     /// The last state of the lorebook until then.
     Date(DateTime<FixedOffset>),
@@ -124,7 +118,8 @@ enum When {
     Moment(Box<Moment>),
 }
 
-/// Returns the moment that `--at` names by itself, or together with the chat that `--in` names. A number is a message's, and what can be a date is one.
+/// Returns the moment that `--at` names by itself, or together with the chat of `--in`. A number is
+/// a message's; a possible date is a date.
 pub(super) fn named(names: Names<'_>, options: &Options) -> Result<Option<Moment>> {
     let (chat, at) = match (&options.snapshot, &options.chat, &options.at) {
         (Some(moment), ..) => return Ok(Some(names.moment(moment)?)),
@@ -138,7 +133,7 @@ pub(super) fn named(names: Names<'_>, options: &Options) -> Result<Option<Moment
             }
             at.to_owned()
         }
-        () if is_number(at).is_some() => format!(":{at}"),
+        () if message_number(at).is_some() => format!(":{at}"),
         () if dates::parse_end(at, names.now).is_ok() => format!("@{{{at}}}"),
         () => return Ok(Some(names.moment(at)?)),
     };
@@ -148,16 +143,17 @@ pub(super) fn named(names: Names<'_>, options: &Options) -> Result<Option<Moment
     })
 }
 
-fn is_number(at: &str) -> Option<usize> {
+fn message_number(at: &str) -> Option<usize> {
     at.trim_start_matches('#').parse().ok()
 }
 
-/// Returns when, where no chat and no moment was named: messages are those of the newest chat that has the lorebook, dates and steps are the lorebook's own.
+/// Without a chat or moment: messages are those of the latest chat with the lorebook, dates and
+/// steps are the lorebook's own.
 fn when(asked: &Asked<'_>, names: Names<'_>, book: &TimelineName, at: &str) -> Result<When> {
     if let Some(moment) = &asked.moment {
         return Ok(When::Moment(Box::new(moment.clone())));
     }
-    let message = match (is_number(at), dates::parse_end(at, names.now)) {
+    let message = match (message_number(at), dates::parse_end(at, names.now)) {
         (Some(message), _) => message,
         (None, Ok(date)) => return Ok(When::Date(date)),
         (None, Err(_)) => match names.steps(at)?.as_slice() {
@@ -172,7 +168,6 @@ fn when(asked: &Asked<'_>, names: Names<'_>, book: &TimelineName, at: &str) -> R
     Ok(When::Moment(Box::new(names.moment_at(chat.timeline.as_str(), Some(message))?)))
 }
 
-/// The state that is meant.
 fn state(
     asked: &Asked<'_>,
     book: &TimelineName,
@@ -205,7 +200,7 @@ fn state(
     Ok((state, KnownFrom::Snapshot(Box::new(snapshot.clone()))))
 }
 
-/// The lorebook of a moment that no snapshot has.
+/// Rebuilds the lorebook of a moment that no snapshot has.
 fn put_together(asked: &Asked<'_>, moment: &Moment) -> Result<(Arc<BookState>, KnownFrom)> {
     let then = StateThen::rebuild(asked.store, moment, NeedBook::Yes)?;
     let none = || Error::NoLorebookThen { snapshot: moment.snapshot.id };

@@ -1,8 +1,9 @@
-//! `--all`: the newest snapshot of every timeline, each as `restore` would bring it back.
+//! `--all`: restores the latest snapshot of every timeline in one operation.
 //!
-//! All of them are one operation, which is finished, taken back and undone as a whole; one timeline that is refused or fails is left out of it. What the store has is planned without its bytes and read again when it is
-//! written, so that memory does not grow with the library. Characters and lorebooks come first: a chat that is there has what it needs. Of a lorebook or group that several timelines have and that has no
-//! history of its own, the newest state is the one that is written.
+//! A timeline that is refused or fails is left out of it. Stored files are planned without their
+//! bytes and read again when they are written, so memory does not grow with the library. Characters
+//! and lorebooks come first, because chats need them. Of a lorebook or group that several timelines
+//! have and that has no history of its own, the latest state is written.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -22,21 +23,17 @@ use crate::st::{self, TimelineName};
 use crate::store::{Store, unless_lost};
 use crate::verbs::Result;
 
-/// What became of one timeline.
+/// The outcome of one timeline.
 pub struct RestoredTimeline {
-    /// The timeline's name.
     pub timeline: TimelineName,
-    /// What was done, or why it was not.
     pub result: Result<Report>,
 }
 
-/// What became of all.
+/// The outcome of all timelines.
 pub struct Restored {
-    /// By name.
     pub timelines: Vec<RestoredTimeline>,
-    /// Those that their owner had deleted, and that stay so.
+    /// Timelines that their owner deleted.
     pub left_out: Vec<TimelineName>,
-    /// Whether it was only a plan.
     pub dry_run: bool,
 }
 
@@ -46,6 +43,7 @@ impl Restored {
         self.timelines.iter().filter_map(|it| it.result.as_ref().ok())
     }
 
+    /// Counts the attachments that could not be restored.
     pub fn attachments_lost(&self) -> usize {
         self.restored().map(|report| lost_attachments(&report.findings)).sum()
     }
@@ -57,16 +55,14 @@ impl Restored {
     }
 }
 
-/// How to restore every timeline.
+/// Options for every timeline.
 #[derive(Clone, Debug, Default)]
 pub struct AllOptions {
-    /// Also restore timelines that were deleted.
     pub deleted: bool,
     pub overwrite: Overwrite,
     pub leave: Leave,
     /// Also write attachments of uncommon kinds that the library never had.
     pub any_attachments: bool,
-    /// Only report what would be done.
     pub dry_run: bool,
 }
 
@@ -97,7 +93,8 @@ pub fn restore_all(
                 outcomes.iter_mut().for_each(|outcome| outcome.was_left_alone(&paths));
                 break outcomes;
             }
-            // A file that cannot be written prevents only the timelines that have it: all others are planned again without them.
+            // A file that cannot be written prevents only its timelines: the others are planned
+            // again without them.
             Err(error) => {
                 let prevented = prevented_by(&error, &outcomes);
                 if prevented.is_empty() {
@@ -114,18 +111,16 @@ pub fn restore_all(
     Ok(Restored { timelines, left_out, dry_run: wanted.dry_run })
 }
 
-/// What is brought back, and from where.
 struct All<'a> {
     workspace: &'a Workspace,
     store: &'a Store,
     history: &'a History,
-    /// The files that have a history of their own.
+    /// Files with a history of their own.
     own: HashSet<String>,
     wanted: &'a AllOptions,
 }
 
 impl<'a> All<'a> {
-    /// Plans every timeline into one operation.
     fn plan(
         &self,
         heads: &[Snapshot],
@@ -133,7 +128,7 @@ impl<'a> All<'a> {
     ) -> Result<(Vec<RestoredTimeline>, Operation<'a>)> {
         let reader = self.store.reader();
         let mut operation = Operation::new(self.workspace, self.store, Some("before a restore"));
-        // Which state of each lorebook is written, and with which timeline.
+        // The state of each lorebook that is written, and its timeline.
         let mut books: HashMap<String, (Blake3, TimelineName)> = HashMap::new();
         let mut outcomes = Vec::new();
         monitor.begin("restoring timelines", Some(heads.len() as u64));
@@ -147,7 +142,7 @@ impl<'a> All<'a> {
             });
             let mut note = newer.map(|(_, with)| newer_book(head, with));
             let mut only = note.is_some().then_some(Role::Chat);
-            // A lorebook that has a history of its own comes with that.
+            // A lorebook with a history of its own is restored from that.
             let is_own = |book: &FileRecord| self.own.contains(&book.path);
             if head.timeline.is_chat() && book.as_ref().is_some_and(is_own) {
                 (note, only) = (None, Some(Role::Chat));
@@ -161,7 +156,7 @@ impl<'a> All<'a> {
                 ..Options::default()
             };
             let mut result = self.plan_one(head, &options, &mut operation);
-            // The disk is full, or gone: that is not a matter of this timeline.
+            // The disk is full or gone, which is not the timeline's problem.
             if operation.pack.is_broken() {
                 result?;
                 continue;
@@ -178,21 +173,16 @@ impl<'a> All<'a> {
         Ok((outcomes, operation))
     }
 
-    /// Plans one timeline, all of it or nothing.
     fn plan_one(
         &self,
         head: &Snapshot,
         options: &Options,
         operation: &mut Operation<'a>,
     ) -> Result<Report> {
-        // Its lorebook comes with its own history, or as the newest of those that have it.
+        // Its lorebook comes from its own history, or from the latest timeline that has it.
         let moment = &Moment::latest(head.clone());
-        if options.dry_run {
-            let mode = Mode::Plan;
-            return bring_back(self.workspace, self.store, mode, self.history, moment, options);
-        }
         let before = operation.point();
-        let mode = Mode::Part(operation);
+        let mode = if options.dry_run { Mode::Plan } else { Mode::Part(operation) };
         let planned = bring_back(self.workspace, self.store, mode, self.history, moment, options);
         let planned = planned.and_then(|report| {
             operation.release(&before)?;
@@ -206,7 +196,7 @@ impl<'a> All<'a> {
 }
 
 impl RestoredTimeline {
-    /// Notes that these files were saved by another program and left as they are.
+    /// Files that another program saved were left as they are.
     fn was_left_alone(&mut self, paths: &[String]) {
         let Ok(report) = &self.result else { return };
         let files = &report.written.files;
@@ -219,7 +209,8 @@ impl RestoredTimeline {
     }
 }
 
-/// Returns the timelines that have the file or folder that could not be written, if that is a matter of this file and not of the disk.
+/// Returns the timelines with the file or folder that could not be written, if the file and not the
+/// disk is the reason.
 fn prevented_by(error: &engine::Error, outcomes: &[RestoredTimeline]) -> Vec<RestoredTimeline> {
     let engine::Error::TakenBack { source } = error else { return Vec::new() };
     let engine::Error::St(st::Error::Io { path, source }) = source.as_ref() else {

@@ -1,4 +1,4 @@
-//! The files into an empty folder; the library is not touched.
+//! Restores into an empty folder; the library is not touched.
 
 use std::path::Path;
 use std::{fs, io};
@@ -8,7 +8,7 @@ use super::options::Written;
 use crate::archive::{Attachment, Blake3, Role};
 use crate::durable::{self, TEMP_PREFIX};
 use crate::engine::files::{Action, FileAction};
-use crate::engine::operation::missing_attachments::{Admission, read_to_write};
+use crate::engine::operation::missing_attachments::read_to_write;
 use crate::engine::verdict_findings::LostAttachments;
 use crate::st;
 use crate::st::LibraryPath;
@@ -30,10 +30,10 @@ pub(super) fn restore(job: &Job<'_>, dir: &Path) -> Result<Written> {
         _ => &material.contents.attachments,
     };
     let reader = store.reader();
-    let admission = Admission::of(store, options.any_attachments)?;
+    let admission = options.admission(store)?;
     let mut lost = LostAttachments::default();
     let mut written = Vec::new();
-    // One after the other: they may be long.
+    // One after the other, because they may be long.
     let mut write_attached = |folder: Option<&Path>| -> Result<()> {
         for attachment in attached {
             match (read_to_write(attachment, &reader, &admission)?, folder) {
@@ -71,7 +71,8 @@ pub(super) fn restore(job: &Job<'_>, dir: &Path) -> Result<Written> {
     Ok(Written { root, files, findings: lost.findings().collect(), ..Written::default() })
 }
 
-/// All files into a folder that gets its name when it is complete: whoever is interrupted leaves none, and can begin again.
+/// The folder gets its name when it is complete: an interrupted restore leaves none, and can be
+/// repeated.
 fn write_folder(
     root: &Path,
     files: &[(&LibraryPath, &[u8])],
@@ -86,7 +87,7 @@ fn write_folder(
         }
         write_attached(Some(&temp))?;
         durable::sync_dir(&temp).map_err(at(&temp))?;
-        // An empty folder may stand in the way on systems whose rename does not replace one.
+        // On some systems rename does not replace an empty folder.
         let _ = fs::remove_dir(root);
         Ok(durable::rename(&temp, root).map_err(at(root))?)
     };

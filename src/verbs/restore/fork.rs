@@ -1,5 +1,5 @@
-//! `fork`: another ending. The messages of a chat up to one of them become a chat of their own, with a copy of the lorebook as it was then, or as it is now where that is not
-//! known.
+//! `fork`: the messages of a chat up to one of them become a new chat, with a copy of the lorebook
+//! as it was then, or as it is now where that is not known.
 
 use std::collections::BTreeSet;
 
@@ -20,53 +20,43 @@ use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::Code;
 use crate::st::{self, Disk, Presence, TimelineName};
-use crate::verbs::{Error, Result};
+use crate::verbs::Result;
 
-/// What to fork, and where.
+/// The chat to fork.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The timeline.
     pub timeline: String,
-    /// The last message that both have; none: all of it.
+    /// The last common message; `None`: all of it.
     pub at: Option<usize>,
-    /// What the new one is called; none: as SillyTavern calls branches.
+    /// `None`: as SillyTavern names branches.
     pub name: Option<String>,
-    /// What is asked of the readiness check.
     pub gate: GatePolicy,
-    /// What to do with the queue in the lorebook.
     pub queue: QueueChange,
-    /// Only say what would be done.
     pub dry_run: bool,
 }
 
-/// Which version of a lorebook was copied for a fork.
+/// The version of a lorebook that a fork got.
 #[derive(Clone, Debug)]
 pub enum CopiedBook {
     /// The one of now.
     Now,
     /// The one at the last message of the fork.
     AtMessage,
-    /// The one of an earlier snapshot: none later is known to be valid, or from before the fork point.
+    /// The one of an earlier snapshot: none later is valid, or from before the fork point.
     Earlier(Box<Snapshot>),
 }
 
-/// What was made.
+/// The new timeline.
 pub struct Report {
-    /// What it was forked from.
     pub from: TimelineName,
-    /// The new timeline.
     pub timeline: TimelineName,
-    /// How many messages it has.
     pub messages: u64,
-    /// Its lorebook.
     pub lorebook: Option<String>,
-    /// Which version of the parent's lorebook that is a copy of.
     pub copied_book: CopiedBook,
-    /// The files, and what was noticed.
     pub made: RestoreReport,
 }
 
-/// Make a timeline of the beginning of another.
+/// Forks a chat.
 pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let copy = if options.dry_run { Some(workspace.on_a_copy()?) } else { None };
     let mut workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy).clone();
@@ -87,13 +77,14 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         gate::wait(&mut workspace, &library, &scan, &[&from], limit, monitor);
     }
     let workspace = &workspace;
-    // What is only stored is forked as it is there. An unreadable one may differ from what is stored, and the capture says why it cannot be read.
+    // A chat that is only stored is forked from there. An unreadable one may differ from what is
+    // stored; the capture tells why it cannot be read.
     if is_here {
         let files = st::capture(&library, &scan.groups, &from, &Disk)?.files;
         if let Some(at) = options.at {
             gate::must_have(&files, at)?;
         }
-        // Work that waits in the queue is about a chat that goes on; a copy would do it for another.
+        // Pending work belongs to a chat that continues; a copy would do it for another.
         let judgement = gate::judge(options.gate, &files, options.at);
         if !judgement.refused.is_empty() {
             return Err(engine::Error::Refused { findings: judgement.refused }.into());
@@ -101,14 +92,14 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         not_ready.extend(judgement.warnings);
         not_ready.extend(options.at.into_iter().flat_map(|at| gate::of_later(&files, at)));
         let first = take_as_it_is(workspace, Some(std::slice::from_ref(&from)), monitor)?;
-        // Its last snapshot would be another state than the one that was asked for.
+        // The latest snapshot would not be the state that was asked for.
         if first.not_taken > 0 {
             return Err(engine::Error::Refused { findings: first.findings }.into());
         }
         taken = first.new > 0;
     }
     let name = options.name.clone().unwrap_or_else(|| free_branch(&from, &all));
-    // By its ids: whatever is stored meanwhile, this is the state that is forked.
+    // By ids: later snapshots do not change what is forked.
     let store = workspace.open_store()?;
     let names = workspace.names(&store, Some(&library));
     let now = names.moment(from.as_str())?;
@@ -132,9 +123,9 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     };
     let named = if book.is_none() { Named::Timeline } else { Named::State };
     let made = restore_named(workspace, &wanted, Some(named), monitor);
-    let mut made = made.map_err(Error::after(taken))?;
+    let mut made = made.map_err(|error| if taken { error.partway() } else { error })?;
     made.findings.splice(0..0, not_ready);
-    // The report says of when the lorebook is.
+    // The report tells the version of the lorebook.
     made.findings.retain(|found| found.code != Code::LorebookOfNow);
     if let (Some(at), Some((book, true))) = (options.at, &book) {
         made.findings.push(earlier_book(&from, at, book));
@@ -145,7 +136,7 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         (None, Some(book)) => CopiedBook::Earlier(Box::new(book.clone())),
         (None, None) => CopiedBook::Now,
     };
-    // One that was interrupted is there by now, perhaps under the name that was free then.
+    // An interrupted fork is complete by now, perhaps under the name that was free then.
     let there = || {
         let name = made.written.files.iter().find_map(|file| TimelineName::of_file(&file.path))?;
         let store = workspace.find_store().ok()??;
@@ -169,7 +160,8 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     Ok(Report { from, timeline, messages, lorebook, copied_book, made })
 }
 
-/// Returns the snapshot that has the lorebook of a chat at a message, and whether it is from before that message; `None` if none is known to have it.
+/// Returns the snapshot with the lorebook of a chat at a message, and whether it precedes that
+/// message; `None` if none is known.
 fn book_at(names: Names<'_>, from: SnapshotId, at: usize) -> Result<Option<(Snapshot, bool)>> {
     let then = match names.moment_at(&from.to_string(), Some(at)) {
         Err(history::Error::Unknowable { .. }) => return Ok(None),

@@ -1,22 +1,21 @@
-//! The files under their own names.
+//! Restores files under their own names.
 
 use std::borrow::Cow;
 
-use super::job::{Job, Mode};
-use super::material::Material;
+use super::job::{Job, Material, Mode};
 use super::new_timeline;
 use super::options::{Overwrite, QueueChange, Written};
 use crate::archive::{Blake3, Manifest, Role, SnapshotId};
 use crate::engine::files::{self, Closed, FilePlan, Leave, Planned};
 use crate::engine::operation::marks::{self, Which};
-use crate::engine::operation::missing_attachments::{Admission, MissingAttachments};
-use crate::engine::operation::{Ending, Operation, missing_attachments};
+use crate::engine::operation::missing_attachments::MissingAttachments;
+use crate::engine::operation::{FinalSnapshot, Operation, missing_attachments};
 use crate::engine::sillytavern_runs::{RestoreCommand, SillyTavernRuns};
-use crate::engine::{self, group_list, safety_snapshot};
-use crate::listed::listed;
+use crate::engine::{self, group_list};
 use crate::rules::{Code, Finding};
 use crate::st::{self, LibraryPath};
 use crate::verbs::{RestoreError, Result};
+use crate::words::listed;
 
 pub(super) fn restore(
     job: &Job<'_>,
@@ -50,7 +49,7 @@ pub(super) fn restore(
     let mut missing = MissingAttachments::default();
     if only != Some(Role::Lorebook) {
         let attached = &material.contents.attachments;
-        let admission = Admission::of(store, options.any_attachments)?;
+        let admission = options.admission(store)?;
         let reader = store.reader();
         let planned = |path: &LibraryPath| match &mode {
             Mode::Part(operation) => operation.planned_length(path),
@@ -64,7 +63,7 @@ pub(super) fn restore(
     }
     let timeline = &material.files().timeline;
     if material.files().group.is_none() && timeline.is_group() && only != Some(Role::Lorebook) {
-        // A backup is the chat alone. If its group is there, it lists it.
+        // A backup is the chat alone. If its group exists, it lists it.
         let groups = match &mode {
             Mode::Part(operation) => operation.groups(&library)?,
             _ => library.scan()?.groups,
@@ -100,7 +99,7 @@ pub(super) fn restore(
         written.findings.extend(shared_book(&library, material, &book.path)?);
     }
     let anything_in_the_way = !in_the_way.is_empty();
-    // Who says what becomes of the queue knows of it.
+    // A change of the queue implies knowing of it.
     let active_queue = leave.active_queue || options.queue != QueueChange::Keep;
     let leave = Leave { active_queue, ..leave };
     files::ask_queues(&plan, leave)?;
@@ -131,7 +130,6 @@ pub(super) fn restore(
     Ok(written)
 }
 
-/// What is written into an operation.
 struct Write<'w> {
     job: &'w Job<'w>,
     library: &'w st::Library,
@@ -140,7 +138,7 @@ struct Write<'w> {
 }
 
 impl Write<'_> {
-    /// Plans the files, behind a snapshot of what is there, and the snapshot that the timeline ends with.
+    /// Plans the files, after a snapshot of the current ones, and the timeline's last snapshot.
     fn plan<'a>(
         &self,
         operation: &mut Operation<'a>,
@@ -152,8 +150,7 @@ impl Write<'_> {
         let (since, library) = (operation.point(), self.library);
         let mut taken = None;
         if self.keep_first {
-            let store = operation.store();
-            taken = safety_snapshot::take(store, library, timeline, operation)?;
+            taken = operation.take_safety(library, timeline)?;
         }
         let had: Vec<_> = taken.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
         let planned = write(operation, &had).map_err(|error| match error {
@@ -166,7 +163,7 @@ impl Write<'_> {
         })?;
         let words = format!("restored from {}", &material.id.to_string()[..10]);
         let (from, source) = (Some(&source.snapshot), Some(source.snapshot.id));
-        let ending = Ending { from, source, message: &words };
+        let ending = FinalSnapshot { from, source, message: &words };
         let restored = operation.end_with(library, timeline, &ending)?;
         operation.end_others_since(&since, library, &ending)?;
         (written.files, written.kept) = (planned.actions, planned.kept);
@@ -176,7 +173,8 @@ impl Write<'_> {
     }
 }
 
-/// A group is not turned back: the chat is listed in it, and a chat without a header gets its metadata back there.
+/// A group is not restored: the chat is listed in it, and a chat without a header gets its metadata
+/// back there.
 fn plan_group<'c>(
     material: &Material,
     path: &LibraryPath,
@@ -203,7 +201,7 @@ fn plan_group<'c>(
     FilePlan { harmless, ..FilePlan::new(path.clone(), Some(now), Some(Cow::Owned(new))) }
 }
 
-/// Other chats that use the book which is replaced: their book turns back with it.
+/// Other chats with the replaced book are affected, too.
 fn shared_book(
     library: &st::Library,
     material: &Material,

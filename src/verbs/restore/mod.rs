@@ -1,14 +1,14 @@
-//! Bring a snapshot's files back: under their own names, into another folder, or as a timeline of its own.
+//! Restores a snapshot's files: under their own names, into another folder, or as a new timeline.
 //!
-//! Order: rebuild and check against the manifest; make what was asked for of it; hold it against the rules; look at what is in the way; with `overwrite`,
-//! store what is there first; all of it is one operation. Nothing is written before all of it has been rebuilt.
+//! Order: rebuild and compare with the manifest; change what was asked for; apply the rules; look
+//! at the files in the way; with `overwrite`, store them first; write all in one operation. Nothing
+//! is written before everything is rebuilt.
 
 pub mod all;
 mod elsewhere;
 pub mod fork;
 mod in_place;
 mod job;
-mod material;
 mod new_timeline;
 mod options;
 mod readiness;
@@ -27,8 +27,7 @@ use crate::rules::{self, Code, Finding};
 use crate::st::{self, Library, LibraryPath, TimelineFiles};
 use crate::store::Store;
 use crate::verbs::{Error, Result};
-use job::{Job, Mode};
-use material::Material;
+use job::{Job, Material, Mode};
 pub use options::{Options, Overwrite, QueueChange, Report, Source, Target, Until, Written};
 
 /// Restores a snapshot.
@@ -40,7 +39,7 @@ pub fn restore(
     restore_named(workspace, options, None, monitor)
 }
 
-/// Restores a snapshot; `named` says how the user named it, unless the name of the snapshot itself tells.
+/// Restores a snapshot; `named` overrides how it was named.
 fn restore_named(
     workspace: &Workspace,
     options: &Options,
@@ -51,14 +50,15 @@ fn restore_named(
     readiness::wait(&mut workspace, options, monitor)?;
     let workspace = &workspace;
     let only_reads = options.dry_run || matches!(options.target, Target::Folder { .. });
-    // No other stvc may work on it meanwhile: neither on the files, nor drop what is restored. SillyTavern may; see `operation`.
+    // The lock keeps other stvc processes from writing the files, and from dropping the snapshot.
+    // SillyTavern does not know it; see `operation`.
     let (store, held) = workspace.open(only_reads)?;
     let library = workspace.library().ok();
     let names = workspace.names(&store, library.as_ref());
     let mut moment = names.moment_at(&options.snapshot, options.until.message())?;
     moment.named = named.unwrap_or(moment.named);
     monitor.begin("rebuilding files", None);
-    // Only a new timeline needs to know of other snapshots.
+    // Only a new timeline needs other snapshots.
     let history = match options.target {
         Target::NewTimeline { .. } => History::load(&store)?,
         _ => History::default(),
@@ -67,7 +67,6 @@ fn restore_named(
     bring_back(workspace, &store, mode, &history, &moment, options)
 }
 
-/// Restores a moment.
 fn bring_back(
     workspace: &Workspace,
     store: &Store,
@@ -85,7 +84,7 @@ fn bring_back(
     let mut passed_over = Vec::new();
     let mut older_book = None;
     let mut moment = Cow::Borrowed(moment);
-    // A name alone does not mean a snapshot of damage.
+    // A name alone does not mean a damaged snapshot.
     if moment.named == Named::Timeline
         && let Some((valid, findings)) = latest_valid::instead_of(store, &moment, &then, need)?
     {
@@ -94,7 +93,8 @@ fn bring_back(
         older_book = valid.book_snapshot().filter(|it| book(&moment) != Some(it.id)).cloned();
         (moment, passed_over) = (Cow::Owned(valid), findings);
     }
-    // A fork of a timeline that was named is not bound to a copy of damage. An id means exactly that snapshot.
+    // A fork of a named timeline is not bound to a copy of damage. An id means exactly that
+    // snapshot.
     if moment.named == Named::Timeline
         && is_new
         && let Some(book) = then.contents.files.book()
@@ -103,7 +103,7 @@ fn bring_back(
         let path = book.path.to_string();
         return Err(Error::DamagedLorebook { path, why: damage.words() });
     }
-    // Elsewhere it is written as it was taken, byte for byte.
+    // Into a folder it is written as it was stored, byte for byte.
     if !matches!(options.target, Target::Folder { .. }) {
         then.rename(&moment.timeline);
     }
@@ -121,7 +121,7 @@ fn bring_back(
     findings.append(&mut then.findings);
     findings.extend(not_ready);
     let (snapshot, origin) = (then.snapshot.clone(), then.origin.clone());
-    let mut material = Material::of(then, cut.is_some());
+    let mut material = Material::of(then, options.until);
     let state = match (&origin, cut) {
         (None, None) => material.contents.manifest.checkpoint.clone(),
         (Some(_), _) => State::made(material.files(), None).manifest.checkpoint,
@@ -163,12 +163,12 @@ fn bring_back(
     let is_there = |path: &_| library.as_ref().is_some_and(|library| library.has(path));
     let look = |has: &dyn Fn(&LibraryPath) -> bool| {
         let files = material.files();
-        // A new timeline is looked at under its new name.
+        // A new timeline is checked under its new name.
         if is_new { Vec::new() } else { rules::of_stored(files, &files.split(), &template, has) }
     };
     let material = &material;
     let job = Job { workspace, store, history, options, source: &source, material, at };
-    // What is said of the files changes nothing about them.
+    // The rules do not change the files, so they run beside.
     let (written, mut found) = match (&options.target, mode) {
         (Target::InPlace { overwrite, leave, .. }, Mode::Part(operation)) => {
             let found = look(&|path| operation.planned_length(path).is_some() || is_there(path));
@@ -186,7 +186,7 @@ fn bring_back(
         ),
     };
     let mut written = written?;
-    // Without its lorebook the chat is not looked at as if it had none.
+    // Without its lorebook the chat is not reported as missing it.
     found.retain(|finding| only != Some(Role::Chat) || finding.code != Code::LorebookMissing);
     findings.append(&mut found);
     findings.append(&mut written.findings);
@@ -195,7 +195,6 @@ fn bring_back(
     Ok(Report { source, state, messages, entries, dropped_operations, written, findings, dry_run })
 }
 
-/// Returns the state of ST-Auto-Recap in files that were cut, if it is in use there.
 fn state_in_use(files: &TimelineFiles) -> Option<CheckpointState> {
     let chat = files.split();
     let in_use = uses_auto_recap(&chat, files.metadata(&chat), files.book_bytes());

@@ -1,11 +1,10 @@
-//! `--as`: an isolated timeline. A new chat file and a clone of the lorebook, so that neither can change what any other timeline knows.
+//! `--as`: a new chat file and a copy of the lorebook, so that neither changes any other timeline.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::job::{Job, Mode};
-use super::material::Material;
+use super::job::{Job, Material, Mode};
 use super::options::{Source, Written};
 use crate::archive::{Kind, Role, Snapshot, State, Tree};
 use crate::auto_recap::uses_auto_recap;
@@ -13,7 +12,7 @@ use crate::engine::files::{self, FilePlan, Leave};
 use crate::engine::free_names::free_lorebook;
 use crate::engine::group_list;
 use crate::engine::operation::{
-    self, Ending, Follows, Held, Operation, marks, missing_attachments,
+    self, FinalSnapshot, Follows, Held, Operation, marks, missing_attachments,
 };
 use crate::history::History;
 use crate::history::at_message::Origin;
@@ -26,11 +25,8 @@ use crate::st::{
 use crate::store::{Store, unless_lost};
 use crate::verbs::{Error, RestoreError, Result};
 
-/// The lorebook that the new timeline gets.
 struct Clone<'m> {
-    /// What it was called.
     old: String,
-    /// What it is called now.
     new: String,
     path: LibraryPath,
     bytes: Cow<'m, [u8]>,
@@ -49,7 +45,7 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
         // `fork` takes a snapshot first, which may be all that was done.
         && !done.effect.files.is_empty()
     {
-        // It was interrupted, and is there by now.
+        // An interrupted restore is complete by now.
         written.files = operation::actions_of(store, &done)?;
         written.fork = history.head(&name).cloned();
         written.advise_reload(parent, options);
@@ -58,7 +54,7 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
     if is_taken(&root, &name)? {
         return Err(RestoreError::NameTaken { path: name.file().to_string() }.into());
     }
-    // A deleted chat of that name still has its history, which must stay its own.
+    // A deleted chat of that name still has its history.
     let same = |other: &TimelineName| other.as_str().to_lowercase() == name.as_str().to_lowercase();
     if let Some((other, _)) = history.heads().find(|(other, _)| same(other)) {
         return Err(RestoreError::NameStored { timeline: other.to_string() }.into());
@@ -81,7 +77,7 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
     let rename = Rename {
         state: state.as_deref(),
         chat: Some(name.chat()),
-        // Where the parent is gone, its name would lead SillyTavern to make an empty chat.
+        // The name of a missing parent would make SillyTavern create an empty chat.
         main_chat: parent.file().under(&root).exists().then(|| parent.chat()),
         integrity: Some(&integrity),
         book: clone.as_ref().map(|clone| BookRename {
@@ -101,7 +97,7 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
         written.findings.push(not_isolated(&name));
     }
     let new_chat = Chat { header: header.as_deref(), messages: chat.messages.clone() }.join();
-    // A backup is the chat alone; the group that has its chat has this one, too.
+    // A backup is the chat alone; the group with its chat has this one, too.
     let groups = if name.is_group() { library.scan()?.groups } else { Groups::default() };
     let group = material
         .files()
@@ -140,13 +136,13 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
     let file = |path: &LibraryPath, bytes: &[u8]| {
         FilePlan::new(path.clone(), None, Some(Cow::Owned(bytes.to_vec())))
     };
-    // The book first: a chat that is there names a book that is there.
+    // The book first, so that no chat names a missing one.
     let mut plan: Vec<FilePlan<'_>> =
         clone.iter().map(|clone| file(&clone.path, &clone.bytes)).collect();
     plan.push(file(&chat_path, &files.main.bytes));
     // Both chats name the same files.
     let attached = &material.contents.attachments;
-    let admission = missing_attachments::Admission::of(store, options.any_attachments)?;
+    let admission = options.admission(store)?;
     let reader = store.reader();
     let unplanned = &|_: &LibraryPath| None;
     let mut missing =
@@ -163,7 +159,8 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
         let why = format!("Files as they were before {} was restored as {name}", material.id);
         let planned = operation.write_files(&root, plan, &[], Leave::default(), &why)?;
         let words = format!("the lorebook of {name}");
-        operation.end_others(&library, &Ending { message: &words, ..Ending::default() })?;
+        operation
+            .end_others(&library, &FinalSnapshot { message: &words, ..FinalSnapshot::default() })?;
         operation.finish(held)?;
         written.files = planned.actions;
         written.fork = Some(fork);
@@ -176,7 +173,7 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
     Ok(written)
 }
 
-/// What is no chat is one file, and nothing refers to the new one yet.
+/// Other categories are one file, and nothing refers to the new one yet.
 fn copy(
     job: &Job<'_>,
     held: Option<&Held>,
@@ -204,7 +201,6 @@ fn copy(
     Ok(written)
 }
 
-/// Where the lorebook of a state that was put together comes from.
 fn source_of_book(origin: &Origin) -> String {
     match (&origin.scene, origin.book_of) {
         (Some((message, Some(scene))), _) => format!("as noted at message {message} ({scene})"),
@@ -214,7 +210,7 @@ fn source_of_book(origin: &Origin) -> String {
     }
 }
 
-/// The snapshot as the history has it now: one that was put into the past gave those after it other ids.
+/// An insertion into the past changes the ids of later snapshots.
 fn in_history<'s>(history: &'s History, snapshot: &'s Snapshot) -> &'s Snapshot {
     let same = |other: &&Snapshot| {
         (other.content, other.time.seconds, &other.timeline)
@@ -228,7 +224,7 @@ pub(super) fn can_be_copied(source: &TimelineName) -> bool {
     !matches!(source.category(), Category::Group | Category::Settings)
 }
 
-/// The new chat's name as SillyTavern would file it, beside the one that is restored.
+/// Returns the new chat's name as SillyTavern would file it, beside the restored one.
 pub(super) fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineName> {
     let bad = |why| Error::BadName { name: wanted.to_owned(), why };
     if wanted.trim().is_empty() {
@@ -244,7 +240,7 @@ pub(super) fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineNa
     Ok(source.sibling(&chat)?)
 }
 
-/// Whether a chat of that name is there, also one whose name differs only in case: on some systems that is the same file.
+/// Names that differ only in case are the same file on some systems.
 fn is_taken(root: &Path, name: &TimelineName) -> Result<bool> {
     let file = name.file().under(root);
     let folder = file.parent().unwrap_or(root);
@@ -256,11 +252,10 @@ fn is_taken(root: &Path, name: &TimelineName) -> Result<bool> {
         || listed.iter().any(|entry| entry.file_name().to_str().is_some_and(is_wanted)))
 }
 
-/// What was found, and what is to be reported about that.
 type Found<T> = (Option<T>, Option<Finding>);
 
-/// Returns the lorebook of the new timeline: the one that the snapshot has. A snapshot that has none though the chat names one (a backup is the chat alone) gets
-/// the nearest there is, which the finding tells.
+/// Returns the lorebook of the new timeline: that of the snapshot. If it has none though the chat
+/// names one (a backup is the chat alone), the nearest there is, with a finding.
 fn clone_book<'m>(
     job: &Job<'m>,
     library: &Library,
@@ -278,7 +273,7 @@ fn clone_book<'m>(
     };
     let Some(bytes) = bytes else { return Ok((None, found)) };
     let forked_from = metadata.and_then(st::main_chat).and_then(|chat| st::chat_name(&chat));
-    // The lorebook may be named after the chat by a former name of it.
+    // The lorebook may be named after a former name of the chat.
     let mut known = vec![material.files().timeline.chat(), source.snapshot.timeline.chat()];
     known.extend(forked_from.as_deref());
     let new = free_lorebook(library, &old, &known, name.chat(), &BTreeSet::new())?;
@@ -315,7 +310,7 @@ fn nearest_book<'m>(
     }
     let (bytes, from) = match stored {
         Some((id, bytes)) => (Some(bytes), format!("that of snapshot {}", &id.to_string()[..10])),
-        // The new chat need not wait for a file that cannot be read.
+        // The new chat does not need a file that cannot be read.
         None => (files::read(library.root(), &path).unwrap_or(None), "the one of today".to_owned()),
     };
     let subject = source.timeline.as_str();
@@ -336,7 +331,7 @@ fn nearest_book<'m>(
     Ok((bytes.map(Cow::Owned), Some(finding)))
 }
 
-/// The group's file with the new chat listed; and, for chats without a header, with its metadata.
+/// Lists the new chat in the group's file; for chats without a header with its metadata.
 fn plan_group(
     root: &Path,
     path: &LibraryPath,
@@ -352,14 +347,14 @@ fn plan_group(
     if chat.header.is_none()
         && let Some(metadata) = st::metadata(chat, &material.files().timeline, Some(stored))
     {
-        // Edited as a text of its own: it stands alone in `past_metadata`.
+        // Edited by itself, as it stands in `past_metadata`.
         let own = metadata.as_bytes();
         let edited = st::Raw::parse(own).map(|raw| st::rename_in_metadata(own, raw, rename));
         new = new
             .zip(edited)
             .and_then(|(group, edited)| st::set_group_metadata(&group, name, &edited));
     }
-    // A chat more in the list takes nothing away.
+    // Another chat in the list replaces nothing.
     Ok(new.map(|new| FilePlan {
         harmless: true,
         ..FilePlan::new(path.clone(), now, Some(Cow::Owned(new)))

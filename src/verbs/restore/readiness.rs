@@ -1,5 +1,6 @@
-//! The readiness check of a state that is forked from the store. What the extension had not finished when the state was stored is warned of; work that is pending in the lorebook of
-//! the chat's latest state may still be waited for.
+//! The readiness check of a state that is forked from the store. Work that was unfinished when the
+//! state was stored is only warned of; work pending in the lorebook of the chat's latest state can
+//! be waited for.
 
 use crate::archive;
 use crate::auto_recap::{self, Wish};
@@ -14,7 +15,7 @@ use crate::verbs::Result;
 
 use super::options::{Options, Target};
 
-/// Waits until no work is pending in the lorebook of the chat that is forked. No lock is held meanwhile.
+/// Waits until no work is pending in the lorebook of the forked chat. No lock is held meanwhile.
 pub(super) fn wait(
     workspace: &mut Workspace,
     options: &Options,
@@ -31,7 +32,7 @@ pub(super) fn wait(
     Ok(())
 }
 
-/// Asks the readiness check of the state that is forked, which is not cut yet. Returns what it warns of.
+/// Judges the forked state, which is not cut yet; returns the warnings.
 pub(super) fn ask(
     workspace: &Workspace,
     store: &Store,
@@ -75,7 +76,8 @@ pub(super) fn ask(
     Ok(warnings)
 }
 
-/// Returns the chat whose latest snapshot is forked, if its file is in the library: only there the extension may be at work.
+/// Returns the chat whose latest snapshot is forked, if its file exists: only there the extension
+/// may be at work.
 fn live_chat(
     workspace: &Workspace,
     store: &Store,

@@ -1,4 +1,4 @@
-//! In which timelines a text stands: forks have what was said before them.
+//! Timelines that share a message: forks have the messages before their fork point.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,18 +9,17 @@ use crate::st::TimelineName;
 use crate::store::{ObjectId, Reader, unless_lost};
 use crate::verbs::Result;
 
-/// What is known of timelines and their forks.
 pub(super) struct Families<'h> {
-    /// What each was forked from, and after how many messages.
+    /// Parents, and numbers of shared messages.
     parents: HashMap<&'h TimelineName, (&'h TimelineName, u64)>,
     heads: Vec<(&'h TimelineName, &'h Snapshot)>,
     reader: Reader,
-    /// The messages of newest states that were looked at.
+    /// Messages of latest snapshots, loaded on demand.
     messages: HashMap<&'h TimelineName, HashSet<ObjectId>>,
 }
 
 impl<'h> Families<'h> {
-    /// `gone` are the newest snapshots of timelines whose files are.
+    /// `gone` are the latest snapshots of deleted timelines.
     pub(super) fn new(
         history: &'h History,
         owners: &'h Owners,
@@ -39,17 +38,16 @@ impl<'h> Families<'h> {
         Self { parents, heads, reader, messages: HashMap::new() }
     }
 
-    /// Where a message of a timeline was first said, and who else has it now.
+    /// Returns the timeline in which a message first appeared, and the others that have it now.
     pub(super) fn of(
         &mut self,
         timeline: &TimelineName,
         index: usize,
-        id: Option<ObjectId>,
+        id: ObjectId,
     ) -> Result<(TimelineName, Vec<TimelineName>)> {
         let first = self.first(timeline, index as u64);
-        let family: Vec<_> = self.heads.clone();
         let mut others = Vec::new();
-        for (name, head) in family {
+        for (name, head) in self.heads.clone() {
             if name != timeline
                 && self.first(name, index as u64) == first
                 && self.has(name, head, id)?
@@ -60,10 +58,9 @@ impl<'h> Families<'h> {
         Ok((first, others))
     }
 
-    /// The timeline that a message of this number comes from.
     fn first(&self, timeline: &TimelineName, index: u64) -> TimelineName {
         let mut at = timeline;
-        // As many steps as there are timelines are enough, even if somebody made them go round.
+        // Bounded, because forged parents may form a circle.
         for _ in 0..self.parents.len() {
             match self.parents.get(at) {
                 Some((parent, shared)) if index < *shared => at = parent,
@@ -73,17 +70,12 @@ impl<'h> Families<'h> {
         at.clone()
     }
 
-    fn has(
-        &mut self,
-        name: &'h TimelineName,
-        head: &Snapshot,
-        id: Option<ObjectId>,
-    ) -> Result<bool> {
+    fn has(&mut self, name: &'h TimelineName, head: &Snapshot, id: ObjectId) -> Result<bool> {
         if !self.messages.contains_key(name) {
             let tree = unless_lost(Tree::open(&self.reader, head.tree))?;
             let ids = tree.map(|tree| tree.messages().iter().copied().collect());
             self.messages.insert(name, ids.unwrap_or_default());
         }
-        Ok(self.messages.get(name).is_some_and(|ids| id.is_some_and(|id| ids.contains(&id))))
+        Ok(self.messages.get(name).is_some_and(|ids| ids.contains(&id)))
     }
 }

@@ -1,24 +1,25 @@
-//! What there is to read, in the order in which it is told.
+//! Texts to search, in the order in which they are reported.
 
 use crate::archive::{NewText, NewTexts, Snapshot, Wanted};
 use crate::store::{self, Store};
 
-/// The texts of a snapshot that were not in one before.
+/// Texts of a snapshot that no earlier one had.
 pub(super) struct Look<'h> {
     pub snapshot: &'h Snapshot,
-    /// Whether it is looked at for what was said; else for its lorebook or card.
+    /// Messages; otherwise its lorebook or card.
     pub is_said: bool,
     pub texts: Vec<NewText>,
 }
 
-/// Lists the texts of snapshots: what was said comes first; then lorebooks and characters by their own histories, then what only chats have of lorebooks.
+/// Messages come first; then lorebooks and characters by their own histories, then lorebooks that
+/// only chats have.
 pub(super) struct Listing<'h> {
     looks: std::vec::IntoIter<(&'h Snapshot, bool)>,
     messages: NewTexts,
     others: NewTexts,
 }
 
-/// So many texts, or snapshots without any, are worth to be read while the next are listed.
+/// So many texts, or snapshots without any, are read while the next are listed.
 const SOME: usize = 256;
 
 impl<'h> Listing<'h> {
@@ -39,7 +40,6 @@ impl<'h> Listing<'h> {
         self.looks.len()
     }
 
-    /// The next ones; none if there are no more.
     pub fn next_some(&mut self) -> Vec<Look<'h>> {
         let mut listed = Vec::new();
         let mut many = 0;
@@ -56,7 +56,6 @@ impl<'h> Listing<'h> {
         listed
     }
 
-    /// The trees that could not be read.
     pub fn into_broken(self) -> impl Iterator<Item = store::Error> {
         self.messages.broken.into_iter().chain(self.others.broken)
     }

@@ -1,8 +1,9 @@
-//! Search what was ever said: the texts of all messages with all their swipes, and of all lorebook entries, in every snapshot.
+//! Searches the texts of all messages with all swipes, lorebook entries and cards, in every
+//! snapshot.
 //!
-//! Each text is read once. The order of snapshots decides which one stands for it: first the newest states of timelines that are
-//! still there, then those of deleted ones, then everything else, newest first. So a text that can still be found in a
-//! chat is shown there, and a lost one where it was last.
+//! Each text is read once. The order of snapshots decides which one stands for it: the latest of
+//! existing timelines, then of deleted ones, then all others, newest first. So a text that still
+//! exists is shown there, and a lost one where it was last.
 
 mod families;
 mod listing;
@@ -10,9 +11,9 @@ mod terms;
 
 use std::collections::{BTreeSet, HashSet};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::archive::{Blake3, NewText, Snapshot, TextPlace, Wanted};
+use crate::archive::{Blake3, NewText, Snapshot, TextPlace, Wanted, id_and_time};
 use crate::engine::{Workspace, changed_timelines};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup};
@@ -27,111 +28,103 @@ use terms::Terms;
 
 pub use terms::Excerpt;
 
-/// What to search for, and where.
+/// Words to search for.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Options {
-    /// The words, all of which must be in one text.
+    /// All of these words must be in one text.
     pub text: String,
-    /// They must stand together, as they are written.
+    /// They must stand together.
     #[serde(default)]
     pub phrase: bool,
-    /// It is a regular expression.
     #[serde(default)]
     pub regex: bool,
-    /// Only what this one says: a part of the speaker's name, or of an entry's title.
+    /// A part of the speaker's name, or of an entry's title.
     pub who: Option<String>,
-    /// Only what was said, or stored where that is not known, from then on.
+    /// In seconds since 1970; a text without a date has that of its snapshot.
     #[serde(skip)]
     pub since: Option<i64>,
-    /// Only until then.
     #[serde(skip)]
     pub until: Option<i64>,
-    /// In the snapshots of this timeline only.
     pub timeline: Option<String>,
-    /// In chats or in lorebooks only.
     pub only: Option<Part>,
-    /// At most this many matches.
     #[serde(skip)]
     pub limit: Option<usize>,
 }
 
-/// What of a timeline is searched.
+/// A part of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
-    /// Its messages.
     Chat,
     Lorebook,
-    /// Characters' cards.
     #[serde(rename = "card")]
     Character,
 }
 
 /// A text that was found.
+#[derive(Serialize)]
 pub struct Match {
-    /// The snapshot that has it.
+    #[serde(flatten, serialize_with = "id_and_time")]
     pub snapshot: Snapshot,
-    /// Whose snapshot that is, by its present name.
+    /// Its owner, by its name of today.
     pub timeline: TimelineName,
-    /// Whether the timeline's file is gone.
     pub deleted: bool,
-    /// Whether the timeline is there and its newest snapshot has the text.
+    /// Whether the latest snapshot of an existing timeline has it.
     pub live: bool,
-    /// The timeline in which it was first said: where the one above was forked from, if it was said before that.
+    /// The timeline in which it first appeared: the parent, if it precedes the fork point.
     pub first: TimelineName,
-    /// Other timelines that have it now.
     pub others: Vec<TimelineName>,
-    /// When it was said, in seconds since 1970, if that is known.
+    /// In seconds since 1970.
+    #[serde(serialize_with = "store::in_utc")]
     pub said: Option<i64>,
-    /// Where in the snapshot.
+    #[serde(flatten)]
     pub place: MatchPlace,
-    /// The text around the words.
+    #[serde(flatten)]
     pub excerpt: Excerpt,
 }
 
-/// Where a text stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A place in a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "part")]
 pub enum MatchPlace {
-    /// In a message.
+    #[serde(rename = "message")]
     Message {
-        /// Its number.
         index: usize,
-        /// Who says it.
         name: String,
-        /// Whether it is hidden from the prompt.
+        #[serde(skip)]
         hidden: bool,
-        /// For a swipe that is not shown: which, counted from 0, and of how many.
+        /// For a swipe that is not shown: its index, and the number of swipes.
+        #[serde(skip)]
         swipe: Option<(usize, usize)>,
     },
-    /// In an entry of the lorebook.
+    #[serde(rename = "lorebook")]
     Entry {
-        /// The entry's key; none in a lorebook that cannot be read.
+        /// `None` in an invalid lorebook.
         uid: Option<String>,
-        /// The entry's title.
+        #[serde(rename = "name")]
         title: String,
     },
-    /// In a character's card.
+    #[serde(rename = "card")]
     Field {
-        /// Where in it, such as `data.description`.
+        /// A path such as `data.description`.
+        #[serde(rename = "name")]
         field: String,
     },
 }
 
-/// What was found.
+/// Texts that were found.
 #[derive(Default)]
 pub struct Report {
     pub matches: Vec<Match>,
-    /// Whether there are more than the limit.
     pub more: bool,
-    /// How many snapshots were looked at.
     pub snapshots: usize,
-    /// How many different messages and entries were read.
+    /// The number of different messages and entries that were read.
     pub texts: usize,
-    /// What could not be read, in words.
+    /// Messages about unreadable texts.
     pub broken: Vec<String>,
 }
 
-/// Search.
+/// Searches all snapshots.
 pub fn search(
     workspace: &Workspace,
     options: &Options,
@@ -162,10 +155,10 @@ pub fn search(
     };
     snapshots.sort_by_key(|snapshot| (!is_head(snapshot), deleted.contains(&snapshot.id)));
 
-    let terms = if options.regex {
-        Terms::pattern(&options.text).map_err(|why| Error::BadPattern { why })?
-    } else {
-        Terms::new(&options.text, options.phrase)
+    let terms = match &options.text {
+        text if options.regex => Terms::pattern(text).map_err(|why| Error::BadPattern { why })?,
+        text if options.phrase => Terms::phrase(text),
+        text => Terms::words(text),
     };
     let who = options.who.as_ref().map(|who| who.to_lowercase());
     let is_wanted = |hit: &Hit, snapshot: &Snapshot| {
@@ -190,11 +183,11 @@ pub fn search(
     let limit = options.limit.unwrap_or(usize::MAX);
     let mut told = HashSet::new();
     monitor.begin("searching", Some(listing.len() as u64));
-    // One for all: it keeps what many texts are made of.
+    // Shared, because it caches what many texts are made of.
     let reader = store.reader();
     let mut listed = listing.next_some();
     while !listed.is_empty() && report.matches.len() <= limit {
-        // While some are read, the next are listed.
+        // The next texts are listed while these are read.
         let read = || listed.iter().map(|look| read_all(&reader, &look.texts, &terms)).collect();
         let (found, next): (Vec<_>, _) = both(read, || listing.next_some());
         for (look, found) in std::mem::replace(&mut listed, next).into_iter().zip(found) {
@@ -203,7 +196,8 @@ pub fn search(
             report.broken.extend(failed);
             report.snapshots += usize::from(is_said || !snapshot.timeline.is_chat());
             report.texts += texts.len();
-            // The same words of another message of this snapshot are a match of their own; those of an older version are not.
+            // Equal words in another message of this snapshot are a match of their own; those of an
+            // older version are not.
             hits.retain(|hit| !told.contains(&hit.text) && is_wanted(hit, snapshot));
             told.extend(hits.iter().map(|hit| hit.text));
             let timeline = owners.of_snapshot(snapshot);
@@ -211,23 +205,18 @@ pub fn search(
             for hit in hits.into_iter().take(limit.saturating_add(1) - report.matches.len()) {
                 let (first, others) = match hit.place {
                     MatchPlace::Message { index, .. } => families.of(timeline, index, hit.id)?,
-                    MatchPlace::Entry { .. } | MatchPlace::Field { .. } => {
-                        (timeline.clone(), Vec::new())
-                    }
+                    _ => (timeline.clone(), Vec::new()),
                 };
-                let Hit { said, place, excerpt, .. } = hit;
-                let (snapshot, timeline) = (snapshot.clone(), timeline.clone());
-                let (deleted, live) = (is_deleted, !is_deleted && is_head(&snapshot));
                 report.matches.push(Match {
-                    snapshot,
-                    timeline,
-                    deleted,
-                    live,
+                    snapshot: snapshot.clone(),
+                    timeline: timeline.clone(),
+                    deleted: is_deleted,
+                    live: !is_deleted && is_head(snapshot),
                     first,
                     others,
-                    said,
-                    place,
-                    excerpt,
+                    said: hit.said,
+                    place: hit.place,
+                    excerpt: hit.excerpt,
                 });
             }
             monitor.advance(1);
@@ -248,32 +237,28 @@ pub fn search(
     Ok(report)
 }
 
-/// A text with the words in it.
 struct Hit {
     place: MatchPlace,
-    /// The object that holds it.
-    id: Option<ObjectId>,
+    id: ObjectId,
     said: Option<i64>,
-    /// Tells it from others.
     text: Blake3,
     excerpt: Excerpt,
 }
 
-/// With fewer than this a thread costs more than it saves.
+/// With fewer a thread costs more than it saves.
 const WORTH_A_THREAD: usize = 256;
 
-/// The texts with the words in them, and what could not be read, in words.
+/// Returns matches, and messages about unreadable texts.
 fn read_all(
     reader: &Reader,
     texts: &[NewText],
     terms: &Terms,
 ) -> store::Result<(Vec<Hit>, Vec<String>)> {
     let read = |reader: &Reader, texts: &[NewText]| {
-        let (mut hits, mut broken) = (Vec::new(), Vec::new());
-        let mut buffer = Vec::new();
-        for text in texts {
-            match reader.read(text.id, store::Kind::Blob, &mut buffer) {
-                Ok(bytes) => look(text, bytes, terms, &mut hits),
+        let (mut hits, mut broken, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
+        for NewText { id, place } in texts {
+            match reader.read(*id, store::Kind::Blob, &mut buffer) {
+                Ok(bytes) => Finder { terms, id: *id, hits: &mut hits }.look(place, bytes),
                 Err(error) if error.is_loss() => broken.push(error.to_string()),
                 Err(error) => return Err(error),
             }
@@ -281,116 +266,94 @@ fn read_all(
         Ok((hits, broken))
     };
     let stretch = texts.len().div_ceil(cores()).max(WORTH_A_THREAD);
-    let readers = reader.shared();
-    let parts = if texts.len() <= stretch {
-        vec![read(reader, texts)]
-    } else {
-        each(texts.chunks(stretch).collect(), |part| read(&readers.reader(), part))
-    };
-    let (mut hits, mut broken) = (Vec::new(), Vec::new());
-    for part in parts {
-        let (found, failed) = part?;
-        hits.extend(found);
-        broken.extend(failed);
+    if texts.len() <= stretch {
+        return read(reader, texts);
     }
-    Ok((hits, broken))
+    let readers = reader.shared();
+    let parts = each(texts.chunks(stretch), |part| read(&readers.reader(), part));
+    let parts = parts.into_iter().collect::<store::Result<Vec<_>>>()?;
+    let (hits, broken): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    Ok((hits.into_iter().flatten().collect(), broken.concat()))
 }
 
-fn look(new: &NewText, bytes: &[u8], terms: &Terms, hits: &mut Vec<Hit>) {
-    let text = String::from_utf8_lossy(bytes);
-    let before = hits.len();
-    match &new.place {
-        TextPlace::Message(index) => look_at_message(*index, &text, terms, hits),
-        TextPlace::Entry(key) => {
-            let entry = Raw::parse_str(&text);
-            look_at_entry(Some(key), entry, &text, terms, hits);
-        }
-        TextPlace::Book => {
-            match Raw::parse_str(&text).and_then(|book| book.get("entries")?.members()) {
-                Some(entries) => {
-                    for entry in entries {
-                        let (key, value) = (entry.key.to_string_lossy(), entry.value);
-                        look_at_entry(Some(&key), Some(value), value.as_str(), terms, hits);
-                    }
-                }
-                None => look_at_entry(None, None, &text, terms, hits),
+struct Finder<'f> {
+    terms: &'f Terms,
+    id: ObjectId,
+    hits: &'f mut Vec<Hit>,
+}
+
+impl Finder<'_> {
+    fn look(&mut self, place: &TextPlace, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let raw = || Raw::parse_str(&text);
+        match place {
+            TextPlace::Message(index) => self.look_at_message(*index, &text),
+            TextPlace::Entry(key) => self.look_at_entry(Some(key), raw(), &text),
+            TextPlace::Book => match raw().and_then(|book| book.get("entries")?.members()) {
+                Some(entries) => entries.iter().for_each(|entry| {
+                    let (key, value) = (entry.key.to_string_lossy(), entry.value);
+                    self.look_at_entry(Some(&key), Some(value), value.as_str());
+                }),
+                None => self.look_at_entry(None, None, &text),
+            },
+            TextPlace::Field(field) => {
+                let said = raw().and_then(|text| text.string());
+                let place = MatchPlace::Field { field: field.clone() };
+                self.find(place, said.as_deref().unwrap_or(&text), None);
+            }
+            TextPlace::Card => {
+                // A placeholder of a string that was cut out.
+                let text = text.replace('\0', "0");
+                st::each_string(&text, &mut |field, said| {
+                    self.find(MatchPlace::Field { field }, &said, None);
+                });
             }
         }
-        TextPlace::Field(field) => {
-            let said = Raw::parse_str(&text).and_then(|text| text.string());
-            let place = MatchPlace::Field { field: field.clone() };
-            find(place, said.as_deref().unwrap_or(&text), None, terms, hits);
-        }
-        TextPlace::Card => {
-            // Where a string was cut out there is none.
-            let text = text.replace('\0', "0");
-            st::each_string(&text, &mut |field, said| {
-                find(MatchPlace::Field { field }, &said, None, terms, hits);
-            });
-        }
     }
-    hits[before..].iter_mut().for_each(|hit| hit.id = Some(new.id));
-}
 
-/// The text that is shown and those of the other swipes, each once. A line that is no message is searched as it is.
-fn look_at_message(index: usize, line: &str, terms: &Terms, hits: &mut Vec<Hit>) {
-    let Some(message) = Message::read(line.as_bytes()) else {
-        let place = MatchPlace::Message { index, name: String::new(), hidden: false, swipe: None };
-        return find(place, line, None, terms, hits);
-    };
-    let said = message.send_date().and_then(st::send_millis).map(|ms| ms.div_euclid(1000));
-    let place = |swipe| MatchPlace::Message {
-        index,
-        name: message.name().unwrap_or_default(),
-        hidden: message.is_system(),
-        swipe,
-    };
-    let mut seen = HashSet::new();
-    if let Some(text) = message.text() {
-        find(place(None), &text, said, terms, hits);
-        seen.insert(text);
-    }
-    let swipes = message.swipes().unwrap_or_default();
-    for (n, swipe) in swipes.iter().enumerate() {
-        if let Some(text) = swipe.string()
-            && !seen.contains(&text)
-        {
-            find(place(Some((n, swipes.len()))), &text, said, terms, hits);
+    /// Searches the shown text and the other swipes, each once. An invalid line is searched as it
+    /// is.
+    fn look_at_message(&mut self, index: usize, line: &str) {
+        let Some(message) = Message::read(line.as_bytes()) else {
+            let (name, hidden, swipe) = (String::new(), false, None);
+            return self.find(MatchPlace::Message { index, name, hidden, swipe }, line, None);
+        };
+        let said = message.send_date().and_then(st::send_millis).map(|ms| ms.div_euclid(1000));
+        let swipes = message.swipes().unwrap_or_default();
+        let others = swipes.iter().enumerate();
+        let others = others.map(|(n, swipe)| (swipe.string(), Some((n, swipes.len()))));
+        let mut seen = HashSet::new();
+        for (text, swipe) in [(message.text(), None)].into_iter().chain(others) {
+            let Some(text) = text.filter(|text| !seen.contains(text)) else { continue };
+            let (name, hidden) = (message.name().unwrap_or_default(), message.is_system());
+            self.find(MatchPlace::Message { index, name, hidden, swipe }, &text, said);
             seen.insert(text);
         }
     }
-}
 
-/// Title, keys and content of an entry are one text.
-fn look_at_entry(
-    key: Option<&str>,
-    entry: Option<Raw<'_>>,
-    raw: &str,
-    terms: &Terms,
-    hits: &mut Vec<Hit>,
-) {
-    let parts = entry.and_then(|entry| entry.pick(["comment", "key", "keysecondary", "content"]));
-    let text = |value: Option<Raw<'_>>| value.and_then(|value| value.string()).unwrap_or_default();
-    let [title, keys, more_keys, content] = parts.unwrap_or_default();
-    let title = text(title);
-    let place = MatchPlace::Entry { uid: key.map(str::to_owned), title: title.clone() };
-    if parts.is_none() {
-        return find(place, raw, None, terms, hits);
+    /// Title, keys and content of an entry are one text.
+    fn look_at_entry(&mut self, key: Option<&str>, entry: Option<Raw<'_>>, raw: &str) {
+        let uid = key.map(str::to_owned);
+        let fields = ["comment", "key", "keysecondary", "content"];
+        let Some([title, keys, more_keys, content]) = entry.and_then(|entry| entry.pick(fields))
+        else {
+            return self.find(MatchPlace::Entry { uid, title: String::new() }, raw, None);
+        };
+        let text =
+            |value: Option<Raw<'_>>| value.and_then(|value| value.string()).unwrap_or_default();
+        let keys = [keys, more_keys].into_iter().flatten().filter_map(|keys| keys.items());
+        let keys: Vec<_> = keys.flatten().filter_map(|key| key.string()).collect();
+        let title = text(title);
+        let parts = [title.clone(), keys.join(", "), text(content)];
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        self.find(MatchPlace::Entry { uid, title }, &parts.join(" · "), None);
     }
-    let list = |keys: Option<Raw<'_>>| {
-        let keys = keys.and_then(|keys| keys.items()).unwrap_or_default();
-        keys.iter().filter_map(Raw::string).collect::<Vec<_>>()
-    };
-    let keys = [list(keys), list(more_keys)].concat().join(", ");
-    let content = text(content);
-    let parts: Vec<_> =
-        [title, keys, content].into_iter().filter(|part| !part.is_empty()).collect();
-    find(place, &parts.join(" · "), None, terms, hits);
-}
 
-fn find(place: MatchPlace, text: &str, said: Option<i64>, terms: &Terms, hits: &mut Vec<Hit>) {
-    if terms.is_in(text) {
-        let excerpt = terms.excerpt(text);
-        hits.push(Hit { place, id: None, said, text: Blake3::of(text.as_bytes()), excerpt });
+    fn find(&mut self, place: MatchPlace, text: &str, said: Option<i64>) {
+        if self.terms.is_in(text) {
+            let (id, excerpt) = (self.id, self.terms.excerpt(text));
+            let text = Blake3::of(text.as_bytes());
+            self.hits.push(Hit { place, id, said, text, excerpt });
+        }
     }
 }

@@ -1,51 +1,51 @@
-//! What is searched for, and where it stands in a text. Letters are compared in lower case, in every script; any white space is
-//! a space.
+//! Terms, and their places in a text. Letters are compared in lower case, in every script; any
+//! white space is a space.
 
 use std::ops::Range;
 
 use regex::{Regex, RegexBuilder};
+use serde::Serialize;
 
-/// What must stand in a text.
 #[derive(Clone, Debug)]
 pub(super) enum Terms {
     /// All of these words, each anywhere, also inside other words.
     Words(Vec<String>),
-    /// What fits a pattern.
     Pattern(Regex),
 }
 
-/// A piece of a text around what was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A piece of a text around the match.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Excerpt {
-    /// The piece, on one line, with `…` where it was cut.
+    /// On one line, with `…` where it was cut.
     pub text: String,
-    /// Where in it the words stand, in order, apart from each other.
+    /// Places of the words, sorted and disjoint.
+    #[serde(skip)]
     pub marks: Vec<Range<usize>>,
 }
 
-/// So many characters of a text are shown, so many of them before what was found.
+/// Characters of a text that are shown, and how many of them before the match.
 const LENGTH: usize = 160;
 const LEAD: usize = 30;
-/// Further places of a word are not looked at to find the best piece.
+/// Further places of a word are not considered for the best piece.
 const PLACES: usize = 100;
 
 impl Terms {
-    /// Every word of `text`, or `text` as a whole.
-    pub(super) fn new(text: &str, phrase: bool) -> Self {
+    pub(super) fn words(text: &str) -> Self {
         let folded = fold(text);
-        let folded = folded.trim();
-        let mut words: Vec<_> = if phrase {
-            vec![folded.to_owned()]
-        } else {
-            folded.split(' ').map(str::to_owned).collect()
-        };
-        words.retain(|word| !word.is_empty());
+        let mut words: Vec<_> = folded.split_whitespace().map(str::to_owned).collect();
         words.sort_unstable();
         words.dedup();
         Self::Words(words)
     }
 
-    /// What fits a regular expression, in any case. What is wrong with it, if it is none.
+    pub(super) fn phrase(text: &str) -> Self {
+        let folded = fold(text);
+        Self::Words(
+            Some(folded.trim().to_owned()).filter(|text| !text.is_empty()).into_iter().collect(),
+        )
+    }
+
+    /// A regular expression in any case; the error is its message.
     pub(super) fn pattern(text: &str) -> Result<Self, String> {
         let pattern = RegexBuilder::new(text).case_insensitive(true).build();
         let why =
@@ -53,11 +53,11 @@ impl Terms {
         pattern.map(Self::Pattern).map_err(why)
     }
 
-    /// Whether all of it stands in `text`. What has no words is nowhere.
+    /// No words match nothing.
     pub(super) fn is_in(&self, text: &str) -> bool {
         match self {
             Self::Words(words) => {
-                // Most texts do not have it, and few need more than this.
+                // Cheaper than [`Folded`], and most texts end here.
                 let folded = fold(text);
                 !words.is_empty() && words.iter().all(|word| folded.contains(word.as_str()))
             }
@@ -65,7 +65,7 @@ impl Terms {
         }
     }
 
-    /// The piece of `text` with the most of it.
+    /// Returns the piece of `text` with the most words.
     pub(super) fn excerpt(&self, text: &str) -> Excerpt {
         let mut places: Vec<(usize, usize)> = Vec::new();
         match self {
@@ -91,7 +91,7 @@ impl Terms {
 
         let begin =
             text[..at].char_indices().rev().take(LEAD).last().map_or(at, |(begin, _)| begin);
-        // Not from the middle of a word, where there is another.
+        // Not from the middle of a word, if there is another.
         let next = text[begin..at].find(char::is_whitespace).filter(|_| begin > 0);
         let begin = next.map_or(begin, |next| begin + next);
         let end = text[begin..].char_indices().nth(LENGTH).map_or(text.len(), |(n, _)| begin + n);
@@ -131,10 +131,9 @@ impl Terms {
     }
 }
 
-/// A text as it is compared, and where each of its bytes comes from.
 struct Folded {
     text: String,
-    /// For each byte: where the character that it came from begins.
+    /// For each byte the start of its character.
     source: Vec<usize>,
 }
 
@@ -163,7 +162,7 @@ fn each_folded(text: &str, mut each: impl FnMut(usize, char)) {
             _ if is_space && after_space => {}
             _ if is_space => each(at, ' '),
             _ if c.is_ascii() => each(at, c.to_ascii_lowercase()),
-            // The one letter that has two small forms.
+            // The one letter with two small forms.
             'ς' => each(at, 'σ'),
             _ => c.to_lowercase().for_each(|c| each(at, c)),
         }
@@ -175,8 +174,7 @@ fn each_folded(text: &str, mut each: impl FnMut(usize, char)) {
 mod tests {
     use super::*;
 
-    fn marked(terms: &str, phrase: bool, text: &str) -> String {
-        let terms = Terms::new(terms, phrase);
+    fn marked(terms: Terms, text: &str) -> String {
         if !terms.is_in(text) {
             return "not found".into();
         }
@@ -196,34 +194,37 @@ mod tests {
 
     #[test]
     fn words_in_any_case_and_script() {
-        assert_eq!(marked("TIDE office", false, "The Office of tides"), "The [Office] of [tide]s");
-        assert_eq!(marked("ärger", false, "ÄRGER\n\nim Büro"), "[ÄRGER] im Büro");
-        assert_eq!(marked("οδοσ", false, "ΟΔΟΣ, οδος"), "[ΟΔΟΣ], [οδος]");
-        assert_eq!(marked("雨", false, "夜の雨が降る"), "夜の[雨]が降る");
-        assert_eq!(marked("i", false, "İstanbul"), "[İ]stanbul");
-        assert_eq!(marked("tide ferry", false, "The tide."), "not found");
-        assert_eq!(marked("aa", false, "xaaaax"), "x[aaaa]x");
+        assert_eq!(
+            marked(Terms::words("TIDE office"), "The Office of tides"),
+            "The [Office] of [tide]s"
+        );
+        assert_eq!(marked(Terms::words("ärger"), "ÄRGER\n\nim Büro"), "[ÄRGER] im Büro");
+        assert_eq!(marked(Terms::words("οδοσ"), "ΟΔΟΣ, οδος"), "[ΟΔΟΣ], [οδος]");
+        assert_eq!(marked(Terms::words("雨"), "夜の雨が降る"), "夜の[雨]が降る");
+        assert_eq!(marked(Terms::words("i"), "İstanbul"), "[İ]stanbul");
+        assert_eq!(marked(Terms::words("tide ferry"), "The tide."), "not found");
+        assert_eq!(marked(Terms::words("aa"), "xaaaax"), "x[aaaa]x");
     }
 
     #[test]
     fn a_phrase_stands_together_whatever_the_space() {
-        assert_eq!(marked("the  Tide", true, "Of the\n tide"), "Of [the tide]");
-        assert_eq!(marked("the tide", true, "tide the"), "not found");
-        assert_eq!(marked("the tide", false, "tide the"), "[tide] [the]");
+        assert_eq!(marked(Terms::phrase("the  Tide"), "Of the\n tide"), "Of [the tide]");
+        assert_eq!(marked(Terms::phrase("the tide"), "tide the"), "not found");
+        assert_eq!(marked(Terms::words("the tide"), "tide the"), "[tide] [the]");
     }
 
     #[test]
     fn the_piece_with_the_most_words_is_shown() {
         let text =
             format!("tide {} the ferry left with the tide {}", "x ".repeat(200), "y ".repeat(200));
-        let shown = marked("tide ferry", false, &text);
+        let shown = marked(Terms::words("tide ferry"), &text);
         assert!(shown.starts_with("…x x") && shown.ends_with("y…"), "{shown}");
         assert!(shown.contains("the [ferry] left with the [tide] y"), "{shown}");
     }
 
     #[test]
     fn nothing_is_no_needle() {
-        assert_eq!(marked(" \n ", false, "anything"), "not found");
-        assert_eq!(marked("", true, "anything"), "not found");
+        assert_eq!(marked(Terms::words(" \n "), "anything"), "not found");
+        assert_eq!(marked(Terms::phrase(""), "anything"), "not found");
     }
 }

@@ -1,4 +1,4 @@
-//! `--at`: the state up to a message, which is a checkpoint and moves no branch.
+//! `--at`: a checkpoint, the state up to a message, which moves no branch.
 
 use super::options::Options;
 use crate::archive::{Kind, Snapshot, SnapshotId, State};
@@ -6,21 +6,19 @@ use crate::engine::Result;
 use crate::engine::changed_timelines;
 use crate::engine::gate;
 use crate::engine::operation::Follows;
-use crate::engine::take_snapshots::{Taken, TakenTimeline, Taking};
+use crate::engine::take_snapshots::{SnapshotSession, Taken, TakenTimeline};
 use crate::history::name_lookup;
 use crate::history::origin::{Lineage, Newcomer, Origin, closest};
 use crate::rules::Level;
 use crate::st::{Captured, TimelineName};
 use crate::store::RefName;
 
-/// Checkpoints in the making.
 pub(super) struct Checkpoints<'a> {
-    pub taking: Taking<'a>,
+    pub taking: SnapshotSession<'a>,
     pub options: &'a Options,
 }
 
 impl Checkpoints<'_> {
-    /// A checkpoint of one timeline at a message.
     pub(super) fn take_at(&mut self, names: &[TimelineName], at: usize) -> Result<()> {
         for name in names {
             let result = self.try_at(name, at);
@@ -35,7 +33,7 @@ impl Checkpoints<'_> {
         self.checkpoint(&captured, at, head.as_ref())
     }
 
-    /// The state up to a message. Its branch stays where it is; the caller gives it a tag.
+    /// Creates a checkpoint. Its branch stays; the caller tags it.
     pub(super) fn checkpoint(
         &mut self,
         captured: &Captured,
@@ -63,7 +61,7 @@ impl Checkpoints<'_> {
                 .unwrap_or_default(),
             None => {
                 let newcomer = Newcomer::of_state(&state);
-                // A checkpoint is never another timeline under a new name.
+                // A checkpoint is never a renamed timeline.
                 match Lineage::load(self.taking.store, self.taking.scan)?.fork(&newcomer)? {
                     origin @ Origin::Fork { .. } => Follows::origin(origin),
                     _ => Follows::default(),
@@ -78,7 +76,7 @@ impl Checkpoints<'_> {
         Ok(Taken::New(Box::new(taken), Vec::new()))
     }
 
-    /// The same checkpoint again is no new one: neither if a tag has it, nor if the timeline itself was once just that.
+    /// Finds an equal checkpoint: tagged, or in the past of the timeline.
     fn same_checkpoint(&self, state: &State<'_>, follows: &Follows) -> Result<Option<Snapshot>> {
         let tagged = self.taking.store.refs("refs/tags/")?.refs;
         let same = |known: &Snapshot| {
@@ -93,13 +91,12 @@ impl Checkpoints<'_> {
         follows.same_as(state, self.taking.store)
     }
 
-    /// Tag every snapshot of this command.
     pub(super) fn tag(
         &mut self,
         wanted: &[TimelineName],
         name: impl Fn(&Snapshot) -> Result<RefName>,
     ) -> Result<()> {
-        // A lorebook that was taken with its chat was not named.
+        // A lorebook that was stored with its chat was not named.
         let is_wanted = |outcome: &&mut TakenTimeline| wanted.contains(&outcome.timeline);
         for outcome in self.taking.done.outcomes.iter_mut().filter(is_wanted) {
             if let Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags) =

@@ -1,19 +1,23 @@
-//! Take snapshots: of every timeline that changed, or of the named ones.
+//! Creates snapshots of changed or named timelines.
 //!
-//! Order: lock, read, write all objects into one pack, sync it, log the operation, move the refs. A timeline that cannot be read
-//! or that a rule refuses does not stop the others; a store that cannot be written stops everything, and then nothing has changed.
+//! Order: lock, read, write all objects into one pack, sync it, log the operation, move the refs. A
+//! timeline that cannot be read or that a rule refuses does not stop the others; a store that
+//! cannot be written stops everything, and then nothing has changed.
 
 mod checkpoint;
 mod options;
-mod plan;
 mod scenes;
 mod selection;
 mod template;
 
 use crate::archive::Kind;
 use crate::engine::gate::{self, SceneRule};
-use crate::engine::take_snapshots::{Finished, How, Taking, count_new};
-use crate::engine::{self, Include, TagError, Workspace, finish_interrupted, left_out, tags};
+use crate::engine::take_snapshots::{
+    Finished, Selection, SnapshotPolicy, SnapshotSession, count_new,
+};
+use crate::engine::{
+    self, Include, TagError, Workspace, changed_timelines, finish_interrupted, left_out, tags,
+};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::st::{self, Disk, Library, Scan, TimelineName};
@@ -25,16 +29,16 @@ pub use crate::engine::take_snapshots::{Taken, TakenTimeline};
 pub use options::{Asked, CheckpointName, OneTimeline, Options, Report, Subject};
 pub use template::TEMPLATE;
 
-/// Take snapshots.
+/// Creates snapshots.
 pub fn snapshot(
     workspace: &Workspace,
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
     if options.dry_run {
-        return plan::plan(workspace, options, monitor);
+        return plan(workspace, options, monitor);
     }
-    // Before the library is listed: files may come and go with it.
+    // Before the library is listed, because it may write files.
     finish_interrupted(workspace)?;
     let library = workspace.library()?;
     let scan = library.scan()?;
@@ -48,14 +52,14 @@ pub fn snapshot(
     }
     let workspace = &workspace;
     selection::must_be_saved(&options.subject, &library, &names)?;
-    // Whoever asks for one chat is not told of another.
+    // A named chat's report does not mention others.
     let is_named = options.subject.is_named();
     let unreadable = if is_named { Vec::new() } else { unreadable(&scan) };
     let mut report = Report { findings: unreadable.clone(), unreadable, ..Report::default() };
     if existing.is_none()
         && let Some(refused) = all_refused(options, &library, &scan, &names)?
     {
-        // Nothing to take: then no store is made either.
+        // Nothing to store, so no store is created either.
         report.timelines.extend(refused);
         return answer(report, &names, options);
     }
@@ -67,7 +71,7 @@ pub fn snapshot(
     let (store, held) = workspace.hold(&store)?;
     let tag = match options.subject.tag() {
         Some(name) => Some(match tags::free(&store, name) {
-            // The same command was interrupted, and its tag is there by now.
+            // The same command was interrupted, and its tag exists by now.
             Err(engine::Error::Tag(TagError::Taken { .. }))
                 if held.done_before(workspace, &store)?.is_some() =>
             {
@@ -77,16 +81,15 @@ pub fn snapshot(
         }),
         None => None,
     };
-    let how = How {
+    let policy = SnapshotPolicy {
         message: options.message.as_deref(),
         kind: if options.autosave { Kind::AUTOSAVE } else { Kind::SNAPSHOT },
         kind_if_busy: if options.autosave { Kind::AUTOSAVE } else { Kind::SNAPSHOT },
-        on_purpose: options.is_on_purpose(),
-        named: is_named,
-        tell_all: options.tell_all,
+        selection: if is_named { Selection::Named } else { Selection::Library },
+        unchanged: options.unchanged(),
         gate: &|captured| gate::judge(options.gate, &captured.files, None),
     };
-    let taking = Taking::new(workspace, &store, &library, &scan, how)?;
+    let taking = SnapshotSession::new(workspace, &store, &library, &scan, policy)?;
     let mut checkpoints = Checkpoints { taking, options };
     match &options.subject {
         Subject::Scenes { template, .. } => checkpoints.take_scenes(&names, template, monitor)?,
@@ -129,7 +132,26 @@ pub fn snapshot(
     answer(report, &names, options)
 }
 
-/// Where nothing new was taken, nothing holds the user's words.
+/// Creates snapshots in a copy of the store, which is dropped afterwards.
+fn plan(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
+    let (_folder, elsewhere) = workspace.on_a_copy()?;
+    let mut real = Options { dry_run: false, ..options.clone() };
+    real.gate.wait = None;
+    let mut report = snapshot(&elsewhere, &real, monitor)?;
+    (report.objects, report.bytes, report.created_store) = (0, 0, false);
+    let store = workspace.find_store()?;
+    for outcome in &mut report.timelines {
+        let Taken::New(snapshot, _) = &outcome.result else { continue };
+        let head = match &store {
+            Some(store) => changed_timelines::head(store, &outcome.timeline)?.0,
+            None => None,
+        };
+        outcome.result = Taken::WouldBeNew(snapshot.messages, head.map(|head| head.messages));
+    }
+    Ok(report)
+}
+
+/// Without a new snapshot nothing holds the user's words.
 fn words_not_kept(options: &Options, outcomes: &[TakenTimeline]) -> Option<Finding> {
     if options.message.is_none() || count_new(outcomes) > 0 {
         return None;
@@ -139,7 +161,7 @@ fn words_not_kept(options: &Options, outcomes: &[TakenTimeline]) -> Option<Findi
     Some(finding.remedy("`--tag NAME` names a state that is there already"))
 }
 
-/// The report; or, if the one chat that was named was refused, the refusal itself.
+/// If the only named chat was refused, that is an error.
 fn answer(report: Report, names: &[TimelineName], options: &Options) -> Result<Report> {
     let named = options.subject.is_named() && names.len() == 1;
     match report.timelines.as_slice() {
@@ -150,7 +172,7 @@ fn answer(report: Report, names: &[TimelineName], options: &Options) -> Result<R
     }
 }
 
-/// What became of all timelines, if a rule refuses every one.
+/// Returns the refusals, if a rule refuses every timeline.
 fn all_refused(
     options: &Options,
     library: &Library,

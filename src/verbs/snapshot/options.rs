@@ -1,73 +1,90 @@
-//! What is asked of `snapshot`, and what it tells.
-
 use std::collections::HashMap;
+
+use serde::Deserialize;
 
 use super::template::{self, TEMPLATE};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::auto_recap::CheckpointState;
 use crate::engine::gate::{GatePolicy, SceneRule};
-use crate::engine::take_snapshots::{Taken, TakenTimeline};
+use crate::engine::take_snapshots::{Taken, TakenTimeline, Unchanged};
 use crate::rules::{Code, Finding};
 use crate::st::Category;
 use crate::verbs::{Error, Result};
 
-/// How to take snapshots, and of what.
-#[derive(Clone, Debug, Default)]
+/// Timelines to store, and how.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub struct Options {
+    #[serde(flatten)]
     pub subject: Subject,
-    /// What is asked of the readiness check.
+    #[serde(flatten)]
     pub gate: GatePolicy,
-    /// Mark them as taken without being asked, in the middle of that work.
+    /// Mark them as created without a request.
+    #[serde(skip)]
     pub autosave: bool,
-    /// The user's words for them.
     pub message: Option<String>,
-    /// Only say what would be done.
+    /// A plan is made on a copy of the store.
     pub dry_run: bool,
-    /// Tell of every timeline, also of those that nobody touched.
+    /// Report every timeline, also unchanged ones.
+    #[serde(skip)]
     pub tell_all: bool,
 }
 
-/// What snapshots are taken of.
-#[derive(Clone, Debug)]
+/// Timelines to create snapshots of.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Asked")]
 pub enum Subject {
-    /// Every timeline that changed; if categories are given, only those.
-    Changed { only: Vec<Category> },
-    /// Several timelines, by name.
+    /// Every timeline that changed; of these categories, if there are any.
+    Changed {
+        only: Vec<Category>,
+    },
     Named(Vec<String>),
-    /// One timeline, by name, with a tag if one is given.
-    One { timeline: OneTimeline, tag: Option<String> },
+    One {
+        timeline: OneTimeline,
+        tag: Option<String>,
+    },
     /// The messages of one chat up to number `at`, under a tag. Its branch does not move.
-    Checkpoint { timeline: OneTimeline, at: usize, name: CheckpointName },
-    /// The end of each scene of these chats, or of all if none is given, each as a checkpoint.
-    Scenes { timelines: Vec<String>, template: String },
+    Checkpoint {
+        timeline: OneTimeline,
+        at: usize,
+        name: CheckpointName,
+    },
+    /// The end of each scene of these chats, or of all if there are none, each as a checkpoint.
+    Scenes {
+        timelines: Vec<String>,
+        template: String,
+    },
 }
 
 /// A timeline that is named alone.
 #[derive(Clone, Debug)]
 pub struct OneTimeline {
-    /// Its name; `None`: it is the only one of the library.
+    /// `None`: the only one of the library.
     pub name: Option<String>,
-    /// The git object that its file must hold; otherwise somebody still has to save it.
+    /// The git object id that its file must have; otherwise it is not saved yet.
     pub holds: Option<String>,
 }
 
-/// How a checkpoint at a message is called.
+/// The name of a checkpoint at a message.
 #[derive(Clone, Debug)]
 pub enum CheckpointName {
     /// After its chat and message.
     Default,
     Tag(String),
-    /// By filling in a template; see [`TEMPLATE`].
+    /// See [`TEMPLATE`].
     Template(String),
 }
 
-/// What a front end was asked to take, value by value.
-#[derive(Clone, Debug, Default)]
+/// The values of a request, before they are checked against each other.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub struct Asked {
     pub timelines: Vec<String>,
+    #[serde(skip)]
     pub only: Vec<Category>,
     pub at: Option<usize>,
     pub scenes: bool,
+    #[serde(skip)]
     pub template: Option<String>,
     pub tag: Option<String>,
     pub holds: Option<String>,
@@ -85,8 +102,7 @@ impl Subject {
         !self.names().is_empty()
     }
 
-    /// Returns the names that were given.
-    pub(super) fn names(&self) -> &[String] {
+    pub(crate) fn names(&self) -> &[String] {
         match self {
             Self::Changed { .. } => &[],
             Self::Named(timelines) | Self::Scenes { timelines, .. } => timelines,
@@ -96,12 +112,10 @@ impl Subject {
         }
     }
 
-    /// Returns the message of a checkpoint.
     pub(super) fn at(&self) -> Option<usize> {
         if let Self::Checkpoint { at, .. } = self { Some(*at) } else { None }
     }
 
-    /// Returns the option that needs exactly one timeline.
     pub(super) fn needs_one(&self) -> Option<&'static str> {
         match self {
             Self::Checkpoint { .. } => Some("--at"),
@@ -110,7 +124,6 @@ impl Subject {
         }
     }
 
-    /// Returns the git object that the file of the timeline must hold.
     pub(super) fn holds(&self) -> Option<&str> {
         match self {
             Self::One { timeline, .. } | Self::Checkpoint { timeline, .. } => {
@@ -120,7 +133,6 @@ impl Subject {
         }
     }
 
-    /// Returns the tag that was asked for.
     pub(super) fn tag(&self) -> Option<&str> {
         match self {
             Self::One { tag, .. } => tag.as_deref(),
@@ -168,51 +180,52 @@ impl TryFrom<Asked> for Subject {
 }
 
 impl Options {
-    /// Returns whether the user means a checkpoint: then the rules are asked although nothing changed.
-    pub(super) fn is_on_purpose(&self) -> bool {
+    /// A checkpoint is judged even if nothing changed.
+    pub(super) fn unchanged(&self) -> Unchanged {
         let is_checkpoint = self.subject.at().is_some() || self.subject.tag().is_some();
-        is_checkpoint || self.gate.scene != SceneRule::Warn
+        if is_checkpoint || self.gate.scene != SceneRule::Warn {
+            Unchanged::Judge
+        } else if self.tell_all {
+            Unchanged::List
+        } else {
+            Unchanged::Skip
+        }
     }
 }
 
-/// What was taken.
+/// Created snapshots.
 #[derive(Default)]
 pub struct Report {
-    /// The timelines that were looked at, in order.
     pub timelines: Vec<TakenTimeline>,
-    /// How many more there are, which nobody touched since their newest snapshot.
+    /// The number of other timelines, unchanged since their latest snapshot.
     pub untouched: usize,
-    /// What of the library could not even be listed; it is among the findings, too.
+    /// Folders that could not be listed; also among the findings.
     pub unreadable: Vec<Finding>,
-    /// What the new snapshots say of the state of ST-Auto-Recap.
+    /// The state of ST-Auto-Recap in new snapshots.
     pub states: HashMap<SnapshotId, CheckpointState>,
-    /// What was noticed about them.
     pub findings: Vec<Finding>,
-    /// How many timelines have snapshots but no file any more; counted when no chat was named.
+    /// The number of timelines without a file; counted when no chat was named.
     pub deleted: usize,
     /// The last states of those that were found deleted only now.
     pub newly_deleted: Vec<Snapshot>,
-    /// Whether the store was made for it.
     pub created_store: bool,
-    /// How many objects were written.
     pub objects: usize,
-    /// How many bytes they take.
     pub bytes: u64,
 }
 
 impl Report {
-    /// How many timelines, and folders of them, could not be taken.
+    /// Counts the timelines, and folders of them, that could not be stored.
     pub fn failed(&self) -> usize {
         let failed = |outcome: &&TakenTimeline| matches!(outcome.result, Taken::Failed(_));
         self.timelines.iter().filter(failed).count() + self.unreadable.len()
     }
 
-    /// Whether a chat was taken without its lorebook, which could not be read.
+    /// Returns whether a chat was stored without its lorebook, which could not be read.
     pub fn is_without_lorebook(&self) -> bool {
         self.findings.iter().any(|finding| finding.code == Code::LorebookUnread)
     }
 
-    /// How many a rule refused.
+    /// Counts the timelines that a rule refused.
     pub fn refused(&self) -> usize {
         self.timelines.iter().filter(|outcome| matches!(outcome.result, Taken::Refused(_))).count()
     }

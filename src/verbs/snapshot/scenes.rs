@@ -15,7 +15,6 @@ use crate::rules::{Code, Finding};
 use crate::st::TimelineName;
 use crate::store::unless_lost;
 
-/// A scene that ends at a message.
 struct End {
     message: usize,
     /// Counted from 1.
@@ -24,7 +23,7 @@ struct End {
 }
 
 impl Checkpoints<'_> {
-    /// A checkpoint at every scene break of these timelines that has none yet.
+    /// Creates a checkpoint at every end of a scene that has none yet.
     pub(super) fn take_scenes(
         &mut self,
         names: &[TimelineName],
@@ -72,7 +71,7 @@ impl Checkpoints<'_> {
                 let id = snapshot.id;
                 self.taking.operation.move_ref(tag, id)?;
             }
-            // The queue is the same for every scene: said once is enough.
+            // The queue is the same for every scene, and reported once.
             let stop = matches!(&result, Ok(Taken::Refused(why)) if why.iter().any(|why| why.code == Code::QueueActive));
             self.taking.record(name, result)?;
             if stop {
@@ -82,20 +81,20 @@ impl Checkpoints<'_> {
         Ok(())
     }
 
-    /// The tagged checkpoints of a timeline.
     fn checkpoints_of(&self, name: &TimelineName) -> Result<Vec<(Snapshot, String)>> {
         let history = History::load(self.taking.store)?;
         let owners = Owners::of(&history);
         let read = |(tag, id): (&str, _)| {
             let snapshot = history.get(id)?;
-            // Also those of before it was renamed.
+            // Also those from before it was renamed.
             let is_one = owners.of_snapshot(snapshot) == name && snapshot.kind == Kind::CHECKPOINT;
             is_one.then(|| (snapshot.clone(), tag.to_owned()))
         };
         Ok(history.tags().filter_map(read).collect())
     }
 
-    /// A checkpoint of the same messages. What the lorebook was then, it has; today's would be another time's.
+    /// Finds a checkpoint of the same messages. It has the lorebook of then; today's would be
+    /// another.
     fn known_checkpoint(
         &self,
         known: &[(Snapshot, String)],
@@ -114,7 +113,6 @@ impl Checkpoints<'_> {
         Ok(None)
     }
 
-    /// Give the checkpoint that was taken at a message the name that the template makes.
     pub(super) fn name_by_template(
         &mut self,
         names: &[TimelineName],
@@ -133,7 +131,6 @@ impl Checkpoints<'_> {
     }
 }
 
-/// Returns the name of the checkpoint at the end of a scene.
 fn called(template: &str, timeline: &TimelineName, end: &End) -> String {
     let scene = end.name.as_deref().unwrap_or("Unnamed Scene");
     fill(

@@ -1,4 +1,4 @@
-//! Which timelines snapshots are taken of.
+//! Resolves the timelines of a command.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,6 @@ use crate::st::{Library, Scan, TimelineName};
 use crate::store::{self, Store};
 use crate::verbs::{Error, Result};
 
-/// Returns the timelines that were named, or all that are stored.
 pub(super) fn timelines(
     subject: &Subject,
     library: &Library,
@@ -43,7 +42,7 @@ fn named(
     let mut names = Vec::new();
     for text in subject.names() {
         let name = match name_lookup::timeline(text, Some(library), &here) {
-            // Perhaps it is stored but its file is gone: then say that.
+            // It may be stored while its file is gone, which is another error.
             Err(unknown @ history::Error::NoSuchTimeline { .. }) => match store {
                 Some(store) => {
                     let stored =
@@ -61,7 +60,7 @@ fn named(
     Ok(names)
 }
 
-/// Returns the timelines of which a snapshot may be taken: those that were named, or whose files were touched since their latest snapshot. Nobody waits for the others.
+/// Returns the named timelines, or those whose files were touched since their latest snapshot.
 pub(super) fn touched<'n>(
     subject: &Subject,
     library: &Library,
@@ -76,7 +75,7 @@ pub(super) fn touched<'n>(
     Ok(changed_timelines::touched(store, library, &scan.groups, names, &branches, &cache)?)
 }
 
-/// Checks that the file of the one timeline holds the bytes that the front end has in memory, if it says which.
+/// Checks that a timeline's file has the bytes that the front end has in memory.
 pub(super) fn must_be_saved(
     subject: &Subject,
     library: &Library,

@@ -2,13 +2,11 @@
 
 use crate::engine::{Result, TagError};
 
-/// What checkpoints of scenes are called unless the user says otherwise.
+/// The default name of a scene's checkpoint.
 pub const TEMPLATE: &str = "Scene {scene_number} - {scene_name}";
 
-/// The words that a template may have.
 const WORDS: [&str; 5] = ["scene_number", "scene_name", "chat", "character", "message"];
 
-/// A word that is none of these is most likely a mistake.
 pub(super) fn check(template: &str) -> Result<()> {
     let words = template.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
     match words.map(|(word, _)| word).find(|word| !WORDS.contains(word)) {
@@ -21,7 +19,7 @@ pub(super) fn check(template: &str) -> Result<()> {
     }
 }
 
-/// A template with its `{words}` filled in, in one pass: what is filled in is never read as a template again.
+/// Fills in all `{words}` in one pass, so values are never read as templates.
 pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut out = String::new();
     let mut rest = template;

@@ -1,7 +1,8 @@
-//! The map of the stories: a lane for each timeline, from the message at which it leaves another down to its last, with its snapshots on it.
+//! A map of timelines: a lane for each, from its fork point to its last message, with its
+//! snapshots.
 //!
-//! Lanes stand in columns. A fork stands right of what it was forked from, in the first column that is free along its messages, so that a story with thirty
-//! forks of a few messages each is a few columns wide. Each story begins right of the one before.
+//! A fork stands right of its parent, in the first column that is free along its messages, so that
+//! thirty short forks take a few columns. Each family begins right of the one before.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -21,34 +22,30 @@ use crate::st::TimelineName;
 use crate::store::{ObjectId, Store, Time, unless_lost};
 use crate::verbs::{Error, Result};
 
-/// What to draw.
+/// Lanes to draw.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// Only the story of this timeline.
+    /// Only the family of this timeline.
     pub timeline: Option<String>,
-    /// Only these lanes.
     #[serde(skip)]
     pub lanes: Option<Range<usize>>,
     /// Without the snapshots.
     pub lanes_only: bool,
-    /// With the ends of scenes; every message of a chat with ST-Auto-Recap is read for that.
+    /// With the ends of scenes, for which every message of a chat with ST-Auto-Recap is read.
     pub scenes: bool,
 }
 
-/// The map.
+/// Drawn lanes, and the size of the whole map.
 #[derive(Serialize)]
 pub struct Report {
-    /// Those that were asked for: each after the one that it leaves.
+    /// Parents first.
     #[serde(skip)]
     pub lanes: Vec<Lane>,
-    /// How many there are.
     #[serde(rename = "lanes")]
     pub total: usize,
     pub columns: usize,
-    /// How many messages the longest has.
     pub messages: u64,
-    /// How many stories there are.
     pub stories: usize,
 }
 
@@ -56,25 +53,19 @@ pub struct Report {
 #[derive(Serialize)]
 pub struct Lane {
     pub timeline: TimelineName,
-    /// Its number, by which others name it.
     pub number: usize,
-    /// Which story it belongs to.
     pub story: usize,
     pub column: usize,
-    /// The lane that it leaves.
     pub leaves: Option<usize>,
-    /// How many messages it shares with that.
     pub fork_at: Option<u64>,
     pub messages: u64,
-    /// What became of its file.
     pub state: &'static str,
-    /// Its own snapshots, oldest first, if they are asked for.
+    /// Its own snapshots, oldest first, if asked for.
     pub dots: Option<Vec<Dot>>,
-    /// The ends of its own scenes, if they are asked for.
     pub scenes: Option<Vec<SceneEnd>>,
 }
 
-/// Where a scene ends.
+/// The end of a scene.
 #[derive(Serialize)]
 pub struct SceneEnd {
     #[serde(rename = "index")]
@@ -86,14 +77,13 @@ pub struct SceneEnd {
 #[derive(Serialize)]
 pub struct Dot {
     pub snapshot: SnapshotId,
-    /// The last message.
     pub index: Option<u64>,
     pub time: Time,
     pub kind: Kind,
     pub tags: Vec<String>,
 }
 
-/// Draw it.
+/// Draws the map.
 pub fn graph(
     workspace: &Workspace,
     options: &Options,
@@ -134,11 +124,10 @@ pub fn graph(
     Ok(drawn)
 }
 
-/// Every timeline's lane.
 fn lanes(chats: &[Timeline]) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     let mut numbers: HashMap<&TimelineName, usize> = HashMap::new();
-    // What is taken of each column of the story at hand: first and last message of each lane.
+    // Occupied ranges of messages by column, in the current family.
     let mut columns: Vec<Vec<(u64, u64)>> = Vec::new();
     let (mut story, mut left) = (0, 0);
     for branch in tree(chats) {
@@ -168,7 +157,7 @@ fn lanes(chats: &[Timeline]) -> Vec<Lane> {
             leaves: leaves.map(|(lane, _)| lane),
             fork_at: leaves.map(|(_, shared)| shared),
             messages: timeline.messages,
-            state: timeline.change.as_str(),
+            state: timeline.latest.change.as_str(),
             dots: None,
             scenes: None,
         });
@@ -176,7 +165,6 @@ fn lanes(chats: &[Timeline]) -> Vec<Lane> {
     lanes
 }
 
-/// The snapshots of these lanes.
 fn dots(history: &History, lanes: &mut [Lane]) {
     let tags = history.tags_by_snapshot();
     for lane in lanes {
@@ -190,12 +178,12 @@ fn dots(history: &History, lanes: &mut [Lane]) {
             kind: snapshot.kind.clone(),
             tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
         };
-        // Who follows whom, not the clock: two may be of one second.
+        // By descent, not by the clock: two may be of one second.
         drawn.extend(own.iter().rev().map(dot));
     }
 }
 
-/// The ends of the scenes of these lanes. Forks share messages, and each is read once.
+/// Forks share messages, and each is read once.
 fn scenes(store: &Store, history: &History, lanes: &mut [Lane]) -> Result<()> {
     let reader = store.reader();
     let mut lists = MessageLists::new(store.reader());
@@ -230,27 +218,19 @@ fn scenes(store: &Store, history: &History, lanes: &mut [Lane]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::changed_timelines::ChangedParts;
-    use crate::verbs::timelines::TimelineChange;
+    use crate::history::owner_of_snapshot::Owners;
+    use crate::verbs::timelines::{Fork, of_store};
 
     fn chat(name: &str, messages: u64, fork: Option<(&str, u64)>) -> Timeline {
         let named = |name: &str| TimelineName::parse(&format!("chats/M/{name}")).unwrap();
+        let history = History::default();
         Timeline {
-            moment: None,
-            name: named(name),
-            head: None,
-            change: TimelineChange::Unchanged,
-            saved: 0,
-            changed: ChangedParts::default(),
-            damaged: None,
             messages,
-            entries: None,
-            snapshots: 1,
-            parent: fork.map(|(parent, _)| named(parent)),
-            fork_at: fork.map(|(_, at)| at),
-            lorebook: None,
-            renamed_from: None,
-            tags: Vec::new(),
+            fork: Fork {
+                parent: fork.map(|(parent, _)| named(parent)),
+                fork_at: fork.map(|(_, at)| at),
+            },
+            ..of_store(&named(name), &history, &Owners::of(&history))
         }
     }
 

@@ -1,4 +1,4 @@
-//! All timelines, and what became of each since its newest snapshot: `timelines` and `status` are two views of this.
+//! All timelines, and their changes since the latest snapshot, for `timelines` and `status`.
 
 pub mod graph;
 pub mod parent;
@@ -24,26 +24,23 @@ use crate::st::{self, Category, Library, Presence, Scan, TimelineName};
 use crate::store::Store;
 use crate::verbs::Result;
 
-/// What became of a timeline since its newest snapshot.
+/// The state of a timeline compared with its latest snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TimelineChange {
     /// It has no snapshot.
     New,
-    /// Its files hold something else now.
     Changed,
-    /// Its files are what the snapshot has.
     Unchanged,
-    /// Its file is gone.
     Deleted,
-    /// Its files could not be read.
     Unreadable,
-    /// There is no file to look at: the store is a backup, or only another device keeps files of this kind.
+    /// There is no file to look at: the store is a backup, or only another device stores this
+    /// category.
     Stored,
 }
 
 impl TimelineChange {
-    /// The word in output.
+    /// Returns the word in output.
     pub fn as_str(self) -> &'static str {
         match self {
             TimelineChange::New => "new",
@@ -56,89 +53,83 @@ impl TimelineChange {
     }
 }
 
-/// One timeline.
+/// A timeline.
 #[derive(Serialize)]
 pub struct Timeline {
     #[serde(rename = "timeline")]
     pub name: TimelineName,
-    /// Its newest snapshot.
-    #[serde(skip)]
-    pub head: Option<Snapshot>,
-    /// The name that always means the latest moment of a deleted chat, with the latest state of its lorebook.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub moment: Option<String>,
-    /// What became of it since.
-    #[serde(rename = "state")]
-    pub change: TimelineChange,
-    /// When it was last saved, where it was saved since its newest snapshot; else when that was taken. In seconds of the epoch.
-    #[serde(skip)]
-    pub saved: i64,
-    /// If it changed, what of it.
-    #[serde(skip)]
-    pub changed: ChangedParts,
-    /// Whether its newest snapshot is known to be damaged, and which is the last sound one.
-    #[serde(skip)]
-    pub damaged: Option<Option<SnapshotId>>,
-    /// How many messages it has now; of a deleted one, had.
+    #[serde(flatten)]
+    pub latest: Latest,
+    /// Of a deleted chat, the last number.
     pub messages: u64,
-    /// How many entries a lorebook has now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entries: Option<u64>,
-    /// How many snapshots it has.
     pub snapshots: usize,
-    /// The timeline it forked from.
-    pub parent: Option<TimelineName>,
-    /// How many messages it shares with that.
-    pub fork_at: Option<u64>,
-    /// Its lorebook's name.
+    #[serde(flatten)]
+    pub fork: Fork,
     pub lorebook: Option<String>,
-    /// What it was called before.
     pub renamed_from: Option<TimelineName>,
-    /// The tags of its snapshots, and of checkpoints that were taken of it.
+    /// Of its snapshots, and of its checkpoints.
     pub tags: Vec<String>,
 }
 
+/// The latest snapshot of a timeline, and its files compared with it.
+#[derive(Serialize)]
+pub struct Latest {
+    #[serde(skip)]
+    pub snapshot: Option<Snapshot>,
+    /// The name of the latest moment of a deleted chat, with the latest state of its lorebook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moment: Option<String>,
+    #[serde(rename = "state")]
+    pub change: TimelineChange,
+    /// When it was last saved, or its latest snapshot was created; in seconds since 1970.
+    #[serde(skip)]
+    pub saved: i64,
+    #[serde(skip)]
+    pub changed: ChangedParts,
+    /// If its latest snapshot is damaged: the last valid one.
+    #[serde(skip)]
+    pub damaged: Option<Option<SnapshotId>>,
+}
+
+/// The parent of a timeline, and the number of shared messages.
+#[derive(Clone, Default, Serialize)]
+pub struct Fork {
+    pub parent: Option<TimelineName>,
+    pub fork_at: Option<u64>,
+}
+
 impl Timeline {
-    /// What of it changed, in a word each; a new one changed not, it came.
+    /// Returns the changed parts of a chat; none for a new one.
     pub fn changed_parts(&self) -> Vec<&'static str> {
         if !self.name.is_chat() {
             return Vec::new();
         }
-        let parts = [
-            (self.changed.main, "chat"),
-            (self.changed.lorebook && !self.changed.apart, "lorebook"),
-        ];
-        let is_changed = self.change == TimelineChange::Changed;
-        parts
-            .into_iter()
-            .filter(|(changed, _)| is_changed && *changed)
-            .map(|(_, part)| part)
-            .collect()
+        let Latest { change, changed, .. } = &self.latest;
+        let parts =
+            [(changed.main, "chat"), (changed.lorebook && !changed.apart, "lorebook")].into_iter();
+        let is_changed = *change == TimelineChange::Changed;
+        parts.filter(|(changed, _)| is_changed && *changed).map(|(_, part)| part).collect()
     }
 }
 
-/// All of them.
+/// All timelines, by name.
 pub struct Report {
-    /// By name.
     pub timelines: Vec<Timeline>,
-    /// What was noticed.
     pub findings: Vec<Finding>,
-    /// Whether there is a store.
     pub has_store: bool,
-    /// The last backup, and what came after it.
     pub last_backup: Option<Since>,
 }
 
-/// Look at every timeline of the library and the store.
+/// Compares every timeline of the library with the store.
 pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report> {
     let store = workspace.find_store()?;
-    let library = match workspace.library() {
-        Ok(library) => library,
-        // A backup is looked at by itself.
-        Err(_) if workspace.store.is_some() && store.is_some() => {
-            return stored(workspace, store.as_ref());
-        }
-        Err(error) => return Err(error.into()),
+    let library = match (workspace.library(), &store) {
+        (Ok(library), _) => library,
+        // A backup is shown by itself.
+        (Err(_), Some(store)) if workspace.store.is_some() => return stored(workspace, store),
+        (Err(error), _) => return Err(error.into()),
     };
     let scan = library.scan()?;
     let history = match &store {
@@ -161,24 +152,24 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     for name in all {
         let mut timeline = of_store(&name, &history, &owners);
         if !include.has(name.category()) {
-            // Another device keeps it.
-            timeline.change = TimelineChange::Stored;
+            // Another device stores it.
+            timeline.latest.change = TimelineChange::Stored;
         }
         if here.contains(&name) {
             let head = match (&store, &branches) {
                 (Some(store), Some(branches)) => branches.head_in(&history, store, &name)?,
                 _ => (None, false),
             };
-            match look_from(store.as_ref(), &library, &scan.groups, &name, head, &mut cache) {
+            match look_from(store.as_ref(), &library, &scan.groups, &name, head, cache.as_mut()) {
                 Ok(look) => {
-                    timeline.change = match (&look.head, look.is_new()) {
+                    timeline.latest.change = match (&look.head, look.is_new()) {
                         (None, _) => TimelineChange::New,
                         (Some(_), false) => TimelineChange::Unchanged,
                         (Some(_), true) => TimelineChange::Changed,
                     };
-                    timeline.changed = look.changed;
+                    timeline.latest.changed = look.changed;
                     if let Some(captured) = &look.captured {
-                        let book = captured.files.book_bytes().filter(|_| !look.unchanged);
+                        let book = captured.files.book_bytes().filter(|_| !look.is_unchanged());
                         findings.extend(auto_recap::queue_active(
                             name.as_str(),
                             book,
@@ -186,7 +177,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                         ));
                         let saved = captured.stamps.main.mtime_ns / 1_000_000_000;
                         if look.is_new() {
-                            timeline.saved = timeline.saved.max(saved);
+                            timeline.latest.saved = timeline.latest.saved.max(saved);
                         }
                         let chat = captured.files.split();
                         timeline.messages = chat.message_count() as u64;
@@ -202,17 +193,17 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                     }
                 }
                 Err(error) => {
-                    timeline.change = TimelineChange::Unreadable;
+                    timeline.latest.change = TimelineChange::Unreadable;
                     findings.push(Finding::new(Code::Unreadable, name.as_str(), error.to_string()));
                 }
             }
         } else if let Presence::Unreadable(_) = library.presence(&scan, &name) {
-            timeline.change = TimelineChange::Unreadable;
+            timeline.latest.change = TimelineChange::Unreadable;
         }
         list.push(timeline);
         monitor.advance(1);
     }
-    // What was learnt while looking is worth keeping, and readers have no lock: the last one to write wins, and all are right.
+    // Saved without a lock: the last writer wins, and all are right.
     if let (Some(store), Some(cache)) = (&store, cache) {
         cache.save(store);
     }
@@ -223,7 +214,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         findings
             .extend(last_backup.as_ref().and_then(|last| last_backups::overdue(workspace, last)));
         findings.extend(interrupted(store)?);
-        mark_damaged(&mut list, &mut findings, store, &history);
+        findings.extend(mark_damaged(&mut list, store, &history));
         name_deleted(&mut list, store, &history)?;
     }
     latest_valid::advise(&mut findings, store.as_ref())?;
@@ -231,62 +222,58 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     Ok(Report { timelines: list, findings, has_store: store.is_some(), last_backup })
 }
 
-/// Returns findings about the lorebooks that chats left behind. Those that a writer may keep for later are told by `doctor`.
+/// Returns findings about lorebooks that deleted chats left behind. `doctor` reports the other
+/// unused ones.
 fn orphans(library: &Library, scan: &Scan, history: &History, owners: &Owners) -> Vec<Finding> {
     let references = library.references(scan);
     let here = scan.chats.iter().cloned().collect();
     let books = library.lorebooks().unwrap_or_default();
     let unused = unused_lorebooks(&references, &books, &here, history, owners);
     let left = unused.iter().filter(|book| book.leftover);
-    left.map(|book| rules::orphan(book, references.unreadable.is_empty())).collect()
+    left.map(|book| rules::orphan(book, &references.unreadable)).collect()
 }
 
 /// Names the moment that a deleted chat is restored to.
 fn name_deleted(timelines: &mut [Timeline], store: &Store, history: &History) -> Result<()> {
     let pairs = Pairs::new(store, history);
-    let is_deleted = |timeline: &&mut Timeline| timeline.change == TimelineChange::Deleted;
+    let is_deleted = |timeline: &&mut Timeline| timeline.latest.change == TimelineChange::Deleted;
     for timeline in timelines.iter_mut().filter(is_deleted) {
         let head = history.head(&timeline.name).filter(|_| timeline.name.is_chat());
-        timeline.moment = head.map(|head| pairs.latest(head)).transpose()?.map(|pair| pair.id());
+        timeline.latest.moment =
+            head.map(|head| pairs.latest(head)).transpose()?.map(|pair| pair.id());
     }
     Ok(())
 }
 
-/// What a store has, where there is no library.
-fn stored(workspace: &Workspace, store: Option<&Store>) -> Result<Report> {
-    let (mut list, mut findings) = (Vec::new(), Vec::new());
-    if let Some(store) = store {
-        let history = workspace.history(store)?;
-        let owners = Owners::of(&history);
-        for (name, _) in history.heads() {
-            let timeline = of_store(name, &history, &owners);
-            list.push(Timeline { change: TimelineChange::Stored, ..timeline });
-        }
-        mark_damaged(&mut list, &mut findings, store, &history);
-    }
-    Ok(Report { timelines: list, findings, has_store: store.is_some(), last_backup: None })
+/// Lists the timelines of a store without a library.
+fn stored(workspace: &Workspace, store: &Store) -> Result<Report> {
+    let history = workspace.history(store)?;
+    let owners = Owners::of(&history);
+    let mut timelines: Vec<_> =
+        history.heads().map(|(name, _)| of_store(name, &history, &owners)).collect();
+    timelines.iter_mut().for_each(|it| it.latest.change = TimelineChange::Stored);
+    let findings = mark_damaged(&mut timelines, store, &history);
+    Ok(Report { timelines, findings, has_store: true, last_backup: None })
 }
 
-/// Who would go back to a damaged snapshot is told before, and where to go instead.
-fn mark_damaged(
-    timelines: &mut [Timeline],
-    findings: &mut Vec<Finding>,
-    store: &Store,
-    history: &History,
-) {
+/// A restore of a damaged snapshot is warned of, with the last valid one.
+fn mark_damaged(timelines: &mut [Timeline], store: &Store, history: &History) -> Vec<Finding> {
+    let mut findings = Vec::new();
     let damaged = store.known_damaged();
     for timeline in timelines {
-        let Some(head) = timeline.head.as_ref().filter(|head| damaged.contains(&head.id.0)) else {
+        let Some(head) =
+            timeline.latest.snapshot.as_ref().filter(|head| damaged.contains(&head.id.0))
+        else {
             continue;
         };
         let mut past = history.ancestry(head);
         let sound = past.find(|snapshot| !damaged.contains(&snapshot.id.0)).map(|found| found.id);
-        timeline.damaged = Some(sound);
+        timeline.latest.damaged = Some(sound);
         let message = match sound {
             Some(sound) => format!("its newest snapshot is damaged; the last sound one is {sound}"),
             None => "its newest snapshot is damaged, and none before it is sound".into(),
         };
-        let remedy = match timeline.change {
+        let remedy = match timeline.latest.change {
             TimelineChange::Deleted => {
                 "`stvc check` tells what is left of it, `stvc import` may bring it back from a backup"
             }
@@ -295,9 +282,10 @@ fn mark_damaged(
         let finding = Finding::new(Code::SnapshotDamaged, timeline.name.as_str(), message);
         findings.push(finding.remedy(remedy));
     }
+    findings
 }
 
-/// What is on the disk may be older than the store while a command waits to be finished.
+/// Until an interrupted command is finished, files may be older than the store.
 fn interrupted(store: &Store) -> Result<Option<Finding>> {
     let unfinished = store.unfinished()?;
     let Some(operation) = unfinished.iter().find(|operation| !operation.effect.files.is_empty())
@@ -317,19 +305,23 @@ fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline
     let tags = history.tags().filter(|(_, id)| is_own(*id));
     Timeline {
         name: name.clone(),
-        moment: None,
-        change: TimelineChange::Deleted,
-        saved: head.map_or(0, |head| head.time.seconds),
-        changed: ChangedParts::default(),
-        damaged: None,
+        latest: Latest {
+            snapshot: head.cloned(),
+            moment: None,
+            change: TimelineChange::Deleted,
+            saved: head.map_or(0, |head| head.time.seconds),
+            changed: ChangedParts::default(),
+            damaged: None,
+        },
         messages: head.map_or(0, |head| head.messages),
         entries: head.and_then(|head| head.entries),
         snapshots: own.len(),
-        fork_at: own.last().and_then(|first| first.fork_at),
-        parent: origin.map(|origin| owners.of_snapshot(origin).clone()),
+        fork: Fork {
+            parent: origin.map(|origin| owners.of_snapshot(origin).clone()),
+            fork_at: own.last().and_then(|first| first.fork_at),
+        },
         lorebook: head.and_then(|head| head.lorebook.clone()),
         renamed_from: own.iter().find_map(|snapshot| snapshot.renamed_from.clone()),
         tags: tags.map(|(tag, _)| tag.to_owned()).collect(),
-        head: head.cloned(),
     }
 }

@@ -1,4 +1,4 @@
-//! A person says what a timeline comes from.
+//! Sets the parent of a timeline.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,15 @@ use crate::history::{self, History, name_lookup};
 use crate::st::TimelineName;
 use crate::verbs::{Error, Result};
 
-/// What a timeline comes from now.
+/// The parent of a timeline.
 pub struct Parent {
     pub timeline: TimelineName,
-    /// What it comes from, and how many messages it shares with that.
+    /// With the number of shared messages.
     pub parent: Option<(TimelineName, u64)>,
-    /// How many snapshots got another id.
     pub rewritten: usize,
 }
 
-/// Let a timeline come from another one, or from nothing.
+/// Makes a timeline a fork of another one, or of none.
 pub fn set_parent(workspace: &Workspace, timeline: &str, parent: Option<&str>) -> Result<Parent> {
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
     let library = workspace.library().ok();
@@ -47,7 +46,7 @@ pub fn set_parent(workspace: &Workspace, timeline: &str, parent: Option<&str>) -
             family::closest(&store, &history, head, first)?
         };
         let (from, shared) = closest.ok_or_else(unrelated)?;
-        // If that one comes from this one, it comes from where this one came from so far.
+        // If the parent descends from this one, it gets this one's former parent.
         let is_own = |id: &SnapshotId| own.iter().any(|snapshot| snapshot.id == *id);
         let turn =
             history.ancestry(&from).find(|snapshot| snapshot.parents.first().is_some_and(is_own));

@@ -1,31 +1,31 @@
 //! The timelines as a tree of forks, by messages and not by snapshots.
 //!
-//! A snapshot says which other one it forked from. Which timeline that was is chance when the fork point lies before the other's own
-//! fork point: both have these messages from a third. Here a timeline hangs below the one in which the messages it shares first
-//! stood.
+//! A snapshot records which other it was forked from. If the fork point precedes the other's own
+//! fork point, that one is chance: both have these messages from a third. Here a timeline hangs
+//! below the one in which the shared messages first appeared.
 
 use std::collections::{HashMap, HashSet};
 
 use super::Timeline;
 use crate::st::TimelineName;
 
-/// One line of the tree.
+/// A line of the tree.
 pub struct Branch<'t> {
     pub timeline: &'t Timeline,
-    /// The one it hangs below, and how many messages it shares with that; none at a root.
+    /// The timeline above and the number of shared messages; `None` at a root.
     pub below: Option<(&'t Timeline, u64)>,
-    /// For each level above and for its own: whether it is the last there. Empty at a root.
+    /// For each level above and its own: whether it is the last there. Empty at a root.
     pub is_last: Vec<bool>,
 }
 
-/// All timelines, each after the one that it hangs below; forks of one timeline in the order of their fork points.
+/// Returns all timelines, parents first; forks of one timeline in the order of their fork points.
 pub fn tree(timelines: &[Timeline]) -> Vec<Branch<'_>> {
     let by_name: HashMap<&TimelineName, usize> =
         timelines.iter().enumerate().map(|(at, timeline)| (&timeline.name, at)).collect();
     let fork = |at: usize| {
         let timeline: &Timeline = &timelines[at];
-        let parent = *by_name.get(timeline.parent.as_ref()?)?;
-        Some((parent, timeline.fork_at?))
+        let parent = *by_name.get(timeline.fork.parent.as_ref()?)?;
+        Some((parent, timeline.fork.fork_at?))
     };
     let mut forks = vec![Vec::new(); timelines.len()];
     let mut roots = Vec::new();
@@ -50,10 +50,10 @@ pub fn tree(timelines: &[Timeline]) -> Vec<Branch<'_>> {
     branches
 }
 
-/// Which timeline `at` hangs below, and how many messages it shares with that.
+/// Returns the timeline above `at`, and the number of shared messages.
 ///
-/// Every step goes up to a timeline that shares at least as much with its own parent. Names alone might lead in a circle (a branch that could
-/// not be read and was begun anew); whoever is in one stands at a root.
+/// Every step goes up to a timeline that shares at least as much with its own parent. Names alone
+/// might form a circle, if a branch was unreadable and begun again; such timelines are roots.
 fn holder(at: usize, fork: impl Fn(usize) -> Option<(usize, u64)>) -> Option<(usize, u64)> {
     let (mut parent, shared) = fork(at)?;
     let mut seen = HashSet::from([at]);

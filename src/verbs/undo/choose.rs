@@ -1,4 +1,5 @@
-//! Which operation is undone: the one that was named, or the last that somebody asked for; with all parts of its command.
+//! Chooses the operation to undo: the named one, or the last that a user asked for; with all parts
+//! of its command.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,27 +8,25 @@ use crate::engine::operation::log::Logged;
 use crate::store::{Effect, FileChange, LoggedOperation, ObjectId, RefChange, RefName};
 use crate::verbs::Result;
 
-/// Which operation is undone, if any.
 pub(super) enum Choice {
     Undo(Chosen),
-    /// Nothing is left that somebody asked for and that was not undone.
+    /// No operation that a user asked for is left.
     Nothing,
-    /// The operation was undone before, by operation number `by`.
     Already {
         operation: LoggedOperation,
         by: u64,
     },
 }
 
-/// What is undone.
 pub(super) struct Chosen {
-    /// Its last operation, with what all parts of its command did.
+    /// The last operation, with the effects of all parts of its command.
     pub operation: LoggedOperation,
     /// The parts before the last one, oldest first.
     pub earlier: Vec<u64>,
-    /// The refs that only earlier parts moved: snapshots that the command began with. One that went on since stays.
+    /// Refs that only earlier parts moved: snapshots that the command began with. One that moved
+    /// since stays.
     pub optional: Vec<RefName>,
-    /// Later operations that nobody asked for.
+    /// Later operations that no user asked for.
     pub passed_by: Vec<u64>,
 }
 
@@ -61,7 +60,8 @@ pub(super) fn choose(entries: &[Logged], number: Option<u64>) -> Result<Choice> 
     Ok(Choice::Undo(Chosen { operation, earlier, optional, passed_by }))
 }
 
-/// Whether nothing took it back, it is not an undoing or a repair of the log, and no later part of its command stands for it.
+/// An undo, a repair of the log, or an operation with a later part of its command is not chosen by
+/// itself.
 fn stands(entry: &Logged) -> bool {
     let operation = &entry.operation;
     entry.undone_by.is_none()
@@ -74,7 +74,6 @@ fn find(entries: &[Logged], number: u64) -> Option<&Logged> {
     entries.iter().find(|entry| entry.operation.number == number)
 }
 
-/// Returns the last part of the command that an operation is part of.
 fn last_part(entries: &[Logged], number: u64) -> Result<&Logged> {
     let missing = engine::Error::NoSuchOperation { number };
     let mut entry = find(entries, number).ok_or(missing)?;
@@ -86,14 +85,15 @@ fn last_part(entries: &[Logged], number: u64) -> Result<&Logged> {
     Ok(entry)
 }
 
-/// Returns the part of a command before this one, if it is in the log and was not undone by itself.
+/// Returns the previous part of a command, if it was not undone by itself.
 fn part_before<'e>(entries: &'e [Logged], part: &LoggedOperation) -> Option<&'e LoggedOperation> {
     let before = part.effect.continues.filter(|before| *before < part.number)?;
     let entry = find(entries, before).filter(|entry| entry.undone_by.is_none())?;
     Some(&entry.operation)
 }
 
-/// Returns what all parts did, as one operation. A ref that somebody else moved between two parts goes back to where the later one found it.
+/// Joins the effects of all parts. A ref that somebody else moved between two parts goes back to
+/// where the later one found it.
 fn whole(parts: &[&LoggedOperation]) -> LoggedOperation {
     let mut refs: BTreeMap<RefName, RefChange> = BTreeMap::new();
     let mut files: Vec<FileChange> = Vec::new();
@@ -110,36 +110,36 @@ fn whole(parts: &[&LoggedOperation]) -> LoggedOperation {
             files.push(FileChange { before, ..change.clone() });
         }
     }
-    // There is a part: the one that was chosen.
+    // There is a part: the chosen one.
     let last = parts[parts.len() - 1].clone();
     let effect = Effect { refs: refs.into_values().collect(), files, ..last.effect };
     LoggedOperation { effect, ..last }
 }
 
-/// Returns the newest undoing that has to be undone before the chosen operation: it undid an operation before the chosen one, and both changed one ref or file. This is how a redo out of
-/// order is found, also where the ref or file has a state by chance that the redo would accept.
-pub(super) fn undone_below(entries: &[Logged], chosen: &Chosen) -> Option<(u64, u64)> {
-    let number = chosen.operation.number;
-    let refs = chosen.operation.effect.refs.iter().map(|change| &change.name);
-    let refs = refs.filter(|name| !name.is_kept() && !chosen.optional.contains(name));
-    let refs: HashSet<_> = refs.collect();
-    let files: HashSet<_> =
-        chosen.operation.effect.files.iter().map(|change| &change.path).collect();
-    let shares = |operation: &LoggedOperation| {
-        operation.effect.refs.iter().any(|change| refs.contains(&change.name))
-            || operation.effect.files.iter().any(|change| files.contains(&change.path))
-    };
-    let later = entries.iter().take_while(|entry| entry.operation.number > number);
-    let mut standing = later.filter(|entry| entry.undone_by.is_none());
-    standing.find_map(|entry| {
-        let undone = entry.operation.effect.undoes.filter(|_| shares(&entry.operation))?;
-        let is_below = targets(entries, &entry.operation)
-            .any(|target| target.number < number && shares(target));
-        is_below.then_some((entry.operation.number, undone))
-    })
+impl Chosen {
+    /// Returns the newest undo that has to be undone before this operation, and the operation that
+    /// it undid: an earlier one, where both changed one ref or file. This finds a redo out of
+    /// order, even if the ref or file happens to have a state that the redo would accept.
+    pub(super) fn undone_below(&self, entries: &[Logged]) -> Option<(u64, u64)> {
+        let LoggedOperation { number, effect, .. } = &self.operation;
+        let is_meant = |name: &&RefName| !name.is_kept() && !self.optional.contains(name);
+        let refs = effect.refs.iter().map(|change| &change.name).filter(is_meant);
+        let refs: HashSet<_> = refs.collect();
+        let files: HashSet<_> = effect.files.iter().map(|change| &change.path).collect();
+        let shares = |operation: &LoggedOperation| {
+            operation.effect.refs.iter().any(|change| refs.contains(&change.name))
+                || operation.effect.files.iter().any(|change| files.contains(&change.path))
+        };
+        let later = entries.iter().take_while(|entry| entry.operation.number > *number);
+        later.filter(|entry| entry.undone_by.is_none()).find_map(|Logged { operation, .. }| {
+            let undone = operation.effect.undoes.filter(|_| shares(operation))?;
+            let mut targets = targets(entries, operation);
+            let is_below = targets.any(|target| target.number < *number && shares(target));
+            is_below.then_some((operation.number, undone))
+        })
+    }
 }
 
-/// Returns the operations that an undoing undid, as far as the log has them.
 fn targets<'e>(
     entries: &'e [Logged],
     undoing: &'e LoggedOperation,
@@ -148,16 +148,15 @@ fn targets<'e>(
     numbers.filter_map(|number| Some(&find(entries, *number)?.operation))
 }
 
-/// What later operations did to a ref that an operation moved.
 pub(super) struct MovedSince {
-    /// Whether one that stands moved it.
     pub by_standing: bool,
-    /// Where the last of them left it; `None` if none moved it.
+    /// `None` if none moved it.
     pub left_at: Option<Option<ObjectId>>,
 }
 
-/// Returns what later operations did to a ref. One that was undone, and the undoing of a later one, leave it where it was, but for the snapshot of what an undoing wrote. The undoing of
-/// an earlier operation stands like any other.
+/// Returns how later operations moved a ref. An undone operation, and the undo of a later one,
+/// leave it where it was, except for the snapshot of what an undo wrote. The undo of an earlier
+/// operation counts like any other.
 pub(super) fn moved_since(entries: &[Logged], number: u64, name: &RefName) -> MovedSince {
     let mut since = MovedSince { by_standing: false, left_at: None };
     let moves = |operation: &LoggedOperation| {
@@ -169,7 +168,7 @@ pub(super) fn moved_since(entries: &[Logged], number: u64, name: &RefName) -> Mo
         since.left_at.get_or_insert(after);
         let undoes_later = operation.effect.undoes.is_some_and(|undone| undone > number)
             && targets(entries, operation).all(|it| it.number > number || moves(it).is_none());
-        // A note of how an interrupted operation ended is a part of that operation.
+        // A note about the end of an interrupted operation belongs to that operation.
         let finishes = operation.effect.finishes.is_some();
         since.by_standing |= entry.undone_by.is_none() && !undoes_later && !finishes;
     }

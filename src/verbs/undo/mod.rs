@@ -1,7 +1,7 @@
-//! Take an operation back: refs go where they were, files that it wrote get their former bytes.
+//! Undoes an operation: refs move back, and files get their former bytes.
 //!
-//! Nothing is guessed: a ref or file that changed since stops it before anything moves. What the operation made stays in the store,
-//! kept by a ref, so that the undoing can itself be undone.
+//! A ref or file that changed since stops it before anything moves. The operation's snapshots stay
+//! in the store, kept by a ref, so that the undo can itself be undone.
 
 mod carry_out;
 mod choose;
@@ -15,57 +15,51 @@ use serde::Deserialize;
 
 use crate::engine::Workspace;
 use crate::engine::files::{Closed, FileAction};
+use crate::engine::operation::log::Logged;
 use crate::engine::operation::{self, log, marks};
 use crate::engine::reload_page::{Written, reload};
 use crate::rules::Finding;
-use crate::store::{LoggedOperation, RefChange};
+use crate::st::Library;
+use crate::store::{LoggedOperation, RefChange, Store};
 use crate::verbs::{Result, UndoError};
-use carry_out::Undoing;
-use choose::{Choice, Chosen, choose, undone_below};
-use put_back::PutBack;
+use choose::{Choice, Chosen, choose};
 
-/// What to take back.
+/// An operation to undo.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// The operation's number; none: the last one that stands, is no undoing itself and was asked for by somebody.
+    /// `None`: the last one that a user asked for and that was not undone.
     pub operation: Option<u64>,
-    /// Whether SillyTavern has the chats closed.
     #[serde(flatten)]
     pub closed: Closed,
-    /// Only say what would be done.
     pub dry_run: bool,
 }
 
-/// What was taken back.
+/// An undone operation.
 #[derive(Default)]
 pub struct Report {
-    /// The operation, with all parts of its command. `None`: nothing was left to undo.
+    /// With all parts of its command. `None`: nothing was left to undo.
     pub operation: Option<LoggedOperation>,
-    /// The operation was undone before, so there was nothing to do.
+    /// It was undone before, so there was nothing to do.
     pub already: bool,
-    /// The undoing: the number of the operation that has to be undone to do it again. `None` if it was only planned.
+    /// The number of the undo, which has to be undone to redo the operation. `None` in a plan.
     pub redo: Option<u64>,
-    /// Later ones that nobody asked for; they stay.
+    /// Later operations that no user asked for; they stay.
     pub passed_by: Vec<u64>,
-    /// The refs that moved.
     pub refs: Vec<RefChange>,
-    /// The files that were written or removed.
     pub files: Vec<FileAction>,
-    /// What was noticed.
     pub findings: Vec<Finding>,
-    /// Whether it was only a plan.
     pub dry_run: bool,
 }
 
-/// Take an operation back.
+/// Undoes an operation.
 pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
     let (store, held) = workspace.open(options.dry_run)?;
     if let Some(held) = &held
         && let Some(done) = held.done_before(workspace, &store)?
         && let Some(number) = done.effect.undoes
     {
-        // It was interrupted, and is done by now: another one is not what was asked for.
+        // This undo was interrupted, and is done by now; another one was not asked for.
         let operation = Some(log::find(&store, number)?);
         let (refs, files) = (done.effect.refs.clone(), operation::actions_of(&store, &done)?);
         let redo = Some(done.number);
@@ -81,41 +75,54 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
             return Ok(Report { operation, already: true, redo, dry_run, ..Report::default() });
         }
     };
-    if let Some((first, undone)) = undone_below(&entries, &chosen) {
-        let number = chosen.operation.number;
+    let number = chosen.operation.number;
+    if let Some((first, undone)) = chosen.undone_below(&entries) {
         return Err(UndoError::UndoneBelow { number, first, undone }.into());
     }
     let library =
         if chosen.operation.effect.files.is_empty() { None } else { Some(workspace.library()?) };
-    let root = library.as_ref().map_or_else(PathBuf::new, |library| library.root().to_owned());
-    let mut back = PutBack::plan(&store, &root, &entries, &chosen)?;
-    if !back.moved.is_empty() || !back.saved.is_empty() {
-        let since = since::Since { workspace, store: &store, entries: &entries, root: &root };
-        return Err(since.refuse(&chosen, &back)?.into());
-    }
-    if let Some(library) = &library {
-        let number = chosen.operation.number;
-        used_lorebooks::keep(&store, library, &entries, number, &mut back)?;
-    }
-    let undoing = Undoing {
+    let undo = Undo {
         workspace,
         store: &store,
         library: library.as_ref(),
-        root: &root,
+        root: library.as_ref().map_or_else(PathBuf::new, |library| library.root().to_owned()),
+        entries: &entries,
+        chosen: &chosen,
         closed: options.closed,
-        // A page that has another mark in memory is asked anyhow, and what was there comes back to the byte.
-        mark: marks::fresh(&format!("undo {}", chosen.operation.number), workspace),
+        // A page with another integrity in memory asks anyhow, and the former bytes come back
+        // exactly.
+        mark: marks::fresh(&format!("undo {number}"), workspace),
     };
+    let mut back = undo.put_back()?;
+    if !back.moved.is_empty() || !back.saved.is_empty() {
+        return Err(undo.refuse(&back)?.into());
+    }
+    undo.keep_used_lorebooks(&mut back)?;
     let (done, redo) = match &held {
-        Some(held) => undoing.carry_out(held, &chosen, &back)?,
-        None => (undoing.plan(&back.files)?, None),
+        Some(held) => undo.carry_out(held, &back)?,
+        None => (undo.plan_files(&back.files)?, None),
     };
-    let PutBack { refs, mut findings, .. } = back;
-    if !done.actions.is_empty() && !dry_run && options.closed != Closed::Rereads {
+    let (refs, files, mut findings) = (back.refs, done.actions, back.findings);
+    if !files.is_empty() && !dry_run && options.closed != Closed::Rereads {
         let written = Written { asked: done.asked, ..Written::REPLACED };
-        findings.push(reload(&root, "files", written));
+        findings.push(reload(&undo.root, "files", written));
     }
     let Chosen { operation, passed_by, .. } = chosen;
-    let (operation, files) = (Some(operation), done.actions);
+    let operation = Some(operation);
     Ok(Report { operation, already: false, redo, passed_by, refs, files, findings, dry_run })
+}
+
+/// A chosen operation, and everything that its undo reads.
+struct Undo<'u> {
+    workspace: &'u Workspace,
+    store: &'u Store,
+    /// `None` if the operation wrote no files.
+    library: Option<&'u Library>,
+    root: PathBuf,
+    /// Newest first.
+    entries: &'u [Logged],
+    chosen: &'u Chosen,
+    closed: Closed,
+    /// The integrity for chats that would get the one that is there.
+    mark: String,
 }

@@ -1,13 +1,11 @@
-//! Why an operation cannot be undone: what was written since, and how to get the state before it nevertheless, as a chat of its own.
+//! Explains why an operation cannot be undone, and offers the states before it as new chats.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use super::choose::Chosen;
+use super::Undo;
 use super::put_back::PutBack;
 use crate::archive::message_identity::Identity;
 use crate::archive::{Role, SnapshotId, branch, read_manifest};
-use crate::engine::Workspace;
 use crate::engine::files;
 use crate::engine::free_names::free_timeline;
 use crate::engine::operation::bytes_of;
@@ -16,27 +14,15 @@ use crate::engine::written_since::{ChangeSince, Offer, WrittenSince};
 use crate::history::pairs::pair_id;
 use crate::history::{self, name_lookup};
 use crate::st::{Category, Chat, LibraryPath, TimelineName};
-use crate::store::{FileChange, Kept, LoggedOperation, RefChange, Store, unless_lost};
+use crate::store::{FileChange, Kept, RefChange, unless_lost};
 use crate::verbs::{Result, UndoError};
 
-/// So many states are offered at most: a restore of a whole library may have replaced hundreds of chats.
+/// A restore of a whole library may have replaced hundreds of chats.
 const MOST_OFFERS: usize = 3;
 
-/// What is looked at to say it.
-pub(super) struct Since<'s> {
-    pub workspace: &'s Workspace,
-    pub store: &'s Store,
-    pub entries: &'s [Logged],
-    pub root: &'s Path,
-}
-
-impl Since<'_> {
-    /// Returns the refusal: the refs that moved, and the files that were saved.
-    pub(super) fn refuse(
-        &self,
-        chosen: &Chosen,
-        PutBack { moved, saved, .. }: &PutBack,
-    ) -> Result<UndoError> {
+impl Undo<'_> {
+    pub(super) fn refuse(&self, PutBack { moved, saved, .. }: &PutBack) -> Result<UndoError> {
+        let operation = &self.chosen.operation;
         let mut changes = Vec::new();
         let mut timelines = BTreeSet::new();
         for change in saved.iter().rev() {
@@ -46,7 +32,7 @@ impl Since<'_> {
             changes.push(ChangeSince { subject, what: self.written(change, &path)? });
             timelines.extend(timeline);
         }
-        let number = chosen.operation.number;
+        let number = operation.number;
         for change in moved {
             let snapshot = change.after.or(change.before).map(SnapshotId);
             let timeline = match snapshot.filter(|_| change.name.is_branch()) {
@@ -54,7 +40,7 @@ impl Since<'_> {
                 None => None,
             };
             let what = match &timeline {
-                // That its file was saved says it.
+                // The saved file tells it.
                 Some(timeline) if timelines.contains(timeline) => continue,
                 Some(_) => WrittenSince::Snapshots(self.later(number, change)),
                 None => WrittenSince::Tag,
@@ -64,20 +50,15 @@ impl Since<'_> {
             changes.push(ChangeSince { subject, what });
             timelines.extend(timeline);
         }
-        let offers = self.offers(&chosen.operation, &timelines)?;
-        // Its group lists a new chat, and was there before.
-        let files = chosen
-            .operation
-            .effect
-            .files
-            .iter()
-            .filter(|change| !change.path.starts_with("groups/"));
+        let offers = self.offers(&timelines)?;
+        // A new chat is listed in its group, which existed before.
+        let files = operation.effect.files.iter();
+        let files = files.filter(|change| !change.path.starts_with("groups/"));
         let mut files = files.peekable();
         let is_new = files.peek().is_some() && files.all(|change| change.before.is_none());
         Ok(UndoError::ChangedSince { number, changes, offers, is_new })
     }
 
-    /// Returns how many operations after `number` moved a ref.
     fn later(&self, number: u64, change: &RefChange) -> usize {
         let later = self.entries.iter().take_while(|entry| entry.operation.number > number);
         let moves = |entry: &&Logged| {
@@ -87,9 +68,8 @@ impl Since<'_> {
         later.filter(moves).count().max(1)
     }
 
-    /// Returns what is different in a file from what the operation wrote.
     fn written(&self, change: &FileChange, path: &LibraryPath) -> Result<WrittenSince> {
-        let Some(now) = files::read(self.root, path)? else { return Ok(WrittenSince::Deleted) };
+        let Some(now) = files::read(&self.root, path)? else { return Ok(WrittenSince::Deleted) };
         let chat = TimelineName::of_file(path).filter(TimelineName::is_chat);
         let (Some(chat), Some(after)) = (chat, &change.after) else {
             return Ok(WrittenSince::Saved);
@@ -97,19 +77,17 @@ impl Since<'_> {
         let Some(then) = unless_lost(bytes_of(&self.store.reader(), after, path))? else {
             return Ok(WrittenSince::Saved);
         };
-        Ok(compare(&Chat::split(&then, chat.is_group()), &Chat::split(&now, chat.is_group())))
+        Ok(compare(&Chat::split(&then, chat.category()), &Chat::split(&now, chat.category())))
     }
 
-    /// Returns the states before the operation of the chats that changed since; of all its chats, if what changed is something else, such as their lorebook.
-    fn offers(
-        &self,
-        operation: &LoggedOperation,
-        changed: &BTreeSet<TimelineName>,
-    ) -> Result<Vec<Offer>> {
+    /// Returns the states before the operation of the chats that changed since; of all its chats,
+    /// if something else changed, such as their lorebook.
+    fn offers(&self, changed: &BTreeSet<TimelineName>) -> Result<Vec<Offer>> {
+        let operation = &self.chosen.operation;
         let mut before = Vec::new();
         for change in &operation.effect.files {
             let timeline = TimelineName::of_file(&LibraryPath::parse(&change.path)?);
-            // There is only one of a group's file and of the settings.
+            // There is only one file of a group and of the settings.
             let can_be_copied = |name: &TimelineName| {
                 !matches!(name.category(), Category::Group | Category::Settings)
             };
@@ -136,12 +114,12 @@ impl Since<'_> {
         let day = operation.time.get(..10).unwrap_or_default();
         let mut offers = Vec::new();
         for (timeline, id) in before.into_iter().take(MOST_OFFERS) {
-            let Some(book) = self.book_before(operation, id)? else { continue };
+            let Some(book) = self.book_before(id)? else { continue };
             let moment = match book.filter(|book| *book != id) {
                 Some(book) => pair_id(id, Some(book)),
                 None => id.to_string(),
             };
-            // By its name of today: that is where it would be restored beside.
+            // Its name of today, beside which it would be restored.
             let timeline = names.moment(&moment).map_or(timeline, |moment| moment.timeline);
             let name = free_timeline(&timeline, "before", day, library.as_ref(), &mut taken)?;
             offers.push(Offer { timeline, moment, name: name.chat().to_owned() });
@@ -149,12 +127,10 @@ impl Since<'_> {
         Ok(offers)
     }
 
-    /// Returns the snapshot that has the lorebook as it was together with a snapshot before an operation, if that is another one. `None` if the snapshot itself cannot be read.
-    fn book_before(
-        &self,
-        operation: &LoggedOperation,
-        id: SnapshotId,
-    ) -> Result<Option<Option<SnapshotId>>> {
+    /// Returns the snapshot with the lorebook at the time of another snapshot, if it is not the
+    /// same. `None` if that snapshot cannot be read.
+    fn book_before(&self, id: SnapshotId) -> Result<Option<Option<SnapshotId>>> {
+        let operation = &self.chosen.operation;
         let Some(snapshot) = name_lookup::find(self.store, id)? else { return Ok(None) };
         let reader = self.store.reader();
         let Some(manifest) = unless_lost(read_manifest(&reader, snapshot.tree))? else {
@@ -171,7 +147,7 @@ impl Since<'_> {
         let Some(name) = TimelineName::of_file(&path).map(|name| branch(&name)) else {
             return Ok(Some(None));
         };
-        // Where the lorebook's own timeline was then.
+        // The head of the lorebook's own timeline at that time.
         let until =
             self.entries.iter().skip_while(|entry| entry.operation.number > operation.number);
         let moved = until.filter(|entry| entry.undone_by.is_none()).find_map(|entry| {
@@ -185,7 +161,6 @@ impl Since<'_> {
     }
 }
 
-/// Returns what became of the messages between two states of a chat.
 fn compare(then: &Chat<'_>, now: &Chat<'_>) -> WrittenSince {
     let identities = |chat: &Chat<'_>| {
         let lines = history::origin::without_blank_end(&chat.messages);
@@ -215,8 +190,10 @@ mod tests {
         };
         let told = |then: &[&str], now: &[&str]| {
             let (then, now) = (chat(then), chat(now));
-            let what =
-                compare(&Chat::split(then.as_bytes(), false), &Chat::split(now.as_bytes(), false));
+            let what = compare(
+                &Chat::split(then.as_bytes(), Category::Chat),
+                &Chat::split(now.as_bytes(), Category::Chat),
+            );
             ChangeSince { subject: "X".into(), what }.to_string()
         };
         assert_eq!(told(&["a"], &["a", "b"]), "1 message was added to X");

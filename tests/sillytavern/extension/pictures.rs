@@ -1,4 +1,7 @@
-//! The pictures of docs/sillytavern.md: `UPDATE_DOCS=1 cargo test --test sillytavern pictures` makes them anew. Without that it is seen that what they show is still there.
+//! The pictures in docs/sillytavern.md.
+//!
+//! `UPDATE_DOCS=1 cargo test --test sillytavern pictures` takes them again. Otherwise the test only
+//! checks that everything in them is still shown.
 
 use std::fs;
 use std::path::Path;
@@ -8,20 +11,20 @@ use serde_json::{Value, json};
 
 use crate::common::Sandbox;
 use crate::common::watching::LIMIT;
-use crate::stage::{Setup, Stage, again, stvc};
+use crate::session::{Session, Setup, stvc, with_retries};
 
 const STORY: &str = "The Tide Office — part 1 (雨)";
 const FOLDER: &str = "chats/Mira Voss";
 const LORE: &str = "worlds/Tide Office Lore.json";
 
-/// The sample story as it came to be, with two forks, one of which was deleted.
+/// Creates the sample story with its snapshots and forks, one of which is deleted.
 fn story(sandbox: &Sandbox) {
-    let all = Sandbox::of_fixture("1.19.0");
+    let all = Sandbox::from_fixture("1.19.0");
     for path in ["characters/Mira Voss.png", LORE] {
         sandbox.write(path, all.read(path));
     }
     let text = String::from_utf8(all.read(&format!("{FOLDER}/{STORY}.jsonl"))).unwrap();
-    // A scene ends with message 8, as ST-Auto-Recap notes it.
+    // A scene end at message 8, as ST-Auto-Recap records it.
     let scene =
         r#""extra":{"auto_recap_memory":{"scene_break":true,"scene_break_name":"The ledger"},"#;
     let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
@@ -44,83 +47,89 @@ fn story(sandbox: &Sandbox) {
     stvc(sandbox, &["snapshot"]).exits(0);
 }
 
-fn picture(stage: &mut Stage, name: &str) {
-    // Popups come slowly.
-    stage.writer.until("!document.querySelector('dialog.popup[opening]')");
+fn picture(session: &mut Session, name: &str) {
+    // Popups open with an animation.
+    session.writer.wait_until("!document.querySelector('dialog.popup[opening]')");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures");
         let path = folder.join(format!("{name}.png"));
-        stage.writer.attempt(&json!({ "do": "screenshot", "path": path })).unwrap();
+        session.writer.attempt(&json!({ "do": "screenshot", "path": path })).unwrap();
     }
 }
 
 #[test]
-fn the_pictures_of_the_guide() {
-    again(|| {
+fn pictures_show_the_current_extension() {
+    with_retries(|| {
         let browser = json!({ "viewport": { "width": 1000, "height": 640 } });
         let setup = Setup { browser, ..Setup::default() };
-        let Some(mut stage) = Stage::open_with("extension-pictures", "1.19.0", &setup, |_| {})
+        let Some(mut session) = Session::open_with("extension-pictures", "1.19.0", &setup, |_| {})
         else {
             return;
         };
-        stage.writer.leave();
-        story(&stage.sandbox);
-        stage.stvc(&["extension", "install"]).exits(0);
-        let watching = stage.watch();
-        stage.come_in();
-        stage.writer.go("Mira Voss");
-        stage.writer.open(STORY);
-        stage
+        session.writer.close_page();
+        story(&session.sandbox);
+        session.stvc(&["extension", "install"]).exits(0);
+        let watching = session.watch();
+        session.open_page();
+        session.writer.select("Mira Voss");
+        session.writer.open(STORY);
+        session
             .writer
-            .until("document.getElementById('stvc_badge').textContent.startsWith('snapshot')");
-        stage.writer.evaluate("toastr.clear()");
+            .wait_until("document.getElementById('stvc_badge').textContent.startsWith('snapshot')");
+        session.writer.evaluate("toastr.clear()");
 
-        // The badge and a message's menu.
+        // The badge and the menu of a message.
         let menu = ".mes[mesid='30']";
-        stage.writer.click(&format!("{menu} .extraMesButtonsHint"));
-        stage.writer.until(&format!("document.querySelector(\"{menu} .stvc_fork.stvc-unready\")"));
-        picture(&mut stage, "st-message");
-
-        // The name of a fork is asked for, with what is not ready.
-        stage.writer.click(&format!("{menu} .stvc_fork"));
-        stage
+        session.writer.click(&format!("{menu} .extraMesButtonsHint"));
+        session
             .writer
-            .until("document.querySelectorAll('dialog.popup[open] .stvc-reasons li').length > 1");
-        picture(&mut stage, "st-fork");
-        stage.writer.click("dialog.popup[open] .popup-button-cancel");
+            .wait_until(&format!("document.querySelector(\"{menu} .stvc_fork.stvc-not-ready\")"));
+        picture(&mut session, "st-message");
+
+        // The dialog for the name of a fork, with the warnings of the readiness check.
+        session.writer.click(&format!("{menu} .stvc_fork"));
+        session.writer.wait_until(
+            "document.querySelectorAll('dialog.popup[open] .stvc-warnings li').length > 1",
+        );
+        picture(&mut session, "st-fork");
+        session.writer.click("dialog.popup[open] .popup-button-cancel");
 
         // The map.
-        stage.writer.evaluate("document.querySelectorAll('#stvc_wand .stvc-entry')[1].click()");
-        stage.writer.until("document.querySelector('iframe.stvc-viewer')?.contentDocument?.querySelectorAll('svg .lane').length >= 3");
-        picture(&mut stage, "st-timelines");
-        stage.writer.click("dialog.popup[open] .popup-button-ok");
+        session
+            .writer
+            .evaluate("document.querySelectorAll('#stvc_wand .stvc-menu-item')[1].click()");
+        session.writer.wait_until("document.querySelector('iframe.stvc-viewer')?.contentDocument?.querySelectorAll('svg .lane').length >= 3");
+        picture(&mut session, "st-timelines");
+        session.writer.click("dialog.popup[open] .popup-button-ok");
 
-        // A chat that was deleted.
-        stage.writer.click("#options_button");
-        stage.writer.click("#option_select_chat");
-        stage.writer.until("document.querySelector('.stvc-deleted summary')");
-        stage.writer.click(".stvc-deleted summary");
-        stage.writer.until(
+        // A deleted chat.
+        session.writer.click("#options_button");
+        session.writer.click("#option_select_chat");
+        session.writer.wait_until("document.querySelector('.stvc-deleted summary')");
+        session.writer.click(".stvc-deleted summary");
+        session.writer.wait_until(
             "document.querySelector('.stvc-deleted li').textContent.includes('The ledger burns')",
         );
-        picture(&mut stage, "st-deleted");
-        stage.writer.click("#select_chat_cross");
+        picture(&mut session, "st-deleted");
+        session.writer.click("#select_chat_cross");
 
-        // What can be chosen: ends of scenes are marked by themselves, and the language.
-        let tags = |stage: &Stage| stage.json(&["tag"]).exits(0).of_type("tag");
-        assert_eq!(tags(&stage), Vec::<Value>::new());
+        // The settings: automatic snapshots at scene ends, and the language.
+        let tags = |session: &Session| session.json(&["tag"]).exits(0).of_type("tag");
+        assert_eq!(tags(&session), Vec::<Value>::new());
         let choose = |what: &str, value: &str| {
             format!(
                 "(() => {{ const it = document.querySelector('#stvc_settings [data-stvc={what}]'); {value}; it.dispatchEvent(new Event('change')); }})()"
             )
         };
-        stage.writer.evaluate(&choose("scenes", "it.checked = true"));
+        session.writer.evaluate(&choose("scenes", "it.checked = true"));
         let begin = Instant::now();
-        while tags(&stage).first().is_none_or(|tag| tag["name"] != "Scene 1 - The ledger") {
-            assert!(begin.elapsed() < LIMIT, "{:?}", tags(&stage));
+        while tags(&session).first().is_none_or(|tag| tag["name"] != "Scene 1 - The ledger") {
+            assert!(begin.elapsed() < LIMIT, "{:?}", tags(&session));
         }
-        stage.writer.evaluate(&choose("language", "it.value = 'zh'"));
-        stage.writer.until("document.getElementById('stvc_badge').textContent.startsWith('快照')");
+        session.writer.evaluate(&choose("language", "it.value = 'zh'"));
+        session
+            .writer
+            .wait_until("document.getElementById('stvc_badge').textContent.startsWith('快照')");
         watching.stop();
     });
 }

@@ -1,21 +1,23 @@
-//! Files that are damaged, or were made to do harm.
+//! Damaged and malicious backup files.
 
 use std::fs;
 use std::io::Write;
 
 use serde_json::{Value, json};
-use stvc::engine::copies::CopyPlace;
+use stvc::internals::engine::copies::CopyPlace;
+use stvc::internals::store::ObjectId;
 use stvc::progress::Silent;
-use stvc::store::ObjectId;
 use stvc::verbs::import::stvc_backup::{Options, take_in};
 
-use crate::common::backups::{back_up, small};
-use crate::common::forged_backup::{Forged, decode, entry, forge, forge_as_it_is, header, sealed};
-use crate::common::{Sandbox, sound, text, tree};
+use crate::common::backups::{back_up, chat_with_two_snapshots};
+use crate::common::forged_backup::{
+    ForgedBackup, decode, encode_backup, encode_backup_with_header, entry, header, with_hash,
+};
+use crate::common::{Sandbox, assert_valid, text, tree};
 
 #[test]
-fn every_flipped_bit_and_every_missing_end_is_noticed() {
-    let bytes = fs::read(back_up(&small())).unwrap();
+fn every_flipped_bit_and_truncation_is_detected() {
+    let bytes = fs::read(back_up(&chat_with_two_snapshots())).unwrap();
     decode(&bytes).unwrap();
     for at in 0..bytes.len() {
         for bit in 0..8 {
@@ -29,9 +31,9 @@ fn every_flipped_bit_and_every_missing_end_is_noticed() {
     assert!(decode(&longer).unwrap_err().contains("follows"));
 }
 
-/// Taking this in fails with these words, and not a byte changes.
+/// Asserts that the import fails with `words` and changes no byte.
 #[track_caller]
-fn refused(sandbox: &Sandbox, bytes: &[u8], words: &str) {
+fn assert_refused(sandbox: &Sandbox, bytes: &[u8], words: &str) {
     let outside = tempfile::tempdir().unwrap();
     let source = outside.path().join("b.stvc");
     fs::write(&source, bytes).unwrap();
@@ -52,62 +54,70 @@ fn refused(sandbox: &Sandbox, bytes: &[u8], words: &str) {
 }
 
 #[test]
-fn a_damaged_backup_changes_nothing() {
-    let bytes = fs::read(back_up(&small())).unwrap();
-    let there = small();
+fn damaged_backup_changes_nothing() {
+    let bytes = fs::read(back_up(&chat_with_two_snapshots())).unwrap();
+    let there = chat_with_two_snapshots();
     let not_there = Sandbox::empty();
     for at in (0..bytes.len()).step_by(5) {
         let mut flipped = bytes.clone();
         flipped[at] ^= 0x10;
-        refused(if at % 2 == 0 { &there } else { &not_there }, &flipped, "b.stvc");
-        refused(if at % 2 == 0 { &not_there } else { &there }, &bytes[..at], "b.stvc");
+        assert_refused(if at % 2 == 0 { &there } else { &not_there }, &flipped, "b.stvc");
+        assert_refused(if at % 2 == 0 { &not_there } else { &there }, &bytes[..at], "b.stvc");
     }
-    refused(&there, b"", "no backup of stvc's");
-    refused(&there, b"PK\x03\x04something else", "no backup of stvc's");
-    refused(&there, b"stvc backup 2\n{}\n", "format 2");
+    assert_refused(&there, b"", "no backup of stvc's");
+    assert_refused(&there, b"PK\x03\x04something else", "no backup of stvc's");
+    assert_refused(&there, b"stvc backup 2\n{}\n", "format 2");
 }
 
 #[test]
-fn a_bomb_is_refused_before_it_goes_off() {
-    let sandbox = small();
+fn decompression_bomb_is_refused_early() {
+    let sandbox = chat_with_two_snapshots();
     let id = "1".repeat(40);
     let refs = [("refs/heads/chats/Mira/a", id.as_str())];
-    // An object of a terabyte, of which nothing comes.
+    // Claims an object of a terabyte.
     let mut content = vec![3];
     content.extend([0x80, 0x80, 0x80, 0x80, 0x80, 0x20]);
     let frame = zstd::encode_all(&content[..], 3).unwrap();
-    refused(&sandbox, &sealed(&header(1, &refs), &frame), "longer than 512 MiB");
-    // A frame that wants 2 GB of memory to be read.
+    assert_refused(&sandbox, &with_hash(&header(1, &refs), &frame), "longer than 512 MiB");
+    // Needs 2 GB of memory for decompression.
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
     encoder.window_log(31).unwrap();
     encoder.write_all(&content).unwrap();
-    refused(&sandbox, &sealed(&header(1, &refs), &encoder.finish().unwrap()), "damaged");
-    // More objects than the header says.
+    assert_refused(&sandbox, &with_hash(&header(1, &refs), &encoder.finish().unwrap()), "damaged");
+    // More objects than the header announces.
     let blobs: Vec<_> = (0..50_u8).map(|n| [n]).collect();
     let records: Vec<_> = blobs.iter().map(|blob| (3, &blob[..])).collect();
-    refused(&sandbox, &forge(&header(3, &refs), &records), "more objects than its header says");
-    // A header without end.
+    assert_refused(
+        &sandbox,
+        &encode_backup(&header(3, &refs), &records),
+        "more objects than its header says",
+    );
+    // A header without an end.
     let endless = [b"stvc backup 1\n".to_vec(), vec![b' '; 65 << 20]].concat();
-    refused(&sandbox, &endless, "its header has no end");
-    // Many zeros that nothing refers to.
+    assert_refused(&sandbox, &endless, "its header has no end");
+    // Unreferenced zeros.
     let zeros = vec![0; 8 << 20];
-    refused(&sandbox, &forge(&header(1, &refs), &[(3, &zeros)]), "which others refer to");
+    assert_refused(
+        &sandbox,
+        &encode_backup(&header(1, &refs), &[(3, &zeros)]),
+        "which others refer to",
+    );
 }
 
 const BRANCH: &str = "refs/heads/chats/Mira/a";
 
 #[test]
-fn what_is_forged_well_is_taken_in() {
+fn well_formed_foreign_backup_is_imported() {
     let sandbox = Sandbox::empty();
     let source = sandbox.folder().join("forged.stvc");
-    fs::write(&source, Forged::new().file(BRANCH)).unwrap();
+    fs::write(&source, ForgedBackup::new().file(BRANCH)).unwrap();
     sandbox.stvc(&["import", text(&source)]).exits(0);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
 #[test]
-fn a_backup_leads_no_ref_that_is_not_ours() {
-    let sandbox = small();
+fn backup_cannot_set_foreign_refs() {
+    let sandbox = chat_with_two_snapshots();
     for name in [
         "HEAD",
         "refs/stvc/kept/x",
@@ -117,17 +127,17 @@ fn a_backup_leads_no_ref_that_is_not_ours() {
         "refs/heads/",
         "config",
     ] {
-        refused(&sandbox, &Forged::new().file(name), "the ref ");
+        assert_refused(&sandbox, &ForgedBackup::new().file(name), "the ref ");
     }
 }
 
 #[test]
-fn a_tree_that_is_not_safe_everywhere_is_refused() {
-    let sandbox = small();
+fn tree_with_unsafe_names_is_refused() {
+    let sandbox = chat_with_two_snapshots();
     for name in ["..", ".", ".git", ".GIT", "git~1", "\u{200c}.git", "a\\b", "con"] {
-        let mut forged = Forged::new();
+        let mut forged = ForgedBackup::new();
         let evil = forged.add(3, b"evil".to_vec());
-        // In git's order, so that the name alone is wrong.
+        // In git's order, so that only the name is invalid.
         let dots = entry("100644", name, &evil);
         let root = if name < "chat" {
             [dots, forged.root()].concat()
@@ -137,10 +147,11 @@ fn a_tree_that_is_not_safe_everywhere_is_refused() {
         } else {
             [forged.root(), dots].concat()
         };
-        refused(&sandbox, &forged.with_root(root).file(BRANCH), "holds what no backup");
+        assert_refused(&sandbox, &forged.with_root(root).file(BRANCH), "holds what no backup");
     }
-    // Links, submodules, programs, an entry twice, in another order; a tree where a file belongs.
-    let forged = Forged::new();
+    // Links, submodules, executables, a duplicate entry, a wrong order, and a tree in place of a
+    // file.
+    let forged = ForgedBackup::new();
     let (root, chat) = (forged.root(), {
         let at = forged.root().windows(5).position(|w| w == b"chat\0").unwrap() + 5;
         ObjectId::try_from(&forged.root()[at..at + 20]).unwrap()
@@ -159,18 +170,22 @@ fn a_tree_that_is_not_safe_everywhere_is_refused() {
         rest.clone(),
         Vec::new(),
     ] {
-        refused(&sandbox, &Forged::new().with_root(bad).file(BRANCH), "holds what no backup");
+        assert_refused(
+            &sandbox,
+            &ForgedBackup::new().with_root(bad).file(BRANCH),
+            "holds what no backup",
+        );
     }
 }
 
 #[test]
-fn a_manifest_that_lies_is_refused() {
-    let sandbox = small();
+fn false_manifest_is_refused() {
+    let sandbox = chat_with_two_snapshots();
     for path in ["../../evil", "/evil", "secrets.json", ".stvc/config", "worlds/x.json"] {
-        let forged = Forged::new().with_manifest(|manifest| {
+        let forged = ForgedBackup::new().with_manifest(|manifest| {
             manifest["files"][0]["path"] = path.into();
         });
-        refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
+        assert_refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
     }
     let zeros = "0".repeat(64);
     let edits: [&dyn Fn(&mut Value); 5] = [
@@ -181,47 +196,47 @@ fn a_manifest_that_lies_is_refused() {
         &|manifest| manifest["files"] = json!([]),
     ];
     for edit in edits {
-        let forged = Forged::new().with_manifest(edit);
-        refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
+        let forged = ForgedBackup::new().with_manifest(edit);
+        assert_refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
     }
 }
 
 #[test]
-fn objects_that_are_missing_or_too_many_or_no_snapshots_are_refused() {
-    let sandbox = small();
-    let mut forged = Forged::new();
+fn missing_extra_and_foreign_objects_are_refused() {
+    let sandbox = chat_with_two_snapshots();
+    let mut forged = ForgedBackup::new();
     forged.add(3, b"nobody's".to_vec());
-    refused(&sandbox, &forged.file(BRANCH), "objects that no snapshot has");
-    let all: Vec<_> = Forged::new().objects.keys().copied().collect();
+    assert_refused(&sandbox, &forged.file(BRANCH), "objects that no snapshot has");
+    let all: Vec<_> = ForgedBackup::new().objects.keys().copied().collect();
     for id in all {
-        let mut forged = Forged::new();
+        let mut forged = ForgedBackup::new();
         forged.objects.remove(&id);
-        refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
+        assert_refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
     }
-    // The same object twice.
-    let forged = Forged::new();
+    // A duplicate object.
+    let forged = ForgedBackup::new();
     let mut records: Vec<_> =
         forged.objects.values().map(|(kind, bytes)| (*kind, &bytes[..])).collect();
     records.push(records[0]);
     let head = header(records.len(), &[(BRANCH, &forged.commit.to_string())]);
-    refused(&sandbox, &forge(&head, &records), "twice");
-    // A commit that is no snapshot, and no commit at all.
-    let mut forged = Forged::new();
+    assert_refused(&sandbox, &encode_backup(&head, &records), "twice");
+    // A commit that is not a snapshot, and an object that is not a commit.
+    let mut forged = ForgedBackup::new();
     let (_, commit) = forged.objects.remove(&forged.commit).unwrap();
     let commit = String::from_utf8(commit).unwrap();
     forged.commit = forged.add(1, commit.replace("Stvc-Content", "Content").into_bytes());
-    refused(&sandbox, &forged.file(BRANCH), "no snapshot");
-    let mut forged = Forged::new();
+    assert_refused(&sandbox, &forged.file(BRANCH), "no snapshot");
+    let mut forged = ForgedBackup::new();
     forged.objects.remove(&forged.commit);
     forged.commit = forged.add(1, b"tree of nothing".to_vec());
-    refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
+    assert_refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
 }
 
-/// What the header says is held against what comes.
+/// The header is compared with the content.
 #[test]
-fn a_header_that_says_something_else_is_refused() {
-    let sandbox = small();
-    let forged = Forged::new();
+fn header_that_contradicts_the_content_is_refused() {
+    let sandbox = chat_with_two_snapshots();
+    let forged = ForgedBackup::new();
     let records: Vec<_> =
         forged.objects.values().map(|(kind, bytes)| (*kind, &bytes[..])).collect();
     let right = header(records.len(), &[(BRANCH, &forged.commit.to_string())]);
@@ -235,6 +250,6 @@ fn a_header_that_says_something_else_is_refused() {
     for (field, value, words) in wrong {
         let mut header = right.clone();
         header[field] = value;
-        refused(&sandbox, &forge_as_it_is(&header, &records), words);
+        assert_refused(&sandbox, &encode_backup_with_header(&header, &records), words);
     }
 }

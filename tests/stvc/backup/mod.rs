@@ -1,6 +1,6 @@
-//! Backups in a file: everything comes back byte for byte, and what is not a sound backup changes nothing.
+//! Backups in a file: everything is restored byte for byte, and an invalid backup changes nothing.
 
-mod bringing_back;
 mod hostile_files;
+mod importing;
 mod passphrases;
 mod writing;

@@ -1,15 +1,13 @@
-//! Encrypted backups.
-
 use std::fs;
 
-use stvc::archive::backup::{Decoder, Passphrase, unseal};
+use stvc::internals::archive::backup::{Decoder, Passphrase, unseal};
 
-use crate::common::backups::small;
+use crate::common::backups::chat_with_two_snapshots;
 use crate::common::{Sandbox, text};
 
 #[test]
-fn an_encrypted_backup_opens_with_its_passphrase_alone() {
-    let sandbox = small();
+fn encrypted_backup_opens_only_with_its_passphrase() {
+    let sandbox = chat_with_two_snapshots();
     let secret = sandbox.folder().join("secret");
     fs::write(&secret, "correct horse\n").unwrap();
     let path = sandbox.folder().join("e.stvc");
@@ -42,16 +40,18 @@ fn an_encrypted_backup_opens_with_its_passphrase_alone() {
         Ok::<_, String>(())
     };
     open(&bytes).unwrap();
-    // Each costs a second by design; every byte is tried in `archive/backup/seal`, where it costs nothing.
+    // Each attempt takes a second by design. `archive/backup/seal` tests every byte without that
+    // cost.
     let mut flipped = bytes.clone();
     *flipped.last_mut().unwrap() ^= 1;
     assert!(open(&flipped).is_err());
 }
 
-/// The command that prints a passphrase often has it in it; the log goes into every copy of the store's folder, and anybody may read who holds the lock.
+/// A command that prints a passphrase often contains it. The log is in every copy of the store, and
+/// every user can read the lock file.
 #[test]
-fn the_command_that_prints_a_passphrase_stands_in_no_log() {
-    let there = small();
+fn passphrase_command_is_not_logged() {
+    let there = chat_with_two_snapshots();
     let path = there.folder().join("copy.stvc");
     let printed = "echo correct horse";
     let backup = ["backup", text(&path), "--passphrase-command", printed];
@@ -67,7 +67,7 @@ fn the_command_that_prints_a_passphrase_stands_in_no_log() {
         let log = fs::read_to_string(here.store().join("stvc/operations.jsonl")).unwrap();
         assert!(log.contains("import") && log.contains("***"), "{log}");
         assert!(!log.contains("horse"), "{log}");
-        let said = here.stvc(&["operations"]).exits(0).stdout;
-        assert!(!said.contains("horse"), "{said}");
+        let output = here.stvc(&["operations"]).exits(0).stdout;
+        assert!(!output.contains("horse"), "{output}");
     }
 }

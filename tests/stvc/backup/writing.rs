@@ -1,4 +1,4 @@
-//! The file as it is written: whole or not at all, for its owner alone.
+//! The written file: complete or absent, and private.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,23 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::common::backups::{back_up, grown, small};
+use crate::common::backups::{back_up, chat_with_two_snapshots, growing_recap_chat};
 use crate::common::forged_backup::decode;
-use crate::common::{A, Sandbox, calm, chat, files, git, limited, message, sound, text, tree};
+use crate::common::{
+    A, Sandbox, assert_no_panic, assert_valid, chat, files, git, message, run_with_file_limit,
+    text, tree,
+};
 
 #[test]
 #[cfg(unix)]
-fn a_backup_is_its_owners_alone() {
+fn backup_file_is_readable_by_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
-    let mode = fs::metadata(back_up(&small())).unwrap().permissions().mode();
+    let mode = fs::metadata(back_up(&chat_with_two_snapshots())).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]
-fn some_timelines_are_backed_up_with_their_tags_alone() {
+fn backup_of_some_timelines_has_their_tags_only() {
     let sandbox = Sandbox::empty();
     for name in ["a", "b"] {
         sandbox.write(&format!("chats/Mira/{name}.jsonl"), chat(name, 3, None));
@@ -36,8 +39,8 @@ fn some_timelines_are_backed_up_with_their_tags_alone() {
 }
 
 #[test]
-fn standard_output_takes_a_backup_and_nothing_else() {
-    let sandbox = small();
+fn standard_output_gets_only_the_backup() {
+    let sandbox = chat_with_two_snapshots();
     let output = sandbox.command(&["backup", "-"]).output().unwrap();
     assert!(output.status.success());
     decode(&output.stdout).unwrap();
@@ -47,15 +50,15 @@ fn standard_output_takes_a_backup_and_nothing_else() {
 }
 
 #[test]
-fn a_file_is_replaced_only_if_nothing_is_lost_by_it() {
-    let mut sandbox = small();
+fn backup_file_is_replaced_only_without_loss() {
+    let mut sandbox = chat_with_two_snapshots();
     let path = back_up(&sandbox);
     sandbox.wait(60);
     sandbox.append(A, &message("a", 3));
     sandbox.stvc(&["snapshot"]).exits(0);
     back_up(&sandbox);
     let newer = fs::read(&path).unwrap();
-    // A store that was lost and begun anew.
+    // A lost store that was recreated.
     fs::remove_dir_all(sandbox.store()).unwrap();
     sandbox.stvc(&["snapshot"]).exits(0);
     let answer = sandbox.stvc(&["backup", text(&path)]).exits(4);
@@ -71,7 +74,7 @@ fn a_file_is_replaced_only_if_nothing_is_lost_by_it() {
     assert_eq!(fs::read(&other).unwrap(), b"Dear Mira");
 }
 
-/// Three snapshots of two chats, with a backup of all.
+/// Creates three snapshots of two chats, and a backup of all.
 fn backed_up() -> (Sandbox, PathBuf) {
     let mut sandbox = Sandbox::empty();
     for messages in 3..6 {
@@ -84,7 +87,7 @@ fn backed_up() -> (Sandbox, PathBuf) {
     (sandbox, path)
 }
 
-/// What removes snapshots on purpose: `forget`, `erase`, `undo`; the operation log may know of it no more.
+/// Commands that remove snapshots on purpose: `forget`, `erase`, `undo`; the log may have expired.
 const REMOVALS: [&[&[&str]]; 5] = [
     &[&["forget", "--keep-last", "1"]],
     &[&["forget", "--keep-last", "1"], &["gc", "--keep-undo", "0s", "--grace", "0s"]],
@@ -94,7 +97,7 @@ const REMOVALS: [&[&[&str]]; 5] = [
 ];
 
 #[test]
-fn backup_goes_on_and_says_so_after_snapshots_were_removed_on_purpose() {
+fn backup_continues_after_deliberate_removal() {
     for removal in REMOVALS {
         let (mut sandbox, path) = backed_up();
         let folder = sandbox.folder().join("mirror");
@@ -115,13 +118,13 @@ fn backup_goes_on_and_says_so_after_snapshots_were_removed_on_purpose() {
         sandbox.stvc(&["check", text(&path)]).exits(0);
         sandbox.stvc(&["backup", text(&folder)]).exits(0);
         sandbox.stvc(&["check", text(&folder)]).exits(0);
-        // Once is enough.
+        // Reported once.
         let again = sandbox.json(&["backup", text(&path)]).exits(0).of_type("finding");
         assert!(!again.iter().any(|found| found["code"] == "removed-here"), "{again:?}");
     }
 }
 
-/// The branch is gone, and no command removed it: the backup may be all that is left.
+/// The branch disappeared without a command: the backup may be the only copy.
 #[test]
 fn backup_does_not_replace_a_file_after_a_branch_was_lost() {
     for removal in [&[][..], &[&["forget", "--keep-last", "1"][..]]] {
@@ -140,14 +143,14 @@ fn backup_does_not_replace_a_file_after_a_branch_was_lost() {
 }
 
 #[test]
-fn backup_of_one_chat_does_not_replace_that_of_all_after_forget() {
+fn backup_of_one_chat_does_not_replace_full_backup_after_forget() {
     for removal in REMOVALS {
         let (sandbox, path) = backed_up();
         fs::remove_file(sandbox.path("chats/Mira/b.jsonl")).unwrap();
         for command in removal {
             sandbox.stvc(command).exits(0);
         }
-        // An erased timeline is not asked for by anybody.
+        // `erase` removes the timeline, so nothing is missing from the backup.
         let expected = if removal[0][0] == "erase" { 0 } else { 4 };
         sandbox.stvc(&["backup", text(&path), "Mira/a", "--no-snapshot"]).exits(expected);
     }
@@ -161,25 +164,26 @@ fn leftovers(dir: &Path) -> Vec<String> {
 
 #[test]
 #[cfg(unix)]
-fn a_full_disk_leaves_no_file_and_changes_nothing() {
+fn backup_on_full_disk_leaves_no_file() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 400, None));
     sandbox.stvc(&["snapshot"]).exits(0);
     let path = sandbox.folder().join("b.stvc");
-    let answer = calm(limited(&sandbox, 8, &["backup", text(&path)])).exits(1);
+    let answer =
+        assert_no_panic(run_with_file_limit(&sandbox, 8, &["backup", text(&path)])).exits(1);
     assert!(answer.stderr.contains("b.stvc"), "{}", answer.stderr);
     assert!(!path.exists());
     assert_eq!(leftovers(sandbox.folder()), [""; 0]);
     sandbox.stvc(&["backup", text(&path)]).exits(0);
-    let other = small();
+    let other = chat_with_two_snapshots();
     let before = tree(other.folder());
-    calm(limited(&other, 8, &["import", text(&path)])).exits(1);
+    assert_no_panic(run_with_file_limit(&other, 8, &["import", text(&path)])).exits(1);
     assert!(tree(other.folder()) == before);
     other.stvc(&["import", text(&path)]).exits(0);
 }
 
 #[test]
-fn a_backup_that_is_killed_leaves_no_half_file() {
+fn killed_backup_leaves_no_partial_file() {
     let sandbox = Sandbox::empty();
     for n in 0..6 {
         sandbox.write(&format!("chats/Mira/{n}.jsonl"), chat(&format!("chat {n}"), 200, None));
@@ -201,12 +205,12 @@ fn a_backup_that_is_killed_leaves_no_half_file() {
         }
     }
     sandbox.stvc(&["backup", text(&path), "--overwrite"]).exits(0);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
 #[test]
-fn the_last_backup_is_remembered_and_mentioned_when_it_is_old() {
-    let mut sandbox = small();
+fn status_reports_an_old_last_backup() {
+    let mut sandbox = chat_with_two_snapshots();
     let none = sandbox.stvc(&["backup", "--last"]).exits(0);
     assert!(none.stdout.contains("No backup was taken yet"), "{}", none.stdout);
     let path = back_up(&sandbox);
@@ -228,8 +232,8 @@ fn the_last_backup_is_remembered_and_mentioned_when_it_is_old() {
 }
 
 #[test]
-fn a_backup_is_smaller_than_the_store_after_gc() {
-    let sandbox = grown(10);
+fn backup_is_smaller_than_store_after_gc() {
+    let sandbox = growing_recap_chat(10);
     let backup = fs::metadata(back_up(&sandbox)).unwrap().len();
     sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
     let pack = files(&sandbox.store().join("objects"));

@@ -1,10 +1,9 @@
-//! What a command answered, and what must hold of any answer.
+//! The output of a command, and assertions about it.
 
 use std::process::Output;
 
 use serde_json::Value;
 
-/// What a command answered.
 #[derive(Debug)]
 pub struct Answer {
     pub code: i32,
@@ -13,14 +12,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The answer, which must have this exit code.
+    /// Asserts the exit code and returns the answer.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// The JSON lines of the answer.
+    /// Parses stdout as JSON lines.
     #[track_caller]
     pub fn lines(&self) -> Vec<Value> {
         let parse = |line: &str| {
@@ -29,22 +28,21 @@ impl Answer {
         self.stdout.lines().map(parse).collect()
     }
 
-    /// The JSON lines of one type that are about chats.
+    /// Returns the JSON lines of type `kind` whose timeline is a chat.
     #[track_caller]
-    pub fn of_chats(&self, kind: &str) -> Vec<Value> {
+    pub fn chat_lines(&self, kind: &str) -> Vec<Value> {
         let mut lines = self.of_type(kind);
         lines.retain(|line| line["timeline"].as_str().unwrap().contains("chats/"));
         lines
     }
 
-    /// The JSON lines of one type.
+    /// Returns the JSON lines of type `kind`.
     #[track_caller]
     pub fn of_type(&self, kind: &str) -> Vec<Value> {
         self.lines().into_iter().filter(|line| line["type"] == kind).collect()
     }
 }
 
-/// What a process answered.
 pub fn answer(output: Output) -> Answer {
     Answer {
         code: output.status.code().unwrap_or(-1),
@@ -53,25 +51,25 @@ pub fn answer(output: Output) -> Answer {
     }
 }
 
-/// The answer of a program that did not panic and was not killed.
+/// Asserts that the program did not panic and was not killed.
 #[track_caller]
-pub fn calm(answer: Answer) -> Answer {
+pub fn assert_no_panic(answer: Answer) -> Answer {
     assert!(!matches!(answer.code, 101 | -1), "{answer:?}");
     assert!(!answer.stderr.contains("panicked"), "{answer:?}");
     answer
 }
 
-/// No control character of a name or a message reaches the terminal.
+/// Asserts that no control character of a name or message reached the terminal.
 #[track_caller]
-pub fn tame(answer: &Answer) {
+pub fn assert_no_control_characters(answer: &Answer) {
     for text in [&answer.stdout, &answer.stderr] {
         let live = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
         assert_eq!(live, None, "{text:?}");
     }
 }
 
-/// The words of an answer, ids left out.
-pub fn words(answer: &Answer) -> String {
+/// Returns stdout with each snapshot id replaced by `ID`.
+pub fn output_without_ids(answer: &Answer) -> String {
     let is_id = |word: &&str| word.len() == 10 && word.bytes().all(|c| c.is_ascii_hexdigit());
     let line = |line: &str| {
         let words: Vec<_> =
@@ -81,8 +79,7 @@ pub fn words(answer: &Answer) -> String {
     answer.stdout.lines().map(line).collect()
 }
 
-/// The codes of its findings.
-pub fn codes(answer: &Answer) -> Vec<String> {
+pub fn finding_codes(answer: &Answer) -> Vec<String> {
     let findings = answer.of_type("finding");
     findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
 }

@@ -1,14 +1,14 @@
-//! Backups, taken and brought back.
+//! Libraries to back up, and the backup drill.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
 use super::recap_library::RecapLibrary;
-use super::{A, Sandbox, assert_same, chat, files, message, sound, text};
+use super::{A, Sandbox, assert_same, assert_valid, chat, files, message, text};
 
-/// One chat with two snapshots.
-pub fn small() -> Sandbox {
+/// Creates a library with one chat and two snapshots.
+pub fn chat_with_two_snapshots() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 1, None));
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -18,8 +18,8 @@ pub fn small() -> Sandbox {
     sandbox
 }
 
-/// A chat of ST-Auto-Recap's with its lorebook, and a fork of it; nothing stored yet.
-pub fn forked() -> Sandbox {
+/// Creates a library with an ST-Auto-Recap chat, its lorebook and a fork; takes no snapshot.
+pub fn recap_chat_with_fork() -> Sandbox {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
@@ -27,8 +27,8 @@ pub fn forked() -> Sandbox {
     sandbox
 }
 
-/// A chat of ST-Auto-Recap's that grew by twelve messages from snapshot to snapshot.
-pub fn grown(snapshots: usize) -> Sandbox {
+/// Creates an ST-Auto-Recap chat that grows by twelve messages per snapshot.
+pub fn growing_recap_chat(snapshots: usize) -> Sandbox {
     let mut sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     for n in 1..=snapshots {
@@ -40,15 +40,15 @@ pub fn grown(snapshots: usize) -> Sandbox {
     sandbox
 }
 
-/// Back up into a file; its path.
+/// Backs up into a file and returns its path.
 pub fn back_up(sandbox: &Sandbox) -> PathBuf {
     let path = sandbox.folder().join("b.stvc");
     sandbox.stvc(&["backup", text(&path)]).exits(0);
     path
 }
 
-/// The files that a store knows of.
-fn stored(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+/// Keeps the files that a snapshot can hold.
+fn keep_stored_files(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
     let of_ours = |path: &String| {
         let folders =
             ["chats/", "group chats/", "groups/", "worlds/", "characters/", "User Avatars/"];
@@ -57,10 +57,11 @@ fn stored(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
     files.into_iter().filter(|(path, _)| of_ours(path)).collect()
 }
 
-/// Back up in this way, lose the library and the store, take the backup in, restore: every byte is there again.
-pub fn drill_with(sandbox: &Sandbox, back_up: impl Fn(&Sandbox) -> PathBuf) {
+/// Backs up with `back_up`, deletes library and store, imports the backup, restores everything, and
+/// asserts that every byte is back.
+pub fn backup_drill(sandbox: &Sandbox, back_up: impl Fn(&Sandbox) -> PathBuf) {
     sandbox.stvc(&["snapshot"]).exits(0);
-    let before = stored(sandbox.files());
+    let before = keep_stored_files(sandbox.files());
     let log = sandbox.json(&["log"]).exits(0).stdout;
     let backup = back_up(sandbox);
     fs::remove_dir_all(sandbox.library()).unwrap();
@@ -76,11 +77,11 @@ pub fn drill_with(sandbox: &Sandbox, back_up: impl Fn(&Sandbox) -> PathBuf) {
     assert_eq!(log, again);
     let known = run(&["import", text(&backup)]).stdout;
     assert!(known.starts_with("Nothing to do"), "{known}");
-    sound(sandbox);
+    assert_valid(sandbox);
 }
 
-/// One message more, and a snapshot of it.
-pub fn next(sandbox: &mut Sandbox, n: usize) {
+/// Appends message `n` and takes a snapshot.
+pub fn append_and_snapshot(sandbox: &mut Sandbox, n: usize) {
     sandbox.wait(60);
     sandbox.append(A, &message("a", n));
     sandbox.stvc(&["snapshot"]).exits(0);

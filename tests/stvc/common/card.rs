@@ -1,10 +1,8 @@
-//! Character cards.
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// A card as SillyTavern writes it, with a picture of so many bytes that cannot be packed.
+/// Builds a card as SillyTavern writes it, with `picture` bytes of incompressible image data.
 pub fn card(json: &Value, picture: usize) -> Vec<u8> {
     let chunk = |kind: &[u8], data: &[u8]| {
         let body = [kind, data].concat();

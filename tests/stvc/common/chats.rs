@@ -1,12 +1,10 @@
-//! Chats with words that do not compress to nothing.
+//! Chats with text that does not compress well.
 
-/// The chat that most tests write.
 pub const A: &str = "chats/Mira/a.jsonl";
 
-/// A second one.
 pub const B: &str = "chats/Mira/b.jsonl";
 
-/// A chat with some messages; the lorebook, if it has one, is called `book`.
+/// Builds a chat file; `book` is the name of its lorebook.
 pub fn chat(name: &str, messages: usize, book: Option<&str>) -> Vec<u8> {
     let metadata = match book {
         Some(book) => serde_json::json!({ "world_info": book }),
@@ -20,14 +18,12 @@ pub fn chat(name: &str, messages: usize, book: Option<&str>) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Message `n` of the chat `name`.
 pub fn message(name: &str, n: usize) -> String {
     let text = format!("{name} {n}: {}", blake(&format!("{name}/{n}")));
     serde_json::json!({ "name": "Mira", "is_user": n.is_multiple_of(2), "mes": text }).to_string()
 }
 
 fn blake(text: &str) -> String {
-    // Words that do not compress to nothing.
     let mut state = 0xcbf2_9ce4_8422_2325_u64;
     for byte in text.bytes() {
         state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

@@ -1,13 +1,13 @@
-//! Two devices that share a folder.
+//! Two devices that sync through one remote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Sandbox, assert_same, refs, sound, text};
+use super::{Sandbox, assert_same, assert_valid, refs, text};
 
-/// What devices share.
+/// The remote that the devices sync with.
 pub enum Remote {
     Folder(PathBuf),
     #[cfg(unix)]
@@ -15,25 +15,24 @@ pub enum Remote {
 }
 
 impl Remote {
-    pub fn folder(of: &Sandbox) -> Self {
-        Self::Folder(of.folder().join("shared"))
+    pub fn folder(sandbox: &Sandbox) -> Self {
+        Self::Folder(sandbox.folder().join("shared"))
     }
 
     #[cfg(unix)]
-    pub fn server(of: &Sandbox) -> Self {
-        Self::Server(super::git_server::server(of.folder()))
+    pub fn server(sandbox: &Sandbox) -> Self {
+        Self::Server(super::git_server::create_server(sandbox.folder()))
     }
 
-    /// Returns the address that a device reaches it by.
+    /// Returns the address under which `from` reaches the remote.
     pub fn address(&self, from: &Sandbox) -> PathBuf {
         match self {
             Self::Folder(path) => path.clone(),
             #[cfg(unix)]
-            Self::Server(path) => super::git_server::reach(from, path).into(),
+            Self::Server(path) => super::git_server::configure_ssh(from, path).into(),
         }
     }
 
-    /// Returns the repository.
     pub fn store(&self) -> &Path {
         match self {
             Self::Folder(path) => path,
@@ -43,20 +42,20 @@ impl Remote {
     }
 }
 
-/// Two devices that have the same, and the folder that they share.
-pub fn pair(with: impl Fn(&Sandbox)) -> (Sandbox, Sandbox, PathBuf) {
+/// Creates two devices with equal content and the folder that they sync through.
+pub fn synced_pair(with: impl Fn(&Sandbox)) -> (Sandbox, Sandbox, PathBuf) {
     let one = Sandbox::empty();
     with(&one);
     let folder = one.folder().join("shared");
     one.stvc(&["sync", text(&folder)]).exits(0);
     let two = Sandbox::empty();
     two.stvc(&["sync", text(&folder)]).exits(0);
-    assert_same(&ours(&two), &ours(&one));
+    assert_same(&chats_and_lorebooks(&two), &chats_and_lorebooks(&one));
     (one, two, folder)
 }
 
-/// The chats, and the lorebooks that they use: others are in no snapshot.
-pub fn ours(sandbox: &Sandbox) -> BTreeMap<String, Vec<u8>> {
+/// Returns the chats and the lorebooks that they use. Other lorebooks are in no snapshot.
+pub fn chats_and_lorebooks(sandbox: &Sandbox) -> BTreeMap<String, Vec<u8>> {
     let mut files = sandbox.files();
     let bound = |bytes: &[u8]| {
         let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -68,26 +67,28 @@ pub fn ours(sandbox: &Sandbox) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Sync this device; what it said.
+/// Syncs this device and returns the JSON lines.
 pub fn sync(sandbox: &mut Sandbox, folder: &Path) -> Vec<Value> {
     sandbox.wait(60);
     let answer = sandbox.json(&["sync", text(folder)]);
-    // What two devices wrote against each other is for a person to settle.
+    // `sync` exits with 3 while a conflict is unresolved.
     let conflicts = answer.of_type("summary")[0]["conflicts"].as_u64().unwrap();
     answer.exits(if conflicts > 0 { 3 } else { 0 }).lines()
 }
 
-/// Both sides sync until neither has news, and then have the same.
-pub fn settle(one: &mut Sandbox, two: &mut Sandbox, folder: &Path) {
+/// Syncs both devices until neither has changes, and asserts that they are equal.
+pub fn sync_until_equal(one: &mut Sandbox, two: &mut Sandbox, folder: &Path) {
     for _ in 0..6 {
         sync(one, folder);
         sync(two, folder);
-        if refs(&one.store()) == refs(&two.store()) && ours(one) == ours(two) {
+        if refs(&one.store()) == refs(&two.store())
+            && chats_and_lorebooks(one) == chats_and_lorebooks(two)
+        {
             break;
         }
     }
     assert_eq!(refs(&one.store()), refs(&two.store()));
-    assert_same(&ours(two), &ours(one));
-    sound(one);
-    sound(two);
+    assert_same(&chats_and_lorebooks(two), &chats_and_lorebooks(one));
+    assert_valid(one);
+    assert_valid(two);
 }

@@ -1,29 +1,28 @@
-//! Files and folders: copied, listed, compared.
+//! Copies, lists and compares files and folders.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder `fixtures/` of the project.
 pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
 }
 
-/// Copy a folder with all that is in it.
-pub fn copy(from: &Path, to: &Path) {
+/// Copies a folder recursively.
+pub fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
+            copy_folder(&entry.path(), &target);
         } else {
             fs::copy(entry.path(), &target).unwrap();
         }
     }
 }
 
-/// Every file below a folder with its bytes, by its path with `/`; a store in it is left out.
+/// Reads every file below a folder, by its path with `/`. Skips a store.
 pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![(root.to_owned(), String::new())];
@@ -43,7 +42,7 @@ pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// Compare files by their bytes; what differs is named, not printed in full.
+/// Compares files by their bytes. The failure message names the paths that differ, not their bytes.
 #[track_caller]
 pub fn assert_same(found: &BTreeMap<String, Vec<u8>>, expected: &BTreeMap<String, Vec<u8>>) {
     let paths: std::collections::BTreeSet<_> = found.keys().chain(expected.keys()).collect();
@@ -58,7 +57,7 @@ pub fn assert_same(found: &BTreeMap<String, Vec<u8>>, expected: &BTreeMap<String
     assert!(differing.is_empty(), "{differing:#?}");
 }
 
-/// Every file and folder below a folder; files with their bytes.
+/// Reads every file and folder below `root`; folders have no bytes.
 pub fn tree(root: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_owned()];
@@ -74,13 +73,13 @@ pub fn tree(root: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
     found
 }
 
-/// The files of this ending below a folder.
-pub fn files_of(dir: &Path, extension: &str) -> Vec<PathBuf> {
+/// Lists the files below `dir` with this extension.
+pub fn files_with_extension(dir: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(files_of(&path, extension));
+            found.extend(files_with_extension(&path, extension));
         } else if path.extension().unwrap_or_default() == extension {
             found.push(path);
         }
@@ -89,12 +88,11 @@ pub fn files_of(dir: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The length of a file.
-pub fn len(path: &Path) -> usize {
+pub fn file_size(path: &Path) -> usize {
     usize::try_from(fs::metadata(path).unwrap().len()).unwrap()
 }
 
-/// Git makes the files of its objects read-only.
+/// Makes a file writable: git writes its object files read-only.
 pub fn make_writable(path: &Path) {
     let mut permissions = fs::metadata(path).unwrap().permissions();
     #[expect(clippy::permissions_set_readonly_false, reason = "a file in a temporary folder")]
@@ -102,13 +100,11 @@ pub fn make_writable(path: &Path) {
     fs::set_permissions(path, permissions).unwrap();
 }
 
-/// A path as an argument.
 pub fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Every source file below a folder.
-/// All sources below a folder.
+/// Lists the Rust sources below a folder.
 pub fn rust_files(dir: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {

@@ -1,16 +1,16 @@
-//! Backup files as somebody else could write them.
+//! Forged backup files.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::{Value, json};
-use stvc::archive::backup::Decoder;
-use stvc::store::{Kind, ObjectId, hash};
+use stvc::internals::archive::backup::Decoder;
+use stvc::internals::store::{Kind, ObjectId, hash};
 
 use super::backups::back_up;
 use super::{A, Sandbox, chat};
 
-/// Read a backup to its end.
+/// Decodes a backup to its end.
 pub fn decode(bytes: &[u8]) -> Result<Vec<(Kind, Vec<u8>)>, String> {
     let mut decoder = Decoder::new(bytes).map_err(|error| error.to_string())?;
     let mut objects = Vec::new();
@@ -23,15 +23,15 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<(Kind, Vec<u8>)>, String> {
     }
 }
 
-/// A backup of these records, whatever they are; its header has the right number of snapshots.
-pub fn forge(header: &Value, records: &[(u8, &[u8])]) -> Vec<u8> {
+/// Encodes a backup of arbitrary records; the header gets the right number of snapshots.
+pub fn encode_backup(header: &Value, records: &[(u8, &[u8])]) -> Vec<u8> {
     let mut header = header.clone();
     header["snapshots"] = records.iter().filter(|(kind, _)| *kind == 1).count().into();
-    forge_as_it_is(&header, records)
+    encode_backup_with_header(&header, records)
 }
 
-/// The same with the header as it is.
-pub fn forge_as_it_is(header: &Value, records: &[(u8, &[u8])]) -> Vec<u8> {
+/// Encodes a backup without correcting its header.
+pub fn encode_backup_with_header(header: &Value, records: &[(u8, &[u8])]) -> Vec<u8> {
     let mut content = Vec::new();
     let number = |out: &mut Vec<u8>, mut n: u64| {
         while n >= 0x80 {
@@ -50,11 +50,11 @@ pub fn forge_as_it_is(header: &Value, records: &[(u8, &[u8])]) -> Vec<u8> {
     content.push(0);
     number(&mut content, records.len() as u64);
     number(&mut content, total);
-    sealed(header, &zstd::encode_all(&content[..], 3).unwrap())
+    with_hash(header, &zstd::encode_all(&content[..], 3).unwrap())
 }
 
-/// Header and frame with the right hash behind them.
-pub fn sealed(header: &Value, frame: &[u8]) -> Vec<u8> {
+/// Appends the valid hash to header and frame.
+pub fn with_hash(header: &Value, frame: &[u8]) -> Vec<u8> {
     let mut bytes = format!("stvc backup 1\n{header}\n").into_bytes();
     bytes.extend_from_slice(frame);
     let hash = blake3::hash(&bytes);
@@ -62,21 +62,21 @@ pub fn sealed(header: &Value, frame: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A header of the right form.
+/// Builds a valid header.
 pub fn header(objects: usize, refs: &[(&str, &str)]) -> Value {
     let refs: BTreeMap<_, _> = refs.iter().copied().collect();
     json!({ "program": "x", "taken": "2026-11-15T00:00:00Z", "whole": true, "timelines": [], "snapshots": 1,
             "objects": objects, "refs": refs })
 }
 
-/// The objects of a real backup, to be changed.
-pub struct Forged {
+/// The objects of a valid backup, to be modified.
+pub struct ForgedBackup {
     pub objects: BTreeMap<ObjectId, (u8, Vec<u8>)>,
     pub commit: ObjectId,
     pub root: ObjectId,
 }
 
-impl Forged {
+impl ForgedBackup {
     pub fn new() -> Self {
         let sandbox = Sandbox::empty();
         sandbox.write(A, chat("a", 3, None));
@@ -104,7 +104,7 @@ impl Forged {
         id
     }
 
-    /// The commit over another tree.
+    /// Replaces the root tree and rewrites the commit.
     pub fn with_root(mut self, tree: Vec<u8>) -> Self {
         let (_, commit) = self.objects.remove(&self.commit).unwrap();
         self.objects.remove(&self.root);
@@ -118,7 +118,7 @@ impl Forged {
         self.objects[&self.root].1.clone()
     }
 
-    /// The tree with the manifest edited.
+    /// Edits the manifest and rewrites the trees above it.
     pub fn with_manifest(mut self, edit: impl FnOnce(&mut Value)) -> Self {
         let is_manifest = |bytes: &[u8]| bytes.starts_with(b"{\n  \"format\"");
         let (id, bytes) = self
@@ -138,7 +138,7 @@ impl Forged {
     pub fn file(&self, name: &str) -> Vec<u8> {
         let records: Vec<_> =
             self.objects.values().map(|(kind, bytes)| (*kind, &bytes[..])).collect();
-        forge(&header(records.len(), &[(name, &self.commit.to_string())]), &records)
+        encode_backup(&header(records.len(), &[(name, &self.commit.to_string())]), &records)
     }
 }
 
@@ -152,7 +152,7 @@ fn replace(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     [&bytes[..at], new, &bytes[at + old.len()..]].concat()
 }
 
-/// An entry of a tree.
+/// Encodes an entry of a tree.
 pub fn entry(mode: &str, name: &str, id: &ObjectId) -> Vec<u8> {
     [format!("{mode} {name}\0").as_bytes(), id.as_slice()].concat()
 }

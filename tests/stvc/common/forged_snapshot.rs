@@ -1,28 +1,27 @@
-//! Snapshots as no program would write them.
+//! Snapshots that stvc would never write.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stvc::store::{Kind, Mode, ObjectId, Reader, Store};
+use stvc::internals::store::{Kind, Mode, ObjectId, Reader, Store};
 
-use super::{Answer, B, Sandbox, Stored, calm, chat, git, message, text};
+use super::{Answer, B, Sandbox, Stored, assert_no_panic, chat, git, message, text};
 
-/// What hangs on an entry of a tree.
+/// The object of a tree entry.
 #[derive(Clone)]
 pub enum Node {
     Blob(Vec<u8>),
     Tree(Vec<Entry>),
-    /// An object that is there already, or is not there at all.
+    /// An object that the store has already, or does not have.
     Object(ObjectId),
 }
 
-/// An object that is not there.
-pub fn lost() -> Node {
+/// Returns an object that the store does not have.
+pub fn missing_object() -> Node {
     Node::Object(ObjectId::from_hex(&[b'7'; 40]).unwrap())
 }
 
-/// An entry of a tree.
 #[derive(Clone)]
 pub struct Entry {
     pub mode: &'static str,
@@ -30,35 +29,33 @@ pub struct Entry {
     pub node: Node,
 }
 
-/// An entry with anything on it.
 pub fn entry(mode: &'static str, name: &str, node: Node) -> Entry {
     Entry { mode, name: name.into(), node }
 }
 
-/// A file of these bytes.
 pub fn file(name: &str, bytes: &[u8]) -> Entry {
     entry("100644", name, Node::Blob(bytes.to_vec()))
 }
 
-/// A snapshot that can be changed in any way before it is written.
-pub struct Forge {
+/// A snapshot that can be modified in any way before it is written.
+pub struct ForgedSnapshot {
     pub root: Vec<Entry>,
     pub commit: String,
-    /// Whether trees are written as they stand, and not in git's order.
-    pub as_it_stands: bool,
+    /// Writes trees in the given order instead of git's.
+    pub keep_order: bool,
 }
 
-impl Forge {
+impl ForgedSnapshot {
     pub fn read(store: &Store, id: &str) -> Self {
         let id = ObjectId::from_hex(id.as_bytes()).unwrap();
         let (reader, mut buffer) = (store.reader(), Vec::new());
         let commit = reader.read(id, Kind::Commit, &mut buffer).unwrap();
         let commit = String::from_utf8(commit.to_vec()).unwrap();
         let root = read_tree(&reader, ObjectId::from_hex(&commit.as_bytes()[5..45]).unwrap());
-        Self { root, commit, as_it_stands: false }
+        Self { root, commit, keep_order: false }
     }
 
-    /// Write it as the successor of `parent`; its id.
+    /// Writes the snapshot as a child of `parent` and returns its id.
     pub fn write(&self, store: &Store, parent: Option<&str>) -> String {
         let mut pack = store.pack_writer();
         let tree = self.write_tree(&self.root, &mut pack);
@@ -71,9 +68,13 @@ impl Forge {
         id.to_string()
     }
 
-    pub fn write_tree(&self, entries: &[Entry], pack: &mut stvc::store::PackWriter) -> ObjectId {
+    pub fn write_tree(
+        &self,
+        entries: &[Entry],
+        pack: &mut stvc::internals::store::PackWriter,
+    ) -> ObjectId {
         let mut entries: Vec<_> = entries.iter().collect();
-        if !self.as_it_stands {
+        if !self.keep_order {
             let end = |entry: &Entry| if entry.mode.ends_with("40000") { "/" } else { "" };
             entries.sort_by_key(|entry| [&entry.name, end(entry).as_bytes()].concat());
         }
@@ -93,8 +94,8 @@ impl Forge {
         pack.add(Kind::Tree, &bytes).unwrap()
     }
 
-    /// The entries of the folder at this path.
-    pub fn at(&mut self, path: &str) -> &mut Vec<Entry> {
+    /// Returns the entries of the folder at `path`.
+    pub fn folder_at(&mut self, path: &str) -> &mut Vec<Entry> {
         let mut entries = &mut self.root;
         for part in path.split('/').filter(|part| !part.is_empty()) {
             let found = entries.iter_mut().find(|entry| entry.name == part.as_bytes()).unwrap();
@@ -104,34 +105,34 @@ impl Forge {
         entries
     }
 
-    /// One entry.
-    pub fn of(&mut self, path: &str) -> &mut Entry {
+    /// Returns the entry at `path`.
+    pub fn entry_at(&mut self, path: &str) -> &mut Entry {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        self.at(folder).iter_mut().find(|entry| entry.name == name.as_bytes()).unwrap()
+        self.folder_at(folder).iter_mut().find(|entry| entry.name == name.as_bytes()).unwrap()
     }
 
     pub fn remove(&mut self, path: &str) -> Entry {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let entries = self.at(folder);
+        let entries = self.folder_at(folder);
         let at = entries.iter().position(|entry| entry.name == name.as_bytes()).unwrap();
         entries.remove(at)
     }
 
     pub fn bytes(&mut self, path: &str) -> Vec<u8> {
-        let Node::Blob(bytes) = &self.of(path).node else { panic!("{path} is no file") };
+        let Node::Blob(bytes) = &self.entry_at(path).node else { panic!("{path} is no file") };
         bytes.clone()
     }
 
-    pub fn manifest(&mut self, edit: impl FnOnce(&mut Value)) {
+    pub fn edit_manifest(&mut self, edit: impl FnOnce(&mut Value)) {
         let mut manifest = serde_json::from_slice(&self.bytes("snapshot.json")).unwrap();
         edit(&mut manifest);
-        self.of("snapshot.json").node = Node::Blob(manifest.to_string().into_bytes());
+        self.entry_at("snapshot.json").node = Node::Blob(manifest.to_string().into_bytes());
     }
 
-    /// Change the manifest's files, and let its content id and the commit's be right.
-    pub fn files(&mut self, edit: impl FnOnce(&mut Value)) {
+    /// Edits the manifest's files, and updates the content id in manifest and commit.
+    pub fn edit_files(&mut self, edit: impl FnOnce(&mut Value)) {
         let mut content = String::new();
-        self.manifest(|manifest| {
+        self.edit_manifest(|manifest| {
             edit(manifest);
             let mut text = String::new();
             for file in manifest["files"].as_array().unwrap() {
@@ -142,17 +143,17 @@ impl Forge {
             content = blake3::hash(text.as_bytes()).to_hex().to_string();
             manifest["content"] = content.clone().into();
         });
-        self.trailer("Stvc-Content", &content);
+        self.set_trailer("Stvc-Content", &content);
     }
 
-    /// A content id of nothing, in manifest and commit.
+    /// Sets a wrong content id in manifest and commit.
     pub fn break_content_id(&mut self) {
         let zeros = "0".repeat(64);
-        self.manifest(|manifest| manifest["content"] = zeros.clone().into());
-        self.trailer("Stvc-Content", &zeros);
+        self.edit_manifest(|manifest| manifest["content"] = zeros.clone().into());
+        self.set_trailer("Stvc-Content", &zeros);
     }
 
-    pub fn trailer(&mut self, key: &str, value: &str) {
+    pub fn set_trailer(&mut self, key: &str, value: &str) {
         let lines = self.commit.lines().map(|line| match line.strip_prefix(key) {
             Some(_) => format!("{key}: {value}\n"),
             None => format!("{line}\n"),
@@ -163,7 +164,7 @@ impl Forge {
 
 fn read_tree(reader: &Reader, id: ObjectId) -> Vec<Entry> {
     let entries = reader.raw_tree(id).unwrap().entries.into_iter();
-    let read = |found: stvc::store::RawEntry| match found.mode {
+    let read = |found: stvc::internals::store::TreeEntry| match found.mode {
         Mode::Folder => {
             Entry { mode: "40000", name: found.name, node: Node::Tree(read_tree(reader, found.id)) }
         }
@@ -175,7 +176,8 @@ fn read_tree(reader: &Reader, id: ObjectId) -> Vec<Entry> {
     entries.map(read).collect()
 }
 
-/// A library of three chats. The second has a lorebook and three snapshots, of which the middle one is to be forged.
+/// A library of three chats. The second has a lorebook and three snapshots; the middle one is to be
+/// forged.
 pub struct Library {
     pub sandbox: Sandbox,
     pub stored: Vec<Stored>,
@@ -205,28 +207,28 @@ impl Library {
         Store::open(&self.sandbox.store()).unwrap()
     }
 
-    /// Put a forged snapshot in the place of the middle one; its id, and that of the one after it.
-    pub fn forge(&self, edit: impl FnOnce(&mut Forge)) -> (String, String) {
+    /// Replaces the middle snapshot by a forged one. Returns its id and that of its child.
+    pub fn forge_middle(&self, edit: impl FnOnce(&mut ForgedSnapshot)) -> (String, String) {
         let store = self.store();
-        let mut forged = Forge::read(&store, &self.stored[1].id);
+        let mut forged = ForgedSnapshot::read(&store, &self.stored[1].id);
         edit(&mut forged);
         let odd = forged.write(&store, Some(&self.stored[0].id));
-        let next = Forge::read(&store, &self.stored[2].id).write(&store, Some(&odd));
+        let next = ForgedSnapshot::read(&store, &self.stored[2].id).write(&store, Some(&odd));
         self.sandbox.git(&["update-ref", "refs/heads/chats/Mira/b", &next]);
         (odd, next)
     }
 
-    /// A library with nothing in it that takes a backup in.
-    pub fn take_in(&self, backup: &Path) -> (Sandbox, Answer) {
+    /// Imports a backup into an empty library.
+    pub fn import_into_empty(&self, backup: &Path) -> (Sandbox, Answer) {
         let other = Sandbox::empty();
-        let answer = calm(other.json(&["import", text(backup)]));
+        let answer = assert_no_panic(other.json(&["import", text(backup)]));
         (other, answer)
     }
 }
 
-/// All that is sound came in, and what did is sound.
+/// Asserts that everything valid was imported and is valid, and that it restores.
 #[track_caller]
-pub fn comes_in(library: &Library, other: &Sandbox, odd: Option<(&str, &str)>, what: &str) {
+pub fn assert_imported(library: &Library, other: &Sandbox, odd: Option<(&str, &str)>, what: &str) {
     let log = other.json(&["log"]).exits(0).of_type("snapshot");
     let ids: BTreeSet<_> = log.iter().map(|line| line["id"].as_str().unwrap()).collect();
     let of_b = log.iter().filter(|line| line["timeline"] == "chats/Mira/b").count();
@@ -244,7 +246,7 @@ pub fn comes_in(library: &Library, other: &Sandbox, odd: Option<(&str, &str)>, w
     assert!(ids.contains(library.stored[0].id.as_str()), "{what}");
     git(&other.store(), &["fsck", "--strict"]);
     let codes = if odd.is_some() { [0, 1] } else { [0, 0] };
-    let all = calm(other.stvc(&["restore", "--all"]));
+    let all = assert_no_panic(other.stvc(&["restore", "--all"]));
     assert!(codes.contains(&all.code), "{what}: {all:?}");
     for path in ["chats/Mira/a.jsonl", "chats/Mira/c.jsonl", B] {
         assert_eq!(other.read(path), library.sandbox.read(path), "{what}: {path}");

@@ -1,4 +1,4 @@
-//! Generated libraries, as odd as files can be.
+//! Generated libraries with unusual names and contents.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,17 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// A library and what a restore must bring back.
+/// A library and the files that a restore must recreate.
 #[derive(Debug)]
 pub struct Library {
     pub files: BTreeMap<String, Vec<u8>>,
     pub timelines: Vec<String>,
-    /// The files to delete: all that some snapshot holds, perhaps without the group's file.
-    pub gone: Vec<String>,
+    /// Files to delete: all that a snapshot holds, in some cases without the group's file.
+    pub to_delete: Vec<String>,
 }
 
-/// Letters that file names, refs and shells dislike, and some from elsewhere. A digit at the end keeps names apart and legal.
+/// Characters that are special in file names, refs and shells, and some that are not ASCII. Callers
+/// append a digit, so that names are distinct and legal.
 fn name() -> impl Strategy<Value = String> {
     "[a-zA-Z雪雨値🦊é ._#@%~^{}()'-]{0,12}"
 }
@@ -29,7 +30,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A value as it may stand anywhere; some no parser keeps as it is.
+/// A JSON value; some of them change in a parser's round trip.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => text().prop_map(|text| serde_json::to_string(&text).unwrap()),
@@ -70,7 +71,7 @@ fn line() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// The lines of a chat, its header not among them.
+/// The byte order mark and the lines after the header.
 fn lines() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     let lines = prop_oneof![9 => vec(line(), 0..12), 1 => vec(message(), 95..210)];
     let end = select(vec!["", "", "", "\n", "\r\n", "\n\n"]);
@@ -88,7 +89,7 @@ fn header(book: Option<&String>) -> String {
     )
 }
 
-/// A lorebook's file: of many entries or few, minified or not, whole or torn, or no lorebook at all.
+/// A lorebook file: minified or not, complete or truncated, or not a lorebook.
 fn book() -> impl Strategy<Value = Vec<u8>> {
     let key = prop_oneof![
         "[0-9]{1,3}",
@@ -127,18 +128,18 @@ pub fn library() -> impl Strategy<Value = Library> {
     (vec(chat(), 1..4), vec((chat(), any::<bool>()), 0..3), books, any::<bool>()).prop_map(
         |(solo, groups, (first, one, second, other), group_too)| {
             let mut library =
-                Library { files: BTreeMap::new(), timelines: Vec::new(), gone: Vec::new() };
+                Library { files: BTreeMap::new(), timelines: Vec::new(), to_delete: Vec::new() };
             let names = [format!("a{first}1"), format!("b{second}2")];
             let bytes = [one, other];
             let bind = |library: &mut Library, book: Option<usize>| {
                 let path = format!("worlds/{}.json", names[book?]);
                 if library.files.insert(path.clone(), bytes[book?].clone()).is_none() {
-                    library.gone.push(path);
+                    library.to_delete.push(path);
                 }
                 Some(names[book?].clone())
             };
             for (n, (name, (bom, lines), book)) in solo.into_iter().enumerate() {
-                // A header behind a BOM binds no lorebook.
+                // A header after a byte order mark binds no lorebook.
                 let book = if bom.is_empty() { bind(&mut library, book) } else { None };
                 let bytes =
                     [bom.as_slice(), header(book.as_ref()).as_bytes(), b"\n", &lines].concat();
@@ -164,7 +165,7 @@ pub fn library() -> impl Strategy<Value = Library> {
                 library
                     .files
                     .insert("groups/1.json".into(), serde_json::to_vec_pretty(&group).unwrap());
-                library.gone.extend(group_too.then(|| "groups/1.json".to_owned()));
+                library.to_delete.extend(group_too.then(|| "groups/1.json".to_owned()));
             }
             library
         },
@@ -175,7 +176,7 @@ impl Library {
     fn chat(&mut self, name: String, bytes: Vec<u8>) {
         let path = format!("{name}.jsonl");
         self.files.insert(path.clone(), bytes);
-        self.gone.push(path);
+        self.to_delete.push(path);
         self.timelines.push(name);
     }
 }

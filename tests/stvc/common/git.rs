@@ -1,4 +1,4 @@
-//! The real git.
+//! Runs the installed git.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,9 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Sandbox, files_of, make_writable, output_of};
+use super::{Sandbox, files_with_extension, make_writable, output_of};
 
-/// A git that knows no user's configuration, not started yet.
+/// Builds a git command that ignores the user's configuration.
 fn command(repository: &Path, arguments: &[&str]) -> Command {
     let mut git = Command::new("git");
     git.arg("-C").arg(repository).args(arguments);
@@ -16,7 +16,7 @@ fn command(repository: &Path, arguments: &[&str]) -> Command {
     git
 }
 
-/// Run a real git on a repository; the bytes that it printed. It must succeed.
+/// Runs git on a repository and returns its stdout. It must succeed.
 #[track_caller]
 pub fn git(repository: &Path, arguments: &[&str]) -> Vec<u8> {
     let output = output_of(&mut command(repository, arguments));
@@ -29,9 +29,9 @@ pub fn git(repository: &Path, arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Git with something on its standard input; what it printed. It must succeed.
+/// Runs git with `input` on its stdin and returns its stdout. It must succeed.
 #[track_caller]
-pub fn git_given(store: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+pub fn git_with_input(store: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let mut child = command(store, arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -40,23 +40,23 @@ pub fn git_given(store: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let output = std::thread::scope(|scope| {
-        // At the same time: both pipes are short.
+        // Concurrently, because both pipes have small buffers.
         scope.spawn(move || stdin.write_all(input).unwrap());
         child.wait_with_output().unwrap()
     });
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "git {arguments:?}: {said}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.is_empty(), "git {arguments:?}: {errors}");
     output.stdout
 }
 
-/// The branches and tags of a repository.
+/// Lists the branches and tags of a repository.
 pub fn refs(repository: &Path) -> BTreeSet<String> {
     let refs = git(repository, &["for-each-ref", "refs/heads", "refs/tags"]);
     String::from_utf8(refs).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// The file of a branch or a tag, which is now the only one that says where it leads: where a file system takes names for one another, stvc keeps most of them in
-/// `packed-refs`.
+/// Returns the loose file of a branch or tag, after moving it out of `packed-refs`. On a
+/// case-insensitive file system stvc packs most refs.
 pub fn loose_ref(store: &Path, name: &str) -> PathBuf {
     let file = store.join(name);
     let packed = fs::read_to_string(store.join("packed-refs")).unwrap_or_default();
@@ -73,13 +73,13 @@ pub fn loose_ref(store: &Path, name: &str) -> PathBuf {
     file
 }
 
-/// Where a branch or a tag leads.
-pub fn target_of(repository: &Path, name: &str) -> String {
+/// Resolves a branch or tag.
+pub fn resolve_ref(repository: &Path, name: &str) -> String {
     let target = git(repository, &["rev-parse", "--verify", name]);
     String::from_utf8(target).unwrap().trim().to_owned()
 }
 
-/// Git finds nothing wrong.
+/// Asserts that `git fsck` reports nothing but dangling objects.
 #[track_caller]
 pub fn fsck(sandbox: &Sandbox) {
     let words = sandbox.git(&["fsck", "--strict", "--full", "--no-progress"]);
@@ -87,26 +87,26 @@ pub fn fsck(sandbox: &Sandbox) {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// Make each object of this pack a file of its own.
+/// Replaces a pack by loose objects.
 #[track_caller]
 pub fn unpack(store: &Path, pack: &Path) {
     let bytes = fs::read(pack).unwrap();
     fs::remove_file(pack.with_extension("idx")).unwrap();
     fs::remove_file(pack).unwrap();
-    git_given(store, &["unpack-objects", "-q"], &bytes);
+    git_with_input(store, &["unpack-objects", "-q"], &bytes);
 }
 
-/// Make each object of the store a file of its own.
+/// Replaces every pack by loose objects.
 #[track_caller]
 pub fn unpack_all(store: &Path) {
-    for pack in files_of(&store.join("objects/pack"), "pack") {
+    for pack in files_with_extension(&store.join("objects/pack"), "pack") {
         unpack(store, &pack);
     }
 }
 
-/// Take one object out of the store and leave the others.
+/// Deletes one object from the store.
 #[track_caller]
-pub fn lose(store: &Path, id: &str) {
+pub fn delete_object(store: &Path, id: &str) {
     unpack_all(store);
     let file = store.join("objects").join(&id[..2]).join(&id[2..]);
     make_writable(&file);

@@ -1,4 +1,5 @@
-//! A git server, reached through the user's git. The way there is a script in the place of ssh, which runs what the server would run; the user's own configuration names it.
+//! A git server that is reached through the user's git. `core.sshCommand` in the user's
+//! configuration names a script that runs the server's command locally.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::{Sandbox, git, text};
 
-/// Let this sandbox's user reach the repository at `server`; its address.
-pub fn reach(sandbox: &Sandbox, server: &Path) -> String {
+/// Configures the sandbox's user to reach `create_server` and returns its address.
+pub fn configure_ssh(sandbox: &Sandbox, server: &Path) -> String {
     let ssh = sandbox.folder().join("ssh");
-    // What `way` says happens on the way there.
+    // Reads the failure that `set_connection` chose.
     let script = r#"#!/bin/sh
 here=$(dirname "$0")
 for last; do :; done
@@ -27,13 +28,13 @@ exec sh -c "$last"
     format!("ssh://server{}", server.display())
 }
 
-/// What happens from now on on the way to the server.
-pub fn way(sandbox: &Sandbox, what: &str) {
+/// Chooses how the next connections to the server fail: `down`, `cut` or `race`.
+pub fn set_connection(sandbox: &Sandbox, what: &str) {
     fs::write(sandbox.folder().join("way"), what).unwrap();
 }
 
-/// A server's repository with nothing in it.
-pub fn server(folder: &Path) -> PathBuf {
+/// Creates an empty bare repository.
+pub fn create_server(folder: &Path) -> PathBuf {
     let path = folder.join("server.git");
     git(folder, &["init", "-q", "--bare", text(&path)]);
     path

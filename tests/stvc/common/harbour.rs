@@ -1,16 +1,14 @@
-//! Two small chats and a lorebook, for tests of words.
+//! Two small chats and a lorebook, for tests of output.
 
 use super::Sandbox;
 
-/// The larger of the two.
 pub const CHAT: &str = "chats/Ann/Harbour.jsonl";
 
-/// A line of a chat.
 pub fn message(name: &str, text: &str) -> String {
     format!(r#"{{"name":"{name}","is_user":false,"is_system":false,"mes":"{text}","extra":{{}}}}"#)
 }
 
-/// Two chats, one with a lorebook; nothing stored yet.
+/// Creates two chats, one with a lorebook; takes no snapshot.
 pub fn library() -> Sandbox {
     let sandbox = Sandbox::empty();
     let header = r#"{"chat_metadata":{"integrity":"1","world_info":"Lore"},"user_name":"unused"}"#;
@@ -30,7 +28,7 @@ pub fn library() -> Sandbox {
     sandbox
 }
 
-/// The chat, its metadata and its lorebook, two hours later.
+/// Edits the chat, its metadata and its lorebook two hours later.
 pub fn edit(sandbox: &mut Sandbox) {
     sandbox.wait(7200);
     let chat = String::from_utf8(sandbox.read(CHAT)).unwrap();
@@ -42,7 +40,7 @@ pub fn edit(sandbox: &mut Sandbox) {
     sandbox.write("worlds/Lore.json", book.replace("Oil.", "Whale oil."));
 }
 
-/// Each chat stored once, a minute apart; then one edited and stored again.
+/// Takes a snapshot of each chat, a minute apart, then edits one and takes another.
 pub fn story() -> Sandbox {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot", "Storm"]).exits(0);

@@ -1,9 +1,10 @@
-//! What tests share: a file for each thing. What most of them need is named here; the rest is taken from its file.
+//! Helpers that tests share, one file per subject. The most used ones are re-exported here.
 
 mod answer;
 pub mod backups;
 pub mod card;
 mod chats;
+mod damage;
 pub mod devices;
 mod files;
 pub mod forged_backup;
@@ -13,26 +14,31 @@ mod git;
 #[cfg(unix)]
 pub mod git_server;
 pub mod harbour;
-mod harm;
-mod missing;
 mod processes;
 pub mod recap_library;
 pub mod recap_story;
 mod sandbox;
+mod skip;
 mod stored;
 pub mod watching;
 
-pub use answer::{Answer, answer, calm, codes, tame, words};
-pub use chats::{A, B, chat, message};
-pub use files::{
-    assert_same, copy, files, files_of, fixtures, len, make_writable, rust_files, text, tree,
+pub use answer::{
+    Answer, answer, assert_no_control_characters, assert_no_panic, finding_codes,
+    output_without_ids,
 };
-pub use git::{fsck, git, git_given, loose_ref, lose, refs, target_of, unpack, unpack_all};
-pub use harm::{Harm, Three, hurt, hurt_for_good};
-pub use missing::{cannot, cannot_here, is_emulated};
+pub use chats::{A, B, chat, message};
+pub use damage::{Damage, ThreeTimelines, damage_file, with_damage};
+pub use files::{
+    assert_same, copy_folder, file_size, files, files_with_extension, fixtures, make_writable,
+    rust_files, text, tree,
+};
+pub use git::{
+    delete_object, fsck, git, git_with_input, loose_ref, refs, resolve_ref, unpack, unpack_all,
+};
 pub use processes::{
-    Done, can_trace, has_terminal, kill_after, limited, output_of, scripted, started_by,
-    traced_with, typed_on_terminal,
+    SetOnDrop, can_trace, command_through, has_terminal, kill_after, output_of, run_in_shell,
+    run_with_file_limit, traced_with, typed_on_terminal,
 };
 pub use sandbox::{NOW, Sandbox};
-pub use stored::{Stored, check, sound, unfinished};
+pub use skip::{is_emulated, skip, skip_on_this_machine};
+pub use stored::{Stored, assert_valid, check, mark_last_operation_unfinished};

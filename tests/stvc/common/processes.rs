@@ -1,13 +1,14 @@
-//! The program started in a special way: with little room, under strace, killed.
+//! Starts the program in special ways: with limited file sizes, under strace, killed.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{Answer, Sandbox, answer, cannot};
+use super::{Answer, Sandbox, answer, skip};
 
-/// Runs a command to its end. After some hundred processes Wine fails to start one now and then, with an internal error; then it is started again.
+/// Runs a command to its end. After a few hundred processes Wine sometimes fails to start one, with
+/// an internal error; then this retries.
 #[track_caller]
 pub fn output_of(command: &mut Command) -> Output {
     const INTERNAL_ERROR: i32 = 1359;
@@ -22,20 +23,21 @@ pub fn output_of(command: &mut Command) -> Output {
     command.output().unwrap()
 }
 
-/// Run the program where no file may grow beyond this many blocks of 512 bytes. Ignored, the signal becomes an error.
-pub fn limited(sandbox: &Sandbox, blocks: usize, arguments: &[&str]) -> Answer {
+/// Runs the program with a limit on the file size, in blocks of 512 bytes. The signal is ignored,
+/// so that a write returns an error.
+pub fn run_with_file_limit(sandbox: &Sandbox, blocks: usize, arguments: &[&str]) -> Answer {
     let script = format!("trap '' XFSZ; ulimit -f {blocks} || exit 99; exec \"$@\"");
-    scripted(sandbox, &script, arguments)
+    run_in_shell(sandbox, &script, arguments)
 }
 
-/// Run the program by a shell that does something before it.
-pub fn scripted(sandbox: &Sandbox, script: &str, arguments: &[&str]) -> Answer {
-    let mut shell = started_by(sandbox, "sh", &["-c", script, "sh"], arguments);
+/// Runs the program by a shell that runs `script` first.
+pub fn run_in_shell(sandbox: &Sandbox, script: &str, arguments: &[&str]) -> Answer {
+    let mut shell = command_through(sandbox, "sh", &["-c", script, "sh"], arguments);
     answer(shell.stdin(Stdio::null()).output().unwrap())
 }
 
-/// The program with its own surroundings, to be started by another with these options.
-pub fn started_by(
+/// Builds a command that starts the program by `starter`, with the program's environment.
+pub fn command_through(
     sandbox: &Sandbox,
     starter: &str,
     options: &[&str],
@@ -51,7 +53,7 @@ pub fn started_by(
     command
 }
 
-/// Runs the program on a terminal of 24 lines on which `typed` is typed, and returns what is on it.
+/// Runs the program on a terminal of 24 lines, types `typed` and returns the screen.
 pub fn typed_on_terminal(
     sandbox: &Sandbox,
     arguments: &[&str],
@@ -77,32 +79,32 @@ pub fn typed_on_terminal(
     Answer { stdout: answer.stdout.replace("\r\n", "\n"), ..answer }
 }
 
-/// Whether the program can be run on a terminal; if not, that is said.
+/// Whether the program can be run on a terminal; otherwise reports the skipped test.
 pub fn has_terminal() -> bool {
     let can = Command::new("script").arg("--version").output().is_ok();
     if !can {
-        cannot("there is no script");
+        skip("there is no script");
     }
     can
 }
 
-/// The program under strace with these options, not started yet.
+/// Builds a command that runs the program under strace.
 pub fn traced_with(sandbox: &Sandbox, options: &[&str], arguments: &[&str]) -> Command {
     let options = [&["-f", "-qq", "-o", "/dev/null"], options].concat();
-    started_by(sandbox, "strace", &options, arguments)
+    command_through(sandbox, "strace", &options, arguments)
 }
 
-/// Whether strace can be used; if not, that is said.
+/// Whether strace can be used; otherwise reports the skipped test.
 pub fn can_trace() -> bool {
     let tried = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
     let can = tried.is_ok_and(|tried| tried.status.success());
     if !can {
-        cannot("strace cannot be used here");
+        skip("strace cannot be used here");
     }
     can
 }
 
-/// Start a command, let it work that long, and kill it; whether it was still at work.
+/// Kills a command after `delay` and returns whether it was still running.
 pub fn kill_after(sandbox: &Sandbox, arguments: &[&str], delay: Duration) -> bool {
     let mut command = sandbox.command(arguments);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -111,10 +113,10 @@ pub fn kill_after(sandbox: &Sandbox, arguments: &[&str], delay: Duration) -> boo
     !child.wait().unwrap().success()
 }
 
-/// Says so also when its thread panics.
-pub struct Done<'a>(pub &'a AtomicBool);
+/// Sets the flag when dropped, also when its thread panics.
+pub struct SetOnDrop<'a>(pub &'a AtomicBool);
 
-impl Drop for Done<'_> {
+impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -1,6 +1,7 @@
-//! A chat that ST-Auto-Recap has worked on, with its lorebook, in the forms in which the extension and SillyTavern write them.
+//! A chat with recaps of ST-Auto-Recap and its lorebook, in the formats of the extension and of
+//! SillyTavern.
 //!
-//! [`RecapLibrary::default`] is sound in every respect. A test changes a field and writes it:
+//! [`RecapLibrary::default`] has no finding. A test changes a field and writes it:
 //!
 //! ```ignore
 //! let mut library = RecapLibrary::default();
@@ -8,28 +9,23 @@
 //! library.write(&sandbox);
 //! ```
 //!
-//! The rules' own tests are made of it, too (`src/rules/tests`), so it knows nothing of what else tests share.
-//!
-//! What no field is for goes into `more`: members that are written last, so they win over earlier ones of the same name.
+//! `more` holds members that have no field. They are written last and override earlier ones of the
+//! same name.
 
-/// A chat with its lorebook.
 #[derive(Clone, Debug)]
 pub struct RecapLibrary {
-    /// The character's folder.
     pub folder: String,
-    /// The chat's file, without its ending.
+    /// File name of the chat without its extension.
     pub chat: String,
-    /// How many messages it has.
     pub messages: usize,
-    /// What the messages say; chats of one story share them.
+    /// Text of the messages; chats with the same story have equal messages.
     pub story: String,
-    /// Where scenes end.
     pub scenes: Vec<Scene>,
-    /// The running recap; none: no such member.
+    /// `None`: the member is missing.
     pub recap: Option<Recap>,
-    /// The combined recap: text and message count.
+    /// Text and message count of the combined recap.
     pub combined: Option<(String, i64)>,
-    /// The chat this one was forked from.
+    /// Parent of a fork.
     pub main_chat: Option<String>,
     /// `world_info`, the lorebook's name.
     pub book: Option<String>,
@@ -37,9 +33,8 @@ pub struct RecapLibrary {
     pub attached: Option<String>,
     /// `auto_lorebooks.registry.index`: UID, type, name.
     pub cache: Vec<(i64, String, String)>,
-    /// The book's entries, registries among them.
     pub entries: Vec<Entry>,
-    /// What stands in the book's queue; none: no queue entry.
+    /// `None`: the book has no queue entry.
     pub queue: Option<Vec<Operation>>,
     /// Further members of `chat_metadata`: key and JSON.
     pub more: Vec<(String, String)>,
@@ -48,13 +43,13 @@ pub struct RecapLibrary {
 /// A message that ends a scene.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    /// Its number.
+    /// Index of the message.
     pub at: usize,
-    /// What it is called (`scene_break_name`); [`Scene::new`] puts it into the recap, too.
+    /// `scene_break_name`; [`Scene::new`] writes it into the recap too.
     pub name: String,
-    /// The recap, which holds JSON; empty: there is none.
+    /// JSON text; empty without a recap.
     pub recap: String,
-    /// The lorebook as it was then (`allEntries`).
+    /// `allEntries`, the lorebook at that message.
     pub entries: Vec<Entry>,
     /// `totalActivatedEntries`.
     pub activated: i64,
@@ -64,52 +59,46 @@ pub struct Scene {
     pub more: Vec<(String, String)>,
 }
 
-/// The running recap.
 #[derive(Clone, Debug)]
 pub struct Recap {
-    /// The chat that it says it belongs to.
     pub chat_id: Option<String>,
-    /// The version in use.
     pub current: i64,
-    /// The versions: number, and the message that ends its last scene.
+    /// Version number, and the message that ends its last scene.
     pub versions: Vec<(i64, i64)>,
     /// Further members: key and JSON.
     pub more: Vec<(String, String)>,
 }
 
-/// An entry of a lorebook.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its key in the book; mostly the UID.
+    /// Mostly the UID.
     pub key: String,
-    /// The value, as compact JSON.
+    /// Compact JSON.
     pub json: String,
 }
 
-/// A piece of work in the queue.
+/// An operation in the extension's queue.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// Its id.
     pub id: String,
-    /// What is to be done.
     pub kind: String,
-    /// How far it is.
     pub status: String,
-    /// `params`, as JSON.
+    /// JSON.
     pub params: String,
-    /// `metadata`, as JSON.
+    /// JSON.
     pub metadata: String,
 }
 
 impl Default for RecapLibrary {
-    /// 12 messages, scenes that end at 3 and 7, two versions of the running recap, a lorebook with gaps among its UIDs.
+    /// 12 messages, scenes that end at 3 and 7, two versions of the running recap, and a lorebook
+    /// with gaps between its UIDs.
     fn default() -> Self {
         Self::new("Mira", "Harbour nights")
     }
 }
 
 impl RecapLibrary {
-    /// The sound library, its chat called like that.
+    /// Creates a library without findings.
     pub fn new(folder: &str, chat: &str) -> Self {
         let book = book_name(folder, chat);
         let early = vec![
@@ -149,7 +138,8 @@ impl RecapLibrary {
         }
     }
 
-    /// The chat as SillyTavern forks it after message `at`: everything else is the parent's, the book, the `chat_id` and the whole recap too.
+    /// Forks the chat after message `at` as SillyTavern does: the fork has its parent's lorebook,
+    /// `chat_id` and complete recap.
     pub fn fork(&self, chat: &str, at: usize) -> Self {
         let mut fork = self.clone();
         fork.main_chat = Some(self.chat.clone());
@@ -159,17 +149,14 @@ impl RecapLibrary {
         fork
     }
 
-    /// The chat's file in the library.
     pub fn chat_path(&self) -> String {
         format!("chats/{}/{}.jsonl", self.folder, self.chat)
     }
 
-    /// The lorebook's file in the library.
     pub fn book_path(&self) -> String {
         format!("worlds/{}.json", self.book.as_deref().unwrap_or_default())
     }
 
-    /// The chat file.
     pub fn chat_bytes(&self) -> String {
         let mut lines = vec![format!(
             r#"{{"chat_metadata":{},"user_name":"unused","character_name":"unused"}}"#,
@@ -179,7 +166,6 @@ impl RecapLibrary {
         lines.join("\n")
     }
 
-    /// `chat_metadata`.
     fn metadata(&self) -> String {
         let mut members =
             vec![("integrity".to_owned(), quoted("66adfc4f-2db0-4526-bd6a-13e6945c6df4"))];
@@ -225,7 +211,6 @@ impl RecapLibrary {
         object(&members)
     }
 
-    /// One message.
     pub fn message(&self, n: usize) -> String {
         let (name, is_user) =
             if n.is_multiple_of(2) { (self.folder.as_str(), false) } else { ("Wren", true) };
@@ -243,7 +228,6 @@ impl RecapLibrary {
         )
     }
 
-    /// The lorebook file.
     pub fn book_bytes(&self) -> String {
         let mut entries: Vec<_> =
             self.entries.iter().map(|entry| (entry.key.clone(), entry.json.clone())).collect();
@@ -251,14 +235,14 @@ impl RecapLibrary {
             let entry = Entry::queue(1_763_632_702_906, queue);
             (entry.key, entry.json)
         }));
-        // JavaScript puts keys that are small numbers first, in their order; the others as they came.
+        // JavaScript orders integer keys first, by number, and keeps the order of the others.
         entries.sort_by_key(|(key, _)| key.parse::<u32>().unwrap_or(u32::MAX));
         pretty(&format!(r#"{{"entries":{}}}"#, object(&entries)), 4)
     }
 }
 
 impl Scene {
-    /// A scene with a recap and the lorebook as it was then.
+    /// Creates a scene with a recap and a copy of the lorebook.
     pub fn new(at: usize, name: &str, entries: Vec<Entry>) -> Self {
         let recap = format!(
             r#"{{"scene_name":{},"stage4":{{"recap":"It came to an end."}}}}"#,
@@ -268,7 +252,7 @@ impl Scene {
         Self { at, name, recap, entries, activated, book: "Lore".into(), more: Vec::new() }
     }
 
-    /// What the extension keeps on the message.
+    /// `auto_recap_memory` of the message.
     fn json(&self) -> String {
         let all: Vec<_> = self.entries.iter().map(|entry| entry.json.as_str()).collect();
         let metadata = format!(
@@ -320,12 +304,11 @@ impl Recap {
 }
 
 impl Entry {
-    /// An ordinary entry.
     pub fn new(uid: i64, title: &str, content: &str) -> Self {
         Self::with(uid, title, content, false, "[]")
     }
 
-    /// The registry of a type: UIDs and names.
+    /// Builds the registry of a type from UIDs and names.
     pub fn registry(uid: i64, kind: &str, items: &[(i64, &str)]) -> Self {
         let lines = items.iter().map(|(uid, name)| {
             format!("- UID={uid} | name: {name} | aliases: — | synopsis: Somebody knows | more.")
@@ -335,13 +318,12 @@ impl Entry {
         Self::registry_of(uid, kind, &content)
     }
 
-    /// A registry with a content of its own.
+    /// Builds a registry with this content.
     pub fn registry_of(uid: i64, kind: &str, content: &str) -> Self {
         let title = format!("_registry_{kind}");
         Self::with(uid, &title, content, true, r#"["auto_lorebooks_registry"]"#)
     }
 
-    /// The queue's entry.
     pub fn queue(uid: i64, operations: &[Operation]) -> Self {
         let current = operations.first().map_or("null".into(), |operation| quoted(&operation.id));
         let operations: Vec<_> = operations.iter().map(Operation::json).collect();
@@ -352,7 +334,6 @@ impl Entry {
         Self::with(uid, "__operation_queue", &pretty(&content, 2), true, "[]")
     }
 
-    /// Any value under any key.
     pub fn raw(key: &str, json: &str) -> Self {
         Self { key: key.into(), json: json.into() }
     }
@@ -368,7 +349,7 @@ impl Entry {
 }
 
 impl Operation {
-    /// An operation of that status that is about no message.
+    /// Creates an operation without a message.
     pub fn new(status: &str) -> Self {
         Self {
             id: "op_1763632702906_1eddtmv8r".into(),
@@ -379,7 +360,7 @@ impl Operation {
         }
     }
 
-    /// The same about a message.
+    /// Sets the message that the operation is about.
     pub fn about(mut self, message: i64) -> Self {
         self.params = format!(r#"{{"index":{message}}}"#);
         self.metadata = format!(r#"{{"scene_index":{message}}}"#);
@@ -398,12 +379,12 @@ impl Operation {
     }
 }
 
-/// What the extension calls a chat's lorebook.
+/// Returns the name that the extension gives a chat's lorebook.
 pub fn book_name(folder: &str, chat: &str) -> String {
     format!("z-AutoLB-{folder}-{chat}")
 }
 
-/// The extension's hash of a recap.
+/// Computes the extension's hash of a recap.
 pub fn hash(text: &str) -> String {
     let mut hash: i32 = 0;
     for unit in text.trim().encode_utf16() {
@@ -418,19 +399,17 @@ pub fn hash(text: &str) -> String {
     digits.iter().rev().collect()
 }
 
-/// A JSON string.
 pub fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap()
 }
 
-/// A JSON object.
 pub fn object(members: &[(String, String)]) -> String {
     let members: Vec<_> =
         members.iter().map(|(key, json)| format!("{}:{json}", quoted(key))).collect();
     format!("{{{}}}", members.join(","))
 }
 
-/// Compact JSON as `JSON.stringify(…, null, indent)` writes it.
+/// Formats compact JSON like `JSON.stringify(…, null, indent)`.
 pub fn pretty(json: &str, indent: usize) -> String {
     let mut out = String::new();
     let mut depth = 0;

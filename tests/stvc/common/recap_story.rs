@@ -1,18 +1,18 @@
-//! A long story that ST-Auto-Recap keeps recaps of, at any version of them, and what its files say.
+//! A long ST-Auto-Recap chat at any version of its running recap, and readers of its files.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use stvc::st;
+use stvc::internals::st;
 
 use super::recap_library::{Entry, Recap, RecapLibrary, Scene, book_name};
 use super::{Answer, Sandbox, assert_same};
 
-/// Every file of a library.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// The chat at a version of its running recap: version `n` ends with message `10 * n`, which is the last one of version `version`. Each scene adds two
-/// characters to the lorebook and its registry; each scene's note has the lorebook as it was then.
+/// Builds the chat at a version of its running recap. Version `n` ends with message `10 * n`; the
+/// chat ends with that of `version`. Each scene adds two characters to the lorebook and its
+/// registry and records the lorebook of that time.
 pub fn story(chat: &str, version: i64) -> RecapLibrary {
     let book = book_name("Mira", chat);
     let scene = |n: i64| {
@@ -34,7 +34,7 @@ pub fn story(chat: &str, version: i64) -> RecapLibrary {
     }
 }
 
-/// A registry that lists so many characters, and their entries.
+/// Builds a registry of `count` characters, and their entries.
 fn people(count: i64) -> Vec<Entry> {
     let names: Vec<_> = (1..=count).map(|n| (n, format!("character-No {n}"))).collect();
     let listed: Vec<_> = names.iter().map(|(n, name)| (*n, name.as_str())).collect();
@@ -44,8 +44,8 @@ fn people(count: i64) -> Vec<Entry> {
     entries
 }
 
-/// The chat file of a fork that says other things after message `at`.
-pub fn another_way(fork: &RecapLibrary, at: usize) -> String {
+/// Builds the chat file of a fork whose messages differ after message `at`.
+pub fn diverging_fork(fork: &RecapLibrary, at: usize) -> String {
     let other = RecapLibrary { story: "another way".into(), ..fork.clone() };
     let bytes = fork.chat_bytes();
     let mut lines = vec![bytes.lines().next().unwrap().to_owned()];
@@ -53,34 +53,31 @@ pub fn another_way(fork: &RecapLibrary, at: usize) -> String {
     lines.join("\n")
 }
 
-/// Code and level of each finding, but for the reminder that SillyTavern must be reloaded.
-pub fn told(answer: &Answer) -> Vec<(String, String)> {
+/// Returns code and level of each finding except the reminder to reload SillyTavern.
+pub fn codes_and_levels(answer: &Answer) -> Vec<(String, String)> {
     let text = |line: &Value, key: &str| line[key].as_str().unwrap().to_owned();
     let findings = answer.of_type("finding");
-    let told = findings.iter().map(|line| (text(line, "code"), text(line, "level")));
-    told.filter(|(code, _)| code != "reload-sillytavern").collect()
+    let pairs = findings.iter().map(|line| (text(line, "code"), text(line, "level")));
+    pairs.filter(|(code, _)| code != "reload-sillytavern").collect()
 }
 
-/// Expected findings: code and level.
-pub fn found(list: &[(&str, &str)]) -> Vec<(String, String)> {
+pub fn expected_findings(list: &[(&str, &str)]) -> Vec<(String, String)> {
     list.iter().map(|(code, level)| ((*code).to_owned(), (*level).to_owned())).collect()
 }
 
-/// `chat_metadata` of a chat file.
 #[track_caller]
 pub fn metadata(chat: &[u8]) -> Value {
     let header = chat.split(|byte| *byte == b'\n').next().unwrap();
     serde_json::from_slice::<Value>(header).unwrap()["chat_metadata"].clone()
 }
 
-/// How many messages a chat file has.
-pub fn messages(chat: &[u8]) -> usize {
+pub fn count_messages(chat: &[u8]) -> usize {
     chat.split(|byte| *byte == b'\n').count() - 1
 }
 
-/// The running recap of a chat file: the version in use, and all versions.
+/// Returns the version in use and all versions of the running recap.
 #[track_caller]
-pub fn versions(chat: &[u8]) -> (i64, Vec<i64>) {
+pub fn recap_versions(chat: &[u8]) -> (i64, Vec<i64>) {
     let recap = metadata(chat)["auto_recap_running_scene_recaps"].clone();
     let list = recap["versions"].as_array().unwrap().iter();
     (
@@ -89,7 +86,7 @@ pub fn versions(chat: &[u8]) -> (i64, Vec<i64>) {
     )
 }
 
-/// The entries of a lorebook file: key, title, and the value as it stands there.
+/// Returns key, title and JSON text of each entry of a lorebook file.
 pub fn entries(book: &[u8]) -> Vec<(String, String, String)> {
     let title = |entry| st::entry_comment(entry).unwrap_or_default();
     st::entries(book)
@@ -98,27 +95,27 @@ pub fn entries(book: &[u8]) -> Vec<(String, String, String)> {
         .collect()
 }
 
-/// How much work waits in a lorebook's queue.
-pub fn waiting(book: &[u8]) -> u64 {
-    stvc::auto_recap::queue_activity(book).total()
+/// Counts the operations in a lorebook's queue.
+pub fn queue_length(book: &[u8]) -> u64 {
+    stvc::internals::auto_recap::queue_activity(book).total()
 }
 
-/// What a snapshot recorded of the state of the recaps.
+/// Returns the recap state that a snapshot recorded.
 #[track_caller]
-pub fn state(sandbox: &Sandbox, snapshot: &str) -> Value {
+pub fn recorded_state(sandbox: &Sandbox, snapshot: &str) -> Value {
     sandbox.json(&["show", snapshot]).exits(0).of_type("snapshot").remove(0)["state"].clone()
 }
 
-/// The book that a chat of the library is bound to.
+/// Returns the path of the lorebook that a chat is bound to.
 #[track_caller]
 pub fn bound_book(sandbox: &Sandbox, chat: &str) -> String {
     let name = metadata(&sandbox.read(chat))["world_info"].as_str().unwrap().to_owned();
     format!("worlds/{name}.json")
 }
 
-/// Every file that was there is there still, to the byte.
+/// Asserts that every file in `before` still has its bytes.
 #[track_caller]
-pub fn untouched(sandbox: &Sandbox, before: &Files) {
+pub fn assert_unchanged(sandbox: &Sandbox, before: &Files) {
     let after = sandbox.files();
     let still = after.into_iter().filter(|(path, _)| before.contains_key(path)).collect();
     assert_same(&still, before);

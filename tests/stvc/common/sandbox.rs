@@ -1,4 +1,5 @@
-//! A sealed place to run the program in: a library of its own, no user's configuration, a fixed clock and a fixed width.
+//! An isolated environment for the program: its own library, no user configuration, a fixed clock
+//! and a fixed width.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,9 +14,9 @@ use stvc::verbs::snapshot::{self, Taken, TakenTimeline};
 use tempfile::TempDir;
 
 use super::recap_library::RecapLibrary;
-use super::{Answer, answer, copy, files, fixtures, git, output_of};
+use super::{Answer, answer, copy_folder, files, fixtures, git, output_of};
 
-/// The moment that every command believes it is.
+/// Initial time of the clock.
 pub const NOW: i64 = 1_794_700_000;
 
 /// A library in a temporary folder, with its store inside.
@@ -25,7 +26,6 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// An empty library.
     pub fn empty() -> Self {
         let sandbox = Self::in_memory();
         for folder in ["chats", "group chats", "groups", "worlds"] {
@@ -35,57 +35,53 @@ impl Sandbox {
         sandbox
     }
 
-    /// A folder in which nothing is yet.
-    pub fn bare() -> Self {
+    /// Creates an empty temporary folder without a library.
+    pub fn without_library() -> Self {
         Self { folder: tempfile::tempdir().unwrap(), now: NOW }
     }
 
-    /// The same in memory, where there is room: whoever writes there waits for no disk.
+    /// Creates the folder in memory if it has room, so that writes do not wait for a disk.
     fn in_memory() -> Self {
         Self { folder: tempfile::tempdir_in(fast_folder()).unwrap(), now: NOW }
     }
 
-    /// A copy of a library under `fixtures/`, such as `1.19.0`.
-    pub fn of_fixture(name: &str) -> Self {
+    /// Copies a library under `fixtures/`, such as `1.19.0`.
+    pub fn from_fixture(name: &str) -> Self {
         let sandbox = Self::in_memory();
-        copy(&fixtures().join(name).join("default-user"), &sandbox.library());
+        copy_folder(&fixtures().join(name).join("default-user"), &sandbox.library());
         sandbox
     }
 
-    /// The user's folder.
     pub fn library(&self) -> PathBuf {
         self.folder.path().join("default-user")
     }
 
-    /// The temporary folder around it, for whatever else a test needs.
+    /// Returns the temporary folder that contains the library.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The store.
     pub fn store(&self) -> PathBuf {
         self.library().join(".stvc")
     }
 
-    /// A file of the library.
     pub fn path(&self, path: &str) -> PathBuf {
         self.library().join(path)
     }
 
-    /// Its bytes.
     #[track_caller]
     pub fn read(&self, path: &str) -> Vec<u8> {
         fs::read(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Write a file of the library.
     pub fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
 
-    /// Save a file of the library as SillyTavern does: a file beside it, renamed. On Windows that fails while somebody has the other one open, and is tried again.
+    /// Saves a file as SillyTavern does: writes a temporary file and renames it. On Windows the
+    /// rename fails while another process has the target open; then this retries.
     pub fn save(&self, path: &str, bytes: impl AsRef<[u8]>) {
         let beside = format!("{path}.123");
         self.write(&beside, bytes);
@@ -95,18 +91,18 @@ impl Sandbox {
         }
     }
 
-    /// Append one line to a chat.
+    /// Appends one line to a chat file.
     pub fn append(&self, path: &str, line: &str) {
         let bytes = [self.read(path).as_slice(), b"\n", line.as_bytes()].concat();
         self.write(path, bytes);
     }
 
-    /// Let time pass.
+    /// Advances the clock.
     pub fn wait(&mut self, seconds: i64) {
         self.now += seconds;
     }
 
-    /// The program with these arguments, in the library's folder, not started yet.
+    /// Builds a command that runs the program in the library's folder.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stvc"));
         command
@@ -121,19 +117,17 @@ impl Sandbox {
         command
     }
 
-    /// Run the program.
     pub fn stvc(&self, arguments: &[&str]) -> Answer {
         answer(output_of(&mut self.command(arguments)))
     }
 
-    /// Run the program with `--json`.
     pub fn json(&self, arguments: &[&str]) -> Answer {
         let mut all = vec!["--json"];
         all.extend(arguments);
         self.stvc(&all)
     }
 
-    /// What the library's verbs work on, for tests that do without a process.
+    /// Returns a workspace for calling verbs without a process.
     pub fn workspace(&self) -> Workspace {
         Workspace {
             now: chrono::DateTime::from_timestamp(self.now, 0).unwrap().fixed_offset(),
@@ -141,7 +135,8 @@ impl Sandbox {
         }
     }
 
-    /// Take snapshots of these timelines, or of all, without a process, and nothing must stand in the way; the ids of the new ones of chats.
+    /// Takes snapshots of these timelines, or of all, without a process. Every timeline must
+    /// succeed. Returns the ids of the new snapshots of chats.
     #[track_caller]
     pub fn take(&self, timelines: &[&str]) -> Vec<String> {
         let timelines = timelines.iter().map(|&name| name.to_owned()).collect();
@@ -157,18 +152,17 @@ impl Sandbox {
         report.timelines.iter().filter_map(id).collect()
     }
 
-    /// Every file of the library with its bytes.
     pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
         files(&self.library())
     }
 
-    /// Run a real git on the store; what it printed. It must succeed.
+    /// Runs git on the store and returns its stdout. It must succeed.
     #[track_caller]
     pub fn git(&self, arguments: &[&str]) -> String {
         String::from_utf8_lossy(&git(&self.store(), arguments)).into_owned()
     }
 
-    /// The ids of all snapshots of chats, newest first.
+    /// Lists the ids of all snapshots of chats, newest first.
     #[track_caller]
     pub fn chat_ids(&self) -> Vec<String> {
         let log = self.logged();
@@ -176,24 +170,24 @@ impl Sandbox {
         chats.map(|snapshot| snapshot.id.to_string()).collect()
     }
 
-    /// The ids of all snapshots, newest first, without a process. All must be readable.
+    /// Lists the ids of all snapshots, newest first, without a process. All must be readable.
     #[track_caller]
     pub fn snapshot_ids(&self) -> Vec<String> {
         self.logged().iter().map(|snapshot| snapshot.id.to_string()).collect()
     }
 
     #[track_caller]
-    fn logged(&self) -> Vec<stvc::archive::Snapshot> {
+    fn logged(&self) -> Vec<stvc::internals::archive::Snapshot> {
         let log = log::log(&self.workspace(), &log::Options::default()).unwrap();
         assert_eq!(log.broken, [""; 0]);
         log.entries.into_iter().map(|entry| entry.snapshot).collect()
     }
 }
 
-/// In memory, if so much is free there that no test can fill it.
+/// Returns a folder in memory if it has so much free space that no test can fill it.
 fn fast_folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    // In kilobytes.
+    // Kilobytes.
     const ENOUGH: u64 = 2 << 20;
     let find = || {
         let memory = Path::new("/dev/shm");
@@ -206,7 +200,6 @@ fn fast_folder() -> &'static Path {
 }
 
 impl RecapLibrary {
-    /// Write the chat and its book.
     pub fn write(&self, sandbox: &Sandbox) {
         sandbox.write(&self.chat_path(), self.chat_bytes());
         if self.book.is_some() {

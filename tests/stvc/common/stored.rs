@@ -1,4 +1,4 @@
-//! Snapshots that must come back, and stores that must be sound.
+//! Snapshots that must restore, and stores that must be valid.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use stvc::verbs::{check, restore};
 
 use super::{Sandbox, fsck};
 
-/// A snapshot that was acknowledged, and the bytes it must give back.
+/// A snapshot that was acknowledged, and the bytes that it must restore.
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub id: String,
@@ -16,7 +16,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// The timeline's newest snapshot, which must be what its file holds.
+    /// Takes a snapshot of the timeline at `path`.
     #[track_caller]
     pub fn take(sandbox: &Sandbox, path: &str) -> Self {
         let answer = sandbox.json(&["snapshot", path]).exits(0);
@@ -24,9 +24,10 @@ impl Stored {
         Self { id, path: path.to_owned(), bytes: sandbox.read(path) }
     }
 
-    /// Restore it into a folder of its own, without a process; whether that worked. Either all of it comes back or nothing does.
+    /// Restores into a new folder without a process and returns whether that succeeded. A failed
+    /// restore must not leave files.
     #[track_caller]
-    pub fn comes_back(&self, sandbox: &Sandbox) -> bool {
+    pub fn restores(&self, sandbox: &Sandbox) -> bool {
         let folder = tempfile::tempdir_in(sandbox.folder()).unwrap();
         let target = folder.path().join("out");
         let options = restore::Options {
@@ -48,12 +49,12 @@ impl Stored {
     }
 
     #[track_caller]
-    pub fn must_come_back(&self, sandbox: &Sandbox) {
-        assert!(self.comes_back(sandbox), "{} {}", self.id, self.path);
+    pub fn assert_restores(&self, sandbox: &Sandbox) {
+        assert!(self.restores(sandbox), "{} {}", self.id, self.path);
     }
 }
 
-/// All that `check` says, and the exit code that it comes to, without a process.
+/// Runs `check` without a process and returns its exit code and findings.
 #[track_caller]
 pub fn check(sandbox: &Sandbox) -> (i32, String) {
     let workspace = sandbox.workspace();
@@ -67,16 +68,16 @@ pub fn check(sandbox: &Sandbox) -> (i32, String) {
     (i32::from(!report.is_sound()), words.collect::<String>().replace('\\', "/"))
 }
 
-/// Git and `check` find nothing wrong.
+/// Asserts that git and `check` report no problem.
 #[track_caller]
-pub fn sound(sandbox: &Sandbox) {
+pub fn assert_valid(sandbox: &Sandbox) {
     fsck(sandbox);
     let (code, words) = check(sandbox);
     assert_eq!(code, 0, "{words}");
 }
 
-/// As if the last operation had been interrupted: its log does not say that it is finished.
-pub fn unfinished(sandbox: &Sandbox) {
+/// Removes the `finished` records from the log, as if the last operation had been interrupted.
+pub fn mark_last_operation_unfinished(sandbox: &Sandbox) {
     let log = sandbox.store().join("stvc/operations.jsonl");
     let text = fs::read(&log).unwrap();
     let lines = text.split_inclusive(|byte| *byte == b'\n');

@@ -1,4 +1,4 @@
-//! A watch that runs, and what it tells.
+//! A running `stvc watch` and its events.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -9,10 +9,9 @@ use serde_json::Value;
 
 use super::Sandbox;
 
-/// How long a test waits for what must happen, before it says that it did not.
+/// Timeout of each expected event.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// A watch that runs.
 pub struct Watching {
     pub child: Child,
     events: Receiver<Value>,
@@ -25,11 +24,11 @@ impl Watching {
             arguments.extend(["--settle", "150ms"]);
         }
         arguments.extend(options);
-        Self::of(sandbox.command(&arguments))
+        Self::start_command(sandbox.command(&arguments))
     }
 
-    /// The same by this command.
-    pub fn of(mut command: Command) -> Self {
+    /// Starts a watch by this command.
+    pub fn start_command(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, events) = channel();
@@ -46,7 +45,7 @@ impl Watching {
         watching
     }
 
-    /// The next event that fits.
+    /// Waits for the next matching event.
     #[track_caller]
     pub fn wait_for(&self, fits: impl Fn(&Value) -> bool) -> Value {
         let begin = Instant::now();
@@ -59,13 +58,14 @@ impl Watching {
         }
     }
 
-    /// The next snapshot with so many messages.
+    /// Waits for a snapshot with this number of messages.
     #[track_caller]
     pub fn snapshot_of(&self, messages: u64) -> Value {
         self.wait_for(|event| event["type"] == "snapshot" && event["messages"] == messages)
     }
 
-    /// Ask it to stop; the summary. Windows has no signals: there it is killed, and says nothing.
+    /// Stops the watch and returns its summary. Windows has no signals: there it is killed and
+    /// prints no summary.
     #[track_caller]
     pub fn stop(mut self) -> Value {
         if cfg!(windows) {

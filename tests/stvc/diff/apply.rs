@@ -1,6 +1,6 @@
-//! The lines of `diff --json` are the whole truth: applied to the values before, they give the values after.
+//! `diff --json` is complete: applied to the values before, it yields the values after.
 //!
-//! `apply` is written from `docs/json.md` alone and knows nothing of how the changes were found.
+//! `apply` follows `docs/json.md` alone and does not know how the changes were found.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,6 @@ use stvc::verbs::diff;
 
 use crate::common::Sandbox;
 
-/// A chat and its lorebook as files.
 #[derive(Clone, Debug)]
 struct Files {
     header: String,
@@ -19,7 +18,7 @@ struct Files {
     book: Option<String>,
 }
 
-/// What is in them.
+/// The parsed contents of both files.
 #[derive(Clone, Debug, PartialEq)]
 struct Values {
     header: Value,
@@ -27,13 +26,13 @@ struct Values {
     book: Option<Value>,
 }
 
-/// JSON where it is, else the text.
+/// Parses JSON; other text becomes a string.
 fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.into()))
 }
 
 impl Files {
-    /// As chat and lorebook of this number.
+    /// Writes chat and lorebook number `number`.
     fn write(&self, sandbox: &Sandbox, number: usize) {
         let header = self.header.replace("\"Lore\"", &format!("\"Lore {number}\""));
         let lines: Vec<_> = std::iter::once(&header).chain(&self.messages).cloned().collect();
@@ -47,7 +46,7 @@ impl Files {
 
     fn values(&self, number: usize) -> Values {
         let mut header = value(&self.header);
-        // A lorebook that the chat does not name is not the chat's.
+        // A lorebook that the chat does not name does not belong to it.
         let name = header.pointer_mut("/chat_metadata/world_info").filter(|name| **name == "Lore");
         let bound = name.map(|name| *name = format!("Lore {number}").into()).is_some();
         let book = self.book.as_deref().filter(|_| bound).map(value);
@@ -55,7 +54,7 @@ impl Files {
     }
 }
 
-/// Apply the changes, and hold what they say was there against what is there.
+/// Applies the changes and asserts that each `before` matches.
 fn apply(mut values: Values, changes: &[Value]) -> Values {
     let part = |part: &str| changes.iter().filter(|change| change["part"] == part).collect();
     values.messages = apply_messages(&values.messages, part("message"));
@@ -71,7 +70,8 @@ fn apply(mut values: Values, changes: &[Value]) -> Values {
     values
 }
 
-/// Take out what has a `from`; put what has an `after` at its `index`; the others fill the gaps in their order.
+/// Removes messages with a `from`, inserts those with an `after` at their `index`, and fills the
+/// gaps with the others in order.
 fn apply_messages(before: &[Value], changes: Vec<&Value>) -> Vec<Value> {
     let mut rest: BTreeMap<usize, &Value> = before.iter().enumerate().collect();
     let mut placed: BTreeMap<usize, &Value> = BTreeMap::new();
@@ -97,7 +97,8 @@ fn apply_messages(before: &[Value], changes: Vec<&Value>) -> Vec<Value> {
         .collect()
 }
 
-/// Take out every `from`, then put every `after` under its `uid`; other values by their keys.
+/// Removes every `from`, then inserts every `after` under its `uid`; sets other values by their
+/// keys.
 fn apply_book(book: &mut Option<Value>, changes: Vec<&Value>) {
     for change in changes.iter().filter(|change| change["uid"].is_string()) {
         if let Some(from) = change["from"].as_str() {
@@ -121,7 +122,7 @@ fn apply_book(book: &mut Option<Value>, changes: Vec<&Value>) {
     }
 }
 
-/// Set, or take away, the value at `keys`, or in a list of versions the one of that number.
+/// Sets or removes the value at `keys`; in a list of versions, the one with that number.
 fn set(root: &mut Value, change: &Value) {
     let keys: Vec<_> =
         change["keys"].as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
@@ -178,7 +179,7 @@ fn object(inner: impl Strategy<Value = Value> + 'static) -> impl Strategy<Value 
     })
 }
 
-/// An object of some of these members.
+/// Builds an object of some of these members.
 fn some_of(
     members: Vec<(&'static str, BoxedStrategy<Value>)>,
 ) -> impl Strategy<Value = Map<String, Value>> {
@@ -284,10 +285,11 @@ fn book() -> impl Strategy<Value = Option<String>> {
     ]
 }
 
-/// What is done to a lorebook between two saves: an entry goes from one key to another, is put there, or gets another value.
-type BookDeed = (&'static str, &'static str, Option<Value>, Option<(&'static str, Value)>);
+/// An edit of a lorebook between two saves: moves an entry to another key, adds one, or changes its
+/// value.
+type BookEdit = (&'static str, &'static str, Option<Value>, Option<(&'static str, Value)>);
 
-fn book_deed() -> impl Strategy<Value = BookDeed> {
+fn book_edit() -> impl Strategy<Value = BookEdit> {
     let key = || prop::sample::select(&KEYS);
     let field = prop_oneof![
         (Just("order"), (0..3).prop_map(Value::from)),
@@ -297,7 +299,7 @@ fn book_deed() -> impl Strategy<Value = BookDeed> {
     (key(), key(), prop::option::weighted(0.2, entry()), prop::option::weighted(0.7, field))
 }
 
-fn edit_book(book: Option<String>, deeds: &[BookDeed]) -> Option<String> {
+fn edit_book(book: Option<String>, deeds: &[BookEdit]) -> Option<String> {
     let mut value: Value = serde_json::from_str(book.as_deref()?).ok()?;
     let entries = value.get_mut("entries")?.as_object_mut()?;
     for (from, to, new, field) in deeds {
@@ -318,17 +320,17 @@ fn edit_book(book: Option<String>, deeds: &[BookDeed]) -> Option<String> {
     Some(value.to_string())
 }
 
-/// What is done to a chat between two saves.
+/// An edit of a chat between two saves.
 #[derive(Clone, Debug)]
-enum Deed {
+enum ChatEdit {
     Insert(prop::sample::Index, String),
     Remove(prop::sample::Index),
     Move(prop::sample::Index, prop::sample::Index),
     Set(prop::sample::Index, &'static str, Value),
 }
 
-impl Deed {
-    fn any() -> impl Strategy<Value = Deed> {
+impl ChatEdit {
+    fn any() -> impl Strategy<Value = ChatEdit> {
         let at = any::<prop::sample::Index>;
         let field = prop_oneof![
             (Just("is_system"), any::<bool>().prop_map(Value::from)),
@@ -339,23 +341,23 @@ impl Deed {
             (Just("extra"), tree().prop_map(|tree| json!({"auto_recap_memory": tree}))),
         ];
         prop_oneof![
-            1 => (at(), line()).prop_map(|(at, line)| Deed::Insert(at, line)),
-            1 => at().prop_map(Deed::Remove),
-            1 => (at(), at()).prop_map(|(from, to)| Deed::Move(from, to)),
-            2 => (at(), field).prop_map(|(at, (key, value))| Deed::Set(at, key, value)),
+            1 => (at(), line()).prop_map(|(at, line)| ChatEdit::Insert(at, line)),
+            1 => at().prop_map(ChatEdit::Remove),
+            1 => (at(), at()).prop_map(|(from, to)| ChatEdit::Move(from, to)),
+            2 => (at(), field).prop_map(|(at, (key, value))| ChatEdit::Set(at, key, value)),
         ]
     }
 
     fn to(&self, lines: &mut Vec<String>) {
         match self {
-            Deed::Insert(at, line) => lines.insert(at.index(lines.len() + 1), line.clone()),
+            ChatEdit::Insert(at, line) => lines.insert(at.index(lines.len() + 1), line.clone()),
             _ if lines.is_empty() => {}
-            Deed::Remove(at) => drop(lines.remove(at.index(lines.len()))),
-            Deed::Move(from, to) => {
+            ChatEdit::Remove(at) => drop(lines.remove(at.index(lines.len()))),
+            ChatEdit::Move(from, to) => {
                 let line = lines.remove(from.index(lines.len()));
                 lines.insert(to.index(lines.len() + 1), line);
             }
-            Deed::Set(at, key, value) => {
+            ChatEdit::Set(at, key, value) => {
                 let at = at.index(lines.len());
                 if let Ok(Value::Object(mut message)) = serde_json::from_str(&lines[at]) {
                     message.insert((*key).into(), value.clone());
@@ -366,12 +368,12 @@ impl Deed {
     }
 }
 
-/// Two states: one comes from the other by deeds, or by chance.
+/// Two states: the second is an edit of the first, or unrelated.
 fn states() -> impl Strategy<Value = (Files, Files)> {
     let before = (header(), prop::collection::vec(line(), 0..12), book())
         .prop_map(|(header, messages, book)| Files { header, messages, book });
-    let deeds = prop::collection::vec(Deed::any(), 0..6);
-    let book_deeds = prop::collection::vec(book_deed(), 0..5);
+    let deeds = prop::collection::vec(ChatEdit::any(), 0..6);
+    let book_deeds = prop::collection::vec(book_edit(), 0..5);
     let by_chance = (header(), prop::option::weighted(0.2, book()));
     (before, deeds, book_deeds, by_chance).prop_map(
         |(before, deeds, book_deeds, (header, book))| {
@@ -383,7 +385,7 @@ fn states() -> impl Strategy<Value = (Files, Files)> {
     )
 }
 
-/// The lines of what changed in a chat since its newest snapshot, without a process.
+/// Returns the changes of a chat since its latest snapshot, without a process.
 fn changes(sandbox: &Sandbox, name: &str) -> Vec<Value> {
     let options = diff::Options { before: name.to_owned(), ..Default::default() };
     let comparison = diff::diff(&sandbox.workspace(), &options).unwrap();
@@ -395,7 +397,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 
     #[test]
-    fn the_changes_from_a_to_b_make_b_of_a(pairs in prop::collection::vec(states(), 12)) {
+    fn applying_a_diff_yields_the_other_side(pairs in prop::collection::vec(states(), 12)) {
         let sandbox = Sandbox::empty();
         pairs.iter().enumerate().for_each(|(n, (before, _))| before.write(&sandbox, n));
         sandbox.take(&[]);
@@ -404,10 +406,10 @@ proptest! {
             let name = format!("chats/Mira/{n}");
             let changes = changes(&sandbox, &name);
             if n == 0 {
-                // The program says the same.
-                let mut said = sandbox.json(&["diff", &name]).exits(0).of_type("change");
-                said.iter_mut().for_each(|line| drop(line.as_object_mut().unwrap().remove("type")));
-                prop_assert_eq!(&changes, &said);
+                // The program prints the same.
+                let mut printed = sandbox.json(&["diff", &name]).exits(0).of_type("change");
+                printed.iter_mut().for_each(|line| drop(line.as_object_mut().unwrap().remove("type")));
+                prop_assert_eq!(&changes, &printed);
             }
             let applied = apply(before.values(n), &changes);
             prop_assert_eq!(applied, after.values(n), "{:#?}", changes);

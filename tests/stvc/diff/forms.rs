@@ -1,11 +1,11 @@
-//! The ways to ask for a diff: two timelines from where they part, one over time, how much, one part only.
+//! Forms of `diff`: from a fork point, over time, statistics, one part only.
 
 use serde_json::json;
 
 use super::{lore, said, stored, talk, without_ids, write, write_as, write_book, write_with};
 
 #[test]
-fn two_timelines_are_told_from_where_they_part() {
+fn three_dot_diff_starts_at_the_fork_point() {
     let mut messages = talk(10);
     let sandbox = stored(&messages);
     let mut fork = messages[..8].to_vec();
@@ -33,7 +33,7 @@ fn two_timelines_are_told_from_where_they_part() {
     Metadata
       + main_chat  Tide
     "#);
-    // A name with dots is a name first.
+    // A name with dots is read as a name first.
     let own = sandbox.stvc(&["diff", "Tide... - Branch #1"]).exits(0);
     assert!(own.stdout.ends_with("No difference.\n"), "{}", own.stdout);
     let both = sandbox.json(&["diff", "Tide... - Branch #1...chats/Mira/Tide"]).exits(0);
@@ -43,7 +43,7 @@ fn two_timelines_are_told_from_where_they_part() {
 }
 
 #[test]
-fn one_timeline_is_told_over_time() {
+fn diff_of_one_timeline_over_time() {
     let mut messages = talk(3);
     let mut sandbox = stored(&messages);
     sandbox.wait(3600);
@@ -87,7 +87,7 @@ fn one_timeline_is_told_over_time() {
 }
 
 #[test]
-fn how_much_and_only_one_part() {
+fn diff_options_summarise_and_select_parts() {
     let mut messages = talk(6);
     let sandbox = stored(&messages);
     messages.remove(1);

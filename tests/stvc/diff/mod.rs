@@ -1,8 +1,8 @@
-//! `diff`: what changed, as a writer reads it and as a program does.
+//! `diff`, for people and as JSON.
 
 mod apply;
 mod forms;
-mod words;
+mod output;
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ const CHAT: &str = "chats/Mira/Tide.jsonl";
 
 const BOOK: &str = "worlds/Lore.json";
 
-/// A message; date and words make it what it is.
+/// Builds a message, which is identified by date and text.
 fn said(n: usize, name: &str, text: &str) -> Value {
     json!({"name": name, "is_user": name == "Wren", "is_system": false,
            "send_date": format!("2026-11-15T00:{:02}:{:02}.000Z", n / 60, n % 60), "mes": text, "extra": {}})
 }
 
-/// A conversation of `n` messages, each with words of its own.
+/// Builds a conversation of `n` messages with distinct texts.
 fn talk(n: usize) -> Vec<Value> {
     let places = ["the bell tower", "the north shelf", "the ferry", "the chart room", "the quay"];
     let text = |n: usize| format!("Line {n}, spoken at {}.", places[n % places.len()]);
@@ -58,7 +58,7 @@ fn write_book(sandbox: &Sandbox, book: &Value) {
     sandbox.write(BOOK, serde_json::to_string_pretty(book).unwrap());
 }
 
-/// A library with one chat and its lorebook, stored.
+/// Creates a library with one chat and its lorebook, and a snapshot.
 fn stored(messages: &[Value]) -> Sandbox {
     let sandbox = Sandbox::empty();
     write(&sandbox, messages);
@@ -67,7 +67,7 @@ fn stored(messages: &[Value]) -> Sandbox {
     sandbox
 }
 
-/// Without ids, which are another matter.
+/// Replaces ids.
 fn without_ids(text: &str) -> String {
     let is_id = |word: &str| word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let word = |word: &str| if is_id(word) { "ID".to_owned() } else { word.to_owned() };

@@ -1,5 +1,5 @@
-//! Chats and lorebooks that are empty, filled with zero bytes or unreadable: never copied, named with the command that repairs them, and restored from the latest valid
-//! snapshot.
+//! Chats and lorebooks that are empty, filled with zero bytes or unreadable: never copied, reported
+//! with the command that repairs them, and restored from the latest valid snapshot.
 
 use std::fs;
 
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::{BOOK, family, fix, look, of_code, write_chat};
 use crate::common::{Sandbox, assert_same, chat, has_terminal, typed_on_terminal};
 
-/// How files are left by a power cut or a full disk.
+/// File contents after a power cut or on a full disk.
 const DAMAGES: [&[u8]; 4] = [b"", b" \n", &[0; 300], b"{\"entries\": {\"0\": {\"uid\""];
 
 const CHAT: &str = "chats/A/a.jsonl";
 const LORE: &str = "worlds/Lore.json";
 
-/// A chat with a lorebook, and two snapshots of both.
+/// Creates a chat with a lorebook, and two snapshots of both.
 fn stored() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     sandbox.write(LORE, BOOK);
@@ -28,7 +28,7 @@ fn stored() -> Sandbox {
     sandbox
 }
 
-/// The newest snapshot of a timeline.
+/// Returns the latest snapshot of a timeline.
 fn head(sandbox: &Sandbox, timeline: &str) -> String {
     let log = sandbox.json(&["log", timeline, "-n", "1"]).exits(0).of_type("snapshot");
     log[0]["id"].as_str().unwrap().to_owned()
@@ -54,7 +54,7 @@ fn req_98_doctor_never_copies_a_damaged_lorebook() {
         sandbox.json(&["doctor", "--fix", "--yes"]).exits(1);
         assert_same(&sandbox.files(), &before);
     }
-    // Nor by its name, nor as that of the parent.
+    // Neither by its name nor as the parent's book.
     let sandbox = Sandbox::empty();
     sandbox.write(LORE, "");
     write_chat(&sandbox, "chats/A/main", Some("Lore"), "");
@@ -73,7 +73,7 @@ fn req_98_doctor_offers_the_latest_valid_version_of_a_damaged_lorebook() {
         let valid = head(&sandbox, "worlds/Lore");
         let good = sandbox.read(LORE);
         sandbox.write(LORE, damage);
-        // Also if the damage was stored meanwhile.
+        // Also if the damage is in a snapshot.
         sandbox.stvc(&["snapshot"]).exits(0);
         sandbox.wait(60);
         let answer = sandbox.json(&["doctor"]).exits(1);
@@ -117,13 +117,13 @@ fn req_98_damaged_files_are_errors_with_the_command_that_repairs_them() {
         assert_eq!(sandbox.read(CHAT), good);
         look(&sandbox, 0);
     }
-    // Nothing was ever stored: it is an error all the same.
+    // Without any snapshot it is still an error.
     for damage in DAMAGES {
         let sandbox = Sandbox::empty();
         sandbox.write(CHAT, damage);
         let answer = sandbox.json(&["doctor"]).exits(1);
         assert!(answer.stdout.contains("no snapshot has a valid version"), "{}", answer.stdout);
-        // A lorebook that no chat is bound to, too.
+        // A lorebook that no chat is bound to.
         let sandbox = Sandbox::empty();
         sandbox.write(LORE, damage);
         sandbox.json(&["doctor"]).exits(1);
@@ -131,7 +131,7 @@ fn req_98_damaged_files_are_errors_with_the_command_that_repairs_them() {
 }
 
 #[test]
-fn doctor_names_the_command_for_a_chat_whose_files_cannot_be_read() {
+fn doctor_names_the_command_for_an_unreadable_chat() {
     let sandbox = stored();
     let good = sandbox.read(CHAT);
     fs::remove_file(sandbox.path(LORE)).unwrap();
@@ -147,7 +147,7 @@ fn doctor_names_the_command_for_a_chat_whose_files_cannot_be_read() {
 
 /// SillyTavern 1.12 writes a group chat without messages as an empty file.
 #[test]
-fn an_empty_group_chat_is_an_error_only_if_it_had_messages() {
+fn empty_group_chat_is_an_error_only_if_it_had_messages() {
     let mut sandbox = Sandbox::empty();
     sandbox.write("groups/1.json", r#"{"id":"1","chats":["g"],"chat_id":"g"}"#);
     sandbox.write("group chats/g.jsonl", "");
@@ -160,7 +160,7 @@ fn an_empty_group_chat_is_an_error_only_if_it_had_messages() {
 }
 
 #[test]
-fn req_98_restore_by_name_passes_over_snapshots_of_damage() {
+fn req_98_restore_by_name_skips_damaged_states() {
     for damage in DAMAGES {
         let mut sandbox = stored();
         let valid = head(&sandbox, "chats/A/a");
@@ -182,7 +182,7 @@ fn req_98_restore_by_name_passes_over_snapshots_of_damage() {
         let snapshots = answer.of_type("snapshot");
         assert!(snapshots.iter().any(|it| it["source"] == valid.as_str()), "{snapshots:?}");
         assert_eq!((sandbox.read(CHAT), sandbox.read(LORE)), good);
-        // An id is exactly that snapshot.
+        // An id means exactly that snapshot.
         sandbox.wait(60);
         let answer = sandbox.json(&["restore", &damaged, "--overwrite"]).exits(0);
         assert!(!answer.stdout.contains("damage-passed-over"), "{}", answer.stdout);
@@ -190,7 +190,7 @@ fn req_98_restore_by_name_passes_over_snapshots_of_damage() {
     }
 }
 
-/// The chat goes on while its lorebook is damaged: its newest messages are not lost by the repair.
+/// The chat grows while its lorebook is damaged: the repair keeps the new messages.
 #[test]
 fn restore_by_name_pairs_the_latest_chat_with_the_latest_valid_lorebook() {
     let mut sandbox = stored();
@@ -203,13 +203,13 @@ fn restore_by_name_pairs_the_latest_chat_with_the_latest_valid_lorebook() {
     let answer = sandbox.stvc(&["restore", "chats/A/a", "--overwrite"]).exits(0);
     assert!(answer.stderr.contains("its lorebook is taken from snapshot"), "{}", answer.stderr);
     assert_eq!((sandbox.read(CHAT), sandbox.read(LORE)), (chat.clone(), good.clone()));
-    // A copy of it, too.
+    // A copy uses it too.
     sandbox.stvc(&["undo"]).exits(0);
     assert_eq!(sandbox.read(LORE), [0; 80]);
     sandbox.stvc(&["fork", "chats/A/a", "--as", "other"]).exits(0);
     let copy = sandbox.json(&["log", "chats/A/other"]).exits(0).of_type("snapshot").remove(0);
     assert_eq!(sandbox.read(&format!("worlds/{}.json", copy["lorebook"].as_str().unwrap())), good);
-    // And all at once.
+    // `restore --all` does too.
     sandbox.wait(60);
     sandbox.write(CHAT, "");
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -219,7 +219,7 @@ fn restore_by_name_pairs_the_latest_chat_with_the_latest_valid_lorebook() {
 
 const GROUP: &str = "groups/1.json";
 
-/// A group with a chat, and a snapshot of both.
+/// Creates a group with a chat, and a snapshot of both.
 fn stored_group() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     sandbox.write(GROUP, r#"{"id":"1","name":"Party","chats":["g"],"chat_id":"g"}"#);
@@ -230,7 +230,7 @@ fn stored_group() -> Sandbox {
 }
 
 #[test]
-fn damaged_group_file_is_an_error_and_repaired_from_its_latest_valid_snapshot() {
+fn damaged_group_file_is_repaired_from_latest_valid_snapshot() {
     for damage in DAMAGES {
         for repair in [
             &["doctor", "--fix", "--yes"][..],
@@ -243,7 +243,7 @@ fn damaged_group_file_is_an_error_and_repaired_from_its_latest_valid_snapshot() 
             let status =
                 only(sandbox.json(&["status"]).exits(0).of_type("finding"), "file-damaged");
             assert_eq!(status["snapshot"], valid.as_str());
-            // The damage is stored, and the group's chat is still protected.
+            // The damage is stored, and new messages of the group chat too.
             sandbox.append("group chats/g.jsonl", r#"{"name":"A","mes":"more"}"#);
             let taken = sandbox.json(&["snapshot"]).exits(0);
             assert_eq!(taken.of_type("summary")[0]["taken"], 2, "{taken:?}");
@@ -254,7 +254,7 @@ fn damaged_group_file_is_an_error_and_repaired_from_its_latest_valid_snapshot() 
             let remedy = found["remedy"].as_str().unwrap();
             let command = "`stvc restore \"groups/1\" --overwrite` writes it as it was in snapshot";
             assert!(remedy.starts_with(command) && remedy.contains(&valid[..10]), "{remedy}");
-            // Whether a group lists the chat is not known.
+            // A damaged group may list the chat.
             assert!(!answer.stdout.contains("group-chat-unlisted"), "{}", answer.stdout);
             sandbox.stvc(repair).exits(0);
             assert_eq!(sandbox.read(GROUP), good, "{repair:?}");
@@ -266,7 +266,7 @@ fn damaged_group_file_is_an_error_and_repaired_from_its_latest_valid_snapshot() 
 }
 
 #[test]
-fn group_in_the_way_is_not_offered_under_another_name() {
+fn existing_group_is_not_offered_under_another_name() {
     let mut sandbox = stored_group();
     sandbox.write(GROUP, "");
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -305,7 +305,7 @@ fn damaged_settings_and_cards_are_restored_from_their_latest_valid_snapshots() {
 }
 
 #[test]
-fn no_command_offers_a_valid_snapshot_where_none_is_stored() {
+fn no_command_offers_a_missing_valid_snapshot() {
     for (path, name) in [(CHAT, "chats/A/a"), (LORE, "worlds/Lore"), (GROUP, "groups/1")] {
         for damage in DAMAGES {
             let sandbox = Sandbox::empty();
@@ -359,7 +359,7 @@ fn doctor_does_not_use_snapshots_that_were_undone() {
     let after = fix(&sandbox, &[], &[LORE]);
     assert_eq!(after[LORE], BOOK.as_bytes());
 
-    // Where all of it was undone, nothing is known.
+    // All snapshots are undone: nothing is known.
     let sandbox = Sandbox::empty();
     sandbox.write(LORE, BOOK);
     write_chat(&sandbox, "chats/A/a", Some("Lore"), "");
@@ -370,7 +370,7 @@ fn doctor_does_not_use_snapshots_that_were_undone() {
     assert!(missing["remedy"].as_str().unwrap().contains("no snapshot has it"), "{missing}");
 }
 
-/// A lorebook that is missing and that no snapshot has.
+/// Creates a chat whose lorebook is missing and was never stored.
 fn undecided() -> Sandbox {
     let sandbox = Sandbox::empty();
     sandbox.write(LORE, BOOK);
@@ -380,7 +380,7 @@ fn undecided() -> Sandbox {
 }
 
 #[test]
-fn doctor_asks_on_a_terminal_which_of_several_repairs_is_wanted() {
+fn doctor_asks_for_a_choice_of_repairs_on_a_terminal() {
     if !has_terminal() {
         return;
     }
@@ -408,7 +408,7 @@ fn doctor_asks_on_a_terminal_which_of_several_repairs_is_wanted() {
 }
 
 #[test]
-fn doctor_that_cannot_ask_names_the_options_that_choose_a_repair() {
+fn doctor_without_terminal_names_the_options_of_repairs() {
     let sandbox = undecided();
     for options in [&["doctor", "--fix"][..], &["doctor", "--fix", "--yes"]] {
         let answer = sandbox.stvc(options).exits(1);
@@ -419,7 +419,7 @@ fn doctor_that_cannot_ask_names_the_options_that_choose_a_repair() {
 }
 
 #[test]
-fn doctor_removes_no_lorebook_while_the_folder_of_chats_is_missing() {
+fn doctor_keeps_lorebooks_while_the_chats_folder_is_missing() {
     let sandbox = Sandbox::empty();
     sandbox.write("worlds/Harbour.json", r#"{"entries":{}}"#);
     sandbox.write("chats/Mira/a.jsonl", chat("a", 3, Some("Harbour")));

@@ -1,4 +1,4 @@
-//! What else is found, and how it is told.
+//! Other findings, and their output.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::common::Sandbox;
 use crate::common::recap_library::{RecapLibrary, book_name, quoted};
 
 #[test]
-fn a_sound_library_has_no_finding() {
+fn valid_library_has_no_finding() {
     let sandbox = Sandbox::empty();
     let main = RecapLibrary::default();
     main.write(&sandbox);
@@ -28,8 +28,8 @@ fn a_sound_library_has_no_finding() {
 }
 
 #[test]
-fn req_56_links_to_checkpoints_that_are_gone() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn req_56_links_to_missing_checkpoints_are_found() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     let dangling = of_code(&sandbox, "checkpoint-link-dangling");
     assert_eq!(dangling.len(), 3);
     for finding in &dangling {
@@ -37,7 +37,7 @@ fn req_56_links_to_checkpoints_that_are_gone() {
         assert!(message.contains("message 22 to \"to be deleted\";"), "{message}");
         assert_eq!(finding["level"], "warning");
     }
-    // If the store has it, that is how it comes back.
+    // The store has it: the finding offers to restore it.
     sandbox.stvc(&["snapshot"]).exits(0);
     fs::remove_file(sandbox.path("chats/Mira Voss/Before the ferry #1 @dawn xy.jsonl")).unwrap();
     let dangling = of_code(&sandbox, "checkpoint-link-dangling");
@@ -49,7 +49,7 @@ fn req_56_links_to_checkpoints_that_are_gone() {
 }
 
 #[test]
-fn req_57_a_fork_whose_parent_is_gone() {
+fn req_57_fork_with_missing_parent_is_found() {
     let sandbox = Sandbox::empty();
     write_chat(&sandbox, "chats/A/main", None, "");
     for (chat, parent) in [("a", "main"), ("b", "main.jsonl"), ("c", "gone: ?"), ("d", "ma?in")] {
@@ -65,7 +65,7 @@ fn req_57_a_fork_whose_parent_is_gone() {
 }
 
 #[test]
-fn req_61_other_settings_in_a_fork_are_worth_a_note() {
+fn req_61_different_settings_in_a_fork_are_a_note() {
     let sandbox = Sandbox::empty();
     let with =
         |hash: &str, main: &str| format!(r#","auto_recap":{{"settings_hash":{hash}}}{main}"#);
@@ -79,7 +79,7 @@ fn req_61_other_settings_in_a_fork_are_worth_a_note() {
 }
 
 #[test]
-fn req_64_the_recap_of_a_renamed_chat_is_told_its_name() {
+fn req_64_recap_of_a_renamed_chat_gets_the_new_name() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary { chat: "A new name".into(), ..RecapLibrary::default() };
     library.write(&sandbox);
@@ -93,7 +93,7 @@ fn req_64_the_recap_of_a_renamed_chat_is_told_its_name() {
     );
     assert!(of_code(&sandbox, "recap-foreign").is_empty());
 
-    // The chat that it names is there: whose it is, is not for us to say.
+    // The named chat exists: its owner is unclear.
     let sandbox = Sandbox::empty();
     library.write(&sandbox);
     RecapLibrary::default().write(&sandbox);
@@ -103,10 +103,10 @@ fn req_64_the_recap_of_a_renamed_chat_is_told_its_name() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_does_not_stop_the_others() {
-    let sandbox = Sandbox::of_fixture("1.12.6");
+fn unreadable_file_does_not_block_findings_of_others() {
+    let sandbox = Sandbox::from_fixture("1.12.6");
     sandbox.write("groups/broken.json", "{\"torn");
-    // A folder where a lorebook should be.
+    // A folder in place of a lorebook.
     fs::create_dir(sandbox.path("worlds/Folder.json")).unwrap();
     write_chat(&sandbox, "chats/A/a", Some("Folder"), "");
     let codes = look(&sandbox, 1);
@@ -122,8 +122,8 @@ fn a_file_that_cannot_be_read_does_not_stop_the_others() {
 }
 
 #[test]
-fn broken_lines_and_other_findings_of_single_chats_are_told() {
-    let sandbox = Sandbox::of_fixture("odd");
+fn findings_of_single_chats_are_reported() {
+    let sandbox = Sandbox::from_fixture("odd");
     let codes = look(&sandbox, 1);
     for code in ["chat-line-broken", "chat-bom", "chat-empty", "chat-damaged", "lorebook-broken"] {
         assert!(codes.iter().any(|(found, _)| found == code), "{codes:?}");
@@ -134,7 +134,7 @@ fn broken_lines_and_other_findings_of_single_chats_are_told() {
 }
 
 #[test]
-fn the_answer_in_json() {
+fn doctor_prints_documented_json() {
     let (sandbox, main, forks) = family();
     write_chat(&sandbox, "chats/B/x", Some("Lost"), "");
     let answer = sandbox.json(&["doctor", "--fix", "--yes"]).exits(1);
@@ -167,7 +167,7 @@ fn the_answer_in_json() {
 }
 
 #[test]
-fn the_worst_comes_first_and_what_to_do_is_said_once() {
+fn errors_come_first_and_remedies_are_grouped() {
     let sandbox = Sandbox::empty();
     for chat in ["a", "b"] {
         write_chat(&sandbox, &format!("chats/A/{chat}"), Some("Lost"), r#","main_chat":"gone""#);
@@ -189,7 +189,7 @@ fn the_worst_comes_first_and_what_to_do_is_said_once() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn nothing_in_a_name_reaches_the_terminal_alive() {
+fn control_characters_in_names_are_escaped() {
     let sandbox = Sandbox::empty();
     let evil = r"\u001b[2J\u0007\u009b31m\u202e";
     let more = format!(r#","main_chat":"{evil}""#);

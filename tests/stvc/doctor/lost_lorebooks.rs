@@ -1,4 +1,4 @@
-//! Lorebooks that are missing, and those that nobody uses.
+//! Missing lorebooks, and unused ones.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const EMPTY: &str = "{\n    \"entries\": {}\n}";
 
 /// S2 T3: the lorebook of a checkpoint was deleted by hand.
 #[test]
-fn req_24_a_missing_lorebook_is_brought_back_from_the_store() {
+fn req_24_missing_lorebook_is_restored_from_the_store() {
     let mut sandbox = Sandbox::empty();
     let main = RecapLibrary::default();
     main.write(&sandbox);
@@ -22,7 +22,7 @@ fn req_24_a_missing_lorebook_is_brought_back_from_the_store() {
     let newest = main.book_bytes().replace("Wet stones.", "Dry stones.");
     sandbox.write(&main.book_path(), &newest);
     sandbox.stvc(&["snapshot"]).exits(0);
-    // What it holds in the end is what it had when it went, whoever wrote it.
+    // The latest content counts, whoever wrote it.
     sandbox.wait(60);
     write_chat(&sandbox, "chats/B/other", main.book.as_deref(), "");
     sandbox.write(&main.book_path(), BOOK);
@@ -39,7 +39,7 @@ fn req_24_a_missing_lorebook_is_brought_back_from_the_store() {
     assert!(missing["remedy"].as_str().unwrap().contains("brings it back from snapshot"));
     let after = fix(&sandbox, &[], &[&main.book_path()]);
     assert_eq!(String::from_utf8_lossy(&after[&main.book_path()]), BOOK);
-    // What it was before is in its history.
+    // Earlier contents are in its history.
     let former = sandbox.stvc(&[
         "diff",
         "worlds/z-AutoLB-Mira-Harbour nights~1",
@@ -50,7 +50,7 @@ fn req_24_a_missing_lorebook_is_brought_back_from_the_store() {
 }
 
 #[test]
-fn req_24_a_missing_lorebook_that_nobody_has() {
+fn req_24_missing_lorebook_without_a_snapshot_is_reported() {
     let broken = || {
         let sandbox = Sandbox::empty();
         sandbox.write("worlds/Lore.json", BOOK);
@@ -64,7 +64,7 @@ fn req_24_a_missing_lorebook_that_nobody_has() {
     for choice in ["--repair empty", "--repair clone", "--clone-of", "--repair detach"] {
         assert!(missing["remedy"].as_str().unwrap().contains(choice), "{missing}");
     }
-    // Without a choice nothing is done, and the error stays.
+    // Without a choice nothing changes, and the error stays.
     let before = sandbox.files();
     let answer = sandbox.json(&["doctor", "--fix", "--yes"]).exits(1);
     assert!(answer.of_type("repair").is_empty());
@@ -73,7 +73,7 @@ fn req_24_a_missing_lorebook_that_nobody_has() {
     let after = fix(&sandbox, &["--repair", "empty"], &["worlds/Lost it.json"]);
     assert_eq!(after["worlds/Lost it.json"], EMPTY.as_bytes());
     assert_eq!(look(&sandbox, 0), []);
-    // SillyTavern and the extension go on with it: a snapshot finds nothing wrong.
+    // SillyTavern and the extension use it: a snapshot has no finding.
     assert_eq!(found(&sandbox.json(&["snapshot"]).exits(0)), []);
 
     let sandbox = broken();
@@ -89,7 +89,7 @@ fn req_24_a_missing_lorebook_that_nobody_has() {
     );
     assert_eq!(look(&sandbox, 0), [] as [(String, String); 0]);
 
-    // A copy of any other.
+    // A copy of another book.
     let sandbox = broken();
     sandbox.write("worlds/Third.json", BOOK.replace("Rain", "Snow"));
     sandbox.stvc(&["doctor", "--clone-of", "No such"]).exits(1);
@@ -97,7 +97,8 @@ fn req_24_a_missing_lorebook_that_nobody_has() {
     let after = fix(&sandbox, &["--clone-of", "Third"], &["worlds/Lost it.json"]);
     assert_eq!(after["worlds/Lost it.json"], after["worlds/Third.json"]);
 
-    // A chat that is no fork has nothing to clone; a name that is no file name can only be let go.
+    // A chat that is not a fork has nothing to clone; a name that is not a file name can only be
+    // removed.
     let sandbox = Sandbox::empty();
     write_chat(&sandbox, "chats/A/alone", Some("Lost"), "");
     write_chat(&sandbox, "chats/A/odd", Some("con"), "");
@@ -116,7 +117,7 @@ fn req_24_a_missing_lorebook_that_nobody_has() {
 
 /// S2 T4: the checkpoint was deleted, its lorebook was not.
 #[test]
-fn req_21_the_lorebook_of_a_deleted_checkpoint_is_removed() {
+fn req_21_lorebook_of_a_deleted_checkpoint_is_removed() {
     let sandbox = Sandbox::empty();
     sandbox.write("worlds/Lore.json", BOOK);
     sandbox.write("worlds/Of the checkpoint.json", BOOK);
@@ -129,20 +130,20 @@ fn req_21_the_lorebook_of_a_deleted_checkpoint_is_removed() {
     assert_eq!(orphan["subject"], "worlds/Of the checkpoint.json");
     let message = orphan["message"].as_str().unwrap();
     assert!(message.contains("it was the lorebook of chats/A/point, which is gone"), "{message}");
-    // Whoever tidies up the store loses no file.
+    // A cleanup of the store deletes no file.
     let before = sandbox.files();
     sandbox.stvc(&["gc", "--grace", "0s", "--keep-undo", "0s"]).exits(0);
     assert_same(&sandbox.files(), &before);
     fix(&sandbox, &[], &["worlds/Of the checkpoint.json"]);
     assert_eq!(look(&sandbox, 0), []);
-    // The store still brings both back.
+    // The store still has both.
     sandbox.stvc(&["restore", "chats/A/point"]).exits(0);
     assert_eq!(sandbox.read("worlds/Of the checkpoint.json"), BOOK.as_bytes());
 }
 
-/// S2 T5: two checkpoints, one lorebook.
+/// S2 T5: two checkpoints share one lorebook.
 #[test]
-fn req_23_a_lorebook_is_kept_while_one_user_is_left() {
+fn req_23_lorebook_is_kept_while_a_chat_uses_it() {
     let sandbox = Sandbox::empty();
     sandbox.write("worlds/z-AutoLB-A-one.json", BOOK);
     for chat in ["one", "two"] {
@@ -171,14 +172,14 @@ fn req_22_maps_from_checkpoints_to_lorebooks_are_read() {
     let orphans = of_code(&sandbox, "lorebook-orphaned");
     assert_eq!(orphans.len(), 3);
     assert!(orphans[0]["message"].as_str().unwrap().contains("the checkpoint \"Point 1\""));
-    // What a writer may keep for later is left alone unless asked for.
+    // Kept unless the user asks for removal.
     fix(&sandbox, &[], &["chats/A/main.jsonl", "worlds/Copy.json", "worlds/Other copy.json"]);
     assert_eq!(look(&sandbox, 0), [("lorebook-orphaned".into(), "worlds/Mine.json".into())]);
     fix(&sandbox, &["--orphans"], &["worlds/Mine.json"]);
 }
 
 #[test]
-fn a_chat_that_chose_another_lorebook_leaves_none_behind() {
+fn lorebook_replaced_by_the_user_is_not_orphaned() {
     let sandbox = Sandbox::empty();
     sandbox.write("worlds/First.json", BOOK);
     sandbox.write("worlds/Second.json", BOOK);
@@ -192,7 +193,7 @@ fn a_chat_that_chose_another_lorebook_leaves_none_behind() {
 }
 
 #[test]
-fn what_cannot_be_read_may_use_any_lorebook() {
+fn unreadable_chat_may_use_any_lorebook() {
     type Damage = (&'static str, &'static [u8]);
     let damages: &[Damage] = &[
         ("settings.json", b"{\"torn"),
@@ -222,8 +223,8 @@ fn what_cannot_be_read_may_use_any_lorebook() {
 }
 
 #[test]
-fn a_lorebook_of_a_card_a_persona_or_all_chats_is_no_orphan() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+fn lorebook_of_card_persona_or_all_chats_is_not_orphaned() {
+    let sandbox = Sandbox::from_fixture("1.19.0");
     assert_eq!(of_code(&sandbox, "lorebook-orphaned"), [] as [Value; 0]);
     fs::remove_dir_all(sandbox.path("characters")).unwrap();
     assert_eq!(of_code(&sandbox, "lorebook-orphaned")[0]["subject"], "worlds/Snow Shrine.json");
@@ -258,7 +259,7 @@ fn req_96_cleanup_removes_the_map_entry_together_with_the_orphaned_lorebook() {
     assert_eq!(String::from_utf8_lossy(&after[main]), expected);
     assert_eq!(look(&sandbox, 0), []);
 
-    // SillyTavern 1.12 keeps the metadata of group chats in the group's file.
+    // SillyTavern 1.12 stores the metadata of group chats in the group's file.
     let sandbox = Sandbox::empty();
     sandbox.write("worlds/Copy.json", BOOK);
     sandbox.write("group chats/g.jsonl", r#"{"name":"A","mes":"a"}"#);
@@ -272,18 +273,18 @@ fn req_96_cleanup_removes_the_map_entry_together_with_the_orphaned_lorebook() {
 }
 
 #[test]
-fn req_96_a_lorebook_that_an_existing_checkpoint_uses_is_never_removed() {
+fn req_96_lorebook_of_existing_checkpoint_is_never_removed() {
     let sandbox = Sandbox::empty();
     sandbox.write("worlds/z-AutoLB-Copy.json", BOOK);
     let map = r#","checkpoint_lorebook_map":{"Point":"z-AutoLB-Copy","Gone":"z-AutoLB-Copy"}"#;
     write_chat(&sandbox, "chats/A/main", None, map);
-    // Its own metadata lost the name.
+    // The checkpoint's own metadata lost the name.
     write_chat(&sandbox, "chats/A/Point", None, r#","main_chat":"main""#);
     assert_eq!(look(&sandbox, 0), []);
     let before = sandbox.files();
     sandbox.json(&["doctor", "--fix", "--yes", "--orphans"]).exits(0);
     assert_same(&sandbox.files(), &before);
-    // A damaged chat may use any.
+    // A damaged chat may use any lorebook.
     sandbox.write("chats/A/Point.jsonl", "");
     sandbox.write("chats/A/main.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}");
     let before = sandbox.files();

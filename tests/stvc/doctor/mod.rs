@@ -1,4 +1,4 @@
-//! Are chats and lorebooks sound, alone and together; and every repair, done and taken back.
+//! `doctor`: findings about single files and their relations, and every repair with its undo.
 
 mod damage;
 mod findings;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::common::recap_library::{RecapLibrary, quoted};
 use crate::common::{Answer, Sandbox, assert_same};
 
-/// Look at the library, which must exit so; the codes that were found, each with its subject.
+/// Runs `doctor` and returns code and subject of each finding.
 #[track_caller]
 fn look(sandbox: &Sandbox, code: i32) -> Vec<(String, String)> {
     let before = sandbox.files();
@@ -29,14 +29,15 @@ fn found(answer: &Answer) -> Vec<(String, String)> {
     lines.iter().map(|line| (text(line, "code"), text(line, "subject"))).collect()
 }
 
-/// The findings of one code.
+/// Returns the findings with this code.
 #[track_caller]
 fn of_code(sandbox: &Sandbox, code: &str) -> Vec<Value> {
     let answer = sandbox.json(&["doctor"]);
     answer.of_type("finding").into_iter().filter(|line| line["code"] == code).collect()
 }
 
-/// Repair with these options: `changed` must be the files that it wrote and removed, and undoing it gives every byte back. What the repair made.
+/// Repairs with these options and returns the files. Asserts that exactly `changed` was written or
+/// removed and that undo restores every byte.
 #[track_caller]
 fn fix(sandbox: &Sandbox, options: &[&str], changed: &[&str]) -> BTreeMap<String, Vec<u8>> {
     let before = sandbox.files();
@@ -47,14 +48,15 @@ fn fix(sandbox: &Sandbox, options: &[&str], changed: &[&str]) -> BTreeMap<String
     let differing: Vec<_> =
         paths.into_iter().filter(|path| before.get(*path) != after.get(*path)).collect();
     assert_eq!(differing, changed, "{}", answer.stdout);
-    let mut told: Vec<_> = answer.of_type("file").iter().map(|line| line["path"].clone()).collect();
-    told.sort_by_key(|path| path.as_str().unwrap().to_owned());
-    assert_eq!(told, changed);
+    let mut printed: Vec<_> =
+        answer.of_type("file").iter().map(|line| line["path"].clone()).collect();
+    printed.sort_by_key(|path| path.as_str().unwrap().to_owned());
+    assert_eq!(printed, changed);
     assert!(answer.of_type("repair").iter().all(|line| line["done"] == true));
 
     sandbox.stvc(&["undo"]).exits(0);
     assert_same(&sandbox.files(), &before);
-    // And that can be undone in turn.
+    // The undo can be undone too.
     let operations = sandbox.json(&["operations"]).exits(0).of_type("operation");
     sandbox.stvc(&["undo", &operations[0]["number"].to_string()]).exits(0);
     assert_same(&sandbox.files(), &after);
@@ -70,14 +72,14 @@ fn header(book: &str, more: &str) -> String {
 const BOOK: &str =
     "{\n    \"entries\": {\n        \"0\": {\"uid\": 0, \"content\": \"Rain.\"}\n    }\n}";
 
-/// A chat that is bound to a lorebook, or to none.
+/// Writes a chat that is bound to `book`.
 fn write_chat(sandbox: &Sandbox, name: &str, book: Option<&str>, more: &str) {
     let book = book.map_or("null".into(), quoted);
     let message = format!(r#"{{"name":"A","mes":"{name}"}}"#);
     sandbox.write(&format!("{name}.jsonl"), format!("{}\n{message}", header(&book, more)));
 }
 
-/// A main chat with a lorebook, and two forks that share it.
+/// Creates a main chat with a lorebook, and two forks that share it.
 fn family() -> (Sandbox, RecapLibrary, [RecapLibrary; 2]) {
     let sandbox = Sandbox::empty();
     let main = RecapLibrary::default();

@@ -1,12 +1,12 @@
-//! Repairs, whatever comes in between.
+//! Repairs, and events between plan and repair.
 
 use serde_json::Value;
 
 use std::fs;
 use std::time::Duration;
 
-use stvc::engine::Workspace;
-use stvc::engine::files::Closed;
+use stvc::internals::engine::Workspace;
+use stvc::internals::engine::files::Closed;
 use stvc::progress::Silent;
 use stvc::verbs::doctor::{self, Repair};
 
@@ -14,7 +14,7 @@ use super::{BOOK, family, fix, write_chat};
 use crate::common::recap_library::{RecapLibrary, book_name, quoted};
 use crate::common::{Sandbox, assert_same};
 
-/// One chat's header is changed by two repairs at once.
+/// Two repairs change the header of one chat.
 #[test]
 fn several_repairs_of_one_chat_are_made_together() {
     let sandbox = Sandbox::empty();
@@ -33,10 +33,10 @@ fn several_repairs_of_one_chat_are_made_together() {
 }
 
 #[test]
-fn real_libraries_are_repaired_and_taken_back() {
+fn repairs_of_real_libraries_can_be_undone() {
     for version in ["1.19.0", "1.12.6"] {
         for snapshot_first in [false, true] {
-            let mut sandbox = Sandbox::of_fixture(version);
+            let mut sandbox = Sandbox::from_fixture(version);
             if snapshot_first {
                 sandbox.stvc(&["snapshot"]).exits(0);
                 sandbox.wait(60);
@@ -48,7 +48,7 @@ fn real_libraries_are_repaired_and_taken_back() {
             let answer = sandbox.json(&["doctor"]).exits(0);
             assert!(answer.of_type("repair").is_empty(), "{}", answer.stdout);
             assert!(!answer.stdout.contains("lorebook-shared"), "{}", answer.stdout);
-            // Everything was stored before it, and is afterwards.
+            // Everything was stored before the repair, and is afterwards.
             let lines = sandbox.json(&["timelines"]).exits(0).of_type("timeline");
             let is_removed = |line: &Value| {
                 line["state"] == "deleted"
@@ -73,7 +73,7 @@ fn real_libraries_are_repaired_and_taken_back() {
     }
 }
 
-/// What is on disk but in no snapshot yet is kept, too.
+/// Files that are in no snapshot yet are stored too.
 #[test]
 fn changes_since_the_last_snapshot_survive_a_repair() {
     let (mut sandbox, _, forks) = family();
@@ -93,13 +93,13 @@ fn changes_since_the_last_snapshot_survive_a_repair() {
 }
 
 #[test]
-fn nothing_is_changed_unless_somebody_said_yes() {
+fn doctor_changes_nothing_without_confirmation() {
     let (sandbox, ..) = family();
     let before = sandbox.files();
     let answer = sandbox.stvc(&["doctor"]).exits(0);
     assert!(answer.stdout.contains("would give chats/Mira/Branch #1 a lorebook of its own"));
     assert!(answer.stdout.contains("`stvc doctor --fix` does that"), "{}", answer.stdout);
-    // Nobody is at the terminal.
+    // Without a terminal.
     let answer = sandbox.stvc(&["doctor", "--fix"]).exits(0);
     assert!(answer.stdout.contains("Add --yes"), "{}", answer.stdout);
     let lines = sandbox.json(&["doctor", "--fix"]).exits(0).of_type("repair");
@@ -110,14 +110,14 @@ fn nothing_is_changed_unless_somebody_said_yes() {
 }
 
 #[test]
-fn a_locked_store_keeps_repairs_from_being_made() {
+fn locked_store_prevents_repairs() {
     let (sandbox, ..) = family();
     sandbox.stvc(&["snapshot"]).exits(0);
     let held = fs::File::options().write(true).open(sandbox.store().join("stvc/lock")).unwrap();
     held.lock().unwrap();
     let before = sandbox.files();
     sandbox.stvc(&["doctor"]).exits(0);
-    // The program waits for ten seconds; see `parallel::a_held_lock_stops_writers_and_names_its_holder_but_stops_no_reader`.
+    // The program waits for ten seconds; see `parallel::held_lock_blocks_writers_and_not_readers`.
     let workspace = Workspace { patience: Duration::from_millis(100), ..sandbox.workspace() };
     let plan = doctor::doctor(&workspace, &doctor::Options::default(), &mut Silent).unwrap();
     let all: Vec<_> = plan.repairs.iter().collect();
@@ -128,9 +128,9 @@ fn a_locked_store_keeps_repairs_from_being_made() {
     assert_same(&sandbox.files(), &before);
 }
 
-/// Between the plan and the repair somebody answers questions, and SillyTavern goes on saving.
+/// While the user answers questions, SillyTavern saves.
 #[test]
-fn a_plan_that_does_not_fit_any_more_changes_nothing() {
+fn outdated_repair_plan_changes_nothing() {
     let (sandbox, main, forks) = family();
     sandbox.write("worlds/z-AutoLB-left.json", BOOK);
     let workspace = sandbox.workspace();
@@ -138,12 +138,12 @@ fn a_plan_that_does_not_fit_any_more_changes_nothing() {
     let plan = || doctor::doctor(&workspace, &options, &mut Silent).unwrap();
     let fix = |repairs: &[&Repair]| doctor::fix(&workspace, repairs, Closed::Unknown, &mut Silent);
 
-    // One more message fits.
+    // The plan still applies with one more message.
     let planned = plan();
     let all: Vec<_> = planned.repairs.iter().collect();
     assert_eq!(all.len(), 3);
     sandbox.append(&forks[0].chat_path(), r#"{"name":"Wren","mes":"meanwhile"}"#);
-    // A lorebook that somebody uses by now is not removed.
+    // A lorebook that is used now is not removed.
     write_chat(&sandbox, "chats/B/b", Some("z-AutoLB-left"), "");
     let before = sandbox.files();
     let fixed = fix(&all).unwrap();
@@ -154,7 +154,7 @@ fn a_plan_that_does_not_fit_any_more_changes_nothing() {
     sandbox.stvc(&["undo"]).exits(0);
     assert_same(&sandbox.files(), &before);
 
-    // Another lorebook was chosen.
+    // The user bound another lorebook.
     let planned = plan();
     let other = RecapLibrary { book: Some("z-AutoLB-left".into()), ..forks[1].clone() };
     sandbox.write(&other.chat_path(), other.chat_bytes());
@@ -162,7 +162,7 @@ fn a_plan_that_does_not_fit_any_more_changes_nothing() {
     assert!(fix(&planned.repairs.iter().collect::<Vec<_>>()).is_err());
     assert_same(&sandbox.files(), &before);
 
-    // The name for the copy was taken.
+    // The name for the copy is taken.
     let planned = plan();
     let own = format!("worlds/{}.json", book_name("Mira", &forks[0].chat));
     sandbox.write(&own, "somebody's");
@@ -172,7 +172,7 @@ fn a_plan_that_does_not_fit_any_more_changes_nothing() {
     assert_same(&sandbox.files(), &before);
     fs::remove_file(sandbox.path(&own)).unwrap();
 
-    // The lorebook is gone.
+    // The lorebook was deleted.
     fs::remove_file(sandbox.path(&main.book_path())).unwrap();
     let before = sandbox.files();
     assert!(fix(&repairs).is_err());
@@ -182,9 +182,9 @@ fn a_plan_that_does_not_fit_any_more_changes_nothing() {
     assert_eq!(operations.len(), 2, "what failed is no operation");
 }
 
-/// A power cut after the operation was logged: some files are written, some are not.
+/// A power cut after the operation was logged: only some of the files are written.
 #[test]
-fn a_repair_that_was_cut_short_is_taken_back() {
+fn interrupted_repair_can_be_undone() {
     let (sandbox, _, forks) = family();
     sandbox.write("worlds/z-AutoLB-left.json", BOOK);
     let before = sandbox.files();

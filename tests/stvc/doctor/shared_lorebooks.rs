@@ -1,4 +1,4 @@
-//! Forks that share a lorebook get their own.
+//! Forks that share a lorebook each get a copy.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -53,7 +53,8 @@ fn running_effects_follow_the_lorebook_to_its_new_name() {
     let new = book_name("Mira", &fork.chat);
     let hash = |book: &str| {
         let entry = &main.entries[0].json;
-        stvc::st::effect_hash(stvc::st::Raw::parse_str(entry).unwrap(), book).unwrap()
+        stvc::internals::st::effect_hash(stvc::internals::st::Raw::parse_str(entry).unwrap(), book)
+            .unwrap()
     };
     let effects = |book: &str| {
         let key = quoted(&format!("{book}.0"));
@@ -70,7 +71,7 @@ fn running_effects_follow_the_lorebook_to_its_new_name() {
 }
 
 #[test]
-fn only_the_named_chats_are_looked_at_and_repaired() {
+fn doctor_checks_and_repairs_only_named_chats() {
     let (sandbox, _, forks) = family();
     write_chat(&sandbox, "chats/Other/x", Some("Nowhere"), "");
     let answer = sandbox.json(&["doctor", "Branch #1"]).exits(0);
@@ -82,7 +83,7 @@ fn only_the_named_chats_are_looked_at_and_repaired() {
 }
 
 #[test]
-fn chats_that_are_no_relatives_may_share_a_lorebook() {
+fn unrelated_chats_may_share_a_lorebook() {
     let sandbox = Sandbox::empty();
     sandbox.write("worlds/Lore.json", BOOK);
     write_chat(&sandbox, "chats/A/a", Some("Lore"), "");
@@ -93,7 +94,7 @@ fn chats_that_are_no_relatives_may_share_a_lorebook() {
 }
 
 #[test]
-fn a_parent_that_was_renamed_is_known_by_what_was_said() {
+fn renamed_parent_is_recognised_by_its_messages() {
     let (mut sandbox, main, _) = family();
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.wait(60);
@@ -114,9 +115,9 @@ fn a_parent_that_was_renamed_is_known_by_what_was_said() {
     );
 }
 
-/// SillyTavern 1.12 keeps the metadata of group chats in the group's file.
+/// SillyTavern 1.12 stores the metadata of group chats in the group's file.
 #[test]
-fn metadata_in_a_group_s_file_is_changed_there() {
+fn metadata_in_a_group_file_is_repaired() {
     let sandbox = Sandbox::empty();
     sandbox.write("worlds/Lore.json", BOOK);
     for chat in ["main", "one", "two"] {
@@ -140,9 +141,9 @@ fn metadata_in_a_group_s_file_is_changed_there() {
     assert_eq!(look(&sandbox, 0), []);
 }
 
-/// Two forks of one name in two folders, and a lorebook that has the name already.
+/// Two forks with the same name in two folders, and a lorebook that has the name already.
 #[test]
-fn copies_get_names_of_their_own() {
+fn copied_lorebooks_get_distinct_names() {
     let sandbox = Sandbox::empty();
     sandbox.write("worlds/Lore.json", BOOK);
     let other = BOOK.replace("Rain", "Somebody's");

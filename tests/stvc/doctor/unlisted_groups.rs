@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::common::{Sandbox, codes};
+use crate::common::{Sandbox, finding_codes};
 
 /// Adds a group with these members and chats.
 fn group(sandbox: &Sandbox, id: &str, members: &[&str], chats: &[&str]) {
@@ -13,7 +13,7 @@ fn group(sandbox: &Sandbox, id: &str, members: &[&str], chats: &[&str]) {
     sandbox.write(&format!("groups/{id}.json"), serde_json::to_vec_pretty(&file).unwrap());
 }
 
-/// Adds a group chat in which these speak.
+/// Adds a group chat with these speakers.
 fn chat(sandbox: &Sandbox, name: &str, speakers: &[&str], metadata: &Value) {
     let mut lines = vec![json!({ "chat_metadata": metadata }).to_string()];
     lines.extend(speakers.iter().map(|speaker| {
@@ -36,11 +36,11 @@ fn finding(sandbox: &Sandbox) -> Value {
     found.iter().find(is_it).unwrap_or_else(|| panic!("{answer:?}")).clone()
 }
 
-/// Repairs, and then nothing is left to find; one undo takes it back.
-fn repaired(sandbox: &Sandbox) {
+/// Repairs, asserts that no finding is left, and undoes the repair.
+fn assert_repairable(sandbox: &Sandbox) {
     let before = sandbox.files();
     sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(0);
-    let left = codes(&sandbox.json(&["doctor"]).exits(0));
+    let left = finding_codes(&sandbox.json(&["doctor"]).exits(0));
     assert!(!left.contains(&"group-chat-unlisted".to_owned()), "{left:?}");
     sandbox.stvc(&["undo"]).exits(0);
     assert_eq!(sandbox.files(), before);
@@ -48,7 +48,7 @@ fn repaired(sandbox: &Sandbox) {
 }
 
 #[test]
-fn a_group_chat_that_no_group_lists_is_listed_in_the_group_whose_members_speak() {
+fn unlisted_group_chat_is_added_to_the_group_of_its_speakers() {
     let sandbox = Sandbox::empty();
     group(&sandbox, "1", &["Mira", "Wren"], &["a"]);
     group(&sandbox, "2", &["Mira", "Voss"], &["b"]);
@@ -58,7 +58,7 @@ fn a_group_chat_that_no_group_lists_is_listed_in_the_group_whose_members_speak()
     let found = finding(&sandbox);
     assert_eq!(found["subject"], "group chats/lost");
     assert!(found["remedy"].as_str().unwrap().contains("\"Group 2\""), "{found}");
-    repaired(&sandbox);
+    assert_repairable(&sandbox);
     assert_eq!(
         (listed(&sandbox, "1"), listed(&sandbox, "2")),
         (vec!["a".into()], vec!["b".into(), "lost".into()])
@@ -66,7 +66,7 @@ fn a_group_chat_that_no_group_lists_is_listed_in_the_group_whose_members_speak()
 }
 
 #[test]
-fn a_group_chat_is_listed_in_the_group_that_a_snapshot_of_it_records() {
+fn unlisted_group_chat_is_added_to_its_recorded_group() {
     let sandbox = Sandbox::empty();
     group(&sandbox, "1", &["Mira"], &["a", "lost"]);
     group(&sandbox, "2", &["Mira"], &["b"]);
@@ -74,14 +74,14 @@ fn a_group_chat_is_listed_in_the_group_that_a_snapshot_of_it_records() {
         chat(&sandbox, name, &["Mira"], &json!({}));
     }
     sandbox.stvc(&["snapshot"]).exits(0);
-    // SillyTavern's page wrote the list that it had in memory.
+    // SillyTavern's page wrote its outdated list.
     group(&sandbox, "1", &["Mira"], &["a"]);
-    repaired(&sandbox);
+    assert_repairable(&sandbox);
     assert_eq!(listed(&sandbox, "1"), ["a", "lost"]);
 }
 
 #[test]
-fn a_group_chat_is_listed_in_the_group_that_listed_it_once() {
+fn unlisted_group_chat_is_added_to_its_former_group() {
     let sandbox = Sandbox::empty();
     group(&sandbox, "1", &["Mira"], &["a", "lost"]);
     group(&sandbox, "2", &["Mira"], &["b"]);
@@ -90,26 +90,26 @@ fn a_group_chat_is_listed_in_the_group_that_listed_it_once() {
     sandbox.stvc(&["snapshot"]).exits(0);
     group(&sandbox, "1", &["Mira"], &["a"]);
     sandbox.stvc(&["snapshot"]).exits(0);
-    // Copied back by hand; no snapshot of the chat itself knows of a group.
+    // Copied back by hand; no snapshot of the chat records a group.
     chat(&sandbox, "lost", &["Mira"], &json!({}));
-    repaired(&sandbox);
+    assert_repairable(&sandbox);
     assert_eq!(listed(&sandbox, "1"), ["a", "lost"]);
 }
 
 #[test]
-fn a_fork_of_a_group_chat_is_listed_in_the_group_of_its_parent() {
+fn unlisted_fork_is_added_to_its_parents_group() {
     let sandbox = Sandbox::empty();
     group(&sandbox, "1", &["Mira"], &["a"]);
     group(&sandbox, "2", &["Mira"], &["b"]);
     chat(&sandbox, "a", &["Mira"], &json!({}));
     chat(&sandbox, "b", &["Mira"], &json!({}));
     chat(&sandbox, "lost", &["Mira"], &json!({ "main_chat": "b" }));
-    repaired(&sandbox);
+    assert_repairable(&sandbox);
     assert_eq!(listed(&sandbox, "2"), ["b", "lost"]);
 }
 
 #[test]
-fn a_group_chat_that_can_belong_to_several_groups_is_listed_only_where_the_user_says() {
+fn ambiguous_group_chat_is_added_to_the_chosen_group() {
     let sandbox = Sandbox::empty();
     group(&sandbox, "1", &["Mira", "Wren"], &["a"]);
     group(&sandbox, "2", &["Mira", "Voss"], &["b"]);
@@ -126,9 +126,9 @@ fn a_group_chat_that_can_belong_to_several_groups_is_listed_only_where_the_user_
     assert_eq!(listed(&sandbox, "1"), ["a", "lost"]);
 }
 
-/// SillyTavern 1.12 keeps the chat's metadata in the group's file; it comes back with the name.
+/// SillyTavern 1.12 stores the chat's metadata in the group's file; it is restored with the name.
 #[test]
-fn a_group_chat_without_a_header_gets_its_metadata_back_with_its_place_in_the_list() {
+fn listing_restores_metadata_of_a_headerless_group_chat() {
     let sandbox = Sandbox::empty();
     let of = |chats: &[&str], past: Value| {
         let file = json!({ "id": "1", "name": "G", "members": ["Mira.png"], "chats": chats, "chat_id": "a", "chat_metadata": {}, "past_metadata": past });
@@ -140,18 +140,18 @@ fn a_group_chat_without_a_header_gets_its_metadata_back_with_its_place_in_the_li
     of(&["a", "lost"], json!({ "lost": { "note_prompt": "kept" } }));
     sandbox.stvc(&["snapshot"]).exits(0);
     of(&["a"], json!({}));
-    repaired(&sandbox);
+    assert_repairable(&sandbox);
     let group: Value = serde_json::from_slice(&sandbox.read("groups/1.json")).unwrap();
     assert_eq!(group["past_metadata"]["lost"]["note_prompt"], "kept");
 }
 
 #[test]
-fn no_group_chat_counts_as_unlisted_while_a_group_cannot_be_read() {
+fn unreadable_group_prevents_unlisted_findings() {
     let sandbox = Sandbox::empty();
     group(&sandbox, "1", &["Mira"], &["a"]);
     chat(&sandbox, "a", &["Mira"], &json!({}));
     chat(&sandbox, "lost", &["Mira"], &json!({}));
     fs::create_dir(sandbox.path("groups/2.json")).unwrap();
-    let found = codes(&sandbox.json(&["doctor"]));
+    let found = finding_codes(&sandbox.json(&["doctor"]));
     assert!(!found.contains(&"group-chat-unlisted".to_owned()), "{found:?}");
 }

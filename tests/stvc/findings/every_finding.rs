@@ -1,26 +1,28 @@
-//! A sound library, and one for each finding.
+//! A valid library, and one per finding.
 
-use stvc::rules;
+use stvc::internals::rules;
 
-use super::{Told, expect, more, of_answer, recap, told, yields};
+use super::{
+    Reported, assert_findings, assert_yields, findings_of_answer, findings_of_snapshot, more, recap,
+};
 use crate::common::Sandbox;
 use crate::common::recap_library::{Entry, Operation, RecapLibrary, book_name};
 
-/// What is said of the newest snapshot when it is shown.
+/// Returns the findings of `show` for the latest snapshot.
 #[track_caller]
-fn shown(sandbox: &Sandbox) -> Vec<Told> {
-    of_answer(&sandbox.json(&["show", &sandbox.snapshot_ids()[0]]).exits(0))
+fn shown(sandbox: &Sandbox) -> Vec<Reported> {
+    findings_of_answer(&sandbox.json(&["show", &sandbox.snapshot_ids()[0]]).exits(0))
 }
 
 #[test]
-fn a_sound_library_yields_no_finding() {
-    let (sandbox, _) = yields(&RecapLibrary::default(), &[]);
-    expect(&shown(&sandbox), &[]);
-    // A fork that was given a lorebook of its own.
+fn valid_library_yields_no_finding() {
+    let (sandbox, _) = assert_yields(&RecapLibrary::default(), &[]);
+    assert_findings(&shown(&sandbox), &[]);
+    // A fork with its own lorebook.
     let mut fork = RecapLibrary::default().fork("Branch #1", 7);
     recap(&mut fork).chat_id = Some("Branch #1".into());
-    yields(&fork, &[]);
-    // No extension at all, no lorebook at all.
+    assert_yields(&fork, &[]);
+    // Without the extension and without a lorebook.
     let plain = RecapLibrary {
         recap: None,
         book: None,
@@ -29,10 +31,10 @@ fn a_sound_library_yields_no_finding() {
         cache: Vec::new(),
         ..RecapLibrary::default()
     };
-    yields(&plain, &[]);
+    assert_yields(&plain, &[]);
 }
 
-/// A library for each finding: the sound one with that thing changed.
+/// Code, level and the change that causes the finding.
 type Case = (&'static str, &'static str, fn(&mut RecapLibrary));
 
 const CASES: &[Case] = &[
@@ -80,59 +82,61 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn a_library_for_each_finding_yields_just_that() {
+fn each_broken_library_yields_only_its_finding() {
     for (code, level, change) in CASES {
         let mut library = RecapLibrary::default();
         change(&mut library);
-        let (sandbox, found) = yields(&library, &[(code, level, &[])]);
-        // Stored, it is as odd as it was.
+        let (sandbox, found) = assert_yields(&library, &[(code, level, &[])]);
+        // The stored snapshot has the same finding.
         assert_eq!(shown(&sandbox), found);
     }
     let subject = "What ST-Auto-Recap keeps";
-    let (_, rules) = rules::CATALOGUE.iter().find(|(title, _)| *title == subject).unwrap();
-    for rule in *rules {
-        assert!(
-            CASES.iter().any(|(code, ..)| *code == rule.code.as_str()),
-            "{} has no library",
-            rule.code
-        );
+    let (_, codes) = rules::CATALOGUE.iter().find(|(title, _)| *title == subject).unwrap();
+    for code in *codes {
+        assert!(CASES.iter().any(|(case, ..)| *case == code.as_str()), "{code} has no library");
     }
 }
 
-/// A list of hundreds would hide everything else.
+/// Hundreds of equal findings would hide the others.
 #[test]
-fn many_findings_of_one_kind_are_cut_short() {
+fn many_equal_findings_are_truncated() {
     let items: Vec<_> = (100..200).map(|uid| (uid, "x")).collect();
     let mut library = RecapLibrary::default();
     library.entries[3] = Entry::registry(6, "character", &items);
     let sandbox = Sandbox::empty();
     library.write(&sandbox);
-    let found = told(&sandbox);
+    let found = findings_of_snapshot(&sandbox);
     assert_eq!(found.len(), 20);
     assert!(found[19].2.ends_with("and 80 more such findings"), "{}", found[19].2);
 }
 
-/// A save is told what it brings. What was told before is not told again.
+/// A snapshot reports findings about new content only.
 #[test]
-fn scenes_are_looked_at_when_they_change() {
+fn scenes_are_checked_when_they_change() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary { messages: 450, ..RecapLibrary::default() };
     library.scenes[0].more.push(more("scene_recap_hash", "\"x\""));
     library.write(&sandbox);
-    expect(&told(&sandbox), &[("scene-hash-differs", "info", &["message 3:"])]);
+    assert_findings(
+        &findings_of_snapshot(&sandbox),
+        &[("scene-hash-differs", "info", &["message 3:"])],
+    );
     library.messages += 1;
     library.write(&sandbox);
-    expect(&told(&sandbox), &[]);
-    // A version that was just made is looked at, however old its message.
+    assert_findings(&findings_of_snapshot(&sandbox), &[]);
+    // A new version is checked, however old its message is.
     recap(&mut library).versions.push((2, 9));
     recap(&mut library).current = 2;
     library.messages += 1;
     library.write(&sandbox);
-    expect(&told(&sandbox), &[("recap-scene-missing", "warning", &["2 (message 9)"])]);
+    assert_findings(
+        &findings_of_snapshot(&sandbox),
+        &[("recap-scene-missing", "warning", &["2 (message 9)"])],
+    );
 }
 
 #[test]
-fn what_sillytavern_would_lose_silently_is_said() {
+fn silent_losses_of_sillytavern_are_reported() {
     let message = r#"{"name":"Wren","is_user":true,"mes":"the first thing that was said"}"#;
     let header = r#"{"user_name":"unused","character_name":"unused","chat_metadata":{}}"#;
     let odd = b"{\"name\":\"Wren\",\"mes\":\"caf\xe9\"}".as_slice();
@@ -151,7 +155,7 @@ fn what_sillytavern_would_lose_silently_is_said() {
         for command in [&["snapshot"][..], &["doctor"], &["show", "odd"], &["status"]] {
             let answer = sandbox.json(command).exits(0);
             let found = answer.of_type("finding");
-            // What is known is not said again by a command that takes nothing.
+            // A command without a new snapshot does not repeat it.
             let found = found.iter().find(|line| line["code"] == code);
             if command != ["status"] {
                 let found = found.unwrap_or_else(|| panic!("{command:?}: {}", answer.stdout));
@@ -160,7 +164,7 @@ fn what_sillytavern_would_lose_silently_is_said() {
         }
         assert!(sandbox.read("chats/Mira/odd.jsonl") == chat);
     }
-    // A lorebook, too.
+    // A lorebook.
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);

@@ -1,13 +1,13 @@
-//! Findings about forks, whose header keeps a record of the moment at which they were created.
+//! Findings about forks, whose header records the state at their creation.
 
-use super::of_answer;
+use super::findings_of_answer;
 use crate::common::Sandbox;
 use crate::common::recap_library::RecapLibrary;
 use crate::common::recap_story::metadata;
 
 const FORK: &str = "chats/Mira/What if.jsonl";
 
-/// A fork of the library at its last message, with version 1 of the running recap.
+/// Forks the library at its last message, with version 1 of the running recap.
 fn fork() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
@@ -18,7 +18,8 @@ fn fork() -> Sandbox {
     sandbox
 }
 
-/// Makes a version of the fork's running recap the one in use. A new one is written at that time, in milliseconds since 1970.
+/// Sets the version in use of the fork's running recap. `written` creates it, with that time in
+/// milliseconds.
 fn use_version(sandbox: &Sandbox, number: i64, written: Option<i64>) {
     let text = String::from_utf8(sandbox.read(FORK)).unwrap();
     let (header, messages) = text.split_once('\n').unwrap();
@@ -34,15 +35,15 @@ fn use_version(sandbox: &Sandbox, number: i64, written: Option<i64>) {
     sandbox.write(FORK, format!("{header}\n{messages}"));
 }
 
-/// The codes of the findings about recaps that `show` and `restore` tell of the fork.
-fn told(sandbox: &Sandbox) -> [Vec<String>; 2] {
+/// Returns the codes of recap findings that `show` and `restore` print for the fork.
+fn recap_codes(sandbox: &Sandbox) -> [Vec<String>; 2] {
     sandbox.take(&[]);
     let answers = [
         sandbox.json(&["show", "What if"]).exits(0),
         sandbox.json(&["restore", "What if", "--overwrite"]).exits(0),
     ];
     answers.map(|answer| {
-        let codes = of_answer(&answer).into_iter().map(|(code, ..)| code);
+        let codes = findings_of_answer(&answer).into_iter().map(|(code, ..)| code);
         codes.filter(|code| code.contains("recap")).collect()
     })
 }
@@ -50,19 +51,19 @@ fn told(sandbox: &Sandbox) -> [Vec<String>; 2] {
 const NONE: [Vec<String>; 2] = [Vec::new(), Vec::new()];
 
 #[test]
-fn fork_that_went_on_may_have_a_later_recap() {
+fn grown_fork_may_have_a_later_recap() {
     let sandbox = fork();
-    assert_eq!(told(&sandbox), NONE);
+    assert_eq!(recap_codes(&sandbox), NONE);
     sandbox.append(FORK, r#"{"name":"Mira","mes":"Then the story went on."}"#);
     use_version(&sandbox, 2, Some(1_763_632_702_000));
-    assert_eq!(told(&sandbox), NONE);
+    assert_eq!(recap_codes(&sandbox), NONE);
 }
 
 #[test]
 fn fork_may_get_a_recap_before_its_next_message() {
     let sandbox = fork();
     use_version(&sandbox, 2, Some(4_000_000_000_000));
-    assert_eq!(told(&sandbox), NONE);
+    assert_eq!(recap_codes(&sandbox), NONE);
 }
 
 #[test]
@@ -70,14 +71,14 @@ fn fork_at_its_recorded_moment_with_another_recap_is_an_error() {
     let expected = || vec!["recap-version-mismatch".to_owned()];
     let sandbox = fork();
     use_version(&sandbox, 0, None);
-    assert_eq!(told(&sandbox), [expected(), expected()]);
-    // A version that was there when the fork was created is not a sequel.
+    assert_eq!(recap_codes(&sandbox), [expected(), expected()]);
+    // A version that existed when the fork was created is not a later one.
     let state = &metadata(&fork().read(FORK))["auto_recap_checkpoint_state"];
     let created = state["timestamp"].as_i64();
     assert!(created.is_some());
     for timestamp in [Some(1_763_632_702_000), created] {
         let sandbox = fork();
         use_version(&sandbox, 2, timestamp);
-        assert_eq!(told(&sandbox), [expected(), expected()]);
+        assert_eq!(recap_codes(&sandbox), [expected(), expected()]);
     }
 }

@@ -1,15 +1,15 @@
-//! Findings about the lorebook that a person meets: what its name is held against, and that one is missing. Every case of these rules is
-//! in `src/rules/tests`.
+//! Findings about names of lorebooks and about missing ones. `rules` has every case of
+//! these rules.
 
 use serde_json::json;
 
-use super::{expect, told};
+use super::{assert_findings, findings_of_snapshot};
 use crate::common::Sandbox;
 use crate::common::recap_library::RecapLibrary;
 use crate::common::recap_story;
 
 #[test]
-fn req_65_copies_are_called_as_the_user_wants_them() {
+fn req_65_copies_follow_the_configured_name_template() {
     let sandbox = Sandbox::empty();
     let template = "{{chat}}, lore of {{char}}";
     let settings =
@@ -19,11 +19,11 @@ fn req_65_copies_are_called_as_the_user_wants_them() {
     let book = Some("Harbour nights, lore of Mira (2)".to_owned());
     (library.book, library.attached) = (book.clone(), book);
     library.write(&sandbox);
-    expect(&told(&sandbox), &[]);
+    assert_findings(&findings_of_snapshot(&sandbox), &[]);
     sandbox.stvc(&["restore", "Harbour", "--as", "Dawn: the end"]).exits(0);
     let new = recap_story::bound_book(&sandbox, "chats/Mira/Dawn the end.jsonl");
     assert_eq!(new, "worlds/Dawn the end, lore of Mira.json");
-    // A fork that shares its parent's, too.
+    // A fork that shares its parent's book.
     library.fork("Branch #1", 7).write(&sandbox);
     sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(0);
     let new = recap_story::bound_book(&sandbox, "chats/Mira/Branch #1.jsonl");
@@ -31,31 +31,37 @@ fn req_65_copies_are_called_as_the_user_wants_them() {
 }
 
 #[test]
-fn req_24_a_lorebook_that_does_not_exist_is_an_error() {
+fn req_24_missing_lorebook_is_an_error() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     sandbox.write(&library.chat_path(), library.chat_bytes());
-    expect(&told(&sandbox), &[("lorebook-missing", "error", &["z-AutoLB-Mira-Harbour nights"])]);
-    // It was stored nevertheless, and nothing failed.
+    assert_findings(
+        &findings_of_snapshot(&sandbox),
+        &[("lorebook-missing", "error", &["z-AutoLB-Mira-Harbour nights"])],
+    );
+    // The snapshot was created nevertheless.
     assert_eq!(sandbox.snapshot_ids().len(), 1);
     sandbox.json(&["status"]).exits(0);
     sandbox.append(&library.chat_path(), &library.message(12));
     sandbox.json(&["status"]).exits(0);
-    // The chat comes back without it.
+    // The chat is restored without it.
     std::fs::remove_file(sandbox.path(&library.chat_path())).unwrap();
     let answer = sandbox.json(&["restore", "Harbour"]).exits(0);
-    assert_eq!(recap_story::told(&answer), recap_story::found(&[("lorebook-missing", "error")]));
+    assert_eq!(
+        recap_story::codes_and_levels(&answer),
+        recap_story::expected_findings(&[("lorebook-missing", "error")])
+    );
     assert_eq!(sandbox.read(&library.chat_path()), library.chat_bytes().into_bytes());
 }
 
-/// No settings, and a folder in their place.
+/// Without settings, and with a folder in their place.
 #[test]
-fn settings_that_are_no_file_are_no_obstacle() {
+fn missing_or_invalid_settings_do_not_block() {
     let sandbox = Sandbox::empty();
     std::fs::remove_file(sandbox.path("settings.json")).unwrap();
     RecapLibrary::default().write(&sandbox);
-    expect(&told(&sandbox), &[]);
+    assert_findings(&findings_of_snapshot(&sandbox), &[]);
     std::fs::create_dir(sandbox.path("settings.json")).unwrap();
     sandbox.append(&RecapLibrary::default().chat_path(), &RecapLibrary::default().message(12));
-    expect(&told(&sandbox), &[]);
+    assert_findings(&findings_of_snapshot(&sandbox), &[]);
 }

@@ -1,30 +1,31 @@
-//! What keeps a store small and its packs few though nobody asks: the small steps after a save.
+//! Automatic folding of packs after saves keeps a store small.
 
 use std::fs;
 use std::path::Path;
 
 use super::{
-    Lived, files, gc, must_have, nothing_left_over, pack_dir, packs, states, verify_packs,
+    Lived, assert_has, assert_nothing_unreachable, files, gc, pack_dir, packs, states, verify_packs,
 };
 use crate::common::{
-    A, Sandbox, Stored, chat, copy, files_of, fsck, make_writable, message, sound,
+    A, Sandbox, Stored, assert_valid, chat, copy_folder, files_with_extension, fsck, make_writable,
+    message,
 };
 
 fn bytes(store: &Path) -> u64 {
-    let packs = files_of(&store.join("objects/pack"), "pack");
+    let packs = files_with_extension(&store.join("objects/pack"), "pack");
     packs.iter().map(|pack| fs::metadata(pack).unwrap().len()).sum()
 }
 
-/// A copy of the store, packed as well as can be.
+/// Copies the store and packs it with git.
 fn packed_copy(sandbox: &Sandbox) -> u64 {
     let copied = sandbox.folder().join("copy of the store");
-    copy(&sandbox.store(), &copied);
+    copy_folder(&sandbox.store(), &copied);
     sandbox.stvc(&["--store", copied.to_str().unwrap(), "gc", "--grace", "0s"]).exits(0);
     bytes(&copied)
 }
 
 #[test]
-fn a_store_is_small_without_being_asked() {
+fn packs_are_folded_automatically() {
     let mut lived = Lived::new(22);
     let sandbox = &lived.sandbox;
     let store = sandbox.store();
@@ -33,32 +34,32 @@ fn a_store_is_small_without_being_asked() {
     assert!(verified.deltas > 50, "{}", verified.deltas);
     assert!(verified.longest_chain <= 33, "{}", verified.longest_chain);
     fsck(sandbox);
-    nothing_left_over(&store);
-    sound(sandbox);
+    assert_nothing_unreachable(&store);
+    assert_valid(sandbox);
     let (now, best) = (bytes(&store), packed_copy(sandbox));
     assert!(now * 10 <= best * 14, "{now} bytes, where {best} would do");
 
-    // And gc knows what is in there.
+    // `gc` reads folded packs.
     let former = states(sandbox);
     let summary = gc(sandbox, &[]);
     assert_eq!((&summary["dropped"], &summary["spared"]), (&0.into(), &0.into()));
-    must_have(sandbox, &former);
-    // What gc made is built on, and the next gc tells apart what is whose.
+    assert_has(sandbox, &former);
+    // Saves continue after `gc`, and the next `gc` packs all of it.
     for round in 0..6 {
         lived.go_on(100 + round);
     }
     let sandbox = &lived.sandbox;
     fsck(sandbox);
-    nothing_left_over(&store);
-    must_have(sandbox, &former);
+    assert_nothing_unreachable(&store);
+    assert_has(sandbox, &former);
     let summary = gc(sandbox, &[]);
     assert_eq!((&summary["dropped"], &summary["spared"]), (&0.into(), &0.into()));
     assert_eq!(packs(sandbox).len(), 1);
-    must_have(sandbox, &former);
+    assert_has(sandbox, &former);
 }
 
-/// A chat that was saved so often that the next saves fold packs.
-fn nearly_folded() -> (Sandbox, Vec<Stored>) {
+/// Creates a chat with so many saves that the next ones fold packs.
+fn chat_before_folding() -> (Sandbox, Vec<Stored>) {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 30, None));
     let mut stored = vec![Stored::take(&sandbox, A)];
@@ -73,10 +74,10 @@ fn save(sandbox: &Sandbox, n: usize) -> Stored {
     Stored::take(sandbox, A)
 }
 
-/// A crash after the new pack and before the old ones are gone.
+/// A crash after the new pack is written and before the old ones are removed.
 #[test]
-fn what_is_there_twice_is_folded_once() {
-    let (sandbox, mut stored) = nearly_folded();
+fn duplicate_objects_are_folded_once() {
+    let (sandbox, mut stored) = chat_before_folding();
     for round in 0..2 {
         let mut before = files(&pack_dir(&sandbox));
         loop {
@@ -93,23 +94,23 @@ fn what_is_there_twice_is_folded_once() {
                 fs::write(path, bytes).unwrap();
             }
         }
-        // Without the list of them.
+        // Without the list of folded packs.
         if round == 0 {
             fs::remove_file(sandbox.store().join("stvc/packed")).unwrap();
         }
         stored.push(save(&sandbox, stored.len()));
-        sound(&sandbox);
+        assert_valid(&sandbox);
         fsck(&sandbox);
-        stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
+        stored.iter().for_each(|stored| stored.assert_restores(&sandbox));
     }
     gc(&sandbox, &["--grace", "0s"]);
-    nothing_left_over(&sandbox.store());
-    stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
+    assert_nothing_unreachable(&sandbox.store());
+    stored.iter().for_each(|stored| stored.assert_restores(&sandbox));
 }
 
 #[test]
-fn a_damaged_pack_and_one_that_shall_stay_are_left_alone() {
-    let (sandbox, mut stored) = nearly_folded();
+fn damaged_and_kept_packs_are_not_folded() {
+    let (sandbox, mut stored) = chat_before_folding();
     let list = packs(&sandbox);
     let (damaged, kept) = (&list[3], &list[5]);
     let mut bytes = fs::read(damaged).unwrap();
@@ -130,7 +131,7 @@ fn a_damaged_pack_and_one_that_shall_stay_are_left_alone() {
             assert!(now[name] == former[name], "{name}");
         }
     }
-    let lost = stored.iter().filter(|stored| !stored.comes_back(&sandbox)).count();
+    let lost = stored.iter().filter(|stored| !stored.restores(&sandbox)).count();
     assert!(lost < stored.len(), "{lost}");
-    stored.last().unwrap().must_come_back(&sandbox);
+    stored.last().unwrap().assert_restores(&sandbox);
 }

@@ -1,17 +1,17 @@
-//! Deltas of every kind, read by git.
+//! Git reads deltas of every kind.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
+use stvc::internals::store::Store;
 use stvc::progress::Silent;
-use stvc::store::Store;
 use stvc::verbs;
 
 use super::{DAY, Random, Verified, gc, objects_by_git, put, verify_packs};
-use crate::common::{A, Sandbox, Stored, chat, fsck, git_given};
+use crate::common::{A, Sandbox, Stored, chat, fsck, git_with_input};
 
-/// Pack these versions of things, and read each with git and with stvc.
+/// Packs these versions, and reads each with git and with stvc.
 #[track_caller]
 fn reads_back(versions: &[Vec<&[u8]>]) -> Verified {
     let sandbox = Sandbox::empty();
@@ -21,7 +21,7 @@ fn reads_back(versions: &[Vec<&[u8]>]) -> Verified {
     verbs::gc::gc(&sandbox.workspace(), &options, &mut Silent).unwrap();
     let blobs: Vec<&[u8]> = versions.iter().flatten().copied().collect();
     let asked: String = ids.iter().map(|id| format!("{id}\n")).collect();
-    let answered = git_given(&sandbox.store(), &["cat-file", "--batch"], asked.as_bytes());
+    let answered = git_with_input(&sandbox.store(), &["cat-file", "--batch"], asked.as_bytes());
     let mut rest = &answered[..];
     let reader = Store::open(&sandbox.store()).unwrap().reader();
     for (id, bytes) in ids.iter().zip(&blobs) {
@@ -35,12 +35,11 @@ fn reads_back(versions: &[Vec<&[u8]>]) -> Verified {
     verify_packs(&sandbox.store())
 }
 
-/// How one version becomes the next.
 #[derive(Clone, Debug)]
 enum Edit {
     Insert(Index, Vec<u8>),
     Remove(Index, usize),
-    /// Take a stretch away and put it elsewhere.
+    /// Moves a range.
     Move(Index, usize, Index),
     Repeat(Index, usize, usize),
     Cut(Index),
@@ -87,10 +86,10 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// The first version of a thing, and the edits that lead to each next one.
+/// The first version of an object, and the edits of each later one.
 fn family() -> impl Strategy<Value = (Vec<u8>, Vec<Vec<Edit>>)> {
     let first = prop_oneof![
-        // Few different bytes: much that is alike.
+        // Few distinct bytes: many repetitions.
         prop::collection::vec(0..3_u8, 1..600),
         prop::collection::vec(any::<u8>(), 1..3000),
         (any::<u64>(), 1..90_000_usize).prop_map(|(seed, length)| noise(seed, length)),
@@ -108,9 +107,10 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The delta coder against git's own reader. None is empty: see `an_empty_line_is_read_by_git`.
+    /// Git reads the output of the delta coder. No version is empty: see
+    /// `git_reads_an_empty_message`.
     #[test]
-    fn git_reads_what_the_delta_coder_wrote(families in prop::collection::vec(family(), 1..5)) {
+    fn git_reads_generated_deltas(families in prop::collection::vec(family(), 1..5)) {
         let mut versions: Vec<Vec<Vec<u8>>> = Vec::new();
         for (first, edits) in &families {
             let mut bytes = first.clone();
@@ -135,7 +135,7 @@ proptest! {
 }
 
 #[test]
-fn git_reads_deltas_of_every_awkward_length() {
+fn git_reads_deltas_of_boundary_lengths() {
     let base = noise(1, 131_100);
     let text = Random(2).words(2000).into_bytes();
     let mut things: Vec<Vec<Vec<u8>>> = Vec::new();
@@ -150,12 +150,13 @@ fn git_reads_deltas_of_every_awkward_length() {
             things.push(vec![framed, first, changed, shifted]);
         }
     }
-    // The longest part of a volume, a volume's length, and copies of exactly that length out of something longer.
+    // The maximal part of a volume, the length of a volume, and copies of exactly that length from
+    // a longer object.
     for length in [16_383, 16_384, 16_385, 0xffff, 0x1_0000, 0x1_0001, 98_304, 0x2_0000] {
         let stretch = &base[7..7 + length];
         things.push(vec![base.clone(), stretch.to_vec(), [b"<", stretch, b">"].concat()]);
     }
-    // Long chains, and one thing over and over.
+    // Long chains, and repetitions of one object.
     let mut grown = Random(3).words(300).into_bytes();
     let mut chain = Vec::new();
     for n in 0..60 {
@@ -172,7 +173,7 @@ fn git_reads_deltas_of_every_awkward_length() {
     assert!(verified.deltas > 150, "{}", verified.deltas);
 }
 
-/// The longest copy that fits into one instruction, and the largest objects that are made deltas.
+/// The longest copy of one instruction, and the largest objects that become deltas.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "16 MB are slow without optimisation")]
 fn git_reads_deltas_of_16_mb() {
@@ -185,9 +186,10 @@ fn git_reads_deltas_of_16_mb() {
     reads_back(&[vec![&base], vec![&shorter], vec![&larger], vec![&larger[3..]]]);
 }
 
-/// SillyTavern's own files end without one, but others' do not, and a blank line is a message of no bytes.
+/// SillyTavern's own files have no trailing newline, but others do, and a blank line is an empty
+/// message.
 #[test]
-fn an_empty_line_is_read_by_git() {
+fn git_reads_an_empty_message() {
     for messages in [2, 3, 20, 400] {
         let sandbox = Sandbox::empty();
         sandbox.write(A, [&chat("a", messages, None)[..], b"\n"].concat());
@@ -196,9 +198,9 @@ fn an_empty_line_is_read_by_git() {
         fsck(&sandbox);
         objects_by_git(&sandbox.store());
         verify_packs(&sandbox.store());
-        stored.must_come_back(&sandbox);
+        stored.assert_restores(&sandbox);
         sandbox.git(&["repack", "-q", "-adf"]);
-        stored.must_come_back(&sandbox);
+        stored.assert_restores(&sandbox);
     }
     reads_back(&[vec![b""], vec![b"x"], vec![b""], vec![&[7; 100]]]);
 }

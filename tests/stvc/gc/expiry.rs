@@ -1,15 +1,15 @@
-//! What goes when it is old enough, and what never does.
+//! Expiry of unreachable objects and operations.
 
 use std::fs;
 use std::path::Path;
 
-use stvc::store::Store;
+use stvc::internals::store::Store;
 
-use super::{DAY, exists, gc, leftovers, must_have, packs, put, set_age, states, stray};
+use super::{DAY, assert_has, exists, gc, leftovers, packs, put, set_age, states, stray};
 use crate::common::recap_library::RecapLibrary;
 use crate::common::{
-    A, B, Sandbox, Stored, assert_same, calm, chat, check, copy, files, fsck, loose_ref, message,
-    refs, sound,
+    A, B, Sandbox, Stored, assert_no_panic, assert_same, assert_valid, chat, check, copy_folder,
+    files, fsck, loose_ref, message, refs,
 };
 
 fn age(path: &Path) -> u64 {
@@ -17,7 +17,7 @@ fn age(path: &Path) -> u64 {
 }
 
 #[test]
-fn what_nothing_refers_to_goes_when_it_is_old_enough() {
+fn unreachable_objects_are_dropped_when_old_enough() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 30, None));
     let stored = Stored::take(&sandbox, A);
@@ -33,15 +33,15 @@ fn what_nothing_refers_to_goes_when_it_is_old_enough() {
     assert!(exists(&sandbox, &young) && !exists(&sandbox, &middle));
     assert_eq!(gc(&sandbox, &["--grace", "0s"])["dropped"], 1);
     assert!(!exists(&sandbox, &young));
-    stored.must_come_back(&sandbox);
-    sound(&sandbox);
+    stored.assert_restores(&sandbox);
+    assert_valid(&sandbox);
     assert_eq!(leftovers(&sandbox), Vec::<String>::new());
 }
 
 #[test]
-fn a_pack_of_spared_objects_is_as_old_as_its_youngest() {
+fn pack_of_kept_objects_has_the_age_of_its_newest() {
     let sandbox = Sandbox::empty();
-    // Each pack has something that is referred to and something that is not.
+    // Each pack has reachable and unreachable objects.
     let mut strays = Vec::new();
     Store::create(&sandbox.store()).unwrap();
     for (n, days) in [9, 5, 7].into_iter().enumerate() {
@@ -61,7 +61,7 @@ fn a_pack_of_spared_objects_is_as_old_as_its_youngest() {
     assert_eq!(ages.iter().filter(|days| **days == 5).count(), 1, "{ages:?}");
     assert_eq!(ages.len(), 2, "{ages:?}");
 
-    // Left alone as long as it is young enough, whatever else is packed.
+    // A young pack stays unchanged, whatever else is packed.
     let before = files(&sandbox.store());
     assert_eq!(gc(&sandbox, &[])["changed"], false);
     assert_same(&files(&sandbox.store()), &before);
@@ -75,9 +75,9 @@ fn a_pack_of_spared_objects_is_as_old_as_its_youngest() {
     fsck(&sandbox);
 }
 
-/// As in `undo.rs`, but everything that is not needed is dropped after each command.
+/// Like `undo.rs`, with a `gc` of everything unneeded after each command.
 #[test]
-fn nothing_that_can_be_undone_is_dropped() {
+fn gc_keeps_everything_that_undo_needs() {
     let mut sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     let (chat, book) = (library.chat_path(), library.book_path());
@@ -88,7 +88,7 @@ fn nothing_that_can_be_undone_is_dropped() {
     sandbox.append(&chat, r#"{"name":"Wren","mes":"one more"}"#);
     sandbox.stvc(&["snapshot"]).exits(0);
 
-    // What no snapshot has.
+    // A state that is in no snapshot.
     sandbox.write(&chat, b"\xff garbage \n {");
     sandbox.write(&book, b"[no book]");
 
@@ -113,7 +113,7 @@ fn nothing_that_can_be_undone_is_dropped() {
             states.push(before.0);
         }
         gc(&sandbox, &["--grace", "0s"]);
-        sound(&sandbox);
+        assert_valid(&sandbox);
     }
     assert!(states.len() > 5, "{}", states.len());
     let last = now(&sandbox);
@@ -122,7 +122,7 @@ fn nothing_that_can_be_undone_is_dropped() {
         sandbox.wait(3600);
         sandbox.stvc(&["undo"]).exits(0);
         let (refs, files) = now(&sandbox);
-        // What no snapshot had, one has by now, behind what was there.
+        // A state that was in no snapshot is in one now, as a child of the previous one.
         for was in state.0.difference(&refs) {
             let (id, name) = was.split_once(" commit\t").unwrap();
             assert_eq!(sandbox.git(&["rev-parse", &format!("{name}^")]).trim(), id);
@@ -134,7 +134,7 @@ fn nothing_that_can_be_undone_is_dropped() {
         );
         gc(&sandbox, &["--grace", "0s"]);
     }
-    // And the way back.
+    // Redo in reverse order.
     for undoing in undoings.iter().rev() {
         sandbox.wait(3600);
         sandbox.stvc(&["undo", undoing]).exits(0);
@@ -142,12 +142,12 @@ fn nothing_that_can_be_undone_is_dropped() {
     }
     assert_eq!(now(&sandbox).0, last.0);
     assert_same(&sandbox.files(), &last.1);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
-/// An operation that stays needs what only one that goes had kept.
+/// A recent operation needs objects that only an expired one had kept.
 #[test]
-fn what_a_younger_operation_wrote_is_kept_though_an_older_one_expires() {
+fn objects_of_recent_operations_are_kept() {
     let mut sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     Stored::take(&sandbox, A);
@@ -167,11 +167,11 @@ fn what_a_younger_operation_wrote_is_kept_though_an_older_one_expires() {
     let last = sandbox.json(&["operations"]).exits(0).of_type("operation")[0]["number"].to_string();
     sandbox.stvc(&["undo", &last]).exits(0);
     assert_eq!(sandbox.read(A), undone.bytes);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
 #[test]
-fn expired_operations_are_gone_and_lost_refs_are_still_noticed() {
+fn expired_operations_are_removed_and_lost_refs_reported() {
     let mut sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 5, None));
     sandbox.write(B, chat("b", 5, None));
@@ -196,9 +196,9 @@ fn expired_operations_are_gone_and_lost_refs_are_still_noticed() {
     assert!(sandbox.json(&["operations"]).exits(0).of_type("operation").is_empty());
     let answer = sandbox.stvc(&["undo"]).exits(0);
     assert!(answer.stdout.contains("Nothing to undo"), "{}", answer.stdout);
-    must_have(&sandbox, &former);
-    kept.must_come_back(&sandbox);
-    sound(&sandbox);
+    assert_has(&sandbox, &former);
+    kept.assert_restores(&sandbox);
+    assert_valid(&sandbox);
     // Nothing expires twice.
     assert_eq!(gc(&sandbox, &["--keep-undo", "0s", "--grace", "0s"])["expired"], 0);
 
@@ -206,26 +206,26 @@ fn expired_operations_are_gone_and_lost_refs_are_still_noticed() {
         [("refs/heads/chats/Mira/a", "chats/Mira/a"), ("refs/tags/here", "refs/tags/here")]
     {
         let copy_of = Sandbox::empty();
-        copy(&sandbox.library(), &copy_of.library());
+        copy_folder(&sandbox.library(), &copy_of.library());
         fs::remove_file(loose_ref(&copy_of.store(), path)).unwrap();
         let (code, words) = check(&copy_of);
         assert_eq!(code, 1, "{path}");
         assert!(words.contains(named), "{words}");
     }
-    // What the file still says is taken again, though its objects were dropped, and numbers count on.
+    // The file is stored again, although its objects were dropped, and operation numbers continue.
     assert_eq!(sandbox.read(A), undone.bytes);
     let again = Stored::take(&sandbox, A);
     assert_ne!(again.id, undone.id);
-    again.must_come_back(&sandbox);
+    again.assert_restores(&sandbox);
     let lines = sandbox.json(&["operations"]).exits(0).of_type("operation");
     assert_eq!((lines.len(), &lines[0]["number"]), (1, &6.into()));
     sandbox.stvc(&["undo"]).exits(0);
     assert_eq!(sandbox.snapshot_ids().len(), former.len());
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }
 
 #[test]
-fn an_operation_of_the_future_stays_and_a_clock_in_the_future_loses_no_snapshot() {
+fn clock_in_the_future_loses_no_snapshot_or_operation() {
     const YEAR: i64 = 365 * DAY as i64;
     let mut sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 5, None));
@@ -239,7 +239,7 @@ fn an_operation_of_the_future_stays_and_a_clock_in_the_future_loses_no_snapshot(
     sandbox.wait(YEAR);
     let former = states(&sandbox);
     assert_eq!(gc(&sandbox, &["--keep-undo", "0s", "--grace", "0s"])["expired"], 1);
-    must_have(&sandbox, &former);
+    assert_has(&sandbox, &former);
     sandbox.stvc(&["undo"]).exits(0);
     sandbox.stvc(&["undo"]).exits(0);
     assert_eq!(sandbox.snapshot_ids().len(), 1);
@@ -247,25 +247,25 @@ fn an_operation_of_the_future_stays_and_a_clock_in_the_future_loses_no_snapshot(
     let numbers: Vec<_> = numbers.iter().map(|line| line["number"].to_string()).collect();
     sandbox.stvc(&["undo", &numbers[0]]).exits(0);
     sandbox.stvc(&["undo", &numbers[1]]).exits(0);
-    must_have(&sandbox, &former);
+    assert_has(&sandbox, &former);
 
     sandbox.wait(5000 * YEAR);
     let summary = gc(&sandbox, &["--grace", "0s"]);
     assert!(summary["expired"].as_u64().unwrap() > 0);
-    must_have(&sandbox, &former);
-    sound(&sandbox);
+    assert_has(&sandbox, &former);
+    assert_valid(&sandbox);
 }
 
 #[test]
-fn a_time_longer_than_any_clock_is_no_panic() {
+fn huge_expiry_does_not_panic() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 5, None));
     Stored::take(&sandbox, A);
     for time in ["999999999999d", "213503982334601d"] {
         assert_eq!(gc(&sandbox, &["--keep-undo", time, "--grace", time])["expired"], 0);
     }
-    // What is a time at all is asked in `history/retention`.
+    // `history/retention` tests the format of durations.
     for time in ["", "-1d", "213503982334602d"] {
-        calm(sandbox.stvc(&["gc", &format!("--grace={time}")])).exits(2);
+        assert_no_panic(sandbox.stvc(&["gc", &format!("--grace={time}")])).exits(2);
     }
 }

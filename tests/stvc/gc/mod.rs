@@ -1,12 +1,12 @@
-//! `gc`: one pack that git agrees with, nothing lost, whatever comes in between.
+//! `gc`: one pack that git reads, and nothing lost in any circumstances.
 
-mod at_once;
 mod between_saves;
-mod cut_short;
+mod concurrency;
 mod damage;
 mod deltas;
 mod expiry;
-mod lived;
+mod interrupted;
+mod long_history;
 mod packing;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,26 +16,29 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
+use stvc::internals::store::commit::encode as encode_commit;
+use stvc::internals::store::tree::encode as encode_tree;
+use stvc::internals::store::{
+    Effect, Kind, NewCommit, ObjectId, RefChange, RefName, Store, Time, TreeEntry,
+};
 use stvc::progress::{Monitor, Silent};
-use stvc::store::commit::encode as encode_commit;
-use stvc::store::tree::encode as encode_tree;
-use stvc::store::{Effect, Kind, NewCommit, ObjectId, RefChange, RefName, Store, Time, TreeEntry};
 use stvc::verbs::restore;
 
-use lived::Lived;
+use long_history::Lived;
 
 use crate::common::{
-    Sandbox, Stored, assert_same, calm, chat, files, files_of, git, git_given, make_writable,
+    Sandbox, Stored, assert_no_panic, assert_same, chat, files, files_with_extension, git,
+    git_with_input, make_writable,
 };
 
 type Files = BTreeMap<String, Vec<u8>>;
 
 const DAY: u64 = 86_400;
 
-/// Collect; the summary.
+/// Runs `gc` and returns its summary.
 #[track_caller]
 fn gc(sandbox: &Sandbox, options: &[&str]) -> Value {
-    let answer = calm(sandbox.json(&[&["gc"], options].concat())).exits(0);
+    let answer = assert_no_panic(sandbox.json(&[&["gc"], options].concat())).exits(0);
     answer.of_type("summary").remove(0)
 }
 
@@ -44,10 +47,10 @@ fn pack_dir(sandbox: &Sandbox) -> PathBuf {
 }
 
 fn packs(sandbox: &Sandbox) -> Vec<PathBuf> {
-    files_of(&pack_dir(sandbox), "pack")
+    files_with_extension(&pack_dir(sandbox), "pack")
 }
 
-/// Everything that every snapshot gives back.
+/// Reads the files of every snapshot.
 #[track_caller]
 fn states(sandbox: &Sandbox) -> BTreeMap<String, Files> {
     let mut states = BTreeMap::new();
@@ -64,19 +67,19 @@ fn states(sandbox: &Sandbox) -> BTreeMap<String, Files> {
     states
 }
 
-/// All of `former` is there and gives back the same bytes.
+/// Asserts that every former snapshot exists with the same bytes.
 #[track_caller]
-fn must_have(sandbox: &Sandbox, former: &BTreeMap<String, Files>) {
+fn assert_has(sandbox: &Sandbox, former: &BTreeMap<String, Files>) {
     let now = states(sandbox);
     for (id, state) in former {
         assert_same(now.get(id).unwrap_or_else(|| panic!("{id} is gone")), state);
     }
 }
 
-/// Every object that git finds, as git reads it. Each hashes to its name.
+/// Reads every object with git and asserts its hash.
 #[track_caller]
 fn objects_by_git(store: &Path) -> BTreeMap<String, (Kind, Vec<u8>)> {
-    let out = git_given(store, &["cat-file", "--batch-all-objects", "--batch"], b"");
+    let out = git_with_input(store, &["cat-file", "--batch-all-objects", "--batch"], b"");
     let mut found = BTreeMap::new();
     let mut rest = &out[..];
     while !rest.is_empty() {
@@ -93,7 +96,7 @@ fn objects_by_git(store: &Path) -> BTreeMap<String, (Kind, Vec<u8>)> {
     found
 }
 
-/// What git says of a store's packs.
+/// Result of `git verify-pack`.
 struct Verified {
     deltas: usize,
     longest_chain: usize,
@@ -103,11 +106,11 @@ struct Verified {
 #[track_caller]
 fn verify_packs(store: &Path) -> Verified {
     let mut verified = Verified { deltas: 0, longest_chain: 0, bases: BTreeSet::new() };
-    for index in files_of(&store.join("objects/pack"), "idx") {
-        let said = git(store, &["verify-pack", "-v", index.to_str().unwrap()]);
-        for line in String::from_utf8(said).unwrap().lines() {
+    for index in files_with_extension(&store.join("objects/pack"), "idx") {
+        let listing = git(store, &["verify-pack", "-v", index.to_str().unwrap()]);
+        for line in String::from_utf8(listing).unwrap().lines() {
             let words: Vec<_> = line.split_whitespace().collect();
-            // Name, kind, size, size in the pack, offset; and of a delta depth and base.
+            // Name, kind, size, size in the pack, offset; for a delta depth and base.
             if let [_, _, _, _, _, depth, base] = words[..]
                 && base.len() == 40
             {
@@ -120,18 +123,20 @@ fn verify_packs(store: &Path) -> Verified {
     verified
 }
 
-/// Nothing is in the store but what something refers to, and what deltas are made of.
+/// Asserts that the store has only reachable objects and bases of deltas.
 #[track_caller]
-fn nothing_left_over(store: &Path) {
-    let said = git(store, &["fsck", "--unreachable", "--no-reflogs", "--no-progress"]);
-    let said = String::from_utf8(said).unwrap();
+fn assert_nothing_unreachable(store: &Path) {
+    let unreachable = git(store, &["fsck", "--unreachable", "--no-reflogs", "--no-progress"]);
+    let unreachable = String::from_utf8(unreachable).unwrap();
     let bases = verify_packs(store).bases;
-    let useless: Vec<_> =
-        said.lines().filter(|line| !bases.contains(line.split(' ').next_back().unwrap())).collect();
+    let useless: Vec<_> = unreachable
+        .lines()
+        .filter(|line| !bases.contains(line.split(' ').next_back().unwrap()))
+        .collect();
     assert!(useless.is_empty(), "{useless:#?}");
 }
 
-/// Files that a command began and that nobody will ever finish.
+/// Lists unfinished temporary files.
 fn leftovers(sandbox: &Sandbox) -> Vec<String> {
     let mut found = Vec::new();
     for path in files(&sandbox.store()).into_keys() {
@@ -145,7 +150,7 @@ fn leftovers(sandbox: &Sandbox) -> Vec<String> {
     found
 }
 
-/// Numbers that look random, the same every time.
+/// A deterministic random number generator.
 struct Random(u64);
 
 impl Random {
@@ -179,7 +184,8 @@ impl Random {
     }
 }
 
-/// Blobs straight into a store: each commit of one branch has a tree with one version of every thing.
+/// Writes blobs into a store: each commit of one branch has a tree with one version of every
+/// object.
 fn put(sandbox: &Sandbox, versions: &[Vec<&[u8]>], strays: &[&[u8]]) -> Vec<ObjectId> {
     let store = Store::create(&sandbox.store()).unwrap();
     let lock = store
@@ -223,9 +229,9 @@ fn set_age(path: &Path, seconds: u64) {
     File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// A loose object that nothing refers to.
+/// Writes an unreachable loose object.
 fn stray(sandbox: &Sandbox, text: &str, seconds: u64) -> String {
-    let id = git_given(&sandbox.store(), &["hash-object", "-w", "--stdin"], text.as_bytes());
+    let id = git_with_input(&sandbox.store(), &["hash-object", "-w", "--stdin"], text.as_bytes());
     let id = String::from_utf8(id).unwrap().trim().to_owned();
     set_age(&sandbox.store().join("objects").join(&id[..2]).join(&id[2..]), seconds);
     id
@@ -237,7 +243,7 @@ fn exists(sandbox: &Sandbox, id: &str) -> bool {
     git.status().unwrap().success()
 }
 
-/// A store with three packs, of timelines that have nothing to do with each other.
+/// Creates a store with three packs of unrelated timelines.
 fn three() -> (Sandbox, Vec<Stored>, Vec<PathBuf>) {
     let sandbox = Sandbox::empty();
     let (mut stored, mut order) = (Vec::new(), Vec::<PathBuf>::new());
@@ -250,7 +256,7 @@ fn three() -> (Sandbox, Vec<Stored>, Vec<PathBuf>) {
     (sandbox, stored, order)
 }
 
-/// Does something when a stretch of work begins.
+/// Runs a function when a phase begins.
 struct At<'a> {
     what: &'static str,
     act: Box<dyn FnMut() + 'a>,

@@ -1,20 +1,21 @@
-//! One pack that git reads, with every byte where it was.
+//! Packing: one pack that git reads, with every byte unchanged.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use super::{
-    DAY, Lived, exists, gc, must_have, nothing_left_over, objects_by_git, packs, states, stray,
-    three, verify_packs,
+    DAY, Lived, assert_has, assert_nothing_unreachable, exists, gc, objects_by_git, packs, states,
+    stray, three, verify_packs,
 };
 use crate::common::{
-    A, Answer, Sandbox, Stored, assert_same, calm, chat, files, fsck, git, sound, unpack,
+    A, Answer, Sandbox, Stored, assert_no_panic, assert_same, assert_valid, chat, files, fsck, git,
+    unpack,
 };
 
 #[test]
-fn one_pack_that_git_reads_with_every_byte_where_it_was() {
+fn gc_writes_one_pack_that_git_reads() {
     let mut lived = Lived::new(9);
-    let said = |sandbox: &Sandbox| {
+    let outputs = |sandbox: &Sandbox| {
         let ids = sandbox.snapshot_ids();
         [
             sandbox.json(&["log"]).exits(0).stdout,
@@ -27,7 +28,7 @@ fn one_pack_that_git_reads_with_every_byte_where_it_was() {
     };
     for again in 0..2_u64 {
         let sandbox = &lived.sandbox;
-        let (former, words) = (states(sandbox), said(sandbox));
+        let (former, words) = (states(sandbox), outputs(sandbox));
         assert!(former.len() > 30, "{}", former.len());
         let objects = objects_by_git(&sandbox.store());
         let packs_before = packs(sandbox).len();
@@ -47,16 +48,16 @@ fn one_pack_that_git_reads_with_every_byte_where_it_was() {
         assert!(verified.longest_chain <= 33, "{}", verified.longest_chain);
         assert_eq!(summary["deltas"], verified.deltas);
         assert!(verified.deltas > objects.len() / 2);
-        nothing_left_over(&sandbox.store());
+        assert_nothing_unreachable(&sandbox.store());
         let packed = objects_by_git(&sandbox.store());
         let same = objects.iter().filter(|(id, object)| packed.get(*id) == Some(object)).count();
-        // What deltas were made of before may be no object any more.
+        // Former bases of deltas may be dropped.
         let kept = summary["objects"].as_u64().unwrap() as usize;
         assert!(same >= kept, "{same} of {kept}");
 
-        must_have(sandbox, &former);
-        assert_eq!(said(sandbox), words);
-        sound(sandbox);
+        assert_has(sandbox, &former);
+        assert_eq!(outputs(sandbox), words);
+        assert_valid(sandbox);
 
         let before = files(&sandbox.store());
         let summary = gc(sandbox, &[]);
@@ -65,24 +66,24 @@ fn one_pack_that_git_reads_with_every_byte_where_it_was() {
         let words = sandbox.stvc(&["gc"]).exits(0).stdout;
         assert!(words.contains("Nothing to do"), "{words}");
 
-        // Every command goes on.
+        // Every command still works.
         lived.go_on(100 + again as usize);
         let sandbox = &lived.sandbox;
         let newest = sandbox.snapshot_ids();
         sandbox.stvc(&["undo"]).exits(0);
         assert!(sandbox.snapshot_ids().len() < newest.len());
         lived.go_on(200 + again as usize);
-        sound(&lived.sandbox);
+        assert_valid(&lived.sandbox);
     }
 }
 
 #[test]
-fn git_tends_what_gc_packed_and_gc_what_git_did() {
+fn gc_and_git_gc_work_on_each_others_packs() {
     let mut lived = Lived::new(3);
     let tidy: [&[&str]; 5] = [
         &["gc", "--quiet", "--prune=now"],
         &["repack", "-q", "-adf"],
-        // Without pruning: what nothing refers to, volumes among it, stays in packs of its own or loose.
+        // Without pruning: unreachable objects, including volumes, stay in separate packs or loose.
         &["gc", "--quiet"],
         &["repack", "-q", "-A", "-d", "-f"],
         &["multi-pack-index", "write"],
@@ -92,7 +93,7 @@ fn git_tends_what_gc_packed_and_gc_what_git_did() {
         gc(sandbox, &[]);
         let former = states(sandbox);
         sandbox.git(arguments);
-        sound(sandbox);
+        assert_valid(sandbox);
         lived.go_on(300 + n);
         let sandbox = &lived.sandbox;
         let summary = gc(sandbox, &[]);
@@ -103,8 +104,8 @@ fn git_tends_what_gc_packed_and_gc_what_git_did() {
         );
         assert_eq!(packs(sandbox).len(), 1, "{arguments:?}");
         assert_eq!(loose(sandbox), 0);
-        nothing_left_over(&sandbox.store());
-        must_have(sandbox, &former);
+        assert_nothing_unreachable(&sandbox.store());
+        assert_has(sandbox, &former);
     }
     let sandbox = &lived.sandbox;
     let former = states(sandbox);
@@ -119,43 +120,43 @@ fn git_tends_what_gc_packed_and_gc_what_git_did() {
     let log = sandbox.json(&["--store", clone_text, "log"]).exits(0).of_type("snapshot");
     let ids: BTreeSet<_> = log.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(ids, former.keys().cloned().collect());
-    must_have(sandbox, &former);
+    assert_has(sandbox, &former);
 }
 
 fn loose(sandbox: &Sandbox) -> usize {
-    let said = sandbox.git(&["count-objects"]);
-    said.split(' ').next().unwrap().parse().unwrap()
+    let counts = sandbox.git(&["count-objects"]);
+    counts.split(' ').next().unwrap().parse().unwrap()
 }
 
 #[test]
-fn kept_packs_stay_and_loose_objects_are_taken_in() {
+fn kept_packs_stay_and_loose_objects_are_packed() {
     let (sandbox, stored, order) = three();
     let keep = order[0].with_extension("keep");
     fs::write(&keep, "somebody's\n").unwrap();
     let kept = fs::read(&order[0]).unwrap();
-    // All of the second pack, loose.
+    // All objects of the second pack, loose.
     unpack(&sandbox.store(), &order[1]);
     let before = loose(&sandbox);
     assert!(before > 8);
-    stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
+    stored.iter().for_each(|stored| stored.assert_restores(&sandbox));
     let summary = gc(&sandbox, &["--grace", "0s"]);
     assert_eq!(summary["loose_before"], before);
     assert_eq!(loose(&sandbox), 0);
     assert_eq!(fs::read(&order[0]).unwrap(), kept);
     assert!(keep.exists() && order[0].with_extension("idx").exists());
     assert_eq!(packs(&sandbox).len(), 2);
-    stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
-    sound(&sandbox);
+    stored.iter().for_each(|stored| stored.assert_restores(&sandbox));
+    assert_valid(&sandbox);
     fs::remove_file(&keep).unwrap();
     gc(&sandbox, &[]);
     assert_eq!(packs(&sandbox).len(), 1);
-    stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
-    sound(&sandbox);
+    stored.iter().for_each(|stored| stored.assert_restores(&sandbox));
+    assert_valid(&sandbox);
 }
 
-/// What stays beside the new pack must not make every further gc write all of it again.
+/// Packs that stay must not make every later `gc` rewrite everything.
 #[test]
-fn nothing_to_do_is_seen_beside_what_must_stay() {
+fn gc_with_kept_packs_does_not_rewrite_everything() {
     let (sandbox, _, _) = three();
     stray(&sandbox, "young", 60);
     gc(&sandbox, &[]);
@@ -166,9 +167,10 @@ fn nothing_to_do_is_seen_beside_what_must_stay() {
     assert_eq!(gc(&sandbox, &[])["changed"], false, "a kept pack");
 }
 
-/// Somebody used a real git on the store: a tag with a message, a ref to something that is no commit, a `HEAD` of its own.
+/// A user ran git on the store: an annotated tag, a ref to an object that is not a commit, and
+/// another `HEAD`.
 #[test]
-fn what_refs_of_git_lead_to_stays() {
+fn objects_reachable_from_git_refs_stay() {
     let (sandbox, stored, _) = three();
     let commit = &stored[0].id;
     let me = ["-c", "user.name=a", "-c", "user.email=a@b"];
@@ -185,12 +187,12 @@ fn what_refs_of_git_lead_to_stays() {
         assert!(exists(&sandbox, id), "{id}");
     }
     fsck(&sandbox);
-    stored.iter().for_each(|stored| stored.must_come_back(&sandbox));
+    stored.iter().for_each(|stored| stored.assert_restores(&sandbox));
 }
 
-/// `git gc` writes a graph of all commits; it must not go on naming those that were dropped.
+/// The commit graph of `git gc` must not name dropped commits.
 #[test]
-fn a_commit_graph_of_gits_names_nothing_that_is_gone() {
+fn commit_graph_names_no_dropped_commit() {
     let mut sandbox = Sandbox::empty();
     for n in 0..3 {
         sandbox.write(A, chat("a", 5 + n, None));
@@ -208,7 +210,7 @@ fn a_commit_graph_of_gits_names_nothing_that_is_gone() {
 }
 
 #[test]
-fn a_dry_run_writes_nothing_and_the_summary_is_as_documented() {
+fn gc_dry_run_writes_nothing_and_prints_documented_summary() {
     let (mut sandbox, _, _) = three();
     stray(&sandbox, "old", 15 * DAY);
     sandbox.wait(100 * DAY as i64);
@@ -238,15 +240,15 @@ fn a_dry_run_writes_nothing_and_the_summary_is_as_documented() {
         .step_by(2)
         .map(str::to_owned)
         .collect();
-    let said: BTreeSet<_> = done.as_object().unwrap().keys().cloned().collect();
+    let printed: BTreeSet<_> = done.as_object().unwrap().keys().cloned().collect();
     let always = ["type", "command", "ok"].map(str::to_owned);
-    assert_eq!(said, fields.into_iter().chain(always).collect());
+    assert_eq!(printed, fields.into_iter().chain(always).collect());
 }
 
 #[test]
-fn a_store_with_nothing_in_it_is_packed_well() {
+fn empty_store_can_be_packed() {
     let sandbox = Sandbox::empty();
-    let refused: Answer = calm(sandbox.stvc(&["gc"]));
+    let refused: Answer = assert_no_panic(sandbox.stvc(&["gc"]));
     assert_ne!(refused.code, 0, "there is no store");
     assert!(!sandbox.store().exists());
     sandbox.stvc(&["init"]).exits(0);
@@ -255,6 +257,6 @@ fn a_store_with_nothing_in_it_is_packed_well() {
     sandbox.write(A, chat("a", 1, None));
     let stored = Stored::take(&sandbox, A);
     gc(&sandbox, &[]);
-    stored.must_come_back(&sandbox);
-    sound(&sandbox);
+    stored.assert_restores(&sandbox);
+    assert_valid(&sandbox);
 }

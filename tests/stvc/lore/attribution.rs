@@ -1,4 +1,4 @@
-//! Who made a change, and where the story was: only what is certain.
+//! Authors and messages of changes: only what is certain.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::questions::{BOOK, CHAT, DAY, TWO, book, story};
 use crate::common::recap_library::{Entry, RecapLibrary, Scene};
 use crate::common::{Sandbox, chat, message};
 
-/// The library with the first scene only, and after message 3 as many messages as are wanted.
+/// Builds the library with the first scene only and `messages` messages.
 fn first_scene(messages: usize, quay: &str) -> RecapLibrary {
     let mut library = RecapLibrary { messages, ..RecapLibrary::default() };
     library.scenes.truncate(1);
@@ -22,7 +22,7 @@ fn take(sandbox: &mut Sandbox, library: &RecapLibrary) {
     sandbox.wait(DAY);
 }
 
-/// Scenes of the changes of the quay, newest first.
+/// Returns the scenes of the changes of the quay, newest first.
 fn scenes(sandbox: &Sandbox) -> Vec<Value> {
     let lines = sandbox.json(&["lore", "location-Quay"]).exits(0).of_type("lore_change");
     lines.iter().map(|line| line["scene"].clone()).collect()
@@ -36,17 +36,20 @@ fn end_scene(library: &mut RecapLibrary) {
 }
 
 #[test]
-fn scene_is_credited_when_it_ended_after_the_previous_state_with_the_new_text() {
+fn scene_that_recorded_the_new_text_is_credited() {
     let mut sandbox = Sandbox::empty();
     take(&mut sandbox, &first_scene(8, "Wet stones."));
     let mut library = first_scene(8, "Dry stones.");
     end_scene(&mut library);
     take(&mut sandbox, &library);
-    // Of the first state it is not known when it came to be.
+    // The time of the first state is unknown.
     assert_eq!(scenes(&sandbox), [json!({ "index": 7, "name": "The ferry" }), Value::Null]);
-    let told = sandbox.stvc(&["lore", "location-Quay"]).exits(0).stdout;
-    assert!(told.contains("  by the recap of the scene that ends with #7 (The ferry)"), "{told}");
-    assert!(!told.contains("changed between"), "{told}");
+    let output = sandbox.stvc(&["lore", "location-Quay"]).exits(0).stdout;
+    assert!(
+        output.contains("  by the recap of the scene that ends with #7 (The ferry)"),
+        "{output}"
+    );
+    assert!(!output.contains("changed between"), "{output}");
 }
 
 #[test]
@@ -56,9 +59,9 @@ fn scene_that_ended_before_the_previous_state_is_not_credited() {
         take(&mut sandbox, &first_scene(5, quay));
     }
     assert_eq!(scenes(&sandbox), [Value::Null, Value::Null, Value::Null]);
-    let told = sandbox.stvc(&["lore", "location-Quay"]).exits(0).stdout;
+    let output = sandbox.stvc(&["lore", "location-Quay"]).exits(0).stdout;
     let words = "  changed between 2026-11-15 23:46 and 2026-11-16 23:46, during message 4\n";
-    assert!(told.contains(words), "{told}");
+    assert!(output.contains(words), "{output}");
     let lines = sandbox.json(&["lore", "location-Quay"]).exits(0).of_type("lore_change");
     assert_eq!(lines[0]["previous"]["snapshot"], lines[1]["snapshot"]);
     assert_eq!(lines[0]["previous"]["time"], lines[1]["time"]);
@@ -76,7 +79,7 @@ fn scene_that_moved_with_its_message_has_not_ended_again() {
         &mut sandbox,
         &RecapLibrary { entries: first_scene(8, "Dry stones.").entries, ..library.clone() },
     );
-    // A message before it is deleted while somebody brings the former text back.
+    // A message before it is deleted while the user restores the former text.
     let text = library.chat_bytes();
     let without = text.lines().enumerate().filter(|(n, _)| *n != 3).map(|(_, line)| line);
     let without: Vec<_> = without.collect();
@@ -112,12 +115,12 @@ fn change_of_keys_is_not_credited_to_the_scene_that_recorded_the_text() {
 #[test]
 fn change_while_messages_were_written_names_the_first_and_the_last() {
     let sandbox = story();
-    let told = sandbox.stvc(&["lore", "kestrel"]).exits(0).stdout;
+    let output = sandbox.stvc(&["lore", "kestrel"]).exits(0).stdout;
     let words = "changed between 2026-11-15 23:46 and 2026-11-16 23:46, during messages 2 to 3\n";
-    assert!(told.contains(words), "{told}");
+    assert!(output.contains(words), "{output}");
 }
 
-/// The chat and its last message at each change, newest first.
+/// Returns the chat and its last message at each change, newest first.
 fn dated_by(sandbox: &Sandbox, named: &[&str]) -> Vec<(String, u64)> {
     let lines = sandbox.json(&[&["lore"], named].concat()).exits(0).of_type("lore_change");
     let chat = |line: &Value| {
@@ -143,7 +146,7 @@ fn change_in_the_book_of_a_fork_is_dated_by_the_fork() {
     let one = |last| ("chats/Mira/one".to_owned(), last);
     let fork = ("chats/Mira/What if".to_owned(), 3);
     assert_eq!(dated_by(&sandbox, &[name, "kestrel"]), [fork, one(3), one(2), one(1)]);
-    // And not the other way round.
+    // The reverse.
     sandbox.wait(60);
     let text = String::from_utf8(sandbox.read(BOOK)).unwrap();
     sandbox.write(BOOK, text.replace("green", "white"));
@@ -175,7 +178,7 @@ fn change_in_a_renamed_book_is_dated_by_its_own_chat_alone() {
 }
 
 #[test]
-fn state_at_a_message_of_a_chat_is_headed_with_the_book_of_that_chat() {
+fn state_at_a_message_names_the_book_of_its_chat() {
     let mut sandbox = story();
     sandbox.stvc(&["fork", "Mira/one", "--as", "What if"]).exits(0);
     let files = sandbox.files();
@@ -196,8 +199,8 @@ fn state_at_a_message_of_a_chat_is_headed_with_the_book_of_that_chat() {
     );
     let black = json!("The Kestrel is a ship with one mast. She is old. Her hull is black.");
     assert_eq!(shown(&["kestrel", "--at", "3", "--in", "What if"]), (name.into(), black));
-    // Also if another book was named: the state is that of the chat's.
+    // If another book was named, the chat's book is used.
     assert_eq!(shown(&[name, "kestrel", "--at", "1", "--in", "Mira/one"]).0, "Harbour");
-    // And without any name the chat's book is meant.
+    // Without a name too.
     assert_eq!(shown(&["--at", "1", "--in", "Mira/one"]), ("Harbour".into(), json!(TWO)));
 }

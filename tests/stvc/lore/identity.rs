@@ -1,4 +1,4 @@
-//! Which entry is which, and how each can be named.
+//! Identity of entries, and names for them.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const SHIP: &str = "A ship with two masts that sails at night.";
 const MAN: &str = "He mends nets by the quay and drinks.";
 const BIRD: &str = "Grey wings above every harbour wall.";
 
-/// A book in these states, a day apart.
+/// Creates these states of a book, a day apart.
 fn states(states: &[&[(u64, &str, &str)]]) -> Sandbox {
     let mut sandbox = Sandbox::empty();
     sandbox.write(CHAT, chat("one", 2, Some("Harbour")));
@@ -21,7 +21,7 @@ fn states(states: &[&[(u64, &str, &str)]]) -> Sandbox {
     sandbox
 }
 
-/// Title, whether it is there, and how often it changed.
+/// Returns title, presence and number of changes.
 fn found(sandbox: &Sandbox, named: &[&str]) -> (String, bool, u64) {
     let line = sandbox.json(&[&["lore"], named].concat()).exits(0).of_type("lore_entry").remove(0);
     let title = line["title"].as_str().unwrap().to_owned();
@@ -29,11 +29,11 @@ fn found(sandbox: &Sandbox, named: &[&str]) -> (String, bool, u64) {
 }
 
 #[test]
-fn uid_given_to_another_entry_of_the_kind_in_one_save_is_not_one_entry() {
+fn entry_that_takes_a_uid_in_one_save_is_a_new_entry() {
     let sandbox = states(&[&[(0, "character-Kestrel", SHIP)], &[(0, "character-Tomas", MAN)]]);
     assert_eq!(found(&sandbox, &["character-Tomas"]), ("character-Tomas".into(), true, 1));
     assert_eq!(found(&sandbox, &["character-Kestrel"]), ("character-Kestrel".into(), false, 2));
-    // Nor was it in the book when another had its UID.
+    // It was not in the book while another entry had its UID.
     let then = |named: &str| {
         sandbox.json(&["lore", named, "--at", "~1"]).exits(0).of_type("lore_entry").len()
     };
@@ -46,7 +46,7 @@ fn uid_given_to_another_entry_of_the_kind_in_one_save_is_not_one_entry() {
 fn deleted_entry_is_found_by_its_uid() {
     let sandbox = story();
     assert_eq!(found(&sandbox, &["Harbour", "1"]), ("Pier".into(), false, 2));
-    // A part of a title that is there comes after.
+    // A partial title of an existing entry comes later.
     let sandbox = states(&[&[(5, "Kestrel", SHIP), (6, "Dock 5", MAN)], &[(6, "Dock 5", MAN)]]);
     assert_eq!(found(&sandbox, &["Harbour", "5"]), ("Kestrel".into(), false, 2));
 }
@@ -86,7 +86,7 @@ fn every_entry_that_had_a_uid_can_be_named_by_it() {
 }
 
 #[test]
-fn ambiguous_title_lists_names_that_can_be_asked_for() {
+fn ambiguous_title_lists_usable_names() {
     let sandbox = states(&[&[(0, "Gull", SHIP), (1, "Gull", BIRD)], &[(0, "Tomas", MAN)]]);
     let both = sandbox.stvc(&["lore", "gull"]).exits(1).stderr;
     for uid in ["0~1", "1"] {
@@ -96,18 +96,18 @@ fn ambiguous_title_lists_names_that_can_be_asked_for() {
 }
 
 #[test]
-fn exact_title_of_a_deleted_entry_comes_before_a_part_of_a_title() {
+fn exact_title_of_a_deleted_entry_precedes_a_partial_title() {
     let cook = (1, "The Kestrel's cook", MAN);
     let sandbox = states(&[&[(0, "Kestrel", SHIP), cook], &[cook]]);
     assert_eq!(found(&sandbox, &["kestrel"]), ("Kestrel".into(), false, 2));
     assert_eq!(found(&sandbox, &["kes"]), ("The Kestrel's cook".into(), true, 1));
-    // And a title that an entry once had.
+    // A former title.
     let sandbox = states(&[&[(0, "Kestrel", SHIP), cook], &[(0, "Gull", SHIP), cook]]);
     assert_eq!(found(&sandbox, &["kestrel"]), ("Gull".into(), true, 2));
 }
 
 #[test]
-fn changes_of_formatting_alone_are_shown_when_asked_for() {
+fn formatting_changes_are_shown_on_request() {
     let mut sandbox = states(&[&[(0, "Kestrel", SHIP)]]);
     let value: Value = serde_json::from_slice(&sandbox.read(BOOK)).unwrap();
     sandbox.write(BOOK, value.to_string());
@@ -125,8 +125,8 @@ fn changes_of_formatting_alone_are_shown_when_asked_for() {
     assert_eq!(kinds(&[]), (vec![json!("edited"), json!("added")], json!(1)));
     let all = vec![json!("edited"), json!("rewritten"), json!("added")];
     assert_eq!(kinds(&["--all"]), (all, json!(0)));
-    // The list counts and dates no others.
+    // The list counts and dates only real changes.
     assert_eq!(sandbox.json(&["lore"]).exits(0).of_type("lore_entry")[0]["changes"], 2);
-    let told = sandbox.stvc(&["lore", "Kestrel"]).exits(0).stdout;
-    assert!(told.contains("1 change of formatting alone; --all shows them too"), "{told}");
+    let output = sandbox.stvc(&["lore", "Kestrel"]).exits(0).stdout;
+    assert!(output.contains("1 change of formatting alone; --all shows them too"), "{output}");
 }

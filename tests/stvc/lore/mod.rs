@@ -1,6 +1,6 @@
-//! What the story knew, and since when: `lore`, held against a writer who knows what he did.
+//! `lore`: the history of lorebook entries, compared with a model of a writer.
 
 mod attribution;
 mod identity;
+mod model;
 mod questions;
-mod truth;

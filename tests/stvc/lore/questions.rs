@@ -1,9 +1,9 @@
-//! The questions of somebody who writes.
+//! Questions of writers.
 
 use serde_json::{Value, json};
 
 use crate::common::recap_library::RecapLibrary;
-use crate::common::{Sandbox, chat, lose, message};
+use crate::common::{Sandbox, chat, delete_object, message};
 
 pub(super) const CHAT: &str = "chats/Mira/one.jsonl";
 pub(super) const BOOK: &str = "worlds/Harbour.json";
@@ -22,7 +22,7 @@ pub(super) const TWO: &str = "The Kestrel is a ship with two masts. She is old."
 const ONE: &str = "The Kestrel is a ship with one mast. She is old.";
 const GREEN: &str = "The Kestrel is a ship with one mast. She is old. Her hull is green.";
 
-/// Three days of a story: a mast is lost, then the hull is painted and the pier burns down.
+/// Creates three days of a story: a mast is lost, then the hull is painted and the pier burns down.
 pub(super) fn story() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     sandbox.write(CHAT, chat("one", 2, Some("Harbour")));
@@ -41,7 +41,7 @@ pub(super) fn story() -> Sandbox {
 }
 
 #[test]
-fn what_is_there_and_since_when() {
+fn lore_lists_entries_and_their_age() {
     let sandbox = story();
     insta::assert_snapshot!(sandbox.stvc(&["lore"]).exits(0).stdout, @"
     Harbour  1 entry, 3 states, changed 1 day ago
@@ -57,7 +57,7 @@ fn what_is_there_and_since_when() {
 }
 
 #[test]
-fn what_was_saved_within_a_second_stays_in_its_order() {
+fn changes_within_one_second_keep_their_order() {
     let sandbox = Sandbox::empty();
     sandbox.write(CHAT, chat("one", 1, Some("Harbour")));
     let says = |n: usize| format!("The Kestrel has sailed to {n} harbours.");
@@ -67,13 +67,13 @@ fn what_was_saved_within_a_second_stays_in_its_order() {
         // The chat alone: the lorebook has no history of its own.
         sandbox.stvc(&["snapshot", "--only", "chats"]).exits(0);
     }
-    let told = sandbox.json(&["lore", "Kestrel"]).exits(0).of_type("lore_change");
+    let changes = sandbox.json(&["lore", "Kestrel"]).exits(0).of_type("lore_change");
     let last = |line: &Value| line["index"].as_u64().unwrap();
-    assert_eq!(told.iter().map(last).collect::<Vec<_>>(), [7, 6, 5, 4, 3, 2, 1]);
+    assert_eq!(changes.iter().map(last).collect::<Vec<_>>(), [7, 6, 5, 4, 3, 2, 1]);
 }
 
 #[test]
-fn which_message_changed_it() {
+fn lore_names_the_message_of_a_change() {
     let sandbox = story();
     insta::assert_snapshot!(sandbox.stvc(&["lore", "kestrel"]).exits(0).stdout, @"
     The Kestrel  UID 0 in Harbour
@@ -106,7 +106,7 @@ fn which_message_changed_it() {
     Her hull is green.
         bed1009b90 2026-11-16 23:46  Mira / one #3
     ");
-    // By git's own word, on its file.
+    // Git reports the same for the entry's file.
     let git = sandbox.git(&[
         "log",
         "--format=%H",
@@ -115,25 +115,28 @@ fn which_message_changed_it() {
         "lorebooks/Harbour/entries/0.json",
     ]);
     let lines = sandbox.json(&["lore", "Harbour", "0"]).exits(0).of_type("lore_change");
-    let told: Vec<_> = lines.iter().map(|line| line["snapshot"].as_str().unwrap()).collect();
-    assert_eq!(told, git.lines().collect::<Vec<_>>());
+    let ids: Vec<_> = lines.iter().map(|line| line["snapshot"].as_str().unwrap()).collect();
+    assert_eq!(ids, git.lines().collect::<Vec<_>>());
     assert_eq!(lines[0]["index"], 3);
     assert_eq!(lines[1]["change"]["fields"][0]["field"], "content");
 }
 
 #[test]
-fn what_did_my_book_say_two_days_ago() {
+fn lore_shows_the_book_of_a_date() {
     let sandbox = story();
-    let said = |arguments: &[&str]| {
+    let contents = |arguments: &[&str]| {
         let lines = sandbox.json(&[&["lore"], arguments].concat()).exits(0).of_type("lore_entry");
         lines.iter().map(|line| line["value"]["content"].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(said(&["Kestrel", "--at", "2 days ago"]), [json!(ONE)]);
-    assert_eq!(said(&["Kestrel", "--at", "1"]), [json!(TWO)]);
-    assert_eq!(said(&["Harbour", "--at", "2"]), [json!(ONE), json!("Wet stones.")]);
-    assert_eq!(said(&["Harbour", "--at", "worlds/Harbour~2"]), [json!(TWO), json!("Wet stones.")]);
-    assert_eq!(said(&["pier", "--at", "3"]), Vec::<Value>::new());
-    // The same of a snapshot, of the chat or of the lorebook itself.
+    assert_eq!(contents(&["Kestrel", "--at", "2 days ago"]), [json!(ONE)]);
+    assert_eq!(contents(&["Kestrel", "--at", "1"]), [json!(TWO)]);
+    assert_eq!(contents(&["Harbour", "--at", "2"]), [json!(ONE), json!("Wet stones.")]);
+    assert_eq!(
+        contents(&["Harbour", "--at", "worlds/Harbour~2"]),
+        [json!(TWO), json!("Wet stones.")]
+    );
+    assert_eq!(contents(&["pier", "--at", "3"]), Vec::<Value>::new());
+    // For a snapshot of the chat or of the lorebook too.
     let shown = |arguments: &[&str]| {
         let lines = sandbox.json(&[&["show"], arguments].concat()).exits(0).of_type("lore_entry");
         lines.iter().map(|line| line["value"]["content"].clone()).collect::<Vec<_>>()
@@ -149,7 +152,7 @@ fn what_did_my_book_say_two_days_ago() {
 }
 
 #[test]
-fn what_is_gone_or_had_another_name_is_found() {
+fn deleted_and_renamed_entries_are_found() {
     let sandbox = story();
     let title = |named: &[&str]| {
         let lines = sandbox.json(&[&["lore"], named].concat()).exits(0).of_type("lore_entry");
@@ -163,7 +166,7 @@ fn what_is_gone_or_had_another_name_is_found() {
 }
 
 #[test]
-fn entries_with_one_title_are_told_apart_by_their_uids() {
+fn entries_with_equal_titles_are_distinguished_by_uid() {
     let sandbox = Sandbox::empty();
     sandbox.write(CHAT, chat("one", 1, Some("Harbour")));
     let entries = [(0, "Gull", "Grey birds."), (7, "Gull", "A boat."), (8, "", "No title at all.")];
@@ -178,7 +181,7 @@ fn entries_with_one_title_are_told_apart_by_their_uids() {
 }
 
 #[test]
-fn forks_say_side_by_side_what_they_know() {
+fn lore_compares_forks() {
     let mut sandbox = story();
     sandbox.stvc(&["fork", "Mira/one", "--as", "What if"]).exits(0);
     sandbox.wait(60);
@@ -187,54 +190,54 @@ fn forks_say_side_by_side_what_they_know() {
     let text = String::from_utf8(sandbox.read(clone)).unwrap();
     sandbox.write(clone, text.replace("green", "black"));
     sandbox.take(&[]);
-    let told = sandbox.stvc(&["lore", "Harbour", "kestrel"]).exits(0).stdout;
+    let output = sandbox.stvc(&["lore", "Harbour", "kestrel"]).exits(0).stdout;
     assert!(
-        told.contains("come from the same one") && told.contains("Her hull is black."),
-        "{told}"
+        output.contains("come from the same one") && output.contains("Her hull is black."),
+        "{output}"
     );
-    // The fork's own history goes back to before it was one.
+    // The fork's history includes the time before the fork.
     let name = clone.trim_start_matches("worlds/").trim_end_matches(".json");
     let changes = sandbox.json(&["lore", name, "kestrel"]).exits(0).of_type("lore_change");
     assert_eq!(changes.len(), 4, "{changes:?}");
-    // Whoever names none of them gets the last that changed.
+    // Without a name, the book that changed last is used.
     let newest = sandbox.json(&["lore", "kestrel"]).exits(0).of_type("lore_entry");
     assert_eq!(newest[0]["lorebook"], name);
 }
 
 #[test]
-fn what_is_damaged_is_said_and_the_rest_is_told() {
+fn damaged_states_are_reported_and_the_rest_is_shown() {
     let sandbox = story();
     let blob =
         sandbox.git(&["rev-parse", "refs/heads/worlds/Harbour~1:lorebooks/Harbour/entries/0.json"]);
-    lose(&sandbox.store(), blob.trim());
-    let told = sandbox.stvc(&["lore", "Harbour", "kestrel"]).exits(3);
+    delete_object(&sandbox.store(), blob.trim());
+    let answer = sandbox.stvc(&["lore", "Harbour", "kestrel"]).exits(3);
     assert!(
-        told.stdout.contains("cannot be read") && told.stdout.contains("Her hull is green."),
+        answer.stdout.contains("cannot be read") && answer.stdout.contains("Her hull is green."),
         "{}",
-        told.stdout
+        answer.stdout
     );
-    assert!(told.stderr.contains(blob.trim()), "{}", told.stderr);
+    assert!(answer.stderr.contains(blob.trim()), "{}", answer.stderr);
 }
 
 #[test]
-fn books_that_are_no_books_have_no_entries() {
+fn invalid_lorebooks_have_no_entries() {
     let mut sandbox = story();
     sandbox.write(BOOK, "{ torn");
     sandbox.take(&[]);
     sandbox.wait(60);
     sandbox.write(BOOK, book(&[(0, "The Kestrel", GREEN)]));
     sandbox.take(&[]);
-    let told = sandbox.json(&["lore", "Harbour", "kestrel"]).exits(3).of_type("lore_change");
-    assert_eq!(told.len(), 3, "what cannot be read is no change");
+    let changes = sandbox.json(&["lore", "Harbour", "kestrel"]).exits(3).of_type("lore_change");
+    assert_eq!(changes.len(), 3, "what cannot be read is no change");
     let empty = Sandbox::empty();
     empty.write(CHAT, chat("one", 1, None));
     empty.take(&[]);
     assert!(empty.stvc(&["lore"]).exits(0).stdout.contains("No lorebook is stored yet."));
 }
 
-/// Where ST-Auto-Recap noted the lorebook at the end of scenes, it is known which scene's recap brought a change.
+/// ST-Auto-Recap records the lorebook at the end of a scene, so the scene of a change is known.
 #[test]
-fn which_scene_brought_it() {
+fn lore_names_the_scene_of_a_change() {
     let mut sandbox = Sandbox::empty();
     let whole = RecapLibrary::default();
     let mut first = whole.clone();
@@ -252,12 +255,12 @@ fn which_scene_brought_it() {
         lines.iter().map(|line| line["scene"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(scene("character-Mira"), [json!({ "index": 7, "name": "The ferry" })]);
-    // It was there already when the chat was first stored.
+    // It existed when the chat was first stored.
     assert_eq!(scene("Quay"), [Value::Null]);
 }
 
 #[test]
-fn which_entries_were_active() {
+fn lore_lists_active_entries() {
     let sandbox = Sandbox::empty();
     let entry = json!({ "uid": 7, "world": "Harbour", "comment": "Kestrel", "content": ONE });
     let queue =
@@ -279,12 +282,13 @@ fn which_entries_were_active() {
     let only = sandbox.json(&["lore", "Harbour", "--active", "2"]).exits(0).of_type("lore_active");
     assert_eq!(only.len(), 1);
     assert_eq!((&only[0]["uid"], &only[0]["value"]), (&json!("7"), &entry));
-    // One that does not carry it says so, and which do.
+    // A message without that data says so and names those that have it.
     insta::assert_snapshot!(sandbox.stvc(&["lore", "--active", "3", "--in", "Mira/one"]).exits(0).stdout, @"Mira / one #3: the message does not tell which entries were active; the nearest that do: #2 and #4.");
     sandbox.stvc(&["lore", "--active", "9"]).exits(4);
 }
 
-/// Where nothing moved, an entry is a file of the store and its content a line of it: git blames the same snapshot, and finds the same words in the same ones.
+/// While UIDs are stable, an entry is a file of the store and its content a line: `git blame` names
+/// the same snapshot, and `git log -S` finds the same text.
 #[test]
 fn git_blames_the_same_snapshot() {
     let sandbox = story();
@@ -314,7 +318,7 @@ fn git_blames_the_same_snapshot() {
 }
 
 #[test]
-fn odd_entries_have_a_history_too() {
+fn invalid_entries_have_a_history() {
     let mut sandbox = Sandbox::empty();
     let long = "Rain. ".repeat(35_000);
     let (cjk, rtl) = ("雨の港には古い灯台がある。", "السفينة قديمة جدا.");
@@ -333,17 +337,17 @@ fn odd_entries_have_a_history_too() {
         sandbox.take(&[]);
         sandbox.wait(DAY);
     }
-    let told = |name: &str| sandbox.stvc(&["lore", "Harbour", name]).exits(0).stdout;
+    let show = |name: &str| sandbox.stvc(&["lore", "Harbour", name]).exits(0).stdout;
     for (name, change) in [
         ("0", "No title{+, still+}."),
         ("雨", "雨の港には[-古-]{+新し+}い灯台がある。"),
         ("سفينة", "السفينة [-قديمة-]{+جديدة+} جدا."),
         ("Long", "{+It stops.+}"),
     ] {
-        let told = told(name);
-        assert!(told.contains(change), "{told}");
+        let output = show(name);
+        assert!(output.contains(change), "{output}");
     }
-    // On a screen a long text does not fill it.
+    // On a terminal a long text is cut.
     let command = |columns: &str| {
         let mut command = sandbox.command(&["lore", "Harbour", "Long"]);
         command.env("STVC_COLUMNS", columns);

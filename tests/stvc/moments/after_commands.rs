@@ -1,10 +1,11 @@
-//! Moments mean the same pairs after other commands: fork, restore, sync, backup, import, forget, merge and the deletion of a chat. Each case was a defect.
+//! Moments mean the same pairs after other commands: fork, restore, sync, backup, import, forget,
+//! merge and the deletion of a chat. Each case was a defect.
 
 use super::story::{BOOK, CHAT, DAY, NAME, book, date, edit, kestrel, story};
 use crate::common::{Sandbox, chat, message};
 
 #[test]
-fn a_fork_gets_the_lorebook_that_is_on_disk() {
+fn fork_gets_the_lorebook_on_disk() {
     let sandbox = story();
     sandbox.write(BOOK, book("Not stored yet."));
     let fork = sandbox.json(&["fork", NAME, "--at", "1", "--as", "Fork"]).exits(0);
@@ -16,9 +17,9 @@ fn a_fork_gets_the_lorebook_that_is_on_disk() {
     assert_eq!(bytes, self::book("Not stored yet.").into_bytes());
 }
 
-/// A plan names the moment; what is stored before it is confirmed does not change what is done.
+/// A plan names the moment; snapshots after the plan do not change the restore.
 #[test]
-fn a_plan_names_the_moment_that_is_restored_later() {
+fn plan_names_the_moment_that_is_restored_later() {
     let mut sandbox = story();
     sandbox.wait(DAY);
     edit(&sandbox, "One mast.");
@@ -36,7 +37,7 @@ fn a_plan_names_the_moment_that_is_restored_later() {
     assert_eq!(sandbox.read(CHAT), chat("one", 2, Some("Harbour")));
     sandbox.stvc(&["show", &format!("{moment}:1")]).exits(0);
     sandbox.stvc(&["show", &format!("{moment}:2")]).exits(4);
-    // Neither part can be anything else.
+    // Both parts are exact ids.
     let (chat, book) = moment.split_once('+').unwrap();
     for wrong in [format!("{book}+{chat}"), format!("{book}+{book}")] {
         sandbox.stvc(&["restore", &wrong, "--overwrite"]).exits(1);
@@ -52,9 +53,10 @@ fn a_plan_names_the_moment_that_is_restored_later() {
     }
 }
 
-/// The chat before the loss, and the lorebook as it was then: a change of the book alone is not taken back with the chat.
+/// The chat before the loss with the lorebook of that time: a later change of the book alone is not
+/// reverted.
 #[test]
-fn req_92_an_alarm_names_the_pair_before_the_loss() {
+fn req_92_alarm_names_the_pair_before_the_loss() {
     let mut sandbox = story();
     for n in 2..8 {
         sandbox.append(CHAT, &message("one", n));
@@ -73,7 +75,8 @@ fn req_92_an_alarm_names_the_pair_before_the_loss() {
     assert_eq!((sandbox.read(CHAT), sandbox.read(BOOK)), (whole, book("One mast.").into_bytes()));
 }
 
-/// One device writes and the other only takes over: nothing is merged, and the moments are the same on both.
+/// One device writes and the other only receives: nothing is merged, and both have the same
+/// moments.
 #[test]
 fn sync_creates_no_snapshot_for_a_lorebook_that_changed_alone() {
     let mut one = story();
@@ -105,9 +108,10 @@ fn sync_creates_no_snapshot_for_a_lorebook_that_changed_alone() {
     }
 }
 
-/// What is created after a sync comes after what the sync brought, also from a device whose clock is ahead.
+/// Snapshots after a sync come after the received ones, even those of a device whose clock is
+/// ahead.
 #[test]
-fn a_device_whose_clock_is_ahead_does_not_change_the_order() {
+fn device_with_fast_clock_does_not_change_the_order() {
     let mut one = story();
     let folder = one.folder().join("shared");
     let folder = folder.to_str().unwrap();
@@ -143,7 +147,7 @@ fn backup_of_one_chat_has_the_states_of_its_lorebook() {
 }
 
 #[test]
-fn an_imported_chat_has_the_lorebook_of_its_time() {
+fn imported_chat_has_the_lorebook_of_its_time() {
     let mut sandbox = story();
     sandbox.wait(DAY);
     let then = chrono::DateTime::from_timestamp(sandbox.workspace().now.timestamp(), 0).unwrap();
@@ -165,7 +169,7 @@ fn an_imported_chat_has_the_lorebook_of_its_time() {
 }
 
 #[test]
-fn forget_makes_no_pair_that_never_stood_together() {
+fn forget_creates_no_pair_that_never_existed() {
     let mut sandbox = story();
     sandbox.stvc(&["tag", "kept", NAME]).exits(0);
     for n in [2, 3] {
@@ -184,14 +188,14 @@ fn forget_makes_no_pair_that_never_stood_together() {
     assert_eq!(kestrel(&sandbox, &format!("{NAME}~1")), "Two masts.");
     assert_eq!(kestrel(&sandbox, &format!("{NAME}:1")), "Two masts.");
     assert_eq!(kestrel(&sandbox, NAME), "After message 3.");
-    // What was named before it was written anew is still that.
+    // A name from before the rewrite still means that moment.
     assert_eq!(kestrel(&sandbox, moment.as_str().unwrap()), "After message 3.");
     sandbox.git(&["fsck", "--strict"]);
     sandbox.stvc(&["check"]).exits(0);
 }
 
 #[test]
-fn merge_of_an_earlier_moment_has_nothing_to_do() {
+fn merge_of_an_ancestor_does_nothing() {
     let sandbox = story();
     for text in ["One mast.", "No mast."] {
         edit(&sandbox, text);
@@ -201,23 +205,23 @@ fn merge_of_an_earlier_moment_has_nothing_to_do() {
 }
 
 #[test]
-fn a_fork_at_a_message_has_the_lorebook_of_that_message() {
+fn fork_at_a_message_has_the_lorebook_of_that_message() {
     let mut sandbox = story();
     sandbox.wait(DAY);
     sandbox.append(CHAT, &message("one", 2));
     edit(&sandbox, "One mast.");
-    let told = sandbox.stvc(&["fork", NAME, "--at", "1", "--as", "Fork"]).exits(0).stdout;
-    assert!(told.contains("a copy of the one at #1"), "{told}");
+    let output = sandbox.stvc(&["fork", NAME, "--at", "1", "--as", "Fork"]).exits(0).stdout;
+    assert!(output.contains("a copy of the one at #1"), "{output}");
     assert_eq!(kestrel(&sandbox, "Mira/Fork"), "Two masts.");
-    // Where it is not known, it is the one of now, and that is said.
-    let told = sandbox.stvc(&["fork", NAME, "--at", "0", "--as", "Other"]).exits(0).stdout;
-    assert!(told.contains("a copy of the one of now"), "{told}");
+    // An unknown lorebook is replaced by the current one, and that is reported.
+    let output = sandbox.stvc(&["fork", NAME, "--at", "0", "--as", "Other"]).exits(0).stdout;
+    assert!(output.contains("a copy of the one of now"), "{output}");
     assert_eq!(kestrel(&sandbox, "Mira/Other"), "One mast.");
 }
 
-/// A deleted chat is restored with the lorebook as it was when it was deleted; what changed since is the choice of whoever restores it.
+/// A deleted chat is restored with the lorebook at its deletion; later changes need a choice.
 #[test]
-fn a_deleted_chat_has_the_lorebook_of_when_it_was_deleted() {
+fn deleted_chat_has_the_lorebook_at_its_deletion() {
     let mut sandbox = story();
     sandbox.write("chats/Mira/two.jsonl", chat("two", 2, None));
     sandbox.take(&[]);

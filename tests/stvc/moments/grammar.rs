@@ -1,4 +1,4 @@
-//! One grammar for moments, in every command that takes one (docs/moments.md).
+//! One grammar for moments in all commands (docs/moments.md).
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,8 @@ fn book(text: &str) -> String {
     json!({ "entries": { "0": { "uid": 0, "comment": "Kestrel", "content": text } } }).to_string()
 }
 
-/// Snapshots a day apart, at message 1, 2 and 3, each with a lorebook of its own; the last one is tagged.
+/// Creates snapshots a day apart, at messages 1, 2 and 3, each with another lorebook; the last one
+/// is tagged.
 fn story() -> Sandbox {
     let mut sandbox = Sandbox::empty();
     sandbox.write(CHAT, chat("one", 2, Some("Harbour")));
@@ -28,15 +29,15 @@ fn story() -> Sandbox {
     sandbox
 }
 
-/// The last message that each command sees.
+/// Returns the last message that each command reads.
 fn seen(sandbox: &Sandbox, moment: &str) -> [Value; 4] {
     let last = |answer: &Answer| {
         let messages = answer.of_type("message");
         messages.last().map_or(Value::Null, |message| message["index"].clone())
     };
     let read = last(&sandbox.json(&["show", moment, "--text"]).exits(0));
-    let told = sandbox.json(&["lore", "Kestrel", "--at", moment]).exits(0);
-    let lore = told.of_type("lore_entry")[0]["value"]["content"].clone();
+    let lore = sandbox.json(&["lore", "Kestrel", "--at", moment]).exits(0);
+    let lore = lore.of_type("lore_entry")[0]["value"]["content"].clone();
     let removed = sandbox.json(&["diff", "Mira/one", moment]).exits(0).of_type("change");
     let removed = removed.iter().filter(|change| change["kind"] == "removed").count();
     let folder = sandbox.folder().join("restored");
@@ -69,24 +70,24 @@ fn every_command_reads_the_same_moments() {
     }
 }
 
-/// The lorebook was what it was when a message was said, whatever was edited before it since.
+/// The lorebook at a message does not depend on later edits of earlier messages.
 #[test]
-fn an_edit_does_not_make_the_lore_of_a_later_message_unknown() {
+fn lore_at_a_message_survives_edits_of_earlier_messages() {
     let mut sandbox = story();
-    let told =
+    let edited =
         String::from_utf8(sandbox.read(CHAT)).unwrap().replace("one 1:", "one, and otherwise:");
-    sandbox.write(CHAT, told);
+    sandbox.write(CHAT, edited);
     sandbox.wait(DAY);
     sandbox.take(&[]);
     let lore = sandbox.json(&["lore", "Kestrel", "--at", "Mira/one:2"]).exits(0);
     assert_eq!(lore.of_type("lore_entry")[0]["value"]["content"], "One mast.");
-    // The messages are those of now.
+    // The messages are the current ones.
     let story = sandbox.stvc(&["show", "Mira/one:2", "--text"]).exits(0).stdout;
     assert!(story.contains("and otherwise"), "{story}");
 }
 
 #[test]
-fn a_name_with_signs_in_it_is_itself() {
+fn name_with_special_characters_is_read_literally() {
     let sandbox = Sandbox::empty();
     for name in ["Ana - 2026-11-01@18h30m", "Ana~2", "Ana"] {
         sandbox.write(&format!("chats/Ana/{name}.jsonl"), chat(name, 2, None));
@@ -99,42 +100,42 @@ fn a_name_with_signs_in_it_is_itself() {
     assert_eq!(named("Ana - 2026-11-01@18h30m"), "chats/Ana/Ana - 2026-11-01@18h30m");
     assert_eq!(named("Ana/Ana~2"), "chats/Ana/Ana~2");
     assert_eq!(named("Ana/Ana~2~0"), "chats/Ana/Ana~2");
-    // With a slip in it, the name is offered, and not half of it taken for another.
+    // A misspelled name yields a suggestion; half of it is not matched.
     let slip = sandbox.json(&["show", "Ana - 2026-11-01@18h31m"]).exits(1);
     assert_eq!(slip.of_type("error")[0]["candidates"][0], "chats/Ana/Ana - 2026-11-01@18h30m");
 }
 
 #[test]
-fn an_error_shows_where_reading_stopped() {
+fn parse_error_shows_the_position() {
     let sandbox = story();
-    let told = |arguments: &[&str]| sandbox.stvc(arguments).exits(1).stderr;
-    insta::assert_snapshot!(told(&["show", "Mira/one@2 weks ago"]), @r#"
+    let error_of = |arguments: &[&str]| sandbox.stvc(arguments).exits(1).stderr;
+    insta::assert_snapshot!(error_of(&["show", "Mira/one@2 weks ago"]), @r#"
     error: "Mira/one@2 weks ago" cannot be read from "2 weks ago" on: expected a date such as 2026-11-01, {2026-11-01 18:30}, yesterday or 2 weeks ago
       Mira/one@2 weks ago
                ^
     hint: docs/moments.md tells how moments are written
     "#);
-    insta::assert_snapshot!(told(&["diff", "Mira/one~1:2~1"]), @r#"
+    insta::assert_snapshot!(error_of(&["diff", "Mira/one~1:2~1"]), @r#"
     error: "Mira/one~1:2~1" cannot be read from "~1" on: expected the end: nothing comes behind a message's number
       Mira/one~1:2~1
                   ^
     hint: docs/moments.md tells how moments are written
     "#);
-    insta::assert_snapshot!(told(&["restore", "Mira/one~x"]), @r#"
+    insta::assert_snapshot!(error_of(&["restore", "Mira/one~x"]), @r#"
     error: "Mira/one~x" cannot be read from "x" on: expected ~N, @DATE or :N
       Mira/one~x
                ^
     hint: docs/moments.md tells how moments are written
     "#);
-    insta::assert_snapshot!(told(&["lore", "Kestrel", "--at", ":twelve"]), @r#"
+    insta::assert_snapshot!(error_of(&["lore", "Kestrel", "--at", ":twelve"]), @r#"
     error: ":twelve" cannot be read from "twelve" on: expected a number
       :twelve
        ^
     hint: docs/moments.md tells how moments are written
     "#);
     insta::assert_snapshot!(sandbox.stvc(&["show", "Mira/one:99"]).exits(4).stderr, @"error: Message not found: chats/Mira/one has no message 99; its last one is 3");
-    insta::assert_snapshot!(told(&["show", "Mira/one~99"]), @r#"error: "Mira/one" does not go back that far: there are only 2 moments before it"#);
-    insta::assert_snapshot!(told(&["show", "Mira/one@2020-01-01"]), @r#"
+    insta::assert_snapshot!(error_of(&["show", "Mira/one~99"]), @r#"error: "Mira/one" does not go back that far: there are only 2 moments before it"#);
+    insta::assert_snapshot!(error_of(&["show", "Mira/one@2020-01-01"]), @r#"
     error: "Mira/one" was not stored yet then: its first snapshot is of 2026-11-14 23:46
     hint: `stvc log` lists what there is
     "#);
@@ -142,9 +143,9 @@ fn an_error_shows_where_reading_stopped() {
     assert!(line["message"].as_str().unwrap().contains("猫@nie"), "{line}");
 }
 
-/// Only a snapshot can be tagged: where none was taken, that is said.
+/// Only a snapshot can be tagged; otherwise an error says so.
 #[test]
-fn a_tag_needs_a_snapshot() {
+fn tag_needs_a_snapshot() {
     let sandbox = story();
     sandbox.stvc(&["tag", "mast", "Mira/one:2"]).exits(0);
     let tagged = &sandbox.json(&["show", "mast"]).exits(0).of_type("snapshot")[0];

@@ -1,4 +1,4 @@
-//! Moments: how they are written, and that each is one pair of chat and lorebook for every command.
+//! Moments: their grammar, and the pair of chat and lorebook that each means in every command.
 
 mod after_commands;
 mod grammar;

@@ -1,7 +1,8 @@
-//! A moment is one pair of chat and lorebook, whoever asks: random edits, renames, forks, tags, undos and clock steps over chats that share lorebooks, held against a
-//! model that only remembers what was on disk at each snapshot. Requirements row 89.
+//! A moment means one pair of chat and lorebook in every command: random edits, renames, forks,
+//! tags, undos and clock steps over chats that share lorebooks, compared with a model that
+//! remembers the files at each snapshot. Requirements row 89.
 //!
-//! `STVC_MODEL_CASES` sets the number of sequences: few in an ordinary run, 500 in a long one.
+//! `STVC_MODEL_CASES` sets the number of sequences: few by default, 500 in a long run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,9 +12,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
 use stvc::api::{self, Request, Rights};
-use stvc::archive::diff::Part;
-use stvc::archive::{Blake3, Role};
-use stvc::engine::files::Closed;
+use stvc::internals::archive::diff::Part;
+use stvc::internals::archive::{Blake3, Role};
+use stvc::internals::engine::files::Closed;
 use stvc::progress::Silent;
 use stvc::verbs::lore::{self, Report as Lore};
 use stvc::verbs::restore::fork;
@@ -27,7 +28,7 @@ enum Step {
     Say(Index, u8),
     EditLast(Index),
     EditEntry(Index, u8),
-    /// Whether an entry is edited in the same save, and whether the chats follow.
+    /// Whether an entry is edited in the same save, and whether the chats are rebound.
     RenameBook(Index, bool, bool),
     RenameChat(Index),
     Fork(Index, Index),
@@ -55,21 +56,21 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A chat and its lorebook as they stood together.
+/// A chat and its lorebook at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pair {
     messages: Vec<String>,
     book: Option<Vec<u8>>,
 }
 
-/// A moment as the model remembers it.
+/// A moment in the model.
 #[derive(Clone, Debug)]
 struct Moment {
     pair: Pair,
     seconds: i64,
-    /// The id, if a snapshot of the chat was created then.
+    /// Id of the chat's snapshot, if one was created.
     id: Option<String>,
-    /// The lorebook that the header binds, whatever it is called.
+    /// Lorebook that the header binds, by position.
     bound: usize,
 }
 
@@ -77,7 +78,7 @@ struct Moment {
 struct Chat {
     name: String,
     messages: Vec<String>,
-    /// The name of the lorebook that the header binds.
+    /// Name of the lorebook that the header binds.
     bound: String,
 }
 
@@ -103,10 +104,10 @@ impl Book {
     }
 }
 
-/// What the model knows of the store; an undo brings an earlier one back.
+/// The model of the store; an undo returns to an earlier one.
 #[derive(Clone, Debug, Default)]
 struct Stored {
-    /// By the position of the chat.
+    /// By position of the chat.
     chats: Vec<Option<Known>>,
     /// The bytes of each lorebook.
     books: Vec<Option<Vec<u8>>>,
@@ -115,18 +116,19 @@ struct Stored {
 
 #[derive(Clone, Debug)]
 struct Known {
-    /// The chat's name in its newest snapshot.
+    /// Name of the chat in its latest snapshot.
     name: String,
     /// Oldest first.
     moments: Vec<Moment>,
-    /// How many of them belong to the chat that it was forked from.
+    /// Number of moments that belong to the parent.
     inherited: usize,
-    /// The lorebook that the header of its newest snapshot binds: its name there.
+    /// Name of the lorebook in the header of the latest snapshot.
     bound: String,
 }
 
 impl Known {
-    /// Notes a snapshot of the chat. One that records what a change of the lorebook alone had brought is no other moment.
+    /// Records a snapshot of the chat. A snapshot of a pair that a lorebook change had already
+    /// produced is not another moment.
     fn record(&mut self, moment: Moment, name: &str, bound: &str) {
         let is_same_file = self.name == name && self.bound == bound;
         match self.moments.last_mut().filter(|last| last.id.is_none() && is_same_file) {
@@ -142,9 +144,9 @@ struct World {
     chats: Vec<Chat>,
     books: Vec<Book>,
     stored: Stored,
-    /// The state before the last operation, if that was a plain snapshot.
+    /// State before the last operation if that was a plain snapshot.
     before: Option<Stored>,
-    /// Which lorebook each name meant.
+    /// Lorebook of each name.
     named: BTreeMap<String, usize>,
     count: usize,
 }
@@ -196,7 +198,7 @@ impl World {
         format!("chats/Mira/{chat}.jsonl")
     }
 
-    /// Writes a chat. The header of one that is there keeps what stvc wrote into it.
+    /// Writes a chat. An existing header keeps the fields that stvc wrote.
     fn save_chat(&self, chat: usize) {
         let Chat { name, messages, bound, .. } = &self.chats[chat];
         let path = Self::path(name);
@@ -215,12 +217,12 @@ impl World {
         self.sandbox.workspace().now.timestamp()
     }
 
-    /// The lorebook on disk that has this name.
+    /// Returns the lorebook on disk with this name.
     fn called(&self, name: &str) -> Option<usize> {
         self.books.iter().position(|book| book.name == name)
     }
 
-    /// Takes a snapshot and lets the model note what is on disk.
+    /// Takes a snapshot and records the files in the model.
     fn snapshot(&mut self, only: Option<usize>) {
         let timelines = only.map(|chat| format!("chats/Mira/{}", self.chats[chat].name));
         let timelines = timelines.into_iter().collect();
@@ -243,7 +245,7 @@ impl World {
         self.before = (!new.is_empty()).then_some(before);
     }
 
-    /// Notes a state that was stored: of all, or of one chat and its lorebook.
+    /// Records a stored state: of all, or of one chat and its lorebook.
     fn note(&mut self, only: Option<usize>, new: &BTreeMap<String, String>) {
         let seconds = self.now();
         self.stored.books.resize(self.books.len(), None);
@@ -308,7 +310,7 @@ impl World {
                 self.save_book(book);
             }
             Step::RenameBook(book, edited, follow) => {
-                // A rename is known by what was stored before it: what is not stored yet is stored first.
+                // A rename is recognized by stored content, so everything is stored first.
                 self.snapshot(None);
                 let book = book.index(self.books.len());
                 let (old, new) = (self.books[book].name.clone(), self.unique("Renamed"));
@@ -326,7 +328,8 @@ impl World {
                     }
                 }
                 self.snapshot(None);
-                // Undone and edited once more, it could be a rename with most entries edited, which is another book.
+                // After an undo and another edit it could be a rename with most entries edited,
+                // which counts as another book.
                 self.before = None;
             }
             Step::RenameChat(chat) => {
@@ -397,12 +400,13 @@ impl World {
             ..fork::Options::default()
         };
         let made = fork::fork(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
-        // Where the lorebook changed alone, a snapshot of the pair is created first; it is the same moment.
+        // If the lorebook changed alone, a snapshot of the pair is created first; it is the same
+        // moment.
         let mut origin = known.moments;
         origin.last_mut().unwrap().id.get_or_insert_default();
         self.stored.chats[chat].as_mut().unwrap().moments = origin.clone();
         let lorebook = made.lorebook.unwrap();
-        // The lorebook is that of the message, where it is known.
+        // The lorebook is that of the message, if known.
         let then = self.at_message(&origin, at).and_then(|then| then.pair.book.clone());
         let entries = match &then {
             Some(bytes) => {
@@ -431,7 +435,7 @@ impl World {
         self.before = None;
     }
 
-    /// Holds everything that can be named against the model.
+    /// Compares every name with the model.
     fn check(&self) {
         for known in self.stored.chats.iter().flatten() {
             self.check_chat(&format!("chats/Mira/{}", known.name), known);
@@ -481,7 +485,7 @@ impl World {
         }
     }
 
-    /// The moment whose lorebook was the latest before the chat went past a message, if one is known.
+    /// Returns the moment with the latest lorebook before the chat passed a message, if known.
     fn at_message<'m>(&self, moments: &'m [Moment], at: usize) -> Option<&'m Moment> {
         let last = moments.last().unwrap();
         let now = &last.pair.messages;
@@ -493,20 +497,20 @@ impl World {
         let exact = exact.find(|moment| moment.pair.messages == now[..=at]);
         exact.or_else(|| {
             before.find(|moment| {
-                let said = &moment.pair.messages;
+                let messages = &moment.pair.messages;
                 line.contains(&moment.bound)
-                    && said.len() <= at
-                    && now[said.len() - 1] == said[said.len() - 1]
+                    && messages.len() <= at
+                    && now[messages.len() - 1] == messages[messages.len() - 1]
             })
         })
     }
 
-    /// Every command and the API must mean this pair by the text.
+    /// Asserts that every command and the API resolve `text` to this pair.
     #[track_caller]
     fn expect(&self, text: &str, pair: &Pair) {
         let workspace = &self.sandbox.workspace();
         let hash = pair.book.as_deref().map(Blake3::of);
-        // restore --to
+        // `restore --to`
         let folder = tempfile::tempdir_in(self.sandbox.folder()).unwrap();
         let to = folder.path().join("to");
         let options = restore::Options {
@@ -531,14 +535,14 @@ impl World {
             pair.book.clone().map(text_of),
             "restore --to {text}"
         );
-        // What the answer names is the same moment, whatever else it was called.
+        // The printed name means the same moment.
         let pinned = show::show(workspace, &report.source.moment).unwrap();
         assert_eq!(book_hash(&pinned), hash, "show {}", report.source.moment);
-        // show
+        // `show`
         let shown = show::show(workspace, text).unwrap();
         assert_eq!(book_hash(&shown), hash, "show {text}");
         assert_eq!(shown.moment, report.source.moment, "{text}");
-        // The API's show
+        // `show` of the API
         let request = Request::of("show", Some(json!({ "snapshot": text }))).unwrap();
         let answer = api::serve(workspace, &request, Rights::Read);
         let line: Value = serde_json::from_str(answer.lines[0].get()).unwrap();
@@ -546,7 +550,7 @@ impl World {
         let book = files.iter().find(|file| file["role"] == "lorebook");
         let book = book.map(|book| book["blake3"].as_str().unwrap().to_owned());
         assert_eq!(book, hash.map(|hash| hash.to_string()), "API show {text}");
-        // diff: nothing between a moment and itself by its own name.
+        // `diff` between the moment and its printed name is empty.
         let options = diff::Options {
             before: text.to_owned(),
             after: Some(report.source.moment.clone()),
@@ -555,22 +559,22 @@ impl World {
         let same = diff::diff(workspace, &options).unwrap();
         let changed: Vec<_> = same.changes(Some(Part::Lorebook));
         assert!(changed.is_empty(), "diff {text} {}", report.source.moment);
-        // lore --at
+        // `lore --at`
         if let Some(book) = &pair.book {
             let options = lore::Options { snapshot: Some(text.to_owned()), ..Default::default() };
-            let told = lore::lore(workspace, &options, &mut Silent).unwrap();
-            let Lore::Then(then) = told else { panic!("{text}") };
+            let report = lore::lore(workspace, &options, &mut Silent).unwrap();
+            let Lore::Then(then) = report else { panic!("{text}") };
             let book: Value = serde_json::from_slice(book).unwrap();
-            let told: BTreeMap<_, Value> = then
+            let found_entries: BTreeMap<_, Value> = then
                 .entries
                 .iter()
                 .map(|entry| {
                     (entry.key.to_string_lossy(), serde_json::from_str(&entry.text).unwrap())
                 })
                 .collect();
-            assert_eq!(json!(told), book["entries"], "lore --at {text}");
+            assert_eq!(json!(found_entries), book["entries"], "lore --at {text}");
         }
-        // A fork from there
+        // A fork from the moment
         let options = restore::Options {
             snapshot: text.to_owned(),
             target: restore::Target::NewTimeline { name: "another ending".into(), gate: None },

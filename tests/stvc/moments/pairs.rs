@@ -1,4 +1,5 @@
-//! A moment of a chat is one pair of chat and lorebook, by every form of name (docs/moments.md; requirements row 89). Each case was a defect.
+//! A moment of a chat is one pair of chat and lorebook in every form of its name (docs/moments.md;
+//! requirements row 89). Each case was a defect.
 
 use serde_json::json;
 
@@ -6,7 +7,7 @@ use super::story::{BOOK, CHAT, DAY, NAME, book, date, edit, kestrel, story};
 use crate::common::{Sandbox, chat, message};
 
 #[test]
-fn restore_by_date_brings_back_the_lorebook_of_that_date() {
+fn restore_by_date_restores_the_lorebook_of_that_date() {
     let mut sandbox = story();
     sandbox.wait(DAY);
     edit(&sandbox, "Damaged.");
@@ -15,14 +16,14 @@ fn restore_by_date_brings_back_the_lorebook_of_that_date() {
     assert_eq!(kestrel(&sandbox, &then), "Two masts.");
     sandbox.stvc(&["restore", &then, "--overwrite"]).exits(0);
     assert_eq!(sandbox.read(BOOK), book("Two masts.").into_bytes());
-    // The newest snapshot is what is on disk, of the chat and of its lorebook.
+    // The latest snapshots of chat and lorebook equal the files.
     assert_eq!(kestrel(&sandbox, NAME), "Two masts.");
     let status = sandbox.json(&["status"]).exits(0).of_type("timeline");
     assert!(status.iter().all(|timeline| timeline["state"] == "unchanged"), "{status:?}");
 }
 
 #[test]
-fn states_of_the_lorebook_between_two_snapshots_of_the_chat_are_reached_by_date() {
+fn lorebook_states_between_chat_snapshots_are_found_by_date() {
     let mut sandbox = story();
     for text in ["One mast.", "No mast."] {
         sandbox.wait(DAY);
@@ -36,13 +37,13 @@ fn states_of_the_lorebook_between_two_snapshots_of_the_chat_are_reached_by_date(
     {
         assert_eq!(kestrel(&sandbox, &date(&sandbox, ago)), text);
     }
-    // The chat is that of then, too.
+    // The chat is that of the date too.
     let shown = sandbox.json(&["show", &date(&sandbox, DAY)]).exits(0).of_type("snapshot");
     assert_eq!(shown[0]["messages"], 2);
 }
 
 #[test]
-fn a_change_of_the_lorebook_alone_is_a_moment_for_every_command() {
+fn lorebook_change_alone_is_a_moment() {
     let sandbox = story();
     edit(&sandbox, "One mast.");
     edit(&sandbox, "No mast.");
@@ -55,7 +56,7 @@ fn a_change_of_the_lorebook_alone_is_a_moment_for_every_command() {
     assert!(status.contains("Nothing changed"), "{status}");
     let changed = sandbox.json(&["diff", NAME]).exits(0).of_type("change");
     assert_eq!(changed, [json!(null); 0]);
-    // `log CHAT` counts as `~N` does, and its lines name the moments.
+    // `log CHAT` counts like `~N`, and its lines name the moments.
     let log = sandbox.json(&["log", NAME]).exits(0).of_type("snapshot");
     let timelines: Vec<_> = log.iter().map(|line| line["timeline"].as_str().unwrap()).collect();
     assert_eq!(timelines, ["worlds/Harbour", "worlds/Harbour", "chats/Mira/one"]);
@@ -66,16 +67,16 @@ fn a_change_of_the_lorebook_alone_is_a_moment_for_every_command() {
     }
     assert_eq!([&log[0]["lorebook_only"], &log[0]["chat"]], [&json!(true), &log[2]["id"]]);
     assert_eq!(log[0]["messages"], 2);
-    // So does the history of differences.
+    // `diff --history` counts like that too.
     let history = sandbox.json(&["diff", "--history", NAME]).exits(0).of_type("comparison");
     let moments: Vec<_> = history.iter().map(|line| &line["after_moment"]).collect();
     assert_eq!(moments, log.iter().map(|line| &line["moment"]).collect::<Vec<_>>());
-    // Both sides are of one snapshot of the chat; the lorebook tells them apart.
+    // Both sides have the same snapshot of the chat; the lorebooks differ.
     let changed = sandbox.stvc(&["diff", &format!("{NAME}~1"), NAME]).exits(0).stdout;
     let sides: Vec<_> = changed.lines().take(2).map(|line| &line[3..]).collect();
     assert!(sides.iter().all(|side| side.contains("; lorebook ")), "{changed}");
     assert_ne!(sides[0], sides[1]);
-    insta::assert_snapshot!(crate::common::words(&sandbox.stvc(&["log", NAME]).exits(0)), @r"
+    insta::assert_snapshot!(crate::common::output_without_ids(&sandbox.stvc(&["log", NAME]).exits(0)), @r"
     ID lorebook / Harbour  3 entries, 2026-11-14 23:46, lorebook only
     ID lorebook / Harbour  3 entries, 2026-11-14 23:46, lorebook only
     ID Mira / one  2 messages, 2026-11-14 23:46
@@ -84,7 +85,7 @@ fn a_change_of_the_lorebook_alone_is_a_moment_for_every_command() {
 }
 
 #[test]
-fn a_tag_holds_the_lorebook_that_was_current_when_it_was_set() {
+fn tag_holds_the_lorebook_that_was_current_when_it_was_set() {
     let mut sandbox = story();
     edit(&sandbox, "One mast.");
     sandbox.stvc(&["tag", "mast", NAME]).exits(0);
@@ -95,7 +96,7 @@ fn a_tag_holds_the_lorebook_that_was_current_when_it_was_set() {
     edit(&sandbox, "Sunk.");
     assert_eq!(kestrel(&sandbox, "mast"), "One mast.");
     assert_eq!(kestrel(&sandbox, "wreck"), "No mast.");
-    // One of the past, too; the timeline stays as it is.
+    // A past moment too; the timeline stays.
     sandbox.stvc(&["tag", "before", &date(&sandbox, DAY + 1)]).exits(0);
     assert_eq!(kestrel(&sandbox, "before"), "One mast.");
     sandbox.stvc(&["tag", "first", &format!("{NAME}~9")]).exits(1);
@@ -108,7 +109,7 @@ fn a_tag_holds_the_lorebook_that_was_current_when_it_was_set() {
 }
 
 #[test]
-fn two_snapshots_within_one_second_are_kept_apart() {
+fn snapshots_within_one_second_are_distinct() {
     let sandbox = story();
     edit(&sandbox, "One mast.");
     sandbox.append(CHAT, &message("one", 2));
@@ -126,7 +127,7 @@ fn two_snapshots_within_one_second_are_kept_apart() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_does_not_change_the_order() {
+fn clock_set_back_does_not_change_the_order() {
     let mut sandbox = story();
     sandbox.wait(-10 * DAY);
     edit(&sandbox, "One mast.");
@@ -148,7 +149,8 @@ fn a_clock_that_is_set_back_does_not_change_the_order() {
     assert_eq!(log.trim(), "1794700000.3");
 }
 
-/// Renames the lorebook as SillyTavern does: saves the new file, removes the old one, and binds the open chat to it.
+/// Renames the lorebook as SillyTavern does: saves the new file, removes the old one, and binds the
+/// open chat to it.
 fn rename(sandbox: &Sandbox, kestrel: &str) {
     sandbox.write("worlds/Docks.json", book(kestrel));
     std::fs::remove_file(sandbox.path(BOOK)).unwrap();
@@ -158,7 +160,7 @@ fn rename(sandbox: &Sandbox, kestrel: &str) {
 }
 
 #[test]
-fn a_renamed_lorebook_keeps_its_history() {
+fn renamed_lorebook_keeps_its_history() {
     for edited in [false, true] {
         let mut sandbox = story();
         let first = sandbox.chat_ids()[0].clone();
@@ -183,15 +185,15 @@ fn a_renamed_lorebook_keeps_its_history() {
         assert_eq!(kestrel(&sandbox, NAME), "Sunk.");
         let lore = sandbox.json(&["lore", "Docks", "--at", ":1"]).exits(0).of_type("lore_entry");
         assert_eq!(lore[0]["value"]["content"], "One mast.");
-        // The history of the entry goes through the rename.
+        // The history of the entry includes the time before the rename.
         let story = sandbox.json(&["lore", "Kestrel"]).exits(0).of_type("lore_change");
         assert_eq!(story.len(), if edited { 4 } else { 3 });
     }
 }
 
-/// Only the open chat follows a rename in SillyTavern; the others still name the old file.
+/// SillyTavern rebinds only the open chat; the others still name the old file.
 #[test]
-fn a_chat_that_did_not_follow_a_rename_still_has_its_lorebook() {
+fn unbound_chat_keeps_its_renamed_lorebook() {
     let mut sandbox = story();
     sandbox.write("chats/Mira/two.jsonl", chat("two", 2, Some("Harbour")));
     sandbox.take(&[]);
@@ -204,9 +206,10 @@ fn a_chat_that_did_not_follow_a_rename_still_has_its_lorebook() {
     assert_eq!(kestrel(&sandbox, "Mira/two~1"), "Two masts.");
 }
 
-/// The lorebook of a message at which no snapshot was created is the last one known before it, and that is reported.
+/// Without a snapshot at the message, its lorebook is the last known one before it, and that is
+/// reported.
 #[test]
-fn the_lorebook_at_a_message_without_a_snapshot_is_the_last_one_before_it() {
+fn message_without_snapshot_has_the_last_lorebook_before_it() {
     let mut sandbox = story();
     sandbox.wait(DAY);
     edit(&sandbox, "One mast.");
@@ -223,7 +226,7 @@ fn the_lorebook_at_a_message_without_a_snapshot_is_the_last_one_before_it() {
 }
 
 #[test]
-fn a_lorebook_whose_file_comes_later_belongs_to_the_chat() {
+fn lorebook_file_created_later_belongs_to_the_chat() {
     let mut sandbox = Sandbox::empty();
     sandbox.write(CHAT, chat("one", 2, Some("Harbour")));
     sandbox.take(&[]);
@@ -237,7 +240,7 @@ fn a_lorebook_whose_file_comes_later_belongs_to_the_chat() {
     assert_eq!(shown[0]["files"].as_array().unwrap().len(), 1);
     let changed = sandbox.json(&["diff", NAME]).exits(0).of_type("change");
     assert!(changed.is_empty(), "{changed:?}");
-    // The same after it was deleted and came back.
+    // Also after its deletion and return.
     std::fs::remove_file(sandbox.path(BOOK)).unwrap();
     sandbox.write("worlds/Other.json", book("Other."));
     sandbox.append(CHAT, &message("one", 2));
@@ -247,9 +250,10 @@ fn a_lorebook_whose_file_comes_later_belongs_to_the_chat() {
     assert_eq!(kestrel(&sandbox, NAME), "One mast.");
 }
 
-/// A chat that was not bound when a message was the last has no lorebook at that message, whatever it was bound to before and since.
+/// A chat that was unbound at a message has no lorebook there, whatever it was bound to earlier or
+/// later.
 #[test]
-fn a_message_from_a_time_without_a_lorebook_has_none() {
+fn message_of_an_unbound_chat_has_no_lorebook() {
     let sandbox = story();
     sandbox.write(CHAT, chat("one", 3, None));
     sandbox.take(&[]);
@@ -261,7 +265,7 @@ fn a_message_from_a_time_without_a_lorebook_has_none() {
     sandbox.stvc(&["restore", &format!("{NAME}:2"), "--overwrite"]).exits(0);
     assert_eq!(sandbox.read("worlds/Other.json"), book("Another book.").into_bytes());
     assert_eq!(sandbox.read(CHAT), chat("one", 3, None));
-    // One that the chat had before is not put under the name of the one that it has now.
+    // A former lorebook is not written under the name of the current one.
     let sandbox = story();
     sandbox.write("worlds/Other.json", book("Another book."));
     sandbox.write(CHAT, chat("one", 5, Some("Other")));
@@ -270,7 +274,7 @@ fn a_message_from_a_time_without_a_lorebook_has_none() {
 }
 
 #[test]
-fn a_deleted_chat_has_the_latest_lorebook_by_its_name_and_the_recorded_one_by_its_id() {
+fn deleted_chat_has_the_latest_lorebook_by_name_and_its_own_by_id() {
     let sandbox = story();
     edit(&sandbox, "One mast.");
     std::fs::remove_file(sandbox.path(CHAT)).unwrap();

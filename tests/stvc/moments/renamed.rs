@@ -1,4 +1,5 @@
-//! A moment of a renamed timeline is that timeline's, by its name of today, also if another one has its former name.
+//! A moment of a renamed timeline belongs to that timeline under its current name, even if another
+//! one has its former name.
 
 use std::fs;
 
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 use stvc::api::{Request, Rights, serve};
 
 use crate::common::recap_story::{metadata, story};
-use crate::common::{Sandbox, chat, message, sound};
+use crate::common::{Sandbox, assert_valid, chat, message};
 
 const C1: &str = "chats/Mira/c1.jsonl";
 const C2: &str = "chats/Mira/c2.jsonl";
@@ -21,7 +22,7 @@ fn lore(words: &str) -> String {
     format!("{{\"entries\":{{\"0\":{{\"uid\":0,\"content\":\"{words}\"}}}}}}")
 }
 
-/// The chats c1, with a lorebook, and c2 before they were renamed to x and c1, and the bytes of both then.
+/// The chats c1, with a lorebook, and c2, which were renamed to x and c1, and their earlier bytes.
 struct Renamed {
     sandbox: Sandbox,
     p: Vec<u8>,
@@ -36,7 +37,7 @@ impl Renamed {
         renamed
     }
 
-    /// Nothing has the former name of x, and no snapshot of the rename was created.
+    /// Renames c1 only, without a snapshot of the rename.
     fn only_the_first() -> Self {
         let mut sandbox = Sandbox::empty();
         let (p, q) = (chat("p", 2, Some("Lore")), chat("q", 2, None));
@@ -68,7 +69,7 @@ fn of_type(answer: &Value, kind: &str) -> Value {
     lines.iter().find(|line| line["type"] == kind).unwrap().clone()
 }
 
-/// Every way to name the moment at which x was called c1 and had two messages.
+/// Every name of the moment at which x was called c1 and had two messages.
 fn names(renamed: &Renamed) -> Vec<String> {
     let log = renamed.sandbox.json(&["log", "Mira/x"]).exits(0).of_type("snapshot");
     let first = log.last().unwrap();
@@ -89,7 +90,7 @@ fn names(renamed: &Renamed) -> Vec<String> {
 }
 
 #[test]
-fn restore_writes_the_timeline_that_the_moment_belongs_to_however_it_is_named() {
+fn restore_writes_the_timeline_of_the_moment() {
     let renamed = Renamed::new();
     let sandbox = &renamed.sandbox;
     let (x, other) = (renamed.ids("Mira/x"), renamed.ids("Mira/c1"));
@@ -101,14 +102,14 @@ fn restore_writes_the_timeline_that_the_moment_belongs_to_however_it_is_named() 
         assert_eq!(sandbox.read(LORE), lore("first").into_bytes(), "{name}");
         assert_eq!(renamed.ids("Mira/x")[1..], x, "{name}");
         assert_eq!(renamed.ids("Mira/c1"), other, "{name}");
-        sound(sandbox);
+        assert_valid(sandbox);
         sandbox.stvc(&["undo"]).exits(0);
         assert_eq!(renamed.ids("Mira/x"), x, "{name}");
     }
 }
 
 #[test]
-fn restore_makes_no_second_chat_when_nothing_has_the_former_name() {
+fn restore_of_a_renamed_chat_makes_no_second_chat() {
     let mut renamed = Renamed::only_the_first();
     take(&mut renamed.sandbox);
     let sandbox = &renamed.sandbox;
@@ -121,7 +122,7 @@ fn restore_makes_no_second_chat_when_nothing_has_the_former_name() {
 }
 
 #[test]
-fn restore_as_forks_the_timeline_by_its_name_of_today() {
+fn restore_as_forks_the_renamed_timeline() {
     let renamed = Renamed::new();
     let sandbox = &renamed.sandbox;
     for (n, name) in names(&renamed).iter().enumerate() {
@@ -136,7 +137,7 @@ fn restore_as_forks_the_timeline_by_its_name_of_today() {
 }
 
 #[test]
-fn restore_of_the_lorebook_alone_leaves_the_chat_with_the_former_name_alone() {
+fn restore_of_a_lorebook_keeps_the_chat_with_the_former_name() {
     let renamed = Renamed::new();
     let sandbox = &renamed.sandbox;
     let (x, other) = (sandbox.read(X), renamed.ids("Mira/c1"));
@@ -147,7 +148,7 @@ fn restore_of_the_lorebook_alone_leaves_the_chat_with_the_former_name_alone() {
 }
 
 #[test]
-fn restore_at_a_message_writes_the_timeline_by_its_name_of_today() {
+fn restore_at_a_message_uses_the_current_name() {
     let renamed = Renamed::new();
     let sandbox = &renamed.sandbox;
     for at in ["0", "1"] {
@@ -160,7 +161,7 @@ fn restore_at_a_message_writes_the_timeline_by_its_name_of_today() {
 }
 
 #[test]
-fn restore_to_a_folder_writes_the_snapshot_as_it_was_taken() {
+fn restore_to_a_folder_uses_the_recorded_names() {
     let renamed = Renamed::new();
     let folder = renamed.sandbox.folder().join("elsewhere");
     renamed.sandbox.stvc(&["restore", "Mira/x~1", "--to", folder.to_str().unwrap()]).exits(0);
@@ -169,14 +170,14 @@ fn restore_to_a_folder_writes_the_snapshot_as_it_was_taken() {
 }
 
 #[test]
-fn refused_restore_names_the_file_of_today() {
+fn refused_restore_names_the_current_file() {
     let renamed = Renamed::new();
     let refused = renamed.sandbox.stvc(&["restore", "then"]);
     assert!(refused.stderr.contains(X) && !refused.stderr.contains(C1), "{}", refused.stderr);
 }
 
 #[test]
-fn api_plans_and_shows_the_timeline_by_its_name_of_today() {
+fn api_uses_the_current_name() {
     let renamed = Renamed::new();
     let asked = |request: Value| {
         let request = Request::read(request.to_string().as_bytes()).unwrap();
@@ -198,7 +199,7 @@ fn api_plans_and_shows_the_timeline_by_its_name_of_today() {
 }
 
 #[test]
-fn diff_compares_with_the_file_that_the_timeline_has_today() {
+fn diff_compares_with_the_current_file() {
     let renamed = Renamed::new();
     for name in names(&renamed) {
         let diff = renamed.sandbox.json(&["diff", &name]);
@@ -230,7 +231,7 @@ fn deleted_timeline_is_restored_under_its_last_name() {
 }
 
 #[test]
-fn snapshot_of_an_undone_rename_is_restored_under_the_name_that_the_file_has() {
+fn snapshot_of_an_undone_rename_is_restored_under_the_files_name() {
     let mut renamed = Renamed::only_the_first();
     take(&mut renamed.sandbox);
     let sandbox = &renamed.sandbox;
@@ -242,7 +243,7 @@ fn snapshot_of_an_undone_rename_is_restored_under_the_name_that_the_file_has() {
 }
 
 #[test]
-fn chat_of_a_renamed_character_is_restored_into_the_folder_of_today() {
+fn chat_of_a_renamed_character_is_restored_into_the_current_folder() {
     let mut renamed = Renamed::only_the_first();
     rename(&renamed.sandbox, "chats/Mira", "chats/Voss");
     take(&mut renamed.sandbox);
@@ -253,7 +254,7 @@ fn chat_of_a_renamed_character_is_restored_into_the_folder_of_today() {
 }
 
 #[test]
-fn lorebook_is_restored_under_its_name_of_today() {
+fn renamed_lorebook_is_restored_under_its_current_name() {
     let mut sandbox = Sandbox::empty();
     let (port, other) = ("worlds/Port.json", lore("another lorebook altogether"));
     let first = r#"{"entries":{"0":{"uid":0,"key":["ship"],"comment":"Kestrel","content":"A ship of the harbour watch."}}}"#;
@@ -279,7 +280,7 @@ fn lorebook_is_restored_under_its_name_of_today() {
 }
 
 #[test]
-fn group_chat_without_a_header_is_restored_and_listed_under_its_name_of_today() {
+fn headerless_group_chat_is_restored_under_its_current_name() {
     let group = |chats: &Value, metadata: &Value| {
         json!({ "id": "7", "name": "G", "chat_id": "g1", "chats": chats, "past_metadata": metadata })
             .to_string()
@@ -309,7 +310,7 @@ fn group_chat_without_a_header_is_restored_and_listed_under_its_name_of_today() 
     assert_eq!(group["chats"], json!(["gx", "g1"]));
     let expected = json!({ "gx": { "note": "then" }, "g1": { "note": "other" } });
     assert_eq!(group["past_metadata"], expected);
-    // A group that is gone comes back without the former name.
+    // A lost group is restored without the former name.
     fs::remove_file(sandbox.path("groups/7.json")).unwrap();
     fs::remove_file(sandbox.path(x)).unwrap();
     sandbox.stvc(&["restore", "gx~2", "--overwrite"]).exits(0);
@@ -318,7 +319,7 @@ fn group_chat_without_a_header_is_restored_and_listed_under_its_name_of_today() 
 }
 
 #[test]
-fn running_recap_of_a_restored_chat_says_its_name_of_today() {
+fn running_recap_of_a_restored_chat_has_the_current_name() {
     let mut sandbox = Sandbox::empty();
     let recap = story("Main", 2);
     assert!(recap.chat_bytes().contains("\"chat_id\":\"Main\""));

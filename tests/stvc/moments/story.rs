@@ -1,4 +1,4 @@
-//! One chat and its lorebook, and what every command says of them at a moment.
+//! One chat and its lorebook, and the answer of every command about a moment.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub const NAME: &str = "Mira/one";
 pub const BOOK: &str = "worlds/Harbour.json";
 pub const DAY: i64 = 86_400;
 
-/// Three entries, so that a rename with an edit leaves most of them.
+/// Builds a book of three entries, so that most stay when a rename comes with an edit.
 pub fn book(kestrel: &str) -> String {
     let entry = |uid: usize, title: &str, content: &str| json!({ "uid": uid, "comment": title, "content": content });
     let entries = json!({
@@ -20,7 +20,7 @@ pub fn book(kestrel: &str) -> String {
     json!({ "entries": entries }).to_string()
 }
 
-/// A chat of two messages and its lorebook, snapshotted.
+/// Creates a chat of two messages with a lorebook, and a snapshot.
 pub fn story() -> Sandbox {
     let sandbox = Sandbox::empty();
     sandbox.write(CHAT, chat("one", 2, Some("Harbour")));
@@ -35,14 +35,15 @@ pub fn edit(sandbox: &Sandbox, kestrel: &str) {
     sandbox.take(&[]);
 }
 
-/// Returns the name of the chat as it was so many seconds ago.
+/// Returns the name of the chat `ago` seconds ago.
 pub fn date(sandbox: &Sandbox, ago: i64) -> String {
     let then = sandbox.workspace().now.timestamp() - ago;
     let then = chrono::DateTime::from_timestamp(then, 0).unwrap();
     format!("{NAME}@{{{}}}", then.format("%Y-%m-%dT%H:%M:%SZ"))
 }
 
-/// Returns the text of the entry `Kestrel` at a moment, which `restore --to`, `show --entry`, `show --book`, `lore --at`, `show` and `restore --as` must agree on.
+/// Returns the text of the entry `Kestrel` at a moment. `restore --to`, `show --entry`, `show
+/// --book`, `lore --at`, `show` and `restore --as` must agree.
 #[track_caller]
 pub fn kestrel(sandbox: &Sandbox, moment: &str) -> String {
     let to = sandbox.folder().join("restored");
@@ -53,8 +54,8 @@ pub fn kestrel(sandbox: &Sandbox, moment: &str) -> String {
     let book: Value = serde_json::from_slice(book).unwrap();
     let text = book["entries"]["0"]["content"].as_str().unwrap().to_owned();
     let content = |arguments: &[&str]| {
-        let told = sandbox.json(arguments).exits(0).of_type("lore_entry");
-        let entry = told.iter().find(|entry| entry["uid"] == "0").unwrap();
+        let entries = sandbox.json(arguments).exits(0).of_type("lore_entry");
+        let entry = entries.iter().find(|entry| entry["uid"] == "0").unwrap();
         entry["value"]["content"].as_str().unwrap().to_owned()
     };
     assert_eq!(content(&["show", moment, "--entry", "Kestrel"]), text, "show {moment} --entry");

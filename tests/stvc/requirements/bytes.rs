@@ -1,22 +1,24 @@
-//! Every byte is kept as it stands.
+//! Every byte is stored unchanged.
 
 use std::fs;
 
 use serde_json::{Value, json};
+use stvc::internals::st;
 use stvc::progress::Silent;
-use stvc::st;
 use stvc::verbs::restore;
 
 use super::lose_and_restore;
 use crate::common::recap_library::{Entry, RecapLibrary, object, pretty};
-use crate::common::recap_story::{bound_book, entries, found, metadata, story, told, versions};
-use crate::common::{Sandbox, assert_same, sound};
+use crate::common::recap_story::{
+    bound_book, codes_and_levels, entries, expected_findings, metadata, recap_versions, story,
+};
+use crate::common::{Sandbox, assert_same, assert_valid};
 
 #[test]
-fn req_01_req_29_req_31_every_entry_is_kept_where_and_as_it_stands() {
+fn req_01_req_29_req_31_entries_keep_order_and_bytes() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
-    // Not in alphabetical order, some of them nothing at all, and some that no extension would make.
+    // Not in alphabetical order, some of them empty, and some that no extension would write.
     library.entries.extend([
         Entry::new(12, "zebra-Last in the alphabet", "z"),
         Entry::new(13, "aardvark-First in the alphabet", "a"),
@@ -47,7 +49,7 @@ fn req_01_req_29_req_31_every_entry_is_kept_where_and_as_it_stands() {
 }
 
 #[test]
-fn req_04_the_whole_recap_object_is_kept_with_all_its_versions() {
+fn req_04_whole_recap_object_is_kept_with_all_its_versions() {
     let sandbox = Sandbox::empty();
     let mut library = story("Main", 4);
     let recap = library.recap.as_mut().unwrap();
@@ -63,21 +65,21 @@ fn req_04_the_whole_recap_object_is_kept_with_all_its_versions() {
         let path = ["chat_metadata", "auto_recap_running_scene_recaps"];
         raw.path(&path).unwrap().as_str().to_owned()
     };
-    // To the byte, but for the name of the chat, which must be the new one.
+    // Byte for byte, except for the chat's name, which must be the new one.
     let original = object(&sandbox.read(&library.chat_path()));
     let checkpoint = object(&sandbox.read("chats/Mira/Checkpoint.jsonl"));
     assert_eq!(checkpoint, original.replace(r#""chat_id":"Main""#, r#""chat_id":"Checkpoint""#));
-    assert_eq!(versions(&sandbox.read("chats/Mira/Checkpoint.jsonl")), (2, vec![1, 2, 7]));
+    assert_eq!(recap_versions(&sandbox.read("chats/Mira/Checkpoint.jsonl")), (2, vec![1, 2, 7]));
 }
 
 #[test]
-fn req_08_req_16_a_restored_state_is_exactly_that_state() {
+fn req_08_req_16_restored_state_equals_the_snapshot() {
     let mut sandbox = Sandbox::empty();
     RecapLibrary::new("Mira", "Another chat").write(&sandbox);
     let mut states = Vec::new();
     for n in 1..=4 {
         let mut library = story("Main", n);
-        // Metadata that comes, changes and goes: nothing of one state may be left in another.
+        // Metadata that is added, changed and removed: no state may contain parts of another.
         if n % 2 == 0 {
             library.more.push(("variables".into(), format!(r#"{{"mood":{n}}}"#)));
         } else {
@@ -97,7 +99,7 @@ fn req_08_req_16_a_restored_state_is_exactly_that_state() {
 }
 
 #[test]
-fn req_09_what_a_lorebook_has_beside_its_entries_is_kept() {
+fn req_09_other_lorebook_values_are_kept() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     let list: Vec<_> =
@@ -122,7 +124,7 @@ fn req_09_what_a_lorebook_has_beside_its_entries_is_kept() {
 
 #[test]
 fn req_10_settings_of_the_program_are_not_captured() {
-    let sandbox = Sandbox::of_fixture("1.19.0");
+    let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.write("settings.json", r#"{"a":"secret of the settings"}"#);
     sandbox.stvc(&["snapshot"]).exits(0);
     for id in sandbox.snapshot_ids() {
@@ -140,7 +142,7 @@ fn req_10_settings_of_the_program_are_not_captured() {
 }
 
 #[test]
-fn req_18_a_lorebook_is_found_by_its_name_and_none_is_allowed() {
+fn req_18_lorebook_is_optional_and_found_by_name() {
     let sandbox = Sandbox::empty();
     let bound = |json: &str| format!("{{\"chat_metadata\":{{{json}}}}}\n{{\"mes\":\"hi\"}}");
     for (name, member) in
@@ -151,7 +153,7 @@ fn req_18_a_lorebook_is_found_by_its_name_and_none_is_allowed() {
     sandbox.write("chats/A/bound.jsonl", bound(r#""world_info":"Lore 雨: the \"first\"?""#));
     sandbox.write("worlds/Lore 雨 the first.json", r#"{"entries":{"0":{"uid":0}}}"#);
     let answer = sandbox.json(&["snapshot"]).exits(0);
-    assert_eq!(told(&answer), []);
+    assert_eq!(codes_and_levels(&answer), []);
     for line in answer.of_type("snapshot") {
         let id = line["id"].as_str().unwrap();
         let shown = sandbox.json(&["show", id]).exits(0).of_type("snapshot").remove(0);
@@ -167,24 +169,24 @@ fn req_18_a_lorebook_is_found_by_its_name_and_none_is_allowed() {
     let answer = sandbox.stvc(&["restore", "A/null", "--as", "fork"]).exits(0);
     assert!(answer.stdout.contains("it has no lorebook"), "{}", answer.stdout);
     assert_eq!(metadata(&sandbox.read("chats/A/fork.jsonl"))["world_info"], Value::Null);
-    assert_eq!(told(&sandbox.json(&["doctor"]).exits(0)), []);
-    // Who asks about such a chat is told.
+    assert_eq!(codes_and_levels(&sandbox.json(&["doctor"]).exits(0)), []);
+    // `show` reports such a chat.
     for name in ["absent", "null", "empty"] {
         let answer = sandbox.json(&["doctor", &format!("A/{name}")]).exits(0);
-        assert_eq!(told(&answer), found(&[("lorebook-none", "info")]));
+        assert_eq!(codes_and_levels(&answer), expected_findings(&[("lorebook-none", "info")]));
     }
-    assert_eq!(told(&sandbox.json(&["doctor", "A/bound"]).exits(0)), []);
+    assert_eq!(codes_and_levels(&sandbox.json(&["doctor", "A/bound"]).exits(0)), []);
 }
 
 #[test]
-fn req_45_uids_from_0_and_uids_that_are_moments_are_both_keys() {
+fn req_45_small_and_timestamp_uids_are_keys() {
     let sandbox = Sandbox::empty();
-    // Beside the queue's, which is a moment: the greatest that a 64-bit number holds.
+    // The greatest 64-bit number; the queue's key is a timestamp.
     let mut list = vec![Entry::new(i64::MAX, "lore-far", "far")];
     list.extend((0..4).map(|uid| Entry::new(uid, &format!("lore-{uid}"), "x")));
     let library = RecapLibrary { entries: list, cache: Vec::new(), ..RecapLibrary::default() };
     library.write(&sandbox);
-    assert_eq!(told(&sandbox.json(&["snapshot"]).exits(0)), []);
+    assert_eq!(codes_and_levels(&sandbox.json(&["snapshot"]).exits(0)), []);
     let keys: Vec<_> =
         entries(&sandbox.read(&library.book_path())).into_iter().map(|(key, ..)| key).collect();
     let (max, queue) = (i64::MAX.to_string(), "1763632702906".to_owned());
@@ -193,7 +195,7 @@ fn req_45_uids_from_0_and_uids_that_are_moments_are_both_keys() {
         assert_eq!(st::entry_uid(entry).map(|uid| uid.to_string()), Some(key.to_string_lossy()));
     }
     lose_and_restore(&sandbox, &library);
-    // The change of one is told under its key.
+    // A change is reported under its key.
     let book = String::from_utf8(sandbox.read(&library.book_path())).unwrap();
     sandbox.write(&library.book_path(), book.replace("\"far\"", "\"near\""));
     let changes = sandbox.json(&["diff", "Harbour"]).exits(0).of_type("change");
@@ -202,7 +204,7 @@ fn req_45_uids_from_0_and_uids_that_are_moments_are_both_keys() {
 }
 
 #[test]
-fn req_55_a_chat_is_its_header_and_its_messages() {
+fn req_55_chat_is_its_header_and_its_messages() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
@@ -220,7 +222,7 @@ fn req_55_a_chat_is_its_header_and_its_messages() {
 }
 
 #[test]
-fn req_76_lines_that_sillytavern_loses_are_told_and_stored_as_they_are() {
+fn req_76_lines_that_sillytavern_drops_are_reported_and_stored() {
     let whole = RecapLibrary {
         recap: None,
         book: None,
@@ -241,41 +243,44 @@ fn req_76_lines_that_sillytavern_loses_are_told_and_stored_as_they_are() {
         let sandbox = Sandbox::empty();
         sandbox.write(&whole.chat_path(), &bytes);
         let answer = sandbox.json(&["snapshot"]).exits(0);
-        // SillyTavern opens the others, and drops what it cannot read.
+        // SillyTavern opens the others and drops unreadable lines.
         let level = if code == "chat-empty" { "error" } else { "warning" };
-        assert_eq!(told(&answer), found(&[(code, level)]));
+        assert_eq!(codes_and_levels(&answer), expected_findings(&[(code, level)]));
         let finding = answer.of_type("finding").remove(0);
         assert!(finding["message"].as_str().unwrap().contains(words), "{finding}");
         fs::remove_file(sandbox.path(&whole.chat_path())).unwrap();
         let answer = sandbox.json(&["restore", "Harbour"]).exits(0);
-        assert_eq!(told(&answer), found(&[(code, level)]));
+        assert_eq!(codes_and_levels(&answer), expected_findings(&[(code, level)]));
         assert_eq!(sandbox.read(&whole.chat_path()), bytes.into_bytes());
     }
-    // All of it at once; SillyTavern knows no metadata of such a chat, so no lorebook either.
+    // All problems at once; without a header SillyTavern has no metadata, so no lorebook.
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
     let bytes = format!("\u{feff}{}\nnull\n{{\"mes\":", library.chat_bytes());
     sandbox.write(&library.chat_path(), &bytes);
     let answer = sandbox.json(&["snapshot"]).exits(0);
-    assert_eq!(told(&answer), found(&[("chat-bom", "warning"), ("chat-line-broken", "warning")]));
+    assert_eq!(
+        codes_and_levels(&answer),
+        expected_findings(&[("chat-bom", "warning"), ("chat-line-broken", "warning")])
+    );
     assert!(answer.stdout.contains("line 14, 15 cannot be read"), "{}", answer.stdout);
     assert_eq!(answer.of_type("snapshot")[0]["lorebook"], Value::Null);
-    // Bytes that are no text leave a header what it is.
+    // Invalid UTF-8 does not invalidate a header.
     let mut bytes = library.chat_bytes().into_bytes();
     let at = bytes.windows(6).position(|word| word == b"unused").unwrap();
     assert!(!bytes[..at].contains(&b'\n'));
     bytes[at] = 0xff;
     sandbox.write(&library.chat_path(), &bytes);
     assert!(
-        told(&sandbox.json(&["snapshot"]).exits(0))
+        codes_and_levels(&sandbox.json(&["snapshot"]).exits(0))
             .iter()
             .all(|(code, _)| code != "chat-header-broken")
     );
 }
 
 #[test]
-fn req_77_snapshots_are_known_by_their_content_and_branches_share_what_they_have_in_common() {
+fn req_77_snapshots_are_content_addressed_and_share_storage() {
     let take = |library: &RecapLibrary, wait: i64| {
         let mut sandbox = Sandbox::empty();
         sandbox.wait(wait);
@@ -285,7 +290,8 @@ fn req_77_snapshots_are_known_by_their_content_and_branches_share_what_they_have
         let tree = sandbox.git(&["rev-parse", "HEAD^{tree}"]);
         (line["content"].clone(), line["id"].clone(), tree)
     };
-    // The same state is the same content and the same tree, whenever and wherever it is taken; a byte more is another.
+    // Equal states have equal content ids and trees, at any time and place; one more byte gives
+    // another.
     let library = story("Main", 20);
     let (content, id, tree) = take(&library, 0);
     let (again, other_id, same_tree) = take(&library, 3600);
@@ -294,7 +300,7 @@ fn req_77_snapshots_are_known_by_their_content_and_branches_share_what_they_have
     let (other, ..) = take(&RecapLibrary { queue: None, ..library.clone() }, 0);
     assert_ne!(content, other);
 
-    // 20 forks of 201 messages and 42 entries are stored as what differs: names, and little else.
+    // 20 forks of 201 messages and 42 entries are stored as their differences, mostly names.
     let mut sandbox = Sandbox::empty();
     library.write(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -315,7 +321,7 @@ fn req_77_snapshots_are_known_by_their_content_and_branches_share_what_they_have
     }
     let each = (objects(&sandbox) - first) / 20;
     assert!(each <= 10, "{each} new objects a fork");
-    // UIDs are intact in each, and each can be told from the other.
+    // Each keeps its UIDs and can be distinguished.
     let book = library.book_bytes().into_bytes();
     for n in 0..20 {
         assert_eq!(
@@ -324,5 +330,5 @@ fn req_77_snapshots_are_known_by_their_content_and_branches_share_what_they_have
         );
     }
     sandbox.stvc(&["diff", "Mira/Fork 1", "Mira/Fork 2", "--exit-code"]).exits(1);
-    sound(&sandbox);
+    assert_valid(&sandbox);
 }

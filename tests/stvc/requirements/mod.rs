@@ -1,16 +1,16 @@
-//! Requirements of docs/requirements.md that no other file is about, and that page held against the code.
+//! Requirements of docs/requirements.md that no other file covers, and checks of that page.
 
 mod bytes;
+mod checkpoints;
+mod forks;
 mod page;
-mod taking;
-mod two_sides;
 
 use std::fs;
 
 use crate::common::recap_library::RecapLibrary;
 use crate::common::{Sandbox, assert_same};
 
-/// Remove a chat with its lorebook and restore both.
+/// Removes a chat with its lorebook and restores both.
 #[track_caller]
 fn lose_and_restore(sandbox: &Sandbox, library: &RecapLibrary) {
     let before = sandbox.files();

@@ -1,4 +1,4 @@
-//! The page held against the code.
+//! docs/requirements.md compared with the tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use crate::common::rust_files;
 
 const PAGE: &str = "docs/requirements.md";
 
-/// The lines of the page's table of requirements: number, and the cells.
+/// Returns number and cells of each row of the table.
 fn rows() -> Vec<(u32, Vec<String>)> {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE)).unwrap();
     let cells = |line: &str| {
@@ -19,12 +19,11 @@ fn rows() -> Vec<(u32, Vec<String>)> {
     page.lines().filter_map(cells).collect()
 }
 
-/// The tests that a cell names.
+/// Returns the tests that a cell names.
 fn named(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// The names of all tests of the project.
 fn tests() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut names = BTreeSet::new();
@@ -39,16 +38,16 @@ fn tests() -> BTreeSet<String> {
     names
 }
 
-/// The requirements that a test's name says it covers.
+/// Returns the requirements in a test's name.
 fn covered(test: &str) -> Vec<u32> {
     test.split("req_").skip(1).filter_map(|rest| rest.get(..2)?.parse().ok()).collect()
 }
 
 #[test]
-fn the_page_has_every_requirement_once_and_names_tests_that_exist() {
+fn requirements_document_lists_each_requirement_once_with_existing_tests() {
     let rows = rows();
     let numbers: Vec<_> = rows.iter().map(|(number, _)| *number).collect();
-    // What is not true yet has no row.
+    // Requirements that are not met yet have no row.
     assert_eq!(numbers, (1..=83).chain(88..=92).chain(96..=98).collect::<Vec<_>>());
     let tests = tests();
     assert!(tests.len() > 200, "the test finds no tests any more");
@@ -57,7 +56,7 @@ fn the_page_has_every_requirement_once_and_names_tests_that_exist() {
         for name in named(&cells[4]) {
             assert!(tests.contains(name), "{PAGE}, row {number}: there is no test {name}");
         }
-        // A row without a test says why.
+        // A row without a test gives the reason.
         assert!(
             !named(&cells[4]).is_empty() || cells[4].starts_with("none: "),
             "{PAGE}, row {number}: no test and no reason"
@@ -66,7 +65,7 @@ fn the_page_has_every_requirement_once_and_names_tests_that_exist() {
 }
 
 #[test]
-fn the_page_names_every_test_that_covers_a_requirement() {
+fn requirements_document_names_every_req_test() {
     let rows: BTreeMap<_, _> = rows().into_iter().collect();
     let mut missing = Vec::new();
     for test in tests() {

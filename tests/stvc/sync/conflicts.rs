@@ -1,14 +1,15 @@
-//! A value that two devices changed: every device says which one is its own, and the printed command keeps the one it names.
+//! A value that two devices changed: each device calls its own value local, and the printed command
+//! keeps the named one.
 
 use serde_json::Value;
 
 use super::{BOOK, book, outcome};
-use crate::common::devices::{ours, pair, settle, sync};
+use crate::common::devices::{chats_and_lorebooks, sync, sync_until_equal, synced_pair};
 use crate::common::{A, Sandbox, chat, git, message, text};
 
-/// Two devices with names of their own that changed one value; the second has just synced.
+/// Creates two named devices that changed one value; the second has just synced.
 fn conflict() -> (Sandbox, Sandbox, std::path::PathBuf, Vec<Value>) {
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(BOOK, book(&[("0", "Pier", "old")]));
         one.write(A, chat("a", 3, Some("Harbour")));
     });
@@ -21,12 +22,12 @@ fn conflict() -> (Sandbox, Sandbox, std::path::PathBuf, Vec<Value>) {
     (one, two, folder, answer)
 }
 
-fn told(device: &mut Sandbox, folder: &std::path::Path) -> String {
+fn sync_output(device: &mut Sandbox, folder: &std::path::Path) -> String {
     device.wait(60);
     device.stvc(&["sync", text(folder)]).exits(3).stdout
 }
 
-/// Runs the printed command with one of the sides that it names.
+/// Runs the printed command for one side.
 fn keep(device: &Sandbox, side: &str) {
     let other = "worlds/Harbour (other version 2026-11-14)";
     let plan = device.stvc(&["merge", "worlds/Harbour", other]).exits(0).stdout;
@@ -40,19 +41,19 @@ fn each_device_calls_its_own_value_local() {
     for (device, own, other) in
         [(&mut two, "of the phone", "of the desk"), (&mut one, "of the desk", "of the phone")]
     {
-        let said = told(device, &folder);
+        let output = sync_output(device, &folder);
         let has = |label: &str, value: &str| {
-            said.lines().any(|line| line.contains(label) && line.contains(value))
+            output.lines().any(|line| line.contains(label) && line.contains(value))
         };
-        assert!(has(" local: ", own), "{said}");
-        assert!(has(" remote", other), "{said}");
+        assert!(has(" local: ", own), "{output}");
+        assert!(has(" remote", other), "{output}");
     }
-    let said = told(&mut one, &folder);
-    assert!(said.contains("remote (phone): "), "{said}");
+    let output = sync_output(&mut one, &folder);
+    assert!(output.contains("remote (phone): "), "{output}");
 }
 
 #[test]
-fn first_sync_of_the_other_device_tells_the_conflict() {
+fn first_sync_of_the_other_device_reports_the_conflict() {
     let (mut one, _two, folder, answer) = conflict();
     for lines in [answer, sync(&mut one, &folder)] {
         let line = lines.iter().find(|line| line["timeline"] == "worlds/Harbour").unwrap();
@@ -80,26 +81,26 @@ fn keep_local_and_keep_remote_mean_what_each_device_prints() {
         for device in [&mut one, &mut two] {
             let has = String::from_utf8(device.read(BOOK)).unwrap();
             assert!(has.contains(kept), "{on_two} {side}: {has}");
-            // It is settled everywhere.
+            // Resolved on all devices.
             device.wait(60);
             device.stvc(&["sync", text(&folder)]).exits(0);
         }
-        settle(&mut one, &mut two, &folder);
+        sync_until_equal(&mut one, &mut two, &folder);
     }
 }
 
 #[test]
-fn merge_that_changes_no_file_says_that_it_settled_the_conflict() {
+fn merge_without_file_changes_reports_the_resolved_conflict() {
     let (_one, two, ..) = conflict();
     let other = "worlds/Harbour (other version 2026-11-14)";
-    let said =
+    let output =
         two.stvc(&["merge", "worlds/Harbour", other, "--keep", "remote", "--yes"]).exits(0).stdout;
-    assert!(said.contains("Settled: worlds/Harbour.json keeps its values"), "{said}");
-    assert!(!said.contains("would stay") && !said.contains("Merged and verified"), "{said}");
+    assert!(output.contains("Settled: worlds/Harbour.json keeps its values"), "{output}");
+    assert!(!output.contains("would stay") && !output.contains("Merged and verified"), "{output}");
 }
 
 #[test]
-fn keep_local_is_refused_where_no_sync_set_anything_aside() {
+fn keep_local_is_refused_without_a_conflict() {
     let device = Sandbox::empty();
     device.write("worlds/One.json", book(&[("0", "Pier", "one")]));
     device.write("worlds/Two.json", book(&[("0", "Pier", "two")]));
@@ -116,8 +117,8 @@ fn undo_of_a_sync_with_a_conflict_makes_no_second_copy() {
     two.stvc(&["undo"]).exits(0);
     sync(&mut two, &folder);
     assert_eq!(two.files().keys().collect::<Vec<_>>(), files.keys().collect::<Vec<_>>());
-    settle(&mut one, &mut two, &folder);
-    // Nor does one of a chat that went on on both sides.
+    sync_until_equal(&mut one, &mut two, &folder);
+    // Neither does that of a chat that grew on both sides.
     one.append(A, &message("one", 7));
     two.append(A, &message("two", 7));
     sync(&mut one, &folder);
@@ -126,13 +127,13 @@ fn undo_of_a_sync_with_a_conflict_makes_no_second_copy() {
     two.stvc(&["undo"]).exits(0);
     sync(&mut two, &folder);
     assert_eq!(two.files().keys().collect::<Vec<_>>(), files.keys().collect::<Vec<_>>());
-    settle(&mut one, &mut two, &folder);
-    assert_eq!(ours(&one).len(), 3);
+    sync_until_equal(&mut one, &mut two, &folder);
+    assert_eq!(chats_and_lorebooks(&one).len(), 3);
 }
 
 #[test]
-fn settings_that_only_one_device_keeps_do_not_trouble_the_other() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+fn settings_kept_by_one_device_do_not_affect_the_other() {
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     one.stvc(&["config", "include.settings", "true"]).exits(0);
     for (device, theme) in [(&one, "dark"), (&two, "light")] {
         device.write("settings.json", format!("{{\"theme\":\"{theme}\"}}"));
@@ -144,19 +145,19 @@ fn settings_that_only_one_device_keeps_do_not_trouble_the_other() {
     sync(&mut one, &folder);
     assert_eq!(outcome(&sync(&mut two, &folder), "settings.json"), "forward");
     assert_eq!(two.read("settings.json"), two_has);
-    // It may hold passwords.
+    // It may contain passwords.
     sync(&mut one, &folder);
     assert_eq!(one.read("settings.json"), b"{\"theme\":\"grey\"}");
     let sent = git(&folder, &["cat-file", "--batch-all-objects", "--batch"]);
     assert!(!String::from_utf8_lossy(&sent).contains("light"));
     let status = two.json(&["status"]).exits(0).of_type("timeline");
     assert!(!status.iter().any(|line| line["state"] == "deleted"), "{status:?}");
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
 }
 
 #[test]
 fn writing_after_an_undone_sync_makes_no_second_copy() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     one.append(A, &message("one", 7));
     two.append(A, &message("two", 7));
     sync(&mut one, &folder);
@@ -164,8 +165,8 @@ fn writing_after_an_undone_sync_makes_no_second_copy() {
     two.stvc(&["undo"]).exits(0);
     two.append(A, &message("two again", 8));
     sync(&mut two, &folder);
-    settle(&mut one, &mut two, &folder);
-    let files = ours(&one);
+    sync_until_equal(&mut one, &mut two, &folder);
+    let files = chats_and_lorebooks(&one);
     let aside = "chats/Mira/a (other version 2026-11-14).jsonl";
     assert_eq!(files.keys().collect::<Vec<_>>(), [aside, A]);
     assert!(String::from_utf8_lossy(&files[aside]).contains("two again"));
@@ -191,12 +192,12 @@ fn undo_of_a_sync_after_its_conflict_was_settled_makes_no_second_copy() {
             device.files().into_keys().filter(|path| path.starts_with("worlds/")).count()
         };
         assert_eq!((books(&one), books(&two)), (2, 2), "{settled_here}");
-        settle(&mut one, &mut two, &folder);
+        sync_until_equal(&mut one, &mut two, &folder);
     }
 }
 
 #[test]
-fn third_device_tells_every_open_conflict_of_a_lorebook() {
+fn third_device_reports_every_open_conflict_of_a_lorebook() {
     let (mut one, mut two, folder, _) = conflict();
     let mut three = Sandbox::empty();
     sync(&mut three, &folder);
@@ -254,7 +255,7 @@ fn deleting_the_other_version_settles_the_conflict_on_all_devices() {
 
 #[test]
 fn metadata_that_both_devices_changed_makes_two_chats_and_no_third() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     let with_note = |device: &Sandbox, note: &str| {
         let text = String::from_utf8(device.read(A)).unwrap();
         let note = format!("\"chat_metadata\":{{\"note\":\"{note}\"}}");
@@ -266,8 +267,8 @@ fn metadata_that_both_devices_changed_makes_two_chats_and_no_third() {
     with_note(&one, "one");
     sync(&mut one, &folder);
     sync(&mut two, &folder);
-    settle(&mut one, &mut two, &folder);
-    let files = ours(&one);
+    sync_until_equal(&mut one, &mut two, &folder);
+    let files = chats_and_lorebooks(&one);
     let aside = "chats/Mira/a (other version 2026-11-14).jsonl";
     assert_eq!(files.keys().collect::<Vec<_>>(), [aside, A]);
     assert!(String::from_utf8_lossy(&files[A]).contains("two again"));

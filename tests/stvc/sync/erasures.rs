@@ -1,4 +1,4 @@
-//! What was erased on one device does not come back from another, and is not spread further.
+//! A chat erased on one device does not return from another and is not sent further.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::outcome;
-use crate::common::devices::{Remote, ours, pair, settle, sync};
+use crate::common::devices::{Remote, chats_and_lorebooks, sync, sync_until_equal, synced_pair};
 use crate::common::{A, Sandbox, chat, git, message, text};
 
 const SECRET: &str = "chats/Mira/Secret.jsonl";
@@ -21,7 +21,8 @@ fn heads(store: &Path) -> String {
     String::from_utf8(git(store, &["for-each-ref", "--format=%(refname)", "refs/heads"])).unwrap()
 }
 
-/// Two devices that took their first snapshots of one library before they met. One erases a chat before the other has synced.
+/// Creates two devices that stored the same library before their first sync. One erases a chat
+/// before the other has synced.
 fn erased_before_the_other_device_synced(remote: impl Fn(&Sandbox) -> Remote) {
     let [mut one, mut two] = [0, 1].map(|n| {
         let device = Sandbox::empty();
@@ -40,24 +41,24 @@ fn erased_before_the_other_device_synced(remote: impl Fn(&Sandbox) -> Remote) {
     erase(&one);
     assert_eq!(outcome(&sync(&mut one, &remote), NAME), "erased");
     assert!(!heads(store).contains("Secret"), "{}", heads(store));
-    // The other device keeps its own, is told so every time, and sends nothing of it.
+    // The other device keeps its chat, reports that each time, and sends nothing of it.
     for _ in 0..2 {
-        let told = sync(&mut two, &remote);
-        assert_eq!(outcome(&told, NAME), "erased-elsewhere");
+        let lines = sync(&mut two, &remote);
+        assert_eq!(outcome(&lines, NAME), "erased-elsewhere");
         assert!(two.path(SECRET).exists());
         sync(&mut one, &remote);
         assert!(!one.path(SECRET).exists());
         assert!(!heads(store).contains("Secret") && !heads(&one.store()).contains("Secret"));
     }
-    // Nor does a third one get it.
+    // A third device does not get it.
     let mut three = Sandbox::empty();
     shared.address(&three);
     sync(&mut three, &remote);
-    assert_eq!(ours(&three).into_keys().collect::<Vec<_>>(), [A]);
+    assert_eq!(chats_and_lorebooks(&three).into_keys().collect::<Vec<_>>(), [A]);
     erase(&two);
-    settle(&mut one, &mut two, &remote);
-    settle(&mut one, &mut three, &remote);
-    assert_eq!(ours(&one).into_keys().collect::<Vec<_>>(), [A]);
+    sync_until_equal(&mut one, &mut two, &remote);
+    sync_until_equal(&mut one, &mut three, &remote);
+    assert_eq!(chats_and_lorebooks(&one).into_keys().collect::<Vec<_>>(), [A]);
 }
 
 #[test]
@@ -73,7 +74,7 @@ fn chat_erased_before_other_device_synced_stays_erased_through_server() {
 
 #[test]
 fn chat_erased_elsewhere_is_named_with_the_command_that_erases_it_here() {
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(SECRET, chat("secret", 3, None));
     });
@@ -81,18 +82,18 @@ fn chat_erased_elsewhere_is_named_with_the_command_that_erases_it_here() {
     sync(&mut one, &folder);
     two.append(SECRET, &message("two", 4));
     two.wait(60);
-    let told = two.stvc(&["sync", text(&folder)]).exits(0).stdout;
-    assert!(told.contains("stvc erase chats/Mira/Secret"), "{told}");
+    let output = two.stvc(&["sync", text(&folder)]).exits(0).stdout;
+    assert!(output.contains("stvc erase chats/Mira/Secret"), "{output}");
     fs::remove_file(two.path(SECRET)).unwrap();
     two.stvc(&["erase", "chats/Mira/Secret", "--yes"]).exits(0);
     assert_eq!(outcome(&sync(&mut two, &folder), NAME), "none");
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
 }
 
 #[test]
 fn fork_of_erased_chat_is_exchanged_once_every_device_erased_the_chat() {
     const FORK: &str = "chats/Mira/Fork.jsonl";
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(SECRET, chat("secret", 4, None));
         one.stvc(&["snapshot"]).exits(0);
         let mut fork = chat("secret", 3, None);
@@ -101,18 +102,18 @@ fn fork_of_erased_chat_is_exchanged_once_every_device_erased_the_chat() {
     });
     erase(&one);
     sync(&mut one, &folder);
-    let told = two.json(&["sync", text(&folder)]).exits(3).lines();
-    assert_eq!(outcome(&told, NAME), "erased-elsewhere");
-    assert_eq!(outcome(&told, "chats/Mira/Fork"), "left");
+    let lines = two.json(&["sync", text(&folder)]).exits(3).lines();
+    assert_eq!(outcome(&lines, NAME), "erased-elsewhere");
+    assert_eq!(outcome(&lines, "chats/Mira/Fork"), "left");
     erase(&two);
     two.append(FORK, &message("two", 10));
-    settle(&mut one, &mut two, &folder);
-    assert_eq!(ours(&one).into_keys().collect::<Vec<_>>(), [FORK]);
+    sync_until_equal(&mut one, &mut two, &folder);
+    assert_eq!(chats_and_lorebooks(&one).into_keys().collect::<Vec<_>>(), [FORK]);
 }
 
 #[test]
-fn erased_chat_that_is_imported_again_is_wanted_on_all_devices() {
-    let (mut one, mut two, folder) = pair(|one| {
+fn reimported_erased_chat_is_synced_to_all_devices() {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(SECRET, chat("secret", 3, None));
     });
@@ -124,12 +125,12 @@ fn erased_chat_that_is_imported_again_is_wanted_on_all_devices() {
     }
     one.stvc(&["import", text(&backup)]).exits(0);
     one.stvc(&["restore", "Mira/Secret"]).exits(0);
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
     assert!(two.path(SECRET).exists());
 }
 
 #[test]
-fn record_of_erasures_names_nothing() {
+fn record_of_erasures_contains_no_names() {
     let device = Sandbox::empty();
     device.write(SECRET, chat("secret", 3, None));
     device.stvc(&["snapshot"]).exits(0);
@@ -144,7 +145,7 @@ fn record_of_erasures_names_nothing() {
 #[test]
 fn name_of_erased_chat_can_be_used_again_before_the_next_sync() {
     for other_device_goes_on in [false, true] {
-        let (mut one, mut two, folder) = pair(|one| {
+        let (mut one, mut two, folder) = synced_pair(|one| {
             one.write(A, chat("a", 3, None));
             one.write(SECRET, chat("secret", 3, None));
         });
@@ -162,7 +163,7 @@ fn name_of_erased_chat_can_be_used_again_before_the_next_sync() {
 }
 
 #[test]
-fn remote_keeps_no_snapshot_of_a_fork_that_leads_to_the_erased_chat() {
+fn remote_keeps_no_fork_snapshot_that_reaches_the_erased_chat() {
     let mut one = Sandbox::empty();
     one.write(SECRET, chat("secret", 4, None));
     let folder = one.folder().join("shared");
@@ -181,8 +182,8 @@ fn remote_keeps_no_snapshot_of_a_fork_that_leads_to_the_erased_chat() {
 }
 
 #[test]
-fn chat_erased_elsewhere_stays_unsent_when_another_chat_takes_its_name() {
-    let (mut one, mut two, folder) = pair(|one| {
+fn erased_chat_stays_unsent_when_another_chat_takes_its_name() {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(SECRET, chat("secret", 3, None));
     });
@@ -193,21 +194,23 @@ fn chat_erased_elsewhere_stays_unsent_when_another_chat_takes_its_name() {
     sync(&mut one, &folder);
     let aside = "chats/Mira/Secret (other version 2026-11-14)";
     for _ in 0..3 {
-        let told = sync(&mut two, &folder);
-        assert_eq!(outcome(&told, aside), "erased-elsewhere", "{told:?}");
+        let lines = sync(&mut two, &folder);
+        assert_eq!(outcome(&lines, aside), "erased-elsewhere", "{lines:?}");
         sync(&mut one, &folder);
     }
     let has_secret = |device: &Sandbox| {
-        ours(device).values().any(|bytes| String::from_utf8_lossy(bytes).contains("secret 0"))
+        chats_and_lorebooks(device)
+            .values()
+            .any(|bytes| String::from_utf8_lossy(bytes).contains("secret 0"))
     };
     assert!(has_secret(&two) && !has_secret(&one));
     assert!(!heads(&folder).contains("other version"), "{}", heads(&folder));
-    // The command that sync names erases the right one.
-    let told = two.stvc(&["sync", text(&folder)]).exits(0).stdout;
-    assert!(told.contains(&format!("stvc erase \"{aside}\"")), "{told}");
+    // The printed command erases the right chat.
+    let output = two.stvc(&["sync", text(&folder)]).exits(0).stdout;
+    assert!(output.contains(&format!("stvc erase \"{aside}\"")), "{output}");
     fs::remove_file(two.path(&format!("{aside}.jsonl"))).unwrap();
     two.stvc(&["erase", aside, "--yes"]).exits(0);
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
     assert!(String::from_utf8(two.read(SECRET)).unwrap().contains("quite another"));
 }
 
@@ -223,7 +226,7 @@ fn folder_has_no_object_of_an_erased_chat_after_the_next_sync() {
     one.write(SECRET, chat("secret", 3, None));
     let folder = one.folder().join("shared");
     sync(&mut one, &folder);
-    // Both chats have snapshots that are kept there out of sight.
+    // Both chats have hidden snapshots there.
     for n in 0..2 {
         one.append(SECRET, &message("secret", 10 + n));
         one.append(A, &message("a", 10 + n));
@@ -240,7 +243,7 @@ fn folder_has_no_object_of_an_erased_chat_after_the_next_sync() {
     sync(&mut one, &folder);
     assert!(!has_text(&folder, "secret "));
     assert_eq!(kept(), 1, "what is kept of the other chat stays");
-    // Nor does an undo there bring it back.
+    // An undo there does not restore it.
     one.stvc(&["--store", text(&folder), "undo"]).exits(0);
     assert!(!heads(&folder).contains("Secret"));
     one.stvc(&["check", text(&folder)]).exits(0);
@@ -249,7 +252,7 @@ fn folder_has_no_object_of_an_erased_chat_after_the_next_sync() {
 
 #[test]
 #[cfg(unix)]
-fn server_has_no_ref_that_leads_to_an_erased_chat_after_the_next_sync() {
+fn server_has_no_ref_to_an_erased_chat_after_the_next_sync() {
     let mut one = Sandbox::empty();
     one.write(A, chat("a", 3, None));
     one.write(SECRET, chat("secret", 3, None));
@@ -277,13 +280,13 @@ fn server_has_no_ref_that_leads_to_an_erased_chat_after_the_next_sync() {
 }
 
 #[test]
-fn chat_begun_after_an_erasure_with_the_same_name_and_greeting_is_sent() {
+fn new_chat_with_erased_name_and_greeting_is_sent() {
     let greeted = |words: &str| {
         let lines = [chat("hello", 1, None), message(words, 1).into_bytes()];
         lines.join(&b'\n')
     };
     for is_synced_between in [false, true] {
-        let (mut one, mut two, folder) = pair(|one| {
+        let (mut one, mut two, folder) = synced_pair(|one| {
             one.write(A, chat("a", 3, None));
             one.write(SECRET, greeted("secret"));
         });
@@ -294,9 +297,9 @@ fn chat_begun_after_an_erasure_with_the_same_name_and_greeting_is_sent() {
         one.write(SECRET, greeted("quite another"));
         for _ in 0..2 {
             sync(&mut one, &folder);
-            let told = sync(&mut two, &folder);
+            let lines = sync(&mut two, &folder);
             let aside = "chats/Mira/Secret (other version 2026-11-14)";
-            assert_eq!(outcome(&told, aside), "erased-elsewhere", "{told:?}");
+            assert_eq!(outcome(&lines, aside), "erased-elsewhere", "{lines:?}");
         }
         assert!(String::from_utf8(two.read(SECRET)).unwrap().contains("quite another"));
         assert!(!has_text(&folder, "secret 1: "));

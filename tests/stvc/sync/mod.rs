@@ -1,4 +1,4 @@
-//! Two devices: nothing that was said on either is ever lost, and both end with the same.
+//! Two devices: nothing that was written on either is lost, and both end equal.
 
 mod conflicts;
 mod erasures;
@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::common::devices::{ours, pair, settle, sync};
-use crate::common::{A, Sandbox, assert_same, chat, git, message, refs, sound, text, tree};
+use crate::common::devices::{chats_and_lorebooks, sync, sync_until_equal, synced_pair};
+use crate::common::{A, Sandbox, assert_same, assert_valid, chat, git, message, refs, text, tree};
 
 const BOOK: &str = "worlds/Harbour.json";
 
@@ -36,8 +36,8 @@ fn outcome(answer: &[Value], timeline: &str) -> String {
 }
 
 #[test]
-fn a_chat_that_went_on_on_one_device_comes_to_the_other() {
-    let (mut one, mut two, folder) = pair(|one| {
+fn chat_continued_on_one_device_fast_forwards_the_other() {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(BOOK, book(&[("0", "Pier", "old")]));
         one.write(A, chat("a", 3, Some("Harbour")));
     });
@@ -45,39 +45,39 @@ fn a_chat_that_went_on_on_one_device_comes_to_the_other() {
     one.write(BOOK, book(&[("0", "Pier", "new")]));
     one.write("chats/Mira/b.jsonl", chat("b", 2, None));
     sync(&mut one, &folder);
-    let before = (ours(&two), tree(&two.store()), tree(&folder));
+    let before = (chats_and_lorebooks(&two), tree(&two.store()), tree(&folder));
     let dry = two.json(&["sync", text(&folder), "--dry-run"]).exits(0);
     assert_eq!(outcome(&dry.lines(), "chats/Mira/a"), "forward");
     assert!(
-        (ours(&two), tree(&two.store()), tree(&folder)) == before,
+        (chats_and_lorebooks(&two), tree(&two.store()), tree(&folder)) == before,
         "a dry run changed something"
     );
     let answer = sync(&mut two, &folder);
     assert_eq!(outcome(&answer, "chats/Mira/a"), "forward");
     assert_eq!(outcome(&answer, "chats/Mira/b"), "new");
-    assert_same(&ours(&two), &ours(&one));
+    assert_same(&chats_and_lorebooks(&two), &chats_and_lorebooks(&one));
     assert_eq!(refs(&two.store()), refs(&one.store()));
-    // One operation, which can be taken back.
+    // One operation, which can be undone.
     two.stvc(&["undo"]).exits(0);
-    assert_same(&ours(&two), &before.0);
+    assert_same(&chats_and_lorebooks(&two), &before.0);
     let again = sync(&mut two, &folder);
     assert_eq!(outcome(&again, "chats/Mira/a"), "forward");
-    assert_same(&ours(&two), &ours(&one));
+    assert_same(&chats_and_lorebooks(&two), &chats_and_lorebooks(&one));
     assert_eq!(outcome(&sync(&mut two, &folder), "chats/Mira/a"), "known");
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
 }
 
 #[test]
-fn a_dry_run_says_what_the_run_then_does() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+fn dry_run_predicts_the_run() {
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     one.append(A, &message("one", 4));
     sync(&mut one, &folder);
     two.append(A, &message("two", 4));
-    let files = ours(&two);
+    let files = chats_and_lorebooks(&two);
     let (refs_before, there) = (refs(&two.store()), refs(&folder));
     let plan = two.json(&["sync", text(&folder), "--dry-run"]).exits(0);
-    // It begins with a snapshot of what is here, and nothing of it stays.
-    assert_same(&ours(&two), &files);
+    // It begins with a snapshot, of which nothing remains.
+    assert_same(&chats_and_lorebooks(&two), &files);
     assert_eq!((refs(&two.store()), refs(&folder)), (refs_before, there));
     assert_eq!(plan.of_type("summary")[0]["taken_first"], 1);
     let done = sync(&mut two, &folder);
@@ -90,8 +90,8 @@ fn a_dry_run_says_what_the_run_then_does() {
 }
 
 #[test]
-fn a_chat_that_went_on_on_both_stays_as_two() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+fn diverged_chat_is_kept_twice() {
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     one.append(A, &message("one", 4));
     two.append(A, &message("two", 4));
     let (of_one, of_two) = (one.read(A), two.read(A));
@@ -102,27 +102,27 @@ fn a_chat_that_went_on_on_both_stays_as_two() {
     assert_eq!(answer.iter().find(|line| line["type"] == "synced").unwrap()["other"], other);
     assert_eq!(two.read(A), of_one);
     assert_eq!(two.read(&format!("{other}.jsonl")), of_two);
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
     let listed = one.json(&["timelines"]).exits(0).of_type("timeline");
     let names: Vec<_> = listed.iter().map(|line| line["timeline"].as_str().unwrap()).collect();
     assert_eq!(names, ["chats/Mira/a", other]);
     assert_eq!(listed[1]["parent"], "chats/Mira/a");
-    // Each goes on by itself.
+    // Both grow separately.
     one.append(A, &message("one", 5));
     two.append(&format!("{other}.jsonl"), &message("two", 5));
-    settle(&mut one, &mut two, &folder);
-    assert_eq!(ours(&one).len(), 2);
+    sync_until_equal(&mut one, &mut two, &folder);
+    assert_eq!(chats_and_lorebooks(&one).len(), 2);
 }
 
 #[test]
-fn a_lorebook_that_both_changed_is_merged() {
+fn diverged_lorebook_is_merged() {
     const PIER: &str = "Wet stones under the old lamp, slippery at low tide.";
     const GULL: &str = "Grey birds scream over each roof before the rain comes.";
     const NET: &str = "It hangs behind the chapel and nobody mends it.";
     let wet = PIER.replace("old", "new");
     let loud = GULL.replace("scream", "laugh");
     let (rope, sail) = ("Hemp from the north quay, tarred twice.", "Canvas, patched by Ines.");
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(BOOK, book(&[("0", "Pier", PIER), ("1", "Gull", GULL), ("2", "Net", NET)]));
         one.write(A, chat("a", 3, Some("Harbour")));
         one.write("chats/Mira/b.jsonl", chat("b", 2, Some("Harbour")));
@@ -138,20 +138,20 @@ fn a_lorebook_that_both_changed_is_merged() {
     sync(&mut one, &folder);
     let answer = sync(&mut two, &folder);
     assert_eq!(outcome(&answer, "worlds/Harbour"), "merged");
-    // Each chat was changed on one side.
+    // Each chat changed on one side only.
     assert_eq!(outcome(&answer, "chats/Mira/a"), "forward");
     assert_eq!(outcome(&answer, "chats/Mira/b"), "known");
     let merged: Value = serde_json::from_slice(&two.read(BOOK)).unwrap();
     let entries = merged["entries"].as_object().unwrap().values();
     let contents: BTreeSet<_> = entries.map(|entry| entry["content"].as_str().unwrap()).collect();
     assert_eq!(contents, BTreeSet::from([&*wet, &*loud, NET, rope, sail]));
-    settle(&mut one, &mut two, &folder);
-    assert_eq!(ours(&one).len(), 3);
+    sync_until_equal(&mut one, &mut two, &folder);
+    assert_eq!(chats_and_lorebooks(&one).len(), 3);
 }
 
 #[test]
-fn a_conflict_in_a_lorebook_leaves_both_and_says_how_to_settle_it() {
-    let (mut one, mut two, folder) = pair(|one| {
+fn lorebook_conflict_keeps_both_and_names_the_command() {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(BOOK, book(&[("0", "Pier", "old")]));
         one.write(A, chat("a", 3, Some("Harbour")));
     });
@@ -164,13 +164,13 @@ fn a_conflict_in_a_lorebook_leaves_both_and_says_how_to_settle_it() {
         (&line["outcome"], &line["conflicts"], &line["lorebook"]),
         (&"merged".into(), &1.into(), &BOOK.into())
     );
-    // No chat is doubled or touched.
+    // No chat is duplicated or changed.
     assert_eq!(outcome(&answer, "chats/Mira/a"), "known");
     let settle_it = line["settle"].as_str().unwrap().to_owned();
     assert_eq!(two.read(BOOK), book(&[("0", "Pier", "one")]).into_bytes());
     let aside = two.files().into_keys().find(|path| path.contains("other version")).unwrap();
     assert_eq!(two.read(&aside), book(&[("0", "Pier", "two")]).into_bytes());
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
     let all = |sandbox: &Sandbox| {
         let worlds = sandbox.files().into_iter().filter(|(path, _)| path.starts_with("worlds/"));
         worlds.map(|(_, bytes)| String::from_utf8(bytes).unwrap()).collect::<String>()
@@ -179,7 +179,7 @@ fn a_conflict_in_a_lorebook_leaves_both_and_says_how_to_settle_it() {
         assert!(all(&one).contains(words) && all(&two).contains(words), "{words} is lost");
     }
     if cfg!(windows) {
-        // It would be PowerShell that reads it.
+        // The printed line is for PowerShell.
         return;
     }
     let script = format!("{settle_it} --keep local --yes").replace("stvc merge", "\"$0\" merge");
@@ -192,12 +192,12 @@ fn a_conflict_in_a_lorebook_leaves_both_and_says_how_to_settle_it() {
         .unwrap();
     assert!(status.status.success(), "{script}: {status:?}");
     assert_eq!(two.read(BOOK), book(&[("0", "Pier", "two")]).into_bytes());
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
     assert_eq!(one.read(BOOK), two.read(BOOK));
 }
 
 #[test]
-fn lorebooks_of_one_name_that_never_met_are_not_overwritten() {
+fn unrelated_lorebooks_with_one_name_are_not_overwritten() {
     let mut one = Sandbox::empty();
     let mut two = Sandbox::empty();
     let folder = one.folder().join("shared");
@@ -205,8 +205,8 @@ fn lorebooks_of_one_name_that_never_met_are_not_overwritten() {
     one.write(A, chat("a", 3, Some("Harbour")));
     two.write(BOOK, book(&[("0", "Pier", "two"), ("1", "Gull", "same")]));
     two.write("chats/Mira/b.jsonl", chat("b", 3, Some("Harbour")));
-    settle(&mut one, &mut two, &folder);
-    let worlds: String = ours(&one)
+    sync_until_equal(&mut one, &mut two, &folder);
+    let worlds: String = chats_and_lorebooks(&one)
         .into_iter()
         .filter(|(path, _)| path.starts_with("worlds/"))
         .map(|(_, bytes)| String::from_utf8(bytes).unwrap())
@@ -215,8 +215,8 @@ fn lorebooks_of_one_name_that_never_met_are_not_overwritten() {
 }
 
 #[test]
-fn renamed_chats_and_tags_come_along() {
-    let (mut one, mut two, folder) = pair(|one| {
+fn sync_carries_renames_and_tags() {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 4, None));
         one.write("chats/Mira/c.jsonl", chat("c", 4, None));
     });
@@ -228,7 +228,7 @@ fn renamed_chats_and_tags_come_along() {
     let answer = sync(&mut two, &folder);
     assert_eq!(outcome(&answer, "chats/Mira/z"), "renamed");
     assert!(!two.path(A).exists());
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
     let tags: BTreeSet<_> = one
         .json(&["tag"])
         .exits(0)
@@ -246,8 +246,8 @@ fn renamed_chats_and_tags_come_along() {
 }
 
 #[test]
-fn a_name_that_was_used_again_is_another_chat() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 4, None)));
+fn reused_name_is_another_chat() {
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 4, None)));
     let renamed = "chats/Mira/z.jsonl";
     fs::rename(one.path(A), one.path(renamed)).unwrap();
     one.stvc(&["snapshot"]).exits(0);
@@ -255,15 +255,15 @@ fn a_name_that_was_used_again_is_another_chat() {
     sync(&mut one, &folder);
     let answer = sync(&mut two, &folder);
     assert_eq!(outcome(&answer, "chats/Mira/a"), "new");
-    // No copy of what lives on under its new name.
-    assert_same(&ours(&two), &ours(&one));
-    assert_eq!(ours(&two).len(), 2);
-    settle(&mut one, &mut two, &folder);
-    assert_eq!(ours(&one).len(), 2);
+    // The chat under its new name is not duplicated.
+    assert_same(&chats_and_lorebooks(&two), &chats_and_lorebooks(&one));
+    assert_eq!(chats_and_lorebooks(&two).len(), 2);
+    sync_until_equal(&mut one, &mut two, &folder);
+    assert_eq!(chats_and_lorebooks(&one).len(), 2);
 }
 
 #[test]
-fn metadata_in_a_group_s_file_goes_both_ways() {
+fn group_metadata_syncs_both_ways() {
     let group = |note: &str| {
         json!({
             "id": "7", "name": "Crew", "members": [], "chat_id": "night", "chats": ["night"],
@@ -277,7 +277,7 @@ fn metadata_in_a_group_s_file_goes_both_ways() {
     };
     const GROUP: &str = "groups/7.json";
     const NIGHT: &str = "group chats/night.jsonl";
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(GROUP, group("before"));
         one.write(NIGHT, headless(3));
     });
@@ -285,13 +285,13 @@ fn metadata_in_a_group_s_file_goes_both_ways() {
     two.write(NIGHT, headless(4));
     sync(&mut two, &folder);
     sync(&mut one, &folder);
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
     for device in [&one, &two] {
         assert_eq!(device.read(NIGHT), headless(4).into_bytes());
         let group: Value = serde_json::from_slice(&device.read(GROUP)).unwrap();
         assert_eq!(group["chat_metadata"]["note_prompt"], "after");
     }
-    // Changed on both sides: both stay.
+    // Changed on both sides: both versions are kept.
     one.write(GROUP, group("by one"));
     two.write(GROUP, group("by two"));
     sync(&mut two, &folder);
@@ -300,10 +300,10 @@ fn metadata_in_a_group_s_file_goes_both_ways() {
     assert!(all.contains("other version"), "{all}");
 }
 
-/// Objects that came with a sync that was killed are here, and say nothing of who knows the other side's branch.
+/// A killed sync leaves objects, which do not prove that this device knew the remote branch.
 #[test]
-fn a_sync_that_was_interrupted_is_no_leave_to_overwrite() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+fn interrupted_sync_does_not_permit_overwriting() {
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     one.append(A, &message("one", 4));
     two.append(A, &message("two", 4));
     sync(&mut two, &folder);
@@ -316,12 +316,12 @@ fn a_sync_that_was_interrupted_is_no_leave_to_overwrite() {
     one.stvc(&["backup", text(&folder)]).exits(4);
     assert!(tree(&folder) == before, "the mirror changed");
     sync(&mut one, &folder);
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
 }
 
 #[test]
-fn what_was_forgotten_here_is_not_fetched_again() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+fn forgotten_snapshots_are_not_fetched_again() {
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     for n in 4..8 {
         one.append(A, &message("one", n));
         sync(&mut one, &folder);
@@ -333,16 +333,17 @@ fn what_was_forgotten_here_is_not_fetched_again() {
     assert_eq!(one.snapshot_ids(), ids);
     one.stvc(&["import", text(&folder)]).exits(0);
     assert_eq!(one.snapshot_ids(), ids);
-    // Another device that has not forgotten them brings them back, and nothing is there twice.
+    // A device that has not forgotten them sends them again, without duplicates.
     sync(&mut two, &folder);
-    settle(&mut one, &mut two, &folder);
-    assert_eq!(ours(&one).len(), 1);
+    sync_until_equal(&mut one, &mut two, &folder);
+    assert_eq!(chats_and_lorebooks(&one).len(), 1);
 }
 
-/// What is here already is left out of what is taken over. Forgotten and collected meanwhile, it has to come along after all.
+/// Sync does not transfer objects that exist here. If `gc` drops them meanwhile, they must be
+/// transferred after all.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_collected_while_a_sync_looks_is_not_missing_afterwards() {
+fn gc_during_sync_loses_nothing() {
     use std::process::Stdio;
 
     use crate::common::{can_trace, traced_with};
@@ -351,7 +352,7 @@ fn what_is_collected_while_a_sync_looks_is_not_missing_afterwards() {
         return;
     }
     for what in ["sync", "import"] {
-        let (mut one, two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+        let (mut one, two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
         for n in 4..8 {
             one.append(A, &message("one", n));
             sync(&mut one, &folder);
@@ -359,7 +360,7 @@ fn what_is_collected_while_a_sync_looks_is_not_missing_afterwards() {
                 two.stvc(&["sync", text(&folder)]).exits(0);
             }
         }
-        // The lock under which it is done; the one before is the first snapshot's, or there is none.
+        // The lock of the transfer; the previous one is that of the first snapshot, if any.
         for nth in 1..=3 {
             let inject = format!("inject=flock:delay_enter=1500000:when={nth}");
             let mut traced =
@@ -370,7 +371,7 @@ fn what_is_collected_while_a_sync_looks_is_not_missing_afterwards() {
             two.stvc(&["gc", "--grace", "0s", "--keep-undo", "0s"]).exits(0);
             let answer = crate::common::answer(running.wait_with_output().unwrap());
             assert_eq!(answer.code, 0, "{what}, lock {nth}: {answer:?}");
-            sound(&two);
+            assert_valid(&two);
             let newest = one.git(&["rev-parse", "refs/heads/chats/Mira/a"]);
             let to = tempfile::tempdir().unwrap();
             let to = to.path().join("restored");
@@ -384,7 +385,7 @@ fn what_is_collected_while_a_sync_looks_is_not_missing_afterwards() {
 }
 
 #[test]
-fn a_folder_that_is_no_mirror_is_not_synced_with() {
+fn sync_refuses_a_folder_that_is_not_a_mirror() {
     let one = Sandbox::empty();
     one.write(A, chat("a", 3, None));
     let folder = one.folder().join("theirs");
@@ -399,24 +400,24 @@ fn a_folder_that_is_no_mirror_is_not_synced_with() {
     assert!(!one.store().exists());
 }
 
-/// A server that both reach; somebody else pushes between one's fetch and its push.
+/// A server that both reach; another device pushes between a fetch and its push.
 #[test]
 #[cfg(unix)]
-fn who_is_late_at_the_server_begins_anew() {
-    use crate::common::git_server::{reach, server, way};
+fn rejected_push_is_retried() {
+    use crate::common::git_server::{configure_ssh, create_server, set_connection};
     let mut one = Sandbox::empty();
     let mut two = Sandbox::empty();
-    let path = server(one.folder());
-    let url = PathBuf::from(reach(&one, &path));
-    reach(&two, &path);
+    let path = create_server(one.folder());
+    let url = PathBuf::from(configure_ssh(&one, &path));
+    configure_ssh(&two, &path);
     one.write(A, chat("a", 3, None));
     sync(&mut one, &url);
     sync(&mut two, &url);
-    assert_same(&ours(&two), &ours(&one));
+    assert_same(&chats_and_lorebooks(&two), &chats_and_lorebooks(&one));
     one.append(A, &message("one", 4));
     two.write("chats/Mira/b.jsonl", chat("b", 3, None));
     two.append(A, &message("two", 4));
-    // While two pushes, one does.
+    // The first device pushes during the push of the second.
     let script = format!(
         "cd '{}' && HOME='{}' SOURCE_DATE_EPOCH={} '{}' sync '{}' >/dev/null 2>&1",
         one.library().display(),
@@ -426,20 +427,20 @@ fn who_is_late_at_the_server_begins_anew() {
         url.display()
     );
     fs::write(two.folder().join("race.sh"), script).unwrap();
-    way(&two, "race");
+    set_connection(&two, "race");
     let answer = sync(&mut two, &url);
     assert!(!two.folder().join("way").exists(), "nobody raced");
     assert_eq!(outcome(&answer, "chats/Mira/a"), "apart");
-    settle(&mut one, &mut two, &url);
+    sync_until_equal(&mut one, &mut two, &url);
     git(&path, &["fsck", "--strict"]);
-    // No network: said, and what is here is as it was.
-    way(&two, "down");
-    let before = ours(&two);
+    // Without a network: reported, and nothing changes here.
+    set_connection(&two, "down");
+    let before = chats_and_lorebooks(&two);
     two.stvc(&["sync", text(&url)]).exits(1);
-    assert_same(&ours(&two), &before);
+    assert_same(&chats_and_lorebooks(&two), &before);
 }
 
-/// A small generator of numbers, the same for the same seed.
+/// A deterministic random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -450,46 +451,51 @@ impl Dice {
     }
 }
 
-/// Two devices that write, snapshot and sync in any order. What was said stays said: in the end every message and every entry stands in a file on both, and every snapshot is in both stores.
+/// Two devices write, take snapshots and sync in any order. In the end every message and every
+/// entry is in a file on both, and every snapshot is in both stores.
 fn model(seed: u64, steps: usize) {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9).wrapping_add(7));
-    let (one, two, folder) = pair(|one| {
+    let (one, two, folder) = synced_pair(|one| {
         one.write(BOOK, book(&[("0", "Pier", "first")]));
         one.write(A, chat("a", 3, Some("Harbour")));
         one.write("chats/Mira/b.jsonl", chat("b", 2, Some("Harbour")));
     });
     let mut devices = [one, two];
-    let mut said: BTreeSet<String> = BTreeSet::new();
+    let mut written: BTreeSet<String> = BTreeSet::new();
     let mut known: BTreeSet<String> = BTreeSet::new();
     let mut ids: BTreeSet<String> = BTreeSet::new();
     for n in 0..steps {
         let at = dice.roll(2);
         let device = &mut devices[at];
         device.wait(1 + dice.roll(50) as i64);
-        let chats: Vec<_> =
-            ours(device).into_keys().filter(|path| path.starts_with("chats/")).collect();
+        let chats: Vec<_> = chats_and_lorebooks(device)
+            .into_keys()
+            .filter(|path| path.starts_with("chats/"))
+            .collect();
         match dice.roll(10) {
             0..=3 => {
                 let words = format!("words {seed}-{n}");
                 let chat = &chats[dice.roll(chats.len())];
                 device.append(chat, &message(&words, 100 + n));
-                said.insert(words);
+                written.insert(words);
             }
             4..=5 => {
-                // A new entry, or new words in one.
-                let books: Vec<_> =
-                    ours(device).into_keys().filter(|path| path.starts_with("worlds/")).collect();
+                // Adds an entry or changes one.
+                let books: Vec<_> = chats_and_lorebooks(device)
+                    .into_keys()
+                    .filter(|path| path.starts_with("worlds/"))
+                    .collect();
                 let path = &books[dice.roll(books.len())];
                 let mut found: Value = serde_json::from_slice(&device.read(path)).unwrap();
                 let entries = found["entries"].as_object_mut().unwrap();
-                // Words that no other entry has, so that none is taken for another.
+                // Unique words, so that no entry matches another.
                 let hash = blake3::hash(format!("{seed}/{n}").as_bytes()).to_hex();
                 let words = format!("entry {seed}-{n} {}", &hash[..40]);
                 if dice.roll(3) == 0 {
                     let keys: Vec<_> = entries.keys().cloned().collect();
                     let key = &keys[dice.roll(keys.len())];
                     let old = entries[key]["content"].as_str().unwrap().to_owned();
-                    // Said on top of what was there, so that nothing may go.
+                    // Appended to the old text, so that nothing may be lost.
                     entries[key]["content"] = format!("{old}; {words}").into();
                 } else {
                     let uid =
@@ -511,19 +517,19 @@ fn model(seed: u64, steps: usize) {
         ids.extend(devices[at].snapshot_ids());
     }
     let [mut one, mut two] = devices;
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
     for device in [&one, &two] {
         let all: BTreeSet<_> = device.snapshot_ids().into_iter().collect();
         let lost: Vec<_> = ids.difference(&all).collect();
         assert!(lost.is_empty(), "seed {seed}: snapshots {lost:?} are lost");
-        // What two wrote against each other is in a lorebook that nobody uses yet.
+        // Conflicting values are in a lorebook that no chat uses yet.
         let files = device.files();
         let everything = |prefix: &str| {
             let of = files.iter().filter(|(path, _)| path.starts_with(prefix));
             of.map(|(_, bytes)| String::from_utf8(bytes.clone()).unwrap()).collect::<String>()
         };
         let (chats, worlds) = (everything("chats/"), everything("worlds/"));
-        for words in &said {
+        for words in &written {
             assert!(chats.contains(words.as_str()), "seed {seed}: {words:?} is lost");
         }
         for words in &known {
@@ -533,7 +539,7 @@ fn model(seed: u64, steps: usize) {
 }
 
 #[test]
-fn two_devices_in_any_order_lose_nothing_and_end_the_same() {
+fn two_devices_converge_in_any_order() {
     let seeds: u64 =
         std::env::var("STVC_SYNC_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
     let first =

@@ -1,5 +1,6 @@
-//! Three devices that write, rename, fork, erase, undo and sync in any order, through a folder or a server. All end with the same files and branches, every message is in a file
-//! of every device unless its chat was erased, and no device is ever refused.
+//! Three devices write, rename, fork, erase, undo and sync in any order, through a folder or a
+//! server. All end with equal files and branches, every message is in a file of every device unless
+//! its chat was erased, and no sync is refused.
 
 #![allow(clippy::print_stdout, reason = "a failure is understood only by the steps that led to it")]
 
@@ -10,10 +11,10 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::{BOOK, Dice, book};
-use crate::common::devices::{Remote, ours};
-use crate::common::{A, Sandbox, assert_same, chat, message, refs, sound, text};
+use crate::common::devices::{Remote, chats_and_lorebooks};
+use crate::common::{A, Sandbox, assert_same, assert_valid, chat, message, refs, text};
 
-/// One device, with its way to the remote.
+/// One device and its address of the remote.
 struct Device {
     sandbox: Sandbox,
     remote: PathBuf,
@@ -21,11 +22,12 @@ struct Device {
 
 impl Device {
     fn chats(&self) -> Vec<String> {
-        let files = ours(&self.sandbox).into_keys();
+        let files = chats_and_lorebooks(&self.sandbox).into_keys();
         files.filter(|path| path.starts_with("chats/")).collect()
     }
 
-    /// Syncs; the devices may leave a conflict to a person, and a fork of an erased chat until that is erased everywhere, and nothing else.
+    /// Syncs. The only permitted problems are conflicts and forks of an erased chat that is not
+    /// erased everywhere yet.
     fn sync(&mut self) -> Vec<Value> {
         self.sandbox.wait(60);
         let answer = self.sandbox.json(&["sync", text(&self.remote)]);
@@ -46,8 +48,8 @@ impl Device {
         lines
     }
 
-    /// Erases a chat; what it said may be lost from now on.
-    fn erase(&self, timeline: &str, said: &mut Said) {
+    /// Erases a chat; its messages may be lost from now on.
+    fn erase(&self, timeline: &str, said: &mut Written) {
         let path = self.sandbox.path(&format!("{timeline}.jsonl"));
         if path.exists() {
             let text = fs::read_to_string(&path).unwrap();
@@ -58,9 +60,9 @@ impl Device {
     }
 }
 
-/// What was said, and what of it was in a chat that was erased.
+/// Every message, and those of erased chats.
 #[derive(Default)]
-struct Said {
+struct Written {
     words: BTreeSet<String>,
     erased: BTreeSet<String>,
 }
@@ -85,7 +87,7 @@ fn run(seed: u64, steps: usize, shared: impl Fn(&Sandbox) -> Remote) {
     for device in &mut devices {
         device.sync();
     }
-    let mut said = Said::default();
+    let mut written = Written::default();
     for n in 0..steps {
         let which = dice.roll(3);
         let device = &mut devices[which];
@@ -99,13 +101,13 @@ fn run(seed: u64, steps: usize, shared: impl Fn(&Sandbox) -> Remote) {
                 let Some(path) = pick(&mut dice) else { continue };
                 let words = format!("words {seed}-{n}.");
                 device.sandbox.append(&path, &message(&words, 100 + n));
-                said.words.insert(words);
+                written.words.insert(words);
             }
             4..=5 => {
                 let Some(path) = pick(&mut dice) else { continue };
                 let new = format!("chats/Mira/name {n}.jsonl");
                 fs::rename(device.sandbox.path(&path), device.sandbox.path(&new)).unwrap();
-                // A rename is seen by the next snapshot.
+                // The next snapshot recognizes a rename.
                 device.sandbox.stvc(&["snapshot"]).exits(0);
             }
             6 => {
@@ -129,7 +131,7 @@ fn run(seed: u64, steps: usize, shared: impl Fn(&Sandbox) -> Remote) {
             9 if dice.roll(3) == 0 => {
                 let Some(path) = pick(&mut dice) else { continue };
                 device.sandbox.stvc(&["snapshot"]).exits(0);
-                device.erase(name_of(&path), &mut said);
+                device.erase(name_of(&path), &mut written);
             }
             10 => {
                 let lines = device.sync();
@@ -138,10 +140,10 @@ fn run(seed: u64, steps: usize, shared: impl Fn(&Sandbox) -> Remote) {
                     device.sandbox.stvc(&["undo"]).exits(0);
                 }
             }
-            // Two chats get new names, one of them that of the other, and no snapshot is taken between.
+            // Two chats are renamed, one to the other's name, without a snapshot between.
             12 if chats.len() > 1 => {
                 let (Some(from), Some(to)) = (pick(&mut dice), pick(&mut dice)) else { continue };
-                // Forks of one chat are told apart only by a snapshot between the renames.
+                // Forks of one chat can be distinguished only by a snapshot between the renames.
                 let first = |path: &str| {
                     let text = String::from_utf8(device.sandbox.read(path)).unwrap();
                     text.lines().nth(1).map(str::to_owned)
@@ -163,22 +165,24 @@ fn run(seed: u64, steps: usize, shared: impl Fn(&Sandbox) -> Remote) {
                 let note = format!("\"chat_metadata\":{{\"note {n}\":\"{seed}\"{comma}");
                 device.sandbox.write(&path, format!("{before}{note}{after}"));
             }
-            // What was written since may stand in its way.
+            // Later changes may prevent it.
             11 => drop(device.sandbox.stvc(&["undo"])),
             _ => drop(device.sync()),
         }
     }
-    settle(&mut devices, &mut said, seed);
+    settle(&mut devices, &mut written, seed);
     for device in &devices {
         let chats = device.chats().iter().map(|path| device.sandbox.read(path)).collect::<Vec<_>>();
         let text = String::from_utf8(chats.concat()).unwrap();
-        let mut lost = said.words.difference(&said.erased).filter(|words| !text.contains(*words));
+        let mut lost =
+            written.words.difference(&written.erased).filter(|words| !text.contains(*words));
         assert_eq!(lost.next(), None, "seed {seed}: lost");
     }
 }
 
-/// All devices sync until none has news, erasing what was erased elsewhere, and then have the same.
-fn settle(devices: &mut [Device; 3], said: &mut Said, seed: u64) {
+/// Syncs all devices until none has changes, erases what was erased elsewhere, and asserts that
+/// they are equal.
+fn settle(devices: &mut [Device; 3], said: &mut Written, seed: u64) {
     for _ in 0..8 {
         for (n, device) in devices.iter_mut().enumerate() {
             println!("  device {n} has {:?}", device.chats());
@@ -190,11 +194,11 @@ fn settle(devices: &mut [Device; 3], said: &mut Said, seed: u64) {
     }
     let [one, others @ ..] = &*devices;
     for other in others {
-        assert_same(&ours(&other.sandbox), &ours(&one.sandbox));
+        assert_same(&chats_and_lorebooks(&other.sandbox), &chats_and_lorebooks(&one.sandbox));
         assert_eq!(refs(&other.sandbox.store()), refs(&one.sandbox.store()), "seed {seed}");
     }
     for device in devices.iter() {
-        sound(&device.sandbox);
+        assert_valid(&device.sandbox);
     }
 }
 

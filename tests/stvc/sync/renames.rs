@@ -1,4 +1,4 @@
-//! A rename is carried as a rename, whatever the other device did meanwhile.
+//! A rename is synced as a rename, whatever the other device did meanwhile.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::outcome;
-use crate::common::devices::{Remote, ours, pair, settle, sync};
+use crate::common::devices::{Remote, chats_and_lorebooks, sync, sync_until_equal, synced_pair};
 use crate::common::{A, Sandbox, chat, message, text};
 
 const Z: &str = "chats/Mira/z.jsonl";
@@ -20,17 +20,17 @@ fn says(device: &Sandbox, path: &str, words: &str) -> bool {
     String::from_utf8(device.read(path)).unwrap().contains(words)
 }
 
-/// Both devices sync twice and then have these files.
-fn twice(one: &mut Sandbox, two: &mut Sandbox, folder: &Path, files: &[&str]) {
+/// Syncs both devices twice and asserts that they have these files.
+fn sync_twice(one: &mut Sandbox, two: &mut Sandbox, folder: &Path, files: &[&str]) {
     for _ in 0..2 {
         sync(one, folder);
         sync(two, folder);
     }
     for device in [&*one, &*two] {
-        let chats: Vec<_> = ours(device).into_keys().collect();
+        let chats: Vec<_> = chats_and_lorebooks(device).into_keys().collect();
         assert_eq!(chats, files);
     }
-    settle(one, two, folder);
+    sync_until_equal(one, two, folder);
 }
 
 fn renamed_while_other_device_wrote(remote: impl Fn(&Sandbox) -> Remote) {
@@ -47,15 +47,15 @@ fn renamed_while_other_device_wrote(remote: impl Fn(&Sandbox) -> Remote) {
     assert_eq!(outcome(&answer, "chats/Mira/z"), "merged");
     let synced = answer.iter().find(|line| line["type"] == "synced").unwrap();
     assert_eq!(synced["other"], "chats/Mira/a");
-    twice(&mut one, &mut two, &remote, &[Z]);
+    sync_twice(&mut one, &mut two, &remote, &[Z]);
     assert!(says(&two, Z, "one"));
-    // Neither device is refused afterwards.
+    // Later syncs of both devices succeed.
     for n in 5..8 {
         one.append(Z, &message("more of one", n));
         sync(&mut one, &remote);
         sync(&mut two, &remote);
     }
-    twice(&mut one, &mut two, &remote, &[Z]);
+    sync_twice(&mut one, &mut two, &remote, &[Z]);
 }
 
 #[test]
@@ -71,29 +71,29 @@ fn chat_renamed_elsewhere_keeps_message_written_here_through_server() {
 
 #[test]
 fn chat_renamed_here_takes_message_written_elsewhere() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     two.append(A, &message("two", 4));
     sync(&mut two, &folder);
     rename(&one, A, Z);
     sync(&mut one, &folder);
-    twice(&mut one, &mut two, &folder, &[Z]);
+    sync_twice(&mut one, &mut two, &folder, &[Z]);
     assert!(says(&one, Z, "two"));
 }
 
 #[test]
 fn chat_renamed_on_both_devices_has_the_name_that_reached_the_remote_first() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     rename(&two, A, Z);
     two.append(Z, &message("two", 4));
     sync(&mut two, &folder);
     rename(&one, A, Y);
-    twice(&mut one, &mut two, &folder, &[Z]);
+    sync_twice(&mut one, &mut two, &folder, &[Z]);
 }
 
 #[test]
 fn chats_that_swap_their_names_are_swapped_on_the_other_device() {
     const B: &str = "chats/Mira/b.jsonl";
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(B, chat("b", 4, None));
     });
@@ -103,19 +103,19 @@ fn chats_that_swap_their_names_are_swapped_on_the_other_device() {
         two.wait(60);
     }
     one.append(A, &message("one", 9));
-    twice(&mut one, &mut two, &folder, &[A, B]);
+    sync_twice(&mut one, &mut two, &folder, &[A, B]);
     assert!(says(&two, B, "one"));
 }
 
 #[test]
-fn chat_renamed_elsewhere_makes_room_for_no_other_chat_of_that_name() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+fn chat_renamed_to_a_used_name_keeps_the_other_chat() {
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     rename(&two, A, Z);
     sync(&mut two, &folder);
     one.write(Z, chat("another", 2, None));
     one.append(A, &message("one", 4));
     let other = "chats/Mira/z (other version 2026-11-14).jsonl";
-    twice(&mut one, &mut two, &folder, &[other, Z]);
+    sync_twice(&mut one, &mut two, &folder, &[other, Z]);
     assert!(says(&two, other, "another") && says(&two, Z, "one"));
     // Each keeps its own history.
     let log = two.json(&["log", "Mira/z (other version 2026-11-14)"]).exits(0);
@@ -123,14 +123,14 @@ fn chat_renamed_elsewhere_makes_room_for_no_other_chat_of_that_name() {
 }
 
 #[test]
-fn name_used_again_on_one_device_is_not_taken_for_the_renamed_chat() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+fn reused_name_is_not_the_renamed_chat() {
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     rename(&one, A, Z);
     one.stvc(&["snapshot"]).exits(0);
     one.write(A, chat("another", 2, None));
     two.append(A, &message("two", 4));
     sync(&mut two, &folder);
-    twice(&mut one, &mut two, &folder, &[A, Z]);
+    sync_twice(&mut one, &mut two, &folder, &[A, Z]);
     for device in [&one, &two] {
         assert!(says(device, Z, "two") && says(device, A, "another"));
     }
@@ -143,7 +143,7 @@ fn group_chat_renamed_elsewhere_is_listed_by_its_new_name_alone() {
         json!({ "id": "7", "name": "Crew", "members": [], "chat_id": chats[0], "chats": chats })
             .to_string()
     };
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(GROUP, group(&["night"]));
         one.write("group chats/night.jsonl", chat("g", 3, None));
     });
@@ -164,21 +164,21 @@ fn group_chat_renamed_elsewhere_is_listed_by_its_new_name_alone() {
 }
 
 #[test]
-fn undone_rename_of_a_sync_is_done_again_by_the_next() {
-    let (mut one, mut two, folder) = pair(|one| one.write(A, chat("a", 3, None)));
+fn next_sync_repeats_an_undone_rename() {
+    let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     rename(&two, A, Z);
     sync(&mut two, &folder);
     one.append(A, &message("one", 4));
     sync(&mut one, &folder);
     one.stvc(&["undo"]).exits(0);
     assert!(one.path(A).exists() && !one.path(Z).exists());
-    twice(&mut one, &mut two, &folder, &[Z]);
+    sync_twice(&mut one, &mut two, &folder, &[Z]);
 }
 
 #[test]
 fn chat_whose_new_name_is_in_use_keeps_its_file() {
     const B: &str = "chats/Mira/b.jsonl";
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(B, chat("b", 4, None));
     });
@@ -188,33 +188,33 @@ fn chat_whose_new_name_is_in_use_keeps_its_file() {
         two.wait(60);
     }
     sync(&mut two, &folder);
-    // It cannot be read, so it has no snapshot and cannot make room.
+    // Unreadable, so it has no snapshot and cannot be moved away.
     fs::create_dir(one.path(Z)).unwrap();
     let before = (one.read(A), one.read(B));
     let answer = one.json(&["sync", text(&folder)]).exits(3);
     assert_eq!(outcome(&answer.lines(), "chats/Mira/z"), "left");
     assert_eq!((one.read(A), one.read(B)), before);
     fs::remove_dir(one.path(Z)).unwrap();
-    twice(&mut one, &mut two, &folder, &[A, Z]);
+    sync_twice(&mut one, &mut two, &folder, &[A, Z]);
 }
 
 #[test]
-fn chats_renamed_in_a_chain_before_one_snapshot_are_renamed_on_the_other_device() {
+fn chain_of_renames_is_synced() {
     const B: &str = "chats/Mira/b.jsonl";
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(B, chat("b", 4, None));
     });
     rename(&one, A, Z);
     rename(&one, B, A);
     two.append(A, &message("two", 9));
-    twice(&mut one, &mut two, &folder, &[A, Z]);
+    sync_twice(&mut one, &mut two, &folder, &[A, Z]);
     assert!(says(&one, Z, "two") && says(&one, A, "b 0"));
 }
 
 #[test]
-fn chat_begun_under_the_name_of_one_deleted_here_leaves_the_other_devices_chat_alone() {
-    let (mut one, mut two, folder) = pair(|one| {
+fn new_chat_with_a_name_deleted_here_keeps_the_other_devices_chat() {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(Y, chat("y", 3, None));
     });
@@ -243,7 +243,7 @@ fn lorebook_renamed_on_one_device_keeps_message_written_on_the_other() {
         rename(device, HARBOUR, PORT);
     };
     for writer_is_first in [false, true] {
-        let (mut one, mut two, folder) = pair(|one| {
+        let (mut one, mut two, folder) = synced_pair(|one| {
             one.write(HARBOUR, super::book(&[("0", "Pier", "old")]));
             one.write(A, chat("a", 3, Some("Harbour")));
         });
@@ -252,7 +252,7 @@ fn lorebook_renamed_on_one_device_keeps_message_written_on_the_other() {
         if writer_is_first {
             sync(&mut two, &folder);
         }
-        twice(&mut one, &mut two, &folder, &[A, PORT]);
+        sync_twice(&mut one, &mut two, &folder, &[A, PORT]);
         assert!(says(&one, A, "\"Port\"") && says(&one, A, "two"));
     }
 }
@@ -261,7 +261,7 @@ fn lorebook_renamed_on_one_device_keeps_message_written_on_the_other() {
 fn undone_sync_with_names_that_differ_in_case_alone_makes_no_second_copy() {
     const B: &str = "chats/Mira/b.jsonl";
     const BIG: &str = "chats/Mira/Z.jsonl";
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(B, chat("b", 4, None));
     });
@@ -274,8 +274,8 @@ fn undone_sync_with_names_that_differ_in_case_alone_makes_no_second_copy() {
         sync(&mut two, &folder);
         sync(&mut one, &folder);
     }
-    settle(&mut one, &mut two, &folder);
-    assert_eq!(ours(&one).len(), 2, "{:?}", ours(&one).keys());
+    sync_until_equal(&mut one, &mut two, &folder);
+    assert_eq!(chats_and_lorebooks(&one).len(), 2, "{:?}", chats_and_lorebooks(&one).keys());
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn lorebooks_that_exchange_names_keep_what_the_other_device_wrote() {
     let book_of = |kind: &str, value: &str| {
         super::book(&[("0", &format!("{kind} 0"), kind), ("1", &format!("{kind} 1"), value)])
     };
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(L, book_of("key", "old"));
         one.write(M, book_of("moon", "old"));
         one.write(A, chat("a", 3, Some("L")));
@@ -298,13 +298,13 @@ fn lorebooks_that_exchange_names_keep_what_the_other_device_wrote() {
     one.write(A, chat("a", 3, Some("M")));
     one.write(B, chat("b", 3, Some("L")));
     two.write(L, book_of("key", "of two"));
-    twice(&mut one, &mut two, &folder, &[A, B, L, M]);
+    sync_twice(&mut one, &mut two, &folder, &[A, B, L, M]);
     assert!(says(&one, M, "of two") && says(&one, M, "key 1") && !says(&one, L, "of two"));
 }
 
 #[test]
-fn chat_begun_under_a_name_that_all_devices_deleted_comes_to_all() {
-    let (mut one, mut two, folder) = pair(|one| {
+fn new_chat_with_a_name_deleted_everywhere_is_synced() {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(Y, chat("y", 3, None));
     });
@@ -314,12 +314,12 @@ fn chat_begun_under_a_name_that_all_devices_deleted_comes_to_all() {
     }
     sync(&mut one, &folder);
     two.write(A, chat("another", 2, None));
-    twice(&mut two, &mut one, &folder, &[A, Y]);
+    sync_twice(&mut two, &mut one, &folder, &[A, Y]);
     assert_eq!(one.json(&["log", "Mira/a"]).exits(0).of_type("snapshot").len(), 1);
 }
 
 #[test]
-fn chat_renamed_before_the_first_sync_is_not_doubled() {
+fn chat_renamed_before_the_first_sync_is_not_duplicated() {
     let [mut one, mut two] = [(); 2].map(|()| Sandbox::empty());
     for device in [&one, &two] {
         device.write(A, chat("a", 3, None));
@@ -330,7 +330,7 @@ fn chat_renamed_before_the_first_sync_is_not_doubled() {
     two.append(Z, &message("two", 4));
     sync(&mut one, &folder);
     // The name that reached the remote first counts.
-    twice(&mut two, &mut one, &folder, &[A, Y]);
+    sync_twice(&mut two, &mut one, &folder, &[A, Y]);
     assert!(says(&one, A, "two"));
 }
 
@@ -348,7 +348,7 @@ fn chats_whose_names_differ_in_case_keep_their_own_lorebooks() {
     sync(&mut two, &folder);
     let other = "worlds/L (other version 2026-11-14).json";
     let aside = "chats/Mira/A (other version 2026-11-14).jsonl";
-    twice(&mut one, &mut two, &folder, &[aside, A, other, L]);
+    sync_twice(&mut one, &mut two, &folder, &[aside, A, other, L]);
     assert!(says(&two, aside, "L (other version 2026-11-14)") && says(&two, other, "one"));
 }
 
@@ -359,7 +359,7 @@ fn group_changed_on_one_device_keeps_the_chats_of_the_other() {
         json!({ "id": "7", "name": name, "members": [], "chat_id": chats[0], "chats": chats })
             .to_string()
     };
-    let (mut one, mut two, folder) = pair(|one| {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(GROUP, group("Crew", &["night"]));
         one.write("group chats/night.jsonl", chat("g", 3, None));
     });

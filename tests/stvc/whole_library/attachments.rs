@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A message that names a picture and a text.
+/// Builds a message that names a picture and a text file.
 fn with_files(n: usize) -> String {
     json!({
         "name": "Mira", "mes": n.to_string(),
@@ -28,7 +28,7 @@ pub(super) fn with_attachments() -> Sandbox {
 }
 
 #[test]
-fn what_messages_name_comes_with_them() {
+fn attachments_of_messages_are_restored() {
     let mut sandbox = with_attachments();
     sandbox.stvc(&["snapshot"]).exits(0);
     for n in 4..8 {
@@ -52,7 +52,7 @@ fn what_messages_name_comes_with_them() {
     for path in [MAP, NOTES] {
         assert_eq!(other.read(path), sandbox.read(path));
     }
-    // One that is gone comes back alone, and one that is another stays.
+    // A deleted attachment is restored alone; a changed one stays.
     fs::remove_file(other.path(MAP)).unwrap();
     other.write(NOTES, "something else");
     let missing = other.json(&["doctor"]).of_type("finding");
@@ -64,7 +64,7 @@ fn what_messages_name_comes_with_them() {
     assert_eq!(other.read(NOTES), b"something else");
     other.stvc(&["undo"]).exits(0);
     assert!(!other.path(MAP).exists());
-    // A folder gets exactly what the snapshot has, and another ending what its messages name.
+    // A folder gets exactly the snapshot's files, and a fork those of its messages.
     let to = other.folder().join("to");
     other.stvc(&["restore", "Mira/one", "--to", text(&to)]).exits(0);
     assert!(files(&to).contains_key(MAP) && files(&to).contains_key(NOTES));
@@ -74,7 +74,7 @@ fn what_messages_name_comes_with_them() {
 }
 
 #[test]
-fn what_is_no_file_or_too_much_is_left_out_and_said() {
+fn invalid_and_oversized_attachments_are_skipped_and_reported() {
     let sandbox = with_attachments();
     let link = |url: &str| json!({ "extra": { "image": url, "files": [] } }).to_string();
     for url in [
@@ -94,7 +94,7 @@ fn what_is_no_file_or_too_much_is_left_out_and_said() {
     assert!(left_out["message"].as_str().unwrap().contains("1 of the files"), "{left_out}");
     let listed = sandbox.git(&["show", "refs/heads/chats/Mira/two:attachments/list.json"]);
     assert!(listed.contains(NOTES) && !listed.contains(MAP) && !listed.contains("settings"));
-    // More is kept from the next snapshot on.
+    // The next snapshot applies the new limit.
     sandbox.stvc(&["config", "attachments", "100000"]).exits(0);
     sandbox.append("chats/Mira/two.jsonl", &with_files(9));
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -114,7 +114,7 @@ fn attachments_go_to_the_other_device() {
     }
     assert_eq!(two.read(MAP), one.read(MAP));
     assert_eq!(two.read(NOTES), one.read(NOTES));
-    // And with a message that came later.
+    // Also with a later message.
     one.write("user/images/Mira/new.png", [9; 500]);
     one.append("chats/Mira/one.jsonl", &with_files(4).replace("map.png", "new.png"));
     one.stvc(&["sync", text(&folder)]).exits(0);

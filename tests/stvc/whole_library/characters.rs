@@ -1,4 +1,4 @@
-//! Cards by field, and what is odd about them.
+//! Cards by field, and invalid cards.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn characters_have_a_history_by_field() {
     };
     let before = size(&sandbox);
     sandbox.wait(60);
-    // Which chat was opened last is no change.
+    // The last opened chat is not a change.
     let mut json = mira();
     json["chat"] = "two".into();
     sandbox.write(CARD, card(&json, 200_000));
@@ -22,11 +22,11 @@ fn characters_have_a_history_by_field() {
     let more = size(&sandbox) - before;
     assert!(more < 200_000 / 50, "{more} bytes for another description");
 
-    let told = |sandbox: &Sandbox, command: &[&str]| sandbox.stvc(command).exits(0).stdout;
-    let diff = told(&sandbox, &["diff", "characters/Mira~1", "characters/Mira"]);
+    let run = |sandbox: &Sandbox, command: &[&str]| sandbox.stvc(command).exits(0).stdout;
+    let diff = run(&sandbox, &["diff", "characters/Mira~1", "characters/Mira"]);
     assert!(diff.contains("data.description") && diff.contains("any more"), "{diff}");
     assert!(!diff.contains("picture"), "{diff}");
-    let shown = told(&sandbox, &["show", "characters/Mira"]);
+    let shown = run(&sandbox, &["show", "characters/Mira"]);
     assert!(shown.contains("first_mes") && shown.contains("You are late."), "{shown}");
     let found = sandbox.json(&["search", "tide", "waits", "--only", "character"]).exits(0);
     let found = found.of_type("match");
@@ -35,16 +35,16 @@ fn characters_have_a_history_by_field() {
         (&found[0]["part"], &found[0]["name"]),
         (&"card".into(), &"data.alternate_greetings.1".into())
     );
-    // What is short is found, too.
+    // Short texts are found too.
     let short = sandbox.json(&["search", "late", "--only", "character"]).exits(0);
     assert_eq!(short.of_type("match")[0]["name"], "data.first_mes");
-    // Another picture is another state, and the former comes back byte for byte.
+    // Another picture is another state, and the former one is restored byte for byte.
     let former = sandbox.read(CARD);
     sandbox.write(CARD, card(&json, 30_000));
     sandbox.wait(60);
     sandbox.stvc(&["snapshot"]).exits(0);
     assert!(
-        told(&sandbox, &["diff", "characters/Mira~1", "characters/Mira"])
+        run(&sandbox, &["diff", "characters/Mira~1", "characters/Mira"])
             .contains("another picture")
     );
     sandbox.stvc(&["restore", "characters/Mira~1", "--overwrite"]).exits(0);
@@ -52,7 +52,7 @@ fn characters_have_a_history_by_field() {
 }
 
 #[test]
-fn odd_cards_and_books_are_stored_as_they_are() {
+fn invalid_cards_and_lorebooks_are_stored_unchanged() {
     let sandbox = library();
     let odd: [(&str, &[u8]); 9] = [
         ("characters/no picture.png", b"{\"name\":\"json\"}"),
@@ -68,7 +68,7 @@ fn odd_cards_and_books_are_stored_as_they_are() {
     for (path, bytes) in odd {
         sandbox.write(path, bytes);
     }
-    // Expressions, and what SillyTavern does not list, are none of ours.
+    // Expressions and files that SillyTavern does not list are ignored.
     sandbox.write("characters/Mira/joy.png", b"sprite");
     sandbox.write("characters/LOUD.PNG", b"not listed");
     sandbox.write("characters/Mira.png.1234", b"half written");
@@ -85,7 +85,7 @@ fn odd_cards_and_books_are_stored_as_they_are() {
 }
 
 #[test]
-fn who_used_a_group_did_not_change_it() {
+fn use_of_a_group_is_not_a_change() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.wait(60);
@@ -101,9 +101,9 @@ fn who_used_a_group_did_not_change_it() {
     );
 }
 
-/// SillyTavern would go on showing the small picture that it made of another.
+/// SillyTavern would show the outdated thumbnail.
 #[test]
-fn the_small_picture_goes_with_the_large_one() {
+fn thumbnail_is_removed_with_its_picture() {
     let sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     let small = ["thumbnails/avatar/Mira.png", "thumbnails/persona/user-default.png"];

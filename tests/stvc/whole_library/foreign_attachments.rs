@@ -1,60 +1,61 @@
-//! Attachments that somebody else chose: a backup or a remote gives no orders, and brings nothing that runs without asking.
+//! Attachments chosen by others: a backup or a remote cannot give commands, and brings no code
+//! without a request.
 
 use super::attachments::{MAP, NOTES, with_attachments};
 use super::*;
-use crate::common::devices::{pair, settle};
-use crate::common::forged_snapshot::{Forge, Node};
+use crate::common::devices::{sync_until_equal, synced_pair};
+use crate::common::forged_snapshot::{ForgedSnapshot, Node};
 
 const CHAT: &str = "chats/Mira/one.jsonl";
 const PAGE: &str = "user/files/3_4.html";
 const DRAWING: &str = "user/images/Mira/5.svg";
 
-/// Calls the notes of the chat `one` otherwise, in the snapshot alone.
+/// Renames the notes of the chat `one`, in the snapshot alone.
 fn forge_name(sandbox: &Sandbox, name: &str) {
-    let store = stvc::store::Store::open(&sandbox.store()).unwrap();
+    let store = stvc::internals::store::Store::open(&sandbox.store()).unwrap();
     let branch = "refs/heads/chats/Mira/one";
-    let mut forged = Forge::read(&store, sandbox.git(&["rev-parse", branch]).trim());
+    let mut forged = ForgedSnapshot::read(&store, sandbox.git(&["rev-parse", branch]).trim());
     let list = String::from_utf8(forged.bytes("attachments/list.json")).unwrap();
     let list = list.replace(NOTES, name);
-    forged.manifest(|manifest| {
+    forged.edit_manifest(|manifest| {
         manifest["attachments"]["blake3"] =
             blake3::hash(list.as_bytes()).to_hex().to_string().into();
     });
-    forged.of("attachments/list.json").node = Node::Blob(list.into_bytes());
-    let files = forged.at("attachments/files");
+    forged.entry_at("attachments/list.json").node = Node::Blob(list.into_bytes());
+    let files = forged.folder_at("attachments/files");
     let file = files.iter_mut().find(|it| it.name.ends_with(b"1_2.txt")).unwrap();
     let (old, new) = (NOTES.rsplit('/').next().unwrap(), name.rsplit('/').next().unwrap());
     file.name = String::from_utf8(file.name.clone()).unwrap().replace(old, new).into_bytes();
     sandbox.git(&["update-ref", branch, &forged.write(&store, None)]);
 }
 
-/// The chat came, its picture came, and one file is named as refused.
+/// Asserts that chat and picture arrived and that one file was refused.
 #[track_caller]
-fn refused(findings: &[Value], path: &str) -> Value {
+fn assert_refused(findings: &[Value], path: &str) -> Value {
     let is_it = |it: &&Value| it["code"] == "attachment-refused" && it["subject"] == path;
     findings.iter().find(is_it).unwrap_or_else(|| panic!("{path}: {findings:?}")).clone()
 }
 
 #[test]
-fn a_backup_cannot_bring_a_file_whose_name_belongs_to_stvc() {
+fn import_refuses_attachment_names_of_stvc() {
     let request = format!("user/files/stvc-req-{:032x}.json", 7);
     for name in [&*request, "user/files/STVC-status.json", "user/files/.stvc-1-2.tmp"] {
         let sandbox = with_attachments();
         sandbox.stvc(&["snapshot"]).exits(0);
         forge_name(&sandbox, name);
         let check = sandbox.json(&["check"]).exits(0);
-        refused(&check.of_type("finding"), name);
+        assert_refused(&check.of_type("finding"), name);
         let all = sandbox.folder().join("all.stvc");
         sandbox.json(&["backup", text(&all), "--no-snapshot"]);
 
         let other = Sandbox::empty();
         let import = other.json(&["import", text(&all)]).exits(3);
-        refused(&import.of_type("finding"), name);
+        assert_refused(&import.of_type("finding"), name);
         let restore = other.json(&["restore", "Mira/one"]).exits(3);
-        refused(&restore.of_type("finding"), name);
+        assert_refused(&restore.of_type("finding"), name);
         assert_eq!(other.read(CHAT), sandbox.read(CHAT));
         assert_eq!(other.read(MAP), sandbox.read(MAP));
-        // Nor if everything is wanted, nor elsewhere.
+        // Neither with `--all` nor into a folder.
         fs::remove_file(other.path(CHAT)).unwrap();
         other.json(&["restore", "Mira/one", "--any-attachments"]).exits(3);
         let to = other.folder().join("to");
@@ -68,13 +69,13 @@ fn a_backup_cannot_bring_a_file_whose_name_belongs_to_stvc() {
 }
 
 #[test]
-fn sync_does_not_bring_a_file_whose_name_belongs_to_stvc() {
+fn sync_refuses_attachment_names_of_stvc() {
     let name = format!("user/files/stvc-req-{:032x}.json", 8);
     let sandbox = with_attachments();
     sandbox.stvc(&["snapshot"]).exits(0);
     let folder = sandbox.folder().join("remote");
     sandbox.stvc(&["sync", text(&folder)]).exits(0);
-    // Somebody else writes to the remote.
+    // Another device writes to the remote.
     forge_name(&sandbox, &name);
     let id = sandbox.git(&["rev-parse", "refs/heads/chats/Mira/one"]);
     git(
@@ -88,13 +89,13 @@ fn sync_does_not_bring_a_file_whose_name_belongs_to_stvc() {
     );
     let other = Sandbox::empty();
     let synced = other.json(&["sync", text(&folder)]).exits(3);
-    refused(&synced.of_type("finding"), &name);
+    assert_refused(&synced.of_type("finding"), &name);
     assert_eq!(other.read(CHAT), sandbox.read(CHAT));
     assert!(other.path(MAP).exists() && !other.path(&name).exists());
 }
 
 #[test]
-fn snapshot_stores_chat_without_a_file_whose_name_belongs_to_stvc() {
+fn snapshot_skips_attachment_names_of_stvc() {
     let sandbox = with_attachments();
     let name = "user/files/stvc-status.json";
     sandbox.write(name, "{}");
@@ -103,12 +104,13 @@ fn snapshot_stores_chat_without_a_file_whose_name_belongs_to_stvc() {
         &json!({ "mes": "x", "extra": { "file": { "url": format!("/{name}") } } }).to_string(),
     );
     let taken = sandbox.json(&["snapshot"]).exits(0);
-    refused(&taken.of_type("finding"), name);
+    assert_refused(&taken.of_type("finding"), name);
     let list = sandbox.git(&["show", "refs/heads/chats/Mira/one:attachments/list.json"]);
     assert!(list.contains(MAP) && !list.contains("stvc-status"), "{list}");
 }
 
-/// Two chats that name a web page and a drawing, which a browser would run in SillyTavern's name.
+/// Creates two chats that name an HTML page and an SVG, which a browser would run with
+/// SillyTavern's rights.
 fn with_pages() -> Sandbox {
     let sandbox = with_attachments();
     sandbox.write(PAGE, "<script>alert(1)</script>");
@@ -119,13 +121,13 @@ fn with_pages() -> Sandbox {
 }
 
 #[test]
-fn attachments_that_may_run_code_come_from_a_backup_only_if_they_are_asked_for() {
+fn import_writes_active_attachments_only_on_request() {
     let sandbox = with_pages();
     let taken = sandbox.json(&["snapshot"]).exits(0);
     assert!(taken.of_type("finding").iter().all(|it| it["code"] != "attachment-refused"));
     let all = sandbox.folder().join("all.stvc");
     sandbox.stvc(&["backup", text(&all)]).exits(0);
-    // The library's own come back as ever.
+    // The library's own attachments are restored.
     for path in [PAGE, DRAWING, CHAT] {
         fs::remove_file(sandbox.path(path)).unwrap();
     }
@@ -136,7 +138,7 @@ fn attachments_that_may_run_code_come_from_a_backup_only_if_they_are_asked_for()
     other.stvc(&["import", text(&all)]).exits(0);
     let restored = other.json(&["restore", "Mira/one"]).exits(3);
     for path in [PAGE, DRAWING] {
-        let finding = refused(&restored.of_type("finding"), path);
+        let finding = assert_refused(&restored.of_type("finding"), path);
         let remedy = finding["remedy"].as_str().unwrap();
         assert!(remedy.contains("stvc restore \"chats/Mira/one\" --any-attachments"), "{remedy}");
         assert!(!other.path(path).exists());
@@ -144,28 +146,28 @@ fn attachments_that_may_run_code_come_from_a_backup_only_if_they_are_asked_for()
     assert_eq!(restored.of_type("summary")[0]["attachments_lost"], 2);
     assert_eq!(other.read(CHAT), sandbox.read(CHAT));
     assert!(other.path(MAP).exists() && other.path(NOTES).exists());
-    // What is not written is not lost: the next snapshot still has it.
+    // An unwritten attachment is not lost: the next snapshot still has it.
     other.append(CHAT, &message("one", 12));
     other.stvc(&["snapshot"]).exits(0);
     let list = other.git(&["show", "refs/heads/chats/Mira/one:attachments/list.json"]);
     assert!(list.contains(PAGE) && list.contains(DRAWING), "{list}");
     for more in [&["--as", "copy"][..], &["--to", text(&other.folder().join("to"))]] {
         let arguments = [&["restore", "Mira/one"][..], more].concat();
-        refused(&other.json(&arguments).exits(3).of_type("finding"), PAGE);
+        assert_refused(&other.json(&arguments).exits(3).of_type("finding"), PAGE);
     }
     other.json(&["restore", "chats/Mira/one", "--any-attachments"]).exits(0);
     for path in [PAGE, DRAWING] {
         assert_eq!(other.read(path), sandbox.read(path));
         fs::remove_file(other.path(path)).unwrap();
     }
-    // The user said once that they are wanted.
+    // The user has approved them.
     other.json(&["restore", "Mira/one"]).exits(0);
     assert!(other.path(PAGE).exists() && other.path(DRAWING).exists());
 }
 
 #[test]
-fn sync_brings_chat_and_not_attachments_that_may_run_code() {
-    let (mut one, mut two, folder) = pair(|one| {
+fn sync_writes_the_chat_without_active_attachments() {
+    let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(CHAT, chat("one", 3, None));
     });
     one.write(PAGE, "<script>alert(1)</script>");
@@ -174,15 +176,15 @@ fn sync_brings_chat_and_not_attachments_that_may_run_code() {
     one.append(CHAT, &json!({ "mes": "x", "extra": { "files": urls } }).to_string());
     one.stvc(&["sync", text(&folder)]).exits(0);
     let dry = two.json(&["sync", text(&folder), "--dry-run"]).exits(3);
-    refused(&dry.of_type("finding"), PAGE);
+    assert_refused(&dry.of_type("finding"), PAGE);
     let synced = two.json(&["sync", text(&folder)]).exits(3);
-    refused(&synced.of_type("finding"), PAGE);
+    assert_refused(&synced.of_type("finding"), PAGE);
     assert_eq!(two.read(CHAT), one.read(CHAT));
     assert!(two.path(MAP).exists() && !two.path(PAGE).exists());
-    // Once is enough, and both go on.
+    // Reported once, and later syncs work.
     two.append(CHAT, &message("two", 9));
     two.stvc(&["sync", text(&folder)]).exits(0);
-    settle(&mut one, &mut two, &folder);
+    sync_until_equal(&mut one, &mut two, &folder);
     assert_eq!(one.read(CHAT), two.read(CHAT));
     two.stvc(&["restore", "Mira/one", "--any-attachments"]).exits(0);
     assert_eq!(two.read(PAGE), one.read(PAGE));

@@ -1,9 +1,9 @@
-//! A lorebook has a life of its own, whoever is bound to it.
+//! A lorebook has its own timeline, whichever chats are bound to it.
 
 use super::*;
 
 #[test]
-fn a_lorebook_that_many_chats_have_changes_once() {
+fn shared_lorebook_change_is_stored_once() {
     let mut sandbox = library();
     for n in 0..30 {
         sandbox.write(&format!("chats/Mira/branch {n}.jsonl"), chat("Mira", 3, Some("Harbour")));
@@ -16,19 +16,20 @@ fn a_lorebook_that_many_chats_have_changes_once() {
     assert_eq!(new.len(), 1);
     assert_eq!(new[0]["timeline"], "worlds/Harbour");
     assert_eq!(new[0]["entries"], 1);
-    // It shares its objects with the chats that were taken with it.
+    // It shares its objects with the chats' snapshots.
     let tree = |of: &str| sandbox.git(&["rev-parse", of]);
     assert_eq!(
         tree("refs/heads/worlds/Harbour~1:lorebooks/Harbour"),
         tree("refs/heads/chats/Mira/one:lorebooks/Harbour")
     );
-    let told = |sandbox: &Sandbox, command: &[&str]| sandbox.stvc(command).exits(0).stdout;
-    assert_eq!(told(&sandbox, &["log", "worlds/Harbour"]).lines().count(), 2);
-    assert!(told(&sandbox, &["diff", "worlds/Harbour~1", "worlds/Harbour"]).contains("Pier"));
-    let shown = told(&sandbox, &["show", "lorebook / Harbour"]);
+    let run = |sandbox: &Sandbox, command: &[&str]| sandbox.stvc(command).exits(0).stdout;
+    assert_eq!(run(&sandbox, &["log", "worlds/Harbour"]).lines().count(), 2);
+    assert!(run(&sandbox, &["diff", "worlds/Harbour~1", "worlds/Harbour"]).contains("Pier"));
+    let shown = run(&sandbox, &["show", "lorebook / Harbour"]);
     assert!(shown.contains("used by") && shown.contains("32 chats, character Mira"), "{shown}");
-    assert!(told(&sandbox, &["search", "dry"]).contains("lorebook / Harbour"));
-    // What a chat has now is its messages and its lorebook as they are now; a snapshot is what it was.
+    assert!(run(&sandbox, &["search", "dry"]).contains("lorebook / Harbour"));
+    // A chat's latest moment has the current messages and lorebook; a snapshot has those of its
+    // time.
     let former = sandbox.read("chats/Mira/one.jsonl");
     fs::remove_file(sandbox.path("chats/Mira/one.jsonl")).unwrap();
     fs::remove_file(sandbox.path("worlds/Harbour.json")).unwrap();
@@ -39,18 +40,18 @@ fn a_lorebook_that_many_chats_have_changes_once() {
     sandbox.wait(60);
     sandbox.stvc(&["restore", id.trim(), "--overwrite"]).exits(0);
     assert_eq!(sandbox.read("worlds/Harbour.json"), book("wet").into_bytes());
-    // The lorebook's own history ends with what is there, behind what was.
+    // The lorebook's latest snapshot equals the file, after the former ones.
     let states = sandbox.json(&["status"]).exits(0).of_type("timeline");
     assert!(states.iter().all(|line| line["state"] == "unchanged"), "{states:?}");
-    assert!(told(&sandbox, &["diff", "worlds/Harbour~1", "worlds/Harbour"]).contains("wet"));
+    assert!(run(&sandbox, &["diff", "worlds/Harbour~1", "worlds/Harbour"]).contains("wet"));
     sandbox.stvc(&["undo"]).exits(0);
     assert_eq!(sandbox.read("worlds/Harbour.json"), book("dry").into_bytes());
     sandbox.stvc(&["check"]).exits(0);
 }
 
-/// A lorebook that is changed after a message was said, before the next: that is what was known at that message.
+/// A lorebook change between a message and the next one belongs to the first.
 #[test]
-fn the_lorebook_of_a_message_is_that_of_before_the_next() {
+fn message_has_the_last_lorebook_before_the_next_message() {
     let mut sandbox = library();
     for (words, n) in [("first", 3), ("second", 4)] {
         sandbox.stvc(&["snapshot"]).exits(0);
@@ -72,7 +73,7 @@ fn the_lorebook_of_a_message_is_that_of_before_the_next() {
 }
 
 #[test]
-fn lorebooks_are_restored_copied_and_followed_when_they_are_renamed() {
+fn lorebooks_are_restored_copied_and_renamed() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.wait(60);
@@ -93,7 +94,7 @@ fn lorebooks_are_restored_copied_and_followed_when_they_are_renamed() {
     assert_eq!(port["renamed_from"], "worlds/Harbour");
     assert_eq!(sandbox.stvc(&["log", "worlds/Port"]).exits(0).stdout.lines().count(), 2);
     assert!(!places(&sandbox).contains(&"worlds/Harbour".to_owned()));
-    // A copy begins where the other was.
+    // A copy starts with the history of its source.
     fs::copy(sandbox.path("worlds/Port.json"), sandbox.path("worlds/Twin.json")).unwrap();
     let taken = sandbox.json(&["snapshot"]).exits(0).of_type("snapshot");
     let twin = taken.iter().find(|line| line["timeline"] == "worlds/Twin").unwrap();
@@ -102,7 +103,7 @@ fn lorebooks_are_restored_copied_and_followed_when_they_are_renamed() {
     sandbox.git(&["fsck", "--strict"]);
 }
 
-/// The case that asked for it: eight chats with one lorebook, changed on two devices.
+/// Eight chats with one lorebook that was changed on two devices.
 #[test]
 fn req_82_one_lorebook_is_one_conflict() {
     let mut one = Sandbox::empty();
@@ -124,35 +125,35 @@ fn req_82_one_lorebook_is_one_conflict() {
     sync(&mut one, 0);
     let answer = sync(&mut two, 3);
     let synced = answer.of_type("synced");
-    let told: Vec<_> = synced.iter().filter(|line| line["conflicts"] != 0).collect();
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0]["timeline"], "worlds/Harbour");
+    let conflicts: Vec<_> = synced.iter().filter(|line| line["conflicts"] != 0).collect();
+    assert_eq!(conflicts.len(), 1);
+    assert_eq!(conflicts[0]["timeline"], "worlds/Harbour");
     let count = |sandbox: &Sandbox| {
         sandbox.files().keys().filter(|path| path.starts_with("chats/")).count()
     };
     assert_eq!(count(&two), 8);
-    // The rest went on: what was said here is there.
+    // Everything else is synced: the new message is there.
     sync(&mut one, 3);
     assert_eq!(count(&one), 8);
     assert_eq!(one.read("chats/Mira/3.jsonl"), two.read("chats/Mira/3.jsonl"));
-    // Until it is settled, each sync tells it again: of an earlier one somebody may have seen nothing.
+    // Each sync repeats an unresolved conflict, because the earlier report may not have been seen.
     let again = sync(&mut two, 3).of_type("synced");
     assert_eq!(again.iter().filter(|line| line["conflicts"] != 0).count(), 1);
     sync(&mut one, 3);
-    let settle = told[0]["settle"].as_str().unwrap();
+    let settle = conflicts[0]["settle"].as_str().unwrap();
     let other = settle.split('"').nth(1).unwrap();
     two.stvc(&["merge", "worlds/Harbour", other, "--keep", "b", "--yes"]).exits(0);
     assert_eq!(two.read("worlds/Harbour.json"), book("two").into_bytes());
     sync(&mut two, 0);
     sync(&mut one, 0);
     assert_eq!(one.read("worlds/Harbour.json"), book("two").into_bytes());
-    // The other way: what is in the book stays.
+    // The opposite choice: the local value stays.
     one.write("worlds/Harbour.json", book("three"));
     two.write("worlds/Harbour.json", book("four"));
     sync(&mut one, 0);
-    let told = sync(&mut two, 3).of_type("synced");
-    let told = told.iter().find(|line| line["conflicts"] != 0).unwrap();
-    let other = told["settle"].as_str().unwrap().split('"').nth(1).unwrap().to_owned();
+    let conflict = sync(&mut two, 3).of_type("synced");
+    let conflict = conflict.iter().find(|line| line["conflicts"] != 0).unwrap();
+    let other = conflict["settle"].as_str().unwrap().split('"').nth(1).unwrap().to_owned();
     two.stvc(&["merge", "worlds/Harbour", &other, "--keep", "a", "--yes"]).exits(0);
     sync(&mut two, 0);
     sync(&mut one, 0);

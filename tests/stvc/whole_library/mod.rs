@@ -1,4 +1,5 @@
-//! Everything that a story needs has a history and comes back: lorebooks, characters, personas, groups, and what messages name.
+//! Everything that a story needs has a history and is restored: lorebooks, characters, personas,
+//! groups, and attachments.
 
 mod attachments;
 mod characters;
@@ -11,7 +12,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::common::card::card;
-use crate::common::{Sandbox, assert_same, chat, files, git, lose, message, text};
+use crate::common::{Sandbox, assert_same, chat, delete_object, files, git, message, text};
 
 const CARD: &str = "characters/Mira.png";
 
@@ -31,7 +32,8 @@ fn book(words: &str) -> String {
     json!({ "entries": { "0": { "uid": 0, "comment": "Pier", "content": words } } }).to_string()
 }
 
-/// Two chats of a character, a group, lorebooks bound by chat, card and nothing, a persona.
+/// Creates two chats of a character, a group, a persona, and lorebooks bound by a chat, by the card
+/// and by nothing.
 fn library() -> Sandbox {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/one.jsonl", chat("Mira", 3, Some("Harbour")));
@@ -62,10 +64,10 @@ fn places(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn req_81_after_a_dead_disk_everything_is_in_its_place() {
+fn req_81_everything_is_restored_after_a_dead_disk() {
     let sandbox = library();
     let first = sandbox.json(&["snapshot"]).exits(0);
-    // What is not kept is said, and how to keep it.
+    // Files that are not stored are reported with the setting that stores them.
     let left_out = first.of_type("finding").into_iter().find(|line| line["code"] == "left-out");
     let left_out = left_out.unwrap();
     assert!(left_out["message"].as_str().unwrap().contains("settings.json"), "{left_out}");
@@ -84,8 +86,8 @@ fn req_81_after_a_dead_disk_everything_is_in_its_place() {
         ]
     );
     let backup = sandbox.folder().join("all.stvc");
-    let told = sandbox.stvc(&["backup", text(&backup)]).exits(0);
-    assert!(told.stdout.contains("not kept: settings.json"), "{}", told.stdout);
+    let backed_up = sandbox.stvc(&["backup", text(&backup)]).exits(0);
+    assert!(backed_up.stdout.contains("not kept: settings.json"), "{}", backed_up.stdout);
     assert!(sandbox.stvc(&["stats"]).exits(0).stdout.contains("not kept: settings.json"));
 
     let before = sandbox.files();
@@ -100,7 +102,7 @@ fn req_81_after_a_dead_disk_everything_is_in_its_place() {
     other.stvc(&["check"]).exits(0);
     other.git(&["fsck", "--strict"]);
 
-    // Where something else is, it stays, and the rest comes.
+    // An existing file stays, and the others are restored.
     let third = Sandbox::empty();
     third.write("worlds/Harbour.json", book("another harbour"));
     third.write(CARD, b"not even a picture");
@@ -116,7 +118,7 @@ fn req_81_after_a_dead_disk_everything_is_in_its_place() {
 }
 
 #[test]
-fn settings_are_kept_only_if_somebody_says_so_and_secrets_never() {
+fn settings_are_stored_only_if_configured_and_secrets_never() {
     let sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     let grep = |sandbox: &Sandbox, words: &str| {
@@ -131,7 +133,7 @@ fn settings_are_kept_only_if_somebody_says_so_and_secrets_never() {
     let taken = sandbox.json(&["snapshot"]).exits(0).of_type("snapshot");
     assert!(taken.iter().any(|line| line["timeline"] == "settings.json"));
     assert!(grep(&sandbox, "proxy password") && !grep(&sandbox, "sk-never"));
-    // They are not put over others.
+    // They do not replace others.
     let now = r#"{"username":"Wren","theme":"dark"}"#;
     sandbox.write("settings.json", now);
     sandbox.stvc(&["restore", "--all"]).exits(3);
@@ -141,7 +143,7 @@ fn settings_are_kept_only_if_somebody_says_so_and_secrets_never() {
 }
 
 #[test]
-fn less_can_be_wanted() {
+fn include_options_reduce_what_is_stored() {
     let sandbox = library();
     let taken = sandbox.json(&["snapshot", "--only", "chats"]).exits(0).of_type("snapshot");
     assert_eq!(taken.len(), 3);
@@ -154,7 +156,7 @@ fn less_can_be_wanted() {
 }
 
 #[test]
-fn doctor_knows_who_is_missed() {
+fn doctor_reports_missing_characters() {
     let sandbox = library();
     sandbox.write("characters/Other.png", card(&json!({ "name": "Other" }), 50));
     sandbox.stvc(&["snapshot"]).exits(0);

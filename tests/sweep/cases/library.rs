@@ -2,156 +2,156 @@
 
 use std::fs;
 
-use super::store::{begun, recap};
-use super::{Listed, Scene};
+use super::store::{recap_library, stored_library};
+use super::{CaseEntry, Scene};
 use crate::common::recap_library::RecapLibrary;
 use crate::stage::Stage;
 use crate::world::{
-    A, B, BOOK, C, CARD, CREW, GULL, MAP, NIGHT, PIER, PIER_NOW, belongings, book, chat, day,
-    empty, message, small,
+    A, B, BOOK, C, CARD, CREW, GULL, MAP, NIGHT, PIER, PIER_EDITED, add_card_and_picture, book,
+    chat, empty_library, message, small_library, write_for_a_day,
 };
 
-pub const CASES: &[Listed] = &[
+pub const CASES: &[CaseEntry] = &[
     ("restore", "restore-missing", |stage| {
-        begun(stage);
+        stored_library(stage);
         remove(stage, &[A, BOOK]);
-        Scene::of(&["restore", "Mira/a"])
+        Scene::new(&["restore", "Mira/a"])
     }),
     ("restore", "restore-overwrite", |stage| {
-        let id = replaced(stage);
-        Scene::of(&["restore", &id, "--overwrite"])
+        let id = overwritten_library(stage);
+        Scene::new(&["restore", &id, "--overwrite"])
     }),
-    // The lorebook comes from a snapshot of its own, and nothing of the chat changes.
+    // Restores the lorebook from its own snapshot; the chat does not change.
     ("restore", "restore-pair", |stage| {
-        begun(stage);
-        for entry in [PIER_NOW, PIER] {
+        stored_library(stage);
+        for entry in [PIER_EDITED, PIER] {
             stage.write("one", BOOK, book(&[entry, GULL]));
             stage.stvc("one", &["snapshot"]).exits(0);
         }
-        // By its ids: begun again, `~1` would be another moment.
+        // By ids: on a second run `~1` would be another snapshot.
         let shown = stage.stvc("one", &["show", "Mira/a~1"]).exits(0);
         let moment = shown.of_type("snapshot")[0]["moment"].as_str().unwrap().to_owned();
-        Scene::of(&["restore", &moment, "--overwrite"])
+        Scene::new(&["restore", &moment, "--overwrite"])
     }),
     ("restore", "restore-group", |stage| {
-        begun(stage);
+        stored_library(stage);
         remove(stage, &[NIGHT, CREW]);
-        Scene::of(&["restore", "night"])
+        Scene::new(&["restore", "night"])
     }),
     ("restore", "restore-as", |stage| {
-        begun(stage);
-        Scene::of(&["restore", "Mira/a", "--as", "What if"])
+        stored_library(stage);
+        Scene::new(&["restore", "Mira/a", "--as", "What if"])
     }),
     ("restore", "restore-at", |stage| {
-        recap(stage);
-        Scene::of(&["restore", "Harbour nights", "--at", "7", "--as", "Early"])
+        recap_library(stage);
+        Scene::new(&["restore", "Harbour nights", "--at", "7", "--as", "Early"])
     }),
     ("restore", "restore-to", |stage| {
-        begun(stage);
-        Scene::of(&["restore", "Mira/a", "--to", "../../out"])
+        stored_library(stage);
+        Scene::new(&["restore", "Mira/a", "--to", "../../out"])
     }),
     ("restore", "restore-all", |stage| {
-        begun(stage);
+        stored_library(stage);
         remove(stage, &[A, BOOK, C, NIGHT, CREW]);
-        Scene::of(&["restore", "--all"])
+        Scene::new(&["restore", "--all"])
     }),
     ("restore", "restore-all-overwrite", |stage| {
-        replaced(stage);
-        Scene::of(&["restore", "--all", "--overwrite"])
+        overwritten_library(stage);
+        Scene::new(&["restore", "--all", "--overwrite"])
     }),
     ("restore", "restore-card", |stage| {
-        furnished(stage);
+        library_with_attachments(stage);
         stage.write("one", CARD, b"another card");
-        Scene::of(&["restore", "characters/Mira", "--overwrite"])
+        Scene::new(&["restore", "characters/Mira", "--overwrite"])
     }),
     ("restore", "restore-attachment", |stage| {
-        furnished(stage);
+        library_with_attachments(stage);
         remove(stage, &[A, MAP]);
-        Scene::of(&["restore", "Mira/a"])
+        Scene::new(&["restore", "Mira/a"])
     }),
     ("extension", "extension-install", |stage| {
-        begun(stage);
-        Scene::of(&["extension", "install"])
+        stored_library(stage);
+        Scene::new(&["extension", "install"])
     }),
     ("extension", "extension-update", |stage| {
-        begun(stage);
+        stored_library(stage);
         stage.stvc("one", &["extension", "install"]).exits(0);
-        remove(stage, &["extensions/stvc/deeds.js", "extensions/stvc/page.js"]);
+        remove(stage, &["extensions/stvc/actions.js", "extensions/stvc/page.js"]);
         stage.write("one", "extensions/stvc/notes.txt", b"mine");
-        Scene::of(&["extension", "update"])
+        Scene::new(&["extension", "update"])
     }),
     ("extension", "extension-remove", |stage| {
-        begun(stage);
+        stored_library(stage);
         stage.stvc("one", &["extension", "install"]).exits(0);
-        Scene::of(&["extension", "remove"])
+        Scene::new(&["extension", "remove"])
     }),
     ("restore", "restore-lorebook", |stage| {
-        begun(stage);
+        stored_library(stage);
         remove(stage, &[BOOK]);
-        Scene::of(&["restore", "worlds/Harbour"])
+        Scene::new(&["restore", "worlds/Harbour"])
     }),
     ("restore", "restore-whole-library", |stage| {
-        furnished(stage);
+        library_with_attachments(stage);
         remove(stage, &[A, B, C, BOOK, CARD, MAP, NIGHT, CREW]);
-        Scene::of(&["restore", "--all"])
+        Scene::new(&["restore", "--all"])
     }),
     ("fork", "fork", |stage| {
-        begun(stage);
+        stored_library(stage);
         stage.append("one", A, &message("later", 0));
-        Scene::of(&["fork", "Mira/a", "--at", "1", "--as", "What if"])
+        Scene::new(&["fork", "Mira/a", "--at", "1", "--as", "What if"])
     }),
     ("undo", "undo-restore", |stage| {
-        let id = replaced(stage);
+        let id = overwritten_library(stage);
         stage.stvc("one", &["restore", &id, "--overwrite"]).exits(0);
-        Scene::of(&["undo"]).once()
+        Scene::new(&["undo"]).not_repeatable()
     }),
     ("undo", "undo-restore-all", |stage| {
-        replaced(stage);
+        overwritten_library(stage);
         stage.stvc("one", &["restore", "--all", "--overwrite"]).exits(0);
-        Scene::of(&["undo"]).once()
+        Scene::new(&["undo"]).not_repeatable()
     }),
     ("undo", "undo-fork", |stage| {
-        begun(stage);
+        stored_library(stage);
         stage.append("one", A, &message("later", 0));
         stage.stvc("one", &["fork", "Mira/a", "--at", "1", "--as", "What if"]).exits(0);
-        Scene::of(&["undo"]).once()
+        Scene::new(&["undo"]).not_repeatable()
     }),
     ("merge", "merge", |stage| {
-        begun(stage);
+        stored_library(stage);
         stage.stvc("one", &["restore", "Mira/a", "--as", "What if"]).exits(0);
         let theirs =
             stage.files("one").into_keys().find(|path| path.starts_with("worlds/") && path != BOOK);
-        stage.write("one", BOOK, book(&[PIER_NOW, GULL]));
+        stage.write("one", BOOK, book(&[PIER_EDITED, GULL]));
         let bell = (2, "Bell", "It rings three times before dawn.");
         stage.write("one", &theirs.unwrap(), book(&[PIER, GULL, bell]));
-        Scene::of(&["merge", "Mira/a", "What if", "--yes"])
+        Scene::new(&["merge", "Mira/a", "What if", "--yes"])
     }),
     ("doctor", "doctor-fix", |stage| {
-        empty(stage, "one");
+        empty_library(stage, "one");
         let main = RecapLibrary::default();
         stage.write("one", &main.book_path(), main.book_bytes());
         for library in [main.clone(), main.fork("Branch #1", 7), main.fork("Dawn", 11)] {
             stage.write("one", &library.chat_path(), library.chat_bytes());
         }
         stage.snapshot("one");
-        Scene::of(&["doctor", "--fix", "--yes"])
+        Scene::new(&["doctor", "--fix", "--yes"])
     }),
     ("doctor", "doctor-missing", |stage| {
-        begun(stage);
-        day(stage, "one");
+        stored_library(stage);
+        write_for_a_day(stage, "one");
         remove(stage, &[BOOK]);
-        Scene::of(&["doctor", "--fix", "--yes"])
+        Scene::new(&["doctor", "--fix", "--yes"])
     }),
     ("doctor", "doctor-damaged", |stage| {
-        begun(stage);
-        day(stage, "one");
+        stored_library(stage);
+        write_for_a_day(stage, "one");
         stage.snapshot("one");
         stage.write("one", BOOK, [0; 300]);
-        Scene::of(&["doctor", "--fix", "--yes"])
+        Scene::new(&["doctor", "--fix", "--yes"])
     }),
-    // The lorebook goes together with its entry in the map of checkpoints.
+    // Deletes the lorebook together with its entry in the map of checkpoints.
     ("doctor", "doctor-orphan", |stage| {
-        empty(stage, "one");
+        empty_library(stage, "one");
         let mut main = RecapLibrary::default();
         let map = r#"{"checkpoint_lorebook_map":{"Gone":"Left behind","Other":"Elsewhere"}}"#;
         main.more.push(("auto_recap".into(), map.into()));
@@ -159,7 +159,7 @@ pub const CASES: &[Listed] = &[
         stage.write("one", "worlds/Left behind.json", main.book_bytes());
         stage.write("one", &main.chat_path(), main.chat_bytes());
         stage.snapshot("one");
-        Scene::of(&["doctor", "--fix", "--yes"])
+        Scene::new(&["doctor", "--fix", "--yes"])
     }),
 ];
 
@@ -169,21 +169,21 @@ pub fn remove(stage: &Stage, paths: &[&str]) {
     }
 }
 
-/// A library with what belongs to its chats, stored.
-fn furnished(stage: &mut Stage) {
-    small(stage, "one");
-    belongings(stage, "one");
+/// Creates a library with characters and attachments, and a snapshot.
+fn library_with_attachments(stage: &mut Stage) {
+    small_library(stage, "one");
+    add_card_and_picture(stage, "one");
     stage.snapshot("one");
 }
 
-/// A state that was stored, another that was not, in both files; the id of the first.
-fn replaced(stage: &mut Stage) -> String {
-    begun(stage);
+/// Creates a snapshot and then changes both files without another. Returns the snapshot's id.
+fn overwritten_library(stage: &mut Stage) -> String {
+    stored_library(stage);
     let first = stage.acks.iter().find(|ack| ack.files.contains_key(A)).unwrap().id.clone();
     stage.append("one", A, &message("later", 0));
     stage.snapshot("one");
     stage.write("one", A, chat("quite another", 2, Some("Harbour")));
     stage.append("one", B, &message("later", 1));
-    stage.write("one", BOOK, book(&[PIER_NOW]));
+    stage.write("one", BOOK, book(&[PIER_EDITED]));
     first
 }

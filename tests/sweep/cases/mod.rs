@@ -1,82 +1,79 @@
-//! Every verb that writes, in every form, each on a small library of its own.
+//! Every verb that writes, in every form, each on its own small library.
 
-mod copies;
+mod backups;
 mod devices;
 mod library;
 mod store;
 
 use crate::stage::Stage;
 
-/// A git server, as a user names it; what answers there is the stage's own folder.
+/// Address of the git server; the stage's own folder answers.
 pub const SERVER: &str = "ssh://server/server.git";
-/// The folder that two devices share, as they name it.
+/// Folder that two devices sync through, relative to the library.
 pub const SHARED: &str = "../../shared";
 
-/// One command on one library.
 pub struct Case {
     pub name: &'static str,
-    /// What it is counted under.
+    /// Row of the report.
     pub verb: &'static str,
     pub make: fn(&mut Stage) -> Scene,
 }
 
-/// How the command is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Driver {
-    /// To its end.
+    /// Runs until it exits.
     #[default]
     Once,
-    /// Until it has seen what it waits for.
+    /// Runs until it has seen the expected save.
     Watch,
 }
 
-/// What is tried, once the library is made; the command runs on the device `one`.
+/// The command to test on device `one`, and its expectations.
 #[derive(Clone, Debug, Default)]
 pub struct Scene {
     pub command: Vec<String>,
     pub driver: Driver,
-    /// Run again when it is done, it does another thing.
-    pub once: bool,
-    /// Snapshots go by it.
-    pub forgets: bool,
-    /// It is about the past: all of it is compared, not only where it ends.
-    pub history: bool,
-    /// Copies elsewhere, below the disk.
-    pub copies: Vec<&'static str>,
-    /// Two devices, and where they meet.
+    /// A second run does something else.
+    pub not_repeatable: bool,
+    /// The command deletes snapshots.
+    pub deletes_snapshots: bool,
+    /// Compare the complete history, not only the latest snapshots.
+    pub compare_history: bool,
+    /// Backup destinations below the disk.
+    pub backups: Vec<&'static str>,
+    /// Remote that two devices sync through.
     pub remote: Option<&'static str>,
-    /// Files as the other device has them, which must not be lost: name, for the report, and bytes.
+    /// Files of the other device that must not be lost: name for the report, and bytes.
     pub contents: Vec<(String, Vec<u8>)>,
-    /// Words that must stand in some file of each device.
+    /// Texts that some file of each device must contain.
     pub words: Vec<String>,
 }
 
 impl Scene {
-    fn of(command: &[&str]) -> Self {
+    fn new(command: &[&str]) -> Self {
         Self { command: command.iter().map(|&part| part.to_owned()).collect(), ..Self::default() }
     }
 
-    fn history(self) -> Self {
-        Self { history: true, ..self }
+    fn compare_history(self) -> Self {
+        Self { compare_history: true, ..self }
     }
 
-    fn once(self) -> Self {
-        Self { once: true, ..self }
+    fn not_repeatable(self) -> Self {
+        Self { not_repeatable: true, ..self }
     }
 
-    fn copy(self, copy: &'static str) -> Self {
-        Self { copies: vec![copy], ..self }
+    fn backup(self, backup: &'static str) -> Self {
+        Self { backups: vec![backup], ..self }
     }
 }
 
-/// All of them.
 pub fn all() -> Vec<Case> {
-    [store::CASES, library::CASES, copies::CASES, devices::CASES]
+    [store::CASES, library::CASES, backups::CASES, devices::CASES]
         .into_iter()
         .flatten()
         .map(|&(verb, name, make)| Case { name, verb, make })
         .collect()
 }
 
-/// Verb, name, and how it is made.
-type Listed = (&'static str, &'static str, fn(&mut Stage) -> Scene);
+/// Verb, name and constructor.
+type CaseEntry = (&'static str, &'static str, fn(&mut Stage) -> Scene);

@@ -1,188 +1,197 @@
-//! Verbs that write to the store and leave the library alone.
+//! Verbs that write to the store and not to the library.
 
 use super::library::remove;
-use super::{Driver, Listed, SHARED, Scene};
+use super::{CaseEntry, Driver, SHARED, Scene};
 use crate::common::recap_library::RecapLibrary;
 use crate::stage::Stage;
-use crate::world::{A, B, BOOK, GULL, PIER_NOW, book, chat, day, empty, message, page, small};
+use crate::world::{
+    A, B, BOOK, GULL, PIER_EDITED, add_html_page, book, chat, empty_library, message,
+    small_library, write_for_a_day,
+};
 
-pub const CASES: &[Listed] = &[
+pub const CASES: &[CaseEntry] = &[
     ("snapshot", "snapshot-first", |stage| {
-        small(stage, "one");
-        Scene::of(&["snapshot"])
+        small_library(stage, "one");
+        Scene::new(&["snapshot"])
     }),
     ("snapshot", "snapshot-further", |stage| {
-        begun(stage);
+        stored_library(stage);
         pack_refs(stage);
-        day(stage, "one");
-        Scene::of(&["snapshot"])
+        write_for_a_day(stage, "one");
+        Scene::new(&["snapshot"])
     }),
     ("snapshot", "snapshot-at", |stage| {
-        begun(stage);
-        Scene::of(&["snapshot", "Mira/a", "--at", "1", "--tag", "early"])
+        stored_library(stage);
+        Scene::new(&["snapshot", "Mira/a", "--at", "1", "--tag", "early"])
     }),
     ("snapshot", "snapshot-scenes", |stage| {
-        recap(stage);
-        Scene::of(&["snapshot", "--scenes"])
+        recap_library(stage);
+        Scene::new(&["snapshot", "--scenes"])
     }),
     ("snapshot", "snapshot-fold", |stage| {
-        begun(stage);
+        stored_library(stage);
         for n in 0..20 {
             stage.append("one", A, &message("more", n));
             stage.stvc("one", &["snapshot"]).exits(0);
         }
         stage.append("one", A, &message("last", 0));
-        Scene::of(&["snapshot"])
+        Scene::new(&["snapshot"])
     }),
-    // Onto what was joined before.
+    // Folds onto a pack that was folded before.
     ("snapshot", "snapshot-fold-onto", |stage| {
-        begun(stage);
+        stored_library(stage);
         for turns in [1, 2] {
             stage.write("one", A, long_chat(turns));
             stage.snapshot("one");
         }
         stage.write("one", A, long_chat(3));
-        Scene::of(&["snapshot"])
+        Scene::new(&["snapshot"])
     }),
-    // One ref more than are left in files of their own.
+    // One ref more than stay loose.
     ("snapshot", "snapshot-pack-refs", |stage| {
         let write = |stage: &Stage, n: u64| {
             stage.write("one", &format!("worlds/Book {n}.json"), book(&[(n, "Pier", "Wet.")]));
         };
-        small(stage, "one");
+        small_library(stage, "one");
         (0..26).for_each(|n| write(stage, n));
         stage.snapshot("one");
         write(stage, 26);
-        Scene::of(&["snapshot"])
+        Scene::new(&["snapshot"])
     }),
-    // So many at once that they go there at once.
+    // So many new refs that they are packed in the same command.
     ("snapshot", "snapshot-many-refs", |stage| {
-        begun(stage);
+        stored_library(stage);
         for n in 0..40 {
             stage.write("one", &format!("worlds/Book {n}.json"), book(&[(n, "Pier", "Wet.")]));
         }
-        Scene::of(&["snapshot"])
+        Scene::new(&["snapshot"])
     }),
-    // A file of a kind that is noted as the library's own.
+    // An attachment of a kind that stvc records as the library's own.
     ("snapshot", "snapshot-own-attachment", |stage| {
-        begun(stage);
-        page(stage, "one");
-        Scene::of(&["snapshot"])
+        stored_library(stage);
+        add_html_page(stage, "one");
+        Scene::new(&["snapshot"])
     }),
     ("watch", "watch", |stage| {
-        begun(stage);
+        stored_library(stage);
         stage.append("one", A, &message("before", 0));
         let command = ["watch", "--settle", "20ms"];
-        Scene { driver: Driver::Watch, ..Scene::of(&command) }
+        Scene { driver: Driver::Watch, ..Scene::new(&command) }
     }),
     ("tag", "tag-add", |stage| {
-        begun(stage);
-        Scene::of(&["tag", "keep", "Mira/a"])
+        stored_library(stage);
+        Scene::new(&["tag", "keep", "Mira/a"])
     }),
-    // A snapshot of the pair is created first.
+    // Creates a snapshot of the pair first.
     ("tag", "tag-pair", |stage| {
-        begun(stage);
-        stage.write("one", BOOK, book(&[PIER_NOW, GULL]));
+        stored_library(stage);
+        stage.write("one", BOOK, book(&[PIER_EDITED, GULL]));
         stage.stvc("one", &["snapshot"]).exits(0);
-        Scene::of(&["tag", "keep", "Mira/a"])
+        Scene::new(&["tag", "keep", "Mira/a"])
     }),
     ("tag", "tag-delete", |stage| {
-        begun(stage);
+        stored_library(stage);
         stage.stvc("one", &["tag", "keep", "Mira/a"]).exits(0);
         pack_refs(stage);
-        Scene::of(&["tag", "-d", "keep"])
+        Scene::new(&["tag", "-d", "keep"])
     }),
     ("tag", "tag-move", |stage| {
-        begun(stage);
+        stored_library(stage);
         stage.stvc("one", &["tag", "keep", "Mira/a"]).exits(0);
         pack_refs(stage);
-        Scene::of(&["tag", "keep", "Mira/b", "--move"])
+        Scene::new(&["tag", "keep", "Mira/b", "--move"])
     }),
     ("timelines", "timelines-parent", |stage| {
-        late_parent(stage);
+        forks_before_parent(stage);
         stage.stvc("one", &["snapshot"]).exits(0);
         pack_refs(stage);
-        Scene::of(&["timelines", "Branch #1", "--no-parent"]).history()
+        Scene::new(&["timelines", "Branch #1", "--no-parent"]).compare_history()
     }),
-    // A main chat whose forks were stored before it.
+    // A parent chat whose forks were stored before it.
     ("snapshot", "snapshot-late-parent", |stage| {
-        late_parent(stage);
-        Scene::of(&["snapshot"]).history()
+        forks_before_parent(stage);
+        Scene::new(&["snapshot"]).compare_history()
     }),
     ("undo", "undo-snapshot", |stage| {
-        begun(stage);
-        day(stage, "one");
+        stored_library(stage);
+        write_for_a_day(stage, "one");
         stage.stvc("one", &["snapshot"]).exits(0);
         pack_refs(stage);
-        Scene::of(&["undo"]).once().history()
+        Scene::new(&["undo"]).not_repeatable().compare_history()
     }),
     ("reconstruct", "reconstruct", |stage| {
-        recap(stage);
-        Scene::of(&["reconstruct", "Harbour nights", "--all"]).history()
+        recap_library(stage);
+        Scene::new(&["reconstruct", "Harbour nights", "--all"]).compare_history()
     }),
     ("forget", "forget", |stage| {
-        long(stage);
+        library_with_history(stage);
         pack_refs(stage);
-        Scene { forgets: true, ..Scene::of(&["forget", "--keep-last", "1"]).history() }
+        Scene {
+            deletes_snapshots: true,
+            ..Scene::new(&["forget", "--keep-last", "1"]).compare_history()
+        }
     }),
     ("erase", "erase", |stage| {
-        begun(stage);
+        stored_library(stage);
         stage.stvc("one", &["tag", "keep", "Mira/a"]).exits(0);
         pack_refs(stage);
         remove(stage, &[A]);
-        Scene { forgets: true, ..Scene::of(&["erase", "Mira/a", "--yes"]).history() }
+        Scene {
+            deletes_snapshots: true,
+            ..Scene::new(&["erase", "Mira/a", "--yes"]).compare_history()
+        }
     }),
     ("erase", "erase-copies", |stage| {
-        with_copies(stage);
+        deleted_chat_with_backups(stage);
         let command = ["erase", "Mira/a", "--copies", "--yes"];
-        Scene { forgets: true, ..Scene::of(&command).history().copy("shared") }
+        Scene { deletes_snapshots: true, ..Scene::new(&command).compare_history().backup("shared") }
     }),
     ("erase", "erase-copies-later", |stage| {
-        with_copies(stage);
+        deleted_chat_with_backups(stage);
         stage.stvc("one", &["erase", "Mira/a", "--yes"]).exits(0);
         let command = ["erase", "--copies", "--yes"];
-        Scene { forgets: true, ..Scene::of(&command).history().copy("shared") }
+        Scene { deletes_snapshots: true, ..Scene::new(&command).compare_history().backup("shared") }
     }),
     ("snapshot", "snapshot-deleted", |stage| {
-        begun(stage);
+        stored_library(stage);
         remove(stage, &[A]);
-        Scene::of(&["snapshot"]).history()
+        Scene::new(&["snapshot"]).compare_history()
     }),
     ("gc", "gc", |stage| {
-        long(stage);
-        Scene::of(&["gc"])
+        library_with_history(stage);
+        Scene::new(&["gc"])
     }),
     ("gc", "gc-again", |stage| {
-        begun(stage);
+        stored_library(stage);
         stage.stvc("one", &["gc"]).exits(0);
-        day(stage, "one");
+        write_for_a_day(stage, "one");
         stage.snapshot("one");
-        Scene::of(&["gc"])
+        Scene::new(&["gc"])
     }),
     ("gc", "gc-forgotten", |stage| {
-        long(stage);
+        library_with_history(stage);
         stage.stvc("one", &["forget", "--keep-last", "1"]).exits(0);
         pack_refs(stage);
         let command = ["gc", "--grace", "0s", "--keep-undo", "0s"];
-        Scene { forgets: true, ..Scene::of(&command) }
+        Scene { deletes_snapshots: true, ..Scene::new(&command) }
     }),
 ];
 
-/// A small library with a first snapshot of everything.
-pub fn begun(stage: &mut Stage) {
-    small(stage, "one");
+/// Creates a small library with a first snapshot of everything.
+pub fn stored_library(stage: &mut Stage) {
+    small_library(stage, "one");
     stage.snapshot("one");
 }
 
-/// A deleted chat with a picture, a backup by SillyTavern and one in a folder.
-fn with_copies(stage: &mut Stage) {
-    small(stage, "one");
+/// Creates a deleted chat with a picture, a backup by SillyTavern and one in a folder.
+fn deleted_chat_with_backups(stage: &mut Stage) {
+    small_library(stage, "one");
     stage.write("one", "user/images/Mira/own.png", "a picture");
     let line = r#"{"name":"Mira","mes":"see","extra":{"image":"/user/images/Mira/own.png"}}"#;
     stage.append("one", A, line);
     stage.snapshot("one");
     stage.stvc("one", &["backup", SHARED]).exits(0);
-    // The library is tried in many places, each with the folder beside it.
+    // The library is copied to many places, each with the folder beside it.
     let note = stage.store("one").join("stvc/backups.json");
     let mut backups: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
@@ -194,7 +203,8 @@ fn with_copies(stage: &mut Stage) {
     remove(stage, &[A]);
 }
 
-/// A chat that makes a pack of more than 256 kB in each turn: a long message that cannot be made smaller, and short ones.
+/// Builds a chat that adds a pack of more than 256 kB per turn: one long incompressible message and
+/// some short ones.
 fn long_chat(turns: u64) -> String {
     let noise = |seed: u64| {
         let mut state = seed;
@@ -215,9 +225,9 @@ fn long_chat(turns: u64) -> String {
     lines.join("\n")
 }
 
-/// One with a history.
-fn long(stage: &mut Stage) {
-    begun(stage);
+/// Creates a library with several snapshots.
+fn library_with_history(stage: &mut Stage) {
+    stored_library(stage);
     for n in 0..4 {
         stage.append("one", A, &message("more", n));
         stage.write("one", B, chat(&format!("b{n}"), 3, Some("Harbour")));
@@ -225,18 +235,18 @@ fn long(stage: &mut Stage) {
     }
 }
 
-/// Chats that ST-Auto-Recap has worked on.
-pub fn recap(stage: &mut Stage) {
-    empty(stage, "one");
+/// Creates an ST-Auto-Recap chat and a snapshot.
+pub fn recap_library(stage: &mut Stage) {
+    empty_library(stage, "one");
     let library = RecapLibrary::default();
     stage.write("one", &library.chat_path(), library.chat_bytes());
     stage.write("one", &library.book_path(), library.book_bytes());
     stage.snapshot("one");
 }
 
-/// Forks that are stored, and the chat that they come from, which is not; one of them has gone on.
-fn late_parent(stage: &mut Stage) {
-    empty(stage, "one");
+/// Creates forks that are stored and their parent chat that is not; one fork has new messages.
+fn forks_before_parent(stage: &mut Stage) {
+    empty_library(stage, "one");
     let main = RecapLibrary::default();
     stage.write("one", &main.book_path(), main.book_bytes());
     for (name, at) in [("Branch #1", 7), ("Branch #2", 11)] {
@@ -249,7 +259,7 @@ fn late_parent(stage: &mut Stage) {
     stage.write("one", &main.chat_path(), main.chat_bytes());
 }
 
-/// Refs as git packs them: deleting one means writing all of them anew.
+/// Packs all refs: deleting one then rewrites all of them.
 pub fn pack_refs(stage: &Stage) {
     stage.git(&stage.store("one"), &["pack-refs", "--all"]).exits(0);
 }

@@ -1,0 +1,175 @@
+//! Recaps of scenes, which the messages that end them carry, and the running recap in a chat's
+//! metadata.
+
+use memchr::memmem::Finder;
+
+use crate::auto_recap::written::{RUNNING_RECAP, RunningRecap, Scene, running_recap, scene};
+use crate::rules::{Code, Finding, Subject, brief, listed};
+use crate::st::{Raw, chat_name, main_chat};
+
+pub(super) fn of_scenes(parts: &Subject<'_>) -> Vec<Finding> {
+    // Nearly every message has something of the extension, but only those that end a scene have a
+    // recap.
+    let has_recap = Finder::new("scene_recap_");
+    let lines = &parts.chat.messages;
+    let (mut wrong, mut differing) = (Vec::new(), Vec::new());
+    for range in parts.looked_at {
+        let end = range.end.min(lines.len());
+        let begin = range.start.min(end);
+        for (place, line) in (begin..).zip(&lines[begin..end]) {
+            let Some(scene) = has_recap.find(line).and_then(|_| scene(line)) else { continue };
+            if is_index_wrong(&scene) {
+                wrong.push(place);
+            }
+            if let (Some(noted), Some(real)) = (scene.hash(), scene.recap_hash())
+                && noted != real
+            {
+                differing.push(place);
+            }
+        }
+    }
+    let mut findings = Vec::new();
+    if !wrong.is_empty() {
+        let message = format!(
+            "message {}: the version in use of the scene's recap is not among its versions",
+            listed(&wrong)
+        );
+        let finding = Finding::new(Code::SceneIndexWrong, parts.chat_path(), message);
+        findings.push(finding.usual_remedy());
+    }
+    if !differing.is_empty() {
+        let message = format!(
+            "message {}: the scene's recap was changed since the extension noted its hash",
+            listed(&differing)
+        );
+        findings.push(Finding::new(Code::SceneHashDiffers, parts.chat_path(), message));
+    }
+    findings
+}
+
+/// Whether the version in use is not among the versions. Without versions the extension begins with
+/// number 0; where they are not a list there is nothing to choose from.
+fn is_index_wrong(scene: &Scene<'_>) -> bool {
+    match (scene.current_index(), scene.version_count()) {
+        (None, _) => true,
+        (Some(0), _) | (Some(_), None) => false,
+        (Some(index), Some(count)) => usize::try_from(index).map_or(true, |index| index >= count),
+    }
+}
+
+pub(super) fn of_running_recap(parts: &Subject<'_>) -> Vec<Finding> {
+    let Some(metadata) = parts.metadata else { return Vec::new() };
+    let Some(recap) = running_recap(metadata) else {
+        let there = metadata.get(RUNNING_RECAP).filter(Raw::truthy);
+        return there.map(|_| unreadable(parts, "it is no object")).into_iter().collect();
+    };
+    let mut findings: Vec<_> = foreign(parts, metadata, &recap).into_iter().collect();
+    findings.extend(version_in_use(parts, &recap));
+    findings.extend(versions(parts, &recap));
+    findings
+}
+
+fn unreadable(parts: &Subject<'_>, why: &str) -> Finding {
+    let message = format!("the running recap cannot be read: {why}");
+    Finding::new(Code::RecapUnreadable, parts.chat_path(), message).usual_remedy()
+}
+
+/// The version in use must be among the versions. Gaps between their numbers are legal.
+fn version_in_use(parts: &Subject<'_>, recap: &RunningRecap<'_>) -> Option<Finding> {
+    let Some(versions) = &recap.versions else {
+        let there = recap.raw.get("versions").filter(Raw::truthy);
+        return there.map(|_| unreadable(parts, "its versions are no list"));
+    };
+    if versions.iter().any(|version| version.version.is_none()) {
+        return Some(unreadable(parts, "a version's number is no whole number"));
+    }
+    let Some(current) = recap.current_version else {
+        let there = recap.raw.get("current_version").is_some_and(|value| !value.is_null());
+        return (there || recap.exists())
+            .then(|| unreadable(parts, "the number of the version in use is no whole number"));
+    };
+    if !recap.exists() || recap.current().is_some() {
+        return None;
+    }
+    let message = format!(
+        "the running recap's version in use is {current}, and it has only {}",
+        listed(&recap.numbers())
+    );
+    Some(Finding::new(Code::RecapVersionLost, parts.chat_path(), message).usual_remedy())
+}
+
+/// The extension wipes a running recap that says it belongs to another chat, unless the chat is a
+/// fork or looks like an import.
+fn foreign(parts: &Subject<'_>, metadata: Raw<'_>, recap: &RunningRecap<'_>) -> Option<Finding> {
+    let id = recap.raw.get("chat_id").filter(|id| !id.is_null());
+    let id = id.map(|id| id.string().unwrap_or_else(|| id.as_str().to_owned()));
+    let own = parts.files.timeline.chat();
+    match &id {
+        Some(id) if id == own || chat_name(id).as_deref() == Some(own) => return None,
+        None if !recap.exists() => return None,
+        _ => {}
+    }
+    let whose = match &id {
+        Some(id) => format!("the running recap says it belongs to the chat {:?}", brief(id)),
+        None => "the running recap does not say which chat it belongs to".into(),
+    };
+    let is_book_missing = parts.files.bound_name().is_some() && parts.files.book().is_none();
+    let mut remedy = None;
+    let fate = if !recap.exists() {
+        "it has no versions, so nothing is lost"
+    } else if main_chat(metadata).is_some() {
+        "since the chat is a fork, the extension will keep it under this chat's name when the chat is opened"
+    } else if is_book_missing {
+        "since its lorebook is missing, the extension will take the chat for an import and keep it"
+    } else {
+        remedy = Some(
+            "before the chat is opened, give its file that name back, or set `chat_id` in line 1 to its present name".into(),
+        );
+        "it will be reset when the chat is opened with the extension"
+    };
+    let message = format!("{whose}; {fate}");
+    Some(Finding { remedy, ..Finding::new(Code::RecapForeign, parts.chat_path(), message) })
+}
+
+/// Each version ends with a scene, whose message and recap should exist.
+fn versions(parts: &Subject<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
+    let versions = recap.versions.as_deref().unwrap_or_default();
+    let (mut past_end, mut missing) = (Vec::new(), Vec::new());
+    for (n, version) in versions.iter().enumerate() {
+        let Some(end) = version.new_scene_index else { continue };
+        let number = version.version.map_or("?".into(), |number| number.to_string());
+        let words = format!("{number} (message {end})");
+        let Some((place, line)) = parts.message(end) else {
+            if parts.is_past_end(end) {
+                past_end.push(words);
+            }
+            continue;
+        };
+        // Versions that did not change were reported before; a new one is the last, or in use.
+        let is_new = n + 1 == versions.len() || version.version == recap.current_version;
+        if (is_new || parts.is_looked_at(place))
+            && scene(line).and_then(|scene| scene.recap()).is_none()
+        {
+            missing.push(words);
+        }
+    }
+    let mut findings = Vec::new();
+    if !past_end.is_empty() {
+        let message = format!(
+            "the running recap tells of messages that are not there: version {}, and the chat has {} messages",
+            listed(&past_end),
+            parts.messages.len(),
+        );
+        let finding = Finding::new(Code::RecapPastEnd, parts.chat_path(), message);
+        findings.push(finding.usual_remedy());
+    }
+    if !missing.is_empty() {
+        let message = format!(
+            "the running recap tells of scenes that have no recap: version {}",
+            listed(&missing)
+        );
+        let finding = Finding::new(Code::RecapSceneMissing, parts.chat_path(), message);
+        findings.push(finding.usual_remedy());
+    }
+    findings
+}

@@ -1,0 +1,238 @@
+//! Plans lorebooks, cards and other files that both sides changed: once each, by their own
+//! histories. Writes nothing.
+
+use std::collections::HashSet;
+
+use super::plan::{Aside, BranchMove, Conflict, JoinedBook, Outcome, TimelinePlan};
+use super::sides::{Here, read};
+use super::sync_plan::{Diverged, Planner, named};
+use crate::archive::merge::{Side, merge_books};
+use crate::archive::{Kind, Snapshot, SnapshotId};
+use crate::engine::Result;
+use crate::engine::device::Device;
+use crate::history::History;
+use crate::st::{Category, LibraryPath, TimelineFiles, TimelineName, differ_by_use, lorebook_path};
+
+impl<'s> Planner<'s> {
+    pub(super) fn merge_other_file(
+        &mut self,
+        step: &mut TimelinePlan<'_>,
+        diverged: Diverged<'_>,
+    ) -> Result<()> {
+        let Diverged { local, here, mut ours, mut theirs, base } = diverged;
+        // A file that changed only by use may differ from the snapshot. Another timeline may have
+        // been given its name already.
+        if let (Here::Same, Some(now)) = (here, self.files.now(&ours.main.path)?) {
+            ours.main.bytes = now.to_vec().into();
+        }
+        let base = match base {
+            Some(base) => Some(base.main.bytes.to_vec()),
+            None => self.book_in_common(&ours.main.path)?,
+        };
+        let was = base.as_deref();
+        let (mine, other) = (ours.main.bytes.as_slice(), theirs.main.bytes.as_slice());
+        let category = local.timeline.category();
+        let is_theirs = mine == other || was == Some(mine);
+        let is_ours = was == Some(other);
+        let is_by_use = || differ_by_use(category, mine, other);
+        let whole = if is_theirs || !is_ours && is_by_use() {
+            theirs
+        } else if is_ours {
+            ours
+        } else if category == Category::Lorebook {
+            match JoinedBook::of(Some(mine), was, other) {
+                JoinedBook::Theirs => theirs,
+                JoinedBook::Ours => ours,
+                JoinedBook::Both(both) => {
+                    theirs.main.bytes = both.into();
+                    theirs
+                }
+                // They have nothing but the name in common, and are two books.
+                JoinedBook::Conflicts(_) if was.is_none() => {
+                    let path = ours.main.path.clone();
+                    let name = self.set_aside(step, local, ours, here)?;
+                    self.namesakes.insert(path, name.clone());
+                    if here == Here::Same {
+                        self.files.put(&theirs.main.path, Some(theirs.main.bytes.to_vec()))?;
+                    }
+                    step.branch = BranchMove::There;
+                    step.entry.outcome = Outcome::Apart(name);
+                    return Ok(());
+                }
+                JoinedBook::Conflicts(places) => {
+                    // Changes without a conflict are merged; a conflict gets the remote value, which
+                    // reached the remote first.
+                    if let Ok(merged) = merge_books(was, mine, other, Side::Theirs) {
+                        theirs.main.bytes = merged.bytes.into();
+                    }
+                    let other = Some(self.set_aside(step, local, ours, here)?);
+                    let book = theirs.main.path.clone();
+                    step.entry.conflict =
+                        Some(Conflict { book, places, other, set_aside_by: None });
+                    // Not joined: whoever settles the conflict begins at the common ancestor.
+                    return self.settle(step, None, theirs, here);
+                }
+            }
+        } else if category == Category::Card {
+            // Two characters can exist side by side; of a group or the settings there is one, and the
+            // newer counts. The other stays in the history.
+            let name = self.set_aside(step, local, ours, here)?;
+            self.settle(step, Some(local.id), theirs, here)?;
+            step.entry.outcome = Outcome::Apart(name);
+            return Ok(());
+        } else if local.time.seconds > step.entry.head.time.seconds {
+            ours
+        } else {
+            theirs
+        };
+        self.settle(step, Some(local.id), whole, here)
+    }
+
+    /// Lets both sides continue with this state, after the remote snapshot and the local one
+    /// `merged` with it.
+    fn settle(
+        &mut self,
+        step: &mut TimelinePlan<'_>,
+        merged: Option<SnapshotId>,
+        whole: TimelineFiles,
+        here: Here,
+    ) -> Result<()> {
+        let whole = named(whole, &step.entry.timeline);
+        if here == Here::Same {
+            self.put_main(&whole)?;
+        }
+        step.branch = BranchMove::Made(Box::new(whole), merged);
+        step.entry.outcome = Outcome::Merged;
+        Ok(())
+    }
+
+    fn set_aside(
+        &mut self,
+        step: &mut TimelinePlan<'_>,
+        local: &Snapshot,
+        ours: TimelineFiles,
+        here: Here,
+    ) -> Result<TimelineName> {
+        let name = self.free_name(&step.entry.timeline)?;
+        let files = ours.called(name.clone());
+        if here == Here::Same {
+            self.files.put(&files.main.path, Some(files.main.bytes.to_vec()))?;
+        }
+        let source = self.device.sets_aside();
+        step.aside = Some(Aside { from: local.clone(), files, source });
+        Ok(name)
+    }
+
+    /// Adds the unsettled conflicts of earlier syncs, on whichever device they arose.
+    pub(super) fn add_unsettled(&mut self, steps: &mut Vec<TimelinePlan<'s>>) -> Result<()> {
+        let sides = self.sides;
+        let local = sides.ours.heads().map(|(_, head)| (head, sides.ours, &sides.here));
+        let is_new = |head: &Snapshot| sides.ours.head(&head.timeline).is_none();
+        let remote = sides.theirs.heads().map(|(_, head)| (head, sides.theirs, &sides.there));
+        let all = local.chain(remote.filter(|(head, ..)| is_new(head)));
+        for (aside, history, reader) in all {
+            if aside.timeline.category() != Category::Lorebook {
+                continue;
+            }
+            let Some(device) = Device::that_set_aside(history, aside) else { continue };
+            let (own, Some(from)) = history.own(aside) else { continue };
+            // Deleting it settled the conflict.
+            if own.iter().any(|own| own.kind == Kind::DELETED) {
+                continue;
+            }
+            let own: HashSet<_> = history.own(from).0.iter().map(|own| own.id).collect();
+            let is_of = |history: &History, head: &Snapshot| {
+                history.own(head).0.iter().any(|snapshot| own.contains(&snapshot.id))
+            };
+            let at = steps.iter().position(|step| {
+                is_of(sides.theirs, &step.entry.head)
+                    || step.local.is_some_and(|local| is_of(sides.ours, local))
+            });
+            let Some(at) = at else { continue };
+            let step = &steps[at];
+            let tips = [Some(step.entry.head.id), step.local.map(|local| local.id)];
+            let mut past = sides.ours.past(tips.into_iter().flatten());
+            past.extend(sides.theirs.past(tips.into_iter().flatten()));
+            let is_told = |step: &TimelinePlan<'_>| step.entry.set_aside() == Some(&aside.timeline);
+            if steps.iter().any(is_told)
+                || past.contains(&aside.id)
+                || self.files.get(&aside.timeline.file())?.is_none()
+            {
+                continue;
+            }
+            let base = history.merge_base(from.id, &past);
+            let base = base.map(|base| read(reader, base)).transpose()?;
+            let other = read(reader, aside)?;
+            let book = step.entry.timeline.file();
+            let Some(now) = self.files.get(&book)? else { continue };
+            let was = base.as_ref().map(|base| base.main.bytes.as_slice());
+            let joined = JoinedBook::of(Some(&other.main.bytes), was, now);
+            let JoinedBook::Conflicts(places) = joined else { continue };
+            let set_aside_by = Some(device).filter(|device| device.id != self.device.id);
+            let other = Some(aside.timeline.clone());
+            let conflict = Some(Conflict { book, places, other, set_aside_by });
+            let entry = &mut steps[at].entry;
+            if entry.conflict.is_none() {
+                entry.conflict = conflict;
+            } else {
+                let mut more = TimelinePlan::new(entry.head.clone(), None);
+                (more.entry.timeline, more.entry.conflict) = (entry.timeline.clone(), conflict);
+                steps.push(more);
+            }
+        }
+        Ok(())
+    }
+
+    /// Binds local chats to their lorebooks that got another name.
+    pub(super) fn follow_namesakes(&mut self, steps: &mut Vec<TimelinePlan<'s>>) -> Result<()> {
+        for (name, head) in self.sides.ours.heads().filter(|(name, _)| name.is_chat()) {
+            let book = head.lorebook.as_deref().and_then(lorebook_path);
+            let Some(now) = book.and_then(|book| self.namesakes.get(&book)).cloned() else {
+                continue;
+            };
+            // A chat of the remote has the remote's book; a renamed one was bound with the rename.
+            let is_renamed = steps.iter().any(|step| step.entry.former.as_ref() == Some(name));
+            if is_renamed
+                || self.sides.theirs.head(name).is_some()
+                || self.sides.look(name)? != Here::Same
+            {
+                continue;
+            }
+            let whole = self.bound_to_namesake(read(&self.sides.here, head)?, &now)?;
+            self.put_chat(&whole, None)?;
+            let mut step = TimelinePlan::new(head.clone(), Some(head));
+            step.branch = BranchMove::Made(Box::new(whole), None);
+            steps.push(step);
+        }
+        Ok(())
+    }
+
+    pub(super) fn bound_to_namesake(
+        &mut self,
+        mut whole: TimelineFiles,
+        now: &TimelineName,
+    ) -> Result<TimelineFiles> {
+        if let Some(bytes) = self.files.get(&now.file())? {
+            whole.set_book(bytes.to_vec());
+        }
+        Ok(whole.bound_to(now.chat(), now.file()))
+    }
+
+    /// Returns the lorebook in the latest common snapshot of a chat, as the ancestor of a lorebook
+    /// without a timeline of its own.
+    fn book_in_common(&self, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
+        let mut newest: Option<&Snapshot> = None;
+        let mut found = None;
+        for (name, head) in self.sides.theirs.heads().filter(|(name, _)| name.is_chat()) {
+            let Some(mine) = self.sides.ours.head(name) else { continue };
+            let past = self.sides.theirs.past([head.id]);
+            if let Some(base) = self.sides.ours.merge_base(mine.id, &past)
+                && newest.is_none_or(|newest| newest.time.seconds < base.time.seconds)
+                && let Some(book) = read(&self.sides.here, base)?.book_at(path)
+            {
+                (newest, found) = (Some(base), Some(book.to_vec()));
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,177 @@
+// Actions on the open chat. Each saves the chat first, and replaces only files that a plan named.
+
+import { NoAnswer, Refused, ask } from "./mailbox.js";
+import {
+  chatFileId,
+  openChat,
+  openTimeline,
+  reloadFromDisk,
+  requireIdle,
+  saveOpenChat,
+  timeline,
+} from "./sillytavern.js";
+import { t } from "./words.js";
+
+/**
+ * A planned restore. `moment` names the snapshot by its ids, so the restore writes that one even if
+ * the chat is saved meanwhile.
+ * @typedef {import("./mailbox.js").Line} Line
+ * @typedef {{ moment: string, snapshot: string, timeline: string, files: Line[] }} Plan
+ */
+
+/**
+ * Creates a snapshot of the open chat.
+ * @param {{ message?: string, tag?: string, at?: number }} [options]
+ * @param {boolean} [leavesChat] whether the page will reload the chat or open another
+ */
+export async function createSnapshot(options = {}, leavesChat = false) {
+  requireIdle(leavesChat);
+  const args = { timelines: [timeline()], ...options };
+  const saveAndAsk = async () => (await saveOpenChat(leavesChat), ask("snapshot", args));
+  const holds = await chatFileId();
+  // A refusal may mean that the chat is not saved yet. Any other reason is reported again.
+  const { lines } = await (holds
+    ? ask("snapshot", { ...args, holds }).catch((error) =>
+        error instanceof NoAnswer ? Promise.reject(error) : saveAndAsk(),
+      )
+    : saveAndAsk());
+  const line = lines.find((line) => line.type === "snapshot");
+  return { id: line?.id ?? "", moment: line?.moment, unchanged: line?.unchanged !== false };
+}
+
+/** Tags the open chat as it is at a message. @param {string} name @param {number} [message] */
+export async function tag(name, message) {
+  const isEarlier = message !== undefined && message < SillyTavern.getContext().chat.length - 1;
+  await createSnapshot({ tag: name, ...(isEarlier ? { at: message } : {}) });
+  return name;
+}
+
+/**
+ * Returns the findings of the readiness check for a checkpoint at a message of the chat file.
+ * @param {number} message
+ * @returns {Promise<Line[]>}
+ */
+export async function checkReadiness(message) {
+  const isProblem = (/** @type {Line} */ line) => line.type === "finding" && line.level !== "info";
+  const lines = await ask("snapshot", { timelines: [timeline()], at: message, dry_run: true }).then(
+    (answer) => answer.lines,
+    (error) => (error instanceof Refused ? error.lines : []),
+  );
+  return lines.filter(isProblem);
+}
+
+/**
+ * Forks the open chat at a message, with its own lorebook, and opens the fork.
+ * @param {number} message
+ * @param {string} wanted name of the fork; its file may get another one
+ */
+export async function fork(message, wanted) {
+  const { id, moment } = await createSnapshot({}, true);
+  const withOldLorebook = await ask("restore", {
+    snapshot: moment ?? id,
+    at: message,
+    name: wanted,
+  }).catch((error) => {
+    if (error instanceof Refused && error.hasCode("lorebook-then-unknown")) return null;
+    throw error;
+  });
+  // The current lorebook may be newer than the one in the chat's latest snapshot.
+  const answer =
+    withOldLorebook ??
+    (await ask("restore", { snapshot: moment ?? timeline(), cut: message, name: wanted }));
+  const restored = answer.lines.find((line) => line.type === "restored");
+  const name =
+    String(restored?.timeline ?? wanted)
+      .split("/")
+      .pop() ?? wanted;
+  await openChat(name, answer.operation);
+  return { name, hasOldLorebook: withOldLorebook !== null, restored };
+}
+
+/** Creates a checkpoint at every scene end in the chat file that has none. @param {string} name */
+export async function checkpointScenes(name) {
+  await ask("snapshot", { timelines: [name], scenes: true });
+}
+
+/** Saves the open chat and plans a restore. @param {string} moment @returns {Promise<Plan>} */
+export async function planRestore(moment) {
+  await saveOpenChat(true);
+  const { lines } = await ask("restore", { snapshot: moment, dry_run: true, rereads: true });
+  const line = lines.find((line) => line.type === "restored");
+  return {
+    moment: line?.moment ?? moment,
+    snapshot: line?.snapshot ?? moment,
+    timeline: line?.timeline ?? "",
+    files: lines.filter((line) => line.type === "file"),
+  };
+}
+
+/** Throws if a plan would write another chat than the open one. @param {Plan} plan */
+export function requireOpenChat({ timeline: owner, files }) {
+  const chat = `${timeline()}.jsonl`;
+  const lorebook = `worlds/${SillyTavern.getContext().chatMetadata?.world_info}.json`;
+  const isOther = (/** @type {string} */ path) => path.endsWith(".jsonl") && path !== chat;
+  if (
+    files.some(({ path }) => path === chat || path === lorebook) &&
+    !files.some(({ path }) => isOther(path))
+  )
+    return;
+  throw new Refused(
+    t("This is a snapshot of {name}, which is not open. Nothing was changed.", { name: owner }),
+    t("Open that chat first."),
+  );
+}
+
+/** @param {Line} line a file of a plan */
+export function replacesLorebook(line) {
+  return line.replaces && line.path.startsWith("worlds/");
+}
+
+/**
+ * Carries out a planned restore, unless a file changed since the plan.
+ * @param {Plan} plan
+ * @param {"chat"} [only] keeps the lorebook that is on disk
+ */
+export async function restore({ moment, files }, only) {
+  // The page may have become busy while the user looked at the plan.
+  requireIdle(true);
+  const written = files.filter((line) => !only || !line.path.startsWith("worlds/"));
+  const expect = written.map((line) => line.there).filter(Boolean);
+  const answer = await ask("restore", {
+    snapshot: moment,
+    expect,
+    rereads: true,
+    ...(only ? { only } : {}),
+  });
+  // New files of other chats are not in this page's memory.
+  if (written.some((line) => line.replaces || line.path === `${openTimeline()}.jsonl`))
+    await reloadFromDisk(answer);
+}
+
+/** Undoes the last operation. Returns its number, or 0 if there is nothing to undo. */
+export async function undo() {
+  await saveOpenChat(true);
+  const answer = await ask("undo", { rereads: true });
+  await reloadFromDisk({ ...answer, deleted: deletedPaths(answer.lines) });
+  return answer.lines.find((line) => line.type === "operation")?.number ?? 0;
+}
+
+/**
+ * Restores the version before an operation that cannot be undone as a new chat. Opens it if its
+ * character or group is open.
+ * @param {{ timeline: string, moment: string, name: string }} offer
+ */
+export async function restoreOffer({ timeline: owner, moment, name }) {
+  await saveOpenChat(true);
+  const answer = await ask("restore", { snapshot: moment, name });
+  const folder = (/** @type {string} */ path) => path.slice(0, path.lastIndexOf("/"));
+  if (folder(owner) === folder(openTimeline())) await openChat(name, answer.operation);
+  return name;
+}
+
+/** @param {Line[]} lines @returns {string[]} */
+export function deletedPaths(lines) {
+  return lines
+    .filter((line) => line.type === "file" && line.action === "delete")
+    .map((line) => line.path);
+}

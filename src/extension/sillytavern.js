@@ -1,0 +1,207 @@
+// SillyTavern's page: which chat is open, how to save it, and how to load files again that were
+// replaced on disk.
+//
+// The page writes back the chats, lorebooks and lists of chats that it has in memory. So everything
+// is saved before an action, and reloaded after files were replaced, by this page or by another.
+
+import { Refused, hex } from "./mailbox.js";
+import { t } from "./words.js";
+
+const WORLD_INFO = "/scripts/world-info.js";
+/** SillyTavern writes a group's file a second after the group's chat, in milliseconds. */
+const GROUP_SAVE_DELAY = 1200;
+
+/**
+ * The newest operation whose files this page has loaded; null before the first status was read.
+ * @type {number | null}
+ */
+let loadedOperation = null;
+
+/** Returns the timeline of the open chat. Throws if none is open. */
+export function timeline() {
+  const { characterId, characters, getCurrentChatId, groupId } = SillyTavern.getContext();
+  const chat = getCurrentChatId();
+  if (!chat) throw new Refused(t("No chat is open."));
+  if (groupId) return `group chats/${chat}`;
+  return `chats/${characters[characterId].avatar.replace(/\.[^.]*$/, "")}/${chat}`;
+}
+
+/** Returns the timeline of the open chat, or an empty string. */
+export function openTimeline() {
+  try {
+    return timeline();
+  } catch {
+    return "";
+  }
+}
+
+const isGenerating = () => Boolean(document.body.dataset.generating);
+/** An edit in progress exists only in this page, and would be lost if the chat were reloaded. */
+const isEditing = () =>
+  Boolean(document.querySelector("#curEditTextarea, .reasoning_edit_textarea"));
+
+/**
+ * Throws while a reply is being generated, or while a message is being edited that would be lost.
+ * @param {boolean} leavesChat whether the page will reload the chat or open another
+ */
+export function requireIdle(leavesChat) {
+  if (isGenerating())
+    throw new Refused(t("A reply is being generated. Wait until it is finished."));
+  if (leavesChat && isEditing())
+    throw new Refused(t("A message is being edited. Finish or cancel the edit first."));
+}
+
+/**
+ * Returns the git object id of the chat file that SillyTavern would write now, or undefined if it
+ * cannot be computed.
+ *
+ * Saving is the slowest part of a snapshot, and mostly the file is saved already. The program
+ * compares this id with the file, so that only an unsaved chat is saved.
+ */
+export async function chatFileId() {
+  const { chat, chatMetadata, getCurrentChatId, groupId } = SillyTavern.getContext();
+  // Browsers hash only over a secure connection. SillyTavern 1.12 writes group chats differently.
+  if (isGenerating() || groupId || !globalThis.crypto?.subtle || !getCurrentChatId())
+    return undefined;
+  const header = { chat_metadata: chatMetadata, user_name: "unused", character_name: "unused" };
+  const bytes = new TextEncoder().encode(
+    [header, ...chat].map((line) => JSON.stringify(line)).join("\n"),
+  );
+  const prefix = new TextEncoder().encode(`blob ${bytes.length}\0`);
+  const object = new Uint8Array(prefix.length + bytes.length);
+  object.set(prefix);
+  object.set(bytes, prefix.length);
+  if (chatMetadata?.world_info) await waitForLorebookSave(chatMetadata.world_info);
+  return hex(new Uint8Array(await crypto.subtle.digest("SHA-1", object)));
+}
+
+/**
+ * Saves the open chat and its lorebook.
+ * @param {boolean} [leavesChat] whether the page will reload the chat or open another
+ */
+export async function saveOpenChat(leavesChat = false) {
+  requireIdle(leavesChat);
+  const { chatMetadata, groupId, saveChat } = SillyTavern.getContext();
+  await saveChat();
+  if (chatMetadata?.world_info) await waitForLorebookSave(chatMetadata.world_info);
+  // A later save of the group would overwrite the list of chats that the program writes.
+  if (groupId && leavesChat) await new Promise((resolve) => setTimeout(resolve, GROUP_SAVE_DELAY));
+}
+
+/**
+ * Reloads the lists of lorebooks and of the groups' chats: the page writes the whole list with
+ * every save. The group objects are updated in place, because a pending save refers to them.
+ * @param {boolean} [isChatReplaced] whether the open chat was replaced: SillyTavern 1.12 has its
+ *   metadata in the group's file
+ */
+export async function reloadLists(isChatReplaced = false) {
+  const { getRequestHeaders, groups, updateWorldInfoList } = SillyTavern.getContext();
+  await updateWorldInfoList();
+  if (!groups.length) return;
+  const headers = getRequestHeaders();
+  const response = await fetch("/api/groups/all", { method: "POST", headers, body: "{}" });
+  if (!response.ok) return;
+  const stored = await response.json();
+  for (const group of groups) {
+    const found = stored.find((/** @type {any} */ other) => String(other.id) === String(group.id));
+    if (!found) continue;
+    group.chats = (found.chats ?? group.chats).map(String);
+    if (found.past_metadata) group.past_metadata = found.past_metadata;
+    if (isChatReplaced && found.chat_metadata) group.chat_metadata = found.chat_metadata;
+  }
+}
+
+/**
+ * Waits until the lorebook on disk equals the one in memory. SillyTavern writes a lorebook a second
+ * after its last change.
+ * @param {string} name
+ */
+async function waitForLorebookSave(name) {
+  const { worldInfoCache } = await import(WORLD_INFO);
+  for (let attempt = 0; attempt < 30; attempt++) {
+    const inMemory = worldInfoCache.get(name);
+    if (!inMemory) return;
+    const headers = SillyTavern.getContext().getRequestHeaders();
+    const onDisk = await fetch("/api/worldinfo/get", {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ name }),
+    });
+    if (onDisk.ok && JSON.stringify(await onDisk.json()) === JSON.stringify(inMemory)) return;
+    await new Promise((resolve) => setTimeout(resolve, 150));
+  }
+}
+
+/**
+ * Opens a chat of the open character or group.
+ * @param {string} chat
+ * @param {number} [operation] number of the operation that created it for this page
+ */
+export async function openChat(chat, operation = 0) {
+  loadedOperation = Math.max(loadedOperation ?? 0, operation);
+  const { groupId, openCharacterChat, openGroupChat } = SillyTavern.getContext();
+  // The group must list the new chat.
+  await reloadLists();
+  await (groupId ? openGroupChat(groupId, chat) : openCharacterChat(chat));
+}
+
+/**
+ * Drops the chat, lorebooks and lists in memory and loads them from disk.
+ * @param {object} change
+ * @param {number} [change.operation] number of the operation that wrote the files
+ * @param {string[]} [change.deleted] paths of the files that it deleted
+ */
+export async function reloadFromDisk({ operation = 0, deleted = [] }) {
+  loadedOperation = Math.max(loadedOperation ?? 0, operation);
+  const { worldInfoCache } = await import(WORLD_INFO);
+  worldInfoCache.clear();
+  const { chatMetadata, reloadCurrentChat, reloadWorldInfoEditor } = SillyTavern.getContext();
+  await reloadLists(true);
+  const name = openTimeline();
+  // Reloading a chat that was deleted would create an empty one.
+  if (deleted.includes(`${name}.jsonl`))
+    await (chatMetadata.main_chat
+      ? openChat(chatMetadata.main_chat)
+      : document.getElementById("option_close_chat")?.click());
+  else if (name) await reloadCurrentChat();
+  if (chatMetadata?.world_info) reloadWorldInfoEditor?.(chatMetadata.world_info, false);
+}
+
+/**
+ * Reloads what another window, a phone or the command line wrote, so that this page does not
+ * overwrite it from memory.
+ * @param {{ operation: number, paths: string[] | null, gone?: string[] }[]} written operations of
+ *   the status; `paths` is null where they are too many to list
+ */
+export async function reloadWrittenFiles(written) {
+  const newest = Math.max(0, ...written.map((one) => one.operation));
+  const unseen = written.filter(
+    (one) => loadedOperation !== null && one.operation > loadedOperation,
+  );
+  loadedOperation = Math.max(loadedOperation ?? 0, newest);
+  if (!unseen.length) return;
+  const isWritten = (/** @type {string} */ path) =>
+    unseen.some((one) => !one.paths || one.paths.includes(path));
+  const { worldInfoCache } = await import(WORLD_INFO);
+  for (const name of [...worldInfoCache.keys()]) {
+    if (!isWritten(`worlds/${name}.json`)) continue;
+    worldInfoCache.delete(name);
+    SillyTavern.getContext().reloadWorldInfoEditor?.(name, false);
+  }
+  const isGroup = (/** @type {string} */ path) => path.startsWith("groups/");
+  if (unseen.some((one) => !one.paths || one.paths.some(isGroup))) await reloadLists();
+  const name = openTimeline();
+  if (!name || !isWritten(`${name}.jsonl`)) return;
+  const deleted = unseen.flatMap((one) => one.gone ?? []);
+  const reload = () => reloadFromDisk({ operation: newest, deleted });
+  if (isGenerating() || isEditing()) {
+    toastr.warning(
+      t("Click here to load the new version. SillyTavern asks before it overwrites it."),
+      t("This chat was replaced elsewhere."),
+      { timeOut: 0, extendedTimeOut: 0, onclick: reload },
+    );
+    return;
+  }
+  await reload();
+  toastr.info(t("The new version is loaded."), t("This chat was replaced elsewhere."));
+}

@@ -1,0 +1,178 @@
+// Requests to the program and their answers. They go to the server of `stvc view`, to the extension
+// inside SillyTavern's page, or to the answers that a standalone file contains.
+
+import { answerFromFile, isStandalone } from "./standalone.js";
+
+/**
+ * @typedef {Record<string, any> & { type: string }} Line
+ * @typedef {{ lines: Line[], exit: number, next: number | null }} Answer
+ * @typedef {{ state: string | null, write: boolean }} State
+ *
+ * @typedef {object} Extension the interface of stvc's extension in SillyTavern's page
+ * @property {(verb: string, args: Record<string, unknown>) => Promise<Answer>} ask
+ * @property {() => Promise<State>} state
+ */
+
+/** An error that the program answered. */
+export class Refused extends Error {
+  /** @param {Line[]} lines */
+  constructor(lines) {
+    const error = lines.find((line) => line.type === "error");
+    super(error?.message ?? "?");
+    this.hint = error?.hint ?? null;
+    this.lines = lines;
+    /**
+     * Earlier versions that can be restored as new chats.
+     * @type {{ timeline: string, moment: string, name: string }[]}
+     */
+    this.offers = error?.offers ?? [];
+  }
+
+  /** @param {string} code of a finding or an error */
+  hasCode(code) {
+    return this.lines.some((line) => line.code === code);
+  }
+}
+
+/** The extension whose frame this page is in, if any. @type {Extension | null} */
+const extension = findExtension();
+
+function findExtension() {
+  try {
+    return window.parent === window ? null : (/** @type {any} */ (window.parent).stvc ?? null);
+  } catch {
+    // A page of another origin frames this one.
+    return null;
+  }
+}
+
+/** Whether SillyTavern's page shows this one. It then reloads files that are replaced. */
+export const isInSillyTavern = extension !== null;
+
+/**
+ * Sends a request and returns its answer. Throws {@link Refused} if the program reports an error.
+ * @param {string} verb
+ * @param {Record<string, unknown>} [args]
+ * @returns {Promise<Answer>}
+ */
+export async function ask(verb, args = {}) {
+  const answer = isStandalone
+    ? answerFromFile(verb, args)
+    : extension
+      ? await extension.ask(verb, args)
+      : await askServer(JSON.stringify({ verb, args }));
+  if (answer.lines.some((line) => line.type === "error")) throw new Refused(answer.lines);
+  return answer;
+}
+
+/** Keeps the secret when the tab is reloaded. */
+const SECRET_KEY = "stvc-secret";
+
+/**
+ * Authorizes every request to the server. It is not in a cookie, because a browser sends cookies to
+ * every port of a host.
+ */
+let secret = readSecret();
+
+function readSecret() {
+  try {
+    return sessionStorage.getItem(SECRET_KEY) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** Exchanges the one-time code in the address for the secret. */
+export async function exchangeCode() {
+  const [, code, place] = location.hash.match(/^#code=([0-9a-f]+)(.*)$/) ?? [];
+  if (!code || isStandalone || extension) return;
+  history.replaceState(null, "", `#${place || "/"}`);
+  const headers = { "content-type": "application/json", "x-stvc-code": code };
+  const response = await requireOk(fetch("/enter", { method: "POST", headers }));
+  secret = (await response.json()).secret;
+  try {
+    sessionStorage.setItem(SECRET_KEY, secret);
+  } catch {
+    // Without storage, a reload needs a new address from the program.
+  }
+}
+
+/** @param {Promise<Response>} pending */
+async function requireOk(pending) {
+  const response = await pending;
+  if (!response.ok) throw new Error(await response.text());
+  return response;
+}
+
+/** @param {string} body @returns {Promise<Answer>} */
+async function askServer(body) {
+  const headers = { "content-type": "application/json", "x-stvc": secret };
+  return (await requireOk(fetch("/api", { method: "POST", headers, body }))).json();
+}
+
+/** @param {Answer} answer @param {string} type */
+export function linesOf(answer, type) {
+  return answer.lines.filter((line) => line.type === type);
+}
+
+/**
+ * Requests all pages of an answer, one after the other.
+ * @param {string} verb
+ * @param {Record<string, unknown>} args
+ * @param {(answer: Answer) => void} onPage
+ */
+export async function pages(verb, args, onPage) {
+  let next = /** @type {number | null} */ (0);
+  while (next !== null) {
+    const answer = /** @type {Answer} */ (await ask(verb, { ...args, first: next, count: 1000 }));
+    onPage(answer);
+    next = answer.next;
+  }
+}
+
+/**
+ * Returns a value that changes whenever the store does, and whether the viewer may change anything.
+ * @returns {Promise<State>}
+ */
+async function readState() {
+  return extension
+    ? extension.state()
+    : (await requireOk(fetch("/state", { headers: { "x-stvc": secret } }))).json();
+}
+
+let write = false;
+
+/** Returns whether the program accepts changes from the viewer. */
+export function mayWrite() {
+  return write;
+}
+
+/** Polls the program and reports changes of the store. @param {() => void} onChange */
+export async function followStore(onChange) {
+  if (isStandalone) return;
+  /** @type {string | null | undefined} */
+  let known;
+  for (;;) {
+    try {
+      const now = await readState();
+      if (known !== undefined && (now.state !== known || now.write !== write)) {
+        write = now.write;
+        onChange();
+      }
+      [known, write] = [now.state, now.write];
+      document.body.classList.remove("disconnected");
+    } catch (error) {
+      // A server that refuses is still running; `fetch` throws a TypeError if none answers.
+      if (extension || error instanceof TypeError) document.body.classList.add("disconnected");
+    }
+    await new Promise((resolve) => setTimeout(resolve, document.hidden ? 10_000 : 1_500));
+  }
+}
+
+/** Connects to the program, before anything is drawn. */
+export async function connect() {
+  if (isStandalone) return;
+  // If the code was used before, the next request reports it.
+  await exchangeCode().catch(() => {});
+  write = (await readState()).write;
+}

@@ -1,0 +1,176 @@
+// Dialogs for changes: a plan that the user confirms, and a name for a new chat or tag.
+
+import { Refused, ask, isInSillyTavern, linesOf } from "./api.js";
+import { address, el, setChildren } from "./dom.js";
+import { t } from "./words.js";
+
+/** @typedef {import("./api.js").Line} Line */
+
+/**
+ * Shows the plan of a change, and carries it out if the user agrees.
+ * @param {"restore" | "undo"} verb
+ * @param {Record<string, unknown>} args
+ */
+export async function confirmPlan(verb, args) {
+  const chatIsClosed = /** @type {HTMLInputElement} */ (el("input", { type: "checkbox" }));
+  const body = el("div", {}, t("loading"));
+  const apply = /** @type {HTMLButtonElement} */ (
+    el(
+      "button",
+      { type: "button", class: "primary", disabled: true, onclick: () => carryOut() },
+      t("apply"),
+    )
+  );
+  const cancel = el("button", { type: "button", onclick: () => dialog.close() }, t("cancel"));
+  const replacesFiles = verb === "undo" || args.name === undefined;
+  const dialog = openDialog(
+    t("plannedChanges"),
+    el("h2", {}, t("plannedChanges")),
+    body,
+    replacesFiles && !isInSillyTavern ? el("label", {}, chatIsClosed, t("chatIsClosed")) : null,
+    el("div", { class: "buttons" }, apply, cancel),
+  );
+
+  let planned = args;
+  /**
+   * The snapshot and the files on disk that the plan named. A restore of another snapshot, or over
+   * other files, is refused.
+   * @type {Record<string, unknown>}
+   */
+  let pinned = {};
+  const makePlan = async () => {
+    const answer = await ask(verb, { ...planned, dry_run: true });
+    const expect = linesOf(answer, "file")
+      .filter((line) => line.there)
+      .map((line) => line.there);
+    const moment = linesOf(answer, "restored")[0]?.moment;
+    if (verb === "restore") pinned = { expect, ...(moment ? { snapshot: moment } : {}) };
+    const note =
+      planned === args
+        ? null
+        : el("p", { class: "warning" }, t("lorebookUnknown"), " ", t("lorebookOfSnapshot"));
+    setChildren(body, note, renderChanges(answer));
+    apply.disabled = false;
+  };
+  try {
+    await makePlan().catch((error) => {
+      if (
+        !(error instanceof Refused) ||
+        args.at === undefined ||
+        !error.hasCode("lorebook-then-unknown")
+      )
+        throw error;
+      // Without the lorebook of that message, the fork gets the one of the snapshot.
+      const { at, ...rest } = args;
+      planned = { ...rest, cut: at };
+      return makePlan();
+    });
+  } catch (error) {
+    setChildren(body, renderError(error));
+  }
+
+  async function carryOut() {
+    apply.disabled = true;
+    try {
+      const answer = await ask(verb, {
+        ...planned,
+        ...pinned,
+        ...(chatIsClosed.checked ? { chat_closed: true } : {}),
+      });
+      const openHistory = () => (dialog.close(), (location.hash = address("operations")));
+      const undo = el("button", { type: "button", onclick: openHistory }, t("undo"));
+      setChildren(
+        body,
+        el("p", {}, t("done")),
+        renderChanges(answer),
+        verb === "undo" ? null : undo,
+      );
+    } catch (error) {
+      setChildren(body, renderError(error));
+    }
+  }
+}
+
+/**
+ * Opens a modal dialog, which is removed when it is closed.
+ * @param {string} label
+ * @param {...import("./dom.js").Child} children
+ */
+function openDialog(label, ...children) {
+  const dialog = /** @type {HTMLDialogElement} */ (
+    el("dialog", { "aria-label": label, onclose: () => dialog.remove() }, ...children)
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+/** @param {unknown} error */
+function renderError(error) {
+  const { message, hint } = /** @type {{ message: string, hint?: string }} */ (error);
+  if (error instanceof Refused && error.offers.length) {
+    return [el("p", { class: "error", role: "alert" }, message), ...error.offers.map(renderOffer)];
+  }
+  return el("p", { class: "error", role: "alert" }, message, hint ? el("br") : null, hint ?? null);
+}
+
+/**
+ * Renders a button that restores the version before an operation that cannot be undone.
+ * @param {{ moment: string, name: string }} offer
+ */
+function renderOffer({ moment, name }) {
+  const offer = el("div", { class: "offer" });
+  const restore = async () => {
+    setChildren(offer, t("loading"));
+    try {
+      const answer = await ask("restore", { snapshot: moment, name });
+      setChildren(offer, t("done"), renderChanges(answer));
+    } catch (error) {
+      setChildren(offer, renderError(error));
+    }
+  };
+  const label = t("restorePrevious", { name });
+  setChildren(offer, el("button", { type: "button", onclick: restore }, label));
+  return offer;
+}
+
+/** Lists the files and findings of a plan or a change. @param {import("./api.js").Answer} answer */
+function renderChanges(answer) {
+  const action = (/** @type {Line} */ line) =>
+    line.action === "write"
+      ? t(line.replaces ? "replace" : "write")
+      : t(line.action === "keep" ? "keep" : "delete");
+  const file = (/** @type {Line} */ line) =>
+    el("li", {}, el("b", {}, action(line)), ` ${line.path}`);
+  const finding = (/** @type {Line} */ line) => el("li", { class: line.level }, line.message);
+  return [
+    el("ul", {}, linesOf(answer, "file").map(file)),
+    el("ul", {}, linesOf(answer, "finding").map(finding)),
+  ];
+}
+
+/**
+ * Asks for a name.
+ * @param {string} title
+ * @param {string} value
+ * @param {(name: string) => void} onName
+ */
+export function askName(title, value, onName) {
+  const field = /** @type {HTMLInputElement} */ (
+    el("input", { value, "aria-label": t("name"), required: true })
+  );
+  const form = el(
+    "form",
+    { method: "dialog", onsubmit: () => onName(field.value) },
+    el("h2", {}, title),
+    field,
+    el(
+      "div",
+      { class: "buttons" },
+      el("button", { class: "primary" }, t("apply")),
+      el("button", { type: "button", onclick: () => dialog.close() }, t("cancel")),
+    ),
+  );
+  const dialog = openDialog(title, form);
+  field.select();
+}

@@ -1,0 +1,190 @@
+//! Copies objects from one store to another. For a mirror: whole packs where most of one is wanted,
+//! so that deltas stay deltas, the rest in a pack of its own, and all of it is read back and hashed
+//! before anybody may refer to it. For an import: into the pack of the command.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::files::{files_ending, is_there, unless_absent};
+use super::pack_entries::entries_in_order;
+use super::pack_file::{Opened, PackFile};
+use super::pack_folder::{TEMP_PREFIX, give_name, remove_pack};
+use super::packed_mark::PackedMark;
+use super::{Error, Kind, Lock, ObjectId, PackWriter, Placed, Reader, Result, Store};
+use crate::durable::{self, Temp};
+use crate::progress::Monitor;
+use crate::regular;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    pub objects: u64,
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Copies these objects of `other`, which are not here. Returns when they survive a power cut
+    /// and were read back; on any failure nothing of them is left.
+    pub fn copy_from(
+        &self,
+        _lock: &Lock,
+        other: &Store,
+        wanted: &[Placed],
+        monitor: &mut dyn Monitor,
+    ) -> Result<Copied> {
+        let packs = files_ending(&other.pack_dir(), "idx")?;
+        // One that was here, perhaps damaged, may have what nothing else has.
+        let here: HashSet<_> = files_ending(&self.pack_dir(), "idx")?.into_iter().collect();
+        let mut attempt = |packs: &[PathBuf]| {
+            let mut made = Vec::new();
+            let copied = self.copy_and_verify(other, wanted, packs, &mut made, monitor);
+            if copied.is_err() {
+                for index in made.iter().filter(|index| !here.contains(*index)) {
+                    let _ = remove_pack(index);
+                }
+            }
+            copied
+        };
+        match attempt(&packs) {
+            // Objects that are damaged in one pack may be valid in another: search for each.
+            Err(Error::DamagedPack { .. }) => attempt(&[]),
+            done => done,
+        }
+    }
+
+    fn copy_and_verify(
+        &self,
+        other: &Store,
+        wanted: &[Placed],
+        packs: &[PathBuf],
+        made: &mut Vec<PathBuf>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Copied> {
+        let mut open: HashSet<ObjectId> = wanted.iter().map(|object| object.id).collect();
+        monitor.begin("copying", Some(open.len() as u64));
+        for index in packs {
+            let Some(ids) = ids_if_most(index, &open)? else { continue };
+            // Removed there meanwhile: then its objects are found one by one.
+            let Some(copy) = self.copy_pack(index)? else { continue };
+            made.push(copy);
+            monitor.advance(ids.iter().filter(|id| open.remove(*id)).count() as u64);
+        }
+        let reader = other.reader();
+        let mut pack = self.pack_writer();
+        let mut buffer = Vec::new();
+        for object in wanted.iter().filter(|object| open.contains(&object.id)) {
+            let bytes = reader.read(object.id, object.kind, &mut buffer)?;
+            // Also if there is a copy here: it may be damaged.
+            pack.add_again(object.id, object.kind, bytes)?;
+            monitor.advance(1);
+        }
+        made.extend(pack.finish()?);
+        let health = self.read_back(made, wanted.iter().map(|object| object.id), monitor)?;
+        self.take_over_mark(other, made);
+        let files = made.iter().flat_map(|index| [index.clone(), index.with_extension("pack")]);
+        let lengths = files.filter_map(|path| fs::metadata(path).ok()).map(|found| found.len());
+        Ok(Copied { objects: health.objects, bytes: lengths.sum() })
+    }
+
+    /// Copies a pack and then its index: readers see a pack once its index is there. Returns `None`
+    /// if it is gone.
+    fn copy_pack(&self, index: &Path) -> Result<Option<PathBuf>> {
+        let dir = self.pack_dir();
+        let Some(name) = index.file_name() else { return Ok(None) };
+        let target = dir.join(name);
+        let pack = target.with_extension("pack");
+        // Open both first: an open file stays, whoever removes it.
+        let open = |path: &Path| unless_absent(regular::open(path), path);
+        let (Some(index), Some(data)) = (open(index)?, open(&index.with_extension("pack"))?) else {
+            return Ok(None);
+        };
+        let copy = |mut from: File, to: &Path| {
+            let mut temp = Temp::within(&dir, TEMP_PREFIX)?;
+            io::copy(&mut from, temp.file())?;
+            give_name(temp, to)?;
+            durable::sync_dir(&dir)
+        };
+        let was_here = pack.exists();
+        let copied = copy(data, &pack).map_err(Error::io(&pack));
+        let copied = copied.and_then(|()| copy(index, &target).map_err(Error::io(&target)));
+        if copied.is_err() && !was_here {
+            // Each is of no use without the other, and takes room where there may be none.
+            durable::remove_own(&target);
+            durable::remove_own(&pack);
+        }
+        copied.map(|()| Some(target))
+    }
+
+    fn take_over_mark(&self, other: &Store, made: &[PathBuf]) {
+        let (Ok(there), Ok(here)) = (PackedMark::read(other), PackedMark::read(self)) else {
+            return;
+        };
+        let copied: Vec<_> = made.iter().filter(|index| there.is_packed(index)).collect();
+        if !copied.is_empty() {
+            let _ = here.with_copies(&there, &copied).write(self);
+        }
+    }
+}
+
+/// Returns the objects of a pack, if at least half of them are wanted. A damaged pack is searched
+/// object by object.
+fn ids_if_most(index: &Path, wanted: &HashSet<ObjectId>) -> Result<Option<Vec<ObjectId>>> {
+    let file = PackFile::new(index.to_owned());
+    let Opened::Whole(index) = file.index()? else { return Ok(None) };
+    let ids: Vec<_> = index.iter().map(|entry| entry.oid).collect();
+    let hits = ids.iter().filter(|id| wanted.contains(*id)).count();
+    Ok((hits > 0 && hits * 2 >= ids.len()).then_some(ids))
+}
+
+impl PackWriter {
+    pub fn adopt_some(&mut self, other: &Store, objects: &[(ObjectId, Kind)]) -> Result<()> {
+        let (reader, mut buffer) = (other.reader(), Vec::new());
+        objects.iter().try_for_each(|(id, kind)| self.adopt_one(&reader, *id, *kind, &mut buffer))
+    }
+
+    fn adopt_one(
+        &mut self,
+        reader: &Reader,
+        id: ObjectId,
+        kind: Kind,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        if !self.has(id, kind)? {
+            self.add(kind, reader.read(id, kind, buffer)?)?;
+        }
+        Ok(())
+    }
+
+    /// Adds every object of another store's packs that this store lacks. Entries that are not
+    /// deltas are copied as they stand.
+    pub fn adopt(&mut self, other: &Store) -> Result<()> {
+        let (reader, mut buffer) = (other.reader(), Vec::new());
+        for path in files_ending(&other.pack_dir(), "idx")? {
+            // A removal that was cut short.
+            if !is_there(&path.with_extension("pack"))? {
+                continue;
+            }
+            let damaged = |why: String| Error::DamagedPack { path: path.clone(), why };
+            let file = PackFile::new(path.clone());
+            let (index, pack) = (file.index()?.whole(&path)?, file.data()?.whole(&path)?);
+            for entry in entries_in_order(index, pack.pack_end() as u64) {
+                let (id, found) = (entry.id, pack.entry(entry.span.start));
+                let found = found.map_err(|error| damaged(error.to_string()))?;
+                match found.header.as_kind() {
+                    Some(kind) if self.has(id, kind)? => {}
+                    Some(_) => {
+                        let raw = entry.sound_bytes(pack);
+                        let raw = raw.ok_or_else(|| damaged(format!("its object {id}")))?;
+                        self.append_raw(id, raw)?;
+                    }
+                    None => {
+                        let kind = reader.kind(id)?.ok_or(Error::Missing { id })?;
+                        self.adopt_one(&reader, id, kind, &mut buffer)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Lists of ids that the store keeps in its own folder, one a line: former ids of commits
+//! (`stvc/former-ids`), commits that a check found damaged (`stvc/damaged`), and blobs of the
+//! library's own attachments (`stvc/own-attachments`).
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::operation_log::{Sync, append};
+use super::{Error, Lock, ObjectId, Result, Store, files};
+use crate::{durable, regular};
+
+/// Returns the ids in a file; `None` if it is not there. Lines that are not an id are ignored.
+pub(super) fn read(path: &Path) -> Result<Option<HashSet<ObjectId>>> {
+    let text = files::read(path)?;
+    let id = |line: &[u8]| ObjectId::from_hex(line).ok();
+    Ok(text.map(|text| text.split(|byte| *byte == b'\n').filter_map(id).collect()))
+}
+
+impl Store {
+    /// Records that these commits have new ids: users may have written down the old ones.
+    pub fn remember_ids(&self, _lock: &Lock, ids: &[(ObjectId, ObjectId)]) -> Result<()> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        // An interrupted command that is given again records nothing twice.
+        let known = self.former_map()?;
+        let new = ids.iter().filter(|(old, new)| known.get(old) != Some(new));
+        let text: String = new.map(|(old, new)| format!("{old} {new}\n")).collect();
+        let path = self.former_path();
+        append(&path, text.as_bytes(), Sync::Now).map_err(Error::io(&path))
+    }
+
+    pub fn find_former(&self, prefix: &str) -> Result<Vec<ObjectId>> {
+        let former = self.former_ids()?.into_iter();
+        let named = former.filter(|(old, _)| old.to_string().starts_with(prefix));
+        let mut found: Vec<_> = named.map(|(_, new)| new).collect();
+        found.sort();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// Returns all former ids with the present ones: a commit may be rewritten more than once.
+    pub fn former_ids(&self) -> Result<HashMap<ObjectId, ObjectId>> {
+        let map = self.former_map()?;
+        let present = |old: &ObjectId| {
+            let newer = std::iter::successors(Some(*old), |id| map.get(id).copied());
+            newer.take(map.len() + 1).last().unwrap_or(*old)
+        };
+        Ok(map.keys().map(|old| (*old, present(old))).collect())
+    }
+
+    fn former_map(&self) -> Result<HashMap<ObjectId, ObjectId>> {
+        let text = files::read(&self.former_path())?.unwrap_or_default();
+        let id = |hex: &str| ObjectId::from_hex(hex.as_bytes()).ok();
+        let pair = |line: &str| {
+            let (old, new) = line.split_once(' ')?;
+            Some((id(old)?, id(new)?))
+        };
+        Ok(String::from_utf8_lossy(&text).lines().filter_map(pair).collect())
+    }
+
+    fn former_path(&self) -> PathBuf {
+        self.private_dir().join("former-ids")
+    }
+
+    /// Whether the last check found damage. Until then snapshots write again what cannot be read.
+    pub fn is_marked_damaged(&self) -> bool {
+        self.damaged_path().exists()
+    }
+
+    pub fn known_damaged(&self) -> HashSet<ObjectId> {
+        read(&self.damaged_path()).ok().flatten().unwrap_or_default()
+    }
+
+    pub fn mark_damaged(&self, commits: &[ObjectId]) -> Result<()> {
+        let path = self.damaged_path();
+        let mut text = String::from("see `stvc check`\n");
+        commits.iter().for_each(|id| text.push_str(&format!("{id}\n")));
+        if regular::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+            return Ok(());
+        }
+        self.refuse_links()?;
+        let dir = self.private_dir();
+        durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
+        durable::overwrite(&path, text.as_bytes()).map_err(Error::io(path))
+    }
+
+    pub fn mark_sound(&self) -> Result<()> {
+        let path = self.damaged_path();
+        if regular::read(&path).is_err() {
+            return Ok(());
+        }
+        self.refuse_links()?;
+        files::remove(&path)
+    }
+
+    fn damaged_path(&self) -> PathBuf {
+        self.private_dir().join("damaged")
+    }
+
+    /// Returns attachments of the library itself, of kinds that are not imported without asking.
+    pub fn own_attachments(&self) -> Result<HashSet<ObjectId>> {
+        Ok(read(&self.own_attachments_path())?.unwrap_or_default())
+    }
+
+    pub fn remember_own_attachments(&self, _lock: &Lock, ids: &HashSet<ObjectId>) -> Result<()> {
+        let path = self.own_attachments_path();
+        let known = self.own_attachments()?;
+        let text: String = ids.difference(&known).map(|id| format!("{id}\n")).collect();
+        if text.is_empty() {
+            return Ok(());
+        }
+        append(&path, text.as_bytes(), Sync::Now).map_err(Error::io(path))
+    }
+
+    fn own_attachments_path(&self) -> PathBuf {
+        self.private_dir().join("own-attachments")
+    }
+}

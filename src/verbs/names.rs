@@ -1,0 +1,31 @@
+//! Names for completion. Unreadable ones are left out.
+
+use std::collections::BTreeSet;
+
+use crate::archive::Snapshot;
+use crate::engine::Workspace;
+use crate::history::{self, History};
+use crate::st::TimelineName;
+
+/// Returns the timelines of the store and the chats of the library.
+pub fn timelines(workspace: &Workspace) -> BTreeSet<TimelineName> {
+    let here = workspace.library().ok().and_then(|library| library.scan().ok());
+    let stored = workspace.open_store().ok().and_then(|store| history::heads(&store).ok());
+    let mut names: BTreeSet<_> = stored.into_iter().flatten().map(|head| head.timeline).collect();
+    names.extend(here.into_iter().flat_map(|scan| scan.chats));
+    names
+}
+
+/// Returns all tags.
+pub fn tags(workspace: &Workspace) -> Vec<String> {
+    let store = workspace.open_store().ok();
+    let refs = store.and_then(|store| store.refs("refs/tags/").ok());
+    let tags = refs.into_iter().flat_map(|found| found.refs);
+    tags.filter_map(|(name, _)| name.tag_name()).collect()
+}
+
+/// Returns the latest snapshots, newest first.
+pub fn latest_snapshots(workspace: &Workspace, count: usize) -> Vec<Snapshot> {
+    let history = workspace.open_store().ok().and_then(|store| History::load(&store).ok());
+    history.iter().flat_map(History::newest_first).take(count).cloned().collect()
+}
