@@ -2,13 +2,12 @@
 //! same states in one run, with cp and zstd as the baseline.
 //!
 //! `cargo run --release --locked --manifest-path benches/Cargo.toml -- [--quick] [--only LETTERS]
-//! [--write]`
+//! [--markdown]`
 //!
-//! `--write` updates docs/performance.md and docs/performance.svg.
+//! `--markdown` prints the tables for docs/performance.md and writes docs/performance.svg.
 
 #![allow(clippy::disallowed_methods, reason = "nobody else has the files of a benchmark open")]
 
-mod bounds;
 mod chat;
 #[allow(dead_code)]
 #[path = "../../tests/sillytavern/equipment.rs"]
@@ -39,7 +38,7 @@ use std::path::{Path, PathBuf};
 
 use growth::Saves;
 use reading::HistorySize;
-use report::Report;
+use report::{Format, Report};
 use sheet::Sheet;
 use timelines::Timelines;
 use viewing::LibrarySize;
@@ -117,10 +116,6 @@ fn main() {
         Some(letters) if letters.chars().all(|letter| ALL.contains(letter)) => letters,
         _ => panic!("--only takes some of {ALL}"),
     });
-    let write = has("--write");
-    let apart = letters.chars().all(|letter| report::SEPARATE_SECTIONS.contains(letter));
-    let main = "abcde".chars().all(|letter| letters.contains(letter));
-    assert!(!write || apart || main, "--write takes all of abcde, or none of them");
     let scale = if has("--quick") { QUICK } else { FULL };
     let head = head(&scale);
     println!("{head}");
@@ -129,11 +124,10 @@ fn main() {
         let scratch = Scratch::new(letter);
         measure(letter, &scratch.0, &scale, &mut report);
     }
-    report.print();
-    match (write, apart) {
-        (true, true) => letters.chars().for_each(|letter| report.write_section(letter)),
-        (true, false) => report.write(&head),
-        (false, _) => {}
+    let format = if has("--markdown") { Format::Markdown } else { Format::Plain };
+    report.print(format);
+    if format == Format::Markdown {
+        report.write_plot();
     }
 }
 

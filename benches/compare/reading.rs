@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::{gc, snapshot};
 
 use crate::chat::{Chat, lorebook_path};
@@ -133,9 +133,9 @@ fn write(place: &Place, mut library: Library, history_size: &HistorySize) -> Str
         library.write(&book, lorebook::file(&entries).as_bytes());
         let workspace = place.workspace(begin + chrono::Duration::hours(n as i64));
         let options = snapshot::Options::default();
-        snapshot::snapshot(&workspace, &options, &mut Silent).expect("take a snapshot");
+        snapshot::snapshot(&workspace, &options, &mut NoProgress).expect("take a snapshot");
         if n + 1 == history_size.snapshots {
-            gc::gc(&workspace, &gc::Options::default(), &mut Silent).expect("collect");
+            gc::gc(&workspace, &gc::Options::default(), &mut NoProgress).expect("collect");
         }
     }
     entries[ASKED].comment.clone()

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::snapshot;
 
 use crate::chat::{Chat, PER_MESSAGE};
@@ -160,7 +160,7 @@ fn checkpoints(dir: &Path, timelines: &Timelines) -> Vec<Row> {
         let workspace = stvc.place().workspace(begin);
         let begin = Instant::now();
         let options = snapshot::Options::default();
-        snapshot::snapshot(&workspace, &options, &mut Silent).expect("take a snapshot");
+        snapshot::snapshot(&workspace, &options, &mut NoProgress).expect("take a snapshot");
         begin.elapsed()
     };
     for snapshots in timelines.snapshots {

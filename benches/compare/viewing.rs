@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::{gc, snapshot};
 
 use crate::chat::{Chat, lorebook_path};
@@ -72,9 +72,9 @@ fn rows(measured_values: &Json) -> Vec<Row> {
     [
         ("Library, first useful paint", time("library"), all, time("fetched"), Target::Better(2.0)),
         ("Library, first useful paint", time("library"), limit, bound(1000), most),
-        ("Tree, first useful paint", time("tree"), all, time("fetched"), Target::Better(2.0)),
-        ("Tree, first useful paint", time("tree"), limit, bound(1000), most),
-        ("bytes for Library and Tree", bytes("bytes"), all, bytes("fetched_bytes"), most),
+        ("Map, first useful paint", time("tree"), all, time("fetched"), Target::Better(2.0)),
+        ("Map, first useful paint", time("tree"), limit, bound(1000), most),
+        ("bytes for Library and Map", bytes("bytes"), all, bytes("fetched_bytes"), most),
         ("a frame while the map scrolls", time("map_frame"), "50 a second", bound(20), most),
         ("a frame while the slider moves", time("slider_frame"), "50 a second", bound(20), most),
         ("slowest answer for a screen", time("answer"), limit, bound(50), most),
@@ -120,9 +120,9 @@ fn write(place: &Place, mut library: Library, library_size: &LibrarySize) {
         }
         let workspace = place.workspace(begin + chrono::Duration::hours(n as i64));
         let options = snapshot::Options::default();
-        snapshot::snapshot(&workspace, &options, &mut Silent).expect("take a snapshot");
+        snapshot::snapshot(&workspace, &options, &mut NoProgress).expect("take a snapshot");
         if n + 1 == library_size.snapshots {
-            gc::gc(&workspace, &gc::Options::default(), &mut Silent).expect("collect");
+            gc::gc(&workspace, &gc::Options::default(), &mut NoProgress).expect("collect");
         }
     }
 }
