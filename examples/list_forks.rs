@@ -8,7 +8,7 @@ use std::error::Error;
 use std::path::Path;
 
 use stvc::Workspace;
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::timelines::timelines;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Returns the names of the forks of a chat, and how many messages each shares with it.
 pub fn run(folder: &Path, chat: &str) -> Result<Vec<(String, u64)>, Box<dyn Error>> {
     let workspace = Workspace::at(folder, "list_forks");
-    let report = timelines(&workspace, &mut Silent)?;
+    let report = timelines(&workspace, &mut NoProgress)?;
     let is_fork = |parent: Option<&str>| parent == Some(chat);
     let forks = report.timelines.iter().filter_map(|timeline| {
         let parent = timeline.fork.parent.as_ref().map(|parent| parent.chat());

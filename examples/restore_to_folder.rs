@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use stvc::Workspace;
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::restore::{Options, Target, restore};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -30,6 +30,6 @@ pub fn run(folder: &Path, moment: &str, new: &Path) -> Result<Vec<PathBuf>, Box<
         target: Target::Folder { dir: new.to_owned(), only: None },
         ..Options::default()
     };
-    let written = restore(&workspace, &options, &mut Silent)?.written;
+    let written = restore(&workspace, &options, &mut NoProgress)?.written;
     Ok(written.files.iter().map(|file| file.path.under(&written.root)).collect())
 }

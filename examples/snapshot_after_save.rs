@@ -8,8 +8,8 @@ use std::error::Error;
 use std::path::Path;
 
 use stvc::Workspace;
-use stvc::progress::Silent;
-use stvc::verbs::snapshot::{Options, Subject, Taken, snapshot};
+use stvc::progress::NoProgress;
+use stvc::verbs::snapshot::{Options, SnapshotResult, Subject, snapshot};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -24,15 +24,15 @@ fn main() -> Result<(), Box<dyn Error>> {
 pub fn run(folder: &Path, chat: &str) -> Result<String, Box<dyn Error>> {
     let workspace = Workspace::at(folder, "snapshot_after_save");
     let options = Options { subject: Subject::Named(vec![chat.to_owned()]), ..Options::default() };
-    let report = snapshot(&workspace, &options, &mut Silent)?;
+    let report = snapshot(&workspace, &options, &mut NoProgress)?;
     for finding in &report.findings {
         eprintln!("{}: {}", finding.subject, finding.message);
     }
     let taken = report.timelines.iter().find(|taken| taken.timeline.is_chat());
     Ok(match taken.map(|taken| &taken.result) {
-        Some(Taken::New(snapshot, _)) => format!("{}: new", snapshot.id),
-        Some(Taken::Unchanged(snapshot, _)) => format!("{}: unchanged", snapshot.id),
-        Some(Taken::Failed(why)) => why.clone(),
+        Some(SnapshotResult::New(snapshot, _)) => format!("{}: new", snapshot.id),
+        Some(SnapshotResult::Unchanged(snapshot, _)) => format!("{}: unchanged", snapshot.id),
+        Some(SnapshotResult::Failed(why)) => why.clone(),
         _ => "no snapshot was created".to_owned(),
     })
 }

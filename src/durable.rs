@@ -1,11 +1,13 @@
-//! Writing files so that a power cut leaves either the old bytes or the new ones.
+//! Writes files so that after a power failure each file has either all its old bytes or all its new
+//! bytes.
 //!
-//! The order is always the same: the bytes go to a temporary file beside the target, the file is
-//! synced, it takes the target's name, the folder is synced. Before the rename nobody can see the
-//! new file under its name; after the folder's sync nobody can lose it. Both the library and the
-//! store write through this module; it knows nothing of either.
+//! A write has four steps: write the bytes to a temporary file in the target's folder, sync the
+//! file, rename it to the target's name, sync the folder. Until the rename, no program sees a
+//! partial file under the target's name. After the last sync, a power failure cannot undo the
+//! rename. Both the library and the store are written through this module.
 
-// Here they are retried.
+// clippy disallows these calls elsewhere, because on Windows they must be retried. This module
+// retries them.
 #![allow(clippy::disallowed_methods)]
 
 use std::ffi::{OsStr, OsString};
@@ -18,15 +20,15 @@ use std::time::Duration;
 use crate::folder::{Folder, open_in_place, own_like, patiently, unlink};
 pub use crate::folder::{is_held_elsewhere, remove, rename, sync_dir};
 
-/// The treatment of an existing file of that name.
+/// How to treat an existing file that has the name of the new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Fail with [`io::ErrorKind::AlreadyExists`] and leave it alone.
+    /// Fail with [`io::ErrorKind::AlreadyExists`], and leave the existing file unchanged.
     Keep,
     Replace,
 }
 
-/// Writes `bytes` to `path`, durably; `path`'s folder must exist.
+/// Writes `bytes` to `path` durably. The folder of `path` must exist.
 pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
     let mut temp = Temp::beside(path)?;
     temp.write_all(bytes)?;
@@ -34,19 +36,20 @@ pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
     sync_dir(parent(path))
 }
 
-/// The prefix of temporary files beside a user's own.
+/// The prefix of the names of stvc's temporary files in the user's folders.
 pub const TEMP_PREFIX: &str = ".stvc-";
 
-/// Returns a new folder in `dir`, to be filled and then renamed.
+/// Creates a folder with a random name in `dir`. The caller fills and then renames it.
 pub fn create_temp_dir(dir: &Path, prefix: &str) -> io::Result<PathBuf> {
     make_temp(prefix, |name| fs::create_dir(dir.join(name))).map(|(name, ())| dir.join(name))
 }
 
-/// Makes something under a new random name, which others cannot have occupied.
+/// Creates a file or folder under a random name. Tries another name if the name exists already.
 fn make_temp<T>(prefix: &str, make: impl Fn(&OsStr) -> io::Result<T>) -> io::Result<(OsString, T)> {
     loop {
         let random = getrandom::u64().map_err(io::Error::other)?;
-        // Short on purpose: a chat's name may use up all 255 bytes that a file name has.
+        // The target's name is not part of this name: it may already use all 255 bytes of a file
+        // name.
         let name = OsString::from(format!("{prefix}{}-{random}.tmp", std::process::id()));
         match make(&name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -55,11 +58,11 @@ fn make_temp<T>(prefix: &str, make: impl Fn(&OsStr) -> io::Result<T>) -> io::Res
     }
 }
 
-/// A file that has no name of its own yet and vanishes when dropped, unless
-/// [`finish`](Temp::finish)ed.
+/// A temporary file. It is removed on drop, unless [`finish`](Temp::finish) renamed it.
 ///
-/// The one way to write a file into a folder: it is made exclusively and under a random name, no
-/// link is followed, and it is renamed within the folder that was opened for it.
+/// All files are written this way. The temporary file has a random name and is created exclusively,
+/// so no link is followed. The rename happens within the open folder, even if another program
+/// replaces that folder.
 pub struct Temp {
     folder: Arc<Folder>,
     name: OsString,
@@ -67,17 +70,18 @@ pub struct Temp {
 }
 
 impl Temp {
-    /// Returns a new temporary file in the folder of `target`, so that it can be renamed to it.
+    /// Creates a temporary file in the folder of `target`, so that the file can be renamed to
+    /// `target`.
     pub fn beside(target: &Path) -> io::Result<Self> {
         Self::within(parent(target), TEMP_PREFIX)
     }
 
-    /// Returns a new temporary file in `dir` whose name begins with `prefix`. It can be read, too.
+    /// Creates a readable temporary file in `dir` whose name begins with `prefix`.
     pub fn within(dir: &Path, prefix: &str) -> io::Result<Self> {
         Self::in_folder(Arc::new(Folder::open(dir)?), prefix)
     }
 
-    /// Returns a new temporary file in an open folder.
+    /// Creates a temporary file in an open folder.
     pub fn in_folder(folder: Arc<Folder>, prefix: &str) -> io::Result<Self> {
         let (name, file) = make_temp(prefix, |name| folder.create_new(name))?;
         Ok(Self { folder, name, file })
@@ -87,19 +91,19 @@ impl Temp {
         &mut self.file
     }
 
-    /// Lets it have the mode of `other`, and its owner as far as that is allowed.
+    /// Copies the mode of `other`, and the owner of `other` if this process may change owners.
     pub fn resemble(&self, other: &fs::Metadata) -> io::Result<()> {
         own_like(&self.file, &self.file.metadata()?, other)?;
         self.file.set_permissions(other.permissions())
     }
 
-    /// Gives the file to the owner of the folder: what root creates there, that user could not
-    /// write otherwise.
+    /// Changes the owner of the file to the owner of the folder. Otherwise, if stvc runs as root,
+    /// SillyTavern's user could not write the file.
     pub fn belong_to(&self, folder: &fs::Metadata) -> io::Result<()> {
         own_like(&self.file, &self.file.metadata()?, folder)
     }
 
-    /// Whether the file `other` has the same bytes.
+    /// Returns whether the file at `other` has the same bytes.
     pub fn is_same_as(&self, other: &Path) -> io::Result<bool> {
         let hash = |file: File| {
             let mut hasher = blake3::Hasher::new();
@@ -109,19 +113,18 @@ impl Temp {
         Ok(hash(self.folder.open_file(&self.name)?)? == hash(File::open(other)?)?)
     }
 
-    /// Syncs the file and gives it its name. The folder is **not** synced: several files may share
-    /// that step.
+    /// Syncs the file and renames it to `target`. The folder is **not** synced, so that one sync
+    /// can serve several files.
     pub fn finish(self, target: &Path, existing: Existing) -> io::Result<()> {
         self.file.sync_all()?;
         let target = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
         match existing {
             Existing::Replace => self.folder.rename(&self.name, target),
             Existing::Keep => match self.folder.hard_link(&self.name, target) {
-                // Drop removes the temporary name; the target's own name stays.
+                // `drop` removes the temporary name. The file keeps the name `target`.
                 Ok(()) => Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-                // Without hard links, looking before the rename is not atomic, but the best there
-                // is.
+                // On file systems without hard links, this check and the rename are not atomic.
                 Err(_) if !self.folder.has(target)? => self.folder.rename(&self.name, target),
                 Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
             },
@@ -141,7 +144,7 @@ impl Write for Temp {
 
 impl Drop for Temp {
     fn drop(&mut self) {
-        // Gone already after a rename. A failure that passes must not leave it for ever.
+        // After a rename, the temporary name does not exist. Other failures are retried once.
         if self
             .folder
             .remove(&self.name)
@@ -159,35 +162,36 @@ pub fn replace_unsynced(folder: &Arc<Folder>, name: &OsStr, bytes: &[u8]) -> io:
     temp.folder.rename(&temp.name, name)
 }
 
-/// Writes a file where it stands, such as a note of who holds a lock.
+/// Overwrites a file in place, for example the file that names the holder of a lock. The write is
+/// not atomic.
 pub fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     open_in_place(path, options.write(true).create(true).truncate(true))?.write_all(bytes)
 }
 
-/// Opens a file to append to it.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
     open_in_place(path, OpenOptions::new().read(true).append(true).create(true))
 }
 
-/// Opens a file that processes lock.
+/// Opens a file for locking, and creates it if it does not exist.
 pub fn open_to_lock(path: &Path) -> io::Result<File> {
     open_in_place(path, OpenOptions::new().write(true).create(true).truncate(false))
 }
 
-/// Removes a file if it is there, without waiting; `false` if another program holds it open.
+/// Removes a file if it exists, without retrying. Returns `false` if another program has the file
+/// open.
 pub fn remove_unless_held(path: &Path) -> io::Result<bool> {
     match unlink(path) {
         Err(error) if is_held_elsewhere(&error) => Ok(false),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Err(_) => Ok(true),
-        // On FAT or a share it may stay until the last program closes it.
+        // On FAT or a network share, a removed file exists until the last program closes it.
         Ok(()) => Ok(!cfg!(windows) || matches!(path.try_exists(), Ok(false))),
     }
 }
 
-/// Renames a file within its folder and returns the new name. On Windows that is allowed where
-/// removing is not: for a mapped file.
+/// Renames a file to a random name in the same folder and returns the new path. Windows allows
+/// renaming a memory-mapped file, but not removing it.
 pub fn move_aside(path: &Path, prefix: &str) -> io::Result<PathBuf> {
     let rename = |to: &Path| {
         if to.try_exists()? {
@@ -200,29 +204,28 @@ pub fn move_aside(path: &Path, prefix: &str) -> io::Result<PathBuf> {
     make_temp(prefix, |name| rename(&dir.join(name))).map(|(name, ())| dir.join(name))
 }
 
-/// Whether it failed because there is no room left.
+/// Returns whether the error means that the disk is full or the quota is exceeded.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Whether it failed because nothing may be written there: a read-only disk or folder.
+/// Returns whether the error means that the disk or folder is not writable.
 pub fn is_read_only(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
 
-/// Removes a file of ours, if it is there. Tries twice: a passing failure must not leave it for
-/// ever.
+/// Removes a file of stvc if it exists. Retries once, and ignores failures.
 pub fn remove_own(path: &Path) {
     if unlink(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
         let _ = unlink(path);
     }
 }
 
-/// Removes temporary files and folders of ours whose process is dead. A failure matters to nobody:
-/// the next command tries again.
+/// Removes temporary files and folders of stvc processes that ended without removing them. Ignores
+/// failures: the next command tries again.
 ///
-/// Their names are `.stvc-`, perhaps a word, and the process: `.stvc-4711-0.tmp`,
-/// `.stvc-incoming-4711-x`.
+/// A temporary name has the prefix `.stvc-`, an optional word, and the process id:
+/// `.stvc-4711-0.tmp`, `.stvc-incoming-4711-x`.
 pub fn clear_left_behind(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -249,14 +252,16 @@ fn process_of(name: &str) -> Option<u32> {
     process.parse().ok().filter(|_| ours)
 }
 
-/// Whether the process that made a temporary file may still need it. Another program that has its
-/// number is recognised by its name; where the system shows no processes, an hour is enough.
+/// Returns whether the process that created a temporary file may still need the file. If a program
+/// of another name has the process id now, the id was reused, and a file older than an hour is not
+/// needed. The age also decides on systems without `/proc`.
 fn may_be_at_work(process: u32, age: Duration) -> bool {
     const LONG: Duration = Duration::from_secs(3600);
     if process == std::process::id() {
         return true;
     }
-    // On Windows `/proc` may be a folder; Wine's has other numbers.
+    // Only Unix uses `/proc`: Windows may have an ordinary folder of this name, and Wine shows the
+    // `/proc` of Linux, which has other process ids.
     let processes = Path::new("/proc");
     let name = |process: &str| fs::read(processes.join(process).join("comm")).ok();
     match name("self").filter(|_| cfg!(unix)) {
@@ -268,7 +273,7 @@ fn may_be_at_work(process: u32, age: Duration) -> bool {
     }
 }
 
-/// Makes `dir` and the folders above it, each synced into its parent.
+/// Creates `dir` and its missing parents. Each new folder is synced into its parent.
 pub fn create_dir_all(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
         return Ok(());
@@ -281,12 +286,13 @@ pub fn create_dir_all(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Syncs a file that is there. Windows wants to be asked by somebody who may write it.
+/// Syncs an existing file. The file is opened for appending, because Windows syncs only handles
+/// with write access.
 pub fn sync_file(path: &Path) -> io::Result<()> {
     open_in_place(path, OpenOptions::new().append(true))?.sync_all()
 }
 
-/// Returns the folder that holds `path`; the current one for a bare name.
+/// Returns the folder of `path`, or `.` for a bare file name.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
@@ -294,7 +300,8 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Replaces a cache, without syncing: a torn one is detected. Ignores failures.
+/// Replaces a cache file without syncing. A cache that a power failure damaged is detected when it
+/// is read. Ignores failures.
 pub fn replace_cache(path: &Path, bytes: &[u8]) {
     if let (Ok(folder), Some(name)) = (Folder::open(parent(path)), path.file_name()) {
         let _ = replace_unsynced(&Arc::new(folder), name, bytes);
@@ -306,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn temporary_names_tell_their_process() {
+    fn process_id_is_read_from_temporary_file_names() {
         for (name, process) in [
             (".stvc-4711-0.tmp", Some(4711)),
             (".stvc-4711-cache.tmp", Some(4711)),
@@ -323,10 +330,10 @@ mod tests {
         }
     }
 
-    /// A process that was killed, and one that is at work.
+    /// Uses the ids of a process that has ended and of a process that is running.
     #[cfg(unix)]
     #[test]
-    fn only_what_dead_processes_left_is_removed() {
+    fn only_temporary_files_of_dead_processes_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let dead = child.id();

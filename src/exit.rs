@@ -1,25 +1,25 @@
-//! Exit codes, the same for every front end. docs/cli.md lists them.
+//! Exit codes of every front end. docs/cli.md lists them.
 
-/// Everything was done, also when there was nothing to do.
+/// The command succeeded, even if there was nothing to do.
 pub const DONE: u8 = 0;
 
 /// The command failed.
 pub const FAILED: u8 = 1;
 
-/// Nothing was found, as with grep.
+/// A search found nothing. The value is the same as grep's.
 pub const NOT_FOUND: u8 = 1;
 
-/// The command line cannot be understood.
+/// The command line is invalid.
 pub const USAGE: u8 = 2;
 
-/// Some was done and some was not.
+/// Part of the work succeeded, and part failed.
 pub const PARTLY: u8 = 3;
 
-/// A rule refused it; nothing was changed.
+/// A rule refused the command. Nothing was changed.
 pub const REFUSED: u8 = 4;
 
 /// There is no store.
 pub const NO_STORE: u8 = 10;
 
-/// Another process is at work.
+/// Another process holds the lock of the store.
 pub const LOCKED: u8 = 11;

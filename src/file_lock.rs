@@ -1,13 +1,14 @@
-//! Locks that the operating system holds on a file, and lets go with the process.
+//! File locks, which the operating system releases when the process ends.
 //!
-//! The standard library refuses them on Android before Rust 1.98 though the system has them
-//! (rust-lang/rust 148325); hence `flock` by the crate that the standard library's own call is
-//! equal to on Linux and macOS, so that programs built either way respect each other.
+//! Before Rust 1.98, the standard library refuses to lock files on Android, although Android
+//! supports file locks (rust-lang/rust 148325). Therefore Unix builds call `flock` through
+//! `rustix`. On Linux and macOS the standard library calls `flock` as well, so both kinds of locks
+//! exclude each other.
 
 use std::fs::File;
 use std::io;
 
-/// Takes it, if nobody has it. `false`: somebody has.
+/// Acquires the exclusive lock. Returns `false` if another process holds the lock.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     system::take_alone(file)
 }
@@ -20,10 +21,10 @@ pub fn is_held(file: &File) -> io::Result<bool> {
     Ok(!is_free)
 }
 
-/// Releases it now: a process that is being started has the file open, too, and would hold it
-/// longer.
+/// Releases the lock without waiting for the file to be closed. A child process that is being
+/// started has the file open too, and would otherwise hold the lock until it closes the file.
 pub fn unlock(file: &File) {
-    // It goes with the file in any case.
+    // A failure is ignored: closing the file releases the lock as well.
     let _ = system::release(file);
 }
 
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_and_the_standard_library_agrees() {
+    fn lock_is_exclusive_and_compatible_with_the_standard_library() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let [one, two] = [(), ()].map(|()| File::create(&path).unwrap());

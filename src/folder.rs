@@ -1,11 +1,12 @@
-//! An open folder, in which files are made, renamed and removed by their names.
+//! An open folder. Files in it are created, renamed and removed by name.
 //!
-//! Other programs may write to the folder, or to one above it. On Unix every call is relative to
-//! the open folder, so a link that takes the place of the folder meanwhile changes nothing. No call
-//! follows a link in the place of the file, and none waits for a pipe. Windows has no such calls
-//! here: the path is used, and a link in the place of the file is still not followed.
+//! Other programs may write to the folder or to its parent folders. On Unix every call is relative
+//! to the open folder, so replacing the folder's path with a link has no effect. No call follows a
+//! link that has the name of a file, and no call waits for a pipe. On Windows the calls use the
+//! folder's path. There, too, a link that has the name of a file is not followed.
 
-// Here they are retried.
+// clippy disallows these calls elsewhere, because on Windows they must be retried. This module
+// retries them.
 #![allow(clippy::disallowed_methods)]
 
 use std::ffi::OsStr;
@@ -24,12 +25,13 @@ pub struct Folder {
 
 pub struct Link {
     pub target: PathBuf,
-    /// Whether the user of this process or root made it; true where the system does not say.
+    /// Whether root or the user of this process created the link. Always true on Windows, where the
+    /// owner is not checked.
     pub is_own: bool,
 }
 
 impl Folder {
-    /// Opens the folder at `path`, through any links on the way there.
+    /// Opens the folder at `path`. Links in the path are followed.
     pub fn open(path: &Path) -> io::Result<Self> {
         #[cfg(unix)]
         let handle = unix::open_folder(rustix::fs::CWD, path.as_os_str(), unix::Links::Follow)?;
@@ -46,7 +48,7 @@ impl Folder {
         &self.path
     }
 
-    /// Opens a folder in it. A link there is an error.
+    /// Opens a subfolder. Fails if the name is a link.
     pub fn folder(&self, name: &OsStr) -> io::Result<Self> {
         #[cfg(unix)]
         let handle = unix::open_folder(&self.handle, name, unix::Links::Refuse)?;
@@ -64,7 +66,7 @@ impl Folder {
         })
     }
 
-    /// Opens the folder at a path that begins here, through any links.
+    /// Opens the folder at a path relative to this folder. Links in the path are followed.
     pub fn follow(&self, target: &Path) -> io::Result<Self> {
         let path = self.path.join(target);
         #[cfg(unix)]
@@ -76,7 +78,7 @@ impl Folder {
         Self::open(&path)
     }
 
-    /// Makes a folder in it, which must not be there.
+    /// Creates a subfolder. Fails if the name exists.
     pub fn make_folder(&self, name: &OsStr) -> io::Result<()> {
         #[cfg(unix)]
         return Ok(rustix::fs::mkdirat(&self.handle, name, rustix::fs::Mode::from(0o777))?);
@@ -84,7 +86,7 @@ impl Folder {
         fs::create_dir(self.path.join(name))
     }
 
-    /// Makes a file in it, which must not be there, to be written and read.
+    /// Creates a file and opens it for reading and writing. Fails if the name exists.
     pub fn create_new(&self, name: &OsStr) -> io::Result<File> {
         #[cfg(unix)]
         return unix::create_new(&self.handle, name);
@@ -99,7 +101,7 @@ impl Folder {
         open_in_place(&self.path.join(name), OpenOptions::new().read(true))
     }
 
-    /// Returns the link of this name; `None` if there is none, or something else.
+    /// Returns the link of this name, or `None` if the name does not exist or is not a link.
     pub fn link(&self, name: &OsStr) -> io::Result<Option<Link>> {
         #[cfg(unix)]
         return unix::link(&self.handle, name);
@@ -117,7 +119,7 @@ impl Folder {
         }
     }
 
-    /// Whether anything has this name, also a link that leads nowhere.
+    /// Returns whether the name exists, even as a link whose target does not exist.
     pub fn has(&self, name: &OsStr) -> io::Result<bool> {
         #[cfg(unix)]
         let found = unix::stat(&self.handle, name).map(drop);
@@ -137,7 +139,7 @@ impl Folder {
         rename(&self.path.join(from), &self.path.join(to))
     }
 
-    /// Gives a file a second name, which must be free.
+    /// Gives the file `from` a second name, `to`. Fails if `to` exists.
     pub fn hard_link(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         #[cfg(unix)]
         {
@@ -148,7 +150,7 @@ impl Folder {
         fs::hard_link(self.path.join(from), self.path.join(to))
     }
 
-    /// Removes a file, or a link and not its target.
+    /// Removes a file or a link. The target of a link is not removed.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         #[cfg(unix)]
         return Ok(rustix::fs::unlinkat(&self.handle, name, rustix::fs::AtFlags::empty())?);
@@ -156,7 +158,7 @@ impl Folder {
         remove(&self.path.join(name))
     }
 
-    /// Syncs it, so that the names in it survive a power cut.
+    /// Syncs the folder, so that its list of names survives a power failure.
     pub fn sync(&self) -> io::Result<()> {
         #[cfg(unix)]
         return self.handle.sync_all();
@@ -171,7 +173,8 @@ impl Folder {
         fs::metadata(&self.path)
     }
 
-    /// Gives it to the owner of the folder above. Only root can; otherwise nothing happens.
+    /// Changes the owner of this folder to the owner of the folder `above`. Only root may change
+    /// owners; for other users this does nothing.
     pub fn belong_to(&self, above: &Folder) -> io::Result<()> {
         #[cfg(unix)]
         return own_like(&self.handle, &self.handle.metadata()?, &above.handle.metadata()?);
@@ -195,9 +198,10 @@ pub fn unlink(path: &Path) -> io::Result<()> {
     though_protected(path, || fs::remove_file(path))
 }
 
-/// On Windows a write-protected file, as git's objects are, can be neither replaced nor removed.
-fn though_protected(path: &Path, deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
-    let done = deed();
+/// Runs `action`. If it fails on Windows because the file is read-only, as git's objects are, makes
+/// the file writable and runs `action` again.
+fn though_protected(path: &Path, action: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    let done = action();
     #[cfg(windows)]
     if done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
         && let Ok(found) = fs::symlink_metadata(path)
@@ -206,33 +210,36 @@ fn though_protected(path: &Path, deed: impl Fn() -> io::Result<()>) -> io::Resul
         let mut permissions = found.permissions();
         permissions.set_readonly(false);
         fs::set_permissions(path, permissions)?;
-        return deed();
+        return action();
     }
     #[cfg(not(windows))]
     let _ = path;
     done
 }
 
-/// Retries: on Windows a file that is open elsewhere cannot be replaced or removed, and virus
-/// scanners and synchronisers open every new file for a moment.
-pub fn patiently(deed: impl Fn() -> io::Result<()>) -> io::Result<()> {
+/// Runs `action`, and retries for about a second while another program has the file open. Windows
+/// does not replace or remove an open file, and virus scanners and file synchronisers open every
+/// new file for a short time.
+pub fn patiently(action: impl Fn() -> io::Result<()>) -> io::Result<()> {
     for wait in [1, 2, 5, 10, 20, 50, 100, 200, 400] {
-        match deed() {
+        match action() {
             Err(error) if is_held_elsewhere(&error) => {
                 std::thread::sleep(Duration::from_millis(wait));
             }
             done => return done,
         }
     }
-    deed()
+    action()
 }
 
-/// Whether another program has the file open: access denied, shared, locked, mapped.
+/// Returns whether the error means that another program has the file open. The Windows error codes
+/// are access denied, sharing violation, lock violation and mapped section.
 pub fn is_held_elsewhere(error: &io::Error) -> bool {
     cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33 | 1224))
 }
 
-/// Only root can give a file away; for others it stays theirs, and that is as good as it gets.
+/// Changes the owner of `file` to that of `other`. Only root may change owners; for other users
+/// this does nothing.
 #[cfg(unix)]
 pub fn own_like(file: &File, own: &fs::Metadata, other: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
@@ -245,27 +252,27 @@ pub fn own_like(file: &File, own: &fs::Metadata, other: &fs::Metadata) -> io::Re
     }
 }
 
-/// On Windows a new file has the owner and the rights of its folder.
+/// Does nothing: on Windows a new file inherits the owner and the permissions of its folder.
 #[cfg(not(unix))]
 pub fn own_like(_file: &File, _own: &fs::Metadata, _other: &fs::Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Syncs a folder, so that the names in it survive a power cut.
+/// Syncs a folder, so that its list of names survives a power failure.
 #[cfg(unix)]
 pub fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// NTFS writes its journal here. Elsewhere names are as old as the last sync of a file after them,
-/// and docs/format.md relies on no more.
+/// Syncs a folder and ignores failures. NTFS writes its journal. Other file systems only keep the
+/// order of renames and later syncs. docs/format.md relies only on this order.
 #[cfg(not(unix))]
 pub fn sync_dir(dir: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true);
     #[cfg(windows)]
     {
-        /// Without it a folder cannot be opened.
+        /// Windows opens a folder only with this flag.
         const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
         std::os::windows::fs::OpenOptionsExt::custom_flags(
             &mut options,
@@ -276,7 +283,7 @@ pub fn sync_dir(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens an ordinary file without following a link in its place or waiting for a pipe.
+/// Opens a regular file. Fails if the path is a link, and does not wait for a pipe.
 pub fn open_in_place(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -286,7 +293,7 @@ pub fn open_in_place(path: &Path, options: &mut OpenOptions) -> io::Result<File>
     }
     #[cfg(windows)]
     {
-        /// Opens the link itself, which then is not a file.
+        /// Opens the link itself. The check below refuses it, because a link is not a regular file.
         const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
         std::os::windows::fs::OpenOptionsExt::custom_flags(options, FILE_FLAG_OPEN_REPARSE_POINT);
     }
@@ -345,7 +352,7 @@ mod unix {
     }
 
     pub fn open_file(at: impl AsFd, name: &OsStr) -> io::Result<File> {
-        // Looked at before: some devices do something when they are opened.
+        // The kind is checked before opening, because some devices react to being opened.
         if FileType::from_raw_mode(stat(&at, name)?.st_mode) == FileType::Symlink {
             return Err(refused_link(rustix::io::Errno::LOOP.into()));
         }
@@ -369,7 +376,8 @@ mod unix {
             return Ok(None);
         }
         let target = rustix::fs::readlinkat(&at, name, Vec::new())?.into_bytes();
-        // A link never changes, so this is the target of the one whose owner was looked at.
+        // The target of a link cannot be changed. If the inode is still the same, `target` belongs
+        // to the link whose owner was checked.
         let again = stat(&at, name)?;
         if (again.st_dev, again.st_ino) != (found.st_dev, found.st_ino) {
             return Err(io::Error::other("the link was replaced by another program just now"));

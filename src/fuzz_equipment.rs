@@ -1,4 +1,4 @@
-//! Equipment of fuzz targets: fixtures, and folders that are put back as they were after each input.
+//! Helpers of the fuzz targets: fixtures, and folders that are reset after each input.
 
 #![allow(clippy::expect_used, reason = "a fuzz target fails loudly")]
 
@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the path of a fixture.
 pub(crate) fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
 
-/// Copies a folder and all that is in it.
+/// Copies a folder and its contents.
 pub(crate) fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder can be made");
     for entry in fs::read_dir(from).expect("a folder can be listed") {
@@ -25,7 +24,7 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// The content of a folder: every file with its bytes, every folder with none.
+/// The contents of a folder: the bytes of each file, and `None` for each subfolder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents(BTreeMap<PathBuf, Option<Vec<u8>>>);
 
@@ -58,10 +57,10 @@ impl Contents {
         gone.map(|(path, _)| path.as_path()).chain(new.map(PathBuf::as_path)).collect()
     }
 
-    /// Makes a folder what it was.
+    /// Resets a folder to these contents.
     pub(crate) fn put_back(&self, folder: &Path) {
         let now = Self::of(folder);
-        // Files come after their folder.
+        // The reverse order removes the files of a folder before the folder.
         for path in now.0.keys().rev().filter(|path| !self.0.contains_key(*path)) {
             let path = folder.join(path);
             let removed = match path.is_dir() {

@@ -1,19 +1,22 @@
-//! Suggestions after an error, from `hint()` of each error. The parts of a hint are separated by
-//! semicolons; one that names the command that just failed is left out ([`Hint::without`]).
+//! Hints: suggestions that follow an error message. Each error type has a method `hint()`. The
+//! parts of a hint are separated by semicolons. [`Hint::without`] removes the parts that suggest
+//! the command that just failed.
 
 use std::collections::BTreeSet;
 
-/// A path for examples.
+/// A path for examples in hints.
 pub const EXAMPLE_FOLDER: &str =
     if cfg!(windows) { r"C:\path\to\SillyTavern" } else { "/path/to/SillyTavern" };
 
-/// The hint for a file that cannot be replaced: who mostly keeps it open on Windows.
-pub(crate) const HELD: &str = "another program has it open, or you may not write there: SillyTavern, a virus scanner, a program that synchronises the folder (OneDrive)? Try again when that is done. Nothing is lost";
+/// The hint for a file that cannot be replaced. It names programs that often have files open on
+/// Windows.
+pub(crate) const HELD: &str = "close the program that has the file open (for example SillyTavern, a virus scanner or OneDrive), or check the file's permissions, then try again. Nothing is lost";
 
-/// A suggestion what to do next.
+/// A suggestion for the user's next step.
 pub struct Hint {
     pub(crate) words: String,
-    /// Whether it can be said that nothing was changed.
+    /// Whether the failed command changed nothing. If so, the hint ends with a sentence that says
+    /// so.
     unchanged: bool,
 }
 
@@ -31,7 +34,8 @@ impl std::fmt::Display for Hint {
 }
 
 impl Hint {
-    /// Leaves out parts that name the command line that just failed. `None` if nothing is left.
+    /// Removes the parts that suggest the command line `typed`, which just failed. Returns `None`
+    /// if no part is left.
     pub fn without(self, typed: &[String]) -> Option<Self> {
         let typed = essential(typed.iter().map(String::as_str));
         let repeats = |part: &&str| commands(part).any(|command| essential(command) == typed);
@@ -47,7 +51,7 @@ fn commands(text: &str) -> impl Iterator<Item = impl Iterator<Item = &str>> {
     commands.map(|command| command.split_whitespace().map(|word| word.trim_matches(['"', '\''])))
 }
 
-/// Returns the words of a command line that decide what it does, without global options.
+/// Returns the words of a command line without the program's name and the global options.
 fn essential<'w>(words: impl Iterator<Item = &'w str>) -> BTreeSet<&'w str> {
     const WITH_VALUE: [&str; 5] = ["--data", "--store", "--user", "--color", "--date"];
     let mut is_value = false;
@@ -58,7 +62,7 @@ fn essential<'w>(words: impl Iterator<Item = &'w str>) -> BTreeSet<&'w str> {
     words.filter(is_essential).collect()
 }
 
-/// Returns a hint that can say so.
+/// Returns a hint that ends with "Nothing was changed".
 pub fn unchanged(words: impl Into<String>) -> Hint {
     Hint { words: words.into(), unchanged: true }
 }
@@ -120,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn no_hint_names_the_command_that_failed() {
+    fn hints_never_suggest_the_command_that_failed() {
         let mut quoted = 0;
         for error in errors() {
             let words = error.hint().unwrap().to_string();
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn another_form_of_the_command_stays_in_the_hint() {
+    fn hint_may_suggest_the_failed_command_with_other_options() {
         let words = |typed: &str| {
             let hint = Hint::from(
                 "`stvc sync rem` joins both sides; `stvc restore a --overwrite` replaces it",

@@ -1,22 +1,26 @@
-//! Snapshots of SillyTavern timelines in a git repository, for programs that have their own front end.
+//! Stores snapshots of SillyTavern timelines in a git repository. This library is for programs that
+//! have their own front end.
 //!
-//! Begin with a [`Workspace`]: which library, which store, what time it is. [`verbs`] has a module for each command, with a function that takes
-//! a workspace, options and a [`progress::Monitor`], and returns a report or an [`errors::Error`]:
+//! Begin with a [`Workspace`]: the library, the store and the current time. [`verbs`] has a module
+//! for each command, with a function that takes a workspace, options and a [`progress::Monitor`],
+//! and returns a report or an [`errors::Error`]:
 //!
 //! ```no_run
 //! use stvc::Workspace;
-//! use stvc::progress::Silent;
+//! use stvc::progress::NoProgress;
 //! use stvc::verbs::snapshot::{Options, snapshot};
 //!
 //! let workspace = Workspace::at("/path/to/SillyTavern", "my program");
-//! let report = snapshot(&workspace, &Options::default(), &mut Silent)?;
+//! let report = snapshot(&workspace, &Options::default(), &mut NoProgress)?;
 //! # Ok::<(), stvc::errors::Error>(())
 //! ```
 //!
-//! [`watch`] creates snapshots by itself whenever something was saved. [`lines`] has the documented objects of `--json`, [`api`] answers requests
-//! with them. The other modules hold the types that options and reports are made of. `examples/` has whole programs.
+//! [`watch`] creates snapshots automatically when files are saved. [`json_output`] has the
+//! documented objects that `--json` prints, and [`api`] answers requests with these objects. The
+//! other modules contain the types of options and reports. `examples/` has complete programs.
 //!
-//! Nothing here prints, asks, or reads a command line: the program `stvc` does that, and it is not part of this library.
+//! The library does not print, ask questions, or read a command line. The program `stvc` does, and
+//! is not part of the library.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
@@ -34,7 +38,7 @@ mod fuzz_equipment;
 pub mod fuzzing;
 pub mod hint;
 mod history;
-pub mod lines;
+pub mod json_output;
 mod parallel;
 pub mod progress;
 mod real_path;
@@ -48,10 +52,10 @@ pub mod verbs;
 pub mod watch;
 pub mod words;
 
-pub use engine::take_first::TakenFirst;
+pub use engine::safety_snapshots::SafetySnapshots;
 pub use engine::{CommandRun, LibraryPlace, Workspace, finish_interrupted};
 
-/// The files of SillyTavern: names of timelines, and raw values in their JSON.
+/// SillyTavern's files: the names of timelines, and raw values in JSON files.
 pub mod library {
     pub use crate::st::{
         Category, Library, LibraryPath, Message, Raw, STORE, TimelineName, User, entry_comment,
@@ -59,25 +63,26 @@ pub mod library {
     };
 }
 
-/// Snapshots, and what they record.
+/// Snapshots and their contents.
 pub mod snapshots {
     pub use crate::archive::{Blake3, ContentId, FileRecord, Kind, Role, Snapshot, SnapshotId};
     pub use crate::auto_recap::CheckpointState;
     pub use crate::store::Time;
 }
 
-/// Names of moments: dates, and where a state that was never stored comes from.
+/// Moments in a timeline: how dates are parsed, and the sources of a moment that was assembled
+/// because it has no snapshot.
 pub mod moments {
     pub use crate::history::at_message::{BookSource, Origin};
     pub use crate::history::dates;
 }
 
-/// Findings: what is wrong with the user's data.
+/// Findings: problems in the user's data.
 pub mod findings {
     pub use crate::rules::{Code, Finding, Level, Rule, findings_page, lost_attachments, rules};
 }
 
-/// Errors: why something could not be done.
+/// Error types.
 pub mod errors {
     pub use crate::engine::Error as EngineError;
     pub use crate::history::Error as MomentError;
@@ -86,7 +91,7 @@ pub mod errors {
     pub use crate::verbs::Error;
 }
 
-/// Differences between two states.
+/// Differences between two snapshots, or between a snapshot and the current files.
 pub mod changes {
     pub use crate::archive::diff::{
         Change, ChangeKind, Field, Location, MessagePlace, Part, Piece, Root, joined, set_change,
@@ -94,33 +99,34 @@ pub mod changes {
     };
 }
 
-/// Two lorebooks merged into one.
+/// The merge of two lorebooks.
 pub mod merging {
-    pub use crate::archive::merge::{Conflict, ConflictKind, FieldChange, Named, Side};
+    pub use crate::archive::merge::{Conflict, ConflictKind, EntryName, FieldChange, Side};
 }
 
-/// What the extension ST-Auto-Recap keeps in messages.
+/// Data of the ST-Auto-Recap extension in messages.
 pub mod recaps {
     pub use crate::auto_recap::{MEMORY, RECAP_IN_USE, RUNNING_RECAP, Scene, scene};
 }
 
-/// The readiness check before a snapshot.
+/// The readiness check before a checkpoint.
 pub mod readiness {
     pub use crate::auto_recap::READINESS;
-    pub use crate::engine::gate::{GatePolicy, SceneRule, Wait};
+    pub use crate::engine::gate::{GatePolicy, SceneRule, WaitLimit};
 }
 
-/// Files of the library that are written.
+/// Files that are written to the library.
 pub mod files {
-    pub use crate::engine::files::{Action, Closed, FileAction, Leave};
+    pub use crate::engine::files::{Action, ChatOpenState, FileAction, WritePermissions};
 }
 
-/// Backups and other devices.
+/// Backups and remotes.
 pub mod copies {
     pub use crate::archive::backup::Passphrase;
-    pub use crate::engine::copies::last_backups::{LastBackup, Purpose, Since};
+    pub use crate::engine::copies::last_backups::{BackupAge, LastBackup, Purpose};
     pub use crate::engine::copies::{
-        CopyError, CopyPlace, May, is_encrypted, is_repository, last_backups, mirror, server,
+        CopyError, CopyPlace, UpdatePermissions, is_encrypted, is_repository, last_backups, mirror,
+        server,
     };
     pub use crate::engine::receive::{Conflict, Outcome, ReceivedTimeline, look_at};
 }
@@ -132,22 +138,23 @@ pub mod configuration {
     pub use crate::settings::Key;
 }
 
-/// Which snapshots `forget` keeps.
+/// The retention policy, which `forget` applies.
 pub mod retention {
     pub use crate::history::retention::{Policy, parse_span};
 }
 
-/// Stores, and the log of what was done in them.
+/// Stores and their operation logs.
 pub mod stores {
     pub use crate::store::{LoggedOperation, Url, folder_for_now};
 }
 
-/// Durable writing of files that front ends create outside of libraries and stores. No link is followed, and nobody reads half of a file.
+/// Writes files that front ends create outside libraries and stores. The writes are durable, links
+/// are not followed, and other programs never see a partial file.
 pub mod output_files {
     pub use crate::durable::{Existing, create_dir_all, write};
 }
 
-/// The inner modules, for tests of this package alone.
+/// The internal modules, exported only for the tests of this package.
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals {

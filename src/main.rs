@@ -1,4 +1,4 @@
-//! The `stvc` program: the front end for a person. What it does is done by the library of the same name.
+//! The `stvc` program: the command-line front end of the `stvc` library.
 
 mod cli;
 

@@ -1,13 +1,14 @@
-//! Work on many items with all cores. Where the system gives no thread, because memory or
-//! processes are short, the calling thread does the work.
+//! Distributes work over all cores. If the system cannot start a thread, the calling thread does
+//! its work.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, available_parallelism, scope};
 
-/// Applies `work` to stretches of `items`, one for each core; results in order. Fewer items than
-/// `least` are one stretch: a thread costs about as much as hashing a hundred messages.
+/// Divides `items` into one slice per core, applies `work` to each slice, and returns the results
+/// in order. Fewer than `least` items form one slice: starting a thread costs about as much as
+/// hashing a hundred messages.
 pub fn in_parts<'t, T: Sync, R: Send>(
     items: &'t [T],
     least: usize,
@@ -17,8 +18,8 @@ pub fn in_parts<'t, T: Sync, R: Send>(
     each(items.chunks(stretch.max(1)), work)
 }
 
-/// Applies `work` to each item while the calling thread takes the results, in order. At most two
-/// results for each core exist at a time.
+/// Applies `work` to the items on all cores. The calling thread passes the results to `take`, in
+/// order. At most two results per core are in memory.
 pub fn in_turn<'t, T: Sync, R: Send, E>(
     items: &'t [T],
     work: impl Fn(&'t T) -> R + Sync,
@@ -34,7 +35,7 @@ pub fn in_turn<'t, T: Sync, R: Send, E>(
             let (done, line) = sync_channel(1);
             let worker = move || {
                 let mut own = items.iter().skip(first).step_by(workers);
-                // Fails once `take` has failed and nobody receives.
+                // Sending fails after `take` has failed, because the receiver is dropped.
                 let _ = own.try_for_each(|item| done.send(work(item)));
             };
             Builder::new().spawn_scoped(scope, worker).ok().map(|_| line)
@@ -45,7 +46,7 @@ pub fn in_turn<'t, T: Sync, R: Send, E>(
                 None => take(item, work(item))?,
                 Some(line) => match line.recv() {
                     Ok(result) => take(item, result)?,
-                    // It panicked, and the scope says so.
+                    // The worker panicked. The scope propagates the panic.
                     Err(_) => break,
                 },
             }
@@ -54,7 +55,7 @@ pub fn in_turn<'t, T: Sync, R: Send, E>(
     })
 }
 
-/// Applies `work` to each job, by whichever core is free; results in order.
+/// Applies `work` to each job on the next free core, and returns the results in order.
 pub fn each<J: Send, R: Send>(
     jobs: impl IntoIterator<Item = J, IntoIter: Send>,
     work: impl Fn(J) -> R + Sync,
@@ -93,12 +94,13 @@ pub fn both<A, B: Send>(here: impl FnOnce() -> A, there: impl FnOnce() -> B + Se
             Ok(worker) => worker.join().unwrap_or_else(|panic| resume_unwind(panic)),
             Err(_) => run(),
         };
-        // One of the threads did it, or panicked.
+        // `run` was called exactly once, so `done` is `Some`.
         (here, done.unwrap_or_else(|| resume_unwind(Box::new("the second thing was not done"))))
     })
 }
 
-/// Returns the number of cores. Asked once: on Linux the answer is read from several files.
+/// Returns the number of cores. The number is cached, because Linux reads several files to
+/// determine it.
 pub fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| available_parallelism().map_or(1, usize::from))
@@ -111,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_in_turn_are_in_order_and_end_with_the_first_error() {
+    fn results_are_delivered_in_order_until_the_first_error() {
         let items: Vec<usize> = (0..1000).collect();
         let begun = AtomicUsize::new(0);
         let work = |item: &usize| {
@@ -130,7 +132,7 @@ mod tests {
             });
             assert_eq!(result, if last < 1000 { Err(2 * last) } else { Ok(()) });
             assert!(taken.into_iter().eq(items.iter().take(last).map(|item| item * 2)));
-            // One in hand and one that waits for each core.
+            // Each worker is ahead by at most one sent result and one that it waits to send.
             assert!(begun.load(Ordering::Relaxed) <= (last + 1 + 3 * cores()).min(1000));
         }
         let nothing: Result<(), ()> = in_turn(&[], work, |_, _| Err(()));

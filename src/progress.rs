@@ -1,17 +1,18 @@
-//! Progress of long work. The library never prints; a front end implements [`Monitor`].
+//! Progress of long operations. The library does not print progress; a front end implements
+//! [`Monitor`].
 
 /// Receives the progress of one operation.
 pub trait Monitor {
-    /// Begins a new stretch of work, with its number of steps if that is known.
+    /// Begins a phase. `steps` is the number of its steps, or `None` if the number is unknown.
     fn begin(&mut self, what: &str, steps: Option<u64>);
-    /// Reports that this many more steps are done.
+    /// Reports that `steps` more steps of the current phase are done.
     fn advance(&mut self, steps: u64);
 }
 
-/// A monitor that looks away.
-pub struct Silent;
+/// A monitor that ignores progress.
+pub struct NoProgress;
 
-impl Monitor for Silent {
+impl Monitor for NoProgress {
     fn begin(&mut self, _what: &str, _steps: Option<u64>) {}
     fn advance(&mut self, _steps: u64) {}
 }

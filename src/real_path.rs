@@ -1,5 +1,5 @@
-//! Paths without links, so that two can be compared; on Windows as people write them (`C:\…`,
-//! `\\server\…`) and not verbatim (`\\?\C:\…`), if they are short enough.
+//! Resolves the links in paths, so that paths can be compared. On Windows the result has the usual
+//! form (`C:\…`, `\\server\…`) if it is short enough, else the verbatim form (`\\?\C:\…`).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 pub fn of_existing(path: &Path) -> io::Result<PathBuf> {
     let real = dunce::canonicalize(path)?;
     match real.to_str().and_then(|text| text.strip_prefix(r"\\?\UNC\")) {
-        // Longer ones Windows takes only in that form.
+        // Windows accepts longer paths only in the verbatim form.
         Some(share) if cfg!(windows) && share.len() < 250 => Ok(format!(r"\\{share}").into()),
         _ => Ok(real),
     }
 }
 
-/// Returns the path of what may not be there yet: what there is of it is followed.
+/// Resolves the links in the part of `path` that exists, and appends the rest of `path` unchanged.
 pub fn of(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for above in path.ancestors() {
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_yet_is_where_its_folder_is() {
+    fn missing_path_is_resolved_through_its_existing_folder() {
         let folder = tempfile::tempdir().unwrap();
         let real = of_existing(folder.path()).unwrap();
         assert!(!real.to_string_lossy().starts_with(r"\\?\"));

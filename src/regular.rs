@@ -1,16 +1,16 @@
-//! Opens files that others made. A pipe would block, and a device never ends: only an ordinary file
-//! is read, and anything else is an error that says what it is.
+//! Opens files that other programs created. Only regular files are opened: reading a pipe could
+//! block, and a device may never end. For anything else, the error names the kind of the file.
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
 pub fn open(path: &Path) -> io::Result<File> {
-    // Looked at before: some devices do something when they are opened.
+    // The kind is checked before opening, because some devices react to being opened.
     must_be_file(fs::metadata(path)?.file_type())?;
     let mut options = OpenOptions::new();
     options.read(true);
-    // And not waited for, should it have become a pipe in between.
+    // If a pipe has replaced the file since the check, opening it must not block.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
         &mut options,
@@ -30,7 +30,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns an error for anything but an ordinary file, which says what it is.
+/// Fails unless `kind` is a regular file. The error names the kind.
 pub fn must_be_file(kind: FileType) -> io::Result<()> {
     if kind.is_file() {
         return Ok(());
@@ -61,7 +61,8 @@ fn what(kind: FileType) -> &'static str {
     }
 }
 
-/// Reads some bytes, again if that was only interrupted; 0 at the end.
+/// Reads some bytes, and retries if a signal interrupts the call. Returns 0 at the end of the
+/// input.
 pub fn read_some(input: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match input.read(buffer) {
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_are_read() {
+    fn read_accepts_only_regular_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, b"bytes").unwrap();
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn nobody_waits_for_a_pipe_or_reads_a_device() {
+    fn read_refuses_pipes_and_devices_without_blocking() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
@@ -98,7 +99,7 @@ mod tests {
         assert_eq!(device.to_string(), "it is a device, not a file");
     }
 
-    /// Answers twice that it was interrupted.
+    /// A reader whose first calls fail with `Interrupted`, as many as the number says.
     struct Interrupted(u8);
 
     impl Read for Interrupted {
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_only_interrupted_is_done_again() {
+    fn interrupted_read_is_retried() {
         let mut buffer = [0; 3];
         assert_eq!(read_some(&mut Interrupted(2), &mut buffer).unwrap(), 1);
         assert_eq!(buffer, [7, 0, 0]);

@@ -1,10 +1,10 @@
-//! Declares the configuration: each key once, with type, default and purpose.
+//! Declares the keys of the configuration: each key with its type, default and description.
 
 use std::time::Duration;
 
 /// A key of the configuration.
 pub struct Key {
-    /// With the name of its table: `retention.keep-last`.
+    /// The key with the name of its table, such as `retention.keep-last`.
     pub name: String,
     pub about: &'static str,
     pub(crate) is_plain: bool,

@@ -1,9 +1,18 @@
-//! Names and ids in what is said to people, whoever reads it.
+//! Formatting of names, ids and lists in messages for users.
 
 use std::fmt::Display;
 
-/// Escapes control characters and those that change the direction of text, which a terminal would
-/// obey. Line breaks and tabs become spaces.
+/// Returns `1 message` or `2 messages`.
+pub fn count(n: impl Display, one: &str) -> String {
+    match (n.to_string().as_str(), one.strip_suffix("ry")) {
+        ("1", _) => format!("1 {one}"),
+        (n, Some(stem)) => format!("{n} {stem}ries"),
+        (n, None) => format!("{n} {one}s"),
+    }
+}
+
+/// Escapes control characters and characters that change the text direction, because a terminal
+/// would interpret them. Line breaks and tabs become spaces.
 pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -19,16 +28,17 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// Returns the ten first digits of an id.
+/// Returns the first ten digits of an id, as messages show it.
 pub fn short(id: impl Display) -> String {
     id.to_string().chars().take(10).collect()
 }
 
-/// Between two commands on one line; Windows PowerShell has no `&&`.
+/// The separator of two commands on one line. Windows PowerShell has no `&&`.
 pub const AND: &str = if cfg!(windows) { "; " } else { " && " };
 
-/// Quotes a word if a shell needs it: in the quotes that POSIX shells, PowerShell and cmd share, or
-/// else in those of the system.
+/// Quotes a word if a shell needs it. Uses double quotes, which POSIX shells, PowerShell and cmd
+/// all accept, unless the word has characters that are special inside them; then single quotes, as
+/// the shells of this system need them.
 pub fn shell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:+,=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -42,16 +52,16 @@ pub fn shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', apostrophe))
 }
 
-/// The most names in a message.
+/// The maximum number of names that a message lists.
 pub const SHOWN: usize = 5;
 
-/// Returns the first few of a list, and how many more there are.
+/// Returns the first [`SHOWN`] items, and the number of the remaining items.
 pub fn listed<T: Display>(items: &[T]) -> String {
     let shown: Vec<_> = items.iter().take(SHOWN).map(T::to_string).collect();
     format!("{}{}", shown.join(", "), more(items.len(), shown.len()))
 }
 
-/// Returns ` and 3 more`, if there are more than are shown.
+/// Returns ` and 3 more`, or an empty string if all items are shown.
 pub fn more(all: usize, shown: usize) -> String {
     match all.saturating_sub(shown) {
         0 => String::new(),
@@ -64,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_list_is_cut_and_counted() {
+    fn long_list_is_truncated_and_the_rest_counted() {
         let names: Vec<_> = (0..500).collect();
         assert_eq!(listed(&names), "0, 1, 2, 3, 4 and 495 more");
         assert_eq!(listed(&names[..5]), "0, 1, 2, 3, 4");

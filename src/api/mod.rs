@@ -1,5 +1,5 @@
-//! The API for every front end that is not a command line: one request, one answer, whose lines are
-//! the objects of `--json` (docs/api.md). No logic of its own.
+//! The API for front ends other than the command line. Answers contain the objects that `--json`
+//! prints (docs/api.md).
 
 pub mod extension;
 pub mod http;

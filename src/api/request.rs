@@ -1,52 +1,54 @@
-//! Requests: a closed list of verbs with their arguments. None takes a path, an address or a
-//! passphrase, and a verb that changes something needs the right to. [`VERBS`] lists the arguments
-//! that a request may set; other options of a verb are refused before they are read.
+//! Requests: a closed list of verbs with their arguments. No verb accepts a path, an address or a
+//! passphrase, and verbs that change data need [`Rights::Change`]. [`VERBS`] lists the arguments of
+//! each verb. A request with any other argument is refused before the arguments are parsed.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::archive::{Blake3, Role};
-use crate::engine::files::{Closed, Leave};
+use crate::engine::files::{ChatOpenState, WritePermissions};
 use crate::engine::gate::GatePolicy;
 use crate::exit;
-use crate::verbs::restore::{Overwrite, Target, Until};
+use crate::verbs::restore::{Overwrite, RestoreRange, Target};
 use crate::verbs::timelines::graph;
 use crate::verbs::{self, diff, lore, read, restore, search, snapshot, undo};
 
-/// What a front end may do, and what a verb needs.
+/// The rights that a front end has, or that a verb needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rights {
     Read,
     Change,
 }
 
-/// Why a request is not served.
+/// The reason for refusing a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    #[error("this is no request: {why}")]
+    #[error("invalid request: {why}")]
     Malformed { why: String },
-    #[error("there is no verb {verb:?}")]
+    #[error("unknown verb {verb:?}")]
     UnknownVerb { verb: String },
-    #[error("the arguments of {verb:?} cannot be understood: {why}")]
+    #[error("invalid arguments of {verb:?}: {why}")]
     BadArguments { verb: &'static str, why: String },
-    #[error("this page speaks protocol {page}, and this program {program}")]
+    #[error("the page uses protocol {page}, but this program uses protocol {program}")]
     Protocol { page: u32, program: u32 },
-    /// It was not made for this watch: prepared by somebody, or the watch was restarted.
-    #[error("{verb:?} changes something, and the request does not name this watch's session")]
+    /// The request was meant for another watch, or the watch was restarted.
+    #[error(
+        "cannot run {verb:?}: it changes data, and the request does not name this watch's session"
+    )]
     Session { verb: &'static str },
-    #[error("more than {most} such requests within a minute are not served")]
+    #[error("too many requests: at most {most} of this kind are served per minute")]
     TooMany { most: usize },
-    #[error("{verb:?} changes something, and that is not allowed here")]
+    #[error("cannot run {verb:?}: it changes data, which is not allowed here")]
     ReadOnly { verb: &'static str },
-    #[error("{verb:?} was served, and the answer cannot be written: {why}")]
+    #[error("{verb:?} was run, but its answer cannot be written: {why}")]
     Unwritable { verb: &'static str, why: String },
-    #[error("stvc broke down over {verb:?}; that is a defect in stvc")]
+    #[error("stvc crashed while it ran {verb:?}; this is a bug in stvc")]
     BrokeDown { verb: &'static str },
 }
 
 impl Refusal {
-    /// Returns the exit code that the command line would have.
+    /// Returns the exit code that the command line would return for this error.
     pub fn exit(&self) -> u8 {
         match self {
             Self::ReadOnly { .. } | Self::Session { .. } => exit::REFUSED,
@@ -55,47 +57,47 @@ impl Refusal {
         }
     }
 
-    /// Returns advice for the user.
+    /// Returns a hint for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Protocol { .. } => {
-                Some("`stvc extension update`, then reload SillyTavern's page")
+                Some("run `stvc extension update`, then reload SillyTavern's page")
             }
             Self::Session { .. } => Some(
-                "send it again with the \"session\" of this answer; if nobody sent it, nothing was done",
+                "send it again with the \"session\" of this answer; if you did not send it, ignore it: nothing was changed",
             ),
-            Self::Unwritable { .. } => Some("`stvc operations` says what was done"),
+            Self::Unwritable { .. } => Some("run `stvc operations` to see the result"),
             Self::BrokeDown { .. } => Some(
-                "`stvc check` says whether the store is sound; the watch's own output says where it broke down",
+                "run `stvc check` to check the store; read the output of the watch to see where it crashed",
             ),
             _ => None,
         }
     }
 }
 
-/// A verb and the names of its arguments.
+/// A verb with the names of its arguments and the rights that it needs.
 #[derive(Debug)]
 pub struct Verb {
     pub name: &'static str,
     pub arguments: &'static [&'static str],
     pub needs: Rights,
-    read: fn(Value) -> serde_json::Result<Asked>,
+    read: fn(Value) -> serde_json::Result<Arguments>,
 }
 
 macro_rules! requests {
     ($($name:literal $needs:ident $variant:ident($options:ty) [$($argument:ident),*])*) => {
         #[derive(Clone, Debug)]
-        pub(super) enum Asked {
+        pub(super) enum Arguments {
             $($variant($options),)*
         }
 
-        /// Every verb.
+        /// All verbs.
         pub const VERBS: &[Verb] = &[
             $(Verb {
                 name: $name,
                 arguments: &[$(stringify!($argument)),*],
                 needs: Rights::$needs,
-                read: |arguments| serde_json::from_value(arguments).map(Asked::$variant),
+                read: |arguments| serde_json::from_value(arguments).map(Arguments::$variant),
             },)*
         ];
     };
@@ -141,17 +143,18 @@ pub(super) struct Tag {
 pub(super) struct Restore {
     snapshot: String,
     at: Option<usize>,
-    /// Cut after this message; everything else, also the lorebook, is as the snapshot has it.
+    /// The last message to restore. The lorebook and everything else are restored as in the
+    /// snapshot.
     cut: Option<usize>,
     name: Option<String>,
     #[serde(flatten)]
     gate: GatePolicy,
     only: Option<Role>,
-    /// Hashes (`there`) of the plan: other files are not replaced. What is replaced is stored
-    /// first.
+    /// The hashes of the files to replace, from the field `blake3_before` of a plan. A file with
+    /// another hash is not replaced. A snapshot of the replaced files is created first.
     expect: Option<Vec<Blake3>>,
     #[serde(flatten)]
-    closed: Closed,
+    closed: ChatOpenState,
     #[serde(default)]
     dry_run: bool,
 }
@@ -168,20 +171,21 @@ impl TryFrom<Restore> for restore::Options {
             (Some(name), None) => Target::NewTimeline { name, gate: Some(gate) },
             (None, only) => Target::InPlace {
                 only,
-                // A plan reports what would be replaced, and what is replaced was in a plan.
+                // A dry run plans to replace all files that differ. The restore itself replaces
+                // only files whose hashes the request lists.
                 overwrite: match expect {
                     Some(expected) => Overwrite::Only(expected),
                     None if dry_run => Overwrite::All,
                     None => Overwrite::None,
                 },
-                leave: Leave { closed, active_queue: gate.allow_active_queue },
+                permissions: WritePermissions { closed, active_queue: gate.allow_active_queue },
             },
         };
         let until = match (at, cut) {
             (Some(_), Some(_)) => return together("at", "cut"),
-            (Some(at), None) => Until::Message(at),
-            (None, Some(cut)) => Until::Cut(cut),
-            (None, None) => Until::End,
+            (Some(at), None) => RestoreRange::Message(at),
+            (None, Some(cut)) => RestoreRange::Cut(cut),
+            (None, None) => RestoreRange::End,
         };
         Ok(Self { snapshot, until, target, dry_run, ..Default::default() })
     }
@@ -204,11 +208,11 @@ impl Page {
     }
 }
 
-/// A request.
+/// A request: a verb with its arguments.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub verb: &'static Verb,
-    pub(super) asked: Asked,
+    pub(super) asked: Arguments,
     pub(super) page: Page,
 }
 
@@ -221,7 +225,7 @@ struct Envelope {
 }
 
 impl Request {
-    /// Reads the arguments of a verb. A null argument counts as not given.
+    /// Parses the arguments of a verb. An argument that is null counts as absent.
     pub fn of(name: &str, arguments: Option<Value>) -> Result<Self, Refusal> {
         let verb = VERBS.iter().find(|verb| verb.name == name);
         let verb =
@@ -229,12 +233,12 @@ impl Request {
         let bad = |why: String| Refusal::BadArguments { verb: verb.name, why };
         let mut arguments = match arguments.unwrap_or_else(|| Value::Object(Map::new())) {
             Value::Object(arguments) => arguments,
-            _ => return Err(bad("they are not an object".into())),
+            _ => return Err(bad("not an object".into())),
         };
         if let Some(other) = arguments.keys().find(|name| !verb.arguments.contains(&name.as_str()))
         {
             let other: String = other.chars().take(40).collect();
-            return Err(bad(format!("there is no argument {other:?}")));
+            return Err(bad(format!("unknown argument {other:?}")));
         }
         arguments.retain(|_, value| !value.is_null());
         let arguments = Value::Object(arguments);
@@ -243,27 +247,27 @@ impl Request {
         Ok(Self { verb, asked, page })
     }
 
-    /// Reads a request: `{"verb": …, "args": {…}}`.
+    /// Parses a request: `{"verb": …, "args": {…}}`.
     pub fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         let envelope: Envelope = serde_json::from_slice(bytes)
             .map_err(|error| Refusal::Malformed { why: error.to_string() })?;
         Self::of(&envelope.verb, envelope.args)
     }
 
-    /// Returns the words of a changing request for the operation log.
+    /// Returns the words of a request that the operation log records as its command line.
     pub fn words(&self) -> Vec<String> {
         let mut words = vec![self.verb.name.to_owned()];
         match &self.asked {
-            Asked::Snapshot(options) => words.extend(options.subject.names().iter().cloned()),
-            Asked::Tag(asked) => {
+            Arguments::Snapshot(options) => words.extend(options.subject.names().iter().cloned()),
+            Arguments::Tag(asked) => {
                 words.push(asked.name.clone());
                 words.extend(asked.snapshot.clone());
             }
-            Asked::Restore(asked) => {
+            Arguments::Restore(asked) => {
                 words.push(asked.snapshot.clone());
                 words.extend(asked.name.iter().flat_map(|name| ["--as".to_owned(), name.clone()]));
             }
-            Asked::Undo(options) => {
+            Arguments::Undo(options) => {
                 words.extend(options.operation.map(|number| number.to_string()))
             }
             _ => {}

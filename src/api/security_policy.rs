@@ -1,9 +1,11 @@
-//! The content security policies of all pages: a browser loads, sends and runs nothing else.
+//! The content security policies of the viewer. They forbid everything that the viewer does not
+//! need.
 
-/// The viewer as it is served.
+/// The policy of the viewer that the server sends.
 pub(super) const SERVED: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The viewer in one file, whose own script and style have this nonce.
+/// Returns the policy of the viewer in one file. The script and the style of that file have this
+/// nonce.
 pub(super) fn of_one_file(nonce: &str) -> String {
     format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data:; base-uri 'none'; form-action 'none'"

@@ -1,29 +1,29 @@
-//! From a request to its answer.
+//! Answers requests.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::request::{Asked, Log, Page, Refusal, Request, Rights, Tag};
+use super::request::{Arguments, Log, Page, Refusal, Request, Rights, Tag};
 use crate::engine::Workspace;
-use crate::lines::answers;
-use crate::lines::{ErrorLine, Line, Summary};
-use crate::progress::Silent;
+use crate::json_output::answers;
+use crate::json_output::{ErrorLine, Line, Summary};
+use crate::progress::NoProgress;
 use crate::verbs::timelines::graph;
 use crate::verbs::{
     self, Result, diff, doctor, log, lore, message_versions, operations, read, restore, search,
     show, snapshot, tag, timelines, undo,
 };
 
-/// The lines of `--json`, and the exit code.
+/// The answer to a request: the lines that `--json` prints, and the exit code.
 #[derive(Debug, Default, Serialize)]
 pub struct Answer {
     pub lines: Vec<Box<RawValue>>,
     pub exit: u8,
-    /// Where the next page begins, if there is more.
+    /// The index at which the next page begins, or `None` on the last page.
     pub next: Option<usize>,
 }
 
-/// Serves a request. Errors are answers, too.
+/// Serves a request. If the request fails, the answer contains the error.
 pub fn serve(workspace: &Workspace, request: &Request, rights: Rights) -> Answer {
     let mut answer = Answer::default();
     if request.verb.needs > rights {
@@ -42,7 +42,7 @@ pub fn serve(workspace: &Workspace, request: &Request, rights: Rights) -> Answer
 }
 
 impl Answer {
-    /// The answer to a request that is not served.
+    /// Returns the answer to a refused request.
     pub fn refused(refusal: &Refusal) -> Self {
         let (message, exit) = (refusal.to_string(), refusal.exit());
         let hint = refusal.hint().map(str::to_owned);
@@ -65,7 +65,7 @@ impl Answer {
         self.lines.extend(serde_json::value::to_raw_value(&line).ok());
     }
 
-    fn tell(&mut self, answer: &impl answers::Answer) {
+    fn add_answer(&mut self, answer: &impl answers::Answer) {
         answer.lines(&mut |line| self.add(line));
         self.end(answer.summary(), answer.exit());
     }
@@ -90,86 +90,89 @@ impl Answer {
     fn fill(&mut self, workspace: &Workspace, request: &Request) -> Result<()> {
         let page = request.page;
         match request.asked.clone() {
-            Asked::Library(_) => {
-                let report = timelines::timelines(workspace, &mut Silent)?;
+            Arguments::Library(_) => {
+                let report = timelines::timelines(workspace, &mut NoProgress)?;
                 report.last_backup.iter().for_each(|last| self.add(Line::Copy(last.into())));
-                self.tell(&answers::Timelines { command: "library", report: &report });
+                self.add_answer(&answers::Timelines { command: "library", report: &report });
             }
-            Asked::Timelines(_) | Asked::Status(_) => {
-                let report = timelines::timelines(workspace, &mut Silent)?;
-                self.tell(&answers::Timelines { command: request.verb.name, report: &report });
+            Arguments::Timelines(_) | Arguments::Status(_) => {
+                let report = timelines::timelines(workspace, &mut NoProgress)?;
+                self.add_answer(&answers::Timelines {
+                    command: request.verb.name,
+                    report: &report,
+                });
             }
-            Asked::Graph(options) => {
+            Arguments::Graph(options) => {
                 let options = graph::Options { lanes: Some(page.first..page.end()), ..options };
-                let report = graph::graph(workspace, &options, &mut Silent)?;
-                self.tell(&report);
+                let report = graph::graph(workspace, &options, &mut NoProgress)?;
+                self.add_answer(&report);
                 self.more_than(page, report.total);
             }
-            Asked::Log(Log { timeline: Some(timeline), message: Some(message) }) => {
+            Arguments::Log(Log { timeline: Some(timeline), message: Some(message) }) => {
                 let limit = Some(page.end());
                 let options = message_versions::Options { timeline, message, limit };
-                self.tell(&message_versions::message_versions(workspace, &options)?);
+                self.add_answer(&message_versions::message_versions(workspace, &options)?);
             }
-            Asked::Log(Log { timeline, .. }) => {
+            Arguments::Log(Log { timeline, .. }) => {
                 let options =
                     log::Options { timeline, limit: Some(page.end()), ..Default::default() };
                 let report = log::log(workspace, &options)?;
                 self.page(&report, page);
                 self.more_than(page, report.total);
             }
-            Asked::Show(asked) => self.tell(&show::show(workspace, &asked.snapshot)?),
-            Asked::Messages(options) => {
+            Arguments::Show(asked) => self.add_answer(&show::show(workspace, &asked.snapshot)?),
+            Arguments::Messages(options) => {
                 let messages = Some(page.first..=page.end() - 1);
                 let report = read::read(workspace, &read::Options { messages, ..options })?;
-                self.tell(&report);
+                self.add_answer(&report);
                 self.more_than(page, report.total);
             }
-            Asked::Lore(options) => {
+            Arguments::Lore(options) => {
                 let options = lore::Options {
                     limit: Some(Page::LONGEST),
                     entries: Some(page.first..page.end()),
                     ..options
                 };
-                let report = lore::lore(workspace, &options, &mut Silent)?;
-                self.tell(&answers::Lore { command: "lore", report: &report });
+                let report = lore::lore(workspace, &options, &mut NoProgress)?;
+                self.add_answer(&answers::Lore { command: "lore", report: &report });
                 if let lore::Report::Then(then) = &report {
                     self.more_than(page, then.total);
                 }
             }
-            Asked::Diff(options) => {
+            Arguments::Diff(options) => {
                 let comparison = diff::diff(workspace, &options)?;
                 let (changes, stat) = (comparison.changes(options.only), options.stat);
-                self.tell(&answers::Diffed { comparison: &comparison, changes, stat });
+                self.add_answer(&answers::Diffed { comparison: &comparison, changes, stat });
             }
-            Asked::Search(options) => {
+            Arguments::Search(options) => {
                 let options = search::Options { limit: Some(page.end()), ..options };
-                let report = search::search(workspace, &options, &mut Silent)?;
+                let report = search::search(workspace, &options, &mut NoProgress)?;
                 self.page(&report, page);
                 self.next = report.more.then_some(page.end());
             }
-            Asked::Operations(_) => {
+            Arguments::Operations(_) => {
                 let limit = page.end().saturating_add(1);
                 self.page(&operations::operations(workspace, Some(limit))?, page);
             }
-            Asked::Doctor(_) => {
-                self.tell(&doctor::doctor(workspace, &Default::default(), &mut Silent)?)
+            Arguments::Doctor(_) => {
+                self.add_answer(&doctor::doctor(workspace, &Default::default(), &mut NoProgress)?)
             }
-            Asked::Snapshot(options) => {
-                let report = snapshot::snapshot(workspace, &options, &mut Silent)?;
-                self.tell(&answers::Snapshots { report: &report, dry_run: options.dry_run });
+            Arguments::Snapshot(options) => {
+                let report = snapshot::snapshot(workspace, &options, &mut NoProgress)?;
+                self.add_answer(&answers::Snapshots { report: &report, dry_run: options.dry_run });
             }
-            Asked::Tag(Tag { name, snapshot }) => {
+            Arguments::Tag(Tag { name, snapshot }) => {
                 let options = match snapshot {
                     Some(snapshot) => tag::Options::Add { name, snapshot, lead: false },
                     None => tag::Options::Delete { name },
                 };
-                self.tell(&tag::tag(workspace, &options)?);
+                self.add_answer(&tag::tag(workspace, &options)?);
             }
-            Asked::Restore(asked) => {
+            Arguments::Restore(asked) => {
                 let options: restore::Options = asked.try_into()?;
-                self.tell(&restore::restore(workspace, &options, &mut Silent)?);
+                self.add_answer(&restore::restore(workspace, &options, &mut NoProgress)?);
             }
-            Asked::Undo(options) => self.tell(&undo::undo(workspace, &options)?),
+            Arguments::Undo(options) => self.add_answer(&undo::undo(workspace, &options)?),
         }
         Ok(())
     }

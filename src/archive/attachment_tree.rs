@@ -1,11 +1,12 @@
-//! The attachments of a chat in its snapshot's tree: a blob for each, and a list of them.
+//! Attachments of a chat in the tree of its snapshot: `attachments/list.json`, and one blob for
+//! each attachment.
 
 use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::layout::{self, ATTACHED, Noticed};
+use super::layout::{self, ATTACHED, LayoutNotes};
 use super::part_names::attachment_file;
 use super::problem::{AttachmentLoss, LossCause, Problem};
 use super::{Blake3, Result};
@@ -17,7 +18,7 @@ pub struct Attachment {
     pub path: LibraryPath,
     pub bytes: u64,
     pub blake3: Blake3,
-    /// `None` if the list names the file and the tree does not contain it.
+    /// `None` if `list.json` names the attachment but the tree does not contain its blob.
     pub blob: Option<ObjectId>,
     pub lost_folder: Option<ObjectId>,
 }
@@ -33,8 +34,9 @@ impl Attachment {
         }
     }
 
-    /// Returns why the file cannot be restored, by the headers of its objects alone.
-    pub fn glance(&self, reader: &Reader) -> Result<Option<AttachmentLoss>> {
+    /// Returns why the attachment cannot be restored, or `None` if it can. Reads only kind and
+    /// length of the blob, not its content.
+    pub fn check_headers(&self, reader: &Reader) -> Result<Option<AttachmentLoss>> {
         let Some(blob) = self.blob else { return Ok(Some(self.not_stored())) };
         Ok(match reader.look(blob)? {
             Some((Kind::Blob, length)) if length == self.bytes => None,
@@ -56,10 +58,12 @@ impl Attachment {
         let path = Some(self.path.clone());
         let (why, object) = match self.lost_folder {
             Some(id) => (
-                format!("object {id}, the folder of the snapshot's attachments, is lost"),
+                format!(
+                    "object {id}, the folder of the snapshot's attachments, is missing or damaged"
+                ),
                 Some((id, Kind::Tree)),
             ),
-            None => ("the snapshot lists it and does not contain it".to_owned(), None),
+            None => ("the snapshot lists it but does not contain it".to_owned(), None),
         };
         AttachmentLoss { path, cause: LossCause::Lost, why, object }
     }
@@ -82,7 +86,7 @@ pub struct AttachmentsRecord {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Listed {
+struct ListedAttachment {
     path: LibraryPath,
     bytes: u64,
     blake3: Blake3,
@@ -91,7 +95,7 @@ struct Listed {
 fn list(attachments: &[Attachment]) -> Vec<u8> {
     let line = |attachment: &Attachment| {
         let Attachment { path, bytes, blake3, .. } = attachment.clone();
-        serde_json::to_string(&Listed { path, bytes, blake3 }).unwrap_or_default()
+        serde_json::to_string(&ListedAttachment { path, bytes, blake3 }).unwrap_or_default()
     };
     let lines: Vec<_> = attachments.iter().map(line).collect();
     format!("[\n{}\n]\n", lines.join(",\n")).into_bytes()
@@ -105,12 +109,13 @@ pub(super) fn record(attachments: &[Attachment]) -> AttachmentsRecord {
     }
 }
 
-/// Adds lengths, which a forged list may make too large for a number.
+/// Adds lengths. The sum saturates, because the lengths in a forged list could overflow it.
 fn total(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }
 
-/// Adds the list; the folder with it and the files, which are in the store or in the pack.
+/// Adds `list.json` to the pack, and returns the tree of `attachments/`. The blobs of the
+/// attachments must already be in the store or in the pack.
 pub(super) fn write(attachments: &[Attachment], pack: &mut PackWriter) -> Result<ObjectId> {
     let list = TreeEntry::blob("list.json", pack.add(Kind::Blob, &list(attachments))?);
     let files: Vec<_> = attachments
@@ -124,12 +129,12 @@ pub(super) fn write(attachments: &[Attachment], pack: &mut PackWriter) -> Result
     Ok(pack.add_tree(&folder)?)
 }
 
-/// Reads the list of attachments, but none of the files. Problems are noted.
+/// Reads the list of attachments without reading their blobs. Adds problems to `noticed`.
 pub(super) fn read(
     reader: &Reader,
     folder: ObjectId,
     record: &AttachmentsRecord,
-    noticed: &mut Noticed,
+    noticed: &mut LayoutNotes,
 ) -> Result<Vec<Attachment>> {
     let Some(found) = read_or_lose(folder, Kind::Tree, noticed, |noticed| {
         layout::attachments(reader, folder, noticed)
@@ -149,7 +154,7 @@ pub(super) fn read(
         noticed.problems.lose_attachment(lost_list(why, None));
         return Ok(Vec::new());
     }
-    let Ok(listed) = serde_json::from_slice::<Vec<Listed>>(&bytes) else {
+    let Ok(listed) = serde_json::from_slice::<Vec<ListedAttachment>>(&bytes) else {
         let why = "attachments/list.json is not a list of attachments";
         noticed.problems.lose_attachment(lost_list(why, None));
         return Ok(Vec::new());
@@ -167,18 +172,19 @@ pub(super) fn read(
     }
     let mut attachments: Vec<Attachment> = Vec::with_capacity(listed.len());
     let (mut paths, mut used) = (HashSet::new(), HashSet::new());
-    for Listed { path, bytes, blake3 } in listed {
+    for ListedAttachment { path, bytes, blake3 } in listed {
         if crate::st::belongs_to_stvc(&path) {
             used.insert(attachment_file(&path));
             noticed.problems.lose_attachment(AttachmentLoss {
                 path: Some(path),
                 cause: LossCause::Name,
-                why: "its name belongs to stvc, so no command writes it".into(),
+                why: "its name is reserved for stvc, so no command writes it".into(),
                 object: None,
             });
             continue;
         }
-        // Nobody is led to write anywhere else, nor to write one file twice.
+        // A forged list must not make stvc write outside the attachment folders, or write a file
+        // twice.
         if !crate::st::is_attachment(&path) || !paths.insert(path.clone()) {
             noticed.problems.push(Problem::BadAttachment { path: path.to_string() });
             continue;
@@ -202,12 +208,13 @@ fn lost_list(why: impl Into<String>, object: Option<(ObjectId, Kind)>) -> Attach
     AttachmentLoss { path: None, cause: LossCause::Lost, why: why.into(), object }
 }
 
-/// Reads an object on which the list depends; `None` if it is lost, which is noted.
+/// Reads an object that is needed to read the list. If the object is missing or damaged, returns
+/// `None` and adds a problem.
 fn read_or_lose<T>(
     id: ObjectId,
     kind: Kind,
-    noticed: &mut Noticed,
-    read: impl FnOnce(&mut Noticed) -> store::Result<T>,
+    noticed: &mut LayoutNotes,
+    read: impl FnOnce(&mut LayoutNotes) -> store::Result<T>,
 ) -> Result<Option<T>> {
     match read(noticed) {
         Ok(found) => Ok(Some(found)),
@@ -219,12 +226,12 @@ fn read_or_lose<T>(
     }
 }
 
-/// Verifies attachments. Each blob is read once, however many snapshots have it.
+/// Verifies the content of attachments. Each blob is read once, even if many snapshots contain it.
 #[derive(Default)]
 pub(super) struct Verified(HashMap<ObjectId, std::result::Result<(u64, Blake3), String>>);
 
 impl Verified {
-    /// Returns why an attachment cannot be restored; `None` if it can.
+    /// Returns why an attachment cannot be restored, or `None` if it can.
     pub(super) fn loss(
         &mut self,
         reader: &Reader,

@@ -1,7 +1,8 @@
-//! The states of a lorebook in many snapshots, read on all cores.
+//! States of a lorebook in many snapshots, read on all cores.
 //!
-//! Of each state only the names and ids of its entries are read, and of the entries only those that
-//! differ from the state before: a history of ten thousand states costs what changed in them.
+//! For each state, only the tree of its entries (names and object ids) is read, and the content of
+//! entries that differ from the previous state. So the cost of a long history depends on the number
+//! of changes.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -14,7 +15,8 @@ use crate::store::{
     self, EntryBytes, Kind, Mode, ObjectId, Reader, Store, name_encoding, no_tree, tree_entries,
 };
 
-/// Longer texts are read again when they change.
+/// Maximum length in bytes of an entry's text that is cached. Longer texts are read again when the
+/// entry changes.
 pub(super) const REMEMBERED: usize = 16 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Its JSON.
+    /// Returns the JSON of the entry.
     pub fn read(&self, reader: &Reader) -> store::Result<Arc<str>> {
         match self {
             Self::Object(id) => Ok(String::from_utf8_lossy(&reader.blob(*id)?).into()),
@@ -35,13 +37,14 @@ impl Version {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BookState {
-    held: Held,
+    held: StateData,
     pub is_odd: bool,
 }
 
-/// Ten thousand states differ in an entry or two each: equal entries are never decoded.
+/// Entries of a state. A tree is stored as raw bytes, so that two trees can be compared without
+/// decoding the entries that are equal in both. Neighbouring states differ in few entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Held {
+enum StateData {
     Tree(Vec<u8>),
     Entries(Vec<(Key, Version)>),
 }
@@ -55,13 +58,13 @@ impl Default for BookState {
 impl BookState {
     pub fn of_entries(mut entries: Vec<(Key, Version)>) -> Self {
         entries.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Self { held: Held::Entries(entries), is_odd: false }
+        Self { held: StateData::Entries(entries), is_odd: false }
     }
 
     pub fn entries(&self) -> Vec<(Key, Version)> {
         match &self.held {
-            Held::Entries(entries) => entries.clone(),
-            Held::Tree(bytes) => {
+            StateData::Entries(entries) => entries.clone(),
+            StateData::Tree(bytes) => {
                 let mut entries: Vec<_> = tree_entries(bytes).flatten().map(entry).collect();
                 entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
                 entries
@@ -70,7 +73,7 @@ impl BookState {
     }
 
     fn changes(&self, next: &Self) -> [Vec<(Key, Version)>; 2] {
-        if let (Held::Tree(old), Held::Tree(new)) = (&self.held, &next.held)
+        if let (StateData::Tree(old), StateData::Tree(new)) = (&self.held, &next.held)
             && let Some(mut changes) = changed_entries(old, new)
         {
             for side in &mut changes {
@@ -83,7 +86,8 @@ impl BookState {
     }
 }
 
-/// Returns the entries that differ between two trees; `None` if one is not in git's order.
+/// Returns the entries that differ between two trees: old versions first, then new versions.
+/// Returns `None` if a tree is not in git's order.
 fn changed_entries(old: &[u8], new: &[u8]) -> Option<[Vec<(Key, Version)>; 2]> {
     let (mut old, mut new) = (tree_entries(old).flatten(), tree_entries(new).flatten());
     let (mut gone, mut come) = (Vec::new(), Vec::new());
@@ -137,7 +141,8 @@ impl BookStates {
         Self { reader, last: None, buffer: Vec::new() }
     }
 
-    /// Returns the book in the snapshot with this tree; `None` if it has none.
+    /// Returns the lorebook of the snapshot with this tree, or `None` if the snapshot has no
+    /// lorebook.
     pub fn of(&mut self, tree: ObjectId) -> store::Result<Option<Arc<BookState>>> {
         let Some(books) = self.part(tree, |part| part.name == b"lorebooks")? else {
             return Ok(None);
@@ -151,14 +156,14 @@ impl BookStates {
         let state = match self.part(folder, |part| part.mode() == Mode::Folder)? {
             Some(entries) => {
                 let bytes = self.reader.read(entries, Kind::Tree, &mut self.buffer)?;
-                // A part of a tree would be taken for all of it.
+                // Without this check, entries after the damaged one would look deleted.
                 if tree_entries(bytes).any(|entry| entry.is_none()) {
                     return Err(no_tree(entries));
                 }
-                BookState { held: Held::Tree(bytes.to_vec()), is_odd: false }
+                BookState { held: StateData::Tree(bytes.to_vec()), is_odd: false }
             }
             None => match self.part(folder, |_| true)? {
-                Some(book) => whole(&self.reader.blob(book)?),
+                Some(book) => parse_book(&self.reader.blob(book)?),
                 None => return Ok(None),
             },
         };
@@ -185,16 +190,17 @@ impl BookStates {
 
 pub struct Step {
     pub state: Arc<BookState>,
-    /// The state before; none where that is not known yet.
+    /// Previous state; `None` for the first state that a thread reads.
     before: Option<Arc<BookState>>,
     changes: [Vec<(Key, Version)>; 2],
     pub(super) texts: HashMap<ObjectId, Arc<str>>,
 }
 
-/// Reads many states on all cores. Those who read stay the same: they know what states are made of.
+/// Reads many states on all cores, with one [`BookStates`] per core. Each `BookStates` is reused
+/// between calls, because it caches the last state.
 pub struct Steps(Vec<BookStates>);
 
-/// Fewer states than this are not worth a thread.
+/// Minimum number of states per thread.
 const WORTH_A_THREAD: usize = 64;
 
 impl Steps {
@@ -202,7 +208,8 @@ impl Steps {
         Self((0..cores()).map(|_| BookStates::new(store.reader())).collect())
     }
 
-    /// Returns the books of these snapshots' trees, in order; `None` where there is none.
+    /// Returns the lorebook of each of these snapshot trees, in order; `None` for a snapshot
+    /// without a lorebook.
     pub fn read(&mut self, trees: &[ObjectId]) -> Vec<store::Result<Option<Step>>> {
         let read = |(states, part): (&mut BookStates, &[ObjectId])| {
             let mut before: Option<Arc<BookState>> = None;
@@ -225,7 +232,8 @@ impl Step {
         if let Some(before) = step.before.as_ref().filter(|old| !Arc::ptr_eq(old, &step.state)) {
             step.changes = before.changes(&step.state);
             for (_, version) in &step.changes[1] {
-                // An unreadable entry is reported when it is needed.
+                // Read errors are ignored here: `Lives` reads the entry again and reports the
+                // error.
                 if let (Version::Object(id), Ok(text)) = (version, version.read(reader))
                     && text.len() <= REMEMBERED
                 {
@@ -245,7 +253,7 @@ impl Step {
     }
 }
 
-fn whole(book: &[u8]) -> BookState {
+fn parse_book(book: &[u8]) -> BookState {
     let found = st::entries(book);
     let entry = |(key, value): &(Key, Raw<'_>)| (key.clone(), Version::Text(value.as_str().into()));
     let is_odd = found.is_empty() && Raw::parse(book).is_none();

@@ -1,10 +1,13 @@
-//! Files that parts were cut out of, lorebooks and cards: how their parts are put back.
+//! Stores character cards, and rebuilds lorebooks and cards from cut files.
+//!
+//! A cut file is a file that is stored without its parts, which are separate blobs. The parts are
+//! the entries of a lorebook, or the long strings in a text of a card.
 
 use std::collections::HashSet;
 use std::fmt::Display;
 
 use super::Result;
-use super::layout::{self, CutFile, Noticed};
+use super::layout::{self, CutFile, LayoutNotes};
 use super::part_names::{card_text_folder, entry_file};
 use super::problem::Problem;
 use crate::st::{self, CutCard, card_keywords, cut_card, cut_text, fill_card, fill_text};
@@ -17,13 +20,14 @@ pub(super) enum Filled {
 }
 
 impl CutFile {
-    /// Puts the entries back into a lorebook; unused ones are noted.
+    /// Rebuilds a lorebook by inserting its entries. If the lorebook does not refer to an entry,
+    /// the entry is added to `noticed`.
     pub(super) fn fill_book<B: AsRef<[u8]>>(
         &self,
         reader: &Reader,
         longest: u64,
         read: impl FnMut(ObjectId) -> store::Result<B>,
-        noticed: &mut Noticed,
+        noticed: &mut LayoutNotes,
     ) -> Result<Filled> {
         let fill = |book: &[u8], take: &mut dyn FnMut(String) -> Option<B>| {
             st::fill(book, |key| take(entry_file(key)))
@@ -34,16 +38,16 @@ impl CutFile {
         })
     }
 
-    /// Puts the parts back with `fill`, which asks for each by the name of its file. Together they
-    /// are no longer than `room`: a file that names one long part very often must not take all
-    /// memory.
+    /// Rebuilds the file with `fill`, which requests each part by its file name. `room` limits the
+    /// total length of the inserted parts and is reduced by each of them: a forged file that refers
+    /// to one long part many times must not exhaust memory.
     pub(super) fn fill<B: AsRef<[u8]>, E: Display>(
         &self,
         reader: &Reader,
         room: &mut u64,
         mut read: impl FnMut(ObjectId) -> store::Result<B>,
         fill: impl FnOnce(&[u8], &mut dyn FnMut(String) -> Option<B>) -> std::result::Result<Vec<u8>, E>,
-        noticed: &mut Noticed,
+        noticed: &mut LayoutNotes,
     ) -> Result<Filled> {
         let file = reader.blob(self.file)?;
         if self.parts.is_empty() {
@@ -73,7 +77,7 @@ impl CutFile {
     }
 }
 
-/// Adds the objects of a card; its folder.
+/// Adds the objects of a card to the pack, and returns the tree of `card/`.
 pub(super) fn write_card(bytes: &[u8], pack: &mut PackWriter) -> Result<ObjectId> {
     let CutCard { picture, texts } = cut_card(bytes);
     let mut folder = vec![TreeEntry::blob("picture.png", pack.add(Kind::Blob, &picture)?)];
@@ -105,11 +109,11 @@ struct StoredText {
 }
 
 impl StoredCard {
-    /// Reads its trees. None if a part is not there, which is noticed.
+    /// Reads the trees of a card. If a required file is missing, returns `None` and adds a problem.
     pub(super) fn read(
         reader: &Reader,
         folder: ObjectId,
-        noticed: &mut Noticed,
+        noticed: &mut LayoutNotes,
     ) -> Result<Option<Self>> {
         let (picture, folders) = layout::card(reader, folder, noticed)?;
         let Some(picture) = picture else {
@@ -131,10 +135,11 @@ impl StoredCard {
         &self,
         reader: &Reader,
         longest: u64,
-        noticed: &mut Noticed,
+        noticed: &mut LayoutNotes,
     ) -> Result<Filled> {
         let mut texts = Vec::with_capacity(self.texts.len());
-        // Base64 makes the texts longer still.
+        // The texts alone must not exceed the length of the card, where they are even longer in
+        // Base64.
         let mut room = longest;
         for StoredText { text, .. } in &self.texts {
             let fill = |text: &[u8], take: &mut dyn FnMut(String) -> Option<Vec<u8>>| {

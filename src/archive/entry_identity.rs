@@ -1,8 +1,8 @@
-//! Whether two lorebook entries are one. A UID alone does not say: SillyTavern gives a deleted
-//! one's to the next.
+//! Decides whether two lorebook entries are the same entry. A UID alone is not enough: SillyTavern
+//! reuses the UIDs of deleted entries.
 //!
-//! Where one book came out of the other, likeness is enough: [`pairs`]. Where neither is known to
-//! have come out of the other, something must agree word for word: [`Marks`].
+//! In two versions of one book, similar entries match: see [`pairs`]. Otherwise, some fields must
+//! be equal: see [`IdentityFields`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
@@ -11,21 +11,25 @@ use super::diff::pairing::Bag;
 use super::diff::value::same;
 use crate::st::{Key, Raw};
 
-/// Contents that have at least this share of their words in common are one content, edited.
+/// Minimum share of common words for two contents to be versions of one content.
 const ALIKE: f32 = 0.3;
-/// Titles that have more than this share of their words in common are one title, edited.
+/// Two titles are versions of one title if their share of common words is greater than this.
 const MOST: f32 = 0.5;
 
 pub(crate) type Entries<'a> = [(Key, Raw<'a>)];
 
-/// Pairs the entries of two versions of a book, by their places. Exact matches come first: same key
-/// and same title or content; then same title and content under another key; then similar ones
-/// under the same key; last the same content under another key and title.
+/// Pairs the entries of two versions of a book, and returns the positions of each pair. Each step
+/// considers only entries that are not paired yet:
+///
+/// 1. same key, and same title or same content;
+/// 2. same title and content under another key;
+/// 3. same key, and similar title or content;
+/// 4. same content under another key and title.
 pub(crate) fn pairs(old: &Entries<'_>, new: &Entries<'_>) -> Vec<(usize, usize)> {
     let places: HashMap<&Key, usize> =
         new.iter().enumerate().map(|(to, (key, _))| (key, to)).collect();
     let mut found = Vec::new();
-    let (mut gone, mut come) = (Open::new(), Open::new());
+    let (mut gone, mut come) = (Unmatched::new(), Unmatched::new());
     let mut under_one_key = Vec::new();
     for (from, (key, before)) in old.iter().enumerate() {
         let place = places.get(key).copied();
@@ -33,9 +37,9 @@ pub(crate) fn pairs(old: &Entries<'_>, new: &Entries<'_>) -> Vec<(usize, usize)>
             found.push((from, to));
             continue;
         }
-        let face = Face::of(*before);
+        let face = EntryFeatures::of(*before);
         if let Some(to) = place {
-            let after = Face::of(new[to].1);
+            let after = EntryFeatures::of(new[to].1);
             if face.is_kept_in(&after) {
                 found.push((from, to));
                 continue;
@@ -47,7 +51,7 @@ pub(crate) fn pairs(old: &Entries<'_>, new: &Entries<'_>) -> Vec<(usize, usize)>
     }
     let known: HashSet<&Key> = old.iter().map(|(key, _)| key).collect();
     let unknown = (0..new.len()).filter(|to| !known.contains(&new[*to].0));
-    come.extend(unknown.map(|to| (to, Face::of(new[to].1))));
+    come.extend(unknown.map(|to| (to, EntryFeatures::of(new[to].1))));
     found.extend(moves(&mut gone, &mut come, |face| (face.title.clone(), face.content.clone())));
     for (from, to) in under_one_key {
         if let (Some(before), Some(after)) = (gone.get(&from), come.get(&to))
@@ -62,16 +66,17 @@ pub(crate) fn pairs(old: &Entries<'_>, new: &Entries<'_>) -> Vec<(usize, usize)>
     found
 }
 
-/// Entries without a partner, by their places.
-type Open = BTreeMap<usize, Face>;
+/// Unmatched entries, by their positions.
+type Unmatched = BTreeMap<usize, EntryFeatures>;
 
-/// Pairs entries that are equal by `name`, under any keys, if they have content.
+/// Pairs entries for which `name` returns equal values, whatever their keys, and removes them from
+/// both maps. Entries without content are not paired.
 fn moves<N: Eq + Hash>(
-    gone: &mut Open,
-    come: &mut Open,
-    name: impl Fn(&Face) -> N,
+    gone: &mut Unmatched,
+    come: &mut Unmatched,
+    name: impl Fn(&EntryFeatures) -> N,
 ) -> Vec<(usize, usize)> {
-    let name = |face: &Face| (!face.content.trim().is_empty()).then(|| name(face));
+    let name = |face: &EntryFeatures| (!face.content.trim().is_empty()).then(|| name(face));
     let mut waiting: HashMap<_, Vec<usize>> = HashMap::new();
     for (from, face) in gone.iter().rev() {
         if let Some(name) = name(face) {
@@ -92,32 +97,33 @@ fn moves<N: Eq + Hash>(
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Again {
-    /// Under its key with its title or much of its content: the key may have been reused.
+pub(crate) enum Reappearance {
+    /// Same key, and the same title or similar content. Weaker than `Wholly`, because the key may
+    /// have been reused for another entry.
     Alike,
     Wholly,
 }
 
-impl Again {
+impl Reappearance {
     pub fn of(then: (&Key, Raw<'_>), now: (&Key, Raw<'_>)) -> Option<Self> {
-        if Marks::of(then.1).agree_wholly(&Marks::of(now.1)) {
+        if IdentityFields::of(then.1).agree_wholly(&IdentityFields::of(now.1)) {
             return Some(Self::Wholly);
         }
         let is_alike = || {
-            let (before, after) = (Face::of(then.1), Face::of(now.1));
+            let (before, after) = (EntryFeatures::of(then.1), EntryFeatures::of(now.1));
             before.is_kept_in(&after) || before.has_words_of(&after)
         };
         (then.0 == now.0 && is_alike()).then_some(Self::Alike)
     }
 }
 
-struct Face {
+struct EntryFeatures {
     title: String,
     content: String,
     keys: HashSet<String>,
 }
 
-impl Face {
+impl EntryFeatures {
     fn of(entry: Raw<'_>) -> Self {
         let [title, content, keys] = entry.pick(["comment", "content", "key"]).unwrap_or_default();
         let text =
@@ -144,9 +150,10 @@ impl Face {
             || self.has_title_like(other)
     }
 
-    /// Whether the titles have most words in common, and the keywords do not differ. Half is not
-    /// enough: `Captain Tomas` is not `Captain Wren`. The kind that ST-Auto-Recap puts first, as in
-    /// `character-Tomas`, is not part of the name.
+    /// Returns whether the titles have more than half of their words in common. Half is not enough:
+    /// `Captain Tomas` is not `Captain Wren`. If both titles have a prefix of ST-Auto-Recap, as in
+    /// `character-Tomas`, the prefixes are ignored. Returns false if both entries have keywords but
+    /// none in common.
     fn has_title_like(&self, other: &Self) -> bool {
         let (name, other_name) = match (after_kind(&self.title), after_kind(&other.title)) {
             (Some(name), Some(other_name)) => (name, other_name),
@@ -158,35 +165,36 @@ impl Face {
     }
 }
 
-/// Returns the name in a title of ST-Auto-Recap: after one word and a hyphen.
+/// Returns the name in a title of ST-Auto-Recap, as in `character-Tomas`: the part after one word
+/// and a hyphen.
 fn after_kind(title: &str) -> Option<&str> {
     let (kind, name) = title.split_once('-')?;
     let is_word = !kind.is_empty() && !kind.contains(char::is_whitespace);
     (is_word && !name.trim().is_empty()).then_some(name)
 }
 
-/// The parts by which two states of one entry are recognised. UIDs are given out again and titles
-/// change, so neither is enough: the UID and one of title, content and keys must agree, or title
-/// and content under another UID.
-pub(crate) struct Marks<'a> {
+/// Fields that identify an entry. UIDs are reused and titles change, so neither is enough alone.
+/// Two entries are the same if they have the same UID and an equal title, content or list of
+/// keywords, or if they have different UIDs and both title and content are equal.
+pub(crate) struct IdentityFields<'a> {
     title: Option<Raw<'a>>,
     content: Option<Raw<'a>>,
     keys: Option<Raw<'a>>,
 }
 
-impl<'a> Marks<'a> {
+impl<'a> IdentityFields<'a> {
     pub(crate) fn of(entry: Raw<'a>) -> Self {
         let [title, content, keys] = entry.pick(["comment", "content", "key"]).unwrap_or_default();
         Self { title, content, keys }
     }
 
-    pub(crate) fn agree(&self, other: &Marks<'_>) -> bool {
+    pub(crate) fn agree(&self, other: &IdentityFields<'_>) -> bool {
         agree(self.title, other.title)
             || agree(self.content, other.content)
             || agree(self.keys, other.keys)
     }
 
-    pub(crate) fn agree_wholly(&self, other: &Marks<'_>) -> bool {
+    pub(crate) fn agree_wholly(&self, other: &IdentityFields<'_>) -> bool {
         agree(self.title, other.title) && agree(self.content, other.content)
     }
 }
@@ -206,7 +214,8 @@ pub(crate) fn is_blank(value: Raw<'_>) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns whether one entry under one key is taken to have become the other in one save.
+    /// Returns whether `pairs` matches two entries that have the same key in two versions of a
+    /// book.
     fn is_one(before: [&str; 3], after: [&str; 3]) -> bool {
         let entry = |[title, content, keys]: [&str; 3]| {
             let keys: Vec<_> = keys.split_whitespace().collect();
@@ -222,7 +231,7 @@ mod tests {
     const MAN: &str = "He mends nets by the quay and drinks";
 
     #[test]
-    fn entries_of_one_kind_under_one_uid_are_different() {
+    fn entries_that_share_only_uid_and_title_prefix_are_different() {
         for (before, after) in [
             ("character-Kestrel", "character-Tomas"),
             ("character-Old Kestrel", "character-Old Tomas"),
@@ -232,13 +241,13 @@ mod tests {
         ] {
             assert!(!is_one([before, SHIP, ""], [after, MAN, ""]), "{before} → {after}");
         }
-        // Their keywords tell them apart, however much of the titles agrees.
+        // Entries with different keywords are different, however similar their titles are.
         let (before, after) = ("The Captain of the guard", "The Captain of the watch");
         assert!(!is_one([before, SHIP, "kestrel"], [after, MAN, "tomas"]));
     }
 
     #[test]
-    fn entry_renamed_and_rewritten_under_its_uid_is_one() {
+    fn entry_renamed_and_rewritten_under_its_uid_is_the_same_entry() {
         for (before, after) in [
             ("character-Tomas", "character-Tomas Vane"),
             ("character-Tomas", "creature-Tomas"),

@@ -1,9 +1,9 @@
-//! The lives of lorebook entries: over many states of one book, when each came, what it said from
-//! then on, and when it went.
+//! Lives of lorebook entries over many states of one book. A life records when an entry was added,
+//! each change of its value, and when the entry was removed.
 //!
-//! Which entry of a state became which of the next, `entry_identity` says. One that went and came
-//! again is the same if it says the same, title and all; or if it has its title or much of its
-//! content, under the same key.
+//! `entry_identity` matches the entries of one state with those of the next. An entry that was
+//! removed and added again continues its life if title and content are equal, or if the key is
+//! equal and the title is equal or the content similar.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 use super::book_states::REMEMBERED;
 pub use super::book_states::{BookState, BookStates, Step, Steps, Version};
 use super::diff::value::same;
-use super::entry_identity::{Again, pairs};
+use super::entry_identity::{Reappearance, pairs};
 use crate::st::{Key, Raw};
 use crate::store::{self, Loss, Reader};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Life {
+pub struct EntryLife {
     pub changes: Vec<LifeChange>,
 }
 
@@ -24,13 +24,14 @@ pub struct Life {
 pub struct LifeChange {
     pub state: usize,
     pub key: Key,
-    /// Its value from then on; `None` if it was removed.
+    /// Value of the entry from this state on; `None` if the entry was removed.
     pub version: Option<Version>,
     pub is_rewritten: bool,
 }
 
-impl Life {
-    /// Its key and what it says in a state; `None` if it was not there.
+impl EntryLife {
+    /// Returns the entry's key and value in a state, or `None` if the entry did not exist in that
+    /// state.
     pub fn at(&self, state: usize) -> Option<(&Key, &Version)> {
         let last = self.changes.iter().rfind(|change| change.state <= state)?;
         Some((&last.key, last.version.as_ref()?))
@@ -40,7 +41,8 @@ impl Life {
         self.changes.iter().rfind(|change| !change.is_rewritten)
     }
 
-    /// Returns the last state in which it had this key; `None` if it never had.
+    /// Returns the last state in which the entry had this key: `usize::MAX` if the entry still has
+    /// the key, `None` if the entry never had the key.
     pub fn last_state_under(&self, key: &Key) -> Option<usize> {
         let place = self
             .changes
@@ -49,7 +51,7 @@ impl Life {
         Some(self.changes.get(place + 1).map_or(usize::MAX, |next| next.state.saturating_sub(1)))
     }
 
-    /// Its key and what it says now; `None` if it is gone.
+    /// Returns the entry's key and value in the last state, or `None` if the entry was removed.
     pub fn now(&self) -> Option<(&Key, &Version)> {
         self.at(usize::MAX)
     }
@@ -57,20 +59,21 @@ impl Life {
 
 pub struct Lives {
     reader: Reader,
-    pub lives: Vec<Life>,
+    pub lives: Vec<EntryLife>,
     alive: HashMap<Key, (usize, Option<Arc<str>>)>,
-    gone: Vec<Gone>,
-    /// Errors of reading, each once. Such an entry counts as changed, and as the same entry.
+    gone: Vec<DeletedEntry>,
+    /// Errors of entries that could not be read. An unreadable value counts as a new version of the
+    /// entry with the same key.
     pub broken: Vec<store::Error>,
 }
 
-struct Gone {
+struct DeletedEntry {
     life: usize,
     key: Key,
     text: Arc<str>,
 }
 
-type Changed<'s> = (&'s Key, &'s Version, Option<Arc<str>>);
+type ChangedEntry<'s> = (&'s Key, &'s Version, Option<Arc<str>>);
 
 impl Lives {
     pub fn new(reader: Reader) -> Self {
@@ -84,9 +87,10 @@ impl Lives {
         let (before, after) = (self.read(before, new)?, self.read(after, new)?);
         let mut became: Vec<_> = paired(&before, &after);
         became.sort_unstable();
-        // First all leave, then all arrive: they may have changed places.
+        // Remove all changed entries before adding any, because entries may have exchanged their
+        // keys.
         let mut lives: Vec<Option<usize>> = Vec::new();
-        let leave = |(key, ..): &Changed<'_>| self.alive.remove(*key).map(|(life, _)| life);
+        let leave = |(key, ..): &ChangedEntry<'_>| self.alive.remove(*key).map(|(life, _)| life);
         lives.extend(before.iter().map(leave));
         let mut arrived = vec![false; after.len()];
         for (from, to) in became {
@@ -98,14 +102,15 @@ impl Lives {
         for ((key, _, text), life) in before.iter().zip(lives) {
             let Some(life) = life else { continue };
             let (key, version) = ((*key).clone(), None);
-            let gone = |text: &Arc<str>| Gone { life, key: key.clone(), text: text.clone() };
+            let gone =
+                |text: &Arc<str>| DeletedEntry { life, key: key.clone(), text: text.clone() };
             self.gone.extend(text.as_ref().map(gone));
             let change = LifeChange { state, key, version, is_rewritten: false };
             self.lives[life].changes.push(change);
         }
         for come in after.iter().zip(arrived).filter(|(_, arrived)| !arrived).map(|(it, _)| it) {
-            let life = self.come_again(come).unwrap_or_else(|| {
-                self.lives.push(Life::default());
+            let life = self.find_earlier_life(come).unwrap_or_else(|| {
+                self.lives.push(EntryLife::default());
                 self.lives.len() - 1
             });
             self.arrive(life, state, None, come);
@@ -117,8 +122,8 @@ impl Lives {
         &mut self,
         life: usize,
         state: usize,
-        before: Option<&Changed<'_>>,
-        after: &Changed<'_>,
+        before: Option<&ChangedEntry<'_>>,
+        after: &ChangedEntry<'_>,
     ) {
         let is_rewritten = before.is_some_and(|before| is_rewritten(before, after));
         let (key, version, text) = after;
@@ -129,11 +134,12 @@ impl Lives {
         self.lives[life].changes.push(LifeChange { state, key, version, is_rewritten });
     }
 
-    /// Returns the life of an entry that is there again: the best match, the last removed first.
-    fn come_again(&mut self, (key, _, text): &Changed<'_>) -> Option<usize> {
+    /// Returns the life of the removed entry that this added entry continues: the best match, and
+    /// among equal matches the entry that was removed last.
+    fn find_earlier_life(&mut self, (key, _, text): &ChangedEntry<'_>) -> Option<usize> {
         let now = Raw::parse_str(text.as_ref()?)?;
-        let again = |(at, gone): (usize, &Gone)| {
-            Some((Again::of((&gone.key, Raw::parse_str(&gone.text)?), (key, now))?, at))
+        let again = |(at, gone): (usize, &DeletedEntry)| {
+            Some((Reappearance::of((&gone.key, Raw::parse_str(&gone.text)?), (key, now))?, at))
         };
         let (_, at) = self.gone.iter().enumerate().filter_map(again).max()?;
         Some(self.gone.remove(at).life)
@@ -143,7 +149,7 @@ impl Lives {
         &mut self,
         list: &'s [(Key, Version)],
         step: &Step,
-    ) -> store::Result<Vec<Changed<'s>>> {
+    ) -> store::Result<Vec<ChangedEntry<'s>>> {
         let mut read = Vec::with_capacity(list.len());
         for (key, version) in list {
             let known = self.alive.get(key).filter(|(life, _)| {
@@ -173,23 +179,24 @@ impl Lives {
     }
 }
 
-/// Whether two values, each under its key, are one entry, if it was not followed between them.
+/// Returns whether two values, each with its key, belong to the same entry, if the changes between
+/// the two values are unknown.
 pub fn is_one_entry(then: (&Key, &str), now: (&Key, &str)) -> bool {
     let (Some(old), Some(new)) = (Raw::parse_str(then.1), Raw::parse_str(now.1)) else {
         return false;
     };
-    Again::of((then.0, old), (now.0, new)).is_some()
+    Reappearance::of((then.0, old), (now.0, new)).is_some()
 }
 
-fn is_rewritten(before: &Changed<'_>, after: &Changed<'_>) -> bool {
-    let text = |side: &Changed<'_>| side.2.clone();
+fn is_rewritten(before: &ChangedEntry<'_>, after: &ChangedEntry<'_>) -> bool {
+    let text = |side: &ChangedEntry<'_>| side.2.clone();
     let (Some(old), Some(new)) = (text(before), text(after)) else { return false };
     let values = Raw::parse_str(&old).zip(Raw::parse_str(&new));
     before.0 == after.0 && values.is_some_and(|(old, new)| same(old, new))
 }
 
-/// Key and JSON of those at these places.
-fn entries_at<'t>(list: &'t [Changed<'_>], places: &[usize]) -> Vec<(Key, Raw<'t>)> {
+/// Returns key and JSON value of the entries at these positions; `null` for an unreadable entry.
+fn entries_at<'t>(list: &'t [ChangedEntry<'_>], places: &[usize]) -> Vec<(Key, Raw<'t>)> {
     let entry = |place: &usize| {
         let (key, _, text) = &list[*place];
         let value = text.as_deref().and_then(Raw::parse_str).or_else(|| Raw::parse_str("null"));
@@ -198,11 +205,12 @@ fn entries_at<'t>(list: &'t [Changed<'_>], places: &[usize]) -> Vec<(Key, Raw<'t
     places.iter().filter_map(entry).collect()
 }
 
-/// Pairs changed entries, by their places. One that cannot be read is paired by its key.
-fn paired(before: &[Changed<'_>], after: &[Changed<'_>]) -> Vec<(usize, usize)> {
+/// Pairs the changed entries of two states, and returns the positions of each pair. An unreadable
+/// entry is paired by its key.
+fn paired(before: &[ChangedEntry<'_>], after: &[ChangedEntry<'_>]) -> Vec<(usize, usize)> {
     let places: HashMap<&Key, usize> =
         after.iter().enumerate().map(|(n, (key, ..))| (*key, n)).collect();
-    let is_lost = |changed: &Changed<'_>| changed.2.is_none();
+    let is_lost = |changed: &ChangedEntry<'_>| changed.2.is_none();
     let mut found = Vec::new();
     let (mut old, mut new) = (Vec::new(), Vec::new());
     let mut taken = vec![false; after.len()];

@@ -1,16 +1,17 @@
-//! Recognises a timeline that was removed for good, also in snapshots that another device took of
-//! it.
+//! Marks of erased timelines. A mark identifies an erased timeline in any snapshot, also in one
+//! from another device.
 //!
-//! A mark is a hash, so that the record of removals does not tell what was removed. So are the
-//! marks of files of the library that still have its text.
+//! A mark is a hash, so that the record of erasures does not reveal the erased content. A
+//! [`CopyMark`] identifies a file in the library that still contains text of an erased timeline.
 
 use super::message_identity::Identity;
 use super::{Result, Snapshot, first_message};
 use crate::st::TimelineName;
 use crate::store::Reader;
 
-/// Returns the marks of a snapshot's timeline, one for each of its names. A chat is recognised by
-/// its name and first message, anything else by its name and content.
+/// Returns the marks of a snapshot's timeline: one for its name, and one for its former name if the
+/// snapshot records a rename. The mark of a chat is a hash of name and first message, so a chat
+/// without messages has no mark. The mark of any other timeline is a hash of name and content.
 pub fn erasure_marks(reader: &Reader, snapshot: &Snapshot) -> Result<Vec<String>> {
     let beginning = if snapshot.timeline.is_chat() {
         match first_message(reader, snapshot.tree)? {

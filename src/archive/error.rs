@@ -10,19 +10,19 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     #[error(transparent)]
     Store(#[from] store::Error),
-    #[error("commit {id} is no snapshot: {why}")]
+    #[error("commit {id} is not a snapshot: {why}")]
     NotASnapshot { id: SnapshotId, why: String },
     #[error(
-        "tree {tree} has manifest format {found}{}, which this program does not know",
+        "tree {tree} has manifest format {found}{}, which this version of stvc does not support",
         named(needs)
     )]
     NewerFormat { tree: store::ObjectId, found: u64, needs: Vec<String> },
-    #[error("tree {tree} is no whole snapshot: {why}")]
+    #[error("tree {tree} is not a complete snapshot: {why}")]
     Incomplete { tree: store::ObjectId, why: String },
-    #[error("snapshot {id} is not sound: {problems}")]
+    #[error("snapshot {id} is not valid: {problems}")]
     Unsound { id: SnapshotId, problems: Box<Problems> },
     #[error(
-        "{path}, rebuilt from tree {tree}, is not what the manifest says (BLAKE3 or length differ)"
+        "{path}, rebuilt from tree {tree}, does not match the manifest (BLAKE3 or length differs)"
     )]
     Differs { tree: store::ObjectId, path: String },
 }
@@ -51,10 +51,12 @@ impl Error {
     pub fn hint(&self) -> Option<Hint> {
         match self {
             Self::Store(error) => error.hint(),
-            Self::NewerFormat { .. } => Some("a newer stvc wrote this; get that version".into()),
-            Self::Incomplete { .. } | Self::Differs { .. } | Self::Unsound { .. } => Some(
-                "`stvc check` lists all that is damaged; other snapshots are not affected".into(),
-            ),
+            Self::NewerFormat { .. } => {
+                Some("update stvc: a newer version wrote this snapshot".into())
+            }
+            Self::Incomplete { .. } | Self::Differs { .. } | Self::Unsound { .. } => {
+                Some("run `stvc check` to list all damage; other snapshots are not affected".into())
+            }
             Self::NotASnapshot { .. } => None,
         }
     }

@@ -1,25 +1,23 @@
-//! Roles of a timeline's files.
-
 use serde::{Deserialize, Serialize};
 
 use crate::st::Category;
 
-/// The role of a file of a timeline.
+/// Role of a file in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     Chat,
-    /// The lorebook bound to it.
+    /// Lorebook that the chat is bound to, or the file of a lorebook's own timeline.
     Lorebook,
-    /// The group's own file.
+    /// Group file that is stored with a group chat.
     Group,
     Card,
-    /// A file that is stored as it is.
+    /// File of a group, persona or the settings, stored as one blob.
     File,
 }
 
 impl Role {
-    /// Returns the role of a timeline's own file.
+    /// Returns the role of the timeline's own file in a timeline of this category.
     pub fn of_main(category: Category) -> Self {
         match category {
             Category::Chat | Category::GroupChat => Role::Chat,

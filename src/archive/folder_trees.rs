@@ -1,11 +1,13 @@
-//! The last state of a timeline, so that storing the next one costs only what changed.
+//! Caches objects of the last snapshot of a timeline, so that the cost of the next snapshot depends
+//! only on the changes.
 
 use std::collections::{HashMap, HashSet};
 
 use super::Blake3;
 use crate::store::{Mode, ObjectId, Reader, TreeEntry};
 
-/// Trees of message folders by the hash of their bytes: equal bytes need not be split again.
+/// Trees of message folders, by the hash of the messages in the folder. If the hash is known, the
+/// messages need not be stored again.
 #[derive(Clone, Debug, Default)]
 pub struct Folders(HashMap<Blake3, ObjectId>);
 
@@ -24,7 +26,8 @@ impl Folders {
         self.0.is_empty()
     }
 
-    /// Encodes for a cache: hash and tree of each, then a hash of all that.
+    /// Encodes the folders for a cache file: hash and tree id of each folder, then a checksum of
+    /// all.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.0.len() * RECORD + 32);
         for (hash, tree) in &self.0 {
@@ -36,7 +39,7 @@ impl Folders {
         out
     }
 
-    /// Decodes; empty if the bytes are damaged.
+    /// Decodes a cache file. Returns an empty value if the bytes are damaged.
     pub fn decode(bytes: &[u8]) -> Self {
         let Some((records, check)) = bytes.split_last_chunk::<32>() else { return Self::default() };
         if Blake3::of(records).as_bytes() != check {
@@ -50,14 +53,15 @@ impl Folders {
     }
 }
 
-/// Objects that the next snapshot is likely to share. One that cannot be read is written again.
+/// Objects of the last snapshot that the next snapshot is likely to share. Objects in an unreadable
+/// tree are left out, so they are written again.
 #[derive(Default)]
-pub(super) struct Previous {
+pub(super) struct PreviousObjects {
     folders: HashMap<Vec<u8>, ObjectId>,
     pub entries: HashSet<ObjectId>,
 }
 
-impl Previous {
+impl PreviousObjects {
     pub(super) fn read(reader: &Reader, tree: ObjectId) -> Self {
         let open = |entries: &[TreeEntry], name: &[u8]| {
             let found = |entry: &&TreeEntry| entry.name == name && entry.mode == Mode::Folder;

@@ -1,4 +1,5 @@
-//! Fuzz targets of snapshots and backups. Each function panics where its invariant does not hold; `src/fuzzing` lists them.
+//! Fuzz targets for snapshots and backups. Each target panics if its invariant does not hold.
+//! `src/fuzzing` lists all targets.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a fuzz target fails loudly")]
 
@@ -9,24 +10,24 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::backup::{BackupError, Decoder, Given, Header, Lengths, judge, peek};
+use super::backup::{BackupError, Decoder, Header, Lengths, ObjectScope, judge, peek};
 use super::part_names::entry_file;
 use super::{
     Blake3, ContentId, Error, Folders, Kind as SnapshotKind, Manifest, Role, Snapshot, SnapshotId,
     State, Validator, Verdict, rebuild, write,
 };
-use crate::progress::Silent;
+use crate::progress::NoProgress;
 use crate::st::{self, TimelineName};
 use crate::store::{Kind, ObjectId, PackWriter, Sequence, Store, Time, hash};
 
-/// More bytes of one backup are not read.
+/// Maximum number of object bytes to read from one backup.
 const MOST_BYTES: usize = 8 << 20;
 
 fn no_tree() -> ObjectId {
     ObjectId::from([0; 20])
 }
 
-/// A manifest that was read is written, and read again as it was.
+/// Checks that a decoded manifest is unchanged after encoding and decoding it again.
 pub(crate) fn manifest(data: &[u8]) {
     let Ok(read) = Manifest::decode(no_tree(), data) else { return };
     let written = read.encode();
@@ -48,7 +49,8 @@ thread_local! {
     static STORE: OnceCell<TempDir> = const { OnceCell::new() };
 }
 
-/// Calls `work` with an empty store, whose packs are removed afterwards.
+/// Calls `work` with an empty store. Each thread reuses one store, whose packs are removed before
+/// the call.
 fn with_store(work: impl FnOnce(&Store)) {
     STORE.with(|folder| {
         let folder = folder.get_or_init(|| {
@@ -62,7 +64,7 @@ fn with_store(work: impl FnOnce(&Store)) {
     });
 }
 
-/// Also those that an input left that was a finding.
+/// Removes all packs, including packs of an earlier input that caused a panic.
 fn remove_packs(store: &Path) {
     for entry in fs::read_dir(store.join("objects").join("pack")).expect("a folder can be listed") {
         #[expect(clippy::disallowed_methods, reason = "nobody else has it open")]
@@ -70,13 +72,14 @@ fn remove_packs(store: &Path) {
     }
 }
 
-/// A file or folder of a tree on its way into a store.
+/// File or folder of a tree that is to be written to a store.
 enum Node<'d> {
     File { mode: &'d [u8], bytes: Vec<u8> },
     Folder(Vec<(&'d [u8], Node<'d>)>),
 }
 
-/// Reads `=== MODE PATH`, a line feed and the content, over and over.
+/// Parses a tree from text. For each file, the text has a line `=== MODE PATH`, followed by the
+/// content of the file.
 fn read_tree(data: &[u8]) -> Option<Vec<(&[u8], Node<'_>)>> {
     let mut root = Vec::new();
     let mut rest = data.strip_prefix(b"=== ")?;
@@ -144,7 +147,8 @@ fn file<'n>(folder: &'n [(&[u8], Node<'_>)], path: &str) -> Option<&'n [u8]> {
     }
 }
 
-/// Returns the chat that a tree holds, put together by the names of its messages alone.
+/// Returns the chat file of a tree. Joins the header and the messages by their file names alone, to
+/// check the result of `rebuild`.
 fn plain_chat(root: &[(&[u8], Node<'_>)]) -> Option<Vec<u8>> {
     let mut lines: Vec<_> = file(root, "chat/header.json").into_iter().collect();
     for number in 0.. {
@@ -167,8 +171,9 @@ fn plain_book(root: &[(&[u8], Node<'_>)], name: &str) -> Option<Vec<u8>> {
     st::fill(book, |key| file(root, &format!("{folder}/entries/{}", entry_file(key)))).ok()
 }
 
-/// Puts the lengths and hashes of the files into the manifest, which no mutation gets right.
-fn mend(root: &mut [(&[u8], Node<'_>)]) -> Option<Manifest> {
+/// Writes the correct lengths and hashes of the files into the manifest, because random mutations
+/// never produce them.
+fn repair(root: &mut [(&[u8], Node<'_>)]) -> Option<Manifest> {
     let text = file(root, "snapshot.json")?;
     let mut manifest = Manifest::decode(no_tree(), text).ok()?;
     for record in &mut manifest.files {
@@ -196,14 +201,15 @@ fn mend(root: &mut [(&[u8], Node<'_>)]) -> Option<Manifest> {
     Some(manifest)
 }
 
-/// A snapshot that is judged sound comes back: each file has the hash of the manifest, the chat is its lines, and storing the files again makes
-/// a sound snapshot of equal files. Judging and rebuilding agree on which can be restored.
+/// Checks that a valid snapshot can be rebuilt: each file has the hash in the manifest, the chat
+/// consists of its lines, and storing the rebuilt files again gives a valid snapshot with equal
+/// files. Also checks that `Validator` and `rebuild` agree on whether a snapshot can be restored.
 ///
 /// The input is a tree as text; see `read_tree`.
 pub(crate) fn snapshot(data: &[u8]) {
     let Some(mut root) = read_tree(data) else { return };
     judge_tree(&root);
-    if mend(&mut root).is_some() {
+    if repair(&mut root).is_some() {
         judge_tree(&root);
     }
 }
@@ -241,7 +247,8 @@ fn judge_tree(root: &[(&[u8], Node<'_>)]) {
         };
         let verdict = Validator::new(store.reader()).judge(&snapshot).expect("it can be judged");
         let rebuilt = rebuild(&reader, &snapshot);
-        // Of a later program's snapshot only the tree is judged.
+        // A snapshot of a newer format cannot be rebuilt, and the validator checks only its
+        // objects.
         if matches!(rebuilt, Err(Error::NewerFormat { .. })) {
             return;
         }
@@ -277,9 +284,11 @@ fn judge_tree(root: &[(&[u8], Node<'_>)]) {
     });
 }
 
-/// A backup that is accepted has the hash and the counts that it claims, and every snapshot of it that may be taken in can be rebuilt.
+/// Checks that an accepted backup has the hash and the object count that it states, and that
+/// `rebuild` succeeds for each snapshot that can be restored according to the validator.
 ///
-/// The input is read as it is. If no zstd frame follows its header, the rest is compressed and the hash is put behind it.
+/// The input is decoded twice: first unchanged, then with a correct hash appended. For the second
+/// time, the data after the header is compressed unless it is already a zstd frame.
 pub(crate) fn backup(data: &[u8]) {
     let _ = peek(data);
     one_backup(data);
@@ -331,8 +340,8 @@ fn one_backup(data: &[u8]) {
             (*id, (*kind, object.len() as u64))
         };
         let lengths: Lengths = objects.iter().map(length).collect::<HashMap<_, _>>();
-        let given = Given::All(&lengths);
-        let Ok(judged) = judge(store, &refs, &given, &Default::default(), &mut Silent) else {
+        let given = ObjectScope::All(&lengths);
+        let Ok(judged) = judge(store, &refs, &given, &Default::default(), &mut NoProgress) else {
             return;
         };
         for (snapshot, verdict) in judged.snapshots() {

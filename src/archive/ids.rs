@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::store::ObjectId;
 
-/// The BLAKE3 of some bytes.
+/// BLAKE3 hash, displayed as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Blake3([u8; 32]);
@@ -16,7 +16,6 @@ impl Blake3 {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// Returns the raw hash.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -25,7 +24,7 @@ impl Blake3 {
         Self(bytes)
     }
 
-    /// Reads 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
     }
@@ -53,12 +52,12 @@ impl TryFrom<String> for Blake3 {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::from_hex(&text).ok_or("64 hexadecimal digits are expected")
+        Self::from_hex(&text).ok_or("expected 64 hexadecimal digits")
     }
 }
 
-/// The content of a snapshot, independent of time and cause: BLAKE3 over its files' paths, lengths
-/// and hashes.
+/// Id of a snapshot's content: BLAKE3 over the paths, lengths and hashes of its files. Snapshots of
+/// equal files have equal content ids, even if their times and kinds differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ContentId(pub Blake3);
 
@@ -68,7 +67,7 @@ impl fmt::Display for ContentId {
     }
 }
 
-/// Names a snapshot: the id of its commit.
+/// Id of a snapshot: the object id of its commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SnapshotId(pub ObjectId);
 

@@ -1,5 +1,6 @@
-//! The layout of a snapshot's tree, read only here. Entries that do not belong there are noted and
-//! skipped, so that files can still be rebuilt and the validator can report them.
+//! Reads the trees of snapshots; `docs/format.md` specifies their layout. Tree entries that the
+//! format does not define are recorded and skipped, so that files can still be rebuilt and the
+//! validator can report the entries.
 
 use std::collections::HashMap;
 
@@ -9,14 +10,15 @@ use crate::store::name_encoding::is_tree_segment;
 use crate::store::{Mode, ObjectId, Reader, Result, TreeEntry};
 
 #[derive(Clone, Default)]
-pub(super) struct Noticed {
+pub(super) struct LayoutNotes {
     pub problems: Problems,
-    /// Entries that are not part of a snapshot, to be examined later.
+    /// Tree entries that the format does not define or that no file refers to. The validator checks
+    /// later whether their objects exist and are safe.
     pub extra: Vec<(ObjectId, Mode)>,
 }
 
-impl Noticed {
-    pub(super) fn extend(&mut self, part: &Noticed) {
+impl LayoutNotes {
+    pub(super) fn extend(&mut self, part: &LayoutNotes) {
         self.problems.extend(&part.problems);
         self.extra.extend_from_slice(&part.extra);
     }
@@ -35,7 +37,8 @@ impl Noticed {
         self.problems.push(Problem::NoPart { path: path.into() });
     }
 
-    /// Pairs a part of the tree with its record. Notes it if one of them is missing.
+    /// Pairs a part of the tree with its record in the manifest. Adds a problem if only one of the
+    /// two exists.
     pub(super) fn part<R>(
         &mut self,
         path: &str,
@@ -63,11 +66,12 @@ pub(super) struct Root {
     pub attachments: Option<ObjectId>,
 }
 
-pub(super) fn root(reader: &Reader, id: ObjectId, noticed: &mut Noticed) -> Result<Root> {
+pub(super) fn root(reader: &Reader, id: ObjectId, noticed: &mut LayoutNotes) -> Result<Root> {
     let mut root = Root::default();
     let (mut folder, entries) = Folder::open(reader, id, "", noticed)?;
     for entry in entries {
-        // Of two with one name the first counts; that there are two was noticed.
+        // If two entries have the same name, the first is used. `Folder::open` already recorded the
+        // repeated name as a problem.
         match entry.name.as_slice() {
             b"snapshot.json" => root.manifest = root.manifest.or(folder.file(&entry)),
             b"chat" => root.chat = root.chat.or(folder.folder(&entry)),
@@ -95,7 +99,7 @@ fn file_and_folder(
     id: ObjectId,
     path: &str,
     [file, folder]: [&str; 2],
-    noticed: &mut Noticed,
+    noticed: &mut LayoutNotes,
 ) -> Result<FileAndFolder> {
     let mut found = FileAndFolder::default();
     let (mut place, entries) = Folder::open(reader, id, path, noticed)?;
@@ -111,14 +115,22 @@ fn file_and_folder(
     Ok(found)
 }
 
-pub(super) fn chat(reader: &Reader, id: ObjectId, noticed: &mut Noticed) -> Result<FileAndFolder> {
+pub(super) fn chat(
+    reader: &Reader,
+    id: ObjectId,
+    noticed: &mut LayoutNotes,
+) -> Result<FileAndFolder> {
     file_and_folder(reader, id, "chat/", ["header.json", "messages"], noticed)
 }
 
-/// Objects by number, in order.
-type Numbered = Vec<(usize, ObjectId)>;
+/// Messages or message folders with their numbers, in ascending order.
+type NumberedObjects = Vec<(usize, ObjectId)>;
 
-pub(super) fn folders(reader: &Reader, id: ObjectId, noticed: &mut Noticed) -> Result<Numbered> {
+pub(super) fn folders(
+    reader: &Reader,
+    id: ObjectId,
+    noticed: &mut LayoutNotes,
+) -> Result<NumberedObjects> {
     let mut folders = Vec::new();
     let (mut folder, entries) = Folder::open(reader, id, "chat/messages/", noticed)?;
     for entry in entries {
@@ -137,8 +149,8 @@ pub(super) fn messages(
     reader: &Reader,
     number_of_folder: usize,
     id: ObjectId,
-    noticed: &mut Noticed,
-) -> Result<Numbered> {
+    noticed: &mut LayoutNotes,
+) -> Result<NumberedObjects> {
     let mut messages = Vec::new();
     let path = format!("chat/messages/{}/", message_folder(number_of_folder));
     let (mut folder, entries) = Folder::open(reader, id, &path, noticed)?;
@@ -155,8 +167,8 @@ pub(super) fn messages(
     Ok(messages)
 }
 
-/// Returns the messages of all folders, by number, and notes if one is missing.
-pub(super) fn in_order(mut messages: Numbered, problems: &mut Problems) -> Vec<ObjectId> {
+/// Sorts the messages of all folders by number. Adds a problem if a number is missing.
+pub(super) fn in_order(mut messages: NumberedObjects, problems: &mut Problems) -> Vec<ObjectId> {
     messages.sort_unstable();
     if let Some(gap) = messages.iter().enumerate().position(|(n, (number, _))| n != *number) {
         problems.push(Problem::NoMessage { number: gap });
@@ -164,12 +176,13 @@ pub(super) fn in_order(mut messages: Numbered, problems: &mut Problems) -> Vec<O
     messages.into_iter().map(|(_, id)| id).collect()
 }
 
-/// Returns the lorebook's folder and its name: the expected one, else the first.
+/// Returns name and tree of the lorebook's folder: the folder for the lorebook `name` if it exists,
+/// otherwise the first folder.
 pub(super) fn lorebook(
     reader: &Reader,
     id: ObjectId,
     name: Option<&str>,
-    noticed: &mut Noticed,
+    noticed: &mut LayoutNotes,
 ) -> Result<Option<(String, ObjectId)>> {
     let expected = name.map(book_folder);
     let (mut folder, entries) = Folder::open(reader, id, "lorebooks/", noticed)?;
@@ -198,7 +211,7 @@ pub(super) fn lorebook(
 pub(super) fn card(
     reader: &Reader,
     id: ObjectId,
-    noticed: &mut Noticed,
+    noticed: &mut LayoutNotes,
 ) -> Result<(Option<ObjectId>, Vec<(String, ObjectId)>)> {
     let (mut picture, mut texts) = (None, Vec::new());
     let (mut folder, entries) = Folder::open(reader, id, "card/", noticed)?;
@@ -220,27 +233,29 @@ pub(super) fn card(
     Ok((picture, texts.into_iter().map(|(_, name, id)| (name, id)).collect()))
 }
 
-/// A file that parts were cut out of.
+/// File that is stored without its parts, which are separate blobs: the entries of a lorebook, or
+/// the long strings in a text of a card.
 pub(super) struct CutFile {
-    /// The file without its parts.
+    /// Blob of the file with all parts removed.
     pub file: ObjectId,
-    /// The path of the parts in the snapshot's tree; ends in a slash.
+    /// Path of the folder of parts in the snapshot's tree, with a slash at the end.
     pub folder: String,
-    /// The parts by the names of their files; empty if the file was stored whole.
+    /// Blobs of the parts, by file name; empty if `file` is the complete file.
     pub parts: HashMap<String, ObjectId>,
 }
 
-/// Names of the file without its parts, and of the folder of its parts.
+/// Names in the tree of a cut file: the blob without the parts, and the folder of the parts.
 pub(super) const BOOK: [&str; 2] = ["book.json", "entries"];
 pub(super) const CARD_TEXT: [&str; 2] = ["text.json", "strings"];
 
-/// Returns the cut file in the folder at `path`; `None` if it is not there, which is noted.
+/// Reads the cut file in the folder at `path`. If its blob is missing, returns `None` and adds a
+/// problem.
 pub(super) fn cut_file(
     reader: &Reader,
     id: ObjectId,
     path: &str,
     names: [&str; 2],
-    noticed: &mut Noticed,
+    noticed: &mut LayoutNotes,
 ) -> Result<Option<CutFile>> {
     let [file, parts] = names;
     let found = file_and_folder(reader, id, path, names, noticed)?;
@@ -256,14 +271,15 @@ pub(super) fn cut_file(
     Ok(Some(CutFile { file: id, folder, parts }))
 }
 
-/// The snapshot's own files can be rebuilt without anything that is here.
+/// Folder of the attachments. An entry of the wrong type in this folder is not fatal, because the
+/// chat can be rebuilt without its attachments.
 const ATTACHMENTS: &str = "attachments/";
 pub(super) const ATTACHED: &str = "attachments/files/";
 
 pub(super) fn attachments(
     reader: &Reader,
     id: ObjectId,
-    noticed: &mut Noticed,
+    noticed: &mut LayoutNotes,
 ) -> Result<FileAndFolder> {
     file_and_folder(reader, id, ATTACHMENTS, ["list.json", "files"], noticed)
 }
@@ -272,7 +288,7 @@ pub(super) fn plain_file(
     reader: &Reader,
     id: ObjectId,
     name: &str,
-    noticed: &mut Noticed,
+    noticed: &mut LayoutNotes,
 ) -> Result<Option<ObjectId>> {
     let mut found = None;
     let (mut folder, entries) = Folder::open(reader, id, "file/", noticed)?;
@@ -289,12 +305,13 @@ pub(super) fn plain_file(
     Ok(found)
 }
 
-/// Returns the files of a folder in which names are somebody's choice.
+/// Returns the files of a folder in which file names are derived from the user's data. Adds a
+/// problem for each unsafe name.
 pub(super) fn named_files(
     reader: &Reader,
     id: ObjectId,
     path: &str,
-    noticed: &mut Noticed,
+    noticed: &mut LayoutNotes,
 ) -> Result<HashMap<String, ObjectId>> {
     let mut files = HashMap::new();
     let (mut folder, entries) = Folder::open(reader, id, path, noticed)?;
@@ -319,7 +336,7 @@ fn number(name: &[u8]) -> Option<usize> {
 
 struct Folder<'a> {
     path: &'a str,
-    noticed: &'a mut Noticed,
+    noticed: &'a mut LayoutNotes,
 }
 
 impl<'a> Folder<'a> {
@@ -327,7 +344,7 @@ impl<'a> Folder<'a> {
         reader: &Reader,
         id: ObjectId,
         path: &'a str,
-        noticed: &'a mut Noticed,
+        noticed: &'a mut LayoutNotes,
     ) -> Result<(Self, Vec<TreeEntry>)> {
         let tree = reader.raw_tree(id)?;
         if !tree.is_gits {
@@ -383,7 +400,8 @@ impl<'a> Folder<'a> {
         self.noticed.extra.push((entry.id, entry.mode));
     }
 
-    /// Its name is somebody's choice, and must be safe.
+    /// Adds a problem if the name of an entry, which is derived from the user's data, is not safe
+    /// on all systems.
     fn safe(&mut self, entry: &TreeEntry) {
         if !is_safe(&entry.name) {
             self.note(entry, |path| Problem::UnsafeName { path });

@@ -1,5 +1,6 @@
-//! `snapshot.json`: paths and hashes of a snapshot's files. It has neither time nor machine, so
-//! that one state always gives one tree.
+//! The manifest of a snapshot, `snapshot.json`: paths, lengths and hashes of its files. The
+//! manifest contains neither a time nor a machine name, so that equal files always give the same
+//! tree.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +16,14 @@ use crate::store::ObjectId;
 
 pub(super) const FORMAT: u64 = 1;
 
-/// A file as a manifest records it.
+/// Record of one file in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
     pub role: Role,
-    /// The lorebook's name as the chat's metadata has it; other files have none.
+    /// Name of the lorebook, as in the metadata of the chat; `None` if the file is not a lorebook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its path in the library.
+    /// Path of the file in the library.
     pub path: String,
     pub bytes: u64,
     pub blake3: Blake3,
@@ -33,18 +34,19 @@ impl FileRecord {
         LibraryPath::parse(&self.path).map_or_else(|_| String::new(), |path| plain_file(&path))
     }
 
-    /// Compares length and hash.
+    /// Returns whether `bytes` have the recorded length and hash.
     pub fn is_of(&self, bytes: &[u8]) -> bool {
         bytes.len() as u64 == self.bytes && Blake3::of(bytes) == self.blake3
     }
 
-    /// Returns the path, checked: a manifest may be forged, and may name only a timeline's own
-    /// file, a chat's lorebook and its group's file.
+    /// Returns the path if the role of the file allows it. Only the timeline's own file and, for a
+    /// chat, its lorebook and group file are allowed, because a forged manifest must not make stvc
+    /// write any other file.
     pub fn library_path(&self, timeline: &str) -> std::result::Result<LibraryPath, Problem> {
         let path = LibraryPath::parse(&self.path)
             .map_err(|error| Problem::Broken { why: error.to_string() })?;
-        // SillyTavern reduces a name like `?` to the extension, and cuts the extension off long
-        // ones.
+        // The file of a lorebook can be named `.json` or lack the extension: SillyTavern removes
+        // characters like `?` from names, and truncates long names.
         let within = |folder: &str| {
             let name = self.path.strip_prefix(folder).and_then(|name| name.strip_suffix(".json"));
             name.is_some_and(|name| !name.contains('/'))
@@ -59,45 +61,46 @@ impl FileRecord {
             _ if is_main => true,
             Role::Chat | Role::Card | Role::File => false,
             Role::Lorebook => is_chat && (within("worlds/") || named().as_ref() == Some(&path)),
-            // A chat of its own has no group, and none may be written in its name.
+            // A solo chat has no group, so its snapshot must not write a group's file.
             Role::Group => within("groups/") && timeline.is_ok_and(|name| name.is_group()),
         };
         if belongs {
             Ok(path)
         } else {
-            let why = format!("{} is no place for a {}", self.path, self.role.as_str());
+            let why = format!("{} is not a valid path for a {}", self.path, self.role.as_str());
             Err(Problem::Broken { why })
         }
     }
 }
 
-/// Longer files are not accepted: SillyTavern cannot read them, and judging one must end.
+/// Maximum length of a file in bytes. SillyTavern cannot read longer files, and the limit bounds
+/// the time of a validation.
 pub(super) const LONGEST_FILE: u64 = 1 << 30;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub format: u64,
-    /// The timeline's place.
     pub timeline: String,
-    /// Its files: the chat first.
+    /// Files of the snapshot, in the order of [`Role`]. For a chat, the chat file comes first.
     pub files: Vec<FileRecord>,
-    /// BLAKE3 over `files`.
+    /// BLAKE3 over the paths, lengths and hashes in `files`.
     pub content: ContentId,
     pub messages: u64,
-    /// Set when the chat was cut after this message (`snapshot --at`).
+    /// Number of the last message, if later messages were removed from the chat (`snapshot --at`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_at: Option<u64>,
-    /// The state of ST-Auto-Recap, if it is in use, and of every checkpoint; `None` if it is of a
-    /// later version.
+    /// State of ST-Auto-Recap, if the chat uses ST-Auto-Recap or the snapshot is a checkpoint. A
+    /// state in a newer format is read as `None`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_state")]
     pub checkpoint: Option<CheckpointState>,
-    /// The attachments, if there are any. They are not part of the content id.
+    /// Number, total length and list hash of the attachments; `None` if there are no attachments.
+    /// The content id does not cover attachments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attachments: Option<AttachmentsRecord>,
 }
 
 impl Manifest {
-    /// Returns a manifest of the present format.
+    /// Returns a manifest in the current format.
     pub fn new(
         timeline: &TimelineName,
         files: Vec<FileRecord>,
@@ -124,7 +127,8 @@ impl Manifest {
         Self { attachments: Some(record(attachments)), ..self.clone() }
     }
 
-    /// Returns the content id of the same in another place, for what is one file.
+    /// Returns the content id that the snapshot would have if its file were at `path`. Only for
+    /// snapshots with one file.
     pub fn content_at(&self, path: &LibraryPath) -> ContentId {
         let mut files = self.files.clone();
         files.iter_mut().for_each(|file| file.path = path.as_str().to_owned());
@@ -135,7 +139,8 @@ impl Manifest {
         self.files.iter().find(|file| file.role == role)
     }
 
-    /// Returns the name of the lorebook that a chat is bound to.
+    /// Returns the name of the chat's lorebook, or `None` if the snapshot has no lorebook or is not
+    /// of a chat.
     pub fn bound_book(&self) -> Option<&str> {
         let book = self.file(Role::Lorebook).filter(|_| self.main_role() == Role::Chat);
         book.and_then(|book| book.name.as_deref())
@@ -154,7 +159,7 @@ impl Manifest {
         TimelineName::parse(&self.timeline).map_or(Category::Chat, |name| name.category())
     }
 
-    /// Checks the manifest by itself: its files, their places, their order, the content id.
+    /// Checks the manifest: its files, their paths and order, and the content id.
     pub(super) fn problems(&self) -> Problems {
         let mut problems = Problems::default();
         let main = self.main_role();
@@ -197,13 +202,13 @@ impl Manifest {
 
     /// Returns the bytes of `snapshot.json`.
     pub fn encode(&self) -> Vec<u8> {
-        // A struct of strings and numbers always serialises.
+        // Serialising a struct of strings and numbers cannot fail.
         let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
         text.push(b'\n');
         text
     }
 
-    /// Reads the `snapshot.json` of `tree`.
+    /// Parses the `snapshot.json` of `tree`.
     pub fn decode(tree: ObjectId, text: &[u8]) -> Result<Self> {
         #[derive(Deserialize)]
         struct Version {
@@ -215,11 +220,14 @@ impl Manifest {
             tree,
             why: format!("snapshot.json: {error}"),
         };
-        // First the version: a later format may have other fields, or name features that a reader
-        // must know.
+        // Read the version first: a later format may have other fields, or require features that a
+        // reader must support.
         let Version { format, needs } = serde_json::from_slice(text).map_err(unreadable)?;
         if format < FORMAT {
-            return Err(Error::Incomplete { tree, why: format!("snapshot.json: format {format}") });
+            return Err(Error::Incomplete {
+                tree,
+                why: format!("snapshot.json has the unknown format {format}"),
+            });
         }
         if format > FORMAT || !needs.is_empty() {
             return Err(Error::NewerFormat { tree, found: format, needs });
@@ -250,7 +258,7 @@ mod tests {
         Manifest::decode(tree, text.as_bytes())
     }
 
-    /// A manifest with all that must be there and nothing else.
+    /// Returns a manifest with the required fields only.
     fn least() -> Value {
         let hash = "0".repeat(64);
         let chat = json!({ "role": "chat", "path": "chats/a/b.jsonl", "bytes": 1, "blake3": hash });
@@ -258,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_there_is_asked_for() {
+    fn manifest_with_missing_or_invalid_field_is_refused() {
         assert!(read(&least()).is_ok());
         for field in ["format", "timeline", "files", "content", "messages"] {
             let mut manifest = least();
@@ -281,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn hex_digits_are_read_in_upper_case_and_written_in_lower_case() {
+    fn hex_digits_are_read_in_any_case_and_written_in_lower_case() {
         let mut manifest = least();
         manifest["content"] = "aB".repeat(32).into();
         manifest["files"][0]["blake3"] = "aB".repeat(32).into();
@@ -292,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn later_programs_may_add_fields_and_no_other_format_is_read() {
+    fn manifest_allows_unknown_fields_and_refuses_other_formats() {
         let mut manifest = least();
         manifest["mood"] = json!(["sunny"]);
         manifest["files"][0]["owner"] = json!("me");
@@ -310,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_read_whole_or_passed_over() {
+    fn checkpoint_state_of_newer_version_is_ignored_and_invalid_one_refused() {
         let state = json!({
             "version": 2, "chat_id": "b", "queue_was_empty": true, "has_scene_break": false,
             "has_scene_recap": false, "has_running_recap": false, "new": 1,

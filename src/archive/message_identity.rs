@@ -1,21 +1,20 @@
-//! Where a chat comes from, told by what was said and not by what files are called.
+//! Finds the origin of a chat by its messages, not by file names.
 //!
-//! Two messages are the same for lineage even if SillyTavern or an extension flipped something on
-//! them later: hidden or shown, a checkpoint's link, recaps, copies of the lorebook. Each message
-//! has an [`Identity`] without those; a [`Chain`] of them tells at every length whether two chats
-//! began alike.
+//! SillyTavern and extensions change some values of a message later: the flag that hides it, links
+//! to checkpoints and branches, recaps, and copies of the lorebook. The [`Identity`] of a message
+//! ignores these values. A [`Chain`] of identities shows how many first messages two chats share.
 
 use crate::auto_recap::ON_MESSAGE;
 use crate::parallel::in_parts;
 use crate::st::{Key, Raw};
 
-/// The hash of a message without values that change afterwards.
+/// Hash of a message without the fields that may change later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity([u8; 16]);
 
-/// Flipped on the message itself.
+/// Fields of a message that may change later.
 const FLIPPED: &[&[u8]] = &[b"is_system"];
-/// Flipped in its `extra`, and in the `extra` of each of its swipes.
+/// Fields in the `extra` of a message, and in the `extra` of each swipe, that may change later.
 const FLIPPED_IN_EXTRA: [&str; 2] = ["bookmark_link", "branches"];
 
 impl Identity {
@@ -38,7 +37,7 @@ impl Identity {
                     };
                     Some((key, value))
                 });
-                // The order of keys varies between versions of SillyTavern and means nothing.
+                // The order of keys differs between versions of SillyTavern and has no meaning.
                 let mut values: Vec<_> = values.collect();
                 values.sort();
                 for (key, value) in values {
@@ -52,7 +51,7 @@ impl Identity {
     }
 }
 
-/// `extra` without what is flipped; nothing if nothing else is in it.
+/// Returns `extra` without the fields that may change later, or `None` if no other field remains.
 fn extra(value: Raw<'_>) -> Option<Vec<u8>> {
     let Some(members) = value.members() else { return Some(value.as_bytes().to_vec()) };
     let mut out = Vec::new();
@@ -93,7 +92,7 @@ fn swipe_info(value: Raw<'_>) -> Vec<u8> {
     out
 }
 
-/// The hash of a chat's beginning for every length.
+/// Hashes of the beginnings of a chat. The hash at index `n` covers the first `n + 1` messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain(Vec<Link>);
 
@@ -101,7 +100,7 @@ pub struct Chain(Vec<Link>);
 pub struct Link([u8; 16]);
 
 impl Link {
-    /// The beginning of no messages.
+    /// Link of a chat without messages.
     pub const START: Link = Link([0; 16]);
 
     #[must_use]
@@ -140,7 +139,7 @@ impl Chain {
         self.0.push(last.then(next));
     }
 
-    /// Returns the beginning of `length` messages; `None` if the chat is shorter.
+    /// Returns the link of the first `length` messages, or `None` if the chat is shorter.
     pub fn at(&self, length: usize) -> Option<Link> {
         if length == 0 { Some(Link::START) } else { self.0.get(length - 1).copied() }
     }
@@ -151,7 +150,7 @@ impl Chain {
 
     pub fn shared_with(&self, other: &Chain) -> usize {
         let (mut low, mut high) = (0, self.len().min(other.len()));
-        // Links are equal up to some length and differ from there on.
+        // Binary search: links are equal up to some length and differ after it.
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             if self.0[middle - 1] == other.0[middle - 1] { low = middle } else { high = middle - 1 }
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_flipped_afterwards_makes_no_other_message() {
+    fn later_flags_and_links_do_not_change_message_identity() {
         let message = r#"{"name":"A","is_system":false,"mes":"x","extra":{"gen_id":1},"swipe_info":[{"send_date":"d","extra":{}}]}"#;
         for flipped in [
             r#"{"name":"A","is_system":true,"mes":"x","extra":{"gen_id":1},"swipe_info":[{"send_date":"d","extra":{}}]}"#,
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_makes_another_message() {
+    fn changed_speaker_text_or_swipe_changes_message_identity() {
         let message = r#"{"name":"A","mes":"x","extra":{"gen_id":1}}"#;
         for other in [
             r#"{"name":"B","mes":"x","extra":{"gen_id":1}}"#,
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_share_what_was_shared() {
+    fn message_chains_are_equal_until_the_first_different_message() {
         let (a, b): (Vec<&[u8]>, Vec<&[u8]>) =
             (vec![b"1", b"2", b"3"], vec![b"1", b"2", b"x", b"3"]);
         let (a, b) = (Chain::of(&a), Chain::of(&b));

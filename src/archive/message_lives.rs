@@ -1,14 +1,16 @@
-//! Follows one message through states of a chat: by ids, and by content only where these differ.
+//! Finds a message in another state of a chat: by object id, and by content only if that state does
+//! not contain the object id.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::diff::message_changes;
 use super::diff::{Change, MessagePlace};
-use super::layout::{self, Noticed};
+use super::layout::{self, LayoutNotes};
 use crate::store::{self, ObjectId, Reader, unless_lost};
 
-/// Reads the ids of messages, state by state. Most folders are those of the state before.
+/// Reads the object ids of all messages, state by state. Caches the message folders of the last
+/// state, because the next state shares most of them.
 pub struct MessageLists {
     reader: Reader,
     folders: HashMap<ObjectId, Arc<[ObjectId]>>,
@@ -20,7 +22,7 @@ impl MessageLists {
     }
 
     pub fn of(&mut self, tree: ObjectId) -> store::Result<Vec<ObjectId>> {
-        let mut noticed = Noticed::default();
+        let mut noticed = LayoutNotes::default();
         let Some(chat) = layout::root(&self.reader, tree, &mut noticed)?.chat else {
             return Ok(Vec::new());
         };
@@ -45,7 +47,8 @@ impl MessageLists {
     }
 }
 
-/// Returns the place of message `at` of one state in another; `None` if it is not there.
+/// Returns the position in `to` of the message at position `at` in `from`, or `None` if `to` does
+/// not contain the message.
 pub fn counterpart(
     reader: &Reader,
     from: &[ObjectId],
@@ -82,7 +85,7 @@ pub fn counterpart(
     }))
 }
 
-/// Reads messages; a lost one is empty.
+/// Reads messages. A missing or damaged message is read as empty.
 fn lines(reader: &Reader, ids: &[ObjectId]) -> store::Result<Vec<Vec<u8>>> {
     ids.iter().map(|id| Ok(unless_lost(reader.blob(*id))?.unwrap_or_default())).collect()
 }

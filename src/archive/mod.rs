@@ -1,5 +1,5 @@
-//! Snapshots: manifest, tree, commit, and how two of them differ. Nothing here touches the
-//! library's files or moves a ref.
+//! Snapshots: manifest, tree, commit, and their differences. This module changes neither files of
+//! the library nor refs.
 
 mod attachment_tree;
 pub mod backup;
@@ -38,9 +38,9 @@ pub use file_role::Role;
 pub(crate) use folder_trees::Folders;
 pub use ids::{Blake3, ContentId, SnapshotId};
 pub use manifest::{FileRecord, Manifest};
-pub(crate) use new_texts::{NewText, NewTexts, TextPlace, Wanted};
+pub(crate) use new_texts::{NewText, NewTexts, TextKinds, TextPlace};
 pub(crate) use pack_order::{Referenced, all_objects, new_versions, readable_beyond};
-pub use problem::{AttachmentLoss, LossCause, Problem, Problems, Weight};
+pub use problem::{AttachmentLoss, LossCause, Problem, Problems, Severity};
 pub(crate) use reach::Reach;
 pub use rebuild_files::Contents;
 pub(crate) use rebuild_files::{Tree, first_message, read_manifest};
@@ -50,4 +50,4 @@ pub(crate) use snapshot::{
 };
 pub(crate) use state::State;
 pub use validate::{Rebuilt, Validator, Verdict, rebuild};
-pub(crate) use write::{Unwritten, Written, WrittenFiles, write, write_chat, write_many};
+pub(crate) use write::{FilesToWrite, WrittenFiles, WrittenTree, write, write_chat, write_many};

@@ -1,5 +1,5 @@
-//! The texts of many snapshots, each once. Trees that were seen before are not listed again, so the
-//! cost is what differs between snapshots.
+//! Lists the texts of many snapshots, each text once. Trees that were already read are skipped, so
+//! the cost depends on the differences between snapshots.
 
 use crate::store::{
     self, EntryBytes, Kind, Mode, ObjectId, ObjectIds, Reader, name_encoding, no_tree, tree_entries,
@@ -23,26 +23,27 @@ pub enum TextPlace {
 pub struct NewTexts {
     reader: Reader,
     seen: ObjectIds,
-    wanted: Wanted,
-    /// The trees that could not be read, each once; what hangs on them is left out.
+    wanted: TextKinds,
+    /// Errors of trees that could not be read. Texts in these trees are left out.
     pub broken: Vec<store::Error>,
     buffers: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TextKinds {
     pub chat: bool,
     pub lorebook: bool,
     pub card: bool,
 }
 
 impl NewTexts {
-    pub fn new(reader: Reader, wanted: Wanted) -> Self {
+    pub fn new(reader: Reader, wanted: TextKinds) -> Self {
         let (seen, broken, buffers) = Default::default();
         Self { reader, seen, wanted, broken, buffers }
     }
 
-    /// Returns the blobs that no snapshot before had: messages in order, then entries.
+    /// Returns the texts in a snapshot's tree that no earlier call returned: messages by number,
+    /// then all other texts.
     pub fn of(&mut self, tree: ObjectId) -> Vec<NewText> {
         let mut new = Vec::new();
         self.each_folder(tree, &mut |texts, part| match part.name {
@@ -51,7 +52,7 @@ impl NewTexts {
             b"card" if texts.wanted.card => texts.card(part.id, &mut new),
             _ => {}
         });
-        // Folder 1000 stands before folder 101 in a tree.
+        // Trees are sorted by name, so folder 1000 comes before folder 101.
         new.sort_by_key(|found| match found.place {
             TextPlace::Message(number) => number,
             _ => usize::MAX,
@@ -60,7 +61,7 @@ impl NewTexts {
     }
 
     fn messages(&mut self, chat: ObjectId, new: &mut Vec<NewText>) {
-        // Every message makes a new tree of folders; below that, most is old.
+        // A new message changes the tree of folders, but most folders are known and are skipped.
         self.each_folder(chat, &mut |texts, folders| {
             texts.each_folder(folders.id, &mut |texts, folder| {
                 texts.each(folder.id, &mut |texts, message| {
@@ -95,7 +96,8 @@ impl NewTexts {
     fn card(&mut self, card: ObjectId, new: &mut Vec<NewText>) {
         let mut folders = Vec::new();
         self.each_folder(card, &mut |_, folder| folders.push(folder.id));
-        // The newer text comes first; what the other says as well is not told again.
+        // The last text of a card has the newer format and is read first. A string that occurs in
+        // both texts is returned only once.
         for text in folders.into_iter().rev() {
             self.each(text, &mut |texts, part| match part.mode() {
                 Mode::Folder => texts.strings(part.id, new, TextPlace::Field),
@@ -115,7 +117,7 @@ impl NewTexts {
     ) {
         self.each(folder, &mut |texts, file| {
             if texts.seen.insert(file.id) {
-                // A key may hold half of a character, and then it is no text.
+                // A key may contain half of a surrogate pair, which is not valid UTF-8.
                 let name = name_encoding::decode_bytes(&String::from_utf8_lossy(file.name));
                 let name = String::from_utf8_lossy(&name);
                 let name = name.strip_suffix(".json").unwrap_or(&name).to_owned();

@@ -1,21 +1,22 @@
-//! All objects that anything refers to, in an order in which neighbours are alike: what `gc` makes
-//! deltas of.
+//! Lists all reachable objects in an order in which neighbours are similar. `gc` computes deltas in
+//! this order.
 //!
-//! The versions of one thing stand together (a message that was edited, a header, a lorebook entry,
-//! the tree of a folder), oldest first; things follow each other as they do in the chat. So the
-//! best base of an object is nearly always one of the last few: its own former version, or the last
-//! message of the same speaker.
+//! Versions of the same path (a message, a header, a lorebook entry, the tree of a folder) are
+//! neighbours, oldest first. Different messages are in the order of the chat. So the best delta
+//! base of an object is nearly always among the few objects before it: an earlier version, or the
+//! last message of the same speaker.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Error, Result};
 use crate::st::{LibraryPath, is_attachment};
 use crate::store::Loss as _;
-use crate::store::{Expiry, Kind, Mode, ObjectId, Placed, Reader, Store};
+use crate::store::{Expiry, Kind, Mode, ObjectId, PackSlot, Reader, Store};
 
-/// In the order of the pack: a log needs the commits alone.
+/// Classes of objects, in the order of the pack. Commits come first, because `stvc log` reads only
+/// commits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Class {
+enum ObjectClass {
     Commit,
     Tree,
     File,
@@ -25,21 +26,23 @@ enum Class {
 }
 
 pub struct Referenced {
-    pub objects: Vec<Placed>,
-    /// Objects that only attachments need: their loss does not prevent packing.
+    pub objects: Vec<PackSlot>,
+    /// Objects that only attachments refer to. If one of these objects is lost, the others can
+    /// still be packed.
     pub attachments: HashSet<ObjectId>,
     pub lost: HashSet<ObjectId>,
 }
 
-/// Returns every object that a ref or an operation that can be undone leads to, after `expiry`. An
-/// unreadable tree is an error, unless it holds attachments: nothing may be dropped then.
+/// Returns every object that is reachable from a ref or an undoable operation, without those that
+/// `expiry` drops. An unreadable tree is an error: its contents are unknown, so nothing may be
+/// deleted. Only an unreadable tree of attachments is skipped, and returned in `lost`.
 pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Referenced> {
     let reader = store.reader();
     let gone: HashSet<_> = expiry.refs.iter().map(|change| &change.name).collect();
     let refs = store.refs("refs/")?.refs.into_iter().filter(|(name, _)| !gone.contains(name));
     let mut tips: Vec<_> = refs.map(|(_, id)| id).chain(store.detached_head()?).collect();
     let mut blobs = Vec::new();
-    // Objects of operations that can be undone are kept.
+    // Objects of undoable operations count as reachable.
     for operation in &expiry.operations {
         let moved = operation
             .effect
@@ -62,7 +65,7 @@ pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Referenced> {
     for (path, id) in blobs {
         if reader.has(id)? {
             let is_attachment = LibraryPath::parse(path).is_ok_and(|path| is_attachment(&path));
-            let class = if is_attachment { Class::Attachment } else { Class::File };
+            let class = if is_attachment { ObjectClass::Attachment } else { ObjectClass::File };
             walk.place(id, Kind::Blob, class, (0, 3));
         }
     }
@@ -70,17 +73,17 @@ pub fn all_objects(store: &Store, expiry: &Expiry) -> Result<Referenced> {
     Ok(Referenced { objects: walk.in_order(), attachments, lost })
 }
 
-/// Returns every object that `tips` lead to, in the same order, without `known` commits and those
-/// before them. Below a lost commit or tree nothing is found.
+/// Returns every object that is reachable from `tips`, in the order of the pack, without `known`
+/// commits and their ancestors. Missing or damaged commits and trees are skipped.
 pub fn readable_beyond(
     store: &Store,
     tips: Vec<ObjectId>,
     known: &HashSet<ObjectId>,
-) -> Result<Vec<Placed>> {
+) -> Result<Vec<PackSlot>> {
     Ok(walk(store, tips, known, Loss::IsPassedOver)?.in_order())
 }
 
-/// The reaction to a commit or tree that is missing or damaged.
+/// Policy for a commit or tree that is missing or damaged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Loss {
     IsAnError,
@@ -102,14 +105,14 @@ fn walk(
     mut tips: Vec<ObjectId>,
     known: &HashSet<ObjectId>,
     loss: Loss,
-) -> Result<Walk> {
+) -> Result<PackWalk> {
     let reader = store.reader();
-    let mut walk = Walk::new(store.reader(), loss);
+    let mut walk = PackWalk::new(store.reader(), loss);
     let mut roots = Vec::new();
-    // A git may have made tags of its own, or have led a ref to something that is no commit.
+    // git may have created annotated tags, or a ref that does not point to a commit.
     while let Some(id) = tips.pop() {
         match reader.kind(id)? {
-            Some(Kind::Tag) if walk.place(id, Kind::Tag, Class::Commit, (0, 1)) => {
+            Some(Kind::Tag) if walk.place(id, Kind::Tag, ObjectClass::Commit, (0, 1)) => {
                 tips.push(reader.tag_target(id)?);
             }
             Some(Kind::Tag) => {}
@@ -117,24 +120,29 @@ fn walk(
                 walk.tree(id, TreePlace { path: 2, ..TreePlace::root(0) })?;
             }
             Some(Kind::Blob) => {
-                walk.place(id, Kind::Blob, Class::File, (0, 3));
+                walk.place(id, Kind::Blob, ObjectClass::File, (0, 3));
             }
-            // The walk reports missing ones.
+            // `commits` reports missing commits.
             Some(Kind::Commit) | None => roots.push(id),
         }
     }
     for PlacedCommit { id, family, tree, .. } in
         commits(&reader, roots, &|id| known.contains(id), loss)?
     {
-        walk.place(id, Kind::Commit, Class::Commit, (family, 0));
+        walk.place(id, Kind::Commit, ObjectClass::Commit, (family, 0));
         walk.tree(tree, TreePlace::root(family))?;
     }
     Ok(walk)
 }
 
-/// Returns the `new` objects that these commits lead to, each after its version before, which is a
-/// likely base. Empty if some of it cannot be read.
-pub fn new_versions(store: &Store, commits: Vec<ObjectId>, new: &HashSet<ObjectId>) -> Vec<Placed> {
+/// Returns the `new` objects that are reachable from these commits. Each changed object comes after
+/// its previous version, which is in the list too as a likely delta base. Returns an empty list if
+/// an object cannot be read.
+pub fn new_versions(
+    store: &Store,
+    commits: Vec<ObjectId>,
+    new: &HashSet<ObjectId>,
+) -> Vec<PackSlot> {
     placed_versions(store, commits, new).unwrap_or_default()
 }
 
@@ -142,32 +150,34 @@ fn placed_versions(
     store: &Store,
     tips: Vec<ObjectId>,
     new: &HashSet<ObjectId>,
-) -> Result<Vec<Placed>> {
+) -> Result<Vec<PackSlot>> {
     let reader = store.reader();
-    let mut walk = Walk::new(store.reader(), Loss::IsAnError);
+    let mut walk = PackWalk::new(store.reader(), Loss::IsAnError);
     for commit in commits(&reader, tips, &|id| !new.contains(id), Loss::IsAnError)? {
         let PlacedCommit { id, family, tree, parent } = commit;
         let mut before = None;
         if let Some(parent) = parent {
-            walk.place(parent, Kind::Commit, Class::Commit, (family, 0));
+            walk.place(parent, Kind::Commit, ObjectClass::Commit, (family, 0));
             before = Some(reader.commit(parent)?.tree);
         }
-        walk.place(id, Kind::Commit, Class::Commit, (family, 0));
+        walk.place(id, Kind::Commit, ObjectClass::Commit, (family, 0));
         walk.new_tree(tree, before, TreePlace::root(family), new)?;
     }
     Ok(walk.in_order())
 }
 
-/// A commit, and what else must be known to place it.
+/// Commit with the data that determines its position in the pack.
 struct PlacedCommit {
     id: ObjectId,
-    /// Timelines that come from one first snapshot are a family.
+    /// Number of the family. Timelines that begin with the same first snapshot belong to one
+    /// family.
     family: u32,
     tree: ObjectId,
     parent: Option<ObjectId>,
 }
 
-/// Returns all commits that `open` lead to, oldest first, without known ones and their ancestors.
+/// Returns all commits that are reachable from `open`, oldest first, without known commits and
+/// their ancestors.
 fn commits(
     reader: &Reader,
     mut open: Vec<ObjectId>,
@@ -188,7 +198,7 @@ fn commits(
         let first = commit.parents.first().copied();
         known.insert(id, (commit.time.seconds, first, commit.tree));
     }
-    // Parents before children, whatever the clocks said.
+    // Place parents before their children, even if clocks were wrong.
     let mut order: Vec<_> = known.iter().map(|(id, (seconds, ..))| (*seconds, *id)).collect();
     order.sort_unstable();
     let mut families: HashMap<ObjectId, u32> = HashMap::new();
@@ -214,15 +224,15 @@ fn commits(
     Ok(placed)
 }
 
-/// No folder is that deep; and each takes a piece of the stack.
+/// Maximum depth of nested trees. The walk is recursive, so each level uses stack space.
 const DEEPEST: usize = 1000;
 
-struct Walk {
+struct PackWalk {
     reader: Reader,
     loss: Loss,
     seen: HashSet<ObjectId>,
     slots: HashMap<(u32, u64), u32>,
-    found: Vec<(Class, Placed)>,
+    found: Vec<(ObjectClass, PackSlot)>,
     attachments: HashSet<ObjectId>,
     lost: HashSet<ObjectId>,
 }
@@ -231,7 +241,7 @@ struct Walk {
 struct TreePlace {
     family: u32,
     path: u64,
-    class: Option<Class>,
+    class: Option<ObjectClass>,
     depth: usize,
 }
 
@@ -246,16 +256,16 @@ impl TreePlace {
             path = (path ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
         let class = match (name, self.depth) {
-            (b"messages", 1) => Some(Class::Message),
-            (b"entries", 2) => Some(Class::Entry),
-            (b"attachments", 0) => Some(Class::Attachment),
+            (b"messages", 1) => Some(ObjectClass::Message),
+            (b"entries", 2) => Some(ObjectClass::Entry),
+            (b"attachments", 0) => Some(ObjectClass::Attachment),
             _ => self.class,
         };
         Self { path, class, depth: self.depth + 1, ..self }
     }
 }
 
-impl Walk {
+impl PackWalk {
     fn new(reader: Reader, loss: Loss) -> Self {
         Self {
             reader,
@@ -268,8 +278,9 @@ impl Walk {
         }
     }
 
-    /// Within a slot the order is that of placing, oldest first.
-    fn in_order(mut self) -> Vec<Placed> {
+    /// Sorts the objects by class and slot. Within a slot, objects stay in the order in which they
+    /// were placed, oldest first.
+    fn in_order(mut self) -> Vec<PackSlot> {
         self.found.sort_by_key(|(class, object)| (*class, object.slot));
         self.found.into_iter().map(|(_, object)| object).collect()
     }
@@ -281,18 +292,18 @@ impl Walk {
         place: TreePlace,
         new: &HashSet<ObjectId>,
     ) -> Result<()> {
-        // A tree that is not new has nothing new in it.
+        // A tree that is not new does not contain new objects.
         if self.seen.contains(&id) || !new.contains(&id) || place.depth > DEEPEST {
             return Ok(());
         }
         let mut former = HashMap::new();
         if let Some(before) = before {
-            self.place(before, Kind::Tree, Class::Tree, (place.family, place.path));
+            self.place(before, Kind::Tree, ObjectClass::Tree, (place.family, place.path));
             let tree = self.reader.raw_tree(before)?;
             former
                 .extend(tree.entries.into_iter().map(|entry| (entry.name, (entry.mode, entry.id))));
         }
-        self.place(id, Kind::Tree, Class::Tree, (place.family, place.path));
+        self.place(id, Kind::Tree, ObjectClass::Tree, (place.family, place.path));
         for entry in self.reader.raw_tree(id)?.entries {
             let within = place.within(&entry.name);
             let is_alike = |(mode, _): &&(Mode, ObjectId)| *mode == entry.mode;
@@ -303,7 +314,7 @@ impl Walk {
             if entry.mode == Mode::Folder {
                 self.new_tree(entry.id, before, within, new)?;
             } else if entry.mode.is_blob() {
-                let class = within.class.unwrap_or(Class::File);
+                let class = within.class.unwrap_or(ObjectClass::File);
                 let slot = (place.family, within.path);
                 if let Some(before) = before {
                     self.place(before, Kind::Blob, class, slot);
@@ -319,45 +330,45 @@ impl Walk {
             return Ok(());
         }
         if place.depth > DEEPEST {
-            let why = format!("its folders are more than {DEEPEST} deep");
+            let why = format!("its folders are nested more than {DEEPEST} levels deep");
             return Err(Error::Incomplete { tree: id, why });
         }
-        // As it was written: entries that this program does not know are kept, too.
+        // Entries that this version of stvc does not know are included too.
         let loss = match place.class {
-            Some(Class::Attachment) => Loss::IsPassedOver,
+            Some(ObjectClass::Attachment) => Loss::IsPassedOver,
             _ => self.loss,
         };
         let Some(tree) = loss.pass(self.reader.raw_tree(id))? else {
             self.lost.insert(id);
             return Ok(());
         };
-        self.place(id, Kind::Tree, Class::Tree, (place.family, place.path));
+        self.place(id, Kind::Tree, ObjectClass::Tree, (place.family, place.path));
         for entry in tree.entries {
             let within = place.within(&entry.name);
             if entry.mode == Mode::Folder {
                 self.tree(entry.id, within)?;
             } else if entry.mode.is_blob() {
-                let class = within.class.unwrap_or(Class::File);
+                let class = within.class.unwrap_or(ObjectClass::File);
                 self.place(entry.id, Kind::Blob, class, (place.family, within.path));
             }
         }
         Ok(())
     }
 
-    /// Puts an object into its slot; whether it was not there yet.
-    fn place(&mut self, id: ObjectId, kind: Kind, class: Class, key: (u32, u64)) -> bool {
+    /// Adds an object to the slot for `key`. Returns false if the object was added before.
+    fn place(&mut self, id: ObjectId, kind: Kind, class: ObjectClass, key: (u32, u64)) -> bool {
         if !self.seen.insert(id) {
-            if class != Class::Attachment {
+            if class != ObjectClass::Attachment {
                 self.attachments.remove(&id);
             }
             return false;
         }
-        if class == Class::Attachment {
+        if class == ObjectClass::Attachment {
             self.attachments.insert(id);
         }
         let next = self.slots.len() as u32;
         let slot = *self.slots.entry(key).or_insert(next);
-        self.found.push((class, Placed { id, kind, slot }));
+        self.found.push((class, PackSlot { id, kind, slot }));
         true
     }
 }

@@ -1,9 +1,10 @@
-//! The names of the parts of a snapshot's tree.
+//! Names of files and folders in a snapshot's tree.
 
 use crate::st::LibraryPath;
 use crate::store::name_encoding::tree_segment;
 
-/// Few folders to list, and a small tree to write when the last message changes.
+/// Number of messages per folder. A chat has few folders to list, and only one small tree of
+/// messages is written when the last message changes.
 pub(super) const PER_FOLDER: usize = 100;
 
 pub(super) fn message_folder(folder: usize) -> String {
@@ -18,13 +19,15 @@ pub(super) fn book_folder(name: &str) -> String {
     tree_segment(name.as_bytes())
 }
 
-/// Returns the file of the entry with this (decoded) key, or of the string at this place of a card.
+/// Returns the file name of the lorebook entry with this decoded key, or of the card string at this
+/// place, such as `data.description`.
 pub(super) fn entry_file(key: &[u8]) -> String {
-    // The ending is added first: it must not make an otherwise safe name unsafe or too long.
+    // The extension is added before the name is encoded. Added afterwards, it could make a safe
+    // name unsafe or too long.
     tree_segment(&[key, b".json"].concat())
 }
 
-/// Returns the folder of a card's text: they are numbered in the order of the file.
+/// Returns the folder name of a card's text. Texts are numbered in file order.
 pub(super) fn card_text_folder(number: usize, keyword: &str) -> String {
     format!("{number}-{keyword}")
 }

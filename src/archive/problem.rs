@@ -1,4 +1,4 @@
-//! Problems of a snapshot, and how much each matters.
+//! Problems of a snapshot, and their severity.
 
 use std::fmt;
 
@@ -7,115 +7,124 @@ use crate::st::{LibraryPath, TimelineName};
 use crate::store::{Kind, ObjectId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Weight {
-    /// Every byte can be restored.
+pub enum Severity {
+    /// Only the form of the snapshot is wrong. All files can be restored.
     Flaw,
-    /// Every byte can be restored, but another store must not accept it: it would believe something
-    /// wrong, or git would be endangered.
+    /// All files can be restored, but another store must not accept the snapshot, because some of
+    /// its data is false or git could not handle it.
     Unsafe,
-    /// The bytes cannot be restored, or not to where they belong.
+    /// Files cannot be restored, or not to the right path.
     Fatal,
 }
 
-/// A problem of a snapshot. Paths are those in its tree, unless they are said to be the library's.
+/// Problem of a snapshot. A path is a path in the snapshot's tree, unless documented otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// An object that a file needs is missing or damaged, a manifest cannot be read or leads a file
-    /// to where it does not belong, or a lorebook or card cannot be put together.
+    /// An object of a file is missing or damaged, the manifest cannot be read or contains an
+    /// invalid path, or a lorebook or card cannot be rebuilt.
     #[error("{why}")]
     Broken { why: String },
     #[error("it has no snapshot.json")]
     NoManifest,
-    #[error("its commit is of {commit}, its manifest of {manifest}")]
+    #[error("its commit names the timeline {commit}, but its manifest names {manifest}")]
     OtherTimeline { commit: TimelineName, manifest: String },
     #[error("{}", bad_files(*role))]
     BadFiles { role: Role },
     #[error("it has no {path}")]
     NoPart { path: String },
-    #[error("{path} is not what belongs there")]
+    #[error("{path} has the wrong type")]
     WrongKind { path: String },
-    #[error("message {number} is not there")]
+    #[error("message {number} is missing")]
     NoMessage { number: usize },
-    /// The path is the library's.
-    #[error("{path}, rebuilt, is not what the manifest says (BLAKE3 or length differ)")]
+    /// `path` is a path in the library.
+    #[error("the rebuilt {path} does not match the manifest (BLAKE3 or length differs)")]
     Differs { path: String },
 
-    #[error("its content id is not that of its files")]
+    #[error("its content id does not match its files")]
     WrongContent,
-    #[error("its commit has another content id than its manifest")]
+    #[error("the content ids of its commit and its manifest differ")]
     OtherContent,
-    #[error("{path:?} is a name that is not safe everywhere")]
+    #[error("the name {path:?} is not safe on all systems")]
     UnsafeName { path: String },
     #[error("{path} is neither a file nor a folder")]
     Link { path: String },
-    #[error("{path} is not as git writes trees (order, a name twice, a mode)")]
+    #[error(
+        "{path} is not a tree that git would write (wrong order, repeated name or invalid mode)"
+    )]
     NotGits { path: String },
-    #[error("its tree is deeper than that of any snapshot")]
+    #[error("its tree is too deep for a snapshot")]
     TooDeep,
     #[error("{what} is longer than SillyTavern can read")]
     TooLong { what: String },
-    #[error("{why}; no file needs it")]
+    #[error("{why}, but no file of the snapshot needs that object")]
     Lacks { why: String },
 
-    #[error("its list of attachments has {path} twice or where none can be")]
+    #[error(
+        "its list of attachments contains {path} twice, or in a folder where attachments are not allowed"
+    )]
     BadAttachment { path: String },
-    #[error("its manifest states another number or length of attachments than its list")]
+    #[error(
+        "its manifest and its list of attachments differ in the number or size of the attachments"
+    )]
     AttachmentTotals,
-    #[error("{path} is no part of a snapshot")]
+    #[error("{path} does not belong to a snapshot")]
     Extra { path: String },
-    #[error("{path} is an entry that the lorebook does not name")]
+    #[error("{path} is an entry that the lorebook does not list")]
     UnusedEntry { path: String },
-    #[error("{path} has another mode than 100644")]
+    #[error("the mode of {path} is not 100644")]
     OddMode { path: String },
-    #[error("{path} should be {belongs}")]
+    #[error("{path} is in the wrong place: it should be {belongs}")]
     Misplaced { path: String, belongs: String },
-    #[error("{path} is not called after the lorebook")]
+    #[error("the folder {path} does not have the name of its lorebook")]
     BookFolder { path: String },
     #[error("its manifest does not name the lorebook")]
     NamelessBook,
     #[error("its manifest has a wrong name for {path}")]
     WrongName { path: String },
-    #[error("its manifest lists the files in another order")]
+    #[error("its manifest lists the files in the wrong order")]
     FileOrder,
-    #[error("its chat is not split as it should be")]
+    #[error("its chat is not split into messages correctly")]
     NotSplit,
-    #[error("its {by} says {says} messages, it has {is}")]
+    #[error("its {by} states {says} messages, but it has {is}")]
     Count { by: &'static str, says: u64, is: u64 },
-    #[error("its commit names another lorebook than its manifest")]
+    #[error("its commit and its manifest name different lorebooks")]
     OtherLorebook,
 }
 
 fn bad_files(role: Role) -> String {
     match role {
-        Role::Chat => "it does not have exactly one chat".into(),
+        Role::Chat => "it must have exactly one chat".into(),
         role => format!("it has more than one {}", role.as_str()),
     }
 }
 
 impl Problem {
-    pub fn weight(&self) -> Weight {
+    pub fn weight(&self) -> Severity {
         use Problem::*;
         match self {
             BadAttachment { .. } | AttachmentTotals | Extra { .. } | UnusedEntry { .. } => {
-                Weight::Flaw
+                Severity::Flaw
             }
-            OddMode { .. } | Misplaced { .. } | BookFolder { .. } | NamelessBook => Weight::Flaw,
-            WrongName { .. } | FileOrder | NotSplit | Count { .. } | OtherLorebook => Weight::Flaw,
-            WrongContent | OtherContent | UnsafeName { .. } | Link { .. } => Weight::Unsafe,
-            NotGits { .. } | TooDeep | TooLong { .. } | Lacks { .. } => Weight::Unsafe,
-            _ => Weight::Fatal,
+            OddMode { .. } | Misplaced { .. } | BookFolder { .. } | NamelessBook => Severity::Flaw,
+            WrongName { .. } | FileOrder | NotSplit | Count { .. } | OtherLorebook => {
+                Severity::Flaw
+            }
+            WrongContent | OtherContent | UnsafeName { .. } | Link { .. } => Severity::Unsafe,
+            NotGits { .. } | TooDeep | TooLong { .. } | Lacks { .. } => Severity::Unsafe,
+            _ => Severity::Fatal,
         }
     }
 }
 
-/// An attachment that cannot be restored. It never prevents the chat from being restored.
+/// Attachment that cannot be restored, and the reason. The chat can still be restored without the
+/// attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachmentLoss {
-    /// `None` if the list is lost, so that the snapshot's attachments are unknown.
+    /// `None` if the list of attachments is lost, so that the paths are unknown.
     pub path: Option<LibraryPath>,
     pub cause: LossCause,
     pub why: String,
-    /// The lost object and its expected kind; `None` if all objects can be read.
+    /// Missing or damaged object, and its expected kind; `None` if all objects can be read.
     pub object: Option<(ObjectId, Kind)>,
 }
 
@@ -123,18 +132,19 @@ pub struct AttachmentLoss {
 pub enum LossCause {
     Lost,
     Name,
-    /// Its kind is none that comes from elsewhere without asking.
+    /// The attachment has an uncommon file type, which is not accepted from another store without
+    /// confirmation.
     Kind,
 }
 
-/// The most problems kept of one snapshot: a tree may be full of them.
+/// Maximum number of problems listed per snapshot. Further problems are only counted.
 const KEPT: usize = 8;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
     list: Vec<Problem>,
     more: usize,
-    worst: Option<Weight>,
+    worst: Option<Severity>,
     attachments: Vec<AttachmentLoss>,
 }
 
@@ -144,7 +154,8 @@ impl Problems {
         if self.list.contains(&problem) {
             return;
         }
-        // The one that decides is always among those that are told.
+        // A problem that is worse than all others goes first, so that it is never dropped from the
+        // list.
         if self.worst.is_some_and(|worst| worst < weight) {
             self.list.insert(0, problem);
         } else {
@@ -163,12 +174,12 @@ impl Problems {
         part.attachments.iter().cloned().for_each(|loss| self.lose_attachment(loss));
     }
 
-    /// Notes an attachment that cannot be restored. Everything else can be.
+    /// Adds an attachment that cannot be restored.
     pub fn lose_attachment(&mut self, loss: AttachmentLoss) {
         self.attachments.push(loss);
     }
 
-    /// Returns the attachments that cannot be restored, all of them.
+    /// Returns all attachments that cannot be restored.
     pub fn lost_attachments(&self) -> &[AttachmentLoss] {
         &self.attachments
     }
@@ -177,8 +188,8 @@ impl Problems {
         self.worst.is_none() && self.attachments.is_empty()
     }
 
-    /// Returns how bad the worst is; none: there is no problem.
-    pub fn worst(&self) -> Option<Weight> {
+    /// Returns the severity of the worst problem, or `None` if there is no problem.
+    pub fn worst(&self) -> Option<Severity> {
         self.worst
     }
 
@@ -187,7 +198,7 @@ impl Problems {
     }
 
     pub fn is_fatal(&self) -> bool {
-        self.worst == Some(Weight::Fatal)
+        self.worst == Some(Severity::Fatal)
     }
 }
 
@@ -209,17 +220,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_problems_the_worst_is_told_first() {
+    fn worst_problems_are_listed_first_and_the_rest_are_counted() {
         let mut problems = Problems::default();
         for n in (0..5).chain(0..20) {
             problems.push(Problem::Extra { path: format!("extra {n}") });
         }
         problems.push(Problem::TooDeep);
         problems.push(Problem::NoManifest);
-        assert_eq!(problems.worst(), Some(Weight::Fatal));
+        assert_eq!(problems.worst(), Some(Severity::Fatal));
         assert_eq!(problems.list().len(), KEPT);
         let words = problems.to_string();
-        assert!(words.starts_with("it has no snapshot.json; its tree is deeper"), "{words}");
+        assert!(words.starts_with("it has no snapshot.json; its tree is too deep"), "{words}");
         assert!(words.ends_with("and 14 more"), "{words}");
     }
 }

@@ -1,4 +1,4 @@
-//! Every object below a tree.
+//! Visits every object below a tree.
 
 use std::collections::HashSet;
 
@@ -19,8 +19,8 @@ impl Reach {
         Self { reader, seen: lost }
     }
 
-    /// Calls `each` with every object below and including a tree that was not seen before. Lost
-    /// trees are skipped.
+    /// Calls `each` for the tree and every object below it, except objects that were visited
+    /// before. Objects below a missing or damaged tree are skipped.
     pub fn visit(&mut self, tree: ObjectId, each: &mut dyn FnMut(ObjectId, Kind)) -> Result<()> {
         let mut open = vec![tree];
         while let Some(tree) = open.pop() {

@@ -1,9 +1,9 @@
-//! Rebuilds files from a tree, byte for byte.
+//! Rebuilds the files of a snapshot from its tree, byte for byte.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cut_file::{Filled, StoredCard};
-use super::layout::{self, CutFile, Noticed};
+use super::layout::{self, CutFile, LayoutNotes};
 use super::manifest::{FileRecord, Manifest};
 use super::problem::Problem;
 use super::{Attachment, Error, Result, Role, attachment_tree};
@@ -11,11 +11,12 @@ use crate::parallel::{cores, in_parts};
 use crate::st::{self, BoundBook, FileAt, LibraryPath, TimelineFiles, TimelineName};
 use crate::store::{Kind, Mode, ObjectId, Reader};
 
-/// A snapshot's tree with its manifest: what is where, before any message is read.
+/// Manifest of a snapshot, and the object ids in its tree. Messages and other contents are not read
+/// yet.
 pub struct Tree {
     pub id: ObjectId,
     pub manifest: Manifest,
-    noticed: Noticed,
+    noticed: LayoutNotes,
     header: Option<ObjectId>,
     messages: Vec<ObjectId>,
     book: Option<CutFile>,
@@ -28,7 +29,7 @@ pub struct Tree {
 fn lines(
     reader: &Reader,
     chat: ObjectId,
-    noticed: &mut Noticed,
+    noticed: &mut LayoutNotes,
 ) -> Result<(Option<ObjectId>, Vec<ObjectId>)> {
     let found = layout::chat(reader, chat, noticed)?;
     let mut messages = Vec::new();
@@ -40,10 +41,12 @@ fn lines(
     Ok((found.file, layout::in_order(messages, &mut noticed.problems)))
 }
 
-/// Hash each message while a chat is rebuilt, or leave the whole to the caller.
+/// Trust in the objects of a chat while the chat is rebuilt.
 #[derive(Clone, Copy)]
-enum Trust {
+enum HashCheck {
+    /// Objects are not trusted: each message is hashed when it is read.
     Nothing,
+    /// Messages are not hashed, because the caller checks the hash of the complete chat.
     Whole,
 }
 
@@ -65,7 +68,7 @@ impl Contents {
         }
     }
 
-    /// Returns role, path and bytes of every file, the timeline's own first.
+    /// Returns role, path and bytes of every file, beginning with the timeline's own file.
     pub fn parts(&self) -> impl Iterator<Item = (Role, &LibraryPath, &[u8])> {
         let files = &self.files;
         let book = files.book().filter(|book| *book.path != files.main.path);
@@ -78,10 +81,10 @@ impl Contents {
 }
 
 impl Tree {
-    /// Reads the trees and the manifest, but no message. Only problems that prevent rebuilding are
-    /// errors; the others are reported by [`rebuild`](super::rebuild).
+    /// Reads the trees and the manifest, but no messages. Fails only if a problem prevents
+    /// rebuilding; [`rebuild`](super::rebuild) reports all other problems.
     pub fn open(reader: &Reader, id: ObjectId) -> Result<Self> {
-        let mut noticed = Noticed::default();
+        let mut noticed = LayoutNotes::default();
         let root = layout::root(reader, id, &mut noticed)?;
         let incomplete =
             |problem: &Problem| Error::Incomplete { tree: id, why: problem.to_string() };
@@ -138,7 +141,7 @@ impl Tree {
     }
 
     pub fn attachments_of(reader: &Reader, id: ObjectId) -> Result<Vec<Attachment>> {
-        let mut noticed = Noticed::default();
+        let mut noticed = LayoutNotes::default();
         let root = layout::root(reader, id, &mut noticed)?;
         let (Some(folder), Some(manifest)) = (root.attachments, root.manifest) else {
             return Ok(Vec::new());
@@ -169,8 +172,11 @@ impl Tree {
         Ok(self.materialise_and_notice(reader)?.0)
     }
 
-    /// Rebuilds the files, and returns the problems that do not prevent it.
-    pub(super) fn materialise_and_notice(&self, reader: &Reader) -> Result<(Contents, Noticed)> {
+    /// Rebuilds the files. Also returns the problems that do not prevent rebuilding.
+    pub(super) fn materialise_and_notice(
+        &self,
+        reader: &Reader,
+    ) -> Result<(Contents, LayoutNotes)> {
         let mut noticed = self.noticed.clone();
         let timeline = TimelineName::parse(&self.manifest.timeline);
         let timeline = timeline.map_err(|error| self.incomplete(&error.to_string()))?;
@@ -192,7 +198,7 @@ impl Tree {
             }
         }
         if files.lorebook.is_none() && timeline.is_chat() {
-            // Stored without the book that it names.
+            // The snapshot does not contain the lorebook, but the chat may name one.
             let bound = st::bound_lorebook(&files.split(), &timeline, files.group_bytes());
             files.lorebook = bound.map(|name| {
                 let path = st::lorebook_path(&name);
@@ -204,19 +210,19 @@ impl Tree {
     }
 
     pub fn rebuild(&self, reader: &Reader, record: &FileRecord) -> Result<Vec<u8>> {
-        self.rebuild_and_notice(reader, record, &mut Noticed::default())
+        self.rebuild_and_notice(reader, record, &mut LayoutNotes::default())
     }
 
     fn rebuild_and_notice(
         &self,
         reader: &Reader,
         record: &FileRecord,
-        noticed: &mut Noticed,
+        noticed: &mut LayoutNotes,
     ) -> Result<Vec<u8>> {
         if record.role == Role::Chat {
-            // The hash of the whole covers every message. Each is hashed only to name a damaged
-            // one.
-            let quick = self.rebuild_chat(reader, record, Trust::Whole);
+            // The hash of the file covers all messages. Each message is hashed only if the file is
+            // wrong, to find the damaged message.
+            let quick = self.rebuild_chat(reader, record, HashCheck::Whole);
             if let Some(bytes) = quick.ok().filter(|bytes| record.is_of(bytes)) {
                 return Ok(bytes);
             }
@@ -225,7 +231,7 @@ impl Tree {
             Ok(Filled::Bytes(reader.blob(id.ok_or_else(|| self.incomplete(part))?)?))
         };
         let filled = match record.role {
-            Role::Chat => Filled::Bytes(self.rebuild_chat(reader, record, Trust::Nothing)?),
+            Role::Chat => Filled::Bytes(self.rebuild_chat(reader, record, HashCheck::Nothing)?),
             Role::Lorebook => {
                 let book =
                     self.book.as_ref().ok_or_else(|| self.incomplete("it has no lorebook"))?;
@@ -245,15 +251,21 @@ impl Tree {
         }
     }
 
-    fn rebuild_chat(&self, reader: &Reader, record: &FileRecord, trust: Trust) -> Result<Vec<u8>> {
-        // Whoever promises more than the machine has is told so before anything is read.
+    fn rebuild_chat(
+        &self,
+        reader: &Reader,
+        record: &FileRecord,
+        trust: HashCheck,
+    ) -> Result<Vec<u8>> {
+        // If the length in the manifest exceeds the available memory, fail before anything is read.
         let promised = usize::try_from(record.bytes).unwrap_or(usize::MAX);
         if Vec::<u8>::new().try_reserve_exact(promised).is_err() {
-            return Err(self.incomplete("there is not so much memory as its chat is long"));
+            return Err(self.incomplete("its chat is larger than the available memory"));
         }
         let lines: Vec<ObjectId> = self.header.iter().chain(&self.messages).copied().collect();
-        // Each line takes its length and a line feed, but for the last. A chat that repeats one
-        // large message must not take all memory.
+        // Each line takes its length and one byte for a line feed; 1 is added because the last line
+        // has no line feed. The limit prevents a forged chat that repeats one large message from
+        // exhausting memory.
         let room = AtomicU64::new(record.bytes.saturating_add(1));
         let take = |line: &[u8]| {
             let took = line.len() as u64 + 1;
@@ -281,9 +293,9 @@ impl Tree {
     }
 }
 
-/// Returns the manifest alone: two objects, however long the chat is.
+/// Reads only the manifest. Two objects are read, however long the chat is.
 pub fn read_manifest(reader: &Reader, tree: ObjectId) -> Result<Manifest> {
-    let root = layout::root(reader, tree, &mut Noticed::default())?;
+    let root = layout::root(reader, tree, &mut LayoutNotes::default())?;
     let incomplete = || Error::Incomplete { tree, why: Problem::NoManifest.to_string() };
     Manifest::decode(tree, &reader.blob(root.manifest.ok_or_else(incomplete)?)?)
 }
@@ -299,13 +311,14 @@ pub fn first_message(reader: &Reader, tree: ObjectId) -> Result<Option<ObjectId>
     Ok(reader.raw_tree(at)?.entries.first().map(|entry| entry.id))
 }
 
-/// Reads a stretch of lines on each core, joined; the first result has room for the others. Calls
-/// `take` before a line is added.
+/// Reads a range of lines on each core, and returns the joined lines of each range. The first
+/// buffer has capacity for the complete chat, so that the others can be appended without
+/// reallocation. Calls `take` for each line, and fails if `take` fails.
 fn read_lines(
     reader: &Reader,
     ids: &[ObjectId],
     bytes: usize,
-    trust: Trust,
+    trust: HashCheck,
     take: &(dyn Fn(&[u8]) -> Result<()> + Sync),
 ) -> Result<Vec<Vec<u8>>> {
     let readers = reader.shared();
@@ -320,18 +333,18 @@ fn read_lines(
                 joined.push(b'\n');
             }
             let line = match trust {
-                Trust::Whole => reader.read_unchecked(*id, &mut buffer)?,
-                Trust::Nothing => reader.read(*id, Kind::Blob, &mut buffer)?,
+                HashCheck::Whole => reader.read_unchecked(*id, &mut buffer)?,
+                HashCheck::Nothing => reader.read(*id, Kind::Blob, &mut buffer)?,
             };
             take(line)?;
             joined.extend_from_slice(line);
         }
         Ok(joined)
     };
-    // Few lines are worth a second thread if they are long.
+    // Several threads are useful even for few lines, if the lines are long.
     let least = if bytes > LONG { 2 } else { 256 };
     in_parts(ids, least, read).into_iter().collect()
 }
 
-/// A chat that is longer is read by all cores.
+/// Chats longer than this number of bytes are read on several cores even if they have few lines.
 const LONG: usize = 256 << 10;

@@ -1,4 +1,4 @@
-//! A snapshot as its commit tells it, without opening the tree.
+//! Data of a snapshot that its commit contains, so that the tree need not be read.
 
 use std::borrow::Cow;
 
@@ -9,26 +9,27 @@ use crate::st::{self, Category, Chat, TimelineName};
 use crate::store::commit::one_line;
 use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Sequence, Time, trailer};
 
-/// Why a snapshot was created. Kinds of later versions are kept as they are.
+/// Reason why a snapshot was created. Kinds that only later versions of stvc know are preserved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Kind(Cow<'static, str>);
 
 impl Kind {
-    /// The state of the files, by `stvc snapshot`.
+    /// State of the files on the disk.
     pub const SNAPSHOT: Kind = Kind(Cow::Borrowed("snapshot"));
-    /// Created by `stvc watch` while ST-Auto-Recap was at work, which took too long to wait for.
+    /// Created by `stvc watch` while ST-Auto-Recap was still working, because it did not finish in
+    /// time.
     pub const AUTOSAVE: Kind = Kind(Cow::Borrowed("autosave"));
-    /// A state on purpose at a message.
+    /// Chat up to a message, created on request.
     pub const CHECKPOINT: Kind = Kind(Cow::Borrowed("checkpoint"));
-    /// Taken in from a backup.
+    /// Imported from one of SillyTavern's own backups.
     pub const IMPORT: Kind = Kind(Cow::Borrowed("import"));
-    /// Put together from what messages carry.
+    /// Reconstructed from the data in messages.
     pub const RECONSTRUCTED: Kind = Kind(Cow::Borrowed("reconstructed"));
-    /// A state that was brought back in place.
+    /// State that was restored in place.
     pub const RESTORED: Kind = Kind(Cow::Borrowed("restored"));
-    /// The timeline's last state, when its file was found deleted.
+    /// Last state of the timeline, stored again when its file was found deleted.
     pub const DELETED: Kind = Kind(Cow::Borrowed("deleted"));
-    /// The files before a restore replaced them.
+    /// State of the files before a restore replaced them.
     pub const SAFETY: Kind = Kind(Cow::Borrowed("safety"));
 
     /// Returns the name that commits and JSON use.
@@ -41,7 +42,7 @@ pub fn branch(timeline: &TimelineName) -> RefName {
     RefName::branch(timeline.as_str().split('/'))
 }
 
-/// Whether a ref of that name can be a timeline's branch.
+/// Returns whether a ref with this name can be the branch of a timeline.
 pub fn is_branch(name: &str) -> bool {
     const ROOTS: [&str; 6] =
         ["chats", "group%20chats", "worlds", "characters", "User%20Avatars", "groups"];
@@ -50,51 +51,57 @@ pub fn is_branch(name: &str) -> bool {
     place == "settings.json" || root.is_some_and(|root| ROOTS.contains(&root))
 }
 
-/// A snapshot; as JSON it is the line that docs/json.md describes.
+/// A snapshot, as its commit describes it. docs/json.md describes its JSON form.
 #[derive(Clone, Debug, Serialize)]
 pub struct Snapshot {
-    /// Its name.
     pub id: SnapshotId,
     pub content: ContentId,
     #[serde(skip)]
     pub tree: ObjectId,
     pub timeline: TimelineName,
-    /// The snapshots it follows.
+    /// Parents of the snapshot. The first parent is the previous snapshot of the timeline or, for
+    /// the first snapshot of a fork, the snapshot it was forked from. A second parent was joined by
+    /// a merge or a sync.
     pub parents: Vec<SnapshotId>,
-    /// For the first of a fork: how many messages it shares with its parent.
+    /// For the first snapshot of a fork: number of messages shared with the parent.
     pub fork_at: Option<u64>,
     pub messages: u64,
-    /// The number of entries of a lorebook that is a timeline of its own.
+    /// Number of entries, if the timeline is a lorebook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entries: Option<u64>,
     pub kind: Kind,
     pub time: Time,
-    /// Its position in the order of creation, which the clock alone does not give.
+    /// Position in the order of creation. `time` is not enough: clocks can be set back, and two
+    /// snapshots can be created in one second.
     #[serde(skip)]
     pub sequence: Sequence,
-    /// Where the moments of its parent end, if snapshots between them were forgotten.
+    /// Sequence of the first forgotten snapshot, if snapshots between this one and its first parent
+    /// were forgotten. Later changes of the lorebook are not moments of the parent.
     #[serde(skip)]
     pub parent_until: Option<Sequence>,
-    /// The first line of its message.
+    /// First line of the commit message.
     pub subject: String,
     pub lorebook: Option<String>,
-    /// The bound lorebook, if the snapshot does not have it.
+    /// Name of the lorebook that the chat is bound to, if the snapshot does not contain the
+    /// lorebook.
     #[serde(skip)]
     pub bound: Option<String>,
-    /// The lorebook file that could not be read, so that the snapshot has the chat alone.
+    /// Path of the chat's lorebook file, if the file existed but could not be read. The snapshot
+    /// does not contain the lorebook in this case.
     #[serde(skip)]
     pub unread: Option<String>,
-    /// The end of the last message, with its speaker.
+    /// Speaker and end of the last message.
     pub last_words: Option<String>,
-    /// The chat that it says it was forked from.
+    /// Name of the parent chat in the chat's metadata.
     pub main_chat: Option<String>,
-    /// The timeline's name before this snapshot.
+    /// Former name of the timeline, if this is the first snapshot after a rename.
     pub renamed_from: Option<TimelineName>,
-    /// The source of its state, if not the timeline's own files.
+    /// Origin of the files, if they are not the timeline's own files: for example, the id of the
+    /// restored snapshot.
     pub source: Option<String>,
 }
 
-/// Serialises a part of a JSON object: the id as `snapshot`, and `time`.
+/// Serialises only two fields of a snapshot: the id, as `snapshot`, and `time`.
 pub(crate) fn id_and_time<S: Serializer>(
     snapshot: &Snapshot,
     out: S,
@@ -130,9 +137,10 @@ const RENAMED_FROM: &str = "Stvc-Renamed-From";
 const SOURCE: &str = "Stvc-Source";
 
 impl Snapshot {
-    /// Reads a commit. Every trailer must be valid, or two readers could understand it differently.
+    /// Reads a snapshot from its commit. An invalid trailer is an error, because two programs could
+    /// interpret it differently.
     pub fn read(commit: &Commit) -> Result<Self> {
-        let says = Says(commit);
+        let says = CommitReader(commit);
         let content = says.once(store::MARK_TRAILER)?.and_then(Blake3::from_hex);
         let content = content.ok_or_else(|| says.wrong("it has no content id"))?;
         let timeline = says.timeline(TIMELINE)?;
@@ -143,7 +151,7 @@ impl Snapshot {
             content: ContentId(content),
             tree: commit.tree,
             parents: commit.parents.iter().copied().map(SnapshotId).collect(),
-            timeline: timeline.ok_or_else(|| says.wrong("it names no timeline"))?,
+            timeline: timeline.ok_or_else(|| says.wrong("it does not name a timeline"))?,
             kind: Kind(Cow::Owned(says.once(KIND)?.unwrap_or("snapshot").to_owned())),
             messages: messages.ok_or_else(|| says.wrong("it has no message count"))?,
             entries: says.number(ENTRIES)?,
@@ -163,14 +171,15 @@ impl Snapshot {
     }
 }
 
-struct Says<'c>(&'c Commit);
+struct CommitReader<'c>(&'c Commit);
 
-impl<'c> Says<'c> {
+impl<'c> CommitReader<'c> {
     fn wrong(&self, why: impl Into<String>) -> Error {
         Error::NotASnapshot { id: SnapshotId(self.0.id), why: why.into() }
     }
 
-    /// Returns the value of a trailer, which must not be there twice: which one would count?
+    /// Returns the value of a trailer, or `None` if the trailer is absent. A repeated trailer is an
+    /// error, because its value would be ambiguous.
     fn once(&self, key: &str) -> Result<Option<&'c str>> {
         if !self.0.is_text {
             return Err(self.wrong("its message is not UTF-8"));
@@ -178,16 +187,16 @@ impl<'c> Says<'c> {
         let mut values = self.0.trailers.iter().filter(|(name, _)| name == key);
         match (values.next(), values.next()) {
             (value, None) => Ok(value.map(|(_, value)| value.as_str())),
-            _ => Err(self.wrong(format!("its trailer {key} is there twice"))),
+            _ => Err(self.wrong(format!("its trailer {key} occurs twice"))),
         }
     }
 
     fn number(&self, key: &str) -> Result<Option<u64>> {
         let Some(text) = self.once(key)? else { return Ok(None) };
-        // `parse` alone takes a plus sign, too.
+        // `parse` alone would accept a plus sign.
         let digits = text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|_| digits);
-        number.map(Some).ok_or_else(|| self.wrong(format!("its trailer {key} is no number")))
+        number.map(Some).ok_or_else(|| self.wrong(format!("its trailer {key} is not a number")))
     }
 
     fn sequence(&self, key: &str) -> Result<Option<Sequence>> {
@@ -203,7 +212,8 @@ impl<'c> Says<'c> {
     }
 }
 
-/// Returns the commit again, as another's successor: other parents, and a fork or none.
+/// Returns a copy of the commit with other parents. `fork_at` replaces the fork point; `None`
+/// removes it.
 pub fn moved(commit: Commit, parents: Vec<ObjectId>, fork_at: Option<u64>) -> NewCommit {
     let mut new = NewCommit { parents, ..NewCommit::from(commit) };
     new.trailers.retain(|(key, _)| key != FORK_AT);
@@ -213,26 +223,29 @@ pub fn moved(commit: Commit, parents: Vec<ObjectId>, fork_at: Option<u64>) -> Ne
     }
 }
 
-/// Sets where the moments of the parent end, if snapshots between them were forgotten.
+/// Sets [`Snapshot::parent_until`], because snapshots between the commit and its parent were
+/// forgotten.
 pub fn with_parent_until(mut commit: NewCommit, until: Sequence) -> NewCommit {
     commit.trailers.retain(|(key, _)| key != PARENT_UNTIL);
     commit.trailers.push((PARENT_UNTIL.into(), until.to_string()));
     commit
 }
 
-/// Returns the commit as the first of a fork that shares so many messages with its parent.
+/// Returns the commit as the first snapshot of a fork that shares `shared` messages with its
+/// parent.
 pub fn with_fork(mut commit: NewCommit, shared: u64) -> NewCommit {
     commit.trailers.push((FORK_AT.into(), shared.to_string()));
     commit
 }
 
-/// The content of a new snapshot's commit, besides its tree. Fields are those of [`Snapshot`].
+/// Data for the commit of a new snapshot, without its tree. Fields have the same meaning as in
+/// [`Snapshot`].
 pub struct NewSnapshot<'a> {
     pub manifest: Manifest,
     pub last_words: Option<String>,
     pub entries: Option<usize>,
     pub parent: Option<SnapshotId>,
-    /// The second parent of a merge.
+    /// Second parent, which a merge or a sync joined.
     pub joined: Option<SnapshotId>,
     pub fork_at: Option<u64>,
     pub bound: Option<String>,
@@ -243,12 +256,12 @@ pub struct NewSnapshot<'a> {
     pub kind: Kind,
     pub time: Time,
     pub sequence: Sequence,
-    /// The user's message.
+    /// Message given by the user, used as the subject; `None` for a generated subject.
     pub message: Option<&'a str>,
 }
 
 impl<'a> NewSnapshot<'a> {
-    /// One of this state that follows nothing yet.
+    /// Returns the data for a snapshot of `state`, without parents.
     pub fn of(state: &State<'_>, kind: Kind, time: Time) -> Self {
         let metadata = state.files.metadata(&state.chat);
         let has_book = state.manifest.bound_book().is_some();
@@ -275,7 +288,7 @@ impl<'a> NewSnapshot<'a> {
         }
     }
 
-    /// Returns the commit of the state's tree.
+    /// Returns the commit for the tree of the state.
     pub fn commit(self, tree: ObjectId) -> NewCommit {
         let manifest = &self.manifest;
         let chat_name = manifest.timeline.rsplit('/').next().unwrap_or_default();
@@ -327,10 +340,10 @@ impl<'a> NewSnapshot<'a> {
     }
 }
 
-/// Characters of the last message in the commit.
+/// Maximum number of characters of the last message in the commit.
 const WORDS: usize = 80;
 
-/// `Speaker: …the end of what was said`: words for people, which stand in the commit as they are.
+/// Returns `Speaker: …end of the message`, which is stored in the commit for people to read.
 fn last_words(chat: &Chat<'_>) -> Option<String> {
     let message = chat.messages.iter().rev().find_map(|line| st::text_of(line))?;
     let text = message.text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -352,7 +365,7 @@ mod tests {
         ObjectId::from_hex("0".repeat(40).as_bytes()).unwrap()
     }
 
-    /// What is read of a commit with these trailers.
+    /// Parses a commit with these trailers.
     fn read(trailers: &[(&'static str, &str)]) -> Result<Snapshot> {
         let trailers =
             trailers.iter().map(|(key, value)| ((*key).into(), (*value).to_owned())).collect();
@@ -362,7 +375,7 @@ mod tests {
         Snapshot::read(&commit::decode(nobody(), &commit::encode(&new))?)
     }
 
-    /// The three that make a snapshot, and more.
+    /// Returns the three trailers that a snapshot requires, followed by `more`.
     fn with<'a>(more: &[(&'static str, &'a str)]) -> Vec<(&'static str, &'a str)> {
         const HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
         let least = [(MESSAGES, "1"), (TIMELINE, "chats/a/b"), (store::MARK_TRAILER, HASH)];
@@ -370,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn three_trailers_make_a_snapshot() {
+    fn snapshot_requires_three_trailers_and_ignores_unknown_ones() {
         let least = with(&[]);
         let snapshot = read(&least).unwrap();
         assert_eq!((snapshot.kind, snapshot.messages), (Kind::SNAPSHOT, 1));
@@ -384,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_taken_in_two_ways_is_no_snapshot() {
+    fn commit_with_duplicate_or_malformed_trailers_is_not_a_snapshot() {
         for (key, value) in [
             (MESSAGES, "1"),
             (TIMELINE, "chats/a/c"),
@@ -413,7 +426,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_come_back_from_a_commit(
+        fn names_in_commit_trailers_round_trip(
             folder in "[^/\\\\\0]{1,20}", name in "[^/\\\\\0]{1,20}|[ \u{3000}\u{a0}\u{2028}\u{85}%]{1,3}",
             book in any::<String>(), blank in "[ \u{3000}\u{2028}\u{feff}]{0,2}",
         ) {

@@ -1,4 +1,5 @@
-//! The state of a timeline to be stored: its files, split, and the manifest.
+//! State of a timeline that is to be stored: its files, the chat split into messages, and the
+//! manifest.
 
 use super::manifest::{FileRecord, Manifest};
 use super::part_names::PER_FOLDER;
@@ -19,19 +20,21 @@ impl<'a> State<'a> {
         Self::build(files, None, Notes::IfInUse)
     }
 
-    /// Returns a checkpoint: `files` are cut after message `last`, `whole` is the chat before.
+    /// Returns the state of a checkpoint. `files` contains the chat up to message `last`, and
+    /// `whole` is the complete chat.
     pub fn cut(files: &'a TimelineFiles, last: usize, whole: &[u8]) -> Self {
-        // Nothing is cut off at the last message, and then it is what was there.
+        // If `last` is the last message, nothing was removed and `cut_at` is not set.
         let is_cut = files.main.bytes.trim_ascii_end().len() < whole.trim_ascii_end().len();
         Self::build(files, is_cut.then_some(last as u64), Notes::Always)
     }
 
-    /// Returns a state that was put together; `cut_at` as in the manifest.
+    /// Returns a state that stvc assembled. `cut_at` is [`Manifest::cut_at`].
     pub fn made(files: &'a TimelineFiles, cut_at: Option<u64>) -> Self {
         Self::build(files, cut_at, Notes::Always)
     }
 
-    /// Returns a chat alone, as a backup has it: what its lorebook was like is not known.
+    /// Returns the state of a chat from a SillyTavern backup. The state of ST-Auto-Recap is not
+    /// recorded, because it depends on the lorebook, which such a backup does not contain.
     pub fn chat_only(files: &'a TimelineFiles) -> Self {
         Self::build(files, None, Notes::Never)
     }
@@ -49,7 +52,7 @@ impl<'a> State<'a> {
         if !timeline.is_chat() {
             return Self::of_other(files);
         }
-        // The whole is hashed while it is split and its folders are.
+        // A second thread hashes the file while this thread splits it and hashes its folders.
         let split = || {
             let chat = files.split();
             let folders = folder_hashes(&chat, bytes);
@@ -95,10 +98,10 @@ enum Notes {
     Always,
 }
 
-/// Shorter chats are not worth a second thread.
+/// Minimum length in bytes of a chat file for which a second thread is used.
 const LONG: usize = 1 << 20;
 
-/// Hashes the messages of each folder, with a line feed between.
+/// Hashes the messages of each message folder, joined by line feeds.
 fn folder_hashes(chat: &Chat<'_>, bytes: &[u8]) -> Vec<Blake3> {
     let mut begin = chat.header.map_or(0, |header| header.len() + 1);
     let hash = |messages: &[&[u8]]| {

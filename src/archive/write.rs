@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::slice;
 
-use super::folder_trees::{Folders, Previous};
+use super::folder_trees::{Folders, PreviousObjects};
 use super::part_names::{
     PER_FOLDER, book_folder, entry_file, message_file, message_folder, plain_file,
 };
@@ -12,19 +12,20 @@ use super::{Attachment, Blake3, Manifest, Result, Role, State, attachment_tree, 
 use crate::st::cut;
 use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry};
 
-pub struct Written {
+pub struct WrittenTree {
     pub tree: ObjectId,
     pub folders: Folders,
 }
 
-/// The files of a state, in the pack, without the tree that holds them together.
+/// Files of a state after their objects were added to the pack. [`complete`](Self::complete) adds
+/// the manifest and the root tree.
 pub struct WrittenFiles {
     root: Vec<TreeEntry>,
     folders: Folders,
 }
 
-/// Adds the objects of `state` to `pack`. `previous` is the tree of a similar snapshot, `folders`
-/// its known folders.
+/// Adds the objects of `state` to `pack`. `previous` is the tree of a similar snapshot, whose
+/// objects are reused; `folders` has the trees of its message folders.
 pub fn write(
     state: &State<'_>,
     pack: &mut PackWriter,
@@ -32,8 +33,8 @@ pub fn write(
     previous: Option<ObjectId>,
     folders: &Folders,
     attached: &[Attachment],
-) -> Result<Written> {
-    let files = Unwritten::of(state, pack, reader, previous, folders).write(pack, reader)?;
+) -> Result<WrittenTree> {
+    let files = FilesToWrite::of(state, pack, reader, previous, folders).write(pack, reader)?;
     files.complete(&state.manifest, attached, pack)
 }
 
@@ -42,21 +43,22 @@ pub fn write_many(
     pack: &mut PackWriter,
     reader: &Reader,
 ) -> Result<Vec<WrittenFiles>> {
-    let states: Vec<_> = states.iter().map(Unwritten::whole).collect();
+    let states: Vec<_> = states.iter().map(FilesToWrite::whole).collect();
     let mut ids = add_messages(&states, pack, reader)?.into_iter();
     states.into_iter().map(|state| state.write_rest(&mut ids, pack)).collect()
 }
 
-/// Adds the objects of the chat alone; its tree, which is the same for the same bytes.
+/// Adds only the objects of the chat, and returns the tree of `chat/`. Equal chat files have the
+/// same tree.
 pub fn write_chat(state: &State<'_>, pack: &mut PackWriter, reader: &Reader) -> Result<ObjectId> {
-    let chat = Unwritten::whole(state);
+    let chat = FilesToWrite::whole(state);
     let mut ids = add_messages(slice::from_ref(&chat), pack, reader)?.into_iter();
     Ok(chat.write_chat(&mut ids, pack)?.tree)
 }
 
-pub struct Unwritten<'s> {
+pub struct FilesToWrite<'s> {
     state: &'s State<'s>,
-    previous: Previous,
+    previous: PreviousObjects,
     folders: Vec<Folder<'s>>,
 }
 
@@ -68,8 +70,9 @@ struct Folder<'m> {
     tree: Option<ObjectId>,
 }
 
-impl<'s> Unwritten<'s> {
-    /// Returns the files of `state`, to be written into `pack`; see [`write()`].
+impl<'s> FilesToWrite<'s> {
+    /// Prepares the files of `state` for writing to `pack`. The parameters are those of
+    /// [`write()`].
     pub fn of(
         state: &'s State<'_>,
         pack: &PackWriter,
@@ -78,11 +81,13 @@ impl<'s> Unwritten<'s> {
         known: &Folders,
     ) -> Self {
         let mut whole = Self::whole(state);
-        whole.previous = previous.map(|tree| Previous::read(reader, tree)).unwrap_or_default();
+        whole.previous =
+            previous.map(|tree| PreviousObjects::read(reader, tree)).unwrap_or_default();
         if !pack.distrusts_store() {
             for folder in &mut whole.folders {
-                // Only in its own place, because a tree has its messages' numbers in it; and only
-                // if the snapshot before has it, and so it is durable.
+                // The tree of a folder contains the numbers of its messages, so it is reused only
+                // at the same position. The tree must also be in the previous snapshot, whose
+                // objects are durable.
                 let before = whole.previous.folder(&folder.name);
                 folder.tree = known.get(folder.hash).filter(|tree| before == Some(*tree));
             }
@@ -99,10 +104,11 @@ impl<'s> Unwritten<'s> {
             hash: *hash,
             tree: None,
         };
-        Self { state, previous: Previous::default(), folders: folders.map(folder).collect() }
+        Self { state, previous: PreviousObjects::default(), folders: folders.map(folder).collect() }
     }
 
-    /// Returns the messages of folders that are not known: all that can be new.
+    /// Returns the message numbers of all folders that are not reused. Only these messages can be
+    /// new.
     pub fn new_messages(&self) -> Vec<Range<usize>> {
         self.unknown().map(Folder::numbers).collect()
     }
@@ -112,7 +118,7 @@ impl<'s> Unwritten<'s> {
         self.write_rest(&mut ids, pack)
     }
 
-    /// Adds all but the messages, whose `ids` are given.
+    /// Adds all objects except the messages, which were already added and have these `ids`.
     fn write_rest(
         self,
         ids: &mut impl Iterator<Item = ObjectId>,
@@ -131,7 +137,7 @@ impl<'s> Unwritten<'s> {
         self,
         ids: &mut impl Iterator<Item = ObjectId>,
         pack: &mut PackWriter,
-    ) -> Result<Written> {
+    ) -> Result<WrittenTree> {
         let mut chat = Vec::new();
         if let Some(header) = self.state.chat.header {
             chat.push(TreeEntry::blob("header.json", pack.add(Kind::Blob, header)?));
@@ -153,7 +159,7 @@ impl<'s> Unwritten<'s> {
         if !entries.is_empty() {
             chat.push(TreeEntry::tree("messages", pack.add_tree(&entries)?));
         }
-        Ok(Written { tree: pack.add_tree(&chat)?, folders })
+        Ok(WrittenTree { tree: pack.add_tree(&chat)?, folders })
     }
 
     fn unknown(&self) -> impl Iterator<Item = &Folder<'s>> {
@@ -173,26 +179,27 @@ impl WrittenFiles {
         manifest: &Manifest,
         attached: &[Attachment],
         pack: &mut PackWriter,
-    ) -> Result<Written> {
+    ) -> Result<WrittenTree> {
         let Self { mut root, folders } = self;
         if !attached.is_empty() {
             root.push(TreeEntry::tree("attachments", attachment_tree::write(attached, pack)?));
         }
         let manifest = manifest.with(attached).encode();
         root.push(TreeEntry::blob("snapshot.json", pack.add(Kind::Blob, &manifest)?));
-        Ok(Written { tree: pack.add_tree(&root)?, folders })
+        Ok(WrittenTree { tree: pack.add_tree(&root)?, folders })
     }
 }
 
-/// Adds the messages of all unknown folders together, so that short chats use all cores, too.
+/// Adds the messages of all folders that are not reused. The messages of all states are added
+/// together, so that short chats use all cores too.
 fn add_messages(
-    states: &[Unwritten<'_>],
+    states: &[FilesToWrite<'_>],
     pack: &mut PackWriter,
     reader: &Reader,
 ) -> Result<Vec<ObjectId>> {
     let unknown =
         || states.iter().flat_map(|state| state.unknown().map(move |folder| (state, folder)));
-    let before = |(state, folder): (&Unwritten<'_>, &Folder<'_>)| {
+    let before = |(state, folder): (&FilesToWrite<'_>, &Folder<'_>)| {
         state.previous.messages(reader, &folder.name)
     };
     let stored: HashSet<_> = unknown().flat_map(before).collect();
@@ -202,7 +209,7 @@ fn add_messages(
 
 fn add_files(
     state: &State<'_>,
-    previous: &Previous,
+    previous: &PreviousObjects,
     pack: &mut PackWriter,
 ) -> Result<WrittenFiles> {
     let mut root = Vec::new();
@@ -214,7 +221,8 @@ fn add_files(
             let folder = pack.add_tree(&[TreeEntry::blob(plain_file(&main.path), file)])?;
             root.push(TreeEntry::tree("file", folder));
         }
-        // Stored below, as in the snapshots of chats, so that all share it.
+        // A lorebook is stored below, in the same way as in a chat's snapshot, so that both share
+        // its objects.
         Role::Chat | Role::Lorebook => {}
     }
     if let Some(book) = state.files.book() {

@@ -1,8 +1,12 @@
-//! The extension ST-Auto-Recap: what it writes, what snapshots record of it, and the rules about it.
+//! The extension ST-Auto-Recap: the data that it writes, the data that snapshots record about it,
+//! and the rules about both.
 //!
-//! This is the only room that knows its keys and titles; every other one asks the functions and
-//! types named here. Its parts stand on three floors, because each floor of the program asks for
-//! its own: `written` beside `st`, `stored` beside `archive`, `rules` beside `rules`.
+//! A *scene record* is the copy of all lorebook entries that the extension stores in the message
+//! that ends a scene. Functions and types call it a note.
+//!
+//! Only this module knows the extension's keys and titles; all others use the functions and types
+//! exported here. Each submodule belongs to one layer of the program: `written` to that of `st`,
+//! `stored` to that of `archive`, `rules` to that of `rules`.
 
 mod noted_book;
 pub(crate) mod rules;
@@ -11,8 +15,8 @@ pub(crate) mod written;
 
 pub use noted_book::{has_note, noted_book};
 pub use rules::{
-    Point, READINESS, STRICT, Wish, lorebook_of_now, queue_active, readiness, recap_from_future,
-    refuse, restored,
+    CheckpointSource, QueueIntent, READINESS, STRICT, lorebook_of_now, queue_active, readiness,
+    recap_from_future, refuse, restored,
 };
 pub(crate) use rules::{of_book, of_chat};
 pub use stored::{CheckpointState, EntryOrigin, Trimmed, trim_metadata};

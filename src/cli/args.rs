@@ -1,4 +1,4 @@
-//! Arguments of all commands, and values that several commands take.
+//! Global options, and arguments that several commands have.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,53 +8,62 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::clock;
 use stvc::configuration::{Dates, When};
-use stvc::files::Closed;
+use stvc::files::ChatOpenState;
 use stvc::moments::dates;
-use stvc::readiness::Wait;
+use stvc::readiness::WaitLimit;
 use stvc::verbs::restore::QueueChange;
 use stvc::{CommandRun, LibraryPlace, Workspace, stores};
 
 pub const FOR_ALL: &str = "Options for all commands";
 
-pub const SNAPSHOT_HELP: &str = "A snapshot is named by the beginning of its id (4 or more digits), by a tag, by b3: and the beginning of its \
-                             content id, or by a timeline (its newest snapshot); ~N behind any of these goes N snapshots back, @DATE to what it was then, :N to when message N was the last: \"Tide Office@2 weeks ago\", @2026-11-01 (the end of that day), @{2026-11-01 18:30}, \"Tide Office:12\". docs/moments.md tells all of it.";
+pub const SNAPSHOT_HELP: &str = "Name a snapshot by the beginning of its id (at least 4 digits), \
+    by a tag, by b3: and the beginning of its content id, or by a timeline, which means its \
+    latest snapshot. Append ~N for the Nth snapshot before it, @DATE for the latest one not after that \
+    date, or :N for the moment when message N was the last: \"Tide Office@2 weeks ago\", \
+    @2026-11-01 (the end of that day), @{2026-11-01 18:30}, \"Tide Office:12\". \
+    docs/moments.md describes all forms.";
 
-/// Where the library and the store are, and how answers are printed.
+/// Options that all commands accept.
 #[derive(Debug, clap::Args)]
 pub struct GlobalArgs {
-    /// SillyTavern's folder, or a user's folder in its data/; found from here upward if not given
+    /// SillyTavern's folder, or a user's folder in its data/ (default: found by searching upwards
+    /// from the current folder)
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_DATA", hide_env_values = true)]
     pub data: Option<PathBuf>,
 
-    /// Which user's chats, where there are several users
+    /// Use the chats of this user
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "NAME")]
     pub user: Option<String>,
 
-    /// All users, one after the other: snapshot, watch, backup, check, doctor, stats. Each keeps a store of their own
+    /// Run the command for all users, each with their own store
+    ///
+    /// Supported by snapshot, watch, backup, check, doctor, extension and stats.
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, conflicts_with_all = ["user", "store"])]
     pub all_users: bool,
 
-    /// Where the snapshots are kept; <user's folder>/.stvc if not given. A backup can be looked at, too
+    /// Store of the snapshots (default: <user's folder>/.stvc)
+    ///
+    /// Commands that only read also accept a backup.
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "DIR", env = "STVC_STORE", hide_env_values = true)]
     pub store: Option<PathBuf>,
 
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL)]
     pub json: bool,
 
-    /// Print only what was asked for, and errors
+    /// Print only the requested data and errors
     #[arg(long, short, global = true, hide_short_help = true, help_heading = FOR_ALL)]
     pub quiet: bool,
 
-    /// When to use colours; auto if nothing is said
+    /// When to use colours (default: auto)
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "WHEN", value_parser = one_of(colors()))]
     pub color: Option<When>,
 
-    /// How moments are told: relative (3 minutes ago), local (2026-11-01 18:30) or iso
+    /// Date format: relative (3 minutes ago), local (2026-11-01 18:30) or iso
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "STYLE", hide_possible_values = true, value_parser = one_of(date_styles()))]
     pub date: Option<Dates>,
 
-    /// Print long answers at once, not in a pager
+    /// Do not use a pager
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL)]
     pub no_pager: bool,
 
@@ -62,14 +71,15 @@ pub struct GlobalArgs {
     pub secret: Secret,
 }
 
-/// Where the passphrase of an encrypted backup comes from. Never from the command line itself, which others can see.
+/// Sources of the passphrase of an encrypted backup. It is never an argument itself, because other
+/// users can see command lines.
 #[derive(Debug, clap::Args)]
 pub struct Secret {
-    /// For encrypted backups: the passphrase is the first line of this file
+    /// Read the passphrase of an encrypted backup from the first line of this file
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "FILE")]
     pub passphrase_file: Option<PathBuf>,
 
-    /// For encrypted backups: the passphrase is the first line that this command prints
+    /// Read the passphrase of an encrypted backup from the first line that this command prints
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "COMMAND", conflicts_with = "passphrase_file")]
     pub passphrase_command: Option<String>,
 }
@@ -96,11 +106,12 @@ impl GlobalArgs {
     }
 }
 
-/// How long to wait for another stvc to finish.
+/// The maximum time to wait for another stvc process to finish.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Returns the command line for the log and the lock, which others read: without passwords in
-/// addresses, and without the command that prints a passphrase, which may contain it.
+/// Returns the command line as the operation log and the lock file record it, where other users may
+/// read it. Passwords in addresses are removed. The value of `--passphrase-command` is removed too,
+/// because that command may contain the passphrase.
 fn without_secrets(arguments: &[OsString]) -> Vec<String> {
     const SECRET: &str = "--passphrase-command";
     let mut is_secret = false;
@@ -113,30 +124,32 @@ fn without_secrets(arguments: &[OsString]) -> Vec<String> {
             _ => stores::Url::without_password(&word),
         }
     };
-    // Whatever the file is called: `stvc.exe`, or a path.
+    // The first argument is replaced by `stvc`, because it may be `stvc.exe` or a path.
     std::iter::once("stvc".to_owned()).chain(arguments.iter().skip(1).map(hide)).collect()
 }
 
 #[derive(Debug, clap::Args)]
 pub struct ClosedArgs {
-    /// SillyTavern is running, and the chats that are replaced are closed there (menu ☰, "Close chat"): it has nothing to write back
+    /// Confirm that the replaced chats are closed in SillyTavern (menu ☰, "Close chat")
+    ///
+    /// SillyTavern may keep running, because it has nothing to write back.
     #[arg(long)]
     pub chat_closed: bool,
 }
 
 impl ClosedArgs {
-    pub fn state(&self) -> Closed {
-        if self.chat_closed { Closed::Said } else { Closed::Unknown }
+    pub fn state(&self) -> ChatOpenState {
+        if self.chat_closed { ChatOpenState::Closed } else { ChatOpenState::Unknown }
     }
 }
 
 #[derive(Debug, clap::Args)]
 pub struct QueueArgs {
-    /// Drop all work that waits in the lorebook's queue (ST-Auto-Recap)
+    /// Remove all pending work from the lorebook's queue (ST-Auto-Recap)
     #[arg(long)]
     pub clear_queue: bool,
 
-    /// Drop the work in the queue that is about messages which this state does not have
+    /// Remove pending work on messages that the resulting chat does not have
     #[arg(long, conflicts_with = "clear_queue")]
     pub trim_queue: bool,
 }
@@ -168,7 +181,7 @@ fn date_styles() -> [(PossibleValue, Dates); 3] {
     ]
 }
 
-/// Returns a parser for words that each mean a value.
+/// Returns a value parser that accepts these words and maps each word to its value.
 pub fn one_of<T, const N: usize>(
     values: [(impl Into<PossibleValue>, T); N],
 ) -> impl TypedValueParser<Value = T>
@@ -191,12 +204,12 @@ pub fn last_date(text: &str) -> Result<i64, String> {
     dates::parse_end(text, clock::now()).map(|moment| moment.timestamp())
 }
 
-pub fn seconds(text: &str) -> Result<Wait, String> {
+pub fn seconds(text: &str) -> Result<WaitLimit, String> {
     if text.is_empty() {
-        return Ok(Wait::Forever);
+        return Ok(WaitLimit::Forever);
     }
     let seconds = text.parse::<f64>().ok().and_then(|n| Duration::try_from_secs_f64(n).ok());
-    seconds
-        .map(Wait::AtMost)
-        .ok_or_else(|| "a number of seconds is expected; name the chat before --wait".to_owned())
+    seconds.map(WaitLimit::AtMost).ok_or_else(|| {
+        "expected a number of seconds; put the name of the chat before --wait".to_owned()
+    })
 }

@@ -7,60 +7,73 @@ use super::args::Secret;
 use super::clock::{self, Clock};
 use super::complete::timelines;
 use super::error::{Error, Result};
-use super::output::{Out, bold, dim};
+use super::output::{Output, bold, dim};
 use super::passphrase;
 use super::wording::{AND, clean, count, shell, size, snapshots_of};
-use stvc::copies::{CopyError, CopyPlace, May, Purpose, Since, last_backups, mirror, server};
-use stvc::lines::answers::{BackedUp, Backup};
+use stvc::copies::{
+    BackupAge, CopyError, CopyPlace, Purpose, UpdatePermissions, last_backups, mirror, server,
+};
+use stvc::json_output::answers::{BackedUp, Backup};
 use stvc::verbs::backup::file::{self, Options, Report};
 use stvc::verbs::backup::{self};
-use stvc::{TakenFirst, Workspace, errors};
+use stvc::{SafetySnapshots, Workspace, errors};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// Where to: a file that ends in .stvc, a folder, or a git server; - for standard output. Where the last one went, if not given
+    /// Destination: a file ending in .stvc, a folder, a git server, or - for standard output
+    /// (default: the configured destination, or the last one)
     #[arg(value_name = "DEST")]
     pub destination: Option<String>,
 
-    /// Only these timelines, with the history they come from and their tags; everything if none is named
+    /// Back up only these timelines, with their history and tags (default: all)
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timelines: Vec<String>,
 
-    /// Encrypt it with a passphrase, which is asked for on the terminal if neither --passphrase-file nor --passphrase-command is given
+    /// Encrypt the backup with a passphrase
+    ///
+    /// The passphrase is asked for on the terminal unless --passphrase-file or --passphrase-command
+    /// is given.
     #[arg(long)]
     pub encrypt: bool,
 
-    /// Also in the place of a backup that holds snapshots which this one does not; a folder or server keeps them out of sight
+    /// Replace a backup even if it has snapshots that the new one lacks
+    ///
+    /// In a folder or on a server, these snapshots are kept but no longer listed.
     #[arg(long)]
     pub overwrite: bool,
 
-    /// In a folder or on a server, drop the timelines, tags and snapshots that are not here any more
+    /// Delete timelines, tags and snapshots in a folder or on a server that no longer exist here
     #[arg(long, conflicts_with_all = ["timelines", "encrypt"])]
     pub prune: bool,
 
-    /// Only what is in the store already: no snapshots of what changed are taken first
+    /// Do not create snapshots of changed chats first
     #[arg(long)]
     pub no_snapshot: bool,
 
-    /// Only tell when the last backups were taken, all or the one at DEST, and what came since
+    /// Only show the last backup at each destination, or at DEST, and how many snapshots are newer
     #[arg(long, conflicts_with_all = ["timelines", "encrypt", "overwrite", "prune", "no_snapshot"])]
     pub last: bool,
 }
 
-const HELP: &str = "First a snapshot of every chat that changed is taken. A file is written whole each time; it is read back and every object in it hashed before it gets its name. On standard output it cannot be, so check it where it went: \
-                    `stvc check FILE`. A folder is a store of its own (`stvc --store FOLDER log`) to which only what is new is copied, and a git server, such as ssh://host/chats.git or \
-                    me@host:chats.git, gets it through your git; what you delete here stays there without --prune. \
-                    A backup holds all timelines and tags and what they lead to, not what only `undo` needs. \
-                    Everything comes back with `stvc import DEST && stvc restore --all`, also into an empty folder (--data).";
+const HELP: &str = "A snapshot of every changed chat is created first. A file is always written in \
+    full; every object in it is read back and verified before the file gets its name. Standard \
+    output cannot be read back: run `stvc check FILE` on the result. A folder becomes a mirror, \
+    a store (`stvc --store FOLDER log`) to which only new objects are copied. A git server, such \
+    as ssh://host/chats.git or me@host:chats.git, is updated through your git. Without --prune, \
+    snapshots that you delete here stay in the folder or on the server. A backup has all \
+    timelines and tags with their history, but not the data that only `undo` needs. To restore \
+    everything, also into an empty folder (--data), run \
+    `stvc import DEST && stvc restore --all`.";
 
-/// With `--all-users`, each user gets a destination of their own beside the others.
+/// Runs the backup. With `--all-users`, `user` is the user's name, and each user has a separate
+/// destination.
 pub fn run(
     args: &Args,
     user: Option<&str>,
     secret: &Secret,
     workspace: &Workspace,
-    out: &mut Out,
+    out: &mut Output,
 ) -> Result<u8> {
     let remembered = match (&args.destination, args.last) {
         (None, false) => {
@@ -70,7 +83,7 @@ pub fn run(
         _ => None,
     };
     if let Some((place, _)) = &remembered {
-        out.note(&format!("To {}, as the last time.", clean(place)));
+        out.note(&format!("Backing up to {}.", clean(place)));
     }
     let (remembered, encrypted) = remembered.unzip();
     let encrypted = encrypted.unwrap_or(false);
@@ -79,15 +92,15 @@ pub fn run(
         (_, destination) => destination.map(str::to_owned),
     };
     if args.last {
-        return tell_last(destination.as_deref(), workspace, out);
+        return print_last_backup(destination.as_deref(), workspace, out);
     }
     let place = CopyPlace::parse(destination.as_deref().unwrap_or_default())?;
     if let (Some(_), CopyPlace::Output | CopyPlace::Remote(_)) = (user, &place) {
-        return Err(no_place(args, "for all users it must be a file or a folder"));
+        return Err(no_place(args, "--all-users needs a file or a folder"));
     }
     match place {
         CopyPlace::File(_) if args.prune => {
-            let why = "a file is written anew each time, so there is nothing to prune";
+            let why = "--prune does not apply to a file, which is always written in full";
             return Err(no_place(args, why));
         }
         CopyPlace::File(_) | CopyPlace::Output => {}
@@ -97,13 +110,13 @@ pub fn run(
     }
     let to_stdout = place == CopyPlace::Output;
     if to_stdout && out.is_json() {
-        return Err(Error::BadOutput { what: "standard output together with --json" });
+        return Err(Error::BadOutput { what: "standard output with --json" });
     }
     if to_stdout && io::stdout().is_terminal() {
         return Err(Error::BadOutput { what: "a terminal" });
     }
     let first = take_first(args, workspace, out)?;
-    // Before anybody is asked for a passphrase.
+    // A missing store is reported before the user is asked for a passphrase.
     workspace.must_have_store()?;
     let options = Options {
         timelines: args.timelines.clone(),
@@ -122,36 +135,36 @@ pub fn run(
         }
     };
     let backed_up = BackedUp { backup: Backup::File(&report), first: &first };
-    Ok(out.answer(&backed_up, |out| tell(&report, out)))
+    Ok(out.answer(&backed_up, |out| print(&report, out)))
 }
 
-fn take_first(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<TakenFirst> {
+fn take_first(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<SafetySnapshots> {
     if args.no_snapshot {
-        return Ok(TakenFirst::default());
+        return Ok(SafetySnapshots::default());
     }
     let first = backup::take_first(workspace, &mut out.progress())?;
     if first.new > 0 {
         let new = count(first.new, "snapshot");
-        out.note(&format!("First, {new} of the chats as they are now."));
+        out.note(&format!("Created {new} first."));
     }
     out.findings(&first.findings);
     Ok(first)
 }
 
-fn tell_odd(odd: usize, out: &mut Out) {
-    if odd > 0 {
-        let odd = count(odd, "snapshot");
-        out.note(&format!("{odd} in it `stvc import` will leave out; all others come back."));
+fn print_invalid_snapshots(invalid: usize, out: &mut Output) {
+    if invalid > 0 {
+        let invalid = count(invalid, "snapshot");
+        out.note(&format!("{invalid} cannot be imported from this backup; all others can."));
     }
 }
 
-fn to_copy(place: &CopyPlace, args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn to_copy(place: &CopyPlace, args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     if args.encrypt {
-        return Err(no_place(args, "only a file can be encrypted; it must end in .stvc"));
+        return Err(no_place(args, "only a file can be encrypted, and its name must end in .stvc"));
     }
     let options = mirror::Options {
         timelines: args.timelines.clone(),
-        may: May { overwrite: args.overwrite, prune: args.prune },
+        may: UpdatePermissions { overwrite: args.overwrite, prune: args.prune },
         ..mirror::Options::default()
     };
     let first = take_first(args, workspace, out)?;
@@ -164,14 +177,15 @@ fn to_copy(place: &CopyPlace, args: &Args, workspace: &Workspace, out: &mut Out)
             server::to_server(workspace, url, &options, asks, &mut out.progress())?
         }
         CopyPlace::Output | CopyPlace::File(_) => {
-            return Err(no_place(args, "it is no folder and no server"));
+            return Err(no_place(args, "it is not a folder or a git server"));
         }
     };
     let backed_up = BackedUp { backup: Backup::Mirror(&report), first: &first };
-    Ok(out.answer(&backed_up, |out| tell_copy(&report, out)))
+    Ok(out.answer(&backed_up, |out| print_copy(&report, out)))
 }
 
-/// `chats.stvc` becomes `chats-alice.stvc` for Alice, `/media/stick` becomes `/media/stick/alice`.
+/// Returns the destination of one user: `chats.stvc` becomes `chats-alice.stvc`, and `/media/stick`
+/// becomes `/media/stick/alice`.
 fn place_of(user: &str, destination: &str) -> String {
     match destination.strip_suffix(".stvc") {
         Some(stem) => format!("{stem}-{user}.stvc"),
@@ -184,34 +198,34 @@ fn no_place(args: &Args, why: &'static str) -> Error {
     CopyError::UnknownDestination { destination, why }.into()
 }
 
-fn tell_copy(report: &mirror::Report, out: &mut Out) {
+fn print_copy(report: &mirror::Report, out: &mut Output) {
     let place = clean(&report.backup.destination);
     let all = snapshots_of(report.snapshots, report.timelines);
     let size = report.copied.map_or(String::new(), |copied| format!(", {}", size(copied.bytes)));
     if report.moved == 0 {
-        out.say(format!("Nothing is new: {place} has all {all}."));
+        out.say(format!("Nothing to do: {place} already has {all}."));
     } else {
-        let read = if report.copied.is_some() { " and read back" } else { "" };
+        let read = if report.copied.is_some() { " and verified" } else { "" };
         let new = count(report.new_snapshots, "new snapshot");
         out.say(format!("Backed up{read}: {new}{size}. {place} now has {all}."));
     }
     if report.ahead > 0 {
         let ahead = count(report.ahead, "timeline");
-        out.say(format!("{ahead} went further there than here, and stayed so."));
+        out.say(format!("Not changed: {ahead} with newer snapshots in the backup."));
     }
     if report.created || report.moved > 0 {
         out.say(way_back(&report.backup.destination));
     }
     out.findings(&report.findings);
-    tell_odd(report.odd, out);
+    print_invalid_snapshots(report.invalid, out);
 }
 
 fn way_back(place: &str) -> String {
     let import = format!("stvc import {}{AND}stvc restore --all", shell(place));
-    dim(format!("All of it comes back with `{import}`."))
+    dim(format!("To restore everything, run `{import}`."))
 }
 
-fn tell(report: &Report, out: &mut Out) {
+fn print(report: &Report, out: &mut Output) {
     let (backup, header) = (&report.backup, &report.header);
     let encrypted = if backup.encrypted { ", encrypted" } else { "" };
     let size = size(backup.bytes.unwrap_or_default());
@@ -219,30 +233,34 @@ fn tell(report: &Report, out: &mut Out) {
     let what = format!("{what}, {size}{encrypted}");
     match backup.destination.as_str() {
         "-" => out.note(&format!(
-            "Backed up: {what}, each object hashed as it was written. Nothing could be read back: `stvc check FILE` does that where it went."
+            "Backed up: {what}. Not verified: run `stvc check FILE` on the result."
         )),
         path => {
-            out.say(format!("Backed up and read back: {what}, in {}.", clean(path)));
+            out.say(format!("Backed up and verified: {what}, in {}.", clean(path)));
             out.say(way_back(path));
         }
     }
     out.findings(&report.findings);
-    tell_odd(report.odd, out);
+    print_invalid_snapshots(report.invalid, out);
 }
 
-fn tell_last(destination: Option<&str>, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn print_last_backup(
+    destination: Option<&str>,
+    workspace: &Workspace,
+    out: &mut Output,
+) -> Result<u8> {
     let backups = last_backups::last(workspace, destination)?;
-    let text = |out: &mut Out| {
+    let text = |out: &mut Output| {
         backups.iter().for_each(|since| out.line(line(since, out.clock)));
         if backups.is_empty() {
-            out.say("No backup was taken yet. `stvc backup chats.stvc` takes one.");
+            out.say("There are no backups yet. Run `stvc backup chats.stvc` to create one.");
         }
     };
     Ok(out.answer(&backups, text))
 }
 
-/// `D:\stick  3 days ago, 4 snapshots of 2 timelines since`.
-pub fn line(since: &Since, clock: Clock) -> String {
+/// Returns a line such as `D:\stick  3 days ago, 4 snapshots of 2 timelines since`.
+pub fn line(since: &BackupAge, clock: Clock) -> String {
     let taken = &since.taken;
     let age = clock::parse(&taken.taken).map(|time| clock.age(time));
     let age = age.unwrap_or_else(|| clean(&taken.taken));
@@ -252,7 +270,7 @@ pub fn line(since: &Since, clock: Clock) -> String {
     };
     let part = if taken.whole { "" } else { ", some timelines" };
     let moved = match since.snapshots {
-        0 => "nothing came since".to_owned(),
+        0 => "no snapshots since".to_owned(),
         n => format!("{} of {} since", count(n, "snapshot"), count(since.timelines, "timeline")),
     };
     let (name, dim) = (bold(place), dim(age));

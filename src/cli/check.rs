@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::args::Secret;
 use super::error::Result;
-use super::output::Out;
+use super::output::Output;
 use super::passphrase;
 use super::wording::{clean, count};
 use stvc::copies::CopyPlace;
@@ -12,17 +12,18 @@ use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A backup: a file, a folder or a git server; the store if not given
+    /// Backup to verify: a file, a folder or a git server (default: the store)
     #[arg(value_name = "SRC")]
     pub source: Option<PathBuf>,
 }
 
-pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let mut what = "store";
     let mut workspace = workspace.clone();
     if let Some(source) = &args.source {
         match CopyPlace::parse(&source.to_string_lossy())? {
-            // A store like any other: its unreachable objects are read as well.
+            // A folder backup is checked like a store, so that its unreachable objects are read as
+            // well.
             CopyPlace::Folder(folder) => {
                 what = "backup";
                 workspace.store = Some(folder);
@@ -31,11 +32,16 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Out) -
         }
     }
     let report = verbs::check::check(&workspace, &mut out.progress())?;
-    let all = "every one read, rebuilt and compared.".to_owned();
-    Ok(out.answer(&report, |out| tell(what, &report, all, out)))
+    let all = "all read, rebuilt and compared.".to_owned();
+    Ok(out.answer(&report, |out| print(what, &report, all, out)))
 }
 
-fn backup(source: &CopyPlace, secret: &Secret, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn backup(
+    source: &CopyPlace,
+    secret: &Secret,
+    workspace: &Workspace,
+    out: &mut Output,
+) -> Result<u8> {
     let passphrase = passphrase::of_place(secret, source)?;
     let (passphrase, asks) = (passphrase.as_ref(), out.may_ask());
     let checked =
@@ -43,23 +49,23 @@ fn backup(source: &CopyPlace, secret: &Secret, workspace: &Workspace, out: &mut 
     let timelines = count(checked.header.timelines.len(), "timeline");
     let taken = clean(&checked.header.taken);
     let all =
-        format!("every one read, rebuilt and compared. It has {timelines} and was taken {taken}.");
-    Ok(out.answer(&checked.report, |out| tell("backup", &checked.report, all, out)))
+        format!("all read, rebuilt and compared. It has {timelines} and was created {taken}.");
+    Ok(out.answer(&checked.report, |out| print("backup", &checked.report, all, out)))
 }
 
-fn tell(what: &str, report: &Report, all: String, out: &mut Out) {
+fn print(what: &str, report: &Report, all: String, out: &mut Output) {
     out.findings(&report.findings);
     let snapshots = count(report.snapshots, "snapshot");
     let objects = count(report.objects, "object");
     let errors = report.findings.iter().filter(|finding| finding.level == Level::Error).count();
     let (damaged, newer) = (report.damaged, report.newer);
-    out.say(if report.is_sound() {
-        format!("The {what} is sound: {objects}, {snapshots}, {all}")
+    out.say(if report.is_valid() {
+        format!("The {what} is valid: {objects} and {snapshots}, {all}")
     } else if damaged > 0 {
         format!("The {what} is damaged: {damaged} of {snapshots} cannot be restored ({objects} read).")
     } else if errors > newer {
-        format!("The {what} is damaged, but all of {snapshots} that could be found can be restored ({objects} read).")
+        format!("The {what} is damaged, but every snapshot found in it can be restored ({snapshots}, {objects} read).")
     } else {
-        format!("Nothing is damaged in the {what}, but {newer} of {snapshots} cannot be read by this program: update stvc ({objects} read).")
+        format!("The {what} is not damaged, but this version of stvc cannot read {newer} of {snapshots}: update stvc ({objects} read).")
     });
 }

@@ -1,4 +1,4 @@
-//! Dates and ages in the style the user chose.
+//! Formats dates and ages in the style that the user chose.
 
 use chrono::{DateTime, FixedOffset, Local};
 
@@ -11,7 +11,8 @@ use stvc::system_clock;
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     pub now: DateTime<FixedOffset>,
-    /// `None`: the style that suits the place.
+    /// The style from the options or the configuration. If `None`, each command uses its own
+    /// default.
     pub style: Option<Dates>,
 }
 
@@ -31,7 +32,7 @@ impl Clock {
         }
     }
 
-    /// `2026-11-01 18:30:05 +0100 (3 minutes ago)`.
+    /// Returns the date and the age: `2026-11-01 18:30:05 +0100 (3 minutes ago)`.
     pub fn both(&self, time: Time) -> String {
         match (self.style, local(time)) {
             (None, Some(moment)) => {
@@ -55,7 +56,7 @@ impl Clock {
     }
 }
 
-/// Reads a time that is stored as RFC 3339.
+/// Parses a time in RFC 3339 format.
 pub fn parse(text: &str) -> Option<Time> {
     let time = DateTime::parse_from_rfc3339(text).ok()?;
     Some(Time { seconds: time.timestamp(), offset: 0 })
@@ -65,7 +66,7 @@ fn local(time: Time) -> Option<DateTime<Local>> {
     Some(time.moment()?.with_timezone(&Local))
 }
 
-/// `3 minutes ago`.
+/// Returns an age such as `3 minutes ago`.
 fn age(seconds: i64) -> String {
     let (n, unit) = match seconds {
         ..60 => return "just now".into(),
@@ -79,14 +80,15 @@ fn age(seconds: i64) -> String {
     format!("{} ago", count(n.unsigned_abs(), unit))
 }
 
-/// Returns the present, or the time that `SOURCE_DATE_EPOCH` fixes: two runs with the same one
-/// write the same commits.
+/// Returns the time in `SOURCE_DATE_EPOCH` if it is set, so that two runs write the same commits;
+/// otherwise the current time.
 pub fn now() -> DateTime<FixedOffset> {
     let fixed = fixed_now().and_then(|text| read_source_date(&text));
     fixed.unwrap_or_else(system_clock::now_or_1970)
 }
 
-/// Returns the reason why a snapshot could not record its time.
+/// Returns an error if `SOURCE_DATE_EPOCH` or the clock is invalid, because a snapshot could not
+/// record its time.
 pub fn problem() -> Option<Error> {
     match fixed_now() {
         Some(text) if read_source_date(&text).is_none() => Some(Error::BadSourceDate { text }),
@@ -95,7 +97,7 @@ pub fn problem() -> Option<Error> {
     }
 }
 
-/// An empty value counts as unset.
+/// Returns the value of `SOURCE_DATE_EPOCH`. An empty value counts as unset.
 fn fixed_now() -> Option<String> {
     let text = std::env::var_os("SOURCE_DATE_EPOCH")?.to_string_lossy().into_owned();
     (!text.is_empty()).then_some(text)

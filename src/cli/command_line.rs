@@ -1,4 +1,4 @@
-//! The list of commands. The arguments of a command are in its own file.
+//! The list of commands. The arguments of each command are defined in the command's own file.
 
 use std::ffi::OsString;
 
@@ -7,13 +7,14 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use super::args::GlobalArgs;
 use super::{
     backup, check, completions, config, diff, doctor, erase, examples, extension, forget, fork, gc,
-    import, log, lore, man, merge, operations, reconstruct, restore, search, show, snapshot, sync,
-    tag, timelines, undo, view, watch,
+    help_groups, import, log, lore, man, merge, operations, reconstruct, restore, search, show,
+    snapshot, sync, tag, timelines, undo, view, watch,
 };
 
-/// Snapshots of SillyTavern chats and their lorebooks, kept in a git repository and brought back byte for byte.
+/// Version control for SillyTavern chats and their lorebooks
 ///
-/// Run it inside your SillyTavern folder, or say where that is with --data.
+/// Run stvc in your SillyTavern folder, or pass the folder with --data. Snapshots are stored in a
+/// git repository and restored byte for byte.
 #[derive(Debug, Parser)]
 #[command(name = "stvc", version, long_version = env!("STVC_VERSION"), propagate_version = true, arg_required_else_help = true)]
 pub struct CommandLine {
@@ -23,14 +24,14 @@ pub struct CommandLine {
     #[command(subcommand)]
     pub command: Command,
 
-    /// The command's name
     #[arg(skip)]
     pub name: &'static str,
 }
 
 impl CommandLine {
-    /// Describing every command takes longer than running most of them, so a valid command line is
-    /// parsed with the description of its own command alone.
+    /// Parses the command line with the definition of only the command that it names. If that
+    /// fails, parses it with all definitions, so that clap's error message is complete. Building
+    /// all definitions takes longer than running most commands.
     pub fn read(arguments: &[OsString]) -> Result<Self, clap::Error> {
         let all = Self::command();
         let alone = arguments.iter().skip(1).find_map(|word| all.find_subcommand(word)).map(|it| {
@@ -43,7 +44,7 @@ impl CommandLine {
     }
 
     pub fn described() -> clap::Command {
-        examples::add_to(Self::command())
+        help_groups::add_to(examples::add_to(Self::command()))
     }
 
     pub fn read_with(command: clap::Command, arguments: &[OsString]) -> Result<Self, clap::Error> {
@@ -55,74 +56,85 @@ impl CommandLine {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make the store (snapshot does it by itself, too)
+    /// Create the store
+    ///
+    /// `stvc snapshot` also creates it if it does not exist.
     Init,
-    /// Take a snapshot of every chat that changed, or of the named ones
+    /// Create snapshots of all changed chats, or of the named ones
     Snapshot(snapshot::Args),
-    /// Show what changed since the last snapshots
+    /// Show what changed since the latest snapshots
     Status(timelines::StatusArgs),
-    /// List all timelines: every chat, also deleted ones
+    /// List all timelines, including those of deleted chats
     Timelines(timelines::Args),
-    /// List the snapshots, newest first
+    /// List snapshots, newest first
     Log(log::Args),
-    /// Show one snapshot
+    /// Show a snapshot
     Show(show::Args),
-    /// Show what changed between two snapshots, or between one and the files now
+    /// Compare two snapshots, or a snapshot with the current files
     Diff(diff::Args),
-    /// Search everything that was ever said, in every snapshot
+    /// Search the text of all snapshots
     Search(search::Args),
-    /// What the story knew: lorebooks and their entries, when each changed, and at which message
+    /// Show lorebooks, their entries, and when each entry changed
     Lore(lore::Args),
-    /// Bring a snapshot's files back
+    /// Restore the files of a snapshot
     Restore(restore::Args),
-    /// Another ending: the beginning of a chat as a chat of its own, with a lorebook of its own
+    /// Create a fork of a chat, with its own lorebook
     Fork(fork::Args),
-    /// Merge the lorebook of one timeline into that of another, entry by entry and field by field
+    /// Merge the lorebook of one timeline into that of another
+    ///
+    /// Entries are merged field by field.
     Merge(merge::Args),
-    /// Snapshots of states that were never taken, from what ST-Auto-Recap noted in the messages
+    /// Rebuild snapshots of earlier scenes from ST-Auto-Recap's notes
     Reconstruct(reconstruct::Args),
-    /// Check that the store, or a backup, is sound: read every object, rebuild every snapshot
+    /// Verify the store or a backup
+    ///
+    /// Every object is read and every snapshot is rebuilt.
     Check(check::Args),
-    /// Check that your chats and lorebooks are sound, one by one and together, and repair what can be repaired
+    /// Find and repair problems in chats and lorebooks
     Doctor(doctor::Args),
-    /// Give a snapshot a name, or list the names
+    /// Create, list, move or delete tags
     Tag(tag::Args),
-    /// Copy all snapshots, or those of some timelines, elsewhere: into one file, a folder, or a git server
+    /// Back up snapshots to a file, a folder or a git server
     Backup(backup::Args),
-    /// Take in a backup, or SillyTavern's own backups as snapshots of the chats they are of
+    /// Import a backup, or SillyTavern's own backups as snapshots
     Import(import::Args),
-    /// Bring two devices to the same state through a folder or a git server that both reach
+    /// Synchronise devices through a shared folder or a git server
     Sync(sync::Args),
-    /// Show what the store holds and saves: the share of each timeline, the largest messages
+    /// Show the size of the store, its timelines and largest messages
     Stats,
-    /// Let snapshots go by a policy; the newest, tagged ones and fork points always stay
+    /// Remove old snapshots according to a retention policy
+    ///
+    /// The latest snapshot of each timeline, tagged snapshots and fork points are always kept.
     Forget(forget::Args),
-    /// Remove chats for good: out of the history, the log and the disk
+    /// Erase chats permanently from history, operation log and disk
     Erase(erase::Args),
-    /// Make the store small: one pack with deltas, without what nobody can ask for any more
+    /// Compact the store and delete unreachable objects
     Gc(gc::Args),
-    /// Take the last command back: snapshots, tags, restores
+    /// Undo the last operation, or an earlier one
     Undo(undo::Args),
-    /// List what was done, newest first
+    /// List operations, newest first
     Operations(operations::Args),
-    /// Take a snapshot after every save, until it is stopped
+    /// Create a snapshot after every save, until stopped
     Watch(watch::Args),
-    /// Look at the timelines in the browser
+    /// Open the viewer in the browser
     View(view::Args),
-    /// Put the extension into SillyTavern's page, bring it up to date, or take it away
+    /// Install, update or remove the extension for SillyTavern
     Extension(extension::Args),
-    /// See and set defaults: where backups go, colours, the pager, dates, retention
+    /// Show and change settings
+    ///
+    /// Settings include the backup destination, colours, the pager, the date format and retention.
     Config(config::Args),
-    /// Print what your shell needs to complete commands and options
+    /// Print the completion script for a shell
     Completions(completions::Args),
-    /// Print the manual page, or write the pages of all commands into a folder
+    /// Print the manual page, or write all pages into a folder
     Man(man::Args),
-    /// Try it: the whole round trip on a sample library in a temporary folder
+    /// Demonstrate stvc on a sample library in a temporary folder
     Demo,
 }
 
 impl Command {
-    /// Whether `--all-users` works, and users without snapshots are mentioned.
+    /// Returns whether the command supports `--all-users`. Without this option, such a command
+    /// warns if the library has other users.
     pub fn is_for_users(&self) -> bool {
         matches!(
             self,
@@ -136,7 +148,8 @@ impl Command {
         )
     }
 
-    /// Whether its output may be long and is nothing but the answer: it goes to the pager.
+    /// Returns whether the output is shown in a pager. Such output may be long and contains only
+    /// results.
     pub fn is_for_reading(&self) -> bool {
         let reads = matches!(
             self,
@@ -154,7 +167,8 @@ impl Command {
         reads && (self.only_looks() || matches!(self, Command::Operations(_)))
     }
 
-    /// Whether it changes nothing in the store, so that it works on a backup.
+    /// Returns whether the command leaves the store unchanged. Such a command also works on a
+    /// backup.
     pub fn only_looks(&self) -> bool {
         match self {
             Command::Timelines(timelines) => timelines.parent.is_none() && !timelines.no_parent,
@@ -204,9 +218,9 @@ mod tests {
         format!("\n## {title}\n\n```text\n{}\n```\n", help.join("\n").trim())
     }
 
-    /// `UPDATE_DOCS=1 cargo test reference` writes it anew.
+    /// To update docs/cli.md, run `UPDATE_DOCS=1 cargo test reference`.
     #[test]
-    fn the_command_reference_is_what_the_program_says() {
+    fn command_reference_equals_the_generated_text() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/cli.md");
         let made = reference();
         if std::env::var_os("UPDATE_DOCS").is_some() {

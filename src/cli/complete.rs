@@ -1,4 +1,5 @@
-//! Completions for names of timelines, snapshots and tags. Unreadable stores offer nothing.
+//! Completes names of timelines, snapshots and tags in the shell. If the store cannot be read,
+//! nothing is offered.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +17,7 @@ pub fn timelines(typed: &OsStr) -> Vec<CompletionCandidate> {
     offer(typed, names)
 }
 
-/// Offers everything that names a snapshot.
+/// Offers names of timelines, tags, and ids of recent snapshots.
 pub fn snapshots(typed: &OsStr) -> Vec<CompletionCandidate> {
     offer(typed, |workspace| {
         let latest = verbs::names::latest_snapshots(workspace, IDS);
@@ -31,9 +32,9 @@ pub fn tags(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 type Names = Vec<(String, String)>;
 
-/// Returns the typed word, and the workspace that the options before it name.
+/// Returns the typed word, and the workspace that the options on the command line select.
 fn asked(typed: &OsStr) -> Option<(String, Workspace)> {
-    // Bash passes the word with its backslashes.
+    // Bash passes the word with the backslashes that the user typed.
     let typed = typed.to_str()?.replace('\\', "");
     let words: Vec<OsString> =
         std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
@@ -50,7 +51,8 @@ fn asked(typed: &OsStr) -> Option<(String, Workspace)> {
     Some((typed, args.workspace(&[])))
 }
 
-/// Each name once: the chat's alone where it is unique, else with its folder.
+/// Returns each timeline's name with its folder. A chat whose name is unique is also listed without
+/// its folder.
 fn names(workspace: &Workspace) -> Names {
     let all = verbs::names::timelines(workspace);
     let mut chats: BTreeMap<String, usize> = BTreeMap::new();
@@ -75,15 +77,16 @@ fn tag_names(workspace: &Workspace) -> Names {
 
 fn offer(typed: &OsStr, names: impl Fn(&Workspace) -> Names) -> Vec<CompletionCandidate> {
     let Some((typed, workspace)) = asked(typed) else { return Vec::new() };
-    // Only its script sets this.
+    // Only bash's completion script sets this variable.
     let is_bash = std::env::var_os("_CLAP_COMPLETE_COMP_TYPE").is_some();
     let begin = typed.to_lowercase();
     let fits =
         names(&workspace).into_iter().filter(|(name, _)| name.to_lowercase().starts_with(&begin));
-    // Without a prefix, names with folders would repeat the others.
+    // If nothing is typed yet, names with folders are left out, because they would repeat the other
+    // names.
     let fits =
         fits.filter(|(name, help)| !begin.is_empty() || !help.is_empty() || !name.contains('/'));
-    // Names that a terminal would obey are not offered.
+    // Names with control characters are not offered.
     let fits = fits.filter(|(name, _)| clean(name) == *name);
     fits.map(|(name, help)| {
         let value = if is_bash { escaped(&name) } else { name };

@@ -3,19 +3,20 @@ use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 
 use super::error::Result;
 use super::exit;
-use super::output::Out;
+use super::output::Output;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The shell
+    /// Shell for which to print the script
     #[arg(value_name = "SHELL")]
     pub shell: clap_complete::Shell,
 }
 
-/// The variable by which a shell asks for completions; see [`complete`](super::complete).
+/// The environment variable with which a shell requests completions. See
+/// [`complete`](super::complete).
 pub const ASKED: &str = "COMPLETE";
 
-pub fn run(args: &Args, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, out: &mut Output) -> Result<u8> {
     let shell: &dyn EnvCompleter = match args.shell {
         Shell::Elvish => &Elvish,
         Shell::Fish => &Fish,

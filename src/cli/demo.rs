@@ -1,4 +1,4 @@
-//! `stvc demo`: the round trip on a sample library, each step as the command a user would type.
+//! `stvc demo`: runs the main commands on a sample library and prints each command line.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::{fs, io};
 
 use super::error::Result;
 use super::exit;
-use super::output::{Out, bold, dim};
+use super::output::{Output, bold, dim};
 use super::wording::shell;
 use stvc::hint::EXAMPLE_FOLDER;
-use stvc::lines::{Counts, Summary};
+use stvc::json_output::{Counts, Summary};
 use stvc::stores::folder_for_now;
 use stvc::{errors, library};
 
@@ -47,40 +47,42 @@ fn write_sample(root: &Path) -> io::Result<()> {
 
 type Run = fn(&[OsString]) -> u8;
 
-pub fn run(run: Run, out: &mut Out) -> Result<u8> {
+pub fn run(run: Run, out: &mut Output) -> Result<u8> {
     let folder = folder_for_now(&std::env::temp_dir()).map_err(errors::EngineError::from)?;
     let library = folder.path().join("default-user");
     write_sample(&library).map_err(at(&library))?;
     let mut demo = Demo { run, library: &library, out, steps: 0, failed: 0 };
 
-    demo.tell(
-        "A SillyTavern library: a chat, its checkpoint and its branch, another character, a group.",
+    demo.print(
+        "A sample library: a chat with a checkpoint and a branch, another character, a group.",
     );
     demo.step(&["snapshot"]);
-    demo.tell("You write on: one more message, and the lorebook learns something.");
+    demo.print("The chat continues: one more message, and a longer lorebook entry.");
     let chat = library.join(CHAT);
     let (before, after) = write_on(&library).map_err(at(&chat))?;
     demo.step(&["status"]);
     demo.step(&["snapshot", "-m", "The bell rings"]);
     demo.step(&["log", "--graph"]);
-    demo.tell("What changed between the last two snapshots of that chat:");
+    demo.print("Compare the last two snapshots of the chat:");
     demo.step(&["diff", "Tide Office~1", "Tide Office"]);
-    demo.tell("A bad moment: the chat file is gone.");
-    #[expect(clippy::disallowed_methods, reason = "somebody else deletes it")]
+    demo.print("The chat file is deleted by accident. Restore it:");
+    #[expect(clippy::disallowed_methods, reason = "simulates a deletion by the user")]
     fs::remove_file(&chat).map_err(at(&chat))?;
     demo.step(&["restore", "Tide Office"]);
     demo.expect(&chat, &after);
-    demo.tell("What if the bell never rang? A timeline of its own, with a lorebook of its own:");
+    demo.print("Start a new timeline from the earlier snapshot, with its own lorebook:");
     demo.step(&["restore", "Tide Office~1", "--as", "The bell never rang"]);
-    demo.tell("And the chat itself back to before the bell. What is there now is kept first.");
+    demo.print(
+        "Restore the earlier snapshot of the chat itself. The current state is saved first:",
+    );
     demo.step(&["restore", "Tide Office~1", "--overwrite", "--only", "chat"]);
     demo.expect(&chat, &before);
     demo.step(&["check"]);
 
     let (steps, failed) = (demo.steps, demo.failed);
     if failed == 0 {
-        out.say("Every step worked, and the restored files are the same to the byte.");
-        out.say(format!("Now with your own chats: `stvc --data {EXAMPLE_FOLDER} snapshot`"));
+        out.say("Every step worked, and the restored files are identical to the originals.");
+        out.say(format!("Try it with your own chats: `stvc --data {EXAMPLE_FOLDER} snapshot`"));
     }
     let counts = Counts(vec![("steps", steps.into()), ("failed", failed.into())]);
     out.end_with(Summary { command: "demo", ok: failed == 0, counts });
@@ -90,13 +92,13 @@ pub fn run(run: Run, out: &mut Out) -> Result<u8> {
 struct Demo<'a> {
     run: Run,
     library: &'a Path,
-    out: &'a mut Out,
+    out: &'a mut Output,
     steps: usize,
     failed: usize,
 }
 
 impl Demo<'_> {
-    fn tell(&mut self, text: &str) {
+    fn print(&mut self, text: &str) {
         self.out.say(dim(format!("# {text}")));
     }
 
@@ -104,7 +106,8 @@ impl Demo<'_> {
         let typed: Vec<_> = arguments.iter().map(|argument| shell(argument)).collect();
         self.out.say(bold(format!("$ stvc {}", typed.join(" "))));
         let library = self.library.display().to_string();
-        // Given explicitly, so that no variable leads the demo to the user's own store.
+        // The store is passed as an option, so that `STVC_STORE` cannot select the user's own
+        // store.
         let store = self.library.join(library::STORE).display().to_string();
         let mut line: Vec<String> =
             ["stvc", "--data", &library, "--store", &store].map(str::to_owned).into();
@@ -122,12 +125,13 @@ impl Demo<'_> {
     fn expect(&mut self, path: &Path, bytes: &[u8]) {
         if fs::read(path).ok().as_deref() != Some(bytes) {
             self.failed += 1;
-            self.out.error_line(&format!("{} is not what it should be", path.display()));
+            self.out.error_line(&format!("{} does not have the expected content", path.display()));
         }
     }
 }
 
-/// Adds a message to the chat and a sentence to the lorebook. Returns the chat before and after.
+/// Adds a message to the chat and a sentence to the lorebook. Returns the bytes of the chat before
+/// and after.
 fn write_on(library: &Path) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let chat = library.join(CHAT);
     let before = fs::read(&chat)?;

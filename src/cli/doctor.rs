@@ -7,76 +7,85 @@ use clap_complete::engine::ArgValueCompleter;
 use super::args::{ClosedArgs, one_of};
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, ask, dim, level_word, paint};
-use super::restore::tell_file;
+use super::output::{Output, STYLES, ask, dim, level_word, paint};
+use super::restore::print_file;
 use super::wording::{clean, count};
 use stvc::files::Action;
 use stvc::findings::Level;
-use stvc::lines::answers::Doctored;
-use stvc::verbs::doctor::{self, Fixed, Missing, Options, Repair, Report, Undecided};
+use stvc::json_output::answers::Doctored;
+use stvc::verbs::doctor::{self, FixReport, MissingBookRepair, Options, Repair, Report, Undecided};
 use stvc::{Workspace, finish_interrupted};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// Only these chats; the whole library if not given
+    /// Check only these chats (default: the whole library)
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timelines: Vec<String>,
 
-    /// Repair: each repair is shown and asked for, and `stvc undo` takes all of it back
+    /// Repair problems, asking before each repair
+    ///
+    /// `stvc undo` undoes all repairs.
     #[arg(long)]
     pub fix: bool,
 
-    /// Repair all of it without asking
+    /// Repair everything without asking
     #[arg(long, short, requires = "fix")]
     pub yes: bool,
 
     #[command(flatten)]
     pub closed: ClosedArgs,
 
-    /// What to do about missing lorebooks; if not given, those that the store has are brought back
+    /// How to repair missing lorebooks (default: restore those that the store has)
     #[arg(long, value_name = "HOW", value_parser = one_of(repairs()))]
-    pub repair: Option<Missing>,
+    pub repair: Option<MissingBookRepair>,
 
-    /// Make missing lorebooks copies of this one
+    /// Replace missing lorebooks with copies of this one
     #[arg(long, value_name = "LOREBOOK", conflicts_with = "repair")]
     pub clone_of: Option<String>,
 
-    /// Also remove lorebooks that nothing uses and that no chat left behind: you may keep them for later
+    /// Also remove unused lorebooks that did not belong to a deleted chat
+    ///
+    /// These may be lorebooks that you keep for later use.
     #[arg(long)]
     pub orphans: bool,
 
-    /// The group, by its name or its file's, in which group chats are listed that can belong to several groups, or of which nothing tells the group
+    /// Group in which to list group chats whose group is unclear, by its name or file name
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
 }
 
-const HELP: &str = "Repairs: a fork that shares its lorebook with the chat it comes from gets a copy of its own; a missing lorebook is brought back; a lorebook \
-                    that a deleted chat left behind is removed; the running recap of a renamed chat is told the chat's new name; a group chat that no group lists is listed in its group again. \
-                    Exits with 1 if an error is left, with 0 if there are only warnings and notes.";
+const HELP: &str = "Repairs: a fork that shares the lorebook of its parent gets its own copy; a \
+    missing lorebook is restored; a lorebook left behind by a deleted chat is removed; the running \
+    recap of a renamed chat gets the chat's new name; a group chat that no group lists is listed in \
+    its group again. The exit code is 1 if an error remains, and 0 if there are only warnings and \
+    notes.";
 
-fn repairs() -> [(PossibleValue, Missing); 3] {
-    let copy = "Copy the one of the chat that it was forked from";
+fn repairs() -> [(PossibleValue, MissingBookRepair); 3] {
+    let copy = "A copy of the parent chat's lorebook";
     [
-        (PossibleValue::new("empty").help("Make an empty one"), Missing::Empty),
-        (PossibleValue::new("clone").help(copy), Missing::Clone),
-        (PossibleValue::new("detach").help("Let the chat go without"), Missing::Detach),
+        (PossibleValue::new("empty").help("An empty lorebook"), MissingBookRepair::Empty),
+        (PossibleValue::new("clone").help(copy), MissingBookRepair::Clone),
+        (
+            PossibleValue::new("detach").help("No lorebook: the chat's reference to it is removed"),
+            MissingBookRepair::Detach,
+        ),
     ]
 }
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let options = Options {
         timelines: args.timelines.clone(),
-        missing: args.repair.clone().or(args.clone_of.clone().map(Missing::CloneOf)),
+        missing: args.repair.clone().or(args.clone_of.clone().map(MissingBookRepair::CloneOf)),
         orphans: args.orphans,
         group: args.group.clone(),
     };
     if args.fix {
-        // An interrupted repair is finished, not repaired again.
+        // An interrupted repair is finished first, so that its problem is not found again.
         finish_interrupted(workspace)?;
     }
     let report = doctor::doctor(workspace, &options, &mut out.progress())?;
-    tell_report(&report, out);
+    print_report(&report, out);
     let asks = out.may_ask();
     let mut decided = Vec::new();
     let mut chosen: Vec<&Repair> = match (args.fix, args.yes) {
@@ -98,18 +107,18 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     chosen.extend(&decided);
     let fixed = doctor::fix(workspace, &chosen, args.closed.state(), &mut out.progress());
     let fixed = fixed.inspect_err(|_| {
-        // The findings are printed all the same.
+        // If the repairs fail, the findings are still printed.
         out.answer(&report, |_| {});
     })?;
     let doctored = Doctored { report: &report, decided: &decided, chosen: &chosen, fixed: &fixed };
-    let text = |out: &mut Out| {
+    let text = |out: &mut Output| {
         for (repair, done) in doctored.repairs() {
             let what = clean(&repair.what);
             if done {
-                out.say(format!("{}: {what}", paint(LOOK.good, "done")));
+                out.say(format!("{}: {what}", paint(STYLES.good, "done")));
             } else if !(args.fix && asks) {
-                // Whoever was asked has read it.
-                out.say(format!("{} {what}", paint(LOOK.tag, "would")));
+                // With prompts, the user has already seen and declined this repair.
+                out.say(format!("{} {what}", paint(STYLES.tag, "would")));
             }
         }
         show_files(&fixed, out);
@@ -120,8 +129,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     Ok(out.answer(&doctored, text))
 }
 
-/// Prints the findings. A remedy that several in a row share is printed once.
-fn tell_report(report: &Report, out: &mut Out) {
+/// Prints the findings. If consecutive findings have the same remedy, the remedy is printed once.
+fn print_report(report: &Report, out: &mut Output) {
     let findings = &report.findings;
     for (n, finding) in findings.iter().enumerate() {
         let (subject, message) = (clean(&finding.subject), clean(&finding.message));
@@ -140,35 +149,46 @@ fn tell_report(report: &Report, out: &mut Out) {
     let lorebooks = count(report.lorebooks, "lorebook");
     let looked_at = format!("{} and {lorebooks}", count(report.timelines, "timeline"));
     out.say(match counted.as_slice() {
-        [] => format!("All is sound: {looked_at}."),
+        [] => format!("No problems found in {looked_at}."),
         counted => format!("{} in {looked_at}.", counted.join(", ")),
     });
 }
 
-fn show_files(fixed: &Fixed, out: &mut Out) {
+fn show_files(fixed: &FixReport, out: &mut Output) {
     for file in &fixed.files {
         let word = match file.action {
-            Action::Keep => "already there",
+            Action::Keep => "unchanged",
             Action::Write if file.replaces => "changed",
             Action::Write => "written",
             Action::Delete => "removed",
         };
-        tell_file(file, Style::new(), word, out);
+        print_file(file, Style::new(), word, out);
     }
 }
 
-fn advise(args: &Args, asks: bool, repairs: usize, undecided: usize, done: usize, out: &mut Out) {
+fn advise(
+    args: &Args,
+    asks: bool,
+    repairs: usize,
+    undecided: usize,
+    done: usize,
+    out: &mut Output,
+) {
     if done > 0 {
-        out.say("What was there is kept; `stvc undo` takes all of it back.");
+        out.say("The previous files are saved; run `stvc undo` to undo all repairs.");
     } else if repairs > 0 && !args.fix {
-        out.say("`stvc doctor --fix` does that, after asking; nothing has been changed.");
+        out.say(
+            "Nothing was changed. Run `stvc doctor --fix` to repair; it asks before each repair.",
+        );
     } else if repairs > 0 && !asks && !args.yes {
-        out.say("Nothing has been changed: there is nobody to ask. Add --yes to do all of it.");
+        out.say(
+            "Nothing was changed: there is no terminal to ask on. Add --yes to repair everything.",
+        );
     } else if args.fix {
         out.say(if repairs + undecided == 0 {
-            "There is nothing to repair."
+            "Nothing to repair."
         } else {
-            "Nothing has been changed."
+            "Nothing was changed."
         });
     }
     if args.fix && !asks && undecided > 0 {
@@ -184,8 +204,8 @@ fn words(repair: &Repair) -> String {
     format!("would {}\n  files: {}", clean(&repair.what), files.join(", "))
 }
 
-/// Asks how to replace a missing lorebook that no snapshot has. Any other answer, and the end of
-/// the input, means no repair.
+/// Asks how to replace a missing lorebook that no snapshot contains. An unknown answer, or the end
+/// of the input, means that the lorebook is not replaced.
 fn decide(
     book: &Undecided,
     copy_of: impl Fn(&str) -> std::result::Result<Vec<Repair>, String>,
@@ -196,33 +216,34 @@ fn decide(
     let mut letters = Vec::new();
     for (way, repairs) in &book.ways {
         let letter = match way {
-            Missing::Empty => "e",
-            Missing::Clone => "c",
-            Missing::CloneOf(_) => "o",
-            Missing::Detach => "d",
+            MissingBookRepair::Empty => "e",
+            MissingBookRepair::Clone => "c",
+            MissingBookRepair::CloneOf(_) => "o",
+            MissingBookRepair::Detach => "d",
         };
         let whats: Vec<_> = repairs.iter().map(|repair| clean(&repair.what)).collect();
         lines.push(format!("  {letter}: {}", whats.join("; ")));
         letters.push(letter);
     }
     if book.can_be_written() {
-        lines.push("  o: make it a copy of another lorebook, which you name".into());
+        lines.push("  o: copy another lorebook; you are asked for its name".into());
         letters.push("o");
     }
     let users: Vec<_> = book.users.iter().map(|user| clean(user.as_str())).collect();
     let (name, users) = (clean(&book.book), users.join(", "));
     let (lines, choice) = (lines.join("\n"), letters.join("/"));
     let question = format!(
-        "the lorebook {name:?} of {users} is missing, and no snapshot has it\n{lines}\n  which? [{choice}, Enter: leave it] "
+        "the lorebook {name:?} of {users} is missing, and no snapshot has it\n{lines}\n  choose [{choice}, Enter: skip] "
     );
     let answer = ask(&question, input, output).to_lowercase();
     if answer == "o" && book.can_be_written() {
-        let mut name = ask("  a copy of which lorebook? ", input, output);
+        let mut name = ask("  name of the lorebook to copy: ", input, output);
         while !name.is_empty() {
             match copy_of(&name) {
                 Ok(repairs) => return repairs,
                 Err(why) => {
-                    name = ask(&format!("  {why}\n  a copy of which lorebook? "), input, output);
+                    name =
+                        ask(&format!("  {why}\n  name of the lorebook to copy: "), input, output);
                 }
             }
         }
@@ -232,7 +253,8 @@ fn decide(
     chosen.map(|((_, repairs), _)| repairs.clone()).unwrap_or_default()
 }
 
-/// Asks about each thing. `a` agrees to it and to all that follow; the end of the input means no.
+/// Asks about each item. The answer `a` accepts the item and all that follow. The end of the input
+/// means no.
 fn choose<T>(
     things: impl ExactSizeIterator<Item = (T, String)>,
     input: &mut dyn BufRead,
@@ -260,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_repair_is_asked_for() {
+    fn only_confirmed_repairs_are_chosen() {
         let chosen = |answers: &str| -> String {
             let mut asked = Vec::new();
             let things = ["a", "b", "c", "d"].into_iter().map(|it| (it, format!("would {it}")));

@@ -5,26 +5,30 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, ask, bold_name, paint};
+use super::output::{Output, STYLES, ask, bold_name, paint};
 use super::wording::{clean, count, name, shell, size};
 use stvc::copies::LastBackup;
+use stvc::json_output::answers::{Decision, Erasure};
 use stvc::library::TimelineName;
-use stvc::lines::answers::{Decision, Erasure};
 use stvc::verbs::erase::{Options, Report, TraceKind};
 use stvc::{Workspace, errors, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// The timelines: chats that are deleted in SillyTavern already; with --copies none, to remove the copies of what was erased before
+    /// Timelines of chats that are already deleted in SillyTavern
+    ///
+    /// With --copies and no names, copies of timelines erased earlier are removed.
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE", required_unless_present = "copies")]
     pub timelines: Vec<String>,
 
-    /// Also remove it from SillyTavern's own backups and from folder backups, and its lorebook, pictures and files if nothing else uses them
+    /// Also remove copies in SillyTavern's own backups and in mirrors
+    ///
+    /// The lorebook, pictures and files of the chat are removed too if nothing else uses them.
     #[arg(long)]
     pub copies: bool,
 
-    /// Do it without asking
+    /// Erase without asking
     #[arg(long, short)]
     pub yes: bool,
 
@@ -33,11 +37,14 @@ pub struct Args {
     pub dry_run: bool,
 }
 
-const HELP: &str = "For what nobody shall read again. The snapshots go with their tags, out of the history and the operation log, and what only they had is off the disk when the command ends. \
-                    Chats that were forked from it stay, with the messages that they share with it. Nothing that was done before can be undone afterwards. Backups are named that \
-                    still have it; `sync` does not bring it back. Without a name, `stvc erase --copies` removes the copies in reach of what was erased before.";
+const HELP: &str = "For chats that nobody should read again. Their snapshots and tags are removed \
+    from the history and the operation log, and data that only they used is deleted from the disk \
+    when the command ends. Forks stay, with the messages that they share with the erased chat. \
+    Earlier operations cannot be undone afterwards. The command lists backups that still have the \
+    chat; `sync` does not restore it. Without names, `stvc erase --copies` removes the accessible \
+    copies of timelines erased earlier.";
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     if args.timelines.is_empty() {
         return finish(args, workspace, out);
     }
@@ -46,7 +53,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         Err(error) => {
             let left = || verbs::erase::left_copies(workspace);
             if is_unknown(&error) && left().is_ok_and(|left| has_copies(&left)) {
-                out.warn("Copies of what was erased before are in reach: `stvc erase --copies`, without a name, removes them.");
+                out.warn("There are copies of timelines erased earlier. Run `stvc erase --copies`, without a name, to remove them.");
             }
             return Err(error.into());
         }
@@ -54,7 +61,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     };
     let asks = !args.dry_run && !args.yes;
     if asks || args.dry_run {
-        tell(&plan, Copies::Stay, out);
+        print(&plan, Copies::Stay, out);
     }
     if args.dry_run || asks && !(out.may_ask() && agreed_to(FOR_GOOD)) {
         return Ok(unchanged(&plan, args, out));
@@ -62,7 +69,8 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let can_be_removed =
         has_removable_traces(&plan) || plan.backups.iter().any(LastBackup::is_folder_in_reach);
     let copies = args.copies || can_be_removed && asks && agreed_to(COPIES);
-    // The copies go first: until the timeline is gone from the store, the command can be repeated.
+    // Copies are removed before the timeline, so that the command can be repeated if removing a
+    // copy fails.
     let mut removed = Vec::new();
     if copies {
         verbs::erase::must_know_copies(workspace, &plan)?;
@@ -72,19 +80,20 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let report = verbs::erase::erase(workspace, &options, &mut out.progress())?;
     let decision = if copies { Decision::ErasedWithCopies } else { Decision::Erased };
     let erasure = Erasure { plan: &plan, report: &report, removed: &removed, decision };
-    let text = |out: &mut Out| {
+    let text = |out: &mut Output| {
         if !asks {
-            tell(&report, if copies { Copies::Go } else { Copies::Stay }, out);
+            print(&report, if copies { Copies::Go } else { Copies::Stay }, out);
         }
-        out.say(format!("Gone for good; {} freed.", size(report.bytes)));
+        out.say(format!("Erased; {} freed.", size(report.bytes)));
         if can_be_removed && !copies {
-            out.say("`stvc erase --copies` removes the copies that are in reach.");
+            out.say("Run `stvc erase --copies` to remove the accessible copies.");
         }
     };
     Ok(out.answer(&erasure, text))
 }
 
-/// It may have been erased before.
+/// Returns whether the error means that the timeline does not exist. The timeline may have been
+/// erased earlier.
 fn is_unknown(error: &verbs::Error) -> bool {
     let verbs::Error::Engine(errors::EngineError::History(error)) = error else { return false };
     matches!(error, errors::MomentError::NoSuchTimeline { .. })
@@ -98,19 +107,22 @@ fn has_copies(report: &Report) -> bool {
     has_removable_traces(report) || !report.backups.is_empty()
 }
 
-/// Removes the reachable copies of timelines that were erased before.
-fn finish(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+/// Removes the copies of timelines that were erased earlier, as far as they are accessible.
+fn finish(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let plan = Report { dry_run: args.dry_run, ..verbs::erase::left_copies(workspace)? };
     for trace in &plan.traces {
         let what = match trace.kind {
-            TraceKind::Unreadable => "cannot be read: it may use files of what was erased",
-            kind if kind.can_be_removed() => "has text of what was erased",
-            _ => "has text of what was erased, and stays: others use it by now",
+            TraceKind::Unreadable => "cannot be read: it may use files of an erased timeline",
+            kind if kind.can_be_removed() => "has text of an erased timeline",
+            _ => "has text of an erased timeline, but is kept: others use it now",
         };
         out.say(format!("{} {what}", clean(&trace.path)));
     }
     for taken in &plan.backups {
-        out.say(format!("the backup in {} has text of what was erased", clean(&taken.destination)));
+        out.say(format!(
+            "the backup in {} has text of an erased timeline",
+            clean(&taken.destination)
+        ));
     }
     let is_any = has_copies(&plan);
     let (mut removed, decision) = (Vec::new(), Decision::ErasedWithCopies);
@@ -121,28 +133,28 @@ fn finish(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     if is_any {
         removed = remove_copies(&plan, workspace, out)?;
     } else {
-        out.say("Nothing to do: no copy in reach has text of what was erased.");
+        out.say("Nothing to do: no accessible copy has text of an erased timeline.");
     }
     Ok(out.answer(&Erasure { plan: &plan, report: &plan, removed: &removed, decision }, |_| {}))
 }
 
-fn unchanged(plan: &Report, args: &Args, out: &mut Out) -> u8 {
+fn unchanged(plan: &Report, args: &Args, out: &mut Output) -> u8 {
     let decision = if args.dry_run { Decision::Planned } else { Decision::Declined };
-    let text = |out: &mut Out| {
+    let text = |out: &mut Output| {
         out.say(if args.dry_run || out.may_ask() {
-            "Nothing has been changed."
+            "Nothing was changed."
         } else {
-            "Nothing has been changed: there is nobody to ask. Add --yes to do it."
+            "Nothing was changed: there is no terminal to ask on. Add --yes to erase."
         })
     };
     out.answer(&Erasure { plan, report: plan, removed: &[], decision }, text)
 }
 
-fn remove_copies(plan: &Report, workspace: &Workspace, out: &mut Out) -> Result<Vec<String>> {
+fn remove_copies(plan: &Report, workspace: &Workspace, out: &mut Output) -> Result<Vec<String>> {
     let mut removed = Vec::new();
     if has_removable_traces(plan) {
         removed = verbs::erase::remove_traces(workspace, plan)?;
-        // Together with a chat, its lorebook is erased.
+        // If a chat is erased, `erase` also erases its lorebook.
         if plan.timelines.is_empty() {
             verbs::erase::erase_removed_books(workspace, &removed, &mut out.progress())?;
         }
@@ -160,8 +172,8 @@ fn remove_copies(plan: &Report, workspace: &Workspace, out: &mut Out) -> Result<
     Ok(removed)
 }
 
-const FOR_GOOD: &str = "This cannot be taken back. Type yes to do it: ";
-const COPIES: &str = "Also remove it from SillyTavern's backups and the folder backups above, with the lorebook, pictures and files that nothing else uses? Type yes to do it: ";
+const FOR_GOOD: &str = "This cannot be undone. Type yes to continue: ";
+const COPIES: &str = "Also remove the copies in SillyTavern's backups and in the mirrors above, with the lorebook, pictures and files that nothing else uses? Type yes to continue: ";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Copies {
@@ -169,69 +181,74 @@ enum Copies {
     Go,
 }
 
-fn tell(report: &Report, copies: Copies, out: &mut Out) {
-    let verb = if report.dry_run { "would go" } else { "went" };
+fn print(report: &Report, copies: Copies, out: &mut Output) {
+    let verb = if report.dry_run { "would be erased" } else { "erased" };
     for timeline in &report.timelines {
         let mut facts = count(timeline.snapshots, "snapshot");
         if !timeline.tags.is_empty() {
             let tags: Vec<_> = timeline.tags.iter().map(|tag| clean(tag)).collect();
-            facts.push_str(&format!(", tags {}", tags.join(", ")));
+            facts.push_str(&format!(" (tags {})", tags.join(", ")));
         }
         out.say(format!("{}: {facts} {verb}", bold_name(&timeline.name)));
     }
     let names = |names: &[TimelineName]| names.iter().map(name).collect::<Vec<_>>().join(", ");
     if !report.forks.is_empty() {
         let forks = names(&report.forks);
-        out.say(format!("Forked from it, and kept with the messages that they share: {forks}."));
+        out.say(format!("Forks, kept with the messages that they share: {forks}."));
     }
     if !report.parents.is_empty() {
         let parents = names(&report.parents);
-        out.say(format!("Forked from {parents}: the messages before the fork stay there, and in the backups of it."));
+        out.say(format!("Messages up to the fork point stay in {parents} and in backups."));
     }
-    out.say("All that was done so far can no longer be undone.");
+    out.say("Earlier operations cannot be undone after this.");
     let way_there = if report.dry_run { "`--copies`" } else { "`stvc erase --copies`" };
     for trace in &report.traces {
         let path = clean(&trace.path);
         let has = match trace.kind {
-            TraceKind::Attachment | TraceKind::SharedAttachment => "belongs to it",
+            TraceKind::Attachment | TraceKind::SharedAttachment => "belongs to an erased timeline",
             TraceKind::Unreadable => "cannot be read",
-            _ => "has text of it",
+            _ => "has text of an erased timeline",
         };
         let is_removed = copies == Copies::Go && trace.kind.can_be_removed();
         let way = match trace.kind {
             _ if is_removed => continue,
             TraceKind::ChatBackup => {
-                format!("a backup that SillyTavern made; {way_there} deletes it")
+                format!("a backup by SillyTavern; use {way_there} to delete it")
             }
             TraceKind::Lorebook => {
-                format!("its lorebook, which nothing else uses; {way_there} deletes it")
+                format!("its lorebook, which nothing else uses; use {way_there} to delete it")
             }
-            TraceKind::SharedLorebook => "its lorebook, which others use: it stays".into(),
+            TraceKind::SharedLorebook => "its lorebook, which is kept because others use it".into(),
             TraceKind::Attachment => {
-                format!("a file of its messages, which nothing else uses; {way_there} deletes it")
+                format!("an attachment that nothing else uses; use {way_there} to delete it")
             }
             TraceKind::SharedAttachment => {
-                "a file of its messages, which others use or may use: it stays".into()
+                "an attachment, which is kept because others may use it".into()
             }
-            TraceKind::Unreadable => "it may have text of it, or use its files".into(),
+            TraceKind::Unreadable => {
+                "it may have text of an erased timeline, or use its files".into()
+            }
             TraceKind::Mailbox => {
-                "written for SillyTavern's page; it is removed with the chat".into()
+                "a message to SillyTavern's page, which is removed with the chat".into()
             }
         };
-        out.warn(&format!("{}: {path} {has}: {way}", paint(LOOK.warn, "warning")));
+        out.warn(&format!("{}: {path} {has}: {way}", paint(STYLES.warn, "warning")));
     }
     let is_left = |taken: &&LastBackup| copies == Copies::Stay || !taken.is_folder_in_reach();
     for taken in report.backups.iter().filter(is_left) {
         let place = clean(&taken.destination);
         let way = match taken.kind.as_str() {
-            "file" => "delete that file, and take a new one".to_owned(),
-            "folder" => format!("{way_there} removes it there, too"),
+            "file" => "delete that file and create a new backup".to_owned(),
+            "folder" => format!("use {way_there} to remove it there"),
             _ => format!(
-                "`stvc backup {} --prune` takes it from its branches; the server keeps it until it cleans up",
+                "run `stvc backup {} --prune` to remove it from the branches; the server's next garbage collection deletes it",
                 shell(&taken.destination)
             ),
         };
-        out.warn(&format!("{}: {place} still has it; {way}", paint(LOOK.warn, "warning")));
+        out.warn(&format!(
+            "{}: the backup {place} still has it; {way}",
+            paint(STYLES.warn, "warning")
+        ));
     }
 }
 

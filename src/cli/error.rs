@@ -1,4 +1,4 @@
-//! Errors of the command line itself, beside those of the library.
+//! Errors of the command line, in addition to the library's errors.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{command} works for one user at a time")]
+    #[error("{command} does not support --all-users")]
     OneUser { command: &'static str },
     #[error(transparent)]
     Verb(#[from] verbs::Error),
@@ -20,25 +20,27 @@ pub enum Error {
     Watch(#[from] watch::Error),
     #[error(transparent)]
     Extension(#[from] extension::Error),
-    #[error("a backup cannot be written to {what}")]
+    #[error("cannot write a backup to {what}")]
     BadOutput { what: &'static str },
-    #[error("it is not said where to: nothing is set, and there is no last time")]
+    #[error(
+        "no {command} destination: none was given, none is configured, and no earlier {command} is recorded"
+    )]
     NoPlace { command: &'static str },
     #[error("no passphrase: {why}")]
     NoPassphrase { why: String },
-    #[error("{} is a backup, not a store", path.display())]
+    #[error("{} is a backup and cannot be changed like a store", path.display())]
     BackupIsNoStore { path: PathBuf },
-    #[error("the page begins with one timeline, and {given} are named")]
+    #[error("the viewer can open with only one timeline, but {given} were named")]
     OneTimeline { given: usize },
-    #[error("the page cannot be served: {source}")]
+    #[error("cannot start the viewer's server: {source}")]
     NoServer { source: std::io::Error },
-    #[error("the clock of this machine shows a time before 1970 or after the year 9999")]
+    #[error("the system clock is before 1970 or after 9999")]
     BadClock,
     #[error(
-        "SOURCE_DATE_EPOCH is {text:?}, which is not a number of seconds between the years 1970 and 9999"
+        "SOURCE_DATE_EPOCH is {text:?}, not a number of seconds between the years 1970 and 9999"
     )]
     BadSourceDate { text: String },
-    #[error("cannot be told to stop: {why}")]
+    #[error("cannot install a signal handler: {why}")]
     NoSignals { why: String },
 }
 
@@ -79,28 +81,28 @@ impl Error {
             Self::Watch(error) => return error.hint(),
             Self::Extension(error) => return error.hint(),
             Self::BackupIsNoStore { .. } => {
-                "take it in: `stvc import FILE`; log, show, diff, search, timelines, stats, check and `restore … --to DIR` work on the file itself".into()
+                "import it with `stvc import FILE`; read it with log, show, diff, search, timelines, stats, check or `restore … --to DIR`".into()
             }
-            Self::BadOutput { .. } => "`stvc backup - | …`, or name a file".into(),
+            Self::BadOutput { .. } => "pipe the output to a program with `stvc backup - | …`; or pass a file, for example `stvc backup chats.stvc`".into(),
             Self::NoPassphrase { .. } => {
-                "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`".into()
+                "enter it on a terminal, or pass `--passphrase-file FILE` or `--passphrase-command COMMAND`".into()
             }
             Self::NoPlace { command: "sync" } => {
-                "name a folder or a git server that both devices reach, behind `sync`".into()
+                "pass a folder or a git server that both devices can access, for example /media/shared/chats".into()
             }
             Self::NoPlace { .. } => {
-                "name a file, a folder or a git server, such as `stvc backup chats.stvc`".into()
+                "pass a file, a folder or a git server, for example `stvc backup chats.stvc`".into()
             }
-            Self::OneUser { .. } => "choose one with `--user NAME`".into(),
+            Self::OneUser { .. } => "choose a user with `--user NAME`".into(),
             Self::OneTimeline { .. } => {
-                "several go into one file: `stvc view … --out FILE.html`".into()
+                "write several timelines into one file with `stvc view … --out FILE.html`".into()
             }
             Self::NoServer { source } if source.kind() == std::io::ErrorKind::AddrInUse => {
-                "another program has that port; without `--port` a free one is taken".into()
+                "omit `--port` to use a free port".into()
             }
-            Self::BadClock => unchanged("set the clock"),
+            Self::BadClock => unchanged("set the system clock"),
             Self::BadSourceDate { .. } => {
-                unchanged("unset the variable, or set it to such a number")
+                unchanged("unset the variable, or set it to a number of seconds since 1970")
             }
             Self::NoServer { .. } | Self::NoSignals { .. } => return None,
         })

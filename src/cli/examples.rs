@@ -1,10 +1,11 @@
-//! Examples for the help of each command: examples.txt has each with its meaning below it.
+//! Examples in the help of each command. In examples.txt, each example is followed by a line that
+//! explains it.
 
 const EXAMPLES: &str = include_str!("examples.txt");
 
-const SHORT: &str = "`--help` tells more, and the options that all commands have: --data, --user, --store, --json, --quiet, --date and others.";
+const SHORT: &str = "Use `--help` for details and for the options of all commands: --data, --user, --store, --json, --quiet, --date and others.";
 
-/// Returns the examples, each with the name of its command and its meaning.
+/// Returns each example with the name of its command and its explanation.
 fn examples() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let mut lines = EXAMPLES.lines();
     std::iter::from_fn(move || {
@@ -26,7 +27,7 @@ pub fn add_to(all: clap::Command) -> clap::Command {
     })
 }
 
-/// Returns the name of a command for as long as the program runs.
+/// Returns the name of a command as a static string.
 pub fn name_of(command: &str) -> Option<&'static str> {
     examples().map(|(name, ..)| name).find(|name| *name == command)
 }
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
     use crate::cli::command_line::CommandLine;
 
-    /// Words as a shell would split them.
+    /// Splits a line into words, as a shell would.
     fn words(line: &str) -> Vec<String> {
         let line = line.split(" > ").next().unwrap_or_default();
         let pieces = line.split('"').enumerate();
@@ -48,9 +49,10 @@ mod tests {
             .collect()
     }
 
-    /// Its own description alone must not make anything else of a line than all of them do.
+    /// A command line must have the same meaning whether it is parsed with all definitions or only
+    /// with that of its command.
     #[test]
-    fn a_line_is_read_as_with_all_commands_at_hand() {
+    fn command_line_parses_equally_with_one_or_all_commands_defined() {
         let listed = examples().map(|(_, line, _)| line);
         let odd = [
             "stvc --user log snapshot",
@@ -69,7 +71,7 @@ mod tests {
                 Err(error) => error.to_string(),
             };
             let with_all = || told(CommandLine::read_with(CommandLine::described(), &typed));
-            // "2 weeks ago" is another second if the clock moves on between two readings.
+            // A date such as "2 weeks ago" changes if the clock advances between two parses.
             let (before, read, after) = (with_all(), told(CommandLine::read(&typed)), with_all());
             if read != after {
                 assert_eq!(read, before, "{line}");
@@ -78,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_examples_that_can_be_typed() {
+    fn every_command_has_examples_that_parse() {
         let whole = CommandLine::described();
         for name in whole.get_subcommands().map(clap::Command::get_name) {
             assert_eq!(name_of(name), Some(name));

@@ -1,58 +1,60 @@
 use clap::ValueEnum;
 
 use super::error::Result;
-use super::output::Out;
+use super::output::Output;
 use super::wording::{clean, shell};
 use stvc::api::extension::{self, State};
-use stvc::lines::answers::{Answer, Tell};
-use stvc::lines::{Counts, Line};
+use stvc::json_output::answers::{Answer, Emit};
+use stvc::json_output::{Counts, Line};
 use stvc::{Workspace, watch};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// What to do with it
+    /// Install, update or remove it, or show its status
     #[arg(value_enum, default_value = "status")]
-    pub deed: Deed,
+    pub action: Action,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Deed {
-    /// Put it there
+pub enum Action {
+    /// Install the extension
     Install,
-    /// Put this program's version in the place of another
+    /// Replace the installed version with this program's version
     Update,
-    /// Take it away
+    /// Remove the extension
     Remove,
-    /// Say what is there
+    /// Show the installed version
     Status,
 }
 
-const HELP: &str = "It goes into the user's extensions/stvc, out of this program: no download, always the same version. It asks `stvc watch` through SillyTavern's own files (docs/mailbox.md), with no port and \
-                    no server plugin, so the watch must run beside SillyTavern's data. `stvc config extension.write false` lets it look and change nothing.";
+const HELP: &str = "The extension is part of this program, so nothing is downloaded and the versions \
+    match. It is installed in the user's extensions/stvc. It talks to `stvc watch` through files in \
+    SillyTavern's data (docs/mailbox.md), without a port or a server plugin, so the watch must run \
+    where that data is. `stvc config extension.write false` makes the extension read-only.";
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let folder = shell(&extension::folder(workspace)?.display().to_string());
-    let state = match args.deed {
-        Deed::Install | Deed::Update => extension::install(workspace)?,
-        Deed::Remove => {
+    let state = match args.action {
+        Action::Install | Action::Update => extension::install(workspace)?,
+        Action::Remove => {
             extension::remove(workspace)?;
             extension::state(workspace)?
         }
-        Deed::Status => extension::state(workspace)?,
+        Action::Status => extension::state(workspace)?,
     };
-    let found = Found { folder, state, watch: watch::is_running(workspace) };
-    Ok(out.answer(&found, |out| tell(args.deed, &found, out)))
+    let found = ExtensionStatus { folder, state, watch: watch::is_running(workspace) };
+    Ok(out.answer(&found, |out| print(args.action, &found, out)))
 }
 
-struct Found {
+struct ExtensionStatus {
     folder: String,
     state: State,
-    /// Whether the watch runs, which answers the extension.
+    /// Whether `stvc watch`, which answers the extension, is running.
     watch: bool,
 }
 
-impl Found {
+impl ExtensionStatus {
     fn installed(&self) -> (Option<&str>, &[String]) {
         match &self.state {
             State::Installed(installed) => (Some(installed.version()), &installed.edited),
@@ -61,8 +63,8 @@ impl Found {
     }
 }
 
-impl Answer for Found {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+impl Answer for ExtensionStatus {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         let (installed, edited) = self.installed();
         let (path, program) = (&self.folder, env!("CARGO_PKG_VERSION"));
         tell(Line::Extension { path, installed, program, edited, watch: self.watch });
@@ -73,33 +75,33 @@ impl Answer for Found {
     }
 }
 
-fn tell(deed: Deed, found: &Found, out: &mut Out) {
+fn print(action: Action, found: &ExtensionStatus, out: &mut Output) {
     let folder = &found.folder;
-    match (&found.state, deed) {
-        (State::Installed(_), Deed::Install | Deed::Update) => {
-            out.line(format!("Written: {folder}"));
-            out.say("Reload SillyTavern's page (F5); it is listed under Extensions.");
+    match (&found.state, action) {
+        (State::Installed(_), Action::Install | Action::Update) => {
+            out.line(format!("Installed: {folder}"));
+            out.say("Reload SillyTavern's page (F5). The extension is listed under Extensions.");
         }
         (State::Installed(installed), _) => {
             out.line(format!("Installed, version {}: {folder}", clean(installed.version())));
             if installed.version() != env!("CARGO_PKG_VERSION") {
-                out.say("`stvc extension update` puts this program's version there.");
+                out.say("Run `stvc extension update` to install this program's version.");
             }
         }
-        (State::Absent, Deed::Remove) => out.line(format!("Not there any more: {folder}")),
+        (State::Absent, Action::Remove) => out.line(format!("No longer installed: {folder}")),
         (State::Absent, _) => {
             out.line("Not installed.");
-            out.say("`stvc extension install` puts it there.");
+            out.say("Run `stvc extension install` to install it.");
         }
-        (State::Foreign, _) => out.line(format!("Not ours: {folder}")),
+        (State::Foreign, _) => out.line(format!("Not installed by stvc: {folder}")),
     }
     let (version, edited) = found.installed();
     if !edited.is_empty() {
-        out.line(format!("Changed since: {}", edited.join(", ")));
+        out.line(format!("Changed since installation: {}", edited.join(", ")));
     }
     if version.is_some() && !found.watch {
         out.say(
-            "The watch is not running: `stvc watch`, or `stvc watch --install` for every login.",
+            "The watch is not running. Run `stvc watch`, or `stvc watch --install` to start it at every login.",
         );
     }
 }

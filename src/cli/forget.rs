@@ -4,7 +4,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{Out, bold_name, short_id};
+use super::output::{Output, bold_name, short_id};
 use super::wording::{count, size};
 use stvc::retention::{Policy, parse_span};
 use stvc::verbs::forget::{Options, Report};
@@ -13,50 +13,52 @@ use stvc::{Workspace, verbs};
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// Only these timelines; all if none is named
+    /// Remove snapshots only from these timelines (default: all)
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timelines: Vec<String>,
 
-    /// Keep the newest N of each timeline
+    /// Keep the latest N snapshots of each timeline
     #[arg(long, value_name = "N")]
     pub keep_last: Option<u64>,
 
-    /// Keep the newest of each of the last N hours that have any
+    /// Keep the latest snapshot of each hour, for the last N hours that have snapshots
     #[arg(long, value_name = "N")]
     pub keep_hourly: Option<u64>,
 
-    /// Keep the newest of each of the last N days that have any
+    /// Keep the latest snapshot of each day, for the last N days that have snapshots
     #[arg(long, value_name = "N")]
     pub keep_daily: Option<u64>,
 
-    /// Keep the newest of each of the last N weeks that have any
+    /// Keep the latest snapshot of each week, for the last N weeks that have snapshots
     #[arg(long, value_name = "N")]
     pub keep_weekly: Option<u64>,
 
-    /// Keep the newest of each of the last N months that have any
+    /// Keep the latest snapshot of each month, for the last N months that have snapshots
     #[arg(long, value_name = "N")]
     pub keep_monthly: Option<u64>,
 
-    /// Keep those younger than this, such as 30d or 36h
+    /// Keep snapshots newer than this, for example 30d or 36h
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub keep_within: Option<Duration>,
 
-    /// Keep tagged ones: they always stay, so on its own it means that nothing else does
+    /// Keep tagged snapshots
+    ///
+    /// They are always kept. Given alone, this option removes all snapshots that can be removed.
     #[arg(long)]
     pub keep_tag: bool,
 
-    /// Only show what would go, and how much space that frees
+    /// Only show what would be removed, and how much space that frees
     #[arg(long, short = 'n')]
     pub dry_run: bool,
 }
 
-const HELP: &str = "Each option keeps some; what none keeps goes. Without any, the [retention] table in stvc/config.toml of the store is used, for example:\n\n  \
+const HELP: &str = "A snapshot that no option keeps is removed. Without options, the [retention] table in stvc/config.toml in the store applies, for example:\n\n  \
                     [retention]\n  keep-last = 10\n  keep-daily = 30\n  keep-within = \"7d\"\n\n\
-                    `stvc undo` brings them back until `stvc gc` drops them; what they take is freed then.";
+                    `stvc undo` restores removed snapshots until `stvc gc` deletes them and frees their space.";
 
 const LISTED: usize = 5;
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let policy = Policy {
         keep_last: args.keep_last,
         keep_hourly: args.keep_hourly,
@@ -68,11 +70,11 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     };
     let options = Options { timelines: args.timelines.clone(), policy, dry_run: args.dry_run };
     let report = verbs::forget::forget(workspace, &options, &mut out.progress())?;
-    Ok(out.answer(&report, |out| tell(&report, out)))
+    Ok(out.answer(&report, |out| print(&report, out)))
 }
 
-fn tell(report: &Report, out: &mut Out) {
-    let gone = if report.dry_run { "would go" } else { "gone" };
+fn print(report: &Report, out: &mut Output) {
+    let gone = if report.dry_run { "would be removed" } else { "removed" };
     for timeline in &report.timelines {
         let forgotten = count(timeline.forgotten.len(), "snapshot");
         let (name, kept) = (bold_name(&timeline.name), timeline.kept);
@@ -88,16 +90,18 @@ fn tell(report: &Report, out: &mut Out) {
     }
     let (kept, freed) = (report.kept, size(report.bytes));
     if report.forgotten() == 0 {
-        return out.say(format!("Nothing to forget: all {} stay.", count(kept, "snapshot")));
+        return out.say(format!("Nothing to remove: {} kept.", count(kept, "snapshot")));
     }
     let forgotten = count(report.forgotten(), "snapshot");
     if report.dry_run {
-        return out.say(format!("{forgotten} would go and {kept} stay; that would free {freed}."));
+        return out.say(format!(
+            "{forgotten} would be removed and {kept} kept; that would free {freed}."
+        ));
     }
-    out.say(format!("{forgotten} gone, {kept} stay."));
+    out.say(format!("{forgotten} removed, {kept} kept."));
     if report.rewritten > 0 {
         let rewritten = count(report.rewritten, "snapshot");
-        out.say(format!("New ids for {rewritten}; the old ids still work."));
+        out.say(format!("{rewritten} got new ids; the old ids still work."));
     }
-    out.say(format!("`stvc undo` brings them back. `stvc gc` frees what they take, {freed}, once that is no longer wanted: after 30 days, or at once with `--keep-undo 0d --grace 0d`."));
+    out.say(format!("Run `stvc undo` to restore them. `stvc gc` frees their space, {freed}, after 30 days, or at once with `--keep-undo 0d --grace 0d`."));
 }

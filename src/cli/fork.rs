@@ -3,38 +3,41 @@ use clap_complete::engine::ArgValueCompleter;
 use super::args::{QueueArgs, seconds};
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{Out, bold, bold_name, short_id};
-use super::restore::{files, recaps, tell_lost_attachments};
+use super::output::{Output, bold, bold_name, short_id};
+use super::restore::{files, print_lost_attachments, recaps};
 use super::wording::{clean, count, name};
 use stvc::findings::lost_attachments;
-use stvc::readiness::{GatePolicy, Wait};
+use stvc::readiness::{GatePolicy, WaitLimit};
 use stvc::verbs::restore::fork::{CopiedBook, Options, Report, fork};
 use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// The chat: a file, `Character/Chat name`, or any part of that which fits only one
+    /// Chat: a file, `Character/Chat name`, or a unique part of that name
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timeline: String,
 
-    /// The last message that both have; the whole chat if not given
+    /// Fork point: the last message that both chats share (default: the last message)
     #[arg(long, value_name = "N")]
     pub at: Option<usize>,
 
-    /// What the new chat is called; `… - Branch #1` and so on if not given
+    /// Name of the new chat (default: `… - Branch #1` and so on)
     #[arg(long = "as", value_name = "NAME")]
     pub name: Option<String>,
 
-    /// Refuse where the message ends no scene, the scene's lorebook entry is not finished or the running recap does not have it, instead of warning
+    /// Refuse instead of warning if the scene is not finished
+    ///
+    /// A scene is finished if the message ends it, its lorebook entry is complete, and the running
+    /// recap includes it.
     #[arg(long)]
     pub strict: bool,
 
-    /// Wait for the lorebook's queue to finish, at most so many seconds
+    /// Wait until the lorebook's queue is empty, at most SECONDS if given
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "", value_parser = seconds)]
-    pub wait: Option<Wait>,
+    pub wait: Option<WaitLimit>,
 
-    /// Fork it though work is pending in the lorebook's queue; the snapshot says so
+    /// Fork even if work is pending in the lorebook's queue; the snapshot records it
     #[arg(long)]
     pub allow_active_queue: bool,
 
@@ -46,10 +49,12 @@ pub struct Args {
     pub dry_run: bool,
 }
 
-const HELP: &str = "First a snapshot of the chat is taken. The new chat has messages 0 to N and a lorebook of its own, a copy of the one of now, so that neither story writes into the other's. \
-                    No other chat is touched, and `stvc undo` takes it back. For the lorebook of then, where it is known: `stvc restore TIMELINE --at N --as NAME`.";
+const HELP: &str = "A snapshot of the chat is created first. The new chat has messages 0 to N and its \
+    own lorebook, a copy of the current one, so that neither chat changes the other's lorebook. No \
+    other chat is changed, and `stvc undo` undoes the fork. For the lorebook at message N, where it \
+    is known, run `stvc restore TIMELINE --at N --as NAME`.";
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let options = Options {
         timeline: args.timeline.clone(),
         at: args.at,
@@ -63,10 +68,10 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         dry_run: args.dry_run,
     };
     let report = fork(workspace, &options, &mut out.progress())?;
-    Ok(out.answer(&report, |out| tell(&report, out)))
+    Ok(out.answer(&report, |out| print(&report, out)))
 }
 
-fn tell(report: &Report, out: &mut Out) {
+fn print(report: &Report, out: &mut Output) {
     let made: &verbs::restore::Report = &report.made;
     files(made, out);
     let called = bold_name(&report.timeline);
@@ -82,13 +87,13 @@ fn tell(report: &Report, out: &mut Out) {
         Some(book) => {
             let last = report.messages.saturating_sub(1);
             let copied = match &report.copied_book {
-                CopiedBook::AtMessage => format!("the one at #{last}"),
+                CopiedBook::AtMessage => format!("the lorebook at #{last}"),
                 CopiedBook::Earlier(from) => {
                     let (id, date) = (short_id(from.id), out.clock.date(from.time));
-                    format!("the older one of snapshot {id}, taken {date}")
+                    format!("the older lorebook in snapshot {id}, created {date}")
                 }
                 CopiedBook::Now => {
-                    format!("the one of now: it may know what happens after #{last}")
+                    format!("the current lorebook, which may include what happens after #{last}")
                 }
             };
             out.say(format!("Its lorebook is {}, a copy of {copied}.", bold(clean(book))));
@@ -96,6 +101,6 @@ fn tell(report: &Report, out: &mut Out) {
         None => out.say("It has no lorebook."),
     }
     recaps(made, out);
-    tell_lost_attachments(lost_attachments(&made.findings), out);
+    print_lost_attachments(lost_attachments(&made.findings), out);
     out.findings(&made.findings);
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::error::Result;
-use super::output::Out;
+use super::output::Output;
 use super::wording::{count, size};
 use stvc::retention::parse_span;
 use stvc::verbs::gc::{Options, Report};
@@ -9,11 +9,13 @@ use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How long commands can be undone; what only older ones need goes
+    /// Keep operations of this period undoable
+    ///
+    /// Data that only older operations need is deleted.
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = parse_span)]
     pub keep_undo: Duration,
 
-    /// Objects that nothing refers to go when they are older than this
+    /// Keep unreachable objects that are newer than this
     #[arg(long, value_name = "TIME", default_value = "14d", value_parser = parse_span)]
     pub grace: Duration,
 
@@ -22,13 +24,13 @@ pub struct Args {
     pub dry_run: bool,
 }
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let options = Options { undo: args.keep_undo, grace: args.grace, dry_run: args.dry_run };
     let report = verbs::gc::gc(workspace, &options, &mut out.progress())?;
-    Ok(out.answer(&report, |out| tell(&report, out)))
+    Ok(out.answer(&report, |out| print(&report, out)))
 }
 
-fn tell(report: &Report, out: &mut Out) {
+fn print(report: &Report, out: &mut Output) {
     let collected = &report.collected;
     let (before, after) = (collected.bytes_before, collected.bytes_after);
     if collected.changed {
@@ -40,21 +42,21 @@ fn tell(report: &Report, out: &mut Out) {
             "{objects} in one pack, {deltas} of them as deltas: {before} before, {after} now{times}."
         ));
     } else if !report.dry_run {
-        out.say(format!("Nothing to do: the store is packed well, {}.", size(after)));
+        out.say(format!("Nothing to do: the store is already compact, {}.", size(after)));
     } else {
         let packs = count(collected.packs_before, "pack");
-        out.say(format!("{packs}, {}, would become one.", size(before)));
+        out.say(format!("{packs} ({}) would become one.", size(before)));
     }
     if collected.dropped > 0 {
-        let verb = if report.dry_run { "would be dropped" } else { "dropped" };
-        out.say(format!("{} that nothing refers to {verb}.", count(collected.dropped, "object")));
+        let verb = if report.dry_run { "would be deleted" } else { "deleted" };
+        out.say(format!("{} {verb}.", count(collected.dropped, "unreachable object")));
     }
     if collected.spared > 0 {
-        let spared = count(collected.spared, "object");
-        out.say(format!("{spared} that nothing refers to kept: too young to go."));
+        let spared = count(collected.spared, "unreachable object");
+        out.say(format!("{spared} kept: newer than the grace period."));
     }
     if report.expired > 0 {
-        let verb = if report.dry_run { "would no longer" } else { "can no longer" };
+        let verb = if report.dry_run { "could no longer" } else { "can no longer" };
         out.say(format!("{} {verb} be undone.", count(report.expired, "old operation")));
     }
 }

@@ -1,26 +1,28 @@
-//! The graph of `log --graph`. Timelines are drawn one after the other, each fork right before the
-//! snapshot it forked from, not interleaved by date: fifty timelines need a few columns, not fifty.
-//! Among the branches at one point the newest comes first.
+//! Draws the graph of `log --graph`. Timelines are drawn one after the other, each fork directly
+//! above the snapshot that it was forked from. They are not interleaved by date, so that fifty
+//! timelines need a few columns, not fifty. Of several forks at the same point, the newest is drawn
+//! first.
 
 use std::collections::{HashMap, HashSet};
 
 use renderdag::{Ancestor, GraphRowRenderer, Renderer};
 
-use super::output::{LOOK, paint};
+use super::output::{STYLES, paint};
 use super::wording::own_words;
 use stvc::snapshots::SnapshotId;
 use stvc::verbs::log::LoggedSnapshot;
 
-/// A snapshot, or a folded run of them, newest first.
+/// A snapshot, or a folded run of snapshots, newest first.
 pub type Row<'e> = Vec<&'e LoggedSnapshot>;
 
-/// Draws `rows`. `words` returns the text of a row, given the width of the drawing beside it.
+/// Draws `rows`. `words` returns the text of a row, given the width of the graph to its left.
 pub fn draw(
     rows: &[Row<'_>],
     words: impl Fn(&[&LoggedSnapshot], usize) -> String,
     mut line: impl FnMut(&str),
 ) {
-    // A row is named by its newest snapshot, and its parents are those of its oldest.
+    // A row is identified by its newest snapshot. Its parents are the parents of its oldest
+    // snapshot.
     let named: HashMap<SnapshotId, usize> = rows
         .iter()
         .enumerate()
@@ -36,14 +38,14 @@ pub fn draw(
         });
         let parents = parents.collect();
         let glyph = if row.iter().any(|entry| entry.is_head) {
-            paint(LOOK.good, "◉")
+            paint(STYLES.good, "◉")
         } else {
             "○".into()
         };
         let begins = row.iter().any(|entry| entry.is_head) && !reserved.contains(&at);
         if let Some(origin) = begins.then(|| origin_that_ends(rows, &named, at)).flatten() {
-            // It comes below its forks; without a column of its own, the first fork would look like
-            // the origin of the others.
+            // The fork point is drawn below its forks. Without a column of its own, it would look
+            // as if the first fork were the parent of the others.
             renderer.reserve(origin);
             reserved.insert(origin);
         }
@@ -53,7 +55,8 @@ pub fn draw(
     }
 }
 
-/// Returns the row that the branch of row `at` forked from, if that is the head of its timeline.
+/// Returns the row that the timeline of row `at` was forked from, if that row is the head of the
+/// parent timeline.
 fn origin_that_ends(
     rows: &[Row<'_>],
     named: &HashMap<SnapshotId, usize>,
@@ -75,7 +78,8 @@ pub fn unfolded<'e>(entries: &[&'e LoggedSnapshot]) -> Vec<Row<'e>> {
     entries.iter().map(|entry| vec![*entry]).collect()
 }
 
-/// Folds linear runs of snapshots without tags, forks, renames or a message of the user.
+/// Folds linear runs of snapshots. Snapshots with a tag, a fork, a rename or a message of the user
+/// are not folded.
 pub fn folded<'e>(entries: &[&'e LoggedSnapshot]) -> Vec<Row<'e>> {
     let mut children: HashMap<SnapshotId, usize> = HashMap::new();
     for parent in entries.iter().flat_map(|entry| &entry.snapshot.parents) {
@@ -93,7 +97,7 @@ pub fn folded<'e>(entries: &[&'e LoggedSnapshot]) -> Vec<Row<'e>> {
             && own_words(snapshot).is_none()
     };
     let mut rows: Vec<Row<'_>> = Vec::new();
-    // Runs, by the parent of their oldest snapshot.
+    // The index of each run, by the parent of its oldest snapshot.
     let mut runs: HashMap<SnapshotId, usize> = HashMap::new();
     for entry in entries {
         let snapshot = &entry.snapshot;
@@ -111,8 +115,9 @@ pub fn folded<'e>(entries: &[&'e LoggedSnapshot]) -> Vec<Row<'e>> {
     rows
 }
 
-/// Returns the rows, children before parents and the branches at a point one after the other, each
-/// with the rows of its parents; `None` is a parent that is not shown.
+/// Returns the rows in drawing order, each with the rows of its parents. Children precede their
+/// parents, and forks at the same point are listed one after the other. A parent is `None` if it is
+/// not shown.
 fn in_drawing_order<'r>(
     rows: &'r [Row<'_>],
     named: &'r HashMap<SnapshotId, usize>,
@@ -124,7 +129,7 @@ fn in_drawing_order<'r>(
     let mut children = vec![Vec::new(); rows.len()];
     let mut newest: Vec<i64> =
         rows.iter().map(|row| row.first().map_or(0, |entry| entry.snapshot.time.seconds)).collect();
-    // Children come first, so that a row knows how new the rows above it are.
+    // Children precede their parents in `rows`, so `newest[at]` is final when it is read.
     for at in 0..rows.len() {
         for parent in parents(at).flatten() {
             children[parent].push(at);
@@ -134,7 +139,7 @@ fn in_drawing_order<'r>(
     let timeline = |at: usize| rows[at].last().map(|entry| &entry.snapshot.timeline);
     let mut open: Vec<usize> =
         (0..rows.len()).filter(|at| parents(*at).flatten().next().is_none()).collect();
-    // The last one is drawn first. Equally new rows keep the order of the log.
+    // The last row is drawn first. Rows with the same time keep the order of the log.
     open.sort_by_key(|at| (newest[*at], std::cmp::Reverse(*at)));
     let mut order = Vec::with_capacity(rows.len());
     let mut begun = HashSet::with_capacity(rows.len());

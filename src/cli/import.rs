@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use super::args::{ClosedArgs, Secret};
 use super::error::Result;
-use super::output::{LOOK, Out, bold_name, paint};
+use super::output::{Output, STYLES, bold_name, paint};
 use super::passphrase;
 use super::wording::{clean, count, size};
 use stvc::copies::{self, CopyPlace, Outcome, ReceivedTimeline};
@@ -14,7 +14,8 @@ use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A backup: a file, a folder or a git server; or a folder of SillyTavern's backups. SillyTavern's own backups/ if not given
+    /// Backup to import: a file, a folder or a git server, or a folder of SillyTavern's backups
+    /// (default: SillyTavern's own backups/)
     #[arg(value_name = "SRC")]
     pub source: Option<PathBuf>,
 
@@ -26,8 +27,8 @@ pub struct Args {
     pub closed: ClosedArgs,
 }
 
-pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    // SillyTavern's backups are a folder, too, but not a repository.
+pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output) -> Result<u8> {
+    // A folder that is not a repository contains SillyTavern's own backups.
     if let Some(source) = &args.source {
         match CopyPlace::parse(&source.to_string_lossy())? {
             CopyPlace::Folder(folder) if !copies::is_repository(&folder) => {}
@@ -40,60 +41,60 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Out) -
                     dry_run: args.dry_run,
                 };
                 let report = stvc_backup::take_in(workspace, &options, &mut out.progress())?;
-                return Ok(out.answer(&report, |out| tell_backup(&report, out)));
+                return Ok(out.answer(&report, |out| print_backup(&report, out)));
             }
         }
     }
     let options = Options { source: args.source.clone(), dry_run: args.dry_run };
     let report = verbs::import::chat_backups::import(workspace, &options, &mut out.progress())?;
-    Ok(out.answer(&report, |out| tell(&report, out)))
+    Ok(out.answer(&report, |out| print(&report, out)))
 }
 
-fn tell(report: &Report, out: &mut Out) {
+fn print(report: &Report, out: &mut Output) {
     if report.taken_first > 0 {
         let first = count(report.taken_first, "snapshot");
-        out.say(format!("First, {first} of the chats as they are now."));
+        out.say(format!("Created {first} first."));
     }
     out.findings(&report.findings);
     list(report, out);
     let imported = report.count(|outcome| matches!(outcome, ChatBackupOutcome::Imported(_)));
     let known = report.count(|outcome| matches!(outcome, ChatBackupOutcome::Known(_)));
-    let verb = if report.dry_run { "would become" } else { "became" };
+    let verb = if report.dry_run { "would be imported" } else { "imported" };
     if report.entries.is_empty() {
-        // `.` says little at the end of a sentence.
+        // The source may be `.`, which would be confusing at the end of a sentence.
         let source = std::path::absolute(&report.source).unwrap_or_else(|_| report.source.clone());
         out.say(format!("There are no backups in {}.", clean(&source.display().to_string())));
     } else {
         let (backups, there) = (count(report.entries.len(), "backup"), size(report.bytes_there));
         let more = if report.dry_run { "little".into() } else { size(report.bytes_written) };
-        out.say(format!("{imported} of {backups} {verb} snapshots, {known} known already. The backups take {there}; in the store, {more} more."));
+        out.say(format!("{imported} of {backups} {verb} as snapshots, {known} already known. The backups take {there}; added to the store: {more}."));
     }
     if report.rewritten > 0 {
         let rewritten = count(report.rewritten, "snapshot");
-        out.say(format!("{rewritten} after them got new ids; the old ids still work."));
+        out.say(format!("{rewritten} got new ids; the old ids still work."));
     }
 }
 
-fn list(report: &Report, out: &mut Out) {
+fn list(report: &Report, out: &mut Output) {
     let mut timelines: BTreeMap<_, (u64, u64)> = BTreeMap::new();
     for entry in &report.entries {
         match &entry.outcome {
             ChatBackupOutcome::Imported(timeline) => timelines.entry(timeline).or_default().0 += 1,
             ChatBackupOutcome::Known(timeline) => timelines.entry(timeline).or_default().1 += 1,
             ChatBackupOutcome::Empty => {
-                let skipped = paint(LOOK.warn, "skipped");
-                out.error_line(&format!("{skipped}: {}: nothing is in it", clean(&entry.file)));
+                let skipped = paint(STYLES.warn, "skipped");
+                out.error_line(&format!("{skipped}: {}: it is empty", clean(&entry.file)));
             }
             ChatBackupOutcome::Failed(why) => {
-                let failed = paint(LOOK.bad, "not taken");
+                let failed = paint(STYLES.bad, "not imported");
                 out.error_line(&format!("{failed}: {}: {}", clean(&entry.file), clean(why)));
             }
         }
     }
     for (timeline, (imported, known)) in timelines {
         let is_new = report.new_timelines.contains(timeline);
-        let new = if is_new { "  (a chat that is not there any more)" } else { "" };
-        let new = paint(LOOK.good, new);
+        let new = if is_new { "  (deleted chat)" } else { "" };
+        let new = paint(STYLES.good, new);
         let what = match (imported, known) {
             (0, known) => format!("{known} known"),
             (imported, 0) => count(imported, "backup"),
@@ -103,13 +104,15 @@ fn list(report: &Report, out: &mut Out) {
     }
 }
 
-fn tell_backup(report: &stvc_backup::Report, out: &mut Out) {
+fn print_backup(report: &stvc_backup::Report, out: &mut Output) {
     for entry in report.entries.iter().filter(|entry| entry.outcome != Outcome::Known) {
         out.say(backup_line(entry));
     }
     for tag in report.tags.iter().filter(|tag| tag.here != tag.name) {
         let (was, is) = (clean(&tag.name), clean(&tag.here));
-        out.say(format!("The tag [{was}] names something else here: the backup's is [{is}]."));
+        out.say(format!(
+            "The tag [{was}] names another snapshot here: the backup's tag is imported as [{is}]."
+        ));
     }
     out.findings(&report.findings);
     let dry_run = report.dry_run;
@@ -118,32 +121,32 @@ fn tell_backup(report: &stvc_backup::Report, out: &mut Out) {
     let beside = report.count(|it| matches!(it, Outcome::Beside(_) | Outcome::Tagged(_)));
     let is_nothing = came == 0 && report.tags.is_empty();
     if is_nothing && report.left_out > 0 {
-        out.say("Nothing was taken in: what is sound in the backup is here already.");
+        out.say("Nothing was imported: the store already has every valid snapshot of the backup.");
     } else if is_nothing {
         let known = count(known, "timeline");
-        out.say(format!("Nothing to do: all {known} of the backup are here, as far or further."));
+        out.say(format!("Nothing to do: the store already has everything in the backup, {known}."));
     } else {
-        let verb = if dry_run { "would be taken in" } else { "taken in" };
+        let verb = if dry_run { "would be imported" } else { "imported" };
         let (came, day) = (count(came, "timeline"), clean(report.header.day()));
-        let more = if dry_run { "a little".into() } else { size(report.bytes) };
-        out.say(format!("{came} {verb} from the backup of {day}, {known} known already; {more} more in the store."));
+        let more = if dry_run { "little".into() } else { size(report.bytes) };
+        out.say(format!("{came} {verb} from the backup of {day}, {known} already known; added to the store: {more}."));
         if beside > 0 {
-            out.say("What moved on here and in the backup stands side by side; its files were not touched.");
+            out.say("Timelines that diverged are kept side by side; their files are not changed.");
         }
         if !dry_run {
-            out.say("`stvc restore --all` brings the files back that are missing.");
+            out.say("Run `stvc restore --all` to restore missing files.");
         }
     }
     if report.left_out > 0 {
         let left_out = count(report.left_out, "snapshot");
         out.say(format!(
-            "{left_out} of the backup cannot be taken in, and the others were joined up."
+            "Skipped {left_out} of the backup that cannot be imported; the rest of the history was joined."
         ));
     }
     let attachments_lost = lost_attachments(&report.findings);
     if attachments_lost > 0 {
         let lost = count(attachments_lost, "attachment");
-        out.say(format!("The backup lacks {lost}; everything else of these chats was taken in."));
+        out.say(format!("The backup lacks {lost}; everything else in these chats was imported."));
     }
 }
 
@@ -153,11 +156,13 @@ fn backup_line(entry: &ReceivedTimeline) -> String {
         Outcome::New => format!("new, {snapshots}"),
         Outcome::Forward => format!("{snapshots} more"),
         Outcome::Beside(beside) => {
-            format!("moved on here, too: the backup's is now {}", bold_name(beside))
+            format!("diverged: the backup's timeline is imported as {}", bold_name(beside))
         }
         Outcome::Tagged(tag) => {
-            let tag = paint(LOOK.tag, clean(tag));
-            format!("moved on here, too: the backup's is of a newer format, and has the tag {tag}")
+            let tag = paint(STYLES.tag, clean(tag));
+            format!(
+                "diverged: the backup's latest snapshot has a newer format and is kept under the tag {tag}"
+            )
         }
         _ => entry.outcome.word().into(),
     };

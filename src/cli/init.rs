@@ -1,12 +1,12 @@
 use super::error::Result;
-use super::output::Out;
+use super::output::Output;
 use super::wording::clean;
 use stvc::{Workspace, verbs};
 
-pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let report = verbs::init::init(workspace)?;
-    let text = |out: &mut Out| {
-        let done = if report.created { "Made a store at" } else { "There is a store already at" };
+    let text = |out: &mut Output| {
+        let done = if report.created { "Created a store at" } else { "A store already exists at" };
         out.say(format!("{done} {}", clean(&report.path.display().to_string())));
     };
     Ok(out.answer(&report, text))

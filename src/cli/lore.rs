@@ -4,59 +4,65 @@ use super::clock::Clock;
 use super::complete::timelines;
 use super::diff::{Page, entry_lines};
 use super::error::Result;
-use super::output::{LOOK, Out, bold, dim, paint, short_id};
+use super::output::{Output, STYLES, bold, dim, paint, short_id};
 use super::show;
 use super::table::{self, Cell};
 use super::wording::{clean, count, cut, cut_front, cut_middle, entry_title, in_parentheses, name};
-use super::wrap::hanging;
+use super::wrap::with_hanging_indent;
+use stvc::json_output::answers::Lore;
 use stvc::library::{self, Raw};
-use stvc::lines::answers::Lore;
 use stvc::snapshots::Snapshot;
 use stvc::verbs::lore::{
-    Active, Book, EntryChange, EntryStory, EntryThen, KnownFrom, Options, Report, SceneName, Then,
+    ActiveEntries, Book, EntryChange, EntryStory, EntryThen, KnownFrom, LoreAtMoment, Options,
+    Report, SceneName,
 };
 use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP, group = clap::ArgGroup::new("when").args(["at", "active"]))]
 pub struct Args {
-    /// A lorebook, an entry, or a lorebook and one of its entries; all of them if nothing is said
+    /// Lorebook, entry, or lorebook and entry (default: all lorebooks)
     #[arg(value_name = "NAME", num_args = 0..=2)]
     pub named: Vec<String>,
 
-    /// The text of now, and for each sentence the snapshot and message it came with
+    /// Show the snapshot and message that each sentence comes from
     #[arg(long, conflicts_with = "at")]
     pub blame: bool,
 
-    /// What was known then: a message's number, a date, ~N (states ago), or a snapshot
+    /// Show the text as of WHEN: a message number, a date, ~N (N versions ago) or a snapshot
     #[arg(long, value_name = "WHEN")]
     pub at: Option<String>,
 
-    /// Which entries the model was told at message N, where ST-Auto-Recap noted it there
+    /// List the entries in the prompt at message N, as recorded by ST-Auto-Recap
     #[arg(long, value_name = "N", conflicts_with_all = ["at", "blame"])]
     pub active: Option<usize>,
 
-    /// The chat whose messages --at and --active count; if not given, the last one with the lorebook
+    /// Chat that --at and --active refer to (default: the latest chat with the lorebook)
     #[arg(add = ArgValueCompleter::new(timelines), long = "in", value_name = "TIMELINE", requires = "when")]
     pub chat: Option<String>,
 
-    /// At most this many changes
+    /// Show at most N changes
     #[arg(short = 'n', long = "limit", value_name = "N")]
     pub limit: Option<usize>,
 
-    /// Also changes of formatting alone
+    /// Include changes of formatting
     #[arg(long, conflicts_with = "when")]
     pub all: bool,
 }
 
-const HELP: &str = "An entry is named by its title, one of its keywords, or any part of a title that no other has, also by a title it once had; with its lorebook also by its UID. \
-                    SillyTavern gives the UID of a deleted entry to the next one: 5 is the entry that has UID 5 or had it last, 5~1 the one that had it before. An exact title comes before a part of one, also if that entry was deleted. \
-                    Its history is told across renames and forks, newest first: the snapshot, the message that the story had come to, and what changed. \
-                    A scene is named if it ended after the state before and ST-Auto-Recap recorded the new text at its end; otherwise only the time between the two states is certain. \
-                    An entry that was deleted and made again is the same one if it says the same, or if under the same UID it has the same title or much of what it said.";
+const HELP: &str = "Name an entry by its title, a former title, one of its keywords, or a part of a title that \
+    no other entry has. After the name of a lorebook, you can also use the UID. SillyTavern \
+    reuses the UID of a deleted entry: 5 is the entry that has UID 5 or had it last, 5~1 is the \
+    entry that had it before. An exact title takes precedence over a part of a title, even if \
+    that entry was deleted. The history of an entry follows renames and forks, newest first. \
+    Each change is shown with its snapshot and the last message of the chat at that time. It is \
+    attributed to a scene if the scene ended after the previous version and ST-Auto-Recap \
+    recorded the new text at its end; otherwise only the time between the two versions is known. \
+    An entry that was deleted and created again counts as the same entry if it has the same \
+    text, or if it has the same UID and the same title or a similar text.";
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    // A single name may be that of a lorebook or of an entry.
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
+    // A single name can name a lorebook or an entry. It is passed as the entry.
     let mut names = args.named.iter().rev().cloned();
     let options = Options {
         entry: names.next(),
@@ -72,7 +78,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     run_with(&options, workspace, out)
 }
 
-pub fn of_snapshot(args: &show::Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn of_snapshot(args: &show::Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let options = Options {
         entry: args.entry.clone(),
         snapshot: Some(args.snapshot.clone()),
@@ -81,33 +87,33 @@ pub fn of_snapshot(args: &show::Args, workspace: &Workspace, out: &mut Out) -> R
     run_with(&options, workspace, out)
 }
 
-fn run_with(options: &Options, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn run_with(options: &Options, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let report = verbs::lore::lore(workspace, options, &mut out.progress())?;
     let command = if options.snapshot.is_some() { "show" } else { "lore" };
     let answer = Lore { command, report: &report };
-    let text = |out: &mut Out| {
+    let text = |out: &mut Output| {
         let clock = out.clock;
         match &report {
             Report::Books(books) => list(books, options.entry.is_some(), clock, out),
-            Report::Entry(story) => tell(story, clock, out),
-            Report::Active(active) => tell_active(active, out),
-            Report::Then(then) => tell_then(then, clock, out),
+            Report::Entry(story) => print(story, clock, out),
+            Report::Active(active) => print_active_entries(active, out),
+            Report::Then(then) => print_lore_at_moment(then, clock, out),
         }
         out.broken(answer.broken());
     };
     Ok(out.answer(&answer, text))
 }
 
-/// How many entries of each lorebook are listed if none was named.
+/// The number of entries that are listed per lorebook if no lorebook is named.
 const LISTED: usize = 12;
 
-fn list(books: &[Book], all: bool, clock: Clock, out: &mut Out) {
+fn list(books: &[Book], all: bool, clock: Clock, out: &mut Output) {
     for (n, book) in books.iter().enumerate() {
         if n > 0 {
             out.line("");
         }
         let last = book.last.as_ref().map(|last| format!(", changed {}", clock.age(last.time)));
-        let (entries, states) = (count(book.entries.len(), "entry"), count(book.states, "state"));
+        let (entries, states) = (count(book.entries.len(), "entry"), count(book.states, "version"));
         let facts = format!("{entries}, {states}{}", last.unwrap_or_default());
         let label = bold(clean(book.name.chat()));
         out.line(format!("{label}  {}", dim(facts)));
@@ -119,11 +125,11 @@ fn list(books: &[Book], all: bool, clock: Clock, out: &mut Out) {
             } else {
                 cut(&clean(&entry.title), room)
             };
-            let off = if entry.is_off { "switched off, " } else { "" };
+            let off = if entry.is_off { "disabled, " } else { "" };
             vec![
-                Cell::new(LOOK.dim, format!("  {:>4}", cut(&clean(&entry.uid), 12))),
+                Cell::new(STYLES.dim, format!("  {:>4}", cut(&clean(&entry.uid), 12))),
                 Cell::plain(title).cut(),
-                Cell::new(LOOK.dim, format!("{off}{}", clock.age(entry.changed.time))),
+                Cell::new(STYLES.dim, format!("{off}{}", clock.age(entry.changed.time))),
             ]
         };
         let rows: Vec<_> = book.entries.iter().take(shown).map(row).collect();
@@ -133,7 +139,7 @@ fn list(books: &[Book], all: bool, clock: Clock, out: &mut Out) {
         }
     }
     if books.is_empty() {
-        out.say("No lorebook is stored yet.");
+        out.say("There are no lorebooks in the store yet.");
     }
 }
 
@@ -153,9 +159,9 @@ fn moment(snapshot: &Snapshot, story: Option<&Snapshot>, clock: Clock, room: usi
     ]
 }
 
-fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
+fn print(story: &EntryStory, clock: Clock, out: &mut Output) {
     let columns = out.columns();
-    let gone = if story.is_there { "" } else { ", not in it any more" };
+    let gone = if story.is_there { "" } else { ", deleted" };
     let facts = format!("UID {} in {}{gone}", clean(&story.uid), clean(story.book.chat()));
     out.line(format!("{}  {}", bold(entry_title(&story.title, usize::MAX)), dim(facts)));
     if !story.sentences.is_empty() {
@@ -178,16 +184,19 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
         match change.change() {
             Some(told) => {
                 if change.is_again {
-                    out.line("  it is there again");
+                    out.line("  added again");
                 }
                 let rows = entry_lines(&told, page);
-                let rows = rows.iter().flat_map(|line| hanging("  ", line, 2));
+                let rows = rows.iter().flat_map(|line| with_hanging_indent("  ", line, 2));
                 rows.for_each(|row| out.line(row));
             }
             None => match &change.after {
-                None => out.line(paint(LOOK.bad, "  what it said then cannot be read")),
+                None => out.line(paint(STYLES.bad, "  this version cannot be read")),
                 Some((_, text)) => {
-                    out.line(paint(LOOK.bad, "  what it said before cannot be read; then it said"));
+                    out.line(paint(
+                        STYLES.bad,
+                        "  the previous version cannot be read; this version:",
+                    ));
                     out.line(format!("  {}", page.added(&clean(&content(text)))));
                 }
             },
@@ -195,11 +204,11 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
     }
     if story.changes.list.len() < story.changes.total {
         let more = story.changes.total - story.changes.list.len();
-        out.say(dim(format!("… and {more} more; -n N shows more of them")));
+        out.say(dim(format!("… and {more} more; use -n N to show more")));
     }
     if story.changes.formatting > 0 {
         let hidden = count(story.changes.formatting, "change");
-        out.say(dim(format!("{hidden} of formatting alone; --all shows them too")));
+        out.say(dim(format!("{hidden} of formatting not shown (see --all)")));
     }
     if !story.same_uid.is_empty() {
         out.line("");
@@ -211,21 +220,22 @@ fn tell(story: &EntryStory, clock: Clock, out: &mut Out) {
     }
     if !story.elsewhere.is_empty() {
         out.line("");
-        out.line("In other lorebooks that come from the same one:");
+        out.line("In related lorebooks:");
     }
     for other in &story.elsewhere {
         let label = bold(cut_middle(&clean(other.book.chat()), 50));
         let says =
-            if other.is_same { dim("the same") } else { page.gist(&content(&other.text), 10) };
+            if other.is_same { dim("identical") } else { page.gist(&content(&other.text), 10) };
         out.record(&[format!("  {label}"), format!("      {says}")]);
     }
 }
 
-/// Returns who made a change, or between which states it was made if that is all that is certain.
+/// Names the scene whose recap made a change. If the scene is unknown, returns the times of the two
+/// versions.
 fn attribution(change: &EntryChange, clock: Clock) -> Option<String> {
     if let Some(SceneName { message, name }) = &change.scene {
         let name = in_parentheses(name.as_ref());
-        return Some(format!("by the recap of the scene that ends with #{message}{name}"));
+        return Some(format!("by the recap of the scene that ends at #{message}{name}"));
     }
     let previous = change.previous.as_ref()?;
     let (from, to) = (clock.date(previous.snapshot.time), clock.date(change.snapshot.time));
@@ -238,15 +248,15 @@ fn attribution(change: &EntryChange, clock: Clock) -> Option<String> {
     Some(format!("changed between {from} and {to}{during}"))
 }
 
-fn tell_active(active: &Active, out: &mut Out) {
+fn print_active_entries(active: &ActiveEntries, out: &mut Output) {
     let label = format!("{} #{}", name(&active.chat.timeline), active.message);
     let Some(entries) = &active.entries else {
         let near = match (active.before, active.after) {
-            (Some(a), Some(b)) => format!("the nearest that do: #{a} and #{b}"),
-            (Some(n), None) | (None, Some(n)) => format!("the nearest that do: #{n}"),
+            (Some(a), Some(b)) => format!("the nearest messages that do are #{a} and #{b}"),
+            (Some(n), None) | (None, Some(n)) => format!("the nearest message that does is #{n}"),
             (None, None) => "no message of this chat does".to_owned(),
         };
-        let what = "the message does not tell which entries were active";
+        let what = "the message does not record which entries were active";
         return out.say(format!("{}: {what}; {near}.", clean(&label)));
     };
     let facts = format!("{} active", count(entries.len(), "entry"));
@@ -265,17 +275,17 @@ fn content(entry: &str) -> String {
     Raw::parse_str(entry).and_then(library::entry_content).unwrap_or_default()
 }
 
-fn tell_then(then: &Then, clock: Clock, out: &mut Out) {
+fn print_lore_at_moment(then: &LoreAtMoment, clock: Clock, out: &mut Output) {
     let from = match &then.known_from {
         KnownFrom::Snapshot(snapshot) => {
             let id = short_id(snapshot.id);
-            format!("known from snapshot {id} of {}", clock.date(snapshot.time))
+            format!("from snapshot {id}, {}", clock.date(snapshot.time))
         }
         KnownFrom::Notes(origin) => match (&origin.scene, origin.book_of) {
-            (_, Some(id)) => format!("known from snapshot {}", short_id(id)),
+            (_, Some(id)) => format!("from snapshot {}", short_id(id)),
             (Some((message, scene)), _) => {
                 let scene = in_parentheses(scene.as_ref());
-                format!("put together from the notes in message #{message}{scene}")
+                format!("reconstructed from ST-Auto-Recap's record in message #{message}{scene}")
             }
             (None, None) => "the chat has no lorebook".into(),
         },
@@ -292,6 +302,10 @@ fn tell_then(then: &Then, clock: Clock, out: &mut Out) {
     }
     if then.entries.is_empty() {
         let is_one = then.entry.is_some();
-        out.say(if is_one { "The entry was not in it then." } else { "It had no entries then." });
+        out.say(if is_one {
+            "The entry did not exist then."
+        } else {
+            "The lorebook had no entries then."
+        });
     }
 }

@@ -5,21 +5,21 @@ use clap_mangen::Man;
 
 use super::error::Result;
 use super::exit;
-use super::output::Out;
+use super::output::Output;
 use super::wording::count;
 use stvc::errors;
-use stvc::lines::{Counts, Summary};
+use stvc::json_output::{Counts, Summary};
 use stvc::output_files::{self, Existing};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Write a page for each command into this folder, such as ~/.local/share/man/man1
+    /// Write one page per command to this folder, such as ~/.local/share/man/man1
     #[arg(value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
 
-pub fn run(args: &Args, mut command: clap::Command, out: &mut Out) -> Result<u8> {
-    // Built, so that every page has the options for all commands.
+pub fn run(args: &Args, mut command: clap::Command, out: &mut Output) -> Result<u8> {
+    // `build` adds the global options to every subcommand.
     command.build();
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();

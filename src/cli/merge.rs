@@ -6,11 +6,11 @@ use super::args::{ClosedArgs, one_of};
 use super::complete::snapshots;
 use super::diff::Page;
 use super::error::Result;
-use super::output::{LOOK, Out, ask, bold, dim, paint, short_id};
+use super::output::{Output, STYLES, ask, bold, dim, paint, short_id};
 use super::wording::{clean, count, cut, entry_title, field_name, name, shell, short, size};
+use stvc::json_output::{Line, MergeLine};
 use stvc::library::Raw;
-use stvc::lines::{Line, MergeLine};
-use stvc::merging::{Conflict, ConflictKind, FieldChange, Named, Side};
+use stvc::merging::{Conflict, ConflictKind, EntryName, FieldChange, Side};
 use stvc::verbs::merge::{Keep, Options, Report};
 use stvc::verbs::{self, MergeError};
 use stvc::{Workspace, finish_interrupted};
@@ -18,26 +18,29 @@ use stvc::{Workspace, finish_interrupted};
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// The timeline whose lorebook is changed
+    /// Timeline to merge into; its lorebook is changed
     #[arg(add = ArgValueCompleter::new(snapshots), value_name = "A")]
     pub into: String,
 
-    /// The timeline or snapshot whose lorebook is merged into it; its own file stays as it is
+    /// Timeline or snapshot to merge from; its lorebook is not changed
     #[arg(add = ArgValueCompleter::new(snapshots), value_name = "B")]
     pub from: String,
 
-    /// Where both changed one value differently, keep the value of A, of B, of this device, or of another device. The last two are for lorebooks that a sync set aside
+    /// Resolve conflicts with the values of this side
+    ///
+    /// The values local (this device) and remote (the other device) are only for lorebooks that a
+    /// sync set aside.
     #[arg(long, value_name = "SIDE", value_parser = one_of([("a", Keep::A), ("b", Keep::B), ("local", Keep::Local), ("remote", Keep::Remote)]))]
     pub keep: Option<Keep>,
 
-    /// Do it without asking
+    /// Merge without asking
     #[arg(long, short)]
     pub yes: bool,
 
     #[command(flatten)]
     pub closed: ClosedArgs,
 
-    /// Also while ST-Auto-Recap is at work in the lorebook that is replaced
+    /// Merge even if ST-Auto-Recap has pending work in the lorebook of A
     #[arg(long)]
     pub allow_active_queue: bool,
 
@@ -46,12 +49,14 @@ pub struct Args {
     pub dry_run: bool,
 }
 
-const HELP: &str = "What would change is always shown first. Entries are the same by what they say, not by their UID alone; a new one whose UID is taken gets the \
-                    lowest free one. Both lorebooks are held against the snapshot from which both timelines come: what only one side changed is taken, also that an \
-                    entry was removed. An entry that one side removed and the other edited stays. Without --keep, conflicts are listed and nothing is changed.";
+const HELP: &str = "The changes are always shown first. Entries are matched by their content, not only by UID; a \
+    new entry whose UID is taken gets the lowest free UID. Both lorebooks are compared with the \
+    last snapshot that they have in common (three-way merge). A change that only one side made \
+    is applied, including removals. An entry that one side removed and the other edited is kept. \
+    Without --keep, conflicts are listed and nothing is changed.";
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    // Files that an interrupted merge has not written yet take part in this one.
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
+    // The files of an interrupted merge are written first, because this merge reads them.
     finish_interrupted(workspace)?;
     let mut options = Options {
         into: args.into.clone(),
@@ -69,7 +74,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let asks = out.may_ask();
     let wanted = !args.dry_run && (args.yes || asks);
     if wanted && open {
-        tell_plan(&report, out);
+        print_plan(&report, out);
         return Err(MergeError::Conflicts {
             count: report.merged.conflicts.len(),
             into: options.into,
@@ -84,16 +89,16 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         options.write = true;
         options.expected = Some(report.file.blake3);
         let written = verbs::merge::merge(workspace, &options, &mut out.progress());
-        report = written.inspect_err(|_| tell_plan(&report, out))?;
+        report = written.inspect_err(|_| print_plan(&report, out))?;
         done(&report, out);
     } else if changes || settled || open {
         out.say(match (open, args.dry_run || args.yes || !asks) {
             (true, _) => {
                 let ways = verbs::ways_to_settle(&options.into, &options.from, report.local);
-                format!("Nothing has been changed. {ways}")
+                format!("Nothing has been changed. To resolve the conflicts: {ways}")
             }
             (_, true) => {
-                format!("Nothing has been changed. `{} --yes` does it.", command(&options))
+                format!("Nothing has been changed. Run `{} --yes` to merge.", command(&options))
             }
             _ => "Nothing has been changed.".into(),
         });
@@ -101,7 +106,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     Ok(out.answer(&report, |out| out.findings(&report.findings)))
 }
 
-fn tell_plan(plan: &Report, out: &mut Out) {
+fn print_plan(plan: &Report, out: &mut Output) {
     MergeLine::all(&plan.merged).into_iter().for_each(|line| out.object(Line::Merge(line)));
 }
 
@@ -120,7 +125,8 @@ fn command(options: &Options) -> String {
     format!("stvc merge {} {}{keep}", shell(&options.into), shell(&options.from))
 }
 
-/// Returns the names of both lorebooks, with the side of each if a sync set one aside.
+/// Returns the names of both lorebooks. If a sync set one of them aside, each name is followed by
+/// `(local)` or `(remote)`.
 fn labels(options: &Options, report: &Report) -> (String, String) {
     let (a, b) = (&options.into, &options.from);
     match report.local {
@@ -130,7 +136,7 @@ fn labels(options: &Options, report: &Report) -> (String, String) {
     }
 }
 
-fn preview(report: &Report, options: &Options, out: &mut Out) {
+fn preview(report: &Report, options: &Options, out: &mut Output) {
     let page = Page::of(out, 16);
     let merged = &report.merged;
     let from = match report.from.snapshot {
@@ -138,37 +144,42 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
         None => name(&report.from.timeline),
     };
     let base = match &report.base {
-        Some(base) => format!("both come from snapshot {}", short_id(base.id)),
-        None => "no common state is known".into(),
+        Some(base) => format!("last common snapshot: {}", short_id(base.id)),
+        None => "no common snapshot".into(),
     };
     let (into, from) = (bold(clean(report.file.path.as_str())), bold(from));
     out.line(format!("{into} ← the lorebook of {from}; {base}"));
     if report.from.is_same_file {
-        out.say("Nothing to do: both chats use this one lorebook.");
+        out.say("Nothing to do: both chats use this lorebook.");
         return;
     }
     let moved = |uid: &str| merged.renumbered.iter().find(|entry| entry.new == uid);
     for entry in &merged.added {
-        let from = moved(&entry.uid).map(|entry| format!(" (UID {} there)", clean(&entry.old)));
+        let from = moved(&entry.uid)
+            .map(|entry| format!(" (UID {} in the other lorebook)", clean(&entry.old)));
         let from = from.unwrap_or_default();
-        out.line(format!("  {} {}{from}", paint(LOOK.good, "+"), entry_label(entry)));
+        out.line(format!("  {} {}{from}", paint(STYLES.good, "+"), entry_label(entry)));
     }
     for entry in &merged.removed {
-        out.line(format!("  {} {}", paint(LOOK.bad, "-"), entry_label(entry)));
+        out.line(format!("  {} {}", paint(STYLES.bad, "-"), entry_label(entry)));
     }
     for edited in &merged.edited {
-        out.line(format!("  {} {}", paint(LOOK.tag, "~"), entry_label(&edited.entry)));
+        out.line(format!("  {} {}", paint(STYLES.tag, "~"), entry_label(&edited.entry)));
         for field in &edited.fields {
             out.line(format!("      {}", field_line(field, page)));
         }
     }
     for entry in merged.renumbered.iter().filter(|entry| entry.moved) {
-        let named = Named { uid: entry.new.clone(), title: entry.title.clone() };
-        let sign = paint(LOOK.tag, ">");
+        let named = EntryName { uid: entry.new.clone(), title: entry.title.clone() };
+        let sign = paint(STYLES.tag, ">");
         out.line(format!("  {sign} {}: was UID {}", entry_label(&named), clean(&entry.old)));
     }
     for field in &merged.book {
-        out.line(format!("  {} the book's {}", paint(LOOK.tag, "~"), field_line(field, page)));
+        out.line(format!(
+            "  {} the lorebook's {}",
+            paint(STYLES.tag, "~"),
+            field_line(field, page)
+        ));
     }
     let (a, b) = labels(options, report);
     let settled = options.keep.is_some();
@@ -180,7 +191,7 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
         (merged.added.len(), "added"),
         (merged.removed.len(), "removed"),
         (merged.edited.len(), "edited"),
-        (merged.renumbered.len(), "with another UID"),
+        (merged.renumbered.len(), "with a new UID"),
     ];
     let counted: Vec<_> =
         counted.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
@@ -190,23 +201,23 @@ fn preview(report: &Report, options: &Options, out: &mut Out) {
     };
     out.say(match counted.as_slice() {
         [] if !report.file.replaces && conflicts.is_empty() => {
-            format!("Nothing to do: {} has all of it.", clean(report.file.path.as_str()))
+            format!("Nothing to do: {} is up to date.", clean(report.file.path.as_str()))
         }
         [] if !report.file.replaces => {
             let (book, conflicts) =
                 (clean(report.file.path.as_str()), conflicts.trim_start_matches("; "));
             if settled {
-                format!("{conflicts}: settled for the values that {book} has.")
+                format!("{conflicts}: the values of {book} are kept.")
             } else {
                 format!("{conflicts}; nothing else differs from {book}.")
             }
         }
-        [] => format!("No entry changes{conflicts}."),
+        [] => format!("No entries change{conflicts}."),
         counted => format!("Entries: {}{conflicts}.", counted.join(", ")),
     });
 }
 
-fn entry_label(Named { uid, title }: &Named) -> String {
+fn entry_label(EntryName { uid, title }: &EntryName) -> String {
     format!("UID {}  {}", cut(&clean(uid), 24), entry_title(title, 48))
 }
 
@@ -224,27 +235,27 @@ pub fn conflict_lines(
     settled: bool,
     page: Page,
 ) -> Vec<String> {
-    let sign = paint(LOOK.warn, "!");
-    let entry = conflict.entry.as_ref().map_or_else(|| "the book".to_owned(), entry_label);
+    let sign = paint(STYLES.warn, "!");
+    let entry = conflict.entry.as_ref().map_or_else(|| "the lorebook".to_owned(), entry_label);
     let short = |value: &Option<Vec<u8>>| {
-        raw(value).map_or_else(|| dim("not there"), |value| page.value(value))
+        raw(value).map_or_else(|| dim("not set"), |value| page.value(value))
     };
     let (here, there) = (clean(here), clean(there));
     match conflict.kind {
         ConflictKind::RemovedThere => {
-            vec![format!("  {sign} {entry}: removed in {there}, edited in {here}; it stays")]
+            vec![format!("  {sign} {entry}: edited in {here}, removed in {there}; kept")]
         }
         ConflictKind::RemovedHere => {
-            vec![format!("  {sign} {entry}: removed in {here}, edited in {there}; it comes back")]
+            vec![format!("  {sign} {entry}: removed in {here}, edited in {there}; restored")]
         }
         ConflictKind::Values => {
             let value = &conflict.value;
             let is = |side: &Option<Vec<u8>>| {
                 let chosen = settled && *side == value.merged;
-                if chosen { paint(LOOK.good, " (this one)") } else { String::new() }
+                if chosen { paint(STYLES.good, " (kept)") } else { String::new() }
             };
             vec![
-                format!("  {sign} {entry}: {} changed in both", field_name(&value.field)),
+                format!("  {sign} {entry}: {} changed on both sides", field_name(&value.field)),
                 format!("      {here}: {}{}", short(&value.ours), is(&value.ours)),
                 format!("      {there}: {}{}", short(&value.theirs), is(&value.theirs)),
             ]
@@ -252,22 +263,22 @@ pub fn conflict_lines(
     }
 }
 
-fn done(report: &Report, out: &mut Out) {
+fn done(report: &Report, out: &mut Output) {
     for snapshot in &report.safety {
         let (id, name) = (short_id(snapshot.id), name(&snapshot.timeline));
-        out.say(format!("What was there is kept as snapshot {id} ({name})."));
+        out.say(format!("The previous version is kept as snapshot {id} ({name})."));
     }
     if report.kept {
-        out.say("What was there is kept.");
+        out.say("The previous version is kept.");
     }
     let path = clean(report.file.path.as_str());
     out.say(if report.file.replaces {
         format!(
-            "Merged and verified: {path}, {}. `stvc undo` takes it back.",
+            "Merged and verified: {path}, {}. Run `stvc undo` to undo it.",
             size(report.file.bytes)
         )
     } else {
-        format!("Settled: {path} keeps its values. `stvc undo` takes it back.")
+        format!("Conflicts resolved: {path} keeps its values. Run `stvc undo` to undo it.")
     });
 }
 
@@ -276,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_yes_is_yes() {
+    fn only_y_or_yes_confirms_the_merge() {
         for (answer, is_yes) in
             [("y\n", true), ("YES\n", true), ("\n", false), ("", false), ("yep\n", false)]
         {

@@ -1,4 +1,4 @@
-//! The command line: arguments in, text out, and no logic of its own.
+//! The command line: parses arguments and prints answers. The logic is in the library.
 
 mod args;
 mod backup;
@@ -19,6 +19,7 @@ mod forget;
 mod fork;
 mod gc;
 mod graph;
+mod help_groups;
 mod import;
 mod init;
 mod log;
@@ -58,15 +59,15 @@ use clap_complete::CompleteEnv;
 
 use command_line::{Command, CommandLine};
 use error::{Error, Result};
-use output::{Out, bold};
+use output::{Output, bold};
 use stvc::copies::CopyPlace;
 pub use stvc::exit;
-use stvc::lines::{Counts, Line, Summary};
+use stvc::json_output::{Counts, Line, Summary};
 use stvc::{Workspace, stores};
 use wording::clean;
 
 pub fn main() -> ExitCode {
-    // A shell may ask for completions; then that is the whole answer.
+    // If the shell requests completions, prints them and exits.
     CompleteEnv::with_factory(CommandLine::described)
         .var(completions::ASKED)
         .bin("stvc")
@@ -83,7 +84,7 @@ fn run(arguments: &[OsString]) -> u8 {
     let name = args.name;
     let workspace = args.global.workspace(arguments);
     let settings = workspace.settings();
-    let mut out = Out::new(&args.global, &settings, workspace.now);
+    let mut out = Output::new(&args.global, &settings, workspace.now);
     if args.command.is_for_reading() {
         out = out.collecting(&args.global, &settings);
     }
@@ -91,8 +92,8 @@ fn run(arguments: &[OsString]) -> u8 {
         (Some(problem), _) => Err(problem),
         (None, true) => for_all_users(&args, &workspace, &mut out),
         (None, false) => {
-            tell_of_configuration(&args, &workspace, &mut out);
-            // Chats of other users are not stored, and they may not know.
+            print_configuration_problems(&args, &workspace, &mut out);
+            // Warns if the library has other users, because this command does not read their chats.
             if args.command.is_for_users() || matches!(args.command, Command::Status(_)) {
                 out.findings(workspace.other_users().as_slice());
             }
@@ -104,15 +105,16 @@ fn run(arguments: &[OsString]) -> u8 {
     out.finish(code)
 }
 
-/// Warns of an invalid configuration. `config` fails because of it, and the watch checks it again.
-fn tell_of_configuration(args: &CommandLine, workspace: &Workspace, out: &mut Out) {
+/// Warns about an invalid configuration. `config` reports it as an error instead, and `watch`
+/// checks the configuration itself.
+fn print_configuration_problems(args: &CommandLine, workspace: &Workspace, out: &mut Output) {
     if !matches!(args.command, Command::Config(_) | Command::Watch(_)) {
         out.findings(workspace.broken_settings().as_slice());
     }
 }
 
-/// Runs the command for each user. One that fails does not keep it from the others.
-fn for_all_users(args: &CommandLine, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+/// Runs the command for each user. If it fails for one user, it still runs for the others.
+fn for_all_users(args: &CommandLine, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let command = args.name;
     if !args.command.is_for_users() {
         return Err(Error::OneUser { command });
@@ -125,7 +127,7 @@ fn for_all_users(args: &CommandLine, workspace: &Workspace, out: &mut Out) -> Re
     for (user, workspace) in &users {
         out.object(Line::User { user });
         out.line(bold(clean(user)));
-        tell_of_configuration(args, workspace, out);
+        print_configuration_problems(args, workspace, out);
         let outcome = match &args.command {
             Command::Backup(backup) => {
                 backup::run(backup, Some(user), &args.global.secret, workspace, out)
@@ -143,8 +145,9 @@ fn for_all_users(args: &CommandLine, workspace: &Workspace, out: &mut Out) -> Re
     Ok(if codes.iter().all(|code| *code == first) { first } else { exit::PARTLY })
 }
 
-/// Runs a command that only looks on a backup, which is unpacked into a temporary store.
-fn on_backup(args: &CommandLine, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+/// Runs the command. If the store is a backup file or a remote, it is unpacked into a temporary
+/// store, and only commands that do not change the store are allowed.
+fn on_backup(args: &CommandLine, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let Some(path) = workspace.store.as_deref() else { return dispatch(args, workspace, out) };
     let typed = args.global.store.as_deref().and_then(Path::to_str);
     let place = match typed.map(stvc::copies::CopyPlace::parse).transpose()? {
@@ -165,7 +168,7 @@ fn on_backup(args: &CommandLine, workspace: &Workspace, out: &mut Out) -> Result
     dispatch(args, &Workspace { store, ..workspace.clone() }, out)
 }
 
-fn dispatch(args: &CommandLine, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn dispatch(args: &CommandLine, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let secret = &args.global.secret;
     match &args.command {
         Command::Init => init::run(workspace, out),

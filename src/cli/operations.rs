@@ -1,6 +1,6 @@
 use super::clock;
 use super::error::Result;
-use super::output::{LOOK, Out, bold, dim, paint};
+use super::output::{Output, STYLES, bold, dim, paint};
 use super::wording::{clean, count, shell};
 use stvc::stores::LoggedOperation;
 use stvc::verbs::operations::Report;
@@ -8,26 +8,28 @@ use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// At most this many
+    /// List at most N operations
     #[arg(short = 'n', long = "limit", value_name = "N")]
     pub limit: Option<usize>,
 }
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let report = verbs::operations::operations(workspace, args.limit)?;
-    Ok(out.answer(&report, |out| tell(&report, out)))
+    Ok(out.answer(&report, |out| print(&report, out)))
 }
 
-fn tell(report: &Report, out: &mut Out) {
+fn print(report: &Report, out: &mut Output) {
     for entry in &report.entries {
         let operation = &entry.operation;
-        let number = paint(LOOK.id, format!("{:>4}", operation.number));
+        let number = paint(STYLES.id, format!("{:>4}", operation.number));
         let undone = match (entry.undone_by, operation.effect.undoes, operation.effect.finishes) {
             (Some(by), ..) => {
-                paint(LOOK.warn, format!("  (undone by {by}; `stvc undo {by}` redoes it)"))
+                paint(STYLES.warn, format!("  (undone by {by}; run `stvc undo {by}` to redo it)"))
             }
             (None, Some(undoes), _) => dim(format!("  (undid {undoes})")),
-            (None, None, Some(number)) => dim(format!("  (found {number} interrupted)")),
+            (None, None, Some(number)) => {
+                dim(format!("  (finished {number}, which was interrupted)"))
+            }
             (None, None, None) => match entry.continued_by {
                 Some(by) => dim(format!("  (part of {by}, undone with it)")),
                 None => String::new(),
@@ -40,14 +42,17 @@ fn tell(report: &Report, out: &mut Out) {
         out.record(&[command, format!("      {}", effect(operation))]);
     }
     if report.entries.is_empty() {
-        out.say("Nothing was done yet.");
+        out.say("There are no operations yet.");
     }
     if report.unreadable > 0 {
-        out.error_line(&format!("{} of the log cannot be read", count(report.unreadable, "line")));
+        out.error_line(&format!(
+            "{} of the operation log cannot be read",
+            count(report.unreadable, "line")
+        ));
     }
 }
 
-/// Returns the command as it was typed, the program without its folder.
+/// Returns the command line of an operation, without the path of the program.
 pub fn command_line(operation: &LoggedOperation) -> String {
     let mut words = operation.command.iter();
     let program = words.next().map(|program| program.rsplit(['/', '\\']).next().unwrap_or(program));
@@ -63,20 +68,20 @@ pub fn effect(operation: &LoggedOperation) -> String {
     };
     let deleted = effect.files.iter().filter(|file| file.after.is_none()).count();
     let parts = [
-        (of("refs/heads/", false, true), "began", "timeline"),
-        (of("refs/heads/", true, true), "went on with", "timeline"),
-        (of("refs/heads/", true, false), "ended", "timeline"),
-        (of("refs/tags/", false, true), "set", "tag"),
+        (of("refs/heads/", false, true), "created", "timeline"),
+        (of("refs/heads/", true, true), "updated", "timeline"),
+        (of("refs/heads/", true, false), "deleted", "timeline"),
+        (of("refs/tags/", false, true), "created", "tag"),
         (of("refs/tags/", true, true), "moved", "tag"),
-        (of("refs/tags/", true, false), "removed", "tag"),
+        (of("refs/tags/", true, false), "deleted", "tag"),
         (effect.files.len() - deleted, "wrote", "file"),
-        (deleted, "removed", "file"),
+        (deleted, "deleted", "file"),
     ];
     let parts = parts.iter().filter(|(n, ..)| *n > 0);
     let parts: Vec<_> = parts.map(|(n, verb, what)| format!("{verb} {}", count(n, what))).collect();
     match (parts.is_empty(), effect.finishes) {
-        (true, Some(number)) => format!("brought operation {number} to its end"),
-        (true, None) => "nothing that is left".into(),
+        (true, Some(number)) => format!("finished operation {number}"),
+        (true, None) => "no recorded changes".into(),
         (false, _) => parts.join(", "),
     }
 }

@@ -1,4 +1,4 @@
-//! Output: text or JSON, coloured or not, everything or only what was asked for.
+//! Prints text or JSON, and applies the options for colours, the pager and `--quiet`.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -17,11 +17,11 @@ use super::screen::{Screen, in_ascii};
 use super::wording::{clean, name, short};
 use stvc::configuration::{Configuration, When};
 use stvc::findings::{Finding, Level};
+use stvc::json_output::answers::Answer;
+use stvc::json_output::{Line, Summary};
 use stvc::library::TimelineName;
-use stvc::lines::answers::Answer;
-use stvc::lines::{Line, Summary};
 
-pub struct Look {
+pub struct Styles {
     pub id: Style,
     pub name: Style,
     pub dim: Style,
@@ -35,8 +35,8 @@ const fn color(color: AnsiColor) -> Style {
     Style::new().fg_color(Some(anstyle::Color::Ansi(color)))
 }
 
-/// Whether they reach the terminal is decided where text is written.
-pub const LOOK: Look = Look {
+/// The colours. They are removed from the output if the terminal does not support them.
+pub const STYLES: Styles = Styles {
     id: color(AnsiColor::Yellow),
     name: Style::new().bold(),
     dim: Style::new().dimmed(),
@@ -51,49 +51,49 @@ pub fn paint(style: Style, text: impl Display) -> String {
 }
 
 pub fn dim(text: impl Display) -> String {
-    paint(LOOK.dim, text)
+    paint(STYLES.dim, text)
 }
 
 pub fn bold(text: impl Display) -> String {
-    paint(LOOK.name, text)
+    paint(STYLES.name, text)
 }
 
 pub fn short_id(id: impl Display) -> String {
-    paint(LOOK.id, short(id))
+    paint(STYLES.id, short(id))
 }
 
 pub fn bold_name(timeline: &TimelineName) -> String {
     bold(name(timeline))
 }
 
-/// Returns the word for a level, in its colour.
+/// Returns the word for a level, in the level's colour.
 pub fn level_word(level: Level) -> String {
     match level {
-        Level::Error => paint(LOOK.bad, "error"),
-        Level::Warning => paint(LOOK.warn, "warning"),
+        Level::Error => paint(STYLES.bad, "error"),
+        Level::Warning => paint(STYLES.warn, "warning"),
         Level::Info => dim("note"),
     }
 }
 
-pub struct Out {
+pub struct Output {
     json: bool,
     quiet: bool,
     color: ColorChoice,
     pub clock: Clock,
     summary: Option<Summary>,
-    /// Why nothing can be written to standard output any more.
+    /// The first error of writing to standard output. After it, nothing more is written there.
     cut_off: Option<io::Error>,
-    /// Text that is written together with what follows it; `None` where each line is news.
+    /// Text that is not written yet, or `None` if each line is written immediately.
     waiting: Option<String>,
     pager: Option<String>,
-    /// Printed after the pager.
+    /// Lines for standard error, which are printed after the pager has ended.
     errors: Vec<String>,
 }
 
-/// How much is written at once.
+/// The number of bytes that are collected before they are written.
 const MUCH: usize = 32 << 10;
 
-impl Out {
+impl Output {
     pub fn new(args: &GlobalArgs, settings: &Configuration, now: DateTime<FixedOffset>) -> Self {
         let color = match args.color.or(settings.color) {
             Some(When::Auto) | None => ColorChoice::Auto,
@@ -113,7 +113,7 @@ impl Out {
         }
     }
 
-    /// Collects an answer that may be long: for the pager, or to write much of it at once.
+    /// Collects the output, either for the pager or to write it in large blocks.
     pub fn collecting(mut self, args: &GlobalArgs, settings: &Configuration) -> Self {
         let is_paged = !args.no_pager && !args.json && Screen::get().rows.is_some();
         self.pager = is_paged.then(|| pager::command(settings.pager.as_deref())).flatten();
@@ -125,7 +125,7 @@ impl Out {
         self.json
     }
 
-    /// Whether a user is there to answer questions, also those of a program that is run.
+    /// Returns whether a user can answer questions, including those of programs that stvc starts.
     pub fn may_ask(&self) -> bool {
         !self.json && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
@@ -137,7 +137,7 @@ impl Out {
         }
     }
 
-    /// Prints a line of the answer.
+    /// Prints a line of text, unless the output is JSON.
     pub fn line(&mut self, text: impl AsRef<str>) {
         if !self.json {
             self.write(&format!("{}\n", text.as_ref()));
@@ -148,14 +148,14 @@ impl Out {
         self.write(text);
     }
 
-    /// Prints a line that `--quiet` leaves out.
+    /// Prints a line of text that `--quiet` suppresses.
     pub fn say(&mut self, text: impl AsRef<str>) {
         if !self.quiet {
             self.line(text);
         }
     }
 
-    /// Prints a JSON line of a command that reports while it works.
+    /// Prints a JSON line, if the output is JSON.
     pub fn object(&mut self, line: Line<'_>) {
         if self.json {
             let text = serde_json::to_string(&line).unwrap_or_default();
@@ -163,8 +163,7 @@ impl Out {
         }
     }
 
-    /// Prints the answer of a command: its lines for programs, or `text` for people. Returns the
-    /// exit code.
+    /// Prints the answer of a command as JSON lines or as text, and returns the exit code.
     pub fn answer(&mut self, answer: &impl Answer, text: impl FnOnce(&mut Self)) -> u8 {
         if self.json {
             answer.lines(&mut |line| self.object(line));
@@ -175,8 +174,9 @@ impl Out {
         answer.exit()
     }
 
-    /// Escapes characters that serde_json leaves alone and a terminal may obey (DEL, C1, direction
-    /// marks); they occur only inside strings. Characters below U+0020 are spacing of a raw value.
+    /// Writes a JSON line. Escapes DEL, C1 control characters and direction marks, because
+    /// serde_json does not escape them and a terminal may interpret them. They occur only inside
+    /// strings. Characters below U+0020 occur only as whitespace in raw values, and become spaces.
     fn write_json(&mut self, text: &str) {
         let mut line = String::with_capacity(text.len() + 1);
         for c in text.chars() {
@@ -192,8 +192,8 @@ impl Out {
         self.put(&line);
     }
 
-    /// Prints findings: warnings and errors on standard error. Equal ones about several subjects
-    /// are printed once.
+    /// Prints findings. Warnings and errors go to standard error. Findings that differ only in
+    /// their subject are printed once.
     pub fn findings(&mut self, findings: &[Finding]) {
         if self.json {
             findings.iter().for_each(|finding| self.object(Line::Finding(finding)));
@@ -225,7 +225,8 @@ impl Out {
         }
     }
 
-    /// Prints a line on standard error that `--quiet` leaves out, where standard output is taken.
+    /// Prints a line to standard error, because standard output is for data. `--quiet` suppresses
+    /// the line.
     pub fn note(&mut self, text: &str) {
         if !self.quiet && !self.json {
             self.error_line(text);
@@ -257,7 +258,7 @@ impl Out {
         }
     }
 
-    /// Prints the summary now; another one follows.
+    /// Prints the pending summary. With `--all-users`, the summary of the next user follows.
     pub fn end_summary(&mut self) {
         if let Some(summary) = self.summary.take() {
             self.object(Line::Summary(summary));
@@ -268,7 +269,7 @@ impl Out {
         Screen::get().columns()
     }
 
-    /// Prints lines about one thing: below each other, or as one line for another program.
+    /// Prints the lines of one item. In a pipe, the lines are joined to one line.
     pub fn record(&mut self, lines: &[String]) {
         if Screen::get().is_pipe() {
             self.line(lines.iter().map(|line| line.trim_start()).collect::<Vec<_>>().join("  "))
@@ -281,15 +282,18 @@ impl Out {
         Bar::new(!self.json && !self.quiet && io::stderr().is_terminal())
     }
 
-    /// Prints what is left, and returns the exit code. `stvc log | head` closes the pipe, which is
-    /// not an error.
+    /// Prints the remaining output and returns the exit code. A closed pipe, as in `stvc log |
+    /// head`, is not an error.
     pub fn finish(mut self, code: u8) -> u8 {
         self.end_summary();
         self.show_paged();
         self.write_out();
         match self.cut_off.take() {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                self.error_line(&format!("{}: standard output: {error}", level_word(Level::Error)));
+                self.error_line(&format!(
+                    "{}: cannot write to standard output: {error}",
+                    level_word(Level::Error)
+                ));
                 code.max(FAILED)
             }
             _ => code,
@@ -308,7 +312,7 @@ impl Out {
             self.write_now(&text);
         }
         if let Err(error) = shown {
-            let why = format!("the pager {pager:?} cannot be used: {error}");
+            let why = format!("cannot run the pager {pager:?}: {error}");
             self.error_line(&format!("{}: {why}", level_word(Level::Warning)));
         }
         std::mem::take(&mut self.errors).iter().for_each(|line| self.error_line(line));
@@ -332,7 +336,8 @@ impl Out {
         }
     }
 
-    /// JSON does not go through the stream that strips escapes: that drops DEL.
+    /// Writes text without collecting it. JSON is not written through `AutoStream`, because it
+    /// would remove DEL characters.
     fn write_now(&mut self, text: &str) {
         if self.cut_off.is_some() || text.is_empty() {
             return;
@@ -356,10 +361,10 @@ fn also(others: &[&Finding]) -> String {
         more => format!(" and {more} more"),
     };
     let one = if others.len() == 1 { "1 other".into() } else { format!("{} others", others.len()) };
-    format!("the same for {one}: {}{more}", named.join(", "))
+    format!("also applies to {one}: {}{more}", named.join(", "))
 }
 
-/// Asks a question. The end of the input is an empty answer.
+/// Asks a question and returns the answer. The answer is empty at the end of the input.
 pub fn ask(question: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> String {
     let mut answer = String::new();
     let asked = output.write_all(question.as_bytes()).and_then(|()| output.flush());

@@ -1,4 +1,4 @@
-//! Answers that are longer than the screen go through the pager.
+//! Shows output that is longer than the screen in a pager.
 
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
@@ -9,10 +9,11 @@ use super::screen::Screen;
 
 const PAGER: &str = "less";
 
-/// As git runs it: quit if the text fits, pass colours on, leave the text on the screen.
+/// The options that git passes to less: quit if the text fits the screen, show colours, do not
+/// clear the screen.
 const LESS: &str = "FRX";
 
-/// Returns the command of the pager, unless none is wanted.
+/// Returns the command that starts the pager, or `None` if paging is disabled.
 pub fn command(wanted: Option<&str>) -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok();
     let chosen = variable("STVC_PAGER").or(wanted.map(str::to_owned)).or(variable("PAGER"));
@@ -27,12 +28,12 @@ pub fn is_longer(text: &str, screen: &Screen) -> bool {
     let line = |line: &str| {
         anstream::adapter::strip_str(line).to_string().width().div_ceil(columns).max(1)
     };
-    // The prompt needs a line, too.
+    // One row is left for the prompt.
     text.lines().map(line).sum::<usize>() >= rows
 }
 
-/// Shows a text in the pager and waits until it is closed. Returns whether there is one: a missing
-/// default pager is not an error. After an error nothing has been shown.
+/// Shows a text in the pager and waits until the user closes the pager. Returns `false` if the
+/// default pager is not installed. If this fails, nothing was shown.
 pub fn show(text: &str, command: &str) -> io::Result<bool> {
     let mut pager = match start(command) {
         Ok(pager) => pager,
@@ -42,14 +43,14 @@ pub fn show(text: &str, command: &str) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     if let Some(mut input) = pager.stdin.take() {
-        // A pager that is quit closes its end.
+        // The pipe breaks if the user quits the pager early.
         match input.write_all(text.as_bytes()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
             _ => {}
         }
     }
     match pager.wait()?.code() {
-        // The shell's codes for a missing command.
+        // The shell exits with 126 or 127 if it cannot run the command.
         Some(126 | 127) => Err(io::ErrorKind::NotFound.into()),
         _ => Ok(true),
     }

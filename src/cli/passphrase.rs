@@ -1,4 +1,4 @@
-//! Passphrases from a file, a command, or the terminal, where they are not shown.
+//! Reads passphrases from a file, from a command, or from the terminal without echo.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -11,17 +11,17 @@ use super::args::Secret;
 use super::error::{Error, Result};
 use stvc::copies::{self, CopyPlace, Passphrase};
 
-/// Limits what is read from a device that never ends.
+/// The maximum number of bytes to read, because the file may be a device that never ends.
 const LONGEST: u64 = 1 << 16;
 
-/// Returns the passphrase of a new backup; `None` if it is not to be encrypted.
+/// Returns the passphrase for a new backup, or `None` if the backup is not to be encrypted.
 pub fn for_writing(secret: &Secret, encrypt: bool) -> Result<Option<Passphrase>> {
     match given(secret)? {
         Some(given) => Ok(Some(given)),
         None if encrypt => {
             let first = ask("Passphrase for the backup: ")?;
-            if first != ask("The same once more: ")? {
-                return Err(no("the two are not the same"));
+            if first != ask("Repeat the passphrase: ")? {
+                return Err(no("the two passphrases differ"));
             }
             passphrase(first).map(Some)
         }
@@ -29,7 +29,8 @@ pub fn for_writing(secret: &Secret, encrypt: bool) -> Result<Option<Passphrase>>
     }
 }
 
-/// Returns the passphrase of a backup; `None` if it is not encrypted. Only a file can be.
+/// Returns the passphrase of an existing backup, or `None` if the backup is not encrypted. Only
+/// backup files can be encrypted.
 pub fn for_reading(secret: &Secret, path: &Path) -> Result<Option<Passphrase>> {
     if copies::is_encrypted(path) != Some(true) {
         return Ok(None);
@@ -49,7 +50,8 @@ pub fn of_place(secret: &Secret, place: &CopyPlace) -> Result<Option<Passphrase>
 
 fn given(secret: &Secret) -> Result<Option<Passphrase>> {
     if let Some(path) = &secret.passphrase_file {
-        let file = File::open(path).map_err(|error| no(format!("{}: {error}", path.display())))?;
+        let file = File::open(path)
+            .map_err(|error| no(format!("cannot read {}: {error}", path.display())))?;
         return first_line(file).map(Some);
     }
     let Some(command) = &secret.passphrase_command else { return Ok(None) };
@@ -59,7 +61,7 @@ fn given(secret: &Secret) -> Result<Option<Passphrase>> {
         .stdin(Stdio::inherit())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| no(format!("the command could not be started: {error}")))?;
+        .map_err(|error| no(format!("cannot start the command: {error}")))?;
     let line = match child.stdout.take() {
         Some(output) => first_line(output),
         None => Err(no("the command has no output")),
@@ -75,16 +77,17 @@ fn first_line(input: impl Read) -> Result<Passphrase> {
     let mut line = Vec::new();
     let mut input = BufReader::new(input).take(LONGEST);
     input.read_until(b'\n', &mut line).map_err(|error| no(error.to_string()))?;
-    // The command must not fail because the rest of its output is not read.
+    // The rest of the output is read too, so that the command does not fail because of a closed
+    // pipe.
     let _ = std::io::copy(&mut input, &mut std::io::sink());
-    let line = String::from_utf8(line).map_err(|_| no("it is no UTF-8"))?;
+    let line = String::from_utf8(line).map_err(|_| no("it is not valid UTF-8"))?;
     passphrase(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 fn ask(words: &str) -> Result<String> {
     let terminal = Term::stderr();
     if !terminal.is_term() {
-        return Err(no("there is no terminal to ask on"));
+        return Err(no("there is no terminal to ask for it"));
     }
     let read = terminal.write_str(words).and_then(|()| terminal.read_secure_line());
     read.map_err(|error| no(error.to_string()))

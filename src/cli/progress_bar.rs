@@ -1,4 +1,4 @@
-//! A progress bar on standard error, for work that takes longer than half a second.
+//! Shows a progress bar on standard error if an operation takes longer than half a second.
 
 use std::time::{Duration, Instant};
 

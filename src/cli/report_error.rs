@@ -1,4 +1,4 @@
-//! Prints errors, with a hint.
+//! Prints errors with hints.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -8,12 +8,12 @@ use unicode_width::UnicodeWidthStr;
 
 use super::error::Error;
 use super::exit::{FAILED, USAGE};
-use super::output::{LOOK, Out, paint};
+use super::output::{Output, STYLES, paint};
 use super::wording::clean;
 use stvc::errors;
-use stvc::lines::{ErrorLine, Line, Summary, candidates, offers};
+use stvc::json_output::{ErrorLine, Line, Summary, candidates, offers};
 
-pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
+pub fn report(error: &Error, command: &'static str, out: &mut Output) -> u8 {
     let exit = error.exit();
     let typed: Vec<_> = std::env::args().collect();
     let hint = error.hint().and_then(|hint| hint.without(&typed)).map(|hint| hint.to_string());
@@ -29,7 +29,7 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
         out.end_with(Summary::failed(command));
         return exit;
     }
-    out.error_line(&format!("{}: {}", paint(LOOK.bad, "error"), clean(&error.to_string())));
+    out.error_line(&format!("{}: {}", paint(STYLES.bad, "error"), clean(&error.to_string())));
     if let Some(errors::EngineError::History(errors::MomentError::Unreadable {
         text, at, ..
     })) = error.of_engine()
@@ -43,20 +43,20 @@ pub fn report(error: &Error, command: &'static str, out: &mut Out) -> u8 {
         out.error_line(&format!("  and {more_candidates} more"));
     }
     if let Some(hint) = hint {
-        out.error_line(&format!("{}: {hint}", paint(LOOK.tag, "hint")));
+        out.error_line(&format!("{}: {hint}", paint(STYLES.tag, "hint")));
     }
     exit
 }
 
-/// Returns a text, and a mark below the place where it could not be read.
+/// Returns the text, and a line with a `^` below the position of the error.
 fn pointed(text: &str, at: usize) -> [String; 2] {
     let (before, rest) = (clean(&text[..at]), clean(&text[at..]));
-    let mark = format!("{}{}", " ".repeat(before.width()), paint(LOOK.bad, "^"));
+    let mark = format!("{}{}", " ".repeat(before.width()), paint(STYLES.bad, "^"));
     [format!("  {before}{rest}"), format!("  {mark}")]
 }
 
-/// Prints a command line that does not parse; also `--help` and `--version`, which clap reports the
-/// same way.
+/// Prints clap's message. clap reports an invalid command line, `--help` and `--version` all as
+/// errors.
 pub fn usage(problem: &clap::Error, arguments: &[OsString]) -> u8 {
     let exit = u8::try_from(problem.exit_code()).unwrap_or(USAGE);
     if arguments.iter().any(|argument| argument == "--json") && exit != 0 {
@@ -75,7 +75,7 @@ pub fn usage(problem: &clap::Error, arguments: &[OsString]) -> u8 {
     }
 }
 
-/// Adds advice for names with spaces to clap's message, and drops its advice for parsers.
+/// Adds a hint about names with spaces to clap's message, and removes clap's hint about `--`.
 fn usage_words(problem: &clap::Error) -> String {
     let text = problem.render().ansi().to_string();
     let lines = text.lines().filter(|line| !line.contains("as a value, use"));
@@ -94,7 +94,7 @@ fn usage_words(problem: &clap::Error) -> String {
 fn written(outcome: io::Result<()>, exit: u8) -> u8 {
     match outcome {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let _ = writeln!(io::stderr(), "error: standard output: {error}");
+            let _ = writeln!(io::stderr(), "error: cannot write to standard output: {error}");
             exit.max(FAILED)
         }
         _ => exit,

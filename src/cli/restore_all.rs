@@ -1,34 +1,34 @@
 //! `restore --all`.
 
 use super::error::Result;
-use super::output::{LOOK, Out, paint, short_id};
-use super::restore::{self, leave, overwrite, tell_lost_attachments, written_files};
+use super::output::{Output, STYLES, paint, short_id};
+use super::restore::{self, overwrite, permissions, print_lost_attachments, written_files};
 use super::wording::{clean, count, name};
 use stvc::Workspace;
 use stvc::findings::Code;
 use stvc::verbs::restore::all::{AllOptions, Restored, restore_all};
 use stvc::verbs::{Error, RestoreError};
 
-pub fn run(args: &restore::Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &restore::Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let options = AllOptions {
         deleted: args.deleted,
         overwrite: overwrite(args),
-        leave: leave(args),
+        permissions: permissions(args),
         any_attachments: args.any_attachments,
         dry_run: args.dry_run,
     };
     let restored = restore_all(workspace, &options, &mut out.progress())?;
-    Ok(out.answer(&restored, |out| tell(&restored, out)))
+    Ok(out.answer(&restored, |out| print(&restored, out)))
 }
 
-fn tell(all: &Restored, out: &mut Out) {
+fn print(all: &Restored, out: &mut Output) {
     let (mut failed, mut is_in_the_way, mut is_chat_missing) = (0, false, false);
     for outcome in &all.timelines {
         match &outcome.result {
             Ok(report) => {
                 if let Some(safety) = &report.written.safety {
                     let id = short_id(safety.id);
-                    out.say(format!("What was there is kept as snapshot {id}."));
+                    out.say(format!("The previous version is kept as snapshot {id}."));
                 }
                 written_files(report, out);
                 let own = report.findings.iter().filter(|it| it.code != Code::ReloadSillytavern);
@@ -39,7 +39,7 @@ fn tell(all: &Restored, out: &mut Out) {
                 is_in_the_way |= matches!(error, Error::Restore(RestoreError::InTheWay { .. }));
                 is_chat_missing |= outcome.timeline.is_chat();
                 let line = format!("{}: {}", name(&outcome.timeline), clean(&error.to_string()));
-                out.error_line(&format!("{}: {line}", paint(LOOK.bad, "not restored")));
+                out.error_line(&format!("{}: {line}", paint(STYLES.bad, "not restored")));
             }
         }
     }
@@ -55,25 +55,25 @@ fn tell(all: &Restored, out: &mut Out) {
             let (timelines, kept) = (count(restored, "timeline"), files - written);
             let written = count(written, "file");
             out.say(format!(
-                "{timelines} restored and verified: {written} written, {kept} already there."
+                "{timelines} restored and verified: {written} written, {kept} unchanged."
             ));
         }
     }
-    tell_lost_attachments(all.attachments_lost(), out);
+    print_lost_attachments(all.attachments_lost(), out);
     if !left_out.is_empty() {
         let names: Vec<_> = left_out.iter().map(name).collect();
         let (many, names) = (count(left_out.len(), "timeline"), stvc::words::listed(&names));
-        let (are, them) = if left_out.len() == 1 { ("is", "it") } else { ("are", "them") };
-        out.say(format!("{many} had been deleted before and {are} left out: {names}. `stvc restore --all --deleted` brings {them} back, too."));
+        let them = if left_out.len() == 1 { "it" } else { "them" };
+        out.say(format!("{many} skipped, recorded as deleted: {names}. Run `stvc restore --all --deleted` to restore {them}, too."));
     }
     if failed > 0 {
         let hint = match (is_in_the_way, is_chat_missing) {
-            // With `--overwrite` nothing is in the way.
+            // With `--overwrite`, no file is in the way.
             (true, _) => {
-                " `stvc restore --all --overwrite` stores what is in the way and then replaces it; with `--as` one of them becomes a chat of its own."
+                " Run `stvc restore --all --overwrite` to replace the files in the way, after creating snapshots of them; or run `stvc restore NAME --as OTHER` to restore one under another name."
             }
             (false, true) => {
-                " `stvc restore NAME --as OTHER` restores one of the chats under another name."
+                " Run `stvc restore NAME --as OTHER` to restore a chat under another name."
             }
             (false, false) => "",
         };

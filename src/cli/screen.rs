@@ -1,14 +1,15 @@
-//! Width, height and signs of the terminal.
+//! Width, height and character set of the terminal.
 
 use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
-/// Wider than any line, and small enough to calculate with.
+/// A width that no line reaches. It is small enough that sums do not overflow.
 const ENDLESS: usize = 1 << 40;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// `None`: another program reads the output, and nothing is cut.
+    /// The width of the terminal, or `None` if another program reads the output. In that case, no
+    /// line is shortened.
     columns: Option<usize>,
     pub rows: Option<usize>,
     pub is_ascii: bool,
@@ -24,10 +25,10 @@ impl Screen {
         let number = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();
         let is_terminal = io::stdout().is_terminal();
         let seen = terminal_size::terminal_size().filter(|_| is_terminal);
-        // Some shells export it, also to what is piped elsewhere.
+        // `COLUMNS` is ignored in a pipe, because some shells export the variable.
         let said = number("COLUMNS").filter(|_| is_terminal);
         let columns = number("STVC_COLUMNS").or(said).or(seen.map(|(width, _)| width.0.into()));
-        // Tests have no terminal.
+        // Tests run without a terminal.
         let columns = columns.or(cfg!(test).then_some(100));
         Self {
             columns: columns.map(|columns| columns.clamp(20, 200)),
@@ -45,7 +46,8 @@ impl Screen {
     }
 }
 
-/// Whether the locale has no Unicode. Without a locale, nearly every terminal has it.
+/// Returns whether the locale has a character set other than UTF-8. If no locale is set, UTF-8 is
+/// assumed.
 fn is_ascii(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set);
@@ -55,7 +57,7 @@ fn is_ascii(variable: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// Replaces the program's drawing and typographic signs by ASCII of the same width.
+/// Replaces stvc's line-drawing and typographic characters with ASCII of the same width.
 pub fn in_ascii(text: &str) -> String {
     let sign = |c: char| match c {
         '│' | '├' | '┤' | '┼' | '╷' | '╵' => '|',
@@ -80,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_by_locale() {
+    fn locale_without_utf8_selects_ascii_symbols() {
         let ascii = |set: &[(&str, &str)]| {
             is_ascii(|name| set.iter().find(|(set, _)| *set == name).map(|(_, v)| (*v).to_owned()))
         };

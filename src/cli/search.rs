@@ -5,7 +5,7 @@ use super::args::{date, last_date, one_of};
 use super::clock::Clock;
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, bold, dim, paint, short_id};
+use super::output::{Output, STYLES, bold, dim, paint, short_id};
 use super::wording::{clean, count, cut, cut_middle, name};
 use stvc::snapshots::Time;
 use stvc::verbs::search::{Excerpt, Match, MatchPlace, Options, Part, Report};
@@ -14,52 +14,55 @@ use stvc::{Workspace, verbs};
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// Words, in any case, also parts of words; a text must have them all
+    /// Words or parts of words to find, in any case; all must be in one text
     #[arg(value_name = "TEXT", required = true, value_parser = not_blank)]
     pub text: Vec<String>,
 
-    /// The words must stand together, in this order
+    /// Match the words as a phrase, in this order
     #[arg(long)]
     pub phrase: bool,
 
-    /// TEXT is a regular expression
+    /// Treat TEXT as a regular expression
     #[arg(long, conflicts_with = "phrase")]
     pub regex: bool,
 
-    /// Only what this one says: a part of the speaker's name, or of an entry's title
+    /// Search only messages of this speaker, or entries with this title; a part of the name is
+    /// enough
     #[arg(long, value_name = "NAME", value_parser = not_blank)]
     pub who: Option<String>,
 
-    /// Only what was said from then on: 2026-11-01, yesterday, "2 weeks ago"
+    /// Search only texts written since DATE: 2026-11-01, yesterday, "2 weeks ago"
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub since: Option<i64>,
 
-    /// Only what was said until then; a day counts whole
+    /// Search only texts written up to and including DATE
     #[arg(long, value_name = "DATE", value_parser = last_date)]
     pub until: Option<i64>,
 
-    /// Only in this timeline's snapshots
+    /// Search only the snapshots of this timeline
     #[arg(add = ArgValueCompleter::new(timelines), long = "in", value_name = "TIMELINE")]
     pub timeline: Option<String>,
 
-    /// Only in chats, only in lorebooks, or only in characters' cards
+    /// Search only chats, lorebooks or character cards
     #[arg(long, value_name = "PART", value_parser = one_of([("chat", Part::Chat), ("lorebook", Part::Lorebook), ("character", Part::Character)]))]
     pub only: Option<Part>,
 
-    /// At most this many
+    /// Show at most N matches
     #[arg(short = 'n', long = "limit", value_name = "N")]
     pub limit: Option<usize>,
 }
 
-const HELP: &str = "Messages with all their swipes and lorebook entries (title, keys, content) are searched, also hidden and deleted ones. \
-                    Each text is listed once: in the newest state of a timeline that still has it, else in the last snapshot that did. \
-                    It is named where it was first said, with how many others have it. Nothing found: exit code 1, as grep does.";
+const HELP: &str = "Searches messages with all their swipes, lorebook entries (title, keys, content) and \
+    character cards, including hidden and deleted ones. Each text is listed once: in the latest \
+    snapshot of a timeline that still contains it, or else in the last snapshot that did. It is \
+    shown under the timeline in which it first appeared, with the number of other timelines that \
+    contain it. If nothing is found, the exit code is 1, as with grep.";
 
 fn not_blank(text: &str) -> Result<String, &'static str> {
-    if text.trim().is_empty() { Err("there is nothing to search for") } else { Ok(text.into()) }
+    if text.trim().is_empty() { Err("it must not be empty") } else { Ok(text.into()) }
 }
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let options = Options {
         text: args.text.join(" "),
         phrase: args.phrase,
@@ -72,10 +75,10 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         limit: args.limit,
     };
     let report = verbs::search::search(workspace, &options, &mut out.progress())?;
-    Ok(out.answer(&report, |out| tell(&report, out)))
+    Ok(out.answer(&report, |out| print(&report, out)))
 }
 
-fn tell(report: &Report, out: &mut Out) {
+fn print(report: &Report, out: &mut Output) {
     let (columns, clock) = (out.columns(), out.clock);
     for found in &report.matches {
         let excerpt = format!("    {}", marked(&found.excerpt, columns - 4));
@@ -83,14 +86,15 @@ fn tell(report: &Report, out: &mut Out) {
     }
     out.say(match (report.matches.len(), report.more) {
         (0, _) => format!("Nothing found in {}.", count(report.snapshots, "snapshot")),
-        (_, true) => dim("… and more; -n N shows more of them"),
+        (_, true) => dim("… and more; use -n N to show more"),
         (1, false) => "1 match.".into(),
         (many, false) => format!("{many} matches."),
     });
     out.broken(&report.broken);
 }
 
-/// The speaker or title is cut before the name is cut below this.
+/// The width in columns up to which a timeline's name is not shortened. The speaker or title is
+/// shortened first.
 const NAME: usize = 24;
 
 fn head_line(found: &Match, clock: Clock, columns: usize) -> String {
@@ -104,7 +108,7 @@ fn head_line(found: &Match, clock: Clock, columns: usize) -> String {
             if *hidden {
                 facts.push("hidden".into());
             }
-            // Counted from 1, as SillyTavern shows it.
+            // SillyTavern counts swipes from 1.
             facts.extend(swipe.map(|(n, of)| format!("swipe {} of {of}, not shown", n + 1)));
             (format!("#{index} "), clean(name))
         }
@@ -120,7 +124,8 @@ fn head_line(found: &Match, clock: Clock, columns: usize) -> String {
         (false, false) => ", no longer in it",
     };
     let facts = facts.join(", ");
-    // The first timeline that has it if it is still there, else the last one that had it.
+    // If a timeline still has the text, the first such timeline; else the last timeline that had
+    // it.
     let whose = name(if found.live { &found.first } else { &found.timeline });
     let taken = 10 + 1 + 2 + place.width() + 2 + facts.width() + lost.len();
     let room = columns.saturating_sub(taken);
@@ -128,7 +133,7 @@ fn head_line(found: &Match, clock: Clock, columns: usize) -> String {
     let place = format!("{place}{}", cut(&whose_words, words_room)).trim_end().to_owned();
     let room = room.saturating_sub(whose_words.width().min(words_room));
     let label = cut_middle(&whose, room.max(12));
-    let (id, lost) = (short_id(found.snapshot.id), paint(LOOK.warn, lost));
+    let (id, lost) = (short_id(found.snapshot.id), paint(STYLES.warn, lost));
     format!("{id} {}  {place}  {}{lost}", bold(label), dim(facts))
 }
 
@@ -143,7 +148,7 @@ fn marked(excerpt: &Excerpt, columns: usize) -> String {
         let fits = piece.width() < room || (end == text.len() && piece.width() == room);
         let shown = if fits { piece } else { shorten(&piece, room) };
         room = if fits { room - shown.width() } else { 0 };
-        out.push_str(&if is_mark { paint(LOOK.tag, &shown) } else { shown });
+        out.push_str(&if is_mark { paint(STYLES.tag, &shown) } else { shown });
         if room == 0 {
             break;
         }
@@ -152,7 +157,8 @@ fn marked(excerpt: &Excerpt, columns: usize) -> String {
     out
 }
 
-/// Cuts a text even if it would just fit, because more follows.
+/// Shortens a text and appends an ellipsis, even if the text would just fit, because more text
+/// follows.
 fn shorten(text: &str, columns: usize) -> String {
     let mut width = 0;
     let kept = text.chars().take_while(|c| {

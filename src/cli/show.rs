@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use super::args::SNAPSHOT_HELP;
 use super::complete::snapshots;
 use super::error::Result;
-use super::output::{LOOK, Out, bold, bold_name, dim, paint};
+use super::output::{Output, STYLES, bold, bold_name, dim, paint};
 use super::restore;
 use super::story::StoryArgs;
 use super::wording::{clean, count, cut, fork_point, recap, short, size};
@@ -16,23 +16,23 @@ use stvc::{Workspace, verbs};
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]
 pub struct Args {
-    /// The snapshot
+    /// Snapshot to show
     #[arg(add = ArgValueCompleter::new(snapshots), value_name = "SNAPSHOT")]
     pub snapshot: String,
 
-    /// These messages, whole: N, or N..M
+    /// Print these messages in full: N or N..M
     #[arg(long, value_name = "N[..M]", value_parser = messages)]
     pub message: Option<RangeInclusive<usize>>,
 
-    /// The lorebook of the snapshot, whole
+    /// Print the lorebook of the snapshot
     #[arg(long, conflicts_with = "message")]
     pub book: bool,
 
-    /// One entry of the lorebook of the snapshot, whole
+    /// Print one entry of the snapshot's lorebook
     #[arg(long, value_name = "NAME", conflicts_with_all = ["message", "book"])]
     pub entry: Option<String>,
 
-    /// As a story to read
+    /// Print the chat as a story
     #[arg(long, conflicts_with_all = ["book", "entry"])]
     pub text: bool,
 
@@ -50,44 +50,48 @@ fn messages(text: &str) -> Result<RangeInclusive<usize>, String> {
     let number = |text: &str| {
         let text = text.trim().trim_start_matches('#');
         text.parse::<usize>()
-            .map_err(|_| format!("{text:?} is no message's number; write 12, or 12..20"))
+            .map_err(|_| format!("{text:?} is not a message number; use 12 or 12..20"))
     };
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let range = number(first)?..=number(last.trim_start_matches('='))?;
-    if range.is_empty() { Err(format!("{text:?} ends before it begins")) } else { Ok(range) }
+    if range.is_empty() {
+        Err(format!("the range {text:?} ends before it begins"))
+    } else {
+        Ok(range)
+    }
 }
 
-/// `3 chats, character Mira, all chats`.
+/// Returns `3 chats, character Mira, all chats`.
 fn users(users: &[User]) -> String {
     let chats = users.iter().filter(|user| matches!(user, User::Chat(_) | User::Group(_))).count();
-    let mut told: Vec<_> = (chats > 0).then(|| count(chats, "chat")).into_iter().collect();
-    told.extend(users.iter().filter_map(|user| match user {
+    let mut shown: Vec<_> = (chats > 0).then(|| count(chats, "chat")).into_iter().collect();
+    shown.extend(users.iter().filter_map(|user| match user {
         User::Chat(_) | User::Group(_) => None,
         User::AllChats => Some("all chats".to_owned()),
         User::Character(name) | User::Card(name) => Some(format!("character {}", clean(name))),
         User::Persona(name) if name.is_empty() => Some("the persona".to_owned()),
         User::Persona(name) => Some(format!("persona {}", clean(name))),
     }));
-    told.join(", ")
+    shown.join(", ")
 }
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let report = verbs::show::show(workspace, &args.snapshot)?;
-    Ok(out.answer(&report, |out| tell(&report, out)))
+    Ok(out.answer(&report, |out| print(&report, out)))
 }
 
-fn tell(report: &Report, out: &mut Out) {
+fn print(report: &Report, out: &mut Output) {
     let snapshot = &report.snapshot;
     let field = |key: &str, value: String| format!("{} {value}", dim(format!("{key:<10}")));
-    out.line(field("snapshot", paint(LOOK.id, snapshot.id)));
+    out.line(field("snapshot", paint(STYLES.id, snapshot.id)));
     out.line(field("timeline", bold_name(&snapshot.timeline)));
     if report.timeline != snapshot.timeline {
         out.line(field("now", bold_name(&report.timeline)));
     }
-    out.line(field("taken", out.clock.both(snapshot.time)));
+    out.line(field("created", out.clock.both(snapshot.time)));
     out.line(field("subject", clean(&snapshot.subject)));
     if !report.tags.is_empty() {
-        let tags: Vec<_> = report.tags.iter().map(|tag| paint(LOOK.tag, clean(tag))).collect();
+        let tags: Vec<_> = report.tags.iter().map(|tag| paint(STYLES.tag, clean(tag))).collect();
         out.line(field("tags", tags.join(", ")));
     }
     out.line(field("kind", clean(snapshot.kind.as_str())));
@@ -97,12 +101,12 @@ fn tell(report: &Report, out: &mut Out) {
     out.line(field("content", format!("b3:{}", snapshot.content)));
     for parent in &snapshot.parents {
         let fork = snapshot.fork_at.map(|at| format!(" ({})", fork_point(at)));
-        out.line(field("follows", format!("{parent}{}", fork.unwrap_or_default())));
+        out.line(field("previous", format!("{parent}{}", fork.unwrap_or_default())));
     }
     match report.at {
         Some(at) if report.origin.is_some() => {
-            let told = format!("as it was at message #{at}; no snapshot was taken then");
-            out.line(field("at", told));
+            let shown = format!("message #{at}, reconstructed: no snapshot was created then");
+            out.line(field("at", shown));
         }
         _ if snapshot.timeline.is_chat() => {
             out.line(field("messages", snapshot.messages.to_string()));
@@ -115,14 +119,14 @@ fn tell(report: &Report, out: &mut Out) {
     }
     if let Some(book) = &report.book {
         let taken = out.clock.both(book.time);
-        let told = format!("changed after that: snapshot {}, taken {taken}", short(book.id));
-        out.line(field("", told));
+        let shown = format!("changed later: snapshot {}, created {taken}", short(book.id));
+        out.line(field("", shown));
     }
     if let Some(state) = &report.contents.manifest.checkpoint {
         out.line(field("recap", recap(state)));
         if !state.queue_was_empty {
             let active = count(state.active_operations, "operation");
-            out.line(field("queue", format!("{active} waited in it when this was taken")));
+            out.line(field("queue", format!("{active} pending when this snapshot was created")));
         }
     }
     if !report.used_by.is_empty() {
@@ -133,8 +137,8 @@ fn tell(report: &Report, out: &mut Out) {
         out.line("");
         for (key, text) in &report.contents.card {
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            let told = cut(&clean(&text), room.saturating_sub(20).max(20));
-            out.line(format!("  {}  {told}", dim(format!("{key:<26}"))));
+            let shown = cut(&clean(&text), room.saturating_sub(20).max(20));
+            out.line(format!("  {}  {shown}", dim(format!("{key:<26}"))));
         }
     }
     if !report.contents.entries.is_empty() {
@@ -149,7 +153,7 @@ fn tell(report: &Report, out: &mut Out) {
     }
     if !report.contents.last_messages.is_empty() {
         out.line("");
-        out.line("It ends with:");
+        out.line("Last messages:");
         for (number, message) in &report.contents.last_messages {
             let text = cut(&clean(&message.text), room * 2);
             let (number, name) = (dim(format!("#{number}")), bold(clean(&message.name)));
@@ -158,7 +162,7 @@ fn tell(report: &Report, out: &mut Out) {
     }
     if let Some(origin) = &report.origin {
         out.line("");
-        restore::tell_origin(origin, out);
+        restore::print_origin(origin, out);
     }
     out.findings(&report.findings);
 }

@@ -3,63 +3,69 @@ use clap_complete::engine::ArgValueCompleter;
 use super::args::{one_of, seconds};
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, bold, paint};
+use super::output::{Output, STYLES, bold, paint};
 use super::table::{self, Cell};
 use super::wording::{clean, count, fork_point, length, name, recap, short, size, was_called};
+use stvc::json_output::answers::Snapshots;
 use stvc::library::Category;
-use stvc::lines::answers::Snapshots;
-use stvc::readiness::{GatePolicy, READINESS, SceneRule, Wait};
+use stvc::readiness::{GatePolicy, READINESS, SceneRule, WaitLimit};
 use stvc::snapshots::{CheckpointState, Kind, Snapshot};
-use stvc::verbs::snapshot::{Asked, Options, Report, Taken};
+use stvc::verbs::snapshot::{Options, Report, SnapshotRequest, SnapshotResult};
 use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Chats: a file, `Character/Chat name`, or any part of that which fits only one
+    /// Chats: a file, `Character/Chat name`, or any part of it that matches only one chat (default:
+    /// all that changed)
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timelines: Vec<String>,
 
-    /// Only these, and not all that changed
+    /// Create snapshots only of changed files of this kind
     #[arg(long, value_name = "KIND", conflicts_with_all = ["timelines", "at", "scenes", "tag"], value_parser = one_of(KINDS))]
     pub only: Vec<&'static [Category]>,
 
-    /// A checkpoint at message N: messages 0 to N, kept under a tag; the timeline itself stays as it is
+    /// Create a checkpoint at message N: messages 0 to N under a tag, outside the timeline
     #[arg(long, value_name = "N")]
     pub at: Option<usize>,
 
-    /// A checkpoint at every message that ends a scene (ST-Auto-Recap) and has none yet, each under a name
+    /// Create a tagged checkpoint at every message that ends a scene (ST-Auto-Recap) and has none
+    /// yet
     #[arg(long, conflicts_with_all = ["at", "tag"])]
     pub scenes: bool,
 
-    /// With --scenes or --at: what checkpoints are called; {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in. Scenes are called `Scene {scene_number} - {scene_name}` if not given
+    /// With --scenes or --at: name the checkpoints after this template
+    ///
+    /// Placeholders: {scene_number}, {scene_name}, {chat}, {character} and {message}. The default
+    /// for --scenes is `Scene {scene_number} - {scene_name}`.
     #[arg(long = "name", value_name = "TEMPLATE", conflicts_with = "tag")]
     pub template: Option<String>,
 
-    /// Say what it is, in your own words
+    /// Describe the snapshot in your own words
     #[arg(long, short, value_name = "TEXT")]
     pub message: Option<String>,
 
-    /// Give it a name
+    /// Tag the snapshot with this name
     #[arg(long, value_name = "NAME")]
     pub tag: Option<String>,
 
-    /// Refuse where the message ends no scene, the scene's lorebook entry is not finished or the running recap does not have it, instead of warning
+    /// Refuse, instead of warning, if the message does not end a scene, the scene's lorebook entry
+    /// is not finished or the running recap does not include it
     #[arg(long)]
     pub strict: bool,
 
-    /// Refuse where the message ends no scene, and only warn of the rest
+    /// Refuse if the message does not end a scene; only warn about the rest
     #[arg(long)]
     pub require_scene_break: bool,
 
-    /// Do not say what of the scene is not finished; the snapshot records it all the same
+    /// Do not warn about an unfinished scene; the snapshot still records it
     #[arg(long)]
     pub no_scene_warnings: bool,
 
-    /// Wait for the lorebook's queue to finish, at most so many seconds
+    /// Wait for the lorebook's queue to finish, at most SECONDS if given
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "", value_parser = seconds)]
-    pub wait: Option<Wait>,
+    pub wait: Option<WaitLimit>,
 
-    /// Take it though work is pending in the lorebook's queue; the snapshot says so
+    /// Create the snapshot even if work is pending in the lorebook's queue; the snapshot records it
     #[arg(long)]
     pub allow_active_queue: bool,
 
@@ -77,8 +83,8 @@ const KINDS: [(&str, &[Category]); 6] = [
     ("settings", &[Category::Settings]),
 ];
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
-    let subject = Asked {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
+    let subject = SnapshotRequest {
         timelines: args.timelines.clone(),
         only: args.only.concat(),
         at: args.at,
@@ -105,10 +111,10 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         report.findings.retain(|finding| !READINESS.contains(&finding.code));
     }
     let answer = Snapshots { report: &report, dry_run: args.dry_run };
-    Ok(out.answer(&answer, |out| tell(&report, options.subject.is_named(), args.dry_run, out)))
+    Ok(out.answer(&answer, |out| print(&report, options.subject.is_named(), args.dry_run, out)))
 }
 
-fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
+fn print(report: &Report, named: bool, dry_run: bool, out: &mut Output) {
     let mut rows = Vec::new();
     let mut unchanged = report.untouched as u64;
     let mut taken = 0;
@@ -118,25 +124,25 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     for outcome in &report.timelines {
         let label = name(&outcome.timeline);
         match &outcome.result {
-            Taken::New(snapshot, tags) => {
+            SnapshotResult::New(snapshot, tags) => {
                 taken += 1;
                 rows.push(new_snapshot(report, snapshot, tags, label));
             }
-            Taken::WouldBeNew(messages, before) => {
+            SnapshotResult::WouldBeNew(messages, before) => {
                 taken += 1;
                 let was = before.map_or("new".to_owned(), |before| format!("was {before}"));
                 let facts = format!("{} ({was})", count(*messages, "message"));
-                let name = Cell::new(LOOK.name, label).cut();
-                rows.push(vec![Cell::plain("would take"), name, Cell::plain(facts)]);
+                let name = Cell::new(STYLES.name, label).cut();
+                rows.push(vec![Cell::plain("would create"), name, Cell::plain(facts)]);
             }
-            Taken::Unchanged(snapshot, tags) => {
+            SnapshotResult::Unchanged(snapshot, tags) => {
                 unchanged += 1;
                 if named || !tags.is_empty() {
                     rows.push(row(snapshot, label, "unchanged".into(), tags));
                 }
             }
-            Taken::Refused(why) => out.findings(why),
-            Taken::Failed(why) => not_taken(&label, why, out),
+            SnapshotResult::Refused(why) => out.findings(why),
+            SnapshotResult::Failed(why) => not_taken(&label, why, out),
         }
     }
     rows.extend(report.newly_deleted.iter().map(was_deleted));
@@ -146,13 +152,13 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
         rest.push_str(&format!(", {unchanged} unchanged"));
     }
     if report.deleted > 0 {
-        rest.push_str(&format!(", {} deleted (`stvc timelines` shows them)", report.deleted));
+        rest.push_str(&format!(", {} deleted (see `stvc timelines`)", report.deleted));
     }
     let tagged = report.timelines.iter().any(|outcome| match &outcome.result {
-        Taken::New(_, tags) | Taken::Unchanged(_, tags) => !tags.is_empty(),
+        SnapshotResult::New(_, tags) | SnapshotResult::Unchanged(_, tags) => !tags.is_empty(),
         _ => false,
     });
-    let verb = if dry_run { "would be taken" } else { "taken" };
+    let verb = if dry_run { "would be created" } else { "created" };
     let what = count(taken, "snapshot");
     let written =
         if report.bytes > 0 { format!("; {} written", size(report.bytes)) } else { String::new() };
@@ -169,8 +175,8 @@ fn tell(report: &Report, named: bool, dry_run: bool, out: &mut Out) {
     out.findings(&report.findings);
 }
 
-fn not_taken(label: &str, why: &str, out: &mut Out) {
-    let (bad, label) = (paint(LOOK.bad, "not taken"), bold(label));
+fn not_taken(label: &str, why: &str, out: &mut Output) {
+    let (bad, label) = (paint(STYLES.bad, "snapshot failed"), bold(label));
     out.warn(&format!("{bad}: {label}: {}", clean(why)));
 }
 
@@ -190,8 +196,8 @@ pub(super) fn new_snapshot(
 
 pub(super) fn was_deleted(last: &Snapshot) -> Vec<Cell> {
     let facts = match length(last) {
-        Some(length) => format!("was deleted; {length} kept"),
-        None => "was deleted; its last state is kept".to_owned(),
+        Some(length) => format!("deleted; {length} kept"),
+        None => "deleted; its latest snapshot is kept".to_owned(),
     };
     row(last, name(&last.timeline), facts, &[])
 }
@@ -199,10 +205,10 @@ pub(super) fn was_deleted(last: &Snapshot) -> Vec<Cell> {
 fn row(snapshot: &Snapshot, label: String, facts: String, tags: &[String]) -> Vec<Cell> {
     let tags: Vec<_> = tags.iter().map(|tag| clean(tag)).collect();
     vec![
-        Cell::new(LOOK.id, short(snapshot.id)),
-        Cell::new(LOOK.name, label).cut(),
+        Cell::new(STYLES.id, short(snapshot.id)),
+        Cell::new(STYLES.name, label).cut(),
         Cell::plain(facts),
-        Cell::new(LOOK.tag, tags.join("  ")),
+        Cell::new(STYLES.tag, tags.join("  ")),
     ]
 }
 

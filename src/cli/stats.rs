@@ -1,34 +1,32 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::error::Result;
-use super::output::{Out, bold, dim};
+use super::output::{Output, bold, dim};
 use super::wording::{clean, count, cut, cut_middle, name, pad, size, snapshots_of};
 use stvc::verbs::stats::Report;
 use stvc::{Workspace, verbs};
 
 const LISTED: usize = 10;
 
-pub fn run(workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let report = verbs::stats::stats(workspace, &mut out.progress())?;
-    Ok(out.answer(&report, |out| tell(&report, out)))
+    Ok(out.answer(&report, |out| print(&report, out)))
 }
 
-fn tell(report: &Report, out: &mut Out) {
+fn print(report: &Report, out: &mut Output) {
     let snapshots = snapshots_of(report.snapshots, report.timelines.len());
     out.line(format!("{snapshots}, {}.", count(report.tags, "tag")));
     let times = report.bytes_as_copies.checked_div(report.bytes_stored).unwrap_or(0);
-    let times = if times >= 2 { format!(": 1/{times}") } else { String::new() };
+    let times = if times >= 2 { format!(" (1/{times})") } else { String::new() };
     let (copies, stored) = (bold(size(report.bytes_as_copies)), bold(size(report.bytes_stored)));
-    out.line(format!(
-        "As copies of the files they would take {copies}; the store takes {stored}{times}."
-    ));
+    out.line(format!("Separate copies would take {copies}; the store takes {stored}{times}."));
     if report.damaged > 0 {
         let damaged = count(report.damaged, "snapshot");
-        out.error_line(&format!("{damaged} could not be read: see `stvc check`"));
+        out.error_line(&format!("cannot read {damaged}; run `stvc check` for details"));
     }
     if !report.timelines.is_empty() {
         out.line("");
-        out.line(dim("stored for it alone   as copies  snapshots  timeline"));
+        out.line(dim("         not shared   as copies  snapshots  timeline"));
     }
     let room = out.columns().saturating_sub(44).max(20);
     for share in report.timelines.iter().take(LISTED) {
@@ -44,7 +42,7 @@ fn tell(report: &Report, out: &mut Out) {
     }
     if !report.largest.is_empty() {
         out.line("");
-        out.line("The largest messages now:");
+        out.line("Largest messages:");
     }
     for large in &report.largest {
         let parts = [

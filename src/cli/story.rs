@@ -1,4 +1,4 @@
-//! `stvc show --message` and `--text`: messages as a story, in plain text or Markdown.
+//! `stvc show --message` and `--text`: prints messages as plain text or Markdown.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::error::Result;
-use super::output::{Out, dim};
+use super::output::{Output, dim};
 use super::wording::{clean, count, name};
 use stvc::snapshots::Time;
 use stvc::verbs::read::{Options, SpokenMessage};
@@ -21,31 +21,31 @@ pub enum Format {
 
 #[derive(Debug, Default, clap::Args)]
 pub struct StoryArgs {
-    /// The story as text or Markdown
+    /// Print the story in this format
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// In the story: also messages that are hidden from the prompt
+    /// Include messages that are hidden from the prompt
     #[arg(long)]
     hidden: bool,
 
-    /// In the story: when each message was said
+    /// Show when each message was sent
     #[arg(long)]
     dates: bool,
 
-    /// In the story: not who says it
+    /// Omit the names of the speakers
     #[arg(long)]
     no_names: bool,
 
-    /// With all swipes
+    /// Include all swipes
     #[arg(long)]
     swipes: bool,
 
-    /// With what the model thought before it spoke
+    /// Include the model's reasoning
     #[arg(long)]
     reasoning: bool,
 
-    /// Write the story into this file, which must not be there yet
+    /// Write the story to this file, which must not exist
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -62,9 +62,9 @@ pub fn run(
     messages: Option<RangeInclusive<usize>>,
     args: &StoryArgs,
     workspace: &Workspace,
-    out: &mut Out,
+    out: &mut Output,
 ) -> Result<u8> {
-    // Single messages are printed with their number and date.
+    // With `--message`, each message is printed with its number and date.
     let numbers = messages.is_some();
     let options = Options { snapshot: snapshot.to_owned(), messages, with_hidden: args.hidden };
     let report = verbs::read::read(workspace, &options)?;
@@ -78,7 +78,7 @@ pub fn run(
     if let Some(path) = &args.output {
         verbs::read::write(path, story.as_bytes())?;
     }
-    let text = |out: &mut Out| {
+    let text = |out: &mut Output| {
         match &args.output {
             Some(path) => {
                 let (many, path) = (count(report.messages.len(), "message"), path.display());
@@ -88,7 +88,7 @@ pub fn run(
         }
         if report.hidden > 0 {
             let many = count(report.hidden, "hidden message");
-            out.warn(&dim(format!("{many} left out; --hidden tells them, too")));
+            out.warn(&dim(format!("{many} omitted; use --hidden to include hidden messages")));
         }
         out.broken(&report.broken);
     };
@@ -106,13 +106,13 @@ impl Style<'_> {
         match self.args.format.unwrap_or_default() {
             Format::Text => messages.iter().map(|it| self.text(it)).collect::<Vec<_>>().join("\n"),
             Format::Markdown => {
-                let told: Vec<_> = messages.iter().map(|it| self.markdown(it)).collect();
-                format!("# {}\n\n{}", clean(title), told.join("\n"))
+                let rendered: Vec<_> = messages.iter().map(|it| self.markdown(it)).collect();
+                format!("# {}\n\n{}", clean(title), rendered.join("\n"))
             }
         }
     }
 
-    /// Returns who and when: `#12 Mira (2026-11-01 18:30, hidden)`.
+    /// Returns the heading of a message: `#12 Mira (2026-11-01 18:30, hidden)`.
     fn heading(&self, message: &SpokenMessage) -> String {
         let number = self.numbers.then(|| format!("#{}", message.number));
         let is_named = !self.args.no_names && !message.name.is_empty();
@@ -123,7 +123,8 @@ impl Style<'_> {
         [number, name, facts].into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns the text and the other wanted parts, each with its title.
+    /// Returns the text of a message and the other requested parts, each with its title. The text
+    /// has no title.
     fn parts(&self, message: &SpokenMessage) -> Vec<(Option<String>, String)> {
         let lines = |text: &str| text.lines().map(clean).collect::<Vec<_>>().join("\n");
         let mut parts = Vec::new();
@@ -186,17 +187,17 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_message_is_obeyed() {
+    fn control_characters_of_messages_are_not_printed() {
         for format in [Format::Text, Format::Markdown] {
             let args = StoryArgs { format: Some(format), swipes: true, ..StoryArgs::default() };
             let style = Style { args: &args, numbers: true, date: &|_| None };
-            let told = style.story("A <i> title", &[message()]);
-            assert!(!told.contains('\u{1b}') && !told.contains('\u{202e}'), "{told}");
+            let rendered = style.story("A <i> title", &[message()]);
+            assert!(!rendered.contains('\u{1b}') && !rendered.contains('\u{202e}'), "{rendered}");
         }
     }
 
     #[test]
-    fn what_is_not_wanted_is_not_told() {
+    fn story_prints_only_the_requested_parts() {
         let plain = StoryArgs { no_names: true, ..StoryArgs::default() };
         let plain = Style { args: &plain, numbers: false, date: &|_| None };
         let shown = SpokenMessage { is_hidden: false, text: "Just this.".into(), ..message() };

@@ -2,18 +2,19 @@ use super::args::ClosedArgs;
 use super::diff::Page;
 use super::error::{Error, Result};
 use super::merge::conflict_lines;
-use super::output::{LOOK, Out, bold_name, dim, paint};
+use super::output::{Output, STYLES, bold_name, dim, paint};
 use super::wording::{clean, count, shell};
 use stvc::copies::{Conflict, CopyPlace, Outcome, Purpose, ReceivedTimeline, last_backups};
 use stvc::files::Action;
-use stvc::lines::answers::sides;
+use stvc::json_output::answers::sides;
 use stvc::verbs::sync::{Options, Report};
 use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// A folder, or a git server such as ssh://host/chats.git or me@host:chats.git; the last one if not given
+    /// Folder, or git server such as ssh://host/chats.git or me@host:chats.git (default: the last
+    /// one)
     #[arg(value_name = "REMOTE")]
     pub remote: Option<String>,
 
@@ -25,21 +26,25 @@ pub struct Args {
     pub closed: ClosedArgs,
 }
 
-const HELP: &str = "First a snapshot of every chat that changed is taken. A chat that went on elsewhere is brought up to date here. One that went on on both sides stays as two: what came to REMOTE \
-                    first keeps its name, the other is called `… (other version DAY)`. A lorebook that both changed is merged, entry by entry and field by field; where both changed one value, both \
-                    lorebooks stay and the command that settles it is shown. What changed since its snapshot is left alone. `stvc undo` takes back what came; what was deleted here and is \
-                    still there comes back.";
+const HELP: &str = "Creates a snapshot of every changed chat first. A chat that continued only on another device \
+    is updated here. A chat that continued on both devices becomes two chats: the version that \
+    reached REMOTE first keeps its name, the other is called `… (other version DAY)`. A lorebook \
+    that changed on both devices is merged, entry by entry and field by field. If both changed \
+    the same value, both lorebooks stay, and the command that resolves the conflict is shown. \
+    Files that changed since their latest snapshot are not touched. Run `stvc undo` to undo what \
+    was received. A chat that was deleted here \
+    but still exists in REMOTE is restored.";
 
-/// How many places of a conflict are shown.
+/// The maximum number of conflicting values that are shown per lorebook.
 const PLACES: usize = 5;
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let remote = match &args.remote {
         Some(remote) => remote.clone(),
         None => {
             let last = last_backups::remembered(workspace, Purpose::Sync)?;
             let (place, _) = last.ok_or(Error::NoPlace { command: "sync" })?;
-            out.note(&format!("With {}, as the last time.", clean(&place)));
+            out.note(&format!("Syncing with {}.", clean(&place)));
             place
         }
     };
@@ -47,28 +52,28 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let (asks, closed) = (out.may_ask(), args.closed.state());
     let options = Options { place, asks, closed, dry_run: args.dry_run };
     let report = verbs::sync::sync(workspace, &options, &mut out.progress())?;
-    Ok(out.answer(&report, |out| tell(&report, out)))
+    Ok(out.answer(&report, |out| print(&report, out)))
 }
 
-fn tell(report: &Report, out: &mut Out) {
+fn print(report: &Report, out: &mut Output) {
     if report.taken_first > 0 {
         let first = count(report.taken_first, "snapshot");
-        let verb = if report.dry_run { "would be taken" } else { "taken" };
-        out.say(format!("First, {first} {verb} of the chats as they are now."));
+        let verb = if report.dry_run { "Would create" } else { "Created" };
+        out.say(format!("{verb} {first} first."));
     }
     for entry in &report.entries {
         if entry.outcome != Outcome::Known {
             out.say(line(entry));
         }
         if let Some(conflict) = &entry.conflict {
-            say_conflict(entry, conflict, out);
+            print_conflict(entry, conflict, out);
         }
     }
     out.findings(&report.findings);
-    tell_totals(report, out);
+    print_totals(report, out);
 }
 
-fn say_conflict(entry: &ReceivedTimeline, conflict: &Conflict, out: &mut Out) {
+fn print_conflict(entry: &ReceivedTimeline, conflict: &Conflict, out: &mut Output) {
     let (of_other, of_book) = match &conflict.set_aside_by {
         None => ("local".to_owned(), "remote".to_owned()),
         Some(device) => (format!("remote ({})", clean(&device.name)), "local".to_owned()),
@@ -78,30 +83,32 @@ fn say_conflict(entry: &ReceivedTimeline, conflict: &Conflict, out: &mut Out) {
         let lines = conflict_lines(place, (&of_other, &of_book), false, page);
         lines.iter().for_each(|line| out.say(line));
     }
-    let (sign, book) = (paint(LOOK.warn, "!"), clean(conflict.book.as_str()));
-    let places = count(conflict.count(), "place");
+    let (sign, book) = (paint(STYLES.warn, "!"), clean(conflict.book.as_str()));
+    let places = count(conflict.count(), "conflict");
     let (into, from) = sides(entry);
     match &conflict.other {
         Some(other) if !entry.timeline.is_chat() => {
             let other = clean(other.file().as_str());
-            out.say(format!("  {sign} {places} to settle: {book} has the {of_book} values,"));
-            out.say(format!("    {other} the {of_other} ones."));
+            out.say(format!("  {sign} {places}: {book} has the {of_book} values,"));
+            out.say(format!("    {other} has the {of_other} values."));
             let merge = format!("stvc merge {} {}", shell(into), shell(from));
             out.say(format!("    Keep the local values:   {merge} --keep local --yes"));
             out.say(format!("    Keep the remote values:  {merge} --keep remote --yes"));
         }
         Some(_) => {
             let settle = stvc::verbs::ways_to_settle(into, from, None);
-            out.say(format!("  {sign} {book} differs in {places}; both stay. {settle}"));
+            out.say(format!(
+                "  {sign} {book} has {places}; both versions are kept. To resolve: {settle}"
+            ));
         }
         None => {
-            let what = "both stay. No chat uses the local one";
-            out.say(format!("  {sign} {book} differs in {places}; {what}"));
+            let what = "both versions are kept. No chat uses the local one";
+            out.say(format!("  {sign} {book} has {places}; {what}"));
         }
     }
 }
 
-fn tell_totals(report: &Report, out: &mut Out) {
+fn print_totals(report: &Report, out: &mut Output) {
     let came = report.entries.iter().filter(|entry| entry.outcome != Outcome::Known);
     let stays = |outcome: &Outcome| {
         use Outcome::{Erased, ErasedElsewhere, ForkOfErased, Left};
@@ -109,16 +116,16 @@ fn tell_totals(report: &Report, out: &mut Out) {
     };
     let came = came.filter(|entry| !stays(&entry.outcome)).count();
     let files = report.files.iter().filter(|file| file.action != Action::Keep).count();
-    let verb = if report.dry_run { "would come" } else { "came" };
+    let verb = if report.dry_run { "would be received" } else { "received" };
     let took = match came {
-        0 => "Nothing new came".to_owned(),
+        0 => "Nothing received".to_owned(),
         came => {
             let timelines = count(came, "timeline");
             format!("{timelines} {verb}, {} changed", count(files, "file"))
         }
     };
     match &report.sent {
-        Some(sent) if sent.moved == 0 => out.say(format!("{took}; nothing was to be sent.")),
+        Some(sent) if sent.moved == 0 => out.say(format!("{took}; nothing to send.")),
         Some(sent) => {
             let new = count(sent.new_snapshots, "snapshot");
             out.say(format!("{took}; {new} sent to {}.", clean(&sent.backup.destination)));
@@ -126,7 +133,7 @@ fn tell_totals(report: &Report, out: &mut Out) {
         None => out.say(format!("{took}. Nothing has been changed.")),
     }
     if came > 0 && !report.dry_run {
-        out.say(dim("`stvc undo` takes back what came."));
+        out.say(dim("Run `stvc undo` to undo what was received."));
     }
 }
 
@@ -134,23 +141,26 @@ fn line(entry: &ReceivedTimeline) -> String {
     let snapshots = count(entry.snapshots, "snapshot");
     let what = match &entry.outcome {
         Outcome::New => format!("new, {snapshots}"),
-        Outcome::Forward => format!("{snapshots} more"),
-        Outcome::Merged => "changed on both sides, and merged".into(),
+        Outcome::Forward => format!("updated, {snapshots}"),
+        Outcome::Merged => "changed on both sides; merged".into(),
         Outcome::Apart(other) => {
-            format!("went on here, too: that is now {}", bold_name(other))
+            format!("diverged: the local version is now {}", bold_name(other))
         }
-        Outcome::Erased => "was erased; it is removed from the remote, too".into(),
+        Outcome::Erased => "erased; also removed from the remote".into(),
         Outcome::ErasedElsewhere => format!(
             "{}: it was erased on another device. To remove it here, delete the chat in SillyTavern, then run `stvc erase {}`",
-            paint(LOOK.warn, "stays here and is not sent"),
+            paint(STYLES.warn, "kept here, not sent"),
             shell(entry.timeline.as_str())
         ),
         Outcome::ForkOfErased => format!(
-            "{}: the chat it was forked from was erased on another device. Erase that chat on each device that has it, then sync again",
-            paint(LOOK.warn, "left alone")
+            "{}: its parent was erased on another device. Erase the parent on each device that has it, then sync again",
+            paint(STYLES.warn, "skipped")
         ),
         Outcome::Left(why) => {
-            format!("{}: {why}; `stvc snapshot`, then sync again", paint(LOOK.warn, "left alone"))
+            format!(
+                "{}: {why}; run `stvc snapshot`, then sync again",
+                paint(STYLES.warn, "skipped")
+            )
         }
         _ => entry.outcome.word().into(),
     };

@@ -1,4 +1,4 @@
-//! Rows with aligned cells that fit the screen.
+//! Formats rows of aligned cells that fit the width of the terminal.
 
 use std::collections::BTreeSet;
 
@@ -18,9 +18,10 @@ pub struct Cell {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fit {
     Whole,
-    /// Cut in the middle. One column of a table is.
+    /// The cell is shortened in the middle. Only one column of a table can be of this kind.
     Cut,
-    /// Left out; lower numbers first.
+    /// The column is left out if there is not enough room. Columns with lower numbers are left out
+    /// first.
     Spare(u8),
 }
 
@@ -55,7 +56,7 @@ fn lines_within(rows: &[Vec<Cell>], columns: usize) -> Vec<String> {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.width()).max()
     };
     let mut widths: Vec<_> = (0..fits.len()).map(|column| width(column).unwrap_or(0)).collect();
-    // A name is not cut to almost nothing for facts that other commands show.
+    // Columns that can be left out are removed before the name becomes too short.
     let name = fits.iter().position(|fit| *fit == Fit::Cut);
     let wanted = name.map_or(0, |name| widths[name]).min(columns * 2 / 5);
     let others = |widths: &[usize]| -> usize {
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_spared_goes_and_then_names_are_cut() {
+    fn narrow_table_shortens_names_and_drops_optional_columns() {
         let row = |name: &str| {
             let [change, name, messages, snapshots] =
                 ["changed", name, "12 messages", "3 snapshots"].map(Cell::plain);

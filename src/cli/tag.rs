@@ -3,7 +3,7 @@ use clap_complete::engine::ArgValueCompleter;
 use super::args::SNAPSHOT_HELP;
 use super::complete::{snapshots, tags};
 use super::error::Result;
-use super::output::{LOOK, Out};
+use super::output::{Output, STYLES};
 use super::table::{self, Cell};
 use super::wording::{clean, name, short};
 use stvc::verbs::tag::{Options, Tag};
@@ -12,24 +12,24 @@ use stvc::{Workspace, verbs};
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]
 pub struct Args {
-    /// The name; alone, it is shown what it names, and without it all names are listed
+    /// Tag to create; without SNAPSHOT, tag to show; without a name, all tags are listed
     #[arg(add = ArgValueCompleter::new(tags), value_name = "NAME", required_if_eq("delete", "true"))]
     pub name: Option<String>,
 
-    /// The snapshot it names
+    /// Snapshot to tag
     #[arg(add = ArgValueCompleter::new(snapshots), value_name = "SNAPSHOT", requires = "name", conflicts_with = "delete")]
     pub snapshot: Option<String>,
 
-    /// Take the name away
+    /// Delete the tag
     #[arg(long, short)]
     pub delete: bool,
 
-    /// Also if another snapshot has the name: it gets it from that one
+    /// Move the tag if another snapshot has it
     #[arg(long = "move", requires = "snapshot")]
     pub lead: bool,
 }
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let options = match (&args.name, &args.snapshot, args.delete) {
         (Some(name), _, true) => Options::Delete { name: name.clone() },
         (Some(name), Some(snapshot), false) => {
@@ -39,17 +39,17 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         (None, ..) => Options::List { name: None },
     };
     let tags = verbs::tag::tag(workspace, &options)?;
-    Ok(out.answer(&tags, |out| tell(&options, &tags, out)))
+    Ok(out.answer(&tags, |out| print(&options, &tags, out)))
 }
 
-fn tell(options: &Options, tags: &[Tag], out: &mut Out) {
+fn print(options: &Options, tags: &[Tag], out: &mut Output) {
     let clock = out.clock;
     let row = |tag: &Tag| {
         vec![
-            Cell::new(LOOK.tag, clean(&tag.name)),
-            Cell::new(LOOK.id, short(tag.snapshot.id)),
+            Cell::new(STYLES.tag, clean(&tag.name)),
+            Cell::new(STYLES.id, short(tag.snapshot.id)),
             Cell::plain(name(&tag.snapshot.timeline)).cut(),
-            Cell::new(LOOK.dim, clock.age(tag.snapshot.time)),
+            Cell::new(STYLES.dim, clock.age(tag.snapshot.time)),
         ]
     };
     let rows: Vec<_> = tags.iter().map(row).collect();
@@ -60,6 +60,6 @@ fn tell(options: &Options, tags: &[Tag], out: &mut Out) {
         }
     }
     if tags.is_empty() {
-        out.say("There are no tags yet. `stvc tag NAME SNAPSHOT` makes one.");
+        out.say("There are no tags yet. Run `stvc tag NAME SNAPSHOT` to create one.");
     }
 }

@@ -1,4 +1,4 @@
-//! `timelines` and `status`: all timelines, or those that changed.
+//! `timelines` lists all timelines, and `status` lists those that changed.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashSet;
@@ -11,12 +11,12 @@ use super::backup;
 use super::clock::Clock;
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{LOOK, Out, bold, bold_name, dim, paint};
+use super::output::{Output, STYLES, bold, bold_name, dim, paint};
 use super::table::{self, Cell};
 use super::wording::{
     clean, count, cut, cut_middle, fork_point, messages_in_short, name, shell, short, was_called,
 };
-use stvc::lines::answers::Timelines as Answered;
+use stvc::json_output::answers::Timelines as Answered;
 use stvc::verbs::timelines::parent::{Parent, set_parent};
 use stvc::verbs::timelines::tree::{Branch, tree};
 use stvc::verbs::timelines::{Report, Timeline, TimelineChange};
@@ -24,59 +24,59 @@ use stvc::{Workspace, verbs, watch};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// As a tree: each fork below the timeline it forked from, with the message after which it did
+    /// Show a tree: each fork below its parent, with its fork point
     #[arg(long)]
     pub tree: bool,
 
-    /// Only timelines with this in their name
+    /// Show only timelines whose name contains NAME
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "NAME")]
     pub name: Option<String>,
 
-    /// In which order; most recent first if not given, in JSON by name
+    /// Sort in this order (default: recent, with --json name)
     #[arg(long, value_name = "ORDER", conflicts_with = "tree")]
     pub sort: Option<Order>,
 
-    /// Say that timeline NAME was forked from PARENT, where that was not found out rightly
+    /// Set PARENT as the parent of timeline NAME, if stvc did not detect it
     #[arg(add = ArgValueCompleter::new(timelines), long, value_name = "PARENT", requires = "name", conflicts_with = "tree")]
     pub parent: Option<String>,
 
-    /// Say that timeline NAME was forked from none
+    /// Record that timeline NAME has no parent
     #[arg(long, requires = "name", conflicts_with_all = ["tree", "parent"])]
     pub no_parent: bool,
 }
 
-/// In which order timelines are listed.
+/// Sort order of timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Order {
-    /// What was saved or taken last comes first
+    /// Last save, newest first
     Recent,
-    /// By name; numbers count as numbers
+    /// Name, with numbers in numeric order
     Name,
-    /// The longest first
+    /// Number of messages, largest first
     Messages,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Only timelines with this in their name
+    /// Show only timelines whose name contains NAME
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "NAME")]
     pub name: Option<String>,
 
-    /// In which order; most recent first if not given, in JSON by name
+    /// Sort in this order (default: recent, with --json name)
     #[arg(long, value_name = "ORDER")]
     pub sort: Option<Order>,
 }
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     if let (Some(timeline), true) = (&args.name, args.no_parent || args.parent.is_some()) {
         let report = set_parent(workspace, timeline, args.parent.as_deref())?;
-        return Ok(out.answer(&report, |out| tell_parent(&report, out)));
+        return Ok(out.answer(&report, |out| print_parent(&report, out)));
     }
     let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     let nothing = nothing(&report);
     choose(&mut report, args.name.as_deref(), args.sort.unwrap_or(usual_order(out)));
     let answer = Answered { command: "timelines", report: &report };
-    let text = |out: &mut Out| {
+    let text = |out: &mut Output| {
         if args.tree {
             let columns = out.columns();
             for branch in tree(&report.timelines) {
@@ -88,30 +88,33 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         if report.timelines.is_empty() {
             out.say(nothing);
         }
-        // The listing is the answer; other findings belong to `status`.
+        // The other findings are printed only by `status`.
         out.findings(&answer.unreadable().cloned().collect::<Vec<_>>());
     };
     Ok(out.answer(&answer, text))
 }
 
-fn tell_parent(report: &Parent, out: &mut Out) {
+fn print_parent(report: &Parent, out: &mut Output) {
     let child = bold_name(&report.timeline);
     match &report.parent {
-        Some((parent, shared)) => {
-            out.say(format!("{child} comes from {} ({}).", bold_name(parent), fork_point(*shared)))
-        }
-        None => out.say(format!("{child} comes from no other timeline.")),
+        Some((parent, shared)) => out.say(format!(
+            "{child} is a fork of {} ({}).",
+            bold_name(parent),
+            fork_point(*shared)
+        )),
+        None => out.say(format!("{child} has no parent.")),
     }
     if report.rewritten > 0 {
         let rewritten = count(report.rewritten, "snapshot");
         out.say(format!(
-            "{rewritten} got new ids; the old ids still work. `stvc undo` takes it back."
+            "{rewritten} got new ids; the old ids still work. Run `stvc undo` to undo it."
         ));
     }
 }
 
-/// People want recent timelines first; programs want an order that does not change.
-fn usual_order(out: &Out) -> Order {
+/// Returns the default order: latest first for people, and by name for programs, because that order
+/// is stable.
+fn usual_order(out: &Output) -> Order {
     if out.is_json() { Order::Name } else { Order::Recent }
 }
 
@@ -137,7 +140,7 @@ fn choose(report: &mut Report, part: Option<&str>, order: Order) {
     }
 }
 
-/// `Branch #2` comes before `Branch #10`.
+/// Compares names, and numbers in them by value: `Branch #2` comes before `Branch #10`.
 fn by_number(a: &str, b: &str) -> Ordering {
     let pieces = |text: &str| -> Vec<(u64, String)> {
         let mut pieces = vec![(0, String::new())];
@@ -159,13 +162,13 @@ fn by_number(a: &str, b: &str) -> Ordering {
     pieces(a).cmp(&pieces(b)).then_with(|| a.cmp(b))
 }
 
-pub fn status(args: &StatusArgs, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn status(args: &StatusArgs, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     let (is_any, nothing) = (!report.timelines.is_empty(), nothing(&report));
     choose(&mut report, args.name.as_deref(), args.sort.unwrap_or(usual_order(out)));
     let answer = Answered { command: "status", report: &report };
-    let text = |out: &mut Out| {
-        tell_status(&report, nothing, out);
+    let text = |out: &mut Output| {
+        print_status(&report, nothing, out);
         if report.has_store && is_any {
             out.say(keeping(&report, workspace, out));
         }
@@ -177,11 +180,11 @@ fn nothing(report: &Report) -> &'static str {
     if report.timelines.is_empty() {
         "There are no chats here yet."
     } else {
-        "No timeline has that in its name."
+        "No timeline has a name that contains this text."
     }
 }
 
-fn tell_status(report: &Report, nothing: &str, out: &mut Out) {
+fn print_status(report: &Report, nothing: &str, out: &mut Output) {
     let is_changed = |timeline: &&Timeline| timeline.latest.change != TimelineChange::Unchanged;
     let changed: Vec<_> = report.timelines.iter().filter(is_changed).collect();
     list(&changed, out);
@@ -198,32 +201,32 @@ fn tell_status(report: &Report, nothing: &str, out: &mut Out) {
                 report.timelines.iter().find(|it| it.latest.change == TimelineChange::Deleted);
             let example = deleted.map(|deleted| shell(deleted.name.as_str())).unwrap_or_default();
             out.say(format!(
-                "Nothing to take: {unchanged} unchanged. What was deleted can be brought back: `stvc restore {example}`."
+                "No changes: {unchanged} unchanged. Run `stvc restore {example}` to restore what was deleted."
             ));
         }
         (0, _) => {
             let timelines = count(unchanged, "timeline");
-            out.say(format!("Nothing changed since the last snapshots; {timelines}."));
+            out.say(format!("No changes since the latest snapshots of {timelines}."));
         }
         _ if !report.has_store => {
-            out.say("Nothing is stored yet. `stvc snapshot` takes the first snapshots.")
+            out.say("There are no snapshots yet. Run `stvc snapshot` to create the first.")
         }
-        _ => out.say(format!("{unchanged} unchanged. `stvc snapshot` takes the others.")),
+        _ => out.say(format!("{unchanged} unchanged. Run `stvc snapshot` to store the changes.")),
     }
 }
 
-/// `A watch is running. Last backup: 3 days ago (D:\stick), 4 snapshots since.`
-fn keeping(report: &Report, workspace: &Workspace, out: &Out) -> String {
+/// Returns `A watch is running. Last backup: 3 days ago (D:\stick), 4 snapshots since.`
+fn keeping(report: &Report, workspace: &Workspace, out: &Output) -> String {
     let watch =
         if watch::is_running(workspace) { "A watch is running." } else { "No watch is running." };
     let backup = match &report.last_backup {
         Some(last) => format!("Last backup: {}.", backup::line(last, out.clock)),
-        None => "No backup was taken yet.".into(),
+        None => "There is no backup yet.".into(),
     };
     dim(format!("{watch} {backup}"))
 }
 
-fn list(timelines: &[&Timeline], out: &mut Out) {
+fn list(timelines: &[&Timeline], out: &mut Output) {
     let clock = out.clock;
     let rows: Vec<_> = timelines.iter().map(|timeline| row(timeline, clock)).collect();
     table::lines(&rows).into_iter().for_each(|line| out.line(line));
@@ -231,10 +234,10 @@ fn list(timelines: &[&Timeline], out: &mut Out) {
 
 fn row(timeline: &Timeline, clock: Clock) -> Vec<Cell> {
     let style = match timeline.latest.change {
-        TimelineChange::New | TimelineChange::Changed => LOOK.good,
-        TimelineChange::Deleted => LOOK.warn,
-        TimelineChange::Unreadable => LOOK.bad,
-        TimelineChange::Unchanged | TimelineChange::Stored => LOOK.dim,
+        TimelineChange::New | TimelineChange::Changed => STYLES.good,
+        TimelineChange::Deleted => STYLES.warn,
+        TimelineChange::Unreadable => STYLES.bad,
+        TimelineChange::Unchanged | TimelineChange::Stored => STYLES.dim,
     };
     let head = timeline.latest.snapshot.as_ref();
     let fork = timeline.fork.parent.as_ref().zip(timeline.fork.fork_at);
@@ -247,15 +250,16 @@ fn row(timeline: &Timeline, clock: Clock) -> Vec<Cell> {
     let notes: Vec<_> = damaged.into_iter().chain(notes(timeline)).collect();
     vec![
         Cell::new(style, timeline.latest.change.as_str()),
-        Cell::new(LOOK.name, name(&timeline.name)).cut(),
+        Cell::new(STYLES.name, name(&timeline.name)).cut(),
         Cell::plain(messages(timeline)),
-        // The tree shows forks better; ids and counts are for wide screens.
-        Cell::new(LOOK.good, timeline.changed_parts().join(", ")).spare(4),
+        // The cell of the fork point is the first to be left out, because `--tree` shows it as
+        // well.
+        Cell::new(STYLES.good, timeline.changed_parts().join(", ")).spare(4),
         Cell::plain(snapshots).spare(1),
-        Cell::new(LOOK.id, head.map(|head| short(head.id)).unwrap_or_default()).spare(3),
-        Cell::new(LOOK.dim, head.map(|head| clock.age(head.time)).unwrap_or_default()),
+        Cell::new(STYLES.id, head.map(|head| short(head.id)).unwrap_or_default()).spare(3),
+        Cell::new(STYLES.dim, head.map(|head| clock.age(head.time)).unwrap_or_default()),
         Cell::plain(fork.unwrap_or_default()).spare(0),
-        Cell::new(LOOK.tag, notes.join("  ")).spare(2),
+        Cell::new(STYLES.tag, notes.join("  ")).spare(2),
     ]
 }
 
@@ -273,13 +277,13 @@ fn messages(timeline: &Timeline) -> String {
         Some(before)
             if timeline.latest.change == TimelineChange::Changed && before != timeline.messages =>
         {
-            format!("{before} → {} msgs", timeline.messages)
+            format!("{before} → {}", messages_in_short(timeline.messages))
         }
         _ => messages_in_short(timeline.messages),
     }
 }
 
-/// `├─ after #12  Before the ferry   13 messages, 0 of its own   (deleted)`.
+/// Returns `├─ after #12  Before the ferry   13 messages, 0 after the fork   (deleted)`.
 fn tree_line(branch: &Branch<'_>, columns: usize) -> String {
     let timeline = branch.timeline;
     let (own_level, above) = match branch.is_last.split_last() {
@@ -310,16 +314,17 @@ fn tree_line(branch: &Branch<'_>, columns: usize) -> String {
         (false, entries) => entries.map(|it| count(it, "entry")).unwrap_or_default(),
     };
     if let Some((_, shared)) = branch.below.filter(|_| timeline.name.is_chat()) {
-        messages.push_str(&format!(", {} of its own", timeline.messages.saturating_sub(shared)));
+        messages
+            .push_str(&format!(", {} after the fork", timeline.messages.saturating_sub(shared)));
     }
     let state = match timeline.latest.change {
         TimelineChange::Unchanged => String::new(),
         other => format!("   ({})", other.as_str()),
     };
     let style = match timeline.latest.change {
-        TimelineChange::Deleted => LOOK.warn,
-        TimelineChange::Unreadable => LOOK.bad,
-        _ => LOOK.good,
+        TimelineChange::Deleted => STYLES.warn,
+        TimelineChange::Unreadable => STYLES.bad,
+        _ => STYLES.good,
     };
     let notes: String = notes(timeline).into_iter().map(|note| format!("   {note}")).collect();
     let around = [lines.as_str(), &place, "   ", &messages, &state, &notes];
@@ -327,10 +332,10 @@ fn tree_line(branch: &Branch<'_>, columns: usize) -> String {
     let room = columns.saturating_sub(taken).max(SHORTEST);
     let label = bold(cut_middle(&label, room));
     let (lines, messages) = (dim(lines), dim(messages));
-    format!("{lines}{place}{label}   {messages}{}{}", paint(style, state), paint(LOOK.tag, notes))
+    format!("{lines}{place}{label}   {messages}{}{}", paint(style, state), paint(STYLES.tag, notes))
 }
 
-/// A name is never cut below this, however deep it stands.
+/// The width in columns up to which names are not shortened, at any depth of the tree.
 const SHORTEST: usize = 16;
 
 const TAGS: usize = 3;
@@ -340,7 +345,7 @@ fn notes(timeline: &Timeline) -> Vec<String> {
     let mut tags: Vec<_> =
         timeline.tags.iter().take(TAGS).map(|tag| format!("[{}]", cut(&clean(tag), 30))).collect();
     if timeline.tags.len() > TAGS {
-        tags.push(format!("and {} more tags", timeline.tags.len() - TAGS));
+        tags.push(format!("and {}", count(timeline.tags.len() - TAGS, "more tag")));
     }
     former.into_iter().chain(tags).collect()
 }
@@ -350,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_names_count_as_numbers() {
+    fn numbers_in_names_are_sorted_numerically() {
         let mut names = ["b", "Branch #10", "branch #2", "Branch #2 - 1", "", "9", "10"];
         names.sort_by(|a, b| by_number(a, b));
         assert_eq!(names, ["", "b", "branch #2", "Branch #2 - 1", "Branch #10", "9", "10"]);

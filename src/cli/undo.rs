@@ -3,8 +3,8 @@ use anstyle::Style;
 use super::args::ClosedArgs;
 use super::error::Result;
 use super::operations::{command_line, effect};
-use super::output::{Out, bold};
-use super::restore::tell_file;
+use super::output::{Output, bold};
+use super::restore::print_file;
 use super::wording::count;
 use stvc::files::Action;
 use stvc::verbs::undo::{Options, Report};
@@ -12,7 +12,7 @@ use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The operation's number, as `stvc operations` lists it; the last one that stands if not given
+    /// Number of the operation, from `stvc operations` (default: the last one that is not undone)
     #[arg(value_name = "NUMBER")]
     pub operation: Option<u64>,
 
@@ -24,40 +24,40 @@ pub struct Args {
     pub closed: ClosedArgs,
 }
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let options =
         Options { operation: args.operation, closed: args.closed.state(), dry_run: args.dry_run };
     let report = verbs::undo::undo(workspace, &options)?;
-    Ok(out.answer(&report, |out| tell(&report, out)))
+    Ok(out.answer(&report, |out| print(&report, out)))
 }
 
-fn tell(report: &Report, out: &mut Out) {
+fn print(report: &Report, out: &mut Output) {
     let Some(operation) = &report.operation else {
-        return out.say("Nothing to undo. `stvc operations` lists what was done.");
+        return out.say("Nothing to undo. Run `stvc operations` to list all operations.");
     };
     if let (true, Some(by)) = (report.already, report.redo) {
         let number = operation.number;
         return out.say(format!(
-            "Nothing to do: operation {number} was undone by operation {by}. `stvc undo {by}` redoes it."
+            "Nothing to do: operation {number} was undone by operation {by}. Run `stvc undo {by}` to redo it."
         ));
     }
     let verb = if report.dry_run { "Would undo" } else { "Undid" };
     out.say(format!("{verb} operation {}: {}", operation.number, bold(command_line(operation))));
-    out.say(format!("What it did: {}.", effect(operation)));
+    out.say(format!("Effect: {}.", effect(operation)));
     if !report.passed_by.is_empty() {
         let later = count(report.passed_by.len(), "later operation");
-        out.say(format!("Not undone: {later} of `stvc watch`."));
+        out.say(format!("Not undone: {later} by `stvc watch`."));
     }
     for file in &report.files {
         let word = match file.action {
-            Action::Keep => "already there",
-            Action::Write => "brought back",
+            Action::Keep => "unchanged",
+            Action::Write => "restored",
             Action::Delete => "removed",
         };
-        tell_file(file, Style::new(), word, out);
+        print_file(file, Style::new(), word, out);
     }
     if let Some(redo) = report.redo {
-        out.say(format!("`stvc undo {redo}` redoes it."));
+        out.say(format!("Run `stvc undo {redo}` to redo it."));
     }
     out.findings(&report.findings);
 }

@@ -10,42 +10,43 @@ use clap_complete::engine::ArgValueCompleter;
 use super::complete::timelines;
 use super::error::{Error, Result};
 use super::exit;
-use super::output::{Out, dim};
+use super::output::{Output, dim};
 use super::wording::{clean, count, size};
 use stvc::Workspace;
-use stvc::api::http::{Linger, Redirect, Server};
+use stvc::api::http::{IdleTimeout, Redirect, Server};
 use stvc::api::{Rights, page};
-use stvc::lines::answers::{Answer, Tell};
-use stvc::lines::{Counts, Line, Summary};
+use stvc::json_output::answers::{Answer, Emit};
+use stvc::json_output::{Counts, Line, Summary};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// Begin with the map of this timeline's story; with `--out`, write these (none: all chats)
+    /// Timeline to open first; with --out, timelines to write (default: all chats)
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timelines: Vec<String>,
 
-    /// Write the page with these timelines into this file instead: it opens in any browser, without this program
+    /// Write the viewer with these timelines to a file that opens in any browser without stvc
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["write", "no_open", "port"])]
     pub out: Option<PathBuf>,
 
-    /// Let the page bring states back, fork, name and undo; without it, it only looks
+    /// Allow the viewer to restore, fork, tag and undo (default: read-only)
     #[arg(long)]
     pub write: bool,
 
-    /// Only print the address
+    /// Print the address without opening a browser
     #[arg(long)]
     pub no_open: bool,
 
-    /// On this port; if not given, on one that is free
+    /// Listen on this port (default: a free port)
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
 }
 
-const HELP: &str = "The page is served to this computer only. The address opens it once; after that the page itself holds the secret, also when it is loaded again. It ends a minute after the last page was closed, or with Ctrl-C. \
-                    `stvc --store BACKUP view` shows a backup.";
+const HELP: &str = "The viewer is served only to this computer. The address works once; after that, the browser \
+    tab holds the secret, even if it is reloaded. The server stops one minute after the last tab \
+    is closed, or with Ctrl-C. Run `stvc --store BACKUP view` to view a backup.";
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     if let Some(path) = &args.out {
         return write(args, path, workspace, out);
     }
@@ -54,7 +55,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
         [one] => Some(one),
         several => return Err(Error::OneTimeline { given: several.len() }),
     };
-    // An error is reported here, not in a page that cannot show anything.
+    // A missing store is reported here, because the viewer would have nothing to show.
     workspace.must_have_store()?;
     let rights = if args.write { Rights::Change } else { Rights::Read };
     let server = Server::bind(workspace.clone(), rights, args.port);
@@ -74,16 +75,16 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     let is_open = if args.no_open || out.is_json() {
         false
     } else {
-        // Not the printed address: each works once.
+        // The browser gets another address than the printed one, because each address works once.
         open(&new_address()?, &server)
     };
     let what = if is_open {
-        "Opened in the browser; if it shows nothing, open this address, which works once. Ctrl-C ends it."
+        "Opened in the browser. If it shows nothing, open this address; it works once. Press Ctrl-C to stop."
     } else {
-        "Open this address in a browser on this computer; it works once. Ctrl-C ends it."
+        "Open this address in a browser on this computer; it works once. Press Ctrl-C to stop."
     };
     out.say(dim(what));
-    server.run(Linger::default(), &stop).map_err(|source| Error::NoServer { source })?;
+    server.run(IdleTimeout::default(), &stop).map_err(|source| Error::NoServer { source })?;
     out.end_with(Summary { command: "view", ok: true, counts: Counts::default() });
     Ok(exit::DONE)
 }
@@ -95,11 +96,11 @@ fn open(address: &str, server: &Server) -> bool {
     is_open
 }
 
-fn write(args: &Args, path: &Path, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn write(args: &Args, path: &Path, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let options = page::Options { timelines: args.timelines.clone(), out: path.to_owned() };
     let written = page::write(workspace, &options, &mut out.progress())?;
     let page = PageFile { path: path.display().to_string(), written };
-    let text = |out: &mut Out| {
+    let text = |out: &mut Output| {
         let PageFile { path, written } = &page;
         let timelines = count(written.timelines, "timeline");
         let snapshots = count(written.snapshots, "snapshot");
@@ -110,22 +111,22 @@ fn write(args: &Args, path: &Path, workspace: &Workspace, out: &mut Out) -> Resu
 
 struct PageFile {
     path: String,
-    written: page::Written,
+    written: page::PageStats,
 }
 
 impl Answer for PageFile {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         tell(Line::Page { path: &self.path, bytes: self.written.bytes });
     }
 
     fn counts(&self) -> (&'static str, Counts) {
-        let page::Written { timelines, snapshots, .. } = self.written;
+        let page::PageStats { timelines, snapshots, .. } = self.written;
         let counts = vec![("timelines", timelines.into()), ("snapshots", snapshots.into())];
         ("view", Counts(counts))
     }
 }
 
-/// Encodes a name for the viewer's addresses.
+/// Encodes the name of a timeline for an address of the viewer.
 fn encoded(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let encode =

@@ -2,44 +2,50 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::error::{Error, Result};
-use super::output::{Out, dim};
+use super::output::{Output, dim};
 use super::snapshot::{new_snapshot, was_deleted};
 use super::wording::{clean, count, name, shell};
 use super::{clock, exit, table};
 use stvc::Workspace;
 use stvc::api::mailbox::{Alarm, Mailbox};
 use stvc::findings::{Finding, Level};
-use stvc::lines::{Counts, Line, SnapshotLine, Summary, WatchEvent};
+use stvc::json_output::{Counts, Line, SnapshotLine, Summary, WatchEvent};
 use stvc::retention::parse_span;
-use stvc::verbs::snapshot::{Report, Taken};
+use stvc::verbs::snapshot::{Report, SnapshotResult};
 use stvc::watch::install::{self, InstallStep, Starter};
 use stvc::watch::{self, Event, Options};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How long the files must be left alone before a snapshot is taken
+    /// Create a snapshot when the files have not changed for this time
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     pub settle: Duration,
 
-    /// How long to wait for ST-Auto-Recap's queue before a chat is saved all the same, marked as an autosave
+    /// Wait at most this time for ST-Auto-Recap's queue, then create a snapshot marked as autosave
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_span)]
     pub patience: Duration,
 
-    /// Look at the files so often, where the system does not tell of changes (network drives, some containers)
+    /// Check the files at this interval, if the system does not report changes
+    ///
+    /// This is needed on network drives and in some containers.
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub poll: Option<Duration>,
 
-    /// Have it started at every login: write a systemd user unit, or say what to do on other systems
+    /// Start the watch at every login
+    ///
+    /// Writes a systemd user unit, or prints the steps for other systems.
     #[arg(long)]
     pub install: bool,
 
-    /// Have it started no more: remove that unit, or say what to do on other systems
+    /// Do not start the watch at login any more
+    ///
+    /// Removes the systemd user unit, or prints the steps for other systems.
     #[arg(long, conflicts_with = "install")]
     pub uninstall: bool,
 }
 
-/// Watches the libraries of these users; the name of a single user is empty.
-pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Out) -> Result<u8> {
+/// Watches the libraries of these users. A single user has an empty name.
+pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Output) -> Result<u8> {
     if args.install || args.uninstall {
         return users
             .iter()
@@ -57,9 +63,10 @@ pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Out) -> Result<
             let (options, shared) = (&options, &shared);
             running.push(scope.spawn(move || {
                 let out = || shared.lock().unwrap_or_else(PoisonError::into_inner);
-                // SillyTavern's page is answered as soon as no other watch can be running.
+                // The mailbox is served only after the watch has started, because only one watch
+                // per store can start.
                 let mut mailbox = Some(Mailbox::default());
-                let bell = mailbox.as_ref().map(Mailbox::bell);
+                let bell = mailbox.as_ref().map(Mailbox::waker);
                 let mut tell = |event: Event<'_>| {
                     if let (Event::Started { .. }, Some(mailbox)) = (&event, mailbox.take()) {
                         let poll = options.poll.is_some();
@@ -68,12 +75,13 @@ pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Out) -> Result<
                     if let (Event::Looked(report), Some(bell)) = (&event, &bell) {
                         bell.news(alarms(report));
                     }
-                    tell(&event, user, &mut out());
+                    print(&event, user, &mut out());
                 };
                 let ended =
                     watch::watch(workspace, options, &waker, &listener, &clock::now, &mut tell);
                 bell.iter().for_each(|bell| bell.stop());
-                // The others go on, perhaps for long.
+                // The error is printed now, because the watches of other users may run for a long
+                // time.
                 if let (Err(error), false) = (&ended, user.is_empty()) {
                     out().warn(&format!("{}: {}", clean(user), clean(&error.to_string())));
                 }
@@ -87,7 +95,7 @@ pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Out) -> Result<
         taken += summary.taken;
         autosaves += summary.autosaves;
     }
-    out.say(format!("Stopped; {} taken.", count(taken, "snapshot")));
+    out.say(format!("Stopped; {} created.", count(taken, "snapshot")));
     let counts = Counts(vec![("taken", taken.into()), ("autosaves", autosaves.into())]);
     out.end_with(Summary { command: "watch", ok: true, counts });
     Ok(exit::DONE)
@@ -105,7 +113,7 @@ fn alarms(report: &Report) -> Vec<Alarm> {
     report.findings.iter().filter(is_bad).map(alarm).collect()
 }
 
-fn tell(event: &Event<'_>, user: &str, out: &mut Out) {
+fn print(event: &Event<'_>, user: &str, out: &mut Output) {
     let now = clock::now();
     let whose = if user.is_empty() { String::new() } else { format!("{}: ", clean(user)) };
     let line = |text: &str| format!("{}  {whose}{text}", dim(now.format("%Y-%m-%d %H:%M:%S")));
@@ -116,9 +124,9 @@ fn tell(event: &Event<'_>, user: &str, out: &mut Out) {
         Event::Started { root, polling } => {
             let library = root.display().to_string();
             let polling = polling.as_ref().map(|(interval, why)| (interval.as_secs_f64(), why));
-            let how = polling.map(|(n, why)| format!(", looking every {n} s ({})", clean(why)));
+            let how = polling.map(|(n, why)| format!(", checking every {n} s ({})", clean(why)));
             let how = how.unwrap_or_default();
-            out.say(line(&format!("watching {}{how}; Ctrl-C stops it", clean(&library))));
+            out.say(line(&format!("watching {}{how}; press Ctrl-C to stop", clean(&library))));
             WatchEvent::Started { library, polling_seconds: polling.map(|(seconds, _)| seconds) }
         }
         Event::Looked(report) => return looked(report, &line, out),
@@ -126,49 +134,49 @@ fn tell(event: &Event<'_>, user: &str, out: &mut Out) {
         Event::Waiting(timelines) => {
             for timeline in *timelines {
                 let name = name(timeline);
-                out.say(line(&format!("{name}: ST-Auto-Recap is at work; waiting for it")));
+                out.say(line(&format!("{name}: waiting for ST-Auto-Recap to finish")));
             }
             WatchEvent::Waiting { timelines }
         }
         Event::Gone(why) => {
-            out.warn(&line(&format!("{}; waiting for it to come back", clean(why))));
+            out.warn(&line(&format!("{}; waiting until it is available again", clean(why))));
             WatchEvent::Gone { message: why }
         }
         Event::Back => {
-            out.say(line("it is there again"));
+            out.say(line("SillyTavern's folder is available again"));
             WatchEvent::Back
         }
         Event::Failed(error) => {
             let message = error.to_string();
-            out.warn(&line(&format!("{}; will be tried again", clean(&message))));
+            out.warn(&line(&format!("{}; stvc will try again", clean(&message))));
             WatchEvent::Failed { message }
         }
         Event::Tidied(report) => {
             let forgotten = report.forgotten();
             let many = count(forgotten, "snapshot");
-            out.say(line(&format!("{many} let go, as the configuration says")));
+            out.say(line(&format!("{many} removed by the retention policy")));
             WatchEvent::Tidied { forgotten }
         }
     };
     out.object(Line::watch(now, event));
 }
 
-fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
+fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Output) {
     for Finding { subject, message, .. } in &report.unreadable {
         out.object(Line::failed(subject, message));
-        out.warn(&line(&format!("not taken: {}: {}", clean(subject), clean(message))));
+        out.warn(&line(&format!("snapshot failed: {}: {}", clean(subject), clean(message))));
     }
     for outcome in &report.timelines {
         match &outcome.result {
-            Taken::New(snapshot, tags) => {
+            SnapshotResult::New(snapshot, tags) => {
                 let row = new_snapshot(report, snapshot, tags, name(&outcome.timeline));
                 table::lines(&[row]).iter().for_each(|text| out.say(line(text)));
                 out.object(Line::Snapshot(SnapshotLine::taken(snapshot, tags, None)));
             }
-            Taken::Failed(why) => {
+            SnapshotResult::Failed(why) => {
                 out.object(Line::failed(outcome.timeline.as_str(), why));
                 let label = name(&outcome.timeline);
-                out.warn(&line(&format!("not taken: {label}: {}", clean(why))));
+                out.warn(&line(&format!("snapshot failed: {label}: {}", clean(why))));
             }
             _ => {}
         }
@@ -180,7 +188,7 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Out) {
     out.findings(&report.findings);
 }
 
-fn install(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+fn install(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let program = std::env::current_exe().unwrap_or_else(|_| "stvc".into());
     let spans = [("--settle", Some(args.settle)), ("--patience", Some(args.patience))];
     let spans = spans.into_iter().chain([("--poll", args.poll)]);

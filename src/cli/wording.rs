@@ -1,4 +1,4 @@
-//! Counts, sizes, names and cuts for a terminal.
+//! Formats counts, sizes and names for a terminal, and shortens texts.
 
 use std::fmt::Display;
 
@@ -7,13 +7,13 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::screen::Screen;
 use stvc::library::{Category, TimelineName};
 use stvc::snapshots::{CheckpointState, Snapshot};
-pub use stvc::words::{AND, clean, shell, short};
+pub use stvc::words::{AND, clean, count, shell, short};
 
 fn fits(text: &str, columns: usize) -> bool {
     Screen::get().is_pipe() || text.width() <= columns
 }
 
-/// Cuts the end of a text to `columns`.
+/// Shortens a text to `columns` at its end.
 pub fn cut(text: &str, columns: usize) -> String {
     if fits(text, columns) {
         return text.to_owned();
@@ -32,7 +32,7 @@ pub fn cut(text: &str, columns: usize) -> String {
     out
 }
 
-/// Cuts the middle of a text to `columns`: names of forks differ at their end.
+/// Shortens a text to `columns` in its middle, because names of forks often differ at their end.
 pub fn cut_middle(text: &str, columns: usize) -> String {
     if fits(text, columns) {
         return text.to_owned();
@@ -41,7 +41,7 @@ pub fn cut_middle(text: &str, columns: usize) -> String {
     format!("{}{}", cut(text, columns - end).trim_end_matches('…'), cut_front(text, end))
 }
 
-/// Cuts the beginning of a text to `columns`.
+/// Shortens a text to `columns` at its beginning.
 pub fn cut_front(text: &str, columns: usize) -> String {
     if fits(text, columns) {
         return text.to_owned();
@@ -59,26 +59,17 @@ pub fn cut_front(text: &str, columns: usize) -> String {
     format!("…{}", kept.trim_start())
 }
 
-/// Pads to `columns`, by width and not by characters.
+/// Pads a text with spaces to a width of `columns`.
 pub fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
 }
 
-/// `1 message`, `2 messages`.
-pub fn count(n: impl Display, one: &str) -> String {
-    match (n.to_string().as_str(), one.strip_suffix("ry")) {
-        ("1", _) => format!("1 {one}"),
-        (n, Some(stem)) => format!("{n} {stem}ries"),
-        (n, None) => format!("{n} {one}s"),
-    }
-}
-
-/// `1 msg`, `2 msgs`.
+/// Returns `1 msg` or `2 msgs`.
 pub fn messages_in_short(n: u64) -> String {
     count(n, "msg")
 }
 
-/// `12.3 MB`.
+/// Returns a size such as `12.3 MB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if bytes < 1000 {
@@ -93,7 +84,7 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// Returns `Character / Chat`, `group / Chat`, or what else it is: `lorebook / Lore`.
+/// Returns `Character / Chat`, `group / Chat`, or the category and the name: `lorebook / Lore`.
 pub fn name(timeline: &TimelineName) -> String {
     let folder = match timeline.category() {
         Category::Chat => timeline.folder().unwrap_or_default(),
@@ -105,7 +96,7 @@ pub fn name(timeline: &TimelineName) -> String {
     clean(&format!("{folder} / {}", timeline.chat()))
 }
 
-/// Returns `12 messages` or `3 entries`.
+/// Returns `12 messages` for a chat, or `3 entries` for a lorebook.
 pub fn length(snapshot: &Snapshot) -> Option<String> {
     match (snapshot.timeline.is_chat(), snapshot.entries) {
         (true, _) => Some(count(snapshot.messages, "message")),
@@ -113,7 +104,7 @@ pub fn length(snapshot: &Snapshot) -> Option<String> {
     }
 }
 
-/// Returns the subject, unless stvc wrote it.
+/// Returns the subject of a snapshot if the user wrote it, or `None` if stvc did.
 pub fn own_words(snapshot: &Snapshot) -> Option<String> {
     let chat = snapshot.timeline.chat();
     let made = snapshot
@@ -131,7 +122,7 @@ pub fn fork_point(shared: u64) -> String {
     }
 }
 
-/// Returns `was called X`, with the name cut to `room`.
+/// Returns `was called X`, with the name shortened to `room` columns.
 pub fn was_called(former: &TimelineName, room: usize) -> String {
     format!("was called {}", cut_middle(&clean(former.chat()), room.max(20)))
 }
@@ -141,18 +132,18 @@ pub fn snapshots_of(snapshots: impl Display, timelines: impl Display) -> String 
     format!("{} of {}", count(snapshots, "snapshot"), count(timelines, "timeline"))
 }
 
-/// Returns ` (name)`, or nothing.
+/// Returns ` (name)`, or an empty string if there is no name.
 pub fn in_parentheses(name: Option<&String>) -> String {
     name.map(|name| format!(" ({})", clean(name))).unwrap_or_default()
 }
 
-/// Returns the title of a lorebook entry, cut to `columns`.
+/// Returns the title of a lorebook entry, shortened to `columns`.
 pub fn entry_title(title: &str, columns: usize) -> String {
     let title = cut(&clean(title.trim()), columns);
     if title.is_empty() { "(no title)".into() } else { title }
 }
 
-/// Returns the name that SillyTavern's editor has for a field of a lorebook entry.
+/// Returns the name that SillyTavern's editor shows for a field of a lorebook entry.
 pub fn field_name(field: &str) -> String {
     let name = match field {
         "key" => "keys",
@@ -164,7 +155,7 @@ pub fn field_name(field: &str) -> String {
     cut(&clean(name), 40)
 }
 
-/// Returns the running recap of a state: `v5 (3 scenes)`.
+/// Returns the version of the running recap: `v5 (3 scenes)`.
 pub fn recap(state: &CheckpointState) -> String {
     let Some(version) = state.running_recap_version else { return "none".into() };
     let scenes = state.running_recap_scene_count.and_then(|n| u64::try_from(n).ok());
@@ -177,13 +168,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_sees_no_live_control_characters() {
+    fn control_characters_are_escaped_for_the_terminal() {
         let hostile = "a\u{1b}[31mred\u{7}\u{9b}2J\r\nb\u{202e}c";
         assert_eq!(clean(hostile), "a\\u{1b}[31mred\\u{7}\\u{9b}2J  b\\u{202e}c");
     }
 
     #[test]
-    fn sizes_and_counts() {
+    fn sizes_and_counts_have_the_right_unit_and_plural() {
         assert_eq!(size(999), "999 bytes");
         assert_eq!(size(1), "1 byte");
         assert_eq!(size(12_345_678), "12.3 MB");
@@ -193,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_characters_are_counted_as_wide() {
+    fn wide_characters_count_as_two_columns() {
         assert_eq!(cut("雨雨雨雨", 5), "雨雨…");
         assert_eq!(cut_front("雨雨雨雨", 5), "…雨雨");
         assert_eq!(cut_middle("a long name - Branch #1", 16), "a long…ranch #1");
@@ -201,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn words_for_the_shell() {
+    fn words_are_quoted_for_the_shell() {
         assert_eq!(shell("abc-1"), "abc-1");
         assert_eq!(shell("Tide Office"), "\"Tide Office\"");
         assert_eq!(shell("it's"), "\"it's\"");

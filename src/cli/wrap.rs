@@ -2,9 +2,9 @@
 
 use super::screen::Screen;
 
-/// Wraps a text behind a label. Further rows begin below the text, not below the label. One line
-/// where another program reads.
-pub fn hanging(label: &str, text: &str, indent: usize) -> Vec<String> {
+/// Wraps a text after a label, and indents the rows after the first to the start of the text. Does
+/// not wrap if another program reads the output.
+pub fn with_hanging_indent(label: &str, text: &str, indent: usize) -> Vec<String> {
     let screen = Screen::get();
     let room = screen.columns().saturating_sub(indent + 1);
     if screen.is_pipe() || room < 20 {
@@ -18,7 +18,8 @@ pub fn hanging(label: &str, text: &str, indent: usize) -> Vec<String> {
     rows.into_iter().enumerate().map(row).collect()
 }
 
-/// Ends a colour with its row and begins it again in the next: pagers show each row by itself.
+/// Resets the colour at the end of each row and sets it again at the start of the next row, because
+/// pagers show each row separately.
 fn each_painted(rows: impl Iterator<Item = String>) -> Vec<String> {
     const RESET: &str = "\u{1b}[0m";
     let mut open = String::new();
@@ -44,16 +45,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_hang_below_the_text_and_have_their_own_colours() {
+    fn wrapped_lines_are_indented_and_repeat_their_colours() {
         let red = "\u{1b}[31m";
         let text = format!("{red}{}\u{1b}[0m plain", "word ".repeat(30).trim_end());
-        let lines = hanging("  + ", &text, 4);
+        let lines = with_hanging_indent("  + ", &text, 4);
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[0].starts_with(&format!("  + {red}word word")));
         assert!(lines[0].ends_with("word\u{1b}[0m"));
         assert!(lines[1].starts_with(&format!("    {red}word")));
         assert!(lines[1].ends_with("word\u{1b}[0m plain"));
-        assert_eq!(hanging("  + ", "", 4), ["  +"]);
-        assert!(hanging("", &"猫".repeat(120), 0).len() > 1, "no spaces between words");
+        assert_eq!(with_hanging_indent("  + ", "", 4), ["  +"]);
+        assert!(with_hanging_indent("", &"猫".repeat(120), 0).len() > 1, "no spaces between words");
     }
 }

@@ -1,8 +1,10 @@
-//! The cache of unchanged files, `stvc/cache`: the stamps that a timeline's files had when they were
-//! last found equal to its latest snapshot.
+//! The cache of unchanged files, `stvc/cache`. For each timeline, the cache records the stamps
+//! (length, modification time, inode) that the files had when they were last found equal to the
+//! latest snapshot. A file whose stamp is unchanged need not be read.
 //!
-//! It can be deleted at any time. A stamp is trusted only if the file had been left alone for two
-//! seconds before, because a clock may be too coarse to tell two quick saves apart.
+//! The cache can be deleted at any time. A stamp is trusted only if the file had not changed for
+//! more than two seconds before the stamp was recorded, because a coarse clock may give two quick
+//! saves the same time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,21 +19,23 @@ use crate::store::Store;
 use crate::{durable, regular};
 
 const FILE: &str = "cache";
-/// Longer than two seconds, because some file systems count in steps of two.
+/// The time in nanoseconds for which a file must not have changed before its stamp is trusted.
+/// Longer than two seconds, because some file systems count time in steps of two seconds.
 const QUIET_NS: i64 = 2_500_000_000;
 
 pub(crate) struct Cache {
     path: PathBuf,
     document: Document,
     changed: bool,
-    /// The file exists but could not be read just now. It must not be overwritten then.
+    /// Whether the cache file exists but could not be read. Such a file must not be overwritten.
     unread: bool,
 }
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Document {
     library: Option<String>,
-    /// `None` for a file that exists and must be read.
+    /// The cached timelines by name. `None` means that the timeline's file exists, but its stamp is
+    /// unknown, so that the file must be read.
     timelines: BTreeMap<String, Option<CachedTimeline>>,
 }
 
@@ -40,29 +44,29 @@ struct CachedTimeline {
     head: String,
     seen_ns: i64,
     main: Stamp,
-    /// The lorebook's path and stamp; no stamp if the file was missing.
+    /// The path and stamp of the lorebook. The stamp is `None` if the lorebook file was missing.
     lorebook: Option<(String, Option<Stamp>)>,
     group: Option<(String, Stamp)>,
-    /// Only the lorebook differed from the snapshot.
+    /// Whether the lorebook differed from the lorebook in the snapshot `head`.
     other_book: bool,
 }
 
 impl CachedTimeline {
-    /// Returns whether the lorebook has a timeline of its own. Its changes need no look at the chat
-    /// then.
-    fn is_apart(&self) -> bool {
+    /// Returns whether the lorebook has its own timeline. If so, a change of the lorebook is
+    /// detected through that timeline, and the chat need not be read.
+    fn has_own_timeline(&self) -> bool {
         let path = self.lorebook.as_ref().and_then(|(path, _)| LibraryPath::parse(path).ok());
         path.is_some_and(|path| TimelineName::of_file(&path).is_some())
     }
 }
 
-/// The result of comparing a timeline's files with the cache, without reading them.
+/// The result of comparing the stamps of a timeline's files with the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum CacheMatch {
     Nothing,
-    /// All of them are what the snapshot has.
+    /// All files equal the snapshot.
     Unchanged,
-    /// All of them but the lorebook, of which nothing is known.
+    /// All files except the lorebook equal the snapshot. The lorebook may have changed.
     AllButBook,
 }
 
@@ -70,7 +74,7 @@ impl Cache {
     pub(crate) fn load(store: &Store) -> Self {
         let path = store.private_dir().join(FILE);
         let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-        // Two attempts, because deleted timelines are found by what the cache knows.
+        // Read twice after an error, because deleted timelines are not detected without the cache.
         let read = regular::read(&path)
             .or_else(|error| if is_absent(&error) { Err(error) } else { regular::read(&path) });
         let unread = read.as_ref().is_err_and(|error| !is_absent(error));
@@ -78,22 +82,23 @@ impl Cache {
         Self { path, document, changed: false, unread }
     }
 
-    /// Compares the stamps of the files in `root` with those of the snapshot `head`.
+    /// Compares the stamps of a timeline's files in `root` with the stamps that were cached for the
+    /// snapshot `head`.
     pub(crate) fn known(
         &self,
         root: &Path,
         name: &TimelineName,
         groups: &Groups,
         head: SnapshotId,
-    ) -> Known {
+    ) -> CacheMatch {
         let Some(Some(known)) = self.document.timelines.get(name.as_str()) else {
-            return Known::Nothing;
+            return CacheMatch::Nothing;
         };
         let look = |path: &str| fs::metadata(root.join(path)).map(|found| Stamp::of(&found));
         let same = |path: &str, stamp: &Stamp| {
             stamp.mtime_ns < known.seen_ns - QUIET_NS && look(path).is_ok_and(|it| it == *stamp)
         };
-        // What cannot be looked at may well be there.
+        // After any error except `NotFound`, the file may exist.
         let is_gone =
             |path: &str| look(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
         let group = name.is_group().then(|| groups.group_of(name.chat())).flatten();
@@ -111,27 +116,30 @@ impl Cache {
                 Some((path, None)) => is_gone(path),
             };
         match (all_but_book, book) {
-            (true, true) => Known::Unchanged,
-            (true, false) if known.is_apart() => Known::AllButBook,
-            _ => Known::Nothing,
+            (true, true) => CacheMatch::Unchanged,
+            (true, false) if known.has_own_timeline() => CacheMatch::AllButBook,
+            _ => CacheMatch::Nothing,
         }
     }
 
-    /// Returns the timelines whose files were in this library at the last look and are gone now.
-    /// Knows nothing of another library.
+    /// Returns the timelines whose files were in this library at the last scan and are missing now.
+    /// Returns an empty list if the cache belongs to another library.
     pub(crate) fn seen_besides(&self, root: &Path, here: &Scan) -> Vec<TimelineName> {
         let is_it = self.document.library.as_deref() == Some(&*self.called(root));
         let names = self.document.timelines.keys().filter(|name| is_it && !here.has(name));
         names.filter_map(|name| TimelineName::parse(name).ok()).collect()
     }
 
-    /// Returns the name of a library: empty if it contains the store, so that both can be moved.
+    /// Returns the name under which the cache records a library: the path of the library, or an
+    /// empty name if the library contains the store. The cache therefore stays valid if such a
+    /// library is moved.
     fn called(&self, root: &Path) -> String {
         let holder = self.path.ancestors().nth(3);
         if holder == Some(root) { String::new() } else { root.to_string_lossy().into_owned() }
     }
 
-    /// Binds the cache to this library and forgets what it knew of another.
+    /// Binds the cache to the library at `root`. If the cache belonged to another library, drops
+    /// the timelines that this library does not have.
     pub(crate) fn is_of(&mut self, root: &Path, here: &Scan) {
         let root = self.called(root);
         if self.document.library.as_ref() != Some(&root) {
@@ -140,8 +148,8 @@ impl Cache {
         }
     }
 
-    /// Records that the files of these timelines were written to this library, so that a later run
-    /// can tell that they were deleted.
+    /// Records that the files of these timelines were written to the library at `root`, so that a
+    /// later scan can detect the deletion of the files.
     pub(crate) fn note_written(
         mut self,
         store: &Store,
@@ -188,13 +196,13 @@ impl Cache {
             group: group.map(|(group, stamp)| (path(&group.path), stamp)),
             other_book,
         };
-        // A chat whose lorebook could not be read must be read again.
+        // If the lorebook could not be read, the chat must be read again at the next scan.
         let known = Some(known).filter(|_| files.unread_book().is_none());
         self.document.timelines.insert(files.timeline.as_str().to_owned(), known);
         self.changed = true;
     }
 
-    /// Writes the cache if it changed. A failure is harmless.
+    /// Writes the cache if it changed. Ignores errors, because the cache is optional.
     pub(crate) fn save(self, store: &Store) {
         if self.changed && !self.unread && store.refuse_links().is_ok() {
             durable::replace_cache(&self.path, &self.document.encode());
@@ -202,14 +210,14 @@ impl Cache {
     }
 }
 
-/// The JSON, after its BLAKE3 in hexadecimal.
+/// The encoded form is the BLAKE3 hash of the JSON in hexadecimal, followed by the JSON.
 impl Document {
     fn encode(&self) -> Vec<u8> {
         let json = serde_json::to_vec(self).unwrap_or_default();
         [Blake3::of(&json).to_string().as_bytes(), &json].concat()
     }
 
-    /// Returns `None` for a damaged document, or one of another version.
+    /// Returns `None` if the document is damaged or has the format of another version of stvc.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (hash, json) = bytes.split_at_checked(64)?;
         let is_valid = Blake3::of(json).to_string().as_bytes() == hash;
@@ -247,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_it_writes() {
+    fn encoded_cache_decodes_to_the_same_document() {
         for document in [document(), Document::default()] {
             assert_eq!(Document::decode(&document.encode()), Some(document));
         }
     }
 
     #[test]
-    fn ignores_a_damaged_document() {
+    fn damaged_or_truncated_cache_is_ignored() {
         let bytes = document().encode();
         for at in 0..bytes.len() {
             assert_eq!(Document::decode(&bytes[..at]), None, "cut at {at}");

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::cache::{Cache, Known};
+use super::cache::{Cache, CacheMatch};
 use super::{Include, Result, Workspace};
 use crate::archive::{self, Kind, Manifest, Role, Snapshot, SnapshotId, Tree, branch};
 use crate::history::{History, name_lookup};
@@ -13,18 +13,19 @@ use crate::st::{
 };
 use crate::store::{ObjectId, Reader, RefName, Store, unless_lost};
 
-pub(crate) struct Look {
+pub(crate) struct TimelineState {
     pub head: Option<Snapshot>,
-    /// Its files, if they had to be read.
+    /// The files of the timeline; `None` if the cache shows that the files need not be read.
     pub captured: Option<Captured>,
     pub changed: ChangedParts,
-    /// The branch does not lead to `head`, although it should.
+    /// Whether the timeline's branch does not point to `head` and must be moved.
     pub astray: bool,
 }
 
-impl Look {
-    /// Returns whether a snapshot is needed. A lorebook with a timeline of its own is stored there,
-    /// once, and not with each chat bound to it.
+impl TimelineState {
+    /// Returns whether the timeline needs a new snapshot. A chat does not need one if only its
+    /// lorebook changed and the lorebook has its own timeline: that timeline stores the change once
+    /// for all chats that use the lorebook.
     pub(crate) fn is_new(&self) -> bool {
         self.head.is_none() || !self.changed.is_stored()
     }
@@ -34,7 +35,8 @@ impl Look {
     }
 }
 
-/// The latest snapshot of a timeline, and whether its branch must be moved there.
+/// The latest snapshot of a timeline, and whether the timeline's branch must be moved to that
+/// snapshot.
 pub(crate) type Head = (Option<Snapshot>, bool);
 
 pub(crate) struct Branches(Vec<(RefName, ObjectId)>);
@@ -54,7 +56,8 @@ impl Branches {
         newest(store, name, self.target(name), |id| Ok(name_lookup::find(store, id)?))
     }
 
-    /// Returns what [`head`] does, from a loaded history.
+    /// Finds the latest snapshot like [`head`], but looks in a loaded history before it reads the
+    /// store.
     pub(crate) fn head_in(
         &self,
         history: &History,
@@ -67,19 +70,23 @@ impl Branches {
         })
     }
 
-    /// Returns how many branches belong to other timelines. Compares names, because reading every
-    /// commit would cost more than a save.
-    pub(crate) fn besides<'n>(&self, names: impl Iterator<Item = &'n TimelineName>) -> usize {
+    /// Returns the number of branches that do not belong to the timelines in `names`. Compares only
+    /// names, because reading every commit would be slow.
+    pub(crate) fn count_other_branches<'n>(
+        &self,
+        names: impl Iterator<Item = &'n TimelineName>,
+    ) -> usize {
         self.0.len() - names.filter(|name| self.target(name).is_some()).count()
     }
 }
 
-/// Returns the latest readable snapshot of a timeline, and whether its branch must be moved there.
+/// Returns the latest readable snapshot of a timeline, and whether the timeline's branch must be
+/// moved to that snapshot.
 ///
-/// If the branch is damaged, missing although the operation log does not say so, or leads to a lost
-/// commit, the log knows its former target: earlier snapshots must stay reachable. A commit that
-/// could not be read just now is an error. A branch that leads to another timeline's snapshot is
-/// ignored.
+/// If the branch is damaged, points to a lost commit, or is missing although no deletion was
+/// logged, the former target of the branch is read from the operation log, so that earlier
+/// snapshots stay reachable. Temporary read errors are returned. A branch that points to a snapshot
+/// of another timeline is ignored.
 pub(crate) fn head(store: &Store, name: &TimelineName) -> Result<Head> {
     let target = store.ref_target(&branch(name))?;
     newest(store, name, target, |id| Ok(name_lookup::find(store, id)?))
@@ -96,7 +103,8 @@ fn newest(
     if let Some(head) = target.map(find).transpose()?.flatten() {
         return Ok((Some(head), false));
     }
-    // Back to where it did not exist: an earlier owner of the name was another timeline, or undone.
+    // Stop at the time at which the branch did not exist: before that, the name belonged to another
+    // timeline.
     for id in store.last_known(&branch(name))?.iter().map_while(|id| *id) {
         if let Some(known) = find(id)? {
             return Ok((Some(known), true));
@@ -105,8 +113,8 @@ fn newest(
     Ok((None, false))
 }
 
-/// Returns the timelines that must be looked at. The others' branches and files are as they were
-/// when both were last found equal.
+/// Returns the timelines that must be examined. The cache shows that all files of the other
+/// timelines are unchanged, except perhaps lorebooks that have their own timelines.
 pub(crate) fn touched<'n>(
     store: &Store,
     library: &Library,
@@ -115,7 +123,7 @@ pub(crate) fn touched<'n>(
     branches: &Branches,
     cache: &Cache,
 ) -> Result<Vec<&'n TimelineName>> {
-    /// Fewer timelines are looked at by one thread.
+    /// The number of timelines below which one thread examines all of them.
     const MANY: usize = 100;
     let readers = store.reader().shared();
     let of_part = |part: &'n [TimelineName]| -> Result<Vec<&'n TimelineName>> {
@@ -123,7 +131,7 @@ pub(crate) fn touched<'n>(
         let mut touched = Vec::new();
         for name in part {
             let is_known = |head: &ObjectId| {
-                cache.known(library.root(), name, groups, SnapshotId(*head)) != Known::Nothing
+                cache.known(library.root(), name, groups, SnapshotId(*head)) != CacheMatch::Nothing
             };
             match branches.target(name).filter(is_known) {
                 Some(head) if reader.has(head)? => {}
@@ -141,11 +149,12 @@ pub(crate) fn look(
     library: &Library,
     groups: &Groups,
     name: &TimelineName,
-) -> Result<Look> {
+) -> Result<TimelineState> {
     look_from(Some(store), library, groups, name, head(store, name)?, None)
 }
 
-/// Does that for a known latest snapshot. Reads no files whose stamps the cache knows.
+/// Compares the files of a timeline with the snapshot `head`. Does not read the files if their
+/// stamps equal those in the cache.
 pub(crate) fn look_from(
     store: Option<&Store>,
     library: &Library,
@@ -153,16 +162,18 @@ pub(crate) fn look_from(
     name: &TimelineName,
     (head, astray): Head,
     cache: Option<&mut Cache>,
-) -> Result<Look> {
+) -> Result<TimelineState> {
     if let (Some(cache), Some(head), false) = (&cache, &head, astray) {
         let changed = match cache.known(library.root(), name, groups, head.id) {
-            Known::Unchanged => Some(ChangedParts::default()),
-            // Whether the lorebook changed is found by its own timeline.
-            Known::AllButBook => Some(ChangedParts { main: false, lorebook: true, apart: true }),
-            Known::Nothing => None,
+            CacheMatch::Unchanged => Some(ChangedParts::default()),
+            // The lorebook has its own timeline, which detects and stores the change.
+            CacheMatch::AllButBook => {
+                Some(ChangedParts { main: false, lorebook: true, apart: true })
+            }
+            CacheMatch::Nothing => None,
         };
         if let Some(changed) = changed {
-            return Ok(Look { head: Some(head.clone()), captured: None, changed, astray });
+            return Ok(TimelineState { head: Some(head.clone()), captured: None, changed, astray });
         }
     }
     let captured = st::capture_readable(library, groups, name, &Disk)?;
@@ -170,7 +181,8 @@ pub(crate) fn look_from(
         (Some(store), Some(head)) => changed_parts(&captured, &store.reader(), head)?,
         _ => ChangedParts::ALL,
     };
-    // A deleted timeline that is back differs from its latest snapshot.
+    // If `head` records a deletion, the existing files differ from `head` even if the content is
+    // equal, so they are not cached as unchanged.
     if let (Some(cache), Some(head)) = (cache, &head)
         && head.kind != Kind::DELETED
     {
@@ -180,24 +192,26 @@ pub(crate) fn look_from(
             cache.remember_all_but_book(&captured, head.id);
         }
     }
-    Ok(Look { head, captured: Some(captured), changed, astray })
+    Ok(TimelineState { head, captured: Some(captured), changed, astray })
 }
 
 /// The parts of a timeline that differ from a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangedParts {
-    /// Its own file: of a chat its messages, or its metadata in the header or the group's file.
+    /// Whether the timeline's own file changed, or the metadata in the group's file for a chat
+    /// without a header.
     pub main: bool,
-    /// The lorebook: its content, or which one it is.
+    /// Whether the content or the name of the chat's lorebook changed.
     pub lorebook: bool,
-    /// The lorebook has, or can have, a timeline of its own.
+    /// Whether the changed lorebook is stored in its own timeline.
     pub apart: bool,
 }
 
 impl ChangedParts {
     const ALL: Self = Self { main: true, lorebook: true, apart: false };
 
-    /// Returns whether everything is stored, the lorebook perhaps in its own timeline.
+    /// Returns whether the timeline needs no new snapshot: nothing changed, or only a lorebook that
+    /// is stored in its own timeline.
     pub(crate) fn is_stored(self) -> bool {
         !self.main && (!self.lorebook || self.apart)
     }
@@ -205,8 +219,9 @@ impl ChangedParts {
 
 /// Compares captured files with the snapshot `head`.
 ///
-/// The group's file changes with every message in any chat of the group. For a chat with a header it
-/// does not count, and for one without only this chat's metadata in it does.
+/// The group's file changes with every message in any chat of the group. For a chat with a header,
+/// the group's file is therefore ignored. A chat without a header has its metadata in the group's
+/// file, and only this metadata is compared.
 pub(crate) fn changed_parts(
     captured: &Captured,
     reader: &Reader,
@@ -222,25 +237,26 @@ pub(crate) fn changed_parts(
     }
     let same = |role, now: Option<(&LibraryPath, &[u8])>| match (manifest.file(role), now) {
         (None, None) => true,
-        // Lengths first: most saves change them, and then nothing need be hashed.
+        // Compare the lengths first: most saves change the length, so that no hash is needed.
         (Some(then), Some((path, now))) => {
             then.path == path.as_str() && then.bytes == now.len() as u64 && then.is_of(now)
         }
         _ => false,
     };
     let book = files.book().map(|book| (book.path, book.bytes));
-    // One that cannot be read is not known to have changed.
+    // An unreadable lorebook does not count as changed.
     let lorebook = files.unread_book().is_none() && !same(Role::Lorebook, book);
     let main = !same(Role::Chat, Some((&files.main.path, &files.main.bytes)))
         || files.header().is_none() && !same_group_metadata(files, reader, head)?;
     let path = files.lorebook.as_ref().and_then(|book| book.path.as_ref());
-    // After a snapshot without the unreadable lorebook, the next one has both.
+    // If `head` was created without its lorebook because the lorebook was unreadable, the next
+    // snapshot of the chat must contain the lorebook.
     let apart = lorebook && head.unread.is_none() && path.and_then(TimelineName::of_file).is_some();
     Ok(ChangedParts { main, lorebook, apart })
 }
 
-/// Returns whether a file that is not a chat equals the snapshot, apart from fields that change by
-/// use.
+/// Returns whether a file that is not a chat equals the file in the snapshot `head`. Ignores
+/// volatile fields, which SillyTavern changes whenever a group or character is used.
 fn is_same_other(
     manifest: &Manifest,
     files: &TimelineFiles,
@@ -280,8 +296,8 @@ fn same_group_metadata(files: &TimelineFiles, reader: &Reader, head: &Snapshot) 
     })
 }
 
-/// Returns the latest snapshots of timelines whose files are gone. Files that cannot be looked at,
-/// as on an unplugged disk, do not count.
+/// Returns the latest snapshots of timelines whose files are missing. A file that cannot be
+/// examined, for example on an unplugged disk, does not count as missing.
 pub(crate) fn deleted(library: Option<&Library>, history: &History) -> HashSet<SnapshotId> {
     let Some(root) = library.map(Library::root).filter(|root| root.join("chats").is_dir()) else {
         return HashSet::new();
@@ -291,8 +307,9 @@ pub(crate) fn deleted(library: Option<&Library>, history: &History) -> HashSet<S
     history.heads().filter(|(name, _)| is_gone(name)).map(|(_, head)| head.id).collect()
 }
 
-/// Returns the timelines whose files were here and are certainly gone. A folder that cannot be
-/// listed, a dangling link or an empty folder of chats is more likely a missing drive.
+/// Returns the timelines whose files existed at the last scan and have certainly been deleted
+/// since. A missing file does not count as deleted if a folder cannot be listed, if a link is
+/// dangling, or if no other file of its category is left: a missing drive is then more likely.
 pub(crate) fn deleted_since(cache: &Cache, library: &Library, scan: &Scan) -> Vec<TimelineName> {
     if !scan.unreadable.is_empty() {
         return Vec::new();
@@ -305,7 +322,8 @@ pub(crate) fn deleted_since(cache: &Cache, library: &Library, scan: &Scan) -> Ve
     gone
 }
 
-/// Returns whether a snapshot would store anything. Takes no lock, and updates the cache.
+/// Returns whether `stvc snapshot` would store anything. Takes no lock. Saves the updated cache if
+/// nothing changed.
 pub(crate) fn has_changed(workspace: &Workspace) -> Result<bool> {
     let library = workspace.library()?;
     let scan = library.scan()?;

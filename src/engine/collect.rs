@@ -1,38 +1,40 @@
-//! Drop what nobody can ask for any more.
+//! Removes unreachable objects and expired operations.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
-use super::operation::Held;
+use super::operation::HeldLock;
 use super::{Result, Workspace};
 use crate::archive::{self, Referenced};
 use crate::progress::Monitor;
 use crate::store::{
-    Before, Collected, Collection, Expiry, Kind, Loss, ObjectId, Placed, Repack, Store,
+    Collected, Collection, ExpireBefore, Expiry, Kind, Loss, ObjectId, PackSlot, Repack, Store,
 };
 
-/// Further in the future than any clock is wrong.
+/// A span that is longer than the error of any clock. Objects whose date is in the future by less
+/// than this span still count as old.
 const LONG: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Disposal {
-    /// The oldest operations to keep.
-    pub before: Before,
-    /// Objects that nothing refers to and that are older than this.
+    /// Operations before this time are removed from the log.
+    pub before: ExpireBefore,
+    /// Unreachable objects that are younger than this are kept.
     pub grace: Duration,
     pub dry_run: bool,
 }
 
 impl Disposal {
     pub(crate) const EVERYTHING: Self =
-        Self { before: Before::Everything, grace: Duration::ZERO, dry_run: false };
+        Self { before: ExpireBefore::Everything, grace: Duration::ZERO, dry_run: false };
 }
 
-/// Drops operations and objects, and packs the rest. Returns how many operations went.
+/// Removes expired operations and unreachable objects, and packs the remaining objects. Returns the
+/// collected objects and the number of removed operations.
 pub(crate) fn collect(
     workspace: &Workspace,
     store: &Store,
-    held: &Held,
+    held: &HeldLock,
     disposal: Disposal,
     monitor: &mut dyn Monitor,
 ) -> Result<(Collected, usize)> {
@@ -41,11 +43,12 @@ pub(crate) fn collect(
     Ok((collected, expiry.dropped))
 }
 
-/// Drops what nothing refers to any more once the operations of `expiry` are dropped.
+/// Removes the operations in `expiry`, and the objects that the remaining refs and operations do
+/// not reach.
 pub(crate) fn collect_beyond(
     workspace: &Workspace,
     store: &Store,
-    held: &Held,
+    held: &HeldLock,
     expiry: &Expiry,
     Disposal { before, grace, dry_run }: Disposal,
     monitor: &mut dyn Monitor,
@@ -57,8 +60,8 @@ pub(crate) fn collect_beyond(
     monitor.begin("looking for objects", None);
     let Referenced { mut objects, attachments, mut lost } = archive::all_objects(store, expiry)?;
     let keep_after = match before {
-        // However young a clock that was wrong makes it.
-        Before::Everything => SystemTime::now().checked_add(LONG),
+        // Also remove objects with a date in the future.
+        ExpireBefore::Everything => SystemTime::now().checked_add(LONG),
         _ => SystemTime::now().checked_sub(grace),
     };
     let keep_after = keep_after.unwrap_or(SystemTime::UNIX_EPOCH);
@@ -66,13 +69,14 @@ pub(crate) fn collect_beyond(
     if let (Ok(library), false) = (workspace.library(), dry_run) {
         library.clear_left_behind();
     }
-    let mut collect = |objects: &[Placed], lost: &HashSet<ObjectId>| {
-        // What is erased must be gone, also where something beside it is damaged.
+    let mut collect = |objects: &[PackSlot], lost: &HashSet<ObjectId>| {
+        // Files that contain a damaged object are normally kept. An erasure removes them, because
+        // they may also contain erased content.
         let none = HashSet::new();
-        let keep = if matches!(before, Before::Everything) { &none } else { lost };
-        // Whoever erases waits for it to be gone, not for the rest to be small.
+        let keep = if matches!(before, ExpireBefore::Everything) { &none } else { lost };
+        // An erasure must be fast, so it does not compress the remaining objects well.
         let repack = match before {
-            Before::Everything => Repack::Quick,
+            ExpireBefore::Everything => Repack::Quick,
             _ => Repack::Thorough,
         };
         let collection = Collection { objects, damaged: keep, keep_after, repack };
@@ -82,13 +86,13 @@ pub(crate) fn collect_beyond(
         store.collect(lock, &collection, &mut expire, monitor)
     };
     Ok(match collect(&objects, &lost) {
-        // Lost attachments do not prevent the rest from being packed. All are read only if one is
-        // known to be lost.
+        // A lost attachment must not prevent the other objects from being packed. All attachments
+        // are read to find the lost ones, which is slow, so this happens only after an error.
         Err(error) if error.is_loss() => {
             let reader = store.reader();
             let known = lost.len();
             for id in attachments {
-                if !reader.is_sound(id, Kind::Blob)? {
+                if !reader.is_valid(id, Kind::Blob)? {
                     lost.insert(id);
                 }
             }

@@ -1,5 +1,5 @@
-//! The user's configuration of a store, `stvc/config.toml`: what holds where a command line says
-//! nothing.
+//! The user's configuration of a store, `stvc/config.toml`: defaults for options that are not given
+//! on the command line.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -17,18 +17,18 @@ use crate::st::{Category, Scan, TimelineName};
 use crate::store::{self, Store};
 
 settings! {
-    /// All settings, with their defaults.
+    /// All settings of a store, with their defaults.
     Configuration {
-        backup: Option<String> = None, "where `stvc backup` goes; the last place if not set";
+        backup: Option<String> = None, "the destination of `stvc backup`; the last one if not set";
         sync: Option<String> = None,
-            "what `stvc sync` meets in; the last folder or server if not set";
+            "the remote of `stvc sync`; the last folder or server if not set";
         device: Option<String> = None,
-            "what your other devices call this one; the machine's name if not set";
-        color: Option<When> = None, "auto, always or never";
-        date: Option<Dates> = None, "how moments are told: relative, local or iso";
-        pager: Option<String> = None, "the program that shows long answers; empty for none";
+            "the name of this device on your other devices; the machine's name if not set";
+        color: Option<When> = None, "when to use colors: auto, always or never";
+        date: Option<Dates> = None, "the format of dates: relative, local or iso";
+        pager: Option<String> = None, "the program that shows long output; empty for none";
         attachments: u64 = 500_000_000,
-            "how much of the pictures and files in messages is kept, in bytes; 500000000 if not set";
+            "the limit for stored pictures and files of messages, in bytes; 500000000 if not set";
         [extension] Extension;
         [include] Include;
         [retention] Policy;
@@ -38,23 +38,23 @@ settings! {
 settings! {
     /// Permissions of SillyTavern's page.
     Extension {
-        write: bool = true, "whether SillyTavern's page may change anything; true if not set";
+        write: bool = true, "whether SillyTavern's page may change data; true if not set";
     }
 }
 
 settings! {
-    /// Files that are stored beside chats and lorebooks.
+    /// Kinds of files that are stored in addition to chats and lorebooks.
     Include {
-        characters: bool = true, "whether characters' cards are kept";
-        personas: bool = true, "whether personas' pictures are kept";
+        characters: bool = true, "whether character cards are stored; true if not set";
+        personas: bool = true, "whether pictures of personas are stored; true if not set";
         groups: bool = true,
-            "whether groups are kept also by themselves, and not with their chats alone";
+            "whether groups are also stored on their own, not only with their chats; true if not set";
         settings: bool = false,
-            "whether settings.json is kept; it may hold passwords, so not unless set";
+            "whether settings.json is stored, which may contain passwords; false if not set";
     }
 }
 
-/// When to use colours.
+/// The setting for colors in output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
@@ -77,16 +77,18 @@ impl Setting for When {}
 impl Setting for Dates {}
 
 impl Configuration {
-    /// Returns the settings of a store, or the defaults if its file cannot be understood.
-    /// [`finding`] says that.
+    /// Returns the settings of a store, or the defaults if the configuration file is invalid.
+    /// [`finding`] reports an invalid file.
     ///
-    /// Only for settings whose defaults remove nothing and open nothing to others; a command that
-    /// needs the user's own value asks [`Configuration::of`].
+    /// Use this only for settings whose defaults neither delete data nor grant access. A command
+    /// that needs the user's own value calls [`Configuration::of`], which fails if the file is
+    /// invalid.
     pub(crate) fn or_defaults(store: &Store) -> Self {
         Self::of(store).unwrap_or_default()
     }
 
-    /// Returns the settings of a store; the defaults if it has no configuration file.
+    /// Returns the settings of a store, or the defaults if the store has no configuration file.
+    /// Fails if the file is invalid.
     pub(crate) fn of(store: &Store) -> Result<Self> {
         let text = read(store)?;
         toml::from_str(&text)
@@ -100,8 +102,8 @@ impl Configuration {
 }
 
 impl Include {
-    /// Returns the setting of a store, or the default if there is no store or its configuration is
-    /// damaged.
+    /// Returns the `include` settings of a store, or the defaults if there is no store or its
+    /// configuration is invalid.
     pub(crate) fn of(store: Option<&Store>) -> Self {
         store.map(Configuration::or_defaults).unwrap_or_default().include
     }
@@ -122,18 +124,19 @@ impl Include {
 }
 
 impl Workspace {
-    /// Returns the user's settings, or the defaults if there is no store or its configuration
-    /// cannot be understood.
+    /// Returns the user's settings, or the defaults if there is no store or its configuration is
+    /// invalid.
     pub fn settings(&self) -> Configuration {
         let Ok(Some(store)) = self.find_store() else { return Configuration::default() };
         let mut found = Configuration::or_defaults(&store);
-        // A store that is named, or is a copy, may be somebody else's: what it says is not run.
+        // A backup, or a store given by `--store`, may come from somebody else. Do not run the
+        // pager that its configuration names.
         let is_own = self.store.is_none() && !store.is_mirror();
         found.pager = found.pager.filter(|_| is_own);
         found
     }
 
-    /// Returns the warning about a configuration that cannot be understood.
+    /// Returns the warning about an invalid configuration.
     pub fn broken_settings(&self) -> Option<Finding> {
         finding(&self.find_store().ok()??)
     }
@@ -142,11 +145,13 @@ impl Workspace {
 pub(crate) fn finding(store: &Store) -> Option<Finding> {
     match Configuration::of(store) {
         Err(super::Error::Configuration(ConfigurationError::Bad { path, why })) => {
-            let message = format!("{why}; the defaults are used instead");
+            let message = format!("{why}; the defaults are used");
             let subject = path.display().to_string();
             let finding = Finding::new(Code::ConfigurationBroken, subject, message);
             Some(
-                finding.remedy("correct the file, or move it away; `watch` notices that by itself"),
+                finding.remedy(
+                    "correct the file, or move it away; a running `stvc watch` reads it again",
+                ),
             )
         }
         _ => None,
@@ -163,8 +168,8 @@ pub(crate) fn list(store: &Store) -> Result<Vec<(Key, Option<String>)>> {
     Ok(Configuration::keys().into_iter().map(value).collect())
 }
 
-/// Sets or removes a key. Keeps the rest of the file, comments included. Writes nothing that could
-/// not be read back.
+/// Sets a key to the value `wanted`, or removes the key if `wanted` is `None`. The rest of the file
+/// stays unchanged, including comments. Fails without writing if the file would be invalid.
 pub(crate) fn set(store: &Store, key: &str, wanted: Option<&str>) -> Result<()> {
     let known = Configuration::keys().into_iter().find(|known| known.name == key);
     let known = known.ok_or_else(|| ConfigurationError::Unknown { key: key.to_owned() })?;
@@ -173,7 +178,12 @@ pub(crate) fn set(store: &Store, key: &str, wanted: Option<&str>) -> Result<()> 
         Some((table, name)) => {
             let table = document.entry(table).or_insert(Item::Table(Table::new()));
             let table = table.as_table_like_mut();
-            (table.ok_or_else(|| bad(store, &format!("{key}: what holds it is no table")))?, name)
+            (
+                table.ok_or_else(|| {
+                    bad(store, &format!("cannot set {key}: its parent is not a table"))
+                })?,
+                name,
+            )
         }
         None => (document.as_table_mut() as &mut dyn TableLike, key),
     };
@@ -184,7 +194,7 @@ pub(crate) fn set(store: &Store, key: &str, wanted: Option<&str>) -> Result<()> 
                 (_, Ok(truth)) if known.is_plain => value(truth),
                 _ => value(text),
             };
-            // The comment beside the old value stays.
+            // Keep the comment on the line of the old value.
             match table.get_mut(name).and_then(Item::as_value_mut) {
                 Some(there) => {
                     let decor = there.decor().clone();
@@ -216,7 +226,7 @@ fn find(document: &DocumentMut, key: &str) -> Option<String> {
         None => document.get(key)?,
     };
     let value = item.as_value()?;
-    // Without the comment beside it.
+    // Drop the comment on the line of the value.
     let plain = || value.clone().decorated("", "").to_string();
     Some(value.as_str().map_or_else(plain, str::to_owned))
 }

@@ -1,5 +1,7 @@
-//! The device that a store is on, as other devices name it, and the lorebooks that a device set
-//! aside in a sync.
+//! The device of a store, and the timelines that a device set aside in a sync.
+//!
+//! If both sides changed a timeline and the changes cannot be merged, a sync sets the local version
+//! aside: it becomes a new timeline under another name.
 
 use std::fmt;
 
@@ -14,20 +16,22 @@ use crate::store::{self, Store};
 /// One of the devices that share a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Random hex digits: two devices may have one name.
+    /// 16 random hexadecimal digits, because two devices may have the same name.
     pub id: String,
-    /// The configured name, else that of the machine.
+    /// The configured name, or else the name of the machine.
     pub name: String,
 }
 
-/// The file in the store that holds the id and the machine it was created on.
+/// The file in the store that contains the device id and the name of the machine on which the id
+/// was created.
 const FILE: &str = "device";
 
-/// The first words of the source of a snapshot that a sync set aside; the device follows.
+/// The beginning of the `source` text of a snapshot that a sync set aside. The rest of the text is
+/// the device.
 const SET_ASIDE: &str = "set aside by a sync on ";
 
 impl Device {
-    /// Returns the device that a store is on. It gets an id the first time, and another one if the
+    /// Returns the device of a store. Creates the device id at the first call, and a new id if the
     /// store was copied to another machine.
     pub(crate) fn of(store: &Store) -> Result<Self> {
         let machine = machine();
@@ -57,8 +61,9 @@ impl Device {
         format!("{SET_ASIDE}{self}")
     }
 
-    /// Returns the device that began a timeline by setting it aside in a sync.
-    pub(crate) fn that_set_aside(history: &History, head: &Snapshot) -> Option<Self> {
+    /// Returns the device whose sync set aside the timeline that ends with `head`; `None` if the
+    /// timeline was not set aside.
+    pub(crate) fn of_set_aside_timeline(history: &History, head: &Snapshot) -> Option<Self> {
         let own = history.own(head).0;
         let device = own.last()?.source.as_deref()?.strip_prefix(SET_ASIDE)?;
         let (name, id) = device.strip_suffix(')')?.rsplit_once(" (")?;

@@ -9,7 +9,7 @@ use crate::{archive, exit, history, st, store};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of the engine.
+/// An error in the code that the verbs share.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -31,49 +31,49 @@ pub enum Error {
     Configuration(#[from] ConfigurationError),
     #[error(transparent)]
     SillyTavernRuns(#[from] SillyTavernRuns),
-    /// A rule forbids it; nothing was changed.
+    /// A rule forbids the command. Nothing was changed.
     #[error("{}", findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; "))]
     Refused { findings: Vec<Finding> },
-    /// Some files could not be written, nor could what was done be taken back. The next command
-    /// finishes it.
+    /// A file could not be written, and the operation could not be reverted. The next command that
+    /// writes finishes or reverts the operation.
     #[error("{source}")]
     Unfinished { source: Box<Error> },
-    /// A file could not be written, and all that was done is as it was.
+    /// A file could not be written, and the entire operation was reverted.
     #[error("{source}")]
     TakenBack { source: Box<Error> },
-    /// Files that another program saved just then are left as they are; all else is done.
-    #[error("{} saved by another program in this moment, and left as it is", in_short_paths(paths))]
+    /// Another program saved the files `paths` during the operation, so these files were not
+    /// written. `others` is the number of files that were written.
+    #[error("{} saved by another program at the same time and not written", in_short_paths(paths))]
     LeftAlone { paths: Vec<String>, others: usize },
     #[error("snapshot {snapshot} has no {part}")]
     NoSuchPart { snapshot: String, part: &'static str },
-    /// The history cannot be read whole, so it must not be written anew.
+    /// A part of the history cannot be read, so a command must not remove snapshots.
     #[error("the history is damaged at {subject}: {why}")]
     BrokenHistory { subject: String, why: String },
     #[error("there is no operation {number}")]
     NoSuchOperation { number: u64 },
 }
 
-/// An error in the configuration, or in a value for it.
+/// An error in the configuration file, or in a new value for a setting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigurationError {
-    /// The file cannot be understood.
+    /// The configuration file is invalid or cannot be read.
     #[error("{}: {why}", path.display())]
     Bad { path: PathBuf, why: String },
-    #[error("there is no setting {key:?}")]
+    #[error("unknown setting {key:?}")]
     Unknown { key: String },
-    #[error("{key} cannot be set to that: {why}")]
+    #[error("invalid value for {key}: {why}")]
     BadValue { key: String, why: String },
 }
 
-/// An error about a tag.
 #[derive(Debug, thiserror::Error)]
 pub enum TagError {
-    #[error("the tag {name:?} is already used for snapshot {snapshot}")]
+    #[error("the tag {name:?} exists already, for snapshot {snapshot}")]
     Taken { name: String, snapshot: String },
     #[error("there is no tag {name:?}")]
     Missing { name: String },
-    #[error("{name:?} cannot be a tag: {why}")]
+    #[error("invalid tag {name:?}: {why}")]
     BadName { name: String, why: &'static str },
 }
 
@@ -139,11 +139,13 @@ impl Error {
             Self::Copy(error) => return error.hint(),
             Self::SillyTavernRuns(error) => error.hint(),
             Self::Tag(TagError::Missing { .. }) => {
-                "`stvc tag` lists the tags, `stvc tag NAME SNAPSHOT` makes one".into()
+                "run `stvc tag` to list the tags; run `stvc tag NAME SNAPSHOT` to create one".into()
             }
-            Self::Tag(TagError::Taken { name, .. }) => {
-                format!("choose another name, or `stvc tag {} SNAPSHOT --move`", shell(name)).into()
-            }
+            Self::Tag(TagError::Taken { name, .. }) => format!(
+                "choose another name; run `stvc tag {} SNAPSHOT --move` to move the tag",
+                shell(name)
+            )
+            .into(),
             Self::Configuration(ConfigurationError::Bad { .. }) => {
                 unchanged("correct the file, or move it away")
             }
@@ -152,22 +154,26 @@ impl Error {
                     findings.iter().filter_map(|finding| finding.remedy.as_deref()).collect();
                 return (!remedies.is_empty()).then(|| remedies.join("; ").into());
             }
-            Self::BrokenHistory { .. } => unchanged("`stvc check` lists all that is damaged"),
+            Self::BrokenHistory { .. } => unchanged("run `stvc check` to list the damage"),
             Self::Unfinished { .. } => {
-                "nothing is lost: the next command that writes finishes it, or takes it back".into()
+                "run any command that writes, such as `stvc snapshot`, to finish or revert the interrupted command. Nothing is lost"
+                    .into()
             }
             Self::TakenBack { source } => {
                 let more = source.hint().map_or(String::new(), |hint| format!(". {}", hint.words));
-                format!("what had been written before it was taken back{more}").into()
-            }
-            Self::LeftAlone { others, .. } => {
-                let rest = if *others > 0 { "all else is done" } else { "nothing was written" };
                 format!(
-                    "SillyTavern may have saved it; {rest}. Look at it, then give the command again"
+                    "fix the cause, then run the command again. All its changes were reverted{more}"
                 )
                 .into()
             }
-            Self::NoSuchOperation { .. } => "`stvc operations` lists what was done".into(),
+            Self::LeftAlone { others, .. } => {
+                let rest = if *others > 0 { "All other files were written" } else { "Nothing was written" };
+                format!(
+                    "check the file, which SillyTavern may have saved, then run the command again. {rest}"
+                )
+                .into()
+            }
+            Self::NoSuchOperation { .. } => "run `stvc operations` to list the operations".into(),
             Self::Tag(TagError::BadName { .. })
             | Self::Configuration(_)
             | Self::NoSuchPart { .. } => return None,

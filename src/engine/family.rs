@@ -1,29 +1,29 @@
-//! A timeline that begins elsewhere, because a person says so.
+//! Changes the parents of forks at the user's request.
 
 use std::collections::HashMap;
 
-use super::operation::{Held, Operation};
+use super::operation::{HeldLock, Operation};
 use super::{Result, Workspace};
 use crate::archive::{Snapshot, SnapshotId};
-use crate::history::origin::Beginning;
+use crate::history::origin::NewParent;
 use crate::history::rewrite_history::{begin_elsewhere, shared_messages};
 use crate::history::{self, History};
 use crate::store::Store;
 
-/// Lets these first snapshots follow others, in an operation of its own. Returns how many snapshots
-/// got another id.
+/// Gives the first snapshots of timelines new parents, in one operation. `beginnings` maps each
+/// first snapshot to its new parent. Returns the number of snapshots whose id changed.
 pub(crate) fn begin(
     workspace: &Workspace,
     store: &Store,
-    held: &Held,
+    held: &HeldLock,
     history: &History,
-    beginnings: &HashMap<SnapshotId, Beginning>,
+    beginnings: &HashMap<SnapshotId, NewParent>,
 ) -> Result<usize> {
     let mut operation = Operation::new(workspace, store, None);
     let rewritten = begin_elsewhere(&mut operation.pack, store, history, beginnings)?;
-    let anew = operation.follow(&rewritten)?;
+    let new_ids = operation.follow(&rewritten)?;
     operation.finish(held)?;
-    Ok(anew.len())
+    Ok(new_ids.len())
 }
 
 pub(crate) fn closest(
@@ -33,7 +33,8 @@ pub(crate) fn closest(
     first: &Snapshot,
 ) -> history::Result<Option<(Snapshot, u64)>> {
     let mut best: Option<(Snapshot, u64)> = None;
-    // From the newest to the oldest.
+    // The snapshots are in order from the newest to the oldest. Of equally good matches, the oldest
+    // is returned.
     for snapshot in history.own(parent).0 {
         let shared = shared_messages(store, snapshot, first)?;
         if shared > 0 && best.as_ref().is_none_or(|(_, most)| shared >= *most) {

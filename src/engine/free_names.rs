@@ -1,4 +1,4 @@
-//! Names that are free: for timelines that are put beside others, and for copies of lorebooks.
+//! Finds unused names for timelines and lorebooks.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -6,10 +6,13 @@ use super::Result;
 use crate::history::History;
 use crate::st::{Library, TimelineName, lorebook_path};
 
-/// Leaves room for a suffix: file systems allow 255 bytes.
+/// The length in bytes to which a chat's name is shortened before a suffix is added. File systems
+/// allow 255 bytes.
 const LONGEST: usize = 200;
 
-/// Returns `<chat> (from backup 2026-11-15)`, with a number if there is such a timeline already.
+/// Returns an unused timeline name `<chat> (<what> <day>)`, for example `Trip (from backup
+/// 2026-11-15)`, with a number if that name is in use. `taken` contains the used names in lower
+/// case; the new name is added.
 pub(crate) fn free_timeline(
     timeline: &TimelineName,
     what: &str,
@@ -35,8 +38,8 @@ pub(crate) fn free_timeline(
     }
 }
 
-/// Returns `<chat> (restored)`, with a number if the library or the store has such a chat; none if
-/// no such name can be had.
+/// Returns the chat name `<chat> (restored)`, with a number if the library or the store has a chat
+/// of that name. Returns `None` if no unused name is valid.
 pub(crate) fn free_restored(
     timeline: &TimelineName,
     library: &Library,
@@ -53,7 +56,8 @@ pub(crate) fn free_restored(
     (1..100).map(named).find(is_free)
 }
 
-/// Returns `<chat> - Branch #1`, as SillyTavern calls them, with the first number that is free.
+/// Returns the name `<chat> - Branch #<number>` with the first unused number. SillyTavern names
+/// branches in the same way.
 pub(crate) fn free_branch(from: &TimelineName, all: &BTreeSet<TimelineName>) -> String {
     let beside = all.iter().filter(|name| name.folder() == from.folder());
     let taken: BTreeSet<_> = beside.map(|name| name.chat().to_lowercase()).collect();
@@ -62,11 +66,11 @@ pub(crate) fn free_branch(from: &TimelineName, all: &BTreeSet<TimelineName>) -> 
     free.unwrap_or_else(|| from.chat().to_owned())
 }
 
-/// Returns a free name for the copy of `book` that the chat `chat` gets: by the template of the
-/// user's extension if the book itself is called by it (`known` are the chats whose name may stand
-/// in it), else the book's name and the chat's.
+/// Returns an unused name for the copy of the lorebook `book` that belongs to the chat `chat`. If
+/// the name of `book` was made with the name template of ST-Auto-Recap for one of the chats in
+/// `known`, the new name is made with the template, too. Otherwise it is `<book> - <chat>`.
 ///
-/// `planned` are names that are as good as taken, in lower case.
+/// `planned` contains names that planned lorebooks will use, in lower case.
 pub(crate) fn free_lorebook(
     library: &Library,
     book: &str,
@@ -76,14 +80,14 @@ pub(crate) fn free_lorebook(
 ) -> Result<String> {
     let named = library.book_template().fork_book_name(book, known, chat);
     let wanted = named.unwrap_or_else(|| format!("{book} - {chat}"));
-    // On some systems names that differ only in case are one file.
+    // On some systems, names that differ only in case denote one file.
     let taken: HashSet<_> =
         library.lorebooks()?.into_iter().map(|name| name.to_lowercase()).collect();
     let fits = |name: &str| {
         lorebook_path(name).is_some_and(|path| path.file_name() == format!("{name}.json"))
     };
-    // A name that SillyTavern would shorten or change is not used: it would bind one book and write
-    // another.
+    // Do not use a name that SillyTavern would sanitize: the file would have another name than the
+    // lorebook to which the chat is bound.
     let base = plain(&wanted);
     let mut number = 1;
     loop {
@@ -96,7 +100,7 @@ pub(crate) fn free_lorebook(
     }
 }
 
-/// Returns the name as SillyTavern would keep it, with room for a number.
+/// Returns the name as SillyTavern would sanitize it, shortened to leave room for a number.
 fn plain(name: &str) -> String {
     const ROOM: usize = 200;
     let mut end = name.len().min(ROOM);

@@ -1,5 +1,5 @@
-//! Fuzz targets of the operation log and the configuration. Each function panics where its
-//! invariant does not hold; `src/fuzzing` lists them.
+//! Fuzz targets for the operation log and the configuration. Each target panics if its invariant
+//! does not hold. `src/fuzzing` lists the targets.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a fuzz target fails loudly")]
 
@@ -19,7 +19,7 @@ use crate::st::{self, LibraryPath};
 use crate::store::Store;
 use crate::store::fuzzing::sealed_log;
 
-/// Files of the library beside the store.
+/// The fixture files that are copied into the library.
 const FILES: &[&str] = &[
     "chats/Mira Voss/Mira Voss - 2026-11-15@00h00m45s139ms.jsonl",
     "chats/Ærin 雪 🦊/Snow shrine 雪.jsonl",
@@ -29,10 +29,10 @@ const FILES: &[&str] = &[
     "worlds/Snow Shrine.json",
 ];
 
-/// A folder with a library, its store, and a file that belongs to nobody.
+/// A folder with a library, its store, and a file outside the library, which nothing may change.
 pub(crate) struct Scene {
     folder: TempDir,
-    /// Its content before any input.
+    /// The content of the folder before any input.
     contents: Contents,
 }
 
@@ -51,7 +51,8 @@ impl Scene {
         copy_folder(&fixture("store-1"), &library.join(".stvc"));
         fs::write(folder.path().join("elsewhere.txt"), "not ours").expect("written");
         let scene = Self { contents: Contents::of(folder.path()), folder };
-        // The first command adds files of its own, which no input causes.
+        // The first command creates files for any input. Run a command now, so that these files do
+        // not count as changes.
         let store = scene.workspace().open_store().expect("the store can be opened");
         drop(scene.workspace().hold(&store).expect("the store can be locked"));
         let contents = Contents::of(scene.folder.path());
@@ -70,22 +71,22 @@ impl Scene {
         }
     }
 
-    /// Makes the folder what it was.
+    /// Restores the content that the folder had before any input.
     pub(crate) fn put_back(&self) {
         self.contents.put_back(self.folder.path());
     }
 
-    /// Whether a path is one of those that can be made again from others at any time.
+    /// Returns whether a path belongs to a cache, which can be rebuilt at any time.
     pub(crate) fn is_cache(path: &Path) -> bool {
         path.starts_with("library/.stvc/stvc/cache")
     }
 
-    /// Returns what is there now.
+    /// Returns the present content of the folder.
     pub(crate) fn now(&self) -> Contents {
         Contents::of(self.folder.path())
     }
 
-    /// Returns the paths that are not what they were, below the folder that holds the library.
+    /// Returns the changed paths, relative to the folder that contains the library.
     pub(crate) fn changed(&self) -> Vec<PathBuf> {
         self.contents.differing(&self.now()).into_iter().map(Path::to_owned).collect()
     }
@@ -96,10 +97,10 @@ thread_local! {
     static STORE: OnceCell<(TempDir, Store)> = const { OnceCell::new() };
 }
 
-/// Whatever the log says: the store can be locked, nothing outside the places of the library is
-/// touched, and a second recovery changes nothing.
+/// Checks recovery with any operation log: the store can be locked, only files that SillyTavern may
+/// have in the library are written, and a second recovery changes nothing.
 ///
-/// The input is a log. A line without a checksum gets the right one.
+/// The input is a log. Each line without a checksum gets the correct checksum.
 pub(crate) fn operation_log(data: &[u8]) {
     SCENE.with(|scene| {
         let scene = scene.get_or_init(Scene::new);
@@ -134,8 +135,9 @@ pub(crate) fn operation_log(data: &[u8]) {
     });
 }
 
-/// A key is set and removed, and all else of the file stays: other keys, comments, the order. A
-/// value that is refused changes nothing.
+/// Checks that keys can be set and removed in any valid file without changing other keys or
+/// comments, and that a refused value does not change the file. The input is the configuration
+/// file.
 pub(crate) fn config(data: &[u8]) {
     const VALUES: [(&str, &str); 8] = [
         ("backup", "/mnt/\"nas\" # 1"),
@@ -162,7 +164,7 @@ pub(crate) fn config(data: &[u8]) {
             fs::write(&path, data).expect("the file can be written");
             let set = configuration::set(store, key, Some(value));
             let Ok(before) = &before else {
-                // A file that cannot be understood is kept, unless this key was the reason.
+                // An invalid file stays unchanged, unless the new value makes the file valid.
                 assert!(set.is_ok() || read() == data, "a refused value changed the file");
                 continue;
             };
@@ -187,10 +189,10 @@ pub(crate) fn config(data: &[u8]) {
     });
 }
 
-/// Panics if a line that is a comment is gone.
+/// Panics if a comment line of `before` is missing in `after`.
 fn must_have_comments(before: &[u8], after: &[u8]) {
     let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
-    // In a string of several lines, a line that looks like a comment is not one.
+    // In a multi-line string, a line that begins with `#` is not a comment.
     if before.contains("\"\"\"") || before.contains("'''") {
         return;
     }

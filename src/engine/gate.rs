@@ -1,5 +1,5 @@
-//! The readiness check: no state is taken or forked in the middle of the extension's work, unless
-//! the user says so. Every command that makes a checkpoint asks it.
+//! The readiness check of every command that creates a checkpoint. While ST-Auto-Recap is working,
+//! no snapshot is created and no chat is forked, unless the user allows it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -8,7 +8,9 @@ use serde::Deserialize;
 
 use super::take_snapshots::Judgement;
 use super::{Error, Result, Workspace};
-use crate::auto_recap::{self, Point, Wish, queue_activity, scene_breaks, uses_auto_recap};
+use crate::auto_recap::{
+    self, CheckpointSource, QueueIntent, queue_activity, scene_breaks, uses_auto_recap,
+};
 use crate::history::at_message::message_not_found;
 use crate::history::origin::without_blank_end;
 use crate::progress::Monitor;
@@ -17,15 +19,16 @@ use crate::st::{self, Chat, Library, Scan, TimelineFiles, TimelineName};
 
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// The user's wishes for the readiness check.
+/// The options of the readiness check.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct GatePolicy {
     #[serde(rename = "strict")]
     pub scene: SceneRule,
-    /// Wait for the lorebook's queue first.
-    pub wait: Option<Wait>,
-    /// Go on although work is pending in the queue.
+    /// The time to wait for ST-Auto-Recap's queue in the lorebook before the check; `None` to check
+    /// at once.
+    pub wait: Option<WaitLimit>,
+    /// Whether a snapshot may be created while work is pending in the queue.
     pub allow_active_queue: bool,
 }
 
@@ -33,34 +36,35 @@ pub struct GatePolicy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "bool")]
 pub enum SceneRule {
-    /// It is reported.
+    /// Report the unfinished scene as a warning.
     #[default]
     Warn,
-    /// A message that ends no scene is refused, everything else is reported.
+    /// Refuse a message that does not end a scene. Report other unfinished work as warnings.
     RequireBreak,
-    /// It is refused.
+    /// Refuse a message whose scene is not finished.
     Strict,
 }
 
-/// How long to wait for the queue.
+/// The limit of the wait for ST-Auto-Recap's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "u64")]
-pub enum Wait {
+pub enum WaitLimit {
     AtMost(Duration),
     Forever,
 }
 
-/// A request waits at most so many seconds, because requests are served one after the other.
+/// The longest wait that a request can ask for, in seconds. Requests are served one after the
+/// other, so a longer wait would block the other requests.
 const LONGEST_WAIT: u64 = 10;
 
-/// The seconds of a request.
-impl From<u64> for Wait {
+/// Converts the number of seconds in a request, up to a limit.
+impl From<u64> for WaitLimit {
     fn from(seconds: u64) -> Self {
         Self::AtMost(Duration::from_secs(seconds.min(LONGEST_WAIT)))
     }
 }
 
-/// `strict` of a request or a command line.
+/// Converts the option `strict` of a request or a command line.
 impl From<bool> for SceneRule {
     fn from(is_strict: bool) -> Self {
         if is_strict { Self::Strict } else { Self::Warn }
@@ -77,13 +81,14 @@ impl SceneRule {
     }
 }
 
-/// Judges a state with the lorebook of now; `at` is the message of a checkpoint.
+/// Runs the readiness check on the files of a timeline. `at` is the message of a checkpoint; `None`
+/// for a snapshot of the entire chat.
 pub(crate) fn judge(policy: GatePolicy, files: &TimelineFiles, at: Option<usize>) -> Judgement {
     let mut judgement = judge_queue(policy, &files.timeline, files.book_bytes());
     let ready = judge_message(policy, files, at);
     judgement.refused.extend(ready.refused);
     judgement.warnings.extend(ready.warnings);
-    // A lorebook that cannot be read cannot be judged.
+    // Refuse an unreadable lorebook, because its queue cannot be checked.
     if policy.scene == SceneRule::Strict
         && let Some(book) = &files.lorebook
         && let Some(why) = &book.unread
@@ -100,18 +105,20 @@ pub(crate) fn judge_queue(
     book: Option<&[u8]>,
 ) -> Judgement {
     let active =
-        |wish| auto_recap::queue_active(timeline.as_str(), book, wish).into_iter().collect();
+        |intent| auto_recap::queue_active(timeline.as_str(), book, intent).into_iter().collect();
     match (policy.allow_active_queue, policy.wait) {
-        (true, _) => Judgement { warnings: active(Wish::TakeAnyway), ..Judgement::default() },
-        (_, Some(_)) => {
-            Judgement { refused: active(Wish::TakeAfterWaiting), ..Judgement::default() }
+        (true, _) => {
+            Judgement { warnings: active(QueueIntent::SnapshotAnyway), ..Judgement::default() }
         }
-        _ => Judgement { refused: active(Wish::Take), ..Judgement::default() },
+        (_, Some(_)) => {
+            Judgement { refused: active(QueueIntent::SnapshotAfterWaiting), ..Judgement::default() }
+        }
+        _ => Judgement { refused: active(QueueIntent::Snapshot), ..Judgement::default() },
     }
 }
 
-/// Judges whether the extension has finished the scene that ends at a message; `at`: not given, the
-/// last one, which only who is strict is refused for.
+/// Checks whether ST-Auto-Recap has finished the scene that ends at message `at`. If `at` is
+/// `None`, checks the last message, but only if the policy can refuse a message.
 pub(crate) fn judge_message(
     policy: GatePolicy,
     files: &TimelineFiles,
@@ -130,7 +137,7 @@ pub(crate) fn judge_message(
     let point = point(files, &chat, message);
     let (refused, rest) = auto_recap::refuse(auto_recap::readiness(&point), blockers);
     judgement.refused.extend(refused);
-    // Whoever does not use the extension is not told of its scenes.
+    // Users without ST-Auto-Recap get no warnings about scenes.
     if uses_auto_recap(&chat, point.metadata, files.book_bytes()) || !scene_breaks(&chat).is_empty()
     {
         judgement.warnings.extend(rest);
@@ -138,8 +145,8 @@ pub(crate) fn judge_message(
     judgement
 }
 
-/// Returns what a state knows of the time after message `at`, if it is cut there and all else is as
-/// it is now.
+/// Returns findings for a copy of a chat that ends at message `at` but has the present metadata and
+/// lorebook, which may describe later messages.
 pub(crate) fn of_later(files: &TimelineFiles, at: usize) -> Vec<Finding> {
     let chat = files.split();
     let mut findings = auto_recap::recap_from_future(&point(files, &chat, at));
@@ -150,8 +157,8 @@ pub(crate) fn of_later(files: &TimelineFiles, at: usize) -> Vec<Finding> {
     findings
 }
 
-fn point<'a>(files: &'a TimelineFiles, chat: &'a Chat<'a>, message: usize) -> Point<'a> {
-    Point { timeline: &files.timeline, chat, metadata: files.metadata(chat), message }
+fn point<'a>(files: &'a TimelineFiles, chat: &'a Chat<'a>, message: usize) -> CheckpointSource<'a> {
+    CheckpointSource { timeline: &files.timeline, chat, metadata: files.metadata(chat), message }
 }
 
 fn last_message(chat: &Chat<'_>) -> Option<usize> {
@@ -167,18 +174,18 @@ pub(crate) fn must_have(files: &TimelineFiles, at: usize) -> Result<()> {
     }
 }
 
-/// Waits until no work is pending in the lorebooks of these timelines, or until the time is up. The
-/// command goes on with the time after that.
+/// Waits until no work is pending in the lorebooks of these timelines, or until the limit `wait` is
+/// reached. Then advances `workspace.now` by the time waited.
 pub(crate) fn wait(
     workspace: &mut Workspace,
     library: &Library,
     scan: &Scan,
     names: &[&TimelineName],
-    wait: Wait,
+    wait: WaitLimit,
     monitor: &mut dyn Monitor,
 ) {
     let began = Instant::now();
-    // Several chats may use one book.
+    // Several chats may use one lorebook.
     let books: BTreeSet<_> =
         names.iter().filter_map(|name| st::lorebook_of(library, &scan.groups, name)).collect();
     let pending = || -> u64 {
@@ -192,8 +199,8 @@ pub(crate) fn wait(
     }
     while left_to_do > 0 {
         let left = match wait {
-            Wait::AtMost(limit) => Some(limit.saturating_sub(began.elapsed())),
-            Wait::Forever => None,
+            WaitLimit::AtMost(limit) => Some(limit.saturating_sub(began.elapsed())),
+            WaitLimit::Forever => None,
         };
         if left == Some(Duration::ZERO) {
             break;
@@ -201,7 +208,7 @@ pub(crate) fn wait(
         std::thread::sleep(left.map_or(PAUSE, |left| left.min(PAUSE)));
         let now = pending();
         if now > most {
-            // More came: there is more to wait for.
+            // New work was queued.
             most = now;
             monitor.begin("waiting for ST-Auto-Recap", Some(most));
         } else {

@@ -1,5 +1,5 @@
-//! The cache of the folders of messages in latest snapshots, `stvc/folders/`: one file per timeline,
-//! read only when the timeline changed.
+//! The cache of the folder trees in which the latest snapshots store messages, `stvc/folders/`. It
+//! has one file per timeline, which is read only if the timeline changed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ use crate::st::TimelineName;
 use crate::store::Store;
 use crate::{durable, regular};
 
-/// Where more timelines are stored at once, most will not change soon, and are not worth a file.
+/// If one command stores more timelines than this, nothing is cached, because most of these
+/// timelines will not change soon.
 const MANY: usize = 16;
 
 pub(crate) fn load(store: &Store, timeline: &TimelineName) -> Folders {
@@ -17,7 +18,8 @@ pub(crate) fn load(store: &Store, timeline: &TimelineName) -> Folders {
     bytes.map_or_else(|_| Folders::default(), |bytes| Folders::decode(&bytes))
 }
 
-/// Saves them for the next snapshot. A failure is harmless.
+/// Saves the folders for the next snapshots of these timelines. Ignores errors, because the cache
+/// is optional.
 pub(crate) fn save(store: &Store, known: &[(TimelineName, Folders)]) {
     if known.is_empty() || known.len() > MANY {
         return;

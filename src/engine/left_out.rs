@@ -1,4 +1,4 @@
-//! What of the user's folder is not kept, told with its size: nobody shall think that it is.
+//! Reports the parts of the user's folder that are not stored, with their sizes.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use crate::rules::{Code, Finding};
 use crate::st::{Category, Library, list_folder};
 use crate::store::Store;
 
-/// Folders beside the stored files, and their names in the finding. SillyTavern's thumbnails and
-/// backups and the user's secrets are left out on purpose.
+/// Folders that are not stored, and their names in the finding. SillyTavern's thumbnails and
+/// backups and the user's secrets are not reported.
 const FOLDERS: [(&str, &str); 15] = [
     ("backgrounds", "backgrounds"),
     ("assets", "assets"),
@@ -29,7 +29,8 @@ const FOLDERS: [(&str, &str); 15] = [
     ("themes", "themes"),
 ];
 
-/// Smaller content is not worth a finding: empty settings, a marker file.
+/// The size in bytes below which a folder or file is not reported, for example empty settings or a
+/// marker file.
 const LEAST: u64 = 64;
 
 const DEEPEST: usize = 12;
@@ -54,15 +55,15 @@ pub(crate) fn finding(
         size(&root.join("user/images"), DEEPEST) + size(&root.join("user/files"), DEEPEST);
     let store = store.filter(|_| attached >= LEAST);
     let stored = store.map(attachment_limit::stored_bytes).transpose()?.unwrap_or(0);
-    add("pictures and files that no stored chat names", attached.saturating_sub(stored));
-    // Beside the cards lie folders of pictures for expressions.
+    add("pictures and files that no stored chat uses", attached.saturating_sub(stored));
+    // The folder `characters` contains the cards, and folders with pictures of expressions.
     add("sprites of characters", sizes_of_folders(&root.join("characters")));
     let mut ways = Vec::new();
     for (category, path, what, key) in [
         (Category::Settings, "settings.json", "settings.json", "include.settings"),
         (Category::Card, "characters", "characters", "include.characters"),
-        (Category::Persona, "User Avatars", "personas' pictures", "include.personas"),
-        (Category::Group, "groups", "groups by themselves", "include.groups"),
+        (Category::Persona, "User Avatars", "pictures of personas", "include.personas"),
+        (Category::Group, "groups", "group files", "include.groups"),
     ] {
         let path = root.join(path);
         let bytes = size(&path, 1);
@@ -76,17 +77,18 @@ pub(crate) fn finding(
     }
     sizes.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     let list: Vec<_> =
-        sizes.iter().map(|(what, bytes)| format!("{what} ({})", told(*bytes))).collect();
-    let message = format!("not kept: {}", list.join(", "));
+        sizes.iter().map(|(what, bytes)| format!("{what} ({})", format_size(*bytes))).collect();
+    let message = format!("not stored: {}", list.join(", "));
     let subject = root.display().to_string();
-    let mut remedy = "copy what you want to keep of it by other means".to_owned();
+    let mut remedy = "back up what you need of it by other means".to_owned();
     if !ways.is_empty() {
-        remedy.push_str(&format!("; {} keeps what it names from now on", ways.join(", ")));
+        remedy.push_str(&format!("; run {} to store more from now on", ways.join(", ")));
     }
     Ok(Some(Finding::new(Code::LeftOut, subject, message).remedy(remedy)))
 }
 
-/// Returns the length of all files below. Follows no links; unreadable files count as empty.
+/// Returns the length of a file, or the total length of all files in a folder, down to `deep`
+/// levels. Does not follow links. Unreadable files count as empty.
 fn size(path: &Path, deep: usize) -> u64 {
     let Ok(found) = fs::symlink_metadata(path) else { return 0 };
     if found.is_file() {
@@ -105,7 +107,7 @@ fn sizes_of_folders(path: &Path) -> u64 {
     folders.map(|folder| size(&folder.path(), DEEPEST)).sum()
 }
 
-fn told(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     match bytes {
         0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
         1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),

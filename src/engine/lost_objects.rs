@@ -1,12 +1,12 @@
-//! What of a snapshot cannot be read any more.
+//! Finds the objects of a snapshot that are missing or damaged.
 
 use std::collections::HashSet;
 
 use super::Result;
 use crate::store::{Kind, Loss, Mode, ObjectId, Reader};
 
-/// Returns the lost objects of a tree, the tree included. Objects that `is_sound` names are not
-/// read again.
+/// Returns the missing or damaged objects of a tree, including the tree itself. Does not read blobs
+/// for which `is_sound` returns true.
 pub(crate) fn below(
     reader: &Reader,
     tree: ObjectId,

@@ -1,6 +1,6 @@
-//! What every verb is made of: the library and its store, has a timeline changed, taking snapshots,
-//! writing the library's files, copies of the store elsewhere. Everything that changes something
-//! goes through one `operation`.
+//! The parts that the verbs share: opening the library and its store, detecting changes, creating
+//! snapshots, writing the library's files, and backups. Every change is part of an operation
+//! (module `operation`).
 
 pub(crate) mod cache;
 pub(crate) mod changed_timelines;
@@ -23,9 +23,9 @@ pub(crate) mod operation;
 mod other_timelines;
 pub mod receive;
 pub(crate) mod reload_page;
+pub mod safety_snapshots;
 pub mod sillytavern_runs;
 pub(crate) mod tags;
-pub mod take_first;
 mod take_new_chats;
 pub mod take_snapshots;
 pub(crate) mod undisturbed_read;

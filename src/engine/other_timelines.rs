@@ -1,28 +1,29 @@
-//! Lorebooks, characters' cards and other files with a history of their own: which of them are
-//! kept, and where a new one comes from.
+//! Creates snapshots of lorebooks, character cards and other files that are not chats. Detects
+//! whether a new file was renamed or copied.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Result;
 use super::changed_timelines;
-use super::operation::Follows;
-use super::take_snapshots::{Replaced, SnapshotSession, Taken, TakenTimeline};
+use super::operation::SnapshotParents;
+use super::take_snapshots::{Replaced, SnapshotResult, SnapshotSession, TimelineResult};
 use crate::archive::entry_lives::{BookStates, Version};
 use crate::archive::{Kind, Snapshot, State};
 use crate::history::{self, History};
-use crate::progress::{Monitor, Silent};
+use crate::progress::{Monitor, NoProgress};
 use crate::st::{self, Category, Key, TimelineName};
 use crate::store::{self, Store, unless_lost};
 
 impl SnapshotSession<'_> {
-    /// Takes files that are not chats: those that have no branch, and lorebooks whose file holds
-    /// another one than their branch.
+    /// Stores the files in `new`, which are not chats and have no branch, and the lorebooks whose
+    /// file contains a different lorebook than their latest snapshot.
     pub(super) fn take_others(
         &mut self,
         new: &[&TimelineName],
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
-        // Two may have exchanged their names, so all renames are known before the first is stored.
+        // Find all renames before the first file is stored, because two files may have exchanged
+        // names.
         let mut renamed = HashMap::new();
         let replaced: Vec<_> = self.origins.replaced.keys().cloned().collect();
         for name in new.iter().copied().chain(&replaced).filter(|_| !replaced.is_empty()) {
@@ -40,11 +41,11 @@ impl SnapshotSession<'_> {
                 self.rename_deleted(head.clone())?;
             }
             let follows = match renamed.remove(&name) {
-                Some(from) => Some(Follows::renamed(from)),
+                Some(from) => Some(SnapshotParents::renamed(from)),
                 None if is_new => None,
                 None => {
                     self.done.findings.extend(alarm);
-                    Some(Follows::previous(head))
+                    Some(SnapshotParents::previous(head))
                 }
             };
             let result = self.take_other(&name, follows);
@@ -52,14 +53,18 @@ impl SnapshotSession<'_> {
             monitor.advance(1);
         }
         for name in new {
-            let result = self.take_other(name, renamed.remove(*name).map(Follows::renamed));
+            let result = self.take_other(name, renamed.remove(*name).map(SnapshotParents::renamed));
             self.record(name, result)?;
             monitor.advance(1);
         }
         Ok(())
     }
 
-    fn take_other(&mut self, name: &TimelineName, follows: Option<Follows>) -> Result<Taken> {
+    fn take_other(
+        &mut self,
+        name: &TimelineName,
+        follows: Option<SnapshotParents>,
+    ) -> Result<SnapshotResult> {
         let captured = self.capture(name)?;
         if let Some(refused) = self.refused(&captured) {
             return Ok(refused);
@@ -72,8 +77,8 @@ impl SnapshotSession<'_> {
         self.store_state(&captured, &state, follows)
     }
 
-    /// Stores the lorebooks of named chats as well, so that their timelines do not end before the
-    /// chats'.
+    /// Stores the lorebooks of the chats in `names`, so that the timelines of the lorebooks are as
+    /// recent as those of the chats.
     pub(super) fn take_books_of(&mut self, names: &[TimelineName]) -> Result<()> {
         let mut books = BTreeSet::new();
         for name in names.iter().filter(|name| name.is_chat()) {
@@ -88,44 +93,48 @@ impl SnapshotSession<'_> {
                 new.push(name);
                 continue;
             }
-            let result = self.take_known(name, head).transpose();
-            if let Some(result) = result.filter(|it| !matches!(it, Ok(Taken::Unchanged(..)))) {
+            let result = self.reuse_known(name, head).transpose();
+            if let Some(result) =
+                result.filter(|it| !matches!(it, Ok(SnapshotResult::Unchanged(..))))
+            {
                 self.record(name, result)?;
             }
         }
-        self.take_others(&new, &mut Silent)
+        self.take_others(&new, &mut NoProgress)
     }
 
-    /// Reports pending work in a lorebook with the chat that waits for it, and not again for the
-    /// lorebook.
-    pub(super) fn tell_refusals_once(&mut self) {
-        let waits = |outcome: &&TakenTimeline| {
-            outcome.timeline.is_chat() && matches!(outcome.result, Taken::Refused(_))
+    /// Removes the refusal of a lorebook from the results if a chat that uses the lorebook was
+    /// refused, too, so that pending work is reported once.
+    pub(super) fn report_refusals_once(&mut self) {
+        let waits = |outcome: &&TimelineResult| {
+            outcome.timeline.is_chat() && matches!(outcome.result, SnapshotResult::Refused(_))
         };
         let chats = self.done.outcomes.iter().filter(waits);
         let books = chats
             .filter_map(|chat| st::lorebook_of(self.library, &self.scan.groups, &chat.timeline));
         let books: BTreeSet<_> = books.collect();
         self.done.outcomes.retain(|outcome| {
-            !matches!(outcome.result, Taken::Refused(_))
+            !matches!(outcome.result, SnapshotResult::Refused(_))
                 || outcome.timeline.is_chat()
                 || !books.contains(&outcome.timeline.file())
         });
     }
 
-    /// Returns what a new file that is not a chat follows. One that is byte for byte like another
-    /// of its kind was renamed, if the other's file is gone, or copied.
-    fn origin_of_other(&mut self, state: &State<'_>) -> Result<Follows> {
+    /// Returns the parent of the first snapshot of a new file that is not a chat. If the file is
+    /// identical to the latest snapshot of another timeline, it was renamed if the file of that
+    /// timeline is missing, and copied otherwise.
+    fn origin_of_other(&mut self, state: &State<'_>) -> Result<SnapshotParents> {
         if let Some(gone) = self.renamed_other(state)? {
-            return Ok(Follows::renamed(gone));
+            return Ok(SnapshotParents::renamed(gone));
         }
         let copied = alike(state, self.origins.other_heads.iter().flatten()).next();
-        Ok(copied.map(|head| Follows::copy(head, state)).unwrap_or_default())
+        Ok(copied.map(|head| SnapshotParents::copy(head, state)).unwrap_or_default())
     }
 
-    /// Returns the latest snapshot of the timeline that a file is under a new name: one that is
-    /// byte for byte the same and whose own file is gone or holds another lorebook. A lorebook can
-    /// be renamed and edited in one save: most of its entries are then those of the other.
+    /// Returns the latest snapshot of the timeline that was renamed to this file; `None` if the
+    /// file was not renamed. The file under the former name must be missing or contain a different
+    /// lorebook. The snapshot must be identical to the new file. For a lorebook, half of the
+    /// entries are sufficient, because a lorebook may be renamed and edited in one save.
     fn renamed_other(&mut self, state: &State<'_>) -> Result<Option<Snapshot>> {
         if self.origins.other_heads.is_none() {
             self.origins.other_heads = Some(heads_of_others(self.store)?);
@@ -142,7 +151,7 @@ impl SnapshotSession<'_> {
             }
             gone => gone.cloned(),
         };
-        // Only one can have become it.
+        // A timeline can be renamed to only one file.
         if let (Some(gone), Some(heads)) = (&gone, &mut self.origins.other_heads) {
             heads.retain(|head| head.timeline != gone.timeline);
         }
@@ -150,16 +159,17 @@ impl SnapshotSession<'_> {
     }
 }
 
-/// Returns what a file that is not a chat and is written for the first time is a copy of. The
-/// lorebook of a fork can be that of an earlier moment.
-pub(super) fn copied_from(store: &Store, state: &State<'_>) -> Result<Follows> {
+/// Returns the parent of the first snapshot of a file that a command creates and that is not a
+/// chat: the snapshot that the file is a copy of, if any. The lorebook of a fork may be a copy of
+/// an earlier snapshot, so all snapshots of lorebooks are compared.
+pub(super) fn copied_from(store: &Store, state: &State<'_>) -> Result<SnapshotParents> {
     let heads = heads_of_others(store)?;
     let mut copied = alike(state, heads.iter()).next().cloned();
     if copied.is_none() && state.timeline().category() == Category::Lorebook {
         let history = History::load(store)?;
         copied = alike(state, history.iter()).max_by_key(|it| (it.sequence, it.id)).cloned();
     }
-    Ok(copied.map(|from| Follows::copy(&from, state)).unwrap_or_default())
+    Ok(copied.map(|from| SnapshotParents::copy(&from, state)).unwrap_or_default())
 }
 
 fn heads_of_others(store: &Store) -> Result<Vec<Snapshot>> {
@@ -168,8 +178,9 @@ fn heads_of_others(store: &Store) -> Result<Vec<Snapshot>> {
     Ok(heads)
 }
 
-/// Returns the lorebook with which a new one shares the most entries, if these are at least half of
-/// either. Entries agree if UID and content do.
+/// Returns the latest snapshot that shares the most entries with the lorebook in `state`. At least
+/// half of the entries of both lorebooks must be shared. Two entries are equal if UID and content
+/// are equal.
 fn mostly_alike<'h>(
     store: &Store,
     state: &State<'_>,

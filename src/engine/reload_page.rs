@@ -1,5 +1,5 @@
-//! What to do in SillyTavern after files were written beside it: its page writes back what it has
-//! in memory, and does not look for new files by itself.
+//! Tells the user to reload SillyTavern's page after files were written. The page does not detect
+//! new files, and may overwrite changed files with the content in its memory.
 
 use std::path::Path;
 
@@ -7,51 +7,56 @@ use crate::rules::{Code, Finding, Level};
 use crate::st;
 
 #[derive(Clone, Copy)]
-pub(crate) struct Written {
+pub(crate) struct WriteEffects {
     pub new_chat: bool,
-    /// Something was replaced that SillyTavern's page may have in memory.
+    /// Whether a file was replaced whose former content SillyTavern's page may have in memory.
     pub replaced: bool,
-    /// SillyTavern asks before it writes that back.
+    /// Whether SillyTavern asks the user before it overwrites the replaced file.
     pub asked: bool,
 }
 
-impl Written {
+impl WriteEffects {
     pub const REPLACED: Self = Self { new_chat: false, replaced: true, asked: false };
 }
 
-/// Returns the finding that tells the user to reload. It is a warning if SillyTavern is running and
-/// could undo the change.
-pub(crate) fn reload(root: &Path, subject: &str, written: Written) -> Finding {
+/// Returns the finding that tells the user to reload SillyTavern's page. Its level is a warning if
+/// SillyTavern is running and could overwrite the change.
+pub(crate) fn reload(root: &Path, subject: &str, written: WriteEffects) -> Finding {
     let running = st::process_on(root);
     let (level, message) = match running {
         Some(process) if written.asked => (
             Level::Info,
             format!(
-                "SillyTavern is running (process {process}): a page that has this chat open asks before it saves over it"
+                "SillyTavern is running (process {process}): if its page has this chat open, it asks before it overwrites the chat"
             ),
         ),
         Some(process) if written.replaced => (
             Level::Warning,
             format!(
-                "SillyTavern is running (process {process}) and writes back what it has in memory: the next thing that you do there may undo this"
+                "SillyTavern is running (process {process}): its page may overwrite this change with its next save"
             ),
         ),
-        _ if written.new_chat => (
-            Level::Info,
-            "SillyTavern does not know of the new chat and its lorebook yet".to_owned(),
-        ),
+        _ if written.new_chat => {
+            (Level::Info, "SillyTavern does not show the new chat and its lorebook yet".to_owned())
+        }
         Some(process) => (
             Level::Info,
-            format!("SillyTavern is running (process {process}) and does not know of this yet"),
+            format!(
+                "SillyTavern is running (process {process}): its page does not show this change yet"
+            ),
         ),
-        None => (Level::Info, "SillyTavern writes back what it has in memory".to_owned()),
+        None => (
+            Level::Info,
+            "an open page of SillyTavern may overwrite this change with its next save".to_owned(),
+        ),
     };
     let mut remedy = match running {
         Some(_) if written.asked => {
-            "press F5 there; if it asks first, click OK without typing OVERWRITE".to_owned()
+            "press F5 in SillyTavern's page; if it asks, click OK without typing OVERWRITE"
+                .to_owned()
         }
-        Some(_) => "go to its page in the browser and press F5 before anything else".to_owned(),
-        None => "if it is running, reload its page before you go on".to_owned(),
+        Some(_) => "press F5 in SillyTavern's page before you do anything else there".to_owned(),
+        None => "reload SillyTavern's page before you use it again".to_owned(),
     };
     if written.new_chat {
         remedy.push_str("; the chat is under \"Manage chat files\" (menu ☰, bottom left)");

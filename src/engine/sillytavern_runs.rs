@@ -1,4 +1,4 @@
-//! The refusal to replace files while SillyTavern is running, and its hint.
+//! The refusal to replace files while SillyTavern is running, and the hint for the user.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use crate::words::short;
 /// The refusal to replace files that a running SillyTavern may have in memory.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "SillyTavern is running on this library (process {process}); what its page has in memory would be written back over {}",
+    "SillyTavern is running on this library (process {process}); its page could overwrite {}",
     listed(paths)
 )]
 pub struct SillyTavernRuns {
     pub process: u32,
     pub paths: Vec<String>,
-    /// The restore that was refused, if it was one of a single timeline.
+    /// The command that was refused, if it was a restore of a single timeline.
     pub restore: Option<RestoreCommand>,
 }
 
-/// The command line of a restore in place.
+/// The command line of a restore that replaces the files of a timeline.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreCommand {
     pub snapshot: SnapshotId,
@@ -41,7 +41,7 @@ impl SillyTavernRuns {
         let close = "in SillyTavern, click the menu ☰ (bottom left), then \"Close chat\"";
         let Some(restore) = &self.restore else {
             return unchanged(format!(
-                "{close}; give the command again with `--chat-closed`; then press F5 there"
+                "{close}; run the command again with `--chat-closed`; then press F5 there"
             ));
         };
         let mut words =
@@ -49,11 +49,11 @@ impl SillyTavernRuns {
         if restore.only.is_none() {
             if self.paths.iter().all(|path| path.starts_with("worlds/")) {
                 words += &format!(
-                    ". `{restore} --overwrite --only chat` brings back the chat alone without that"
+                    ". To restore only the chat without these steps, run `{restore} --overwrite --only chat`"
                 );
             }
             words += &format!(
-                ". Or `{restore} --as Restored`: a chat of its own can be made at any time"
+                ". To restore it as a new chat without these steps, run `{restore} --as Restored`"
             );
         }
         unchanged(words)

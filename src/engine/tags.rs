@@ -1,4 +1,4 @@
-//! Names that snapshots get.
+//! Tags of snapshots.
 
 use super::{Result, TagError};
 use crate::archive::{Snapshot, SnapshotId};
@@ -16,25 +16,24 @@ pub(crate) fn tag_ref(name: &str) -> Result<RefName> {
         return Err(bad("it is empty"));
     }
     if name.starts_with("b3:") {
-        return Err(bad("names that begin with b3: are content ids"));
+        return Err(bad("b3: is the prefix of content ids"));
     }
     RefName::tag(name).ok_or_else(|| bad("it is too long"))
 }
 
-/// Returns the ref of a tag that the user wants. The name must not read like an id, a moment or a
-/// chat.
+/// Returns the ref of a new tag. Refuses a name that looks like an id, a moment or a chat.
 pub(crate) fn wanted(store: &Store, name: &str) -> Result<RefName> {
     let bad = |why| TagError::BadName { name: name.to_owned(), why };
     if name_lookup::is_like_id(name) {
-        return Err(bad("it reads like the beginning of a snapshot's id").into());
+        return Err(bad("it looks like the beginning of a snapshot id").into());
     }
     let steps = name.rsplit_once('~').map(|(_, steps)| steps);
     if steps.is_some_and(|steps| steps.bytes().all(|byte| byte.is_ascii_digit())) {
-        return Err(bad("~N at its end means N snapshots before").into());
+        return Err(bad("a final ~N means N snapshots earlier").into());
     }
     let heads = history::heads(store)?;
     if heads.iter().any(|head| name_lookup::is_named(&head.timeline, name)) {
-        return Err(bad("a chat is called that").into());
+        return Err(bad("a chat has this name").into());
     }
     tag_ref(name)
 }
@@ -47,15 +46,16 @@ pub(crate) fn free(store: &Store, name: &str) -> Result<RefName> {
     }
 }
 
-/// Returns a free tag `<chat> @<message>`, with a number if another snapshot has it.
+/// Returns the ref of the tag `<chat> @<message>` for `snapshot`, with a number if another snapshot
+/// has that tag.
 pub(crate) fn free_for(store: &Store, snapshot: &Snapshot, at: Option<usize>) -> Result<RefName> {
     let chat: String = snapshot.timeline.chat().chars().take(60).collect();
     let name = format!("{} @{}", chat.trim(), at.unwrap_or_default());
     free_like(store, |_| None, &name, snapshot.id)
 }
 
-/// Returns a free tag for `snapshot`, with a number if another one has it. `moving` knows the refs
-/// that the command itself moves.
+/// Returns the ref of the tag `name` for `snapshot`, with a number if another snapshot has that
+/// tag. `moving` returns the new target of a ref that the command itself moves.
 pub(crate) fn free_like(
     store: &Store,
     moving: impl Fn(&RefName) -> Option<ObjectId>,

@@ -1,14 +1,15 @@
-//! Stores new chats: of a library at first, all. They are read, hashed and compressed on all cores.
-//! Any may be a fork of any other, so all are stored before the first becomes a snapshot.
+//! Stores new chats. For the first snapshot of a library, all chats are new, so the chats are read,
+//! hashed and compressed on all cores. A new chat may be a fork of any other new chat, so the files
+//! of all new chats are stored before the first commit is created.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 
 use super::Result;
-use super::operation::{AboutState, Follows, StoredState};
-use super::take_snapshots::{Replaced, SnapshotSession, Taken};
+use super::operation::{SnapshotDraft, SnapshotParents, StoredState};
+use super::take_snapshots::{Replaced, SnapshotResult, SnapshotSession};
 use crate::archive::{Kind, Snapshot, State};
-use crate::history::origin::{Lineage, Newcomer, Origin, order};
+use crate::history::origin::{Lineage, NewTimeline, Origin, order};
 use crate::history::rewrite_history::begin_elsewhere;
 use crate::parallel;
 use crate::progress::Monitor;
@@ -16,19 +17,21 @@ use crate::rules::{self, ALL, Finding};
 use crate::st::{self, Captured, Disk, TimelineName};
 use crate::store::ObjectId;
 
-/// The bytes that are read before they are stored; a longer chat is read alone.
+/// The maximum number of bytes that are read into memory before they are stored. A longer chat is
+/// read alone.
 const AT_ONCE: u64 = 16 << 20;
 
 struct NewChat {
-    newcomer: Newcomer,
+    newcomer: NewTimeline,
     stored: StoredState,
-    /// Without the bytes.
+    /// The captured files, without their bytes.
     captured: Captured,
     findings: Vec<Finding>,
 }
 
 impl SnapshotSession<'_> {
-    /// Stores chats that have no branch, and those whose file holds another chat than their branch.
+    /// Stores the chats in `names`, which have no branch, and the chats whose file contains a
+    /// different chat than their latest snapshot.
     pub(super) fn take_new(
         &mut self,
         names: &[&TimelineName],
@@ -45,14 +48,14 @@ impl SnapshotSession<'_> {
         for (grown, snapshot) in self.origins.grown.take().into_iter().flatten() {
             lineage.add(grown, &snapshot);
         }
-        // A branch under another name may be theirs: the name in its commit counts.
+        // The branch of a chat may have another name: the name in the commit counts.
         let mut unknown = Vec::new();
         for name in names {
             let Some(head) = lineage.history().head(name).cloned() else {
                 unknown.push(*name);
                 continue;
             };
-            if let Some(result) = self.take_known(name, (Some(head), true)).transpose() {
+            if let Some(result) = self.reuse_known(name, (Some(head), true)).transpose() {
                 self.record(name, result)?;
                 monitor.advance(1);
             }
@@ -77,8 +80,8 @@ impl SnapshotSession<'_> {
             let Some(chat) = chats[position].take() else { continue };
             let name = chat.newcomer.name.clone();
             let follows = match (renamed.remove(&position), continued.get(&name)) {
-                (Some(from), _) => Ok(Follows::renamed(from)),
-                (None, Some(head)) => Ok(Follows::previous(head.clone())),
+                (Some(from), _) => Ok(SnapshotParents::renamed(from)),
+                (None, Some(head)) => Ok(SnapshotParents::previous(head.clone())),
                 (None, None) => self.origin_of(&chat.newcomer, &mut lineage),
             };
             let result =
@@ -89,13 +92,14 @@ impl SnapshotSession<'_> {
         Ok(())
     }
 
-    /// Returns the heads that overwritten chats continue although their file holds another chat.
-    /// Other chats that lost their file to another, by a rename or after they were deleted, get a
-    /// name of their own.
+    /// Decides about chats whose file now contains a different chat. If the file was overwritten,
+    /// the new content continues the timeline: its latest snapshot is returned. If another chat was
+    /// renamed to this name, or the former chat had been deleted before, the timeline of the former
+    /// chat is renamed.
     fn continued(
         &mut self,
         replaced: BTreeMap<TimelineName, Replaced>,
-        newcomers: &[&Newcomer],
+        newcomers: &[&NewTimeline],
         renamed: &HashMap<usize, Snapshot>,
     ) -> Result<HashMap<TimelineName, Snapshot>> {
         let mut continued = HashMap::new();
@@ -113,14 +117,18 @@ impl SnapshotSession<'_> {
         Ok(continued)
     }
 
-    fn origin_of(&mut self, newcomer: &Newcomer, lineage: &mut Lineage) -> Result<Follows> {
+    fn origin_of(
+        &mut self,
+        newcomer: &NewTimeline,
+        lineage: &mut Lineage,
+    ) -> Result<SnapshotParents> {
         let origin = lineage.fork(newcomer)?;
         let from = match &origin {
             Origin::Fork { id, .. } => Some(*id),
             Origin::None => None,
         };
         self.origins.came.insert(newcomer.name.clone(), from);
-        Ok(Follows::origin(origin))
+        Ok(SnapshotParents::origin(origin))
     }
 
     fn read_some(&self, names: &[&TimelineName]) -> Vec<Result<Captured>> {
@@ -157,8 +165,8 @@ impl SnapshotSession<'_> {
         let read = parallel::each(&allowed, |(kind, captured)| {
             let state = State::of(&captured.files);
             let findings = rules::of_files(&captured.files, &state.chat, ALL, template);
-            let about = AboutState::read(&state, kind.clone(), time);
-            ((Newcomer::of_state(&state), findings), (state, about))
+            let about = SnapshotDraft::read(&state, kind.clone(), time);
+            ((NewTimeline::of_state(&state), findings), (state, about))
         });
         let (read, states): (Vec<_>, Vec<_>) = read.into_iter().unzip();
         let (states, about): (Vec<_>, Vec<_>) = states.into_iter().unzip();
@@ -166,7 +174,7 @@ impl SnapshotSession<'_> {
         drop(states);
         let chats = allowed.into_iter().zip(stored).zip(read);
         let chats = chats.map(|(((_, mut captured), stored), (newcomer, findings))| {
-            captured.files.let_go_of_bytes();
+            captured.files.drop_bytes();
             NewChat { newcomer, stored, captured, findings }
         });
         Ok(chats.collect())
@@ -175,19 +183,19 @@ impl SnapshotSession<'_> {
     fn take_newcomer(
         &mut self,
         chat: NewChat,
-        follows: Follows,
+        follows: SnapshotParents,
         lineage: &mut Lineage,
-    ) -> Result<Taken> {
+    ) -> Result<SnapshotResult> {
         let NewChat { newcomer, stored, captured, findings } = chat;
         let noted = stored.checkpoint().cloned();
-        let snapshot = self.operation.lead_to(stored, follows)?;
+        let snapshot = self.operation.add_snapshot(stored, follows)?;
         self.note(&captured, noted.as_ref(), findings, &snapshot);
         lineage.add(newcomer, &snapshot);
-        Ok(Taken::New(Box::new(snapshot), Vec::new()))
+        Ok(SnapshotResult::New(Box::new(snapshot), Vec::new()))
     }
 
-    /// Corrects parents, so that the result does not depend on the order of storing. Returns the
-    /// former and new ids.
+    /// Corrects the parents of new chats, so that the parents do not depend on the order in which
+    /// chats were stored. Returns the former and new ids of rewritten snapshots.
     pub(super) fn settle_families(&mut self) -> Result<Vec<(ObjectId, ObjectId)>> {
         let Some(lineage) = self.origins.lineage.as_mut().filter(|_| !self.origins.came.is_empty())
         else {

@@ -1,18 +1,18 @@
-//! Creates snapshots of timelines as they are now. Each follows the latest one of its timeline, or
-//! the snapshot that a new chat was forked from.
+//! Creates snapshots of the present files of timelines. The parent of a new snapshot is the latest
+//! snapshot of its timeline, or the snapshot that a new chat was forked from.
 //!
-//! A timeline that cannot be read or that the gate refuses does not stop the others. An error of the
-//! store stops everything, and then nothing has changed.
+//! A timeline that cannot be read, or that the readiness check refuses, does not prevent snapshots
+//! of other timelines. An error of the store stops the command, and nothing is changed.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::cache::Cache;
 use super::changed_timelines::{self, Branches, Head, touched};
-use super::operation::{self, Follows, Held, Operation};
+use super::operation::{self, HeldLock, Operation, SnapshotParents};
 use super::{Error, Result, Workspace};
 use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Validator, branch};
-use crate::auto_recap::{self, CheckpointState, Wish, queue_activity};
-use crate::history::origin::{Lineage, Newcomer};
+use crate::auto_recap::{self, CheckpointState, QueueIntent, queue_activity};
+use crate::history::origin::{Lineage, NewTimeline};
 use crate::history::{self, History, latest_valid};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding};
@@ -20,21 +20,22 @@ use crate::st::{self, Captured, Disk, Library, Presence, Scan, TimelineFiles, Ti
 use crate::store::Store;
 
 /// A timeline and the result of its snapshot.
-pub struct TakenTimeline {
+pub struct TimelineResult {
     pub timeline: TimelineName,
-    pub result: Taken,
+    pub result: SnapshotResult,
 }
 
-/// The result of a snapshot.
-pub enum Taken {
+/// The result of the snapshot of one timeline.
+pub enum SnapshotResult {
     /// A new snapshot, and its tags.
     New(Box<Snapshot>, Vec<String>),
-    /// A new snapshot that a dry run did not write: its message count, and that of the latest one.
+    /// A snapshot that a dry run would create: its number of messages, and the number of messages
+    /// in the latest snapshot.
     WouldBeNew(u64, Option<u64>),
-    /// The latest snapshot equals the files.
+    /// The latest snapshot, which equals the files, and its tags.
     Unchanged(Box<Snapshot>, Vec<String>),
     Failed(String),
-    /// A rule forbids it.
+    /// The findings for which the snapshot was refused.
     Refused(Vec<Finding>),
 }
 
@@ -47,25 +48,26 @@ pub(crate) struct Judgement {
 pub(crate) struct SnapshotPolicy<'a> {
     pub message: Option<&'a str>,
     pub kind: Kind,
-    /// The kind of snapshots in whose lorebook work is pending.
+    /// The kind of a snapshot that is created while work is pending in the queue of its lorebook.
     pub kind_if_busy: Kind,
     pub selection: Selection,
-    pub unchanged: Unchanged,
+    pub unchanged: UnchangedPolicy,
     pub gate: &'a dyn Fn(&Captured) -> Judgement,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
     Library,
-    /// A named chat is stored with its lorebook, also if only that changed.
+    /// Timelines that the user named. A named chat is stored together with its lorebook, even if
+    /// only the lorebook changed.
     Named,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unchanged {
+pub(crate) enum UnchangedPolicy {
     Skip,
     List,
-    /// They are read and judged by the gate, as for a checkpoint.
+    /// Run the readiness check on unchanged timelines, too, as for a checkpoint.
     Judge,
 }
 
@@ -78,12 +80,13 @@ impl SnapshotPolicy<'_> {
 }
 
 impl SnapshotPolicy<'static> {
-    /// Stores everything, ready or not. Marks snapshots taken while ST-Auto-Recap works, and warns.
+    /// Returns the policy that refuses nothing. A snapshot that is created while ST-Auto-Recap is
+    /// working becomes an autosave, with a warning.
     pub(crate) fn as_it_is() -> Self {
         let gate = &|captured: &Captured| {
             let files = &captured.files;
             let (subject, book) = (files.timeline.as_str(), files.book_bytes());
-            let active = auto_recap::queue_active(subject, book, Wish::TakeAnyway);
+            let active = auto_recap::queue_active(subject, book, QueueIntent::SnapshotAnyway);
             Judgement { warnings: active.into_iter().collect(), ..Judgement::default() }
         };
         Self {
@@ -91,20 +94,21 @@ impl SnapshotPolicy<'static> {
             kind: Kind::SNAPSHOT,
             kind_if_busy: Kind::AUTOSAVE,
             selection: Selection::Library,
-            unchanged: Unchanged::Skip,
+            unchanged: UnchangedPolicy::Skip,
             gate,
         }
     }
 }
 
-pub(crate) fn count_new(outcomes: &[TakenTimeline]) -> usize {
-    outcomes.iter().filter(|outcome| matches!(outcome.result, Taken::New(..))).count()
+pub(crate) fn count_new(outcomes: &[TimelineResult]) -> usize {
+    outcomes.iter().filter(|outcome| matches!(outcome.result, SnapshotResult::New(..))).count()
 }
 
-/// The latest snapshot of a timeline whose file shares no message or entry with it any more.
+/// A timeline whose file no longer shares a message or an entry with the latest snapshot, `head`.
 pub(super) struct Replaced {
     pub head: Snapshot,
-    /// Reported if the file turns out to be overwritten, and not renamed or deleted.
+    /// The finding about the loss. It is reported only if the file was overwritten, and not if the
+    /// timeline was renamed or deleted.
     pub alarm: Option<Finding>,
 }
 
@@ -114,8 +118,9 @@ pub(crate) struct SnapshotSession<'a> {
     pub scan: &'a Scan,
     pub(super) policy: SnapshotPolicy<'a>,
     branches: Branches,
-    /// The last check found damage: store again what cannot be read.
-    mend: bool,
+    /// Whether the last `check` found damage in the store. Unreadable objects are then stored
+    /// again.
+    must_repair: bool,
     pub operation: Operation<'a>,
     pub(super) cache: Cache,
     pub(super) origins: Origins,
@@ -125,24 +130,26 @@ pub(crate) struct SnapshotSession<'a> {
 #[derive(Default)]
 pub(super) struct Origins {
     pub lineage: Option<Lineage>,
-    /// Known chats stored by this command, from which new ones may be forked.
-    pub grown: Option<Vec<(Newcomer, Snapshot)>>,
+    /// New snapshots of known chats that this session created. New chats may be forks of them.
+    /// `None` if there are no new chats.
+    pub grown: Option<Vec<(NewTimeline, Snapshot)>>,
     pub replaced: BTreeMap<TimelineName, Replaced>,
-    /// New timelines that were not renamed, and their origins.
+    /// New chats that are not the result of a rename. The value is the snapshot that the chat was
+    /// forked from, if any.
     pub came: HashMap<TimelineName, Option<SnapshotId>>,
-    /// The latest snapshots of all that is not a chat, once read.
+    /// The latest snapshots of all files that are not chats; `None` until they are loaded.
     pub other_heads: Option<Vec<Snapshot>>,
 }
 
 #[derive(Default)]
 pub(crate) struct Finished {
-    pub outcomes: Vec<TakenTimeline>,
-    /// The number of timelines that were not touched.
+    pub outcomes: Vec<TimelineResult>,
+    /// The number of timelines that are unchanged according to the cache and were not examined.
     pub untouched: usize,
     /// The state of ST-Auto-Recap in the new snapshots.
     pub states: HashMap<SnapshotId, CheckpointState>,
     pub findings: Vec<Finding>,
-    /// The last states of timelines that were found deleted.
+    /// The snapshots that record the deletion of timelines.
     pub deleted: Vec<Snapshot>,
     pub objects: usize,
     pub bytes: u64,
@@ -161,7 +168,7 @@ impl<'a> SnapshotSession<'a> {
             library,
             scan,
             branches: Branches::read(store)?,
-            mend: store.is_marked_damaged(),
+            must_repair: store.is_marked_damaged(),
             operation: Operation::new(workspace, store, policy.message),
             policy,
             cache: Cache::load(store),
@@ -175,9 +182,10 @@ impl<'a> SnapshotSession<'a> {
     }
 
     pub(crate) fn take(&mut self, names: &[TimelineName], monitor: &mut dyn Monitor) -> Result<()> {
-        monitor.begin("taking snapshots", Some(names.len() as u64));
+        monitor.begin("creating snapshots", Some(names.len() as u64));
         let (mut new, mut known, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        let skips = self.policy.unchanged == Unchanged::Skip && !self.is_named() && !self.mend;
+        let skips =
+            self.policy.unchanged == UnchangedPolicy::Skip && !self.is_named() && !self.must_repair;
         let touched = if skips {
             let (groups, branches) = (&self.scan.groups, &self.branches);
             touched(self.store, self.library, groups, names, branches, &self.cache)?
@@ -194,10 +202,10 @@ impl<'a> SnapshotSession<'a> {
                 None => others.push(name),
             }
         }
-        // A new chat may be forked from what a known one has become just now.
+        // A new chat may be a fork of the present content of a known chat.
         self.origins.grown = (!new.is_empty()).then(Vec::new);
         for (name, head) in known {
-            if let Some(result) = self.take_known(name, head).transpose() {
+            if let Some(result) = self.reuse_known(name, head).transpose() {
                 self.record(name, result)?;
                 monitor.advance(1);
             }
@@ -207,17 +215,19 @@ impl<'a> SnapshotSession<'a> {
         if self.is_named() {
             self.take_books_of(names)?;
         }
-        self.tell_refusals_once();
+        self.report_refusals_once();
         self.done.outcomes.sort_by(|a, b| a.timeline.cmp(&b.timeline));
         Ok(())
     }
 
-    /// Returns how many timelines have snapshots but no file. A renamed one has a file.
+    /// Returns the number of timelines that have snapshots but no file. Timelines that this session
+    /// found renamed do not count.
     pub(crate) fn without_files(&self) -> Result<usize> {
         let without = if self.scan.unreadable.is_empty() {
-            self.branches.besides(self.scan.all())
+            self.branches.count_other_branches(self.scan.all())
         } else {
-            // A branch does not say in which folder its file is.
+            // Some folders could not be listed, so each timeline must be looked up by the name in
+            // its latest snapshot.
             let history = History::load(self.store)?;
             let is_gone =
                 |name: &TimelineName| self.library.presence(self.scan, name) == Presence::Gone;
@@ -226,13 +236,18 @@ impl<'a> SnapshotSession<'a> {
         Ok(without.saturating_sub(self.operation.dropped_branches()))
     }
 
-    /// Stores a timeline that has a branch. Returns `None` if its file holds another chat or
-    /// lorebook: [`take_new`](Self::take_new) and [`take_others`](Self::take_others) find out which.
-    pub(super) fn take_known(&mut self, name: &TimelineName, head: Head) -> Result<Option<Taken>> {
-        let is_judged = self.policy.unchanged == Unchanged::Judge;
+    /// Stores a timeline that has a branch, if it changed. Returns `None` if the file contains a
+    /// different chat or lorebook than the latest snapshot; [`take_new`](Self::take_new) or
+    /// [`take_others`](Self::take_others) then stores the file.
+    pub(super) fn reuse_known(
+        &mut self,
+        name: &TimelineName,
+        head: Head,
+    ) -> Result<Option<SnapshotResult>> {
+        let is_judged = self.policy.unchanged == UnchangedPolicy::Judge;
         let is_wanted = is_judged || self.is_named();
         let came_back = head.0.as_ref().is_some_and(|head| head.kind == Kind::DELETED);
-        let must_read = is_wanted || self.mend || came_back;
+        let must_read = is_wanted || self.must_repair || came_back;
         let cache = if must_read { None } else { Some(&mut self.cache) };
         let look = changed_timelines::look_from(
             Some(self.store),
@@ -245,7 +260,7 @@ impl<'a> SnapshotSession<'a> {
         let is_stored = look.is_unchanged() || !is_wanted && !look.is_new();
         let head = look.head.ok_or_else(|| history::Error::no_such_timeline(name.to_string()))?;
         let Some(captured) = look.captured else {
-            return Ok(Some(Taken::Unchanged(Box::new(head), Vec::new())));
+            return Ok(Some(SnapshotResult::Unchanged(Box::new(head), Vec::new())));
         };
         let state = State::of(&captured.files);
         if is_stored && !came_back {
@@ -255,10 +270,12 @@ impl<'a> SnapshotSession<'a> {
             if look.astray {
                 self.operation.move_ref(branch(name), head.id)?;
             }
-            if self.mend && !self.mends(&state, &head)? {
-                return self.store_state(&captured, &state, Follows::previous(head)).map(Some);
+            if self.must_repair && !self.repair_head(&state, &head)? {
+                return self
+                    .store_state(&captured, &state, SnapshotParents::previous(head))
+                    .map(Some);
             }
-            return Ok(Some(Taken::Unchanged(Box::new(head), Vec::new())));
+            return Ok(Some(SnapshotResult::Unchanged(Box::new(head), Vec::new())));
         }
         if self.operation.is_foreign(&state, &head)? {
             let alarm = self.operation.foreign_alarm(&state, &head)?;
@@ -269,19 +286,20 @@ impl<'a> SnapshotSession<'a> {
             return Ok(Some(refused));
         }
         self.done.findings.extend(self.operation.alarm(&state, &head)?);
-        let taken = self.store_state(&captured, &state, Follows::previous(head))?;
-        if let (Some(grown), Taken::New(snapshot, _)) = (&mut self.origins.grown, &taken)
+        let taken = self.store_state(&captured, &state, SnapshotParents::previous(head))?;
+        if let (Some(grown), SnapshotResult::New(snapshot, _)) = (&mut self.origins.grown, &taken)
             && name.is_chat()
         {
-            grown.push((Newcomer::of_state(&state), (**snapshot).clone()));
+            grown.push((NewTimeline::of_state(&state), (**snapshot).clone()));
         }
         Ok(Some(taken))
     }
 
-    /// Stores the objects of a damaged snapshot again. Returns whether it is valid then.
-    fn mends(&mut self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
+    /// Stores the objects of the snapshot `head` again if it is damaged. Returns `false` if the
+    /// files do not result in the tree of `head`, so that a new snapshot is needed.
+    fn repair_head(&mut self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let reader = self.store.reader();
-        if !Validator::new(self.store.reader()).judge(head)?.can_be_mended() {
+        if !Validator::new(self.store.reader()).judge(head)?.is_repairable() {
             return Ok(true);
         }
         let attached = self.operation.attachments_of(state, Some(head.tree), &reader)?;
@@ -294,14 +312,14 @@ impl<'a> SnapshotSession<'a> {
         &mut self,
         captured: &Captured,
         state: &State<'_>,
-        follows: Follows,
-    ) -> Result<Taken> {
+        follows: SnapshotParents,
+    ) -> Result<SnapshotResult> {
         let template = self.library.book_template();
         let look = |new: &[_]| rules::of_files(&captured.files, &state.chat, new, template);
         let kind = self.policy.kind_of(&captured.files);
-        let (snapshot, findings) = self.operation.take_beside(state, kind, follows, look)?;
+        let (snapshot, findings) = self.operation.add_separate(state, kind, follows, look)?;
         self.note(captured, state.manifest.checkpoint.as_ref(), findings, &snapshot);
-        Ok(Taken::New(Box::new(snapshot), Vec::new()))
+        Ok(SnapshotResult::New(Box::new(snapshot), Vec::new()))
     }
 
     pub(super) fn note(
@@ -311,22 +329,22 @@ impl<'a> SnapshotSession<'a> {
         findings: Vec<Finding>,
         snapshot: &Snapshot,
     ) {
-        self.tell_state(noted, snapshot);
+        self.record_state(noted, snapshot);
         self.done.findings.extend(findings);
         self.cache.remember(captured, snapshot.id);
     }
 
-    pub(crate) fn tell_state(&mut self, noted: Option<&CheckpointState>, snapshot: &Snapshot) {
+    pub(crate) fn record_state(&mut self, noted: Option<&CheckpointState>, snapshot: &Snapshot) {
         self.done.states.extend(noted.map(|noted| (snapshot.id, noted.clone())));
     }
 
-    /// Asks the gate. Records its warnings.
-    pub(super) fn refused(&mut self, captured: &Captured) -> Option<Taken> {
+    /// Runs the readiness check. Returns the refusal, if any; otherwise records the warnings.
+    pub(super) fn refused(&mut self, captured: &Captured) -> Option<SnapshotResult> {
         let judgement = (self.policy.gate)(captured);
         if !judgement.refused.is_empty() {
-            return Some(Taken::Refused(judgement.refused));
+            return Some(SnapshotResult::Refused(judgement.refused));
         }
-        // The warnings about a lorebook come with its chats.
+        // Warnings about a lorebook are reported for the chats that use the lorebook.
         if captured.files.timeline.is_chat() {
             self.done.findings.extend(judgement.warnings);
         }
@@ -337,33 +355,39 @@ impl<'a> SnapshotSession<'a> {
         Ok(st::capture(self.library, &self.scan.groups, name, &Disk)?)
     }
 
-    /// Records the result for a timeline. An unreadable timeline is a failure; an error of the store
-    /// ends the command.
-    pub(crate) fn record(&mut self, name: &TimelineName, result: Result<Taken>) -> Result<()> {
+    /// Records the result for a timeline. A timeline that cannot be read counts as failed. Any
+    /// other error is returned and ends the command.
+    pub(crate) fn record(
+        &mut self,
+        name: &TimelineName,
+        result: Result<SnapshotResult>,
+    ) -> Result<()> {
         let result = match result {
             Ok(taken) => taken,
-            Err(Error::St(error)) => Taken::Failed(error.to_string()),
-            // It has a property that no commit can record. No ref leads to its objects.
+            Err(Error::St(error)) => SnapshotResult::Failed(error.to_string()),
+            // The timeline cannot be stored as a commit. Its objects stay in the pack, unreachable.
             Err(Error::Archive(error @ archive::Error::NotASnapshot { .. })) => {
-                Taken::Failed(error.to_string())
+                SnapshotResult::Failed(error.to_string())
             }
             Err(error) => return Err(error),
         };
-        self.done.outcomes.push(TakenTimeline { timeline: name.clone(), result });
+        self.done.outcomes.push(TimelineResult { timeline: name.clone(), result });
         Ok(())
     }
 
-    pub(crate) fn finish(mut self, held: &Held) -> Result<Finished> {
-        let anew: HashMap<_, _> = self.settle_families()?.into_iter().collect();
+    pub(crate) fn finish(mut self, held: &HeldLock) -> Result<Finished> {
+        let new_ids: HashMap<_, _> = self.settle_families()?.into_iter().collect();
         self.done.findings.extend(self.operation.attachments_left_out());
-        let operation::Done { objects, bytes, .. } = self.operation.finish(held)?;
+        let operation::OperationResult { objects, bytes, .. } = self.operation.finish(held)?;
         let outcomes =
             self.done.outcomes.iter_mut().filter_map(|outcome| match &mut outcome.result {
-                Taken::New(snapshot, _) | Taken::Unchanged(snapshot, _) => Some(&mut **snapshot),
+                SnapshotResult::New(snapshot, _) | SnapshotResult::Unchanged(snapshot, _) => {
+                    Some(&mut **snapshot)
+                }
                 _ => None,
             });
         for snapshot in outcomes.chain(&mut self.done.deleted) {
-            if let Some(became) = anew.get(&snapshot.id.0) {
+            if let Some(became) = new_ids.get(&snapshot.id.0) {
                 *snapshot = history::name_lookup::read(self.store, SnapshotId(*became))?;
             }
         }
@@ -371,7 +395,7 @@ impl<'a> SnapshotSession<'a> {
         if objects > 0
             && let Err(error) = self.store.tidy(&held.lock, &archive::new_versions)
         {
-            let message = format!("small packs and refs could not be joined: {error}");
+            let message = format!("small packs and refs could not be combined: {error}");
             let subject = self.store.path().display().to_string();
             self.done.findings.push(Finding::new(Code::PacksNotJoined, subject, message));
         }
@@ -386,16 +410,17 @@ impl<'a> SnapshotSession<'a> {
     }
 }
 
-/// Withdraws the erasure of timelines that begin again with the name and first message of an erased
-/// one.
-fn want_again(store: &Store, outcomes: &[TakenTimeline], held: &Held) -> Result<()> {
+/// Withdraws the erasure of a timeline if a new timeline has the same name and the same first
+/// message (for files that are not chats: the same content), because the user wants the timeline
+/// again.
+fn want_again(store: &Store, outcomes: &[TimelineResult], held: &HeldLock) -> Result<()> {
     let mut erasures = store.erasures()?;
     if erasures.is_empty() {
         return Ok(());
     }
     let (reader, before) = (store.reader(), erasures.clone());
     for outcome in outcomes {
-        let Taken::New(snapshot, _) = &outcome.result else { continue };
+        let SnapshotResult::New(snapshot, _) = &outcome.result else { continue };
         if snapshot.parents.is_empty() || snapshot.fork_at.is_some() {
             for mark in archive::erasure_marks(&reader, snapshot)? {
                 erasures.withdraw(&mark);

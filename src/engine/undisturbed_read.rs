@@ -1,16 +1,17 @@
-//! A look at the whole store that nobody disturbed.
+//! Reads the store without interference by concurrent commands.
 //!
-//! Readers take no lock, so `gc` may take packs away while they are read, and what was in them
-//! looks damaged or missing though it stands in the new one. So whoever finds something wrong sees
-//! whether the store is still the one that was looked at, and looks again if it is not.
+//! Readers take no lock, so `gc` may delete packs during a read. Objects of deleted packs then look
+//! damaged or missing, although a new pack contains them. A reader that finds a problem therefore
+//! reads again if the store has changed since the read began.
 
 use super::{Error, Result, Workspace};
 use crate::store::{self, Store};
 
-/// Attempts on a store that keeps changing, before others are locked out.
+/// The number of attempts to read a changing store before its lock is taken.
 const ATTEMPTS: usize = 4;
 
-/// Returns the result of `look` once it is fine or the store did not change meanwhile.
+/// Calls `look` until `is_fine` accepts the result or the store did not change during the call. If
+/// the store changes during every attempt, calls `look` while holding the store's lock.
 pub(crate) fn undisturbed<T>(
     workspace: &Workspace,
     is_fine: impl Fn(&T) -> bool,
@@ -26,7 +27,7 @@ pub(crate) fn undisturbed<T>(
     }
     match workspace.hold(&workspace.open_store()?) {
         Ok((store, _held)) => look(&store),
-        // A store that cannot be written to can still be looked at.
+        // A read-only store cannot be locked, but can be read.
         Err(Error::Store(store::Error::Io { .. })) => look(&workspace.open_store()?),
         Err(error) => Err(error),
     }

@@ -1,4 +1,4 @@
-//! Lorebooks that nothing uses, and what is known of where they come from.
+//! Finds lorebooks that nothing uses, and the chats or checkpoints that used them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use crate::history::owner_of_snapshot::Owners;
 use crate::rules::UnusedBook;
 use crate::st::{LibraryPath, MapEntry, References, TimelineName, lorebook_path};
 
-/// Returns the lorebooks among `books` that nothing uses, as far as could be read. `here` are the
-/// chats that exist.
+/// Returns the lorebooks among `books` that nothing in `references` uses. `here` contains the
+/// existing chats.
 pub(crate) fn unused_lorebooks(
     references: &References,
     books: &[String],
@@ -19,7 +19,7 @@ pub(crate) fn unused_lorebooks(
     owners: &Owners,
 ) -> Vec<UnusedBook> {
     let unused = references.unused(books);
-    // Most libraries have none, and then no snapshot is looked at.
+    // Most libraries have no unused lorebooks, and then no snapshot need be examined.
     let by_book = if unused.is_empty() { BTreeMap::new() } else { by_book(history) };
     let is_gone = |snapshot: &Snapshot| !here.contains(owners.of_snapshot(snapshot));
     let look = |name: &str| {
@@ -39,7 +39,7 @@ pub(crate) fn unused_lorebooks(
     unused.into_iter().filter_map(look).collect()
 }
 
-/// Returns the snapshots of chats that have a lorebook, by its file, newest first.
+/// Returns the snapshots of chats by the path of their lorebook, newest first.
 pub(crate) fn by_book(history: &History) -> BTreeMap<LibraryPath, Vec<&Snapshot>> {
     let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let of_chats = history.newest_first().into_iter().filter(|found| found.timeline.is_chat());

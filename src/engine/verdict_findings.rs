@@ -1,23 +1,23 @@
-//! A verdict in words: the findings that `check`, `backup`, `import` and `show` tell of a snapshot.
-//! Code and level follow the verdict's weight, so that all say the same of the same snapshot.
+//! Converts the verdict about a snapshot into findings for `check`, `backup`, `import` and `show`.
+//! The code and level depend only on the verdict, so that all commands report the same.
 
 use std::collections::BTreeMap;
 
-use crate::archive::{AttachmentLoss, LossCause, Problems, Snapshot, Verdict, Weight};
+use crate::archive::{AttachmentLoss, LossCause, Problems, Severity, Snapshot, Verdict};
 use crate::rules::{Code, Finding, Level};
 use crate::st::TimelineName;
-use crate::words::listed;
+use crate::words::{count, listed};
 
 pub(crate) fn finding(snapshot: &Snapshot, verdict: &Verdict) -> Option<Finding> {
     match verdict {
         Verdict::Sound => None,
         Verdict::Newer { format } => Some(newer(snapshot, *format)),
-        Verdict::Unsound(problems) => unsound(snapshot, problems),
+        Verdict::Unsound(problems) => invalid_snapshot(snapshot, problems),
     }
 }
 
-/// Raises the level of unsupported snapshots: for `check`, only what this program can restore is
-/// valid.
+/// Raises the level of findings about unsupported snapshots to error, for `check`: a snapshot that
+/// this version of stvc cannot restore is not valid.
 pub(crate) fn checked(mut findings: Vec<Finding>) -> Vec<Finding> {
     for finding in findings.iter_mut().filter(|finding| finding.code == NEWER) {
         finding.level = Level::Error;
@@ -28,26 +28,26 @@ pub(crate) fn checked(mut findings: Vec<Finding>) -> Vec<Finding> {
 const NEWER: Code = Code::SnapshotNewer;
 
 fn newer(snapshot: &Snapshot, format: u64) -> Finding {
-    let why = format!("it has format {format}, which is newer than this program");
+    let why = format!("it has format {format}, which this version of stvc does not support");
     let message = about(snapshot, &why);
     Finding::new(NEWER, snapshot.id.to_string(), message)
         .at(Level::Warning)
-        .remedy("update stvc; until then it is kept as it is")
+        .remedy("update stvc to use this snapshot")
 }
 
-pub(crate) fn unsound(snapshot: &Snapshot, problems: &Problems) -> Option<Finding> {
+pub(crate) fn invalid_snapshot(snapshot: &Snapshot, problems: &Problems) -> Option<Finding> {
     let (code, level) = match problems.worst()? {
-        Weight::Fatal => (Code::SnapshotDamaged, Level::Error),
-        Weight::Unsafe => (Code::SnapshotOdd, Level::Error),
-        Weight::Flaw => (Code::SnapshotOdd, Level::Warning),
+        Severity::Fatal => (Code::SnapshotDamaged, Level::Error),
+        Severity::Unsafe => (Code::SnapshotOdd, Level::Error),
+        Severity::Flaw => (Code::SnapshotOdd, Level::Warning),
     };
     let message = about(snapshot, &problems.to_string());
     let finding = Finding::new(code, snapshot.id.to_string(), message).at(level);
     Some(match problems.worst()? {
-        Weight::Fatal => finding,
-        Weight::Unsafe => finding
-            .remedy("its files can be restored; no other store takes it in: take a new snapshot"),
-        Weight::Flaw => finding.remedy("nothing; its files come back byte for byte"),
+        Severity::Fatal => finding,
+        Severity::Unsafe => finding
+            .remedy("run `stvc snapshot` while its files exist: this snapshot can be restored, but not imported into another store"),
+        Severity::Flaw => finding.remedy("no action is needed: its files can be restored byte for byte"),
     })
 }
 
@@ -58,11 +58,11 @@ pub(crate) fn all(
 ) -> Vec<Finding> {
     let mut lost = LostAttachments::default();
     lost.note(timeline, problems.lost_attachments());
-    unsound(snapshot, problems).into_iter().chain(lost.findings()).collect()
+    invalid_snapshot(snapshot, problems).into_iter().chain(lost.findings()).collect()
 }
 
-/// Attachments that cannot be restored. Snapshots of one chat share most of them, so each is
-/// reported once.
+/// Attachments that cannot be restored. Snapshots of one chat share most attachments, so each
+/// attachment is reported once.
 #[derive(Default)]
 pub(crate) struct LostAttachments {
     losses: BTreeMap<LossKey, BTreeMap<TimelineName, usize>>,
@@ -89,7 +89,8 @@ impl LostAttachments {
         }
     }
 
-    /// Returns whether something is missing or damaged in the store, and not only refused.
+    /// Returns whether an attachment is missing or damaged in the store. Refused attachments do not
+    /// count.
     pub(crate) fn has_damage(&self) -> bool {
         self.losses.keys().any(|key| key.cause == LossCause::Lost)
     }
@@ -105,20 +106,20 @@ impl LostAttachments {
             if is_list {
                 let message = format!("the list of attachments of {of} is lost: {why}");
                 Finding::new(Code::AttachmentListLost, subject, message).remedy(
-                    "the chat itself can be restored; `stvc check` and then `stvc snapshot` store the attachments that are in the library again",
+                    "run `stvc check` and then `stvc snapshot` to store the attachments that are in the library again; the chat itself can be restored",
                 )
             } else if cause != LossCause::Lost {
                 let message = format!("attachment of {of}: {why}");
                 let finding =
                     Finding::new(Code::AttachmentRefused, subject, message);
                 finding.remedy(match cause {
-                    LossCause::Kind => format!("if you know the file, `stvc restore \"{first}\" --any-attachments` writes it"),
-                    _ => "nothing; SillyTavern gives no file such a name. The rest of the chat is restored".to_owned(),
+                    LossCause::Kind => format!("run `stvc restore \"{first}\" --any-attachments` to restore it, if you trust the file"),
+                    _ => "no action is needed: SillyTavern does not create files with such names, and the rest of the chat can be restored".to_owned(),
                 })
             } else {
                 let message = format!("attachment of {of}: {why}");
                 Finding::new(Code::AttachmentLost, subject, message).remedy(
-                    "the chat itself can be restored; if the file is in the library, `stvc check` and then `stvc snapshot` store it again, else copy it from a backup",
+                    "run `stvc check` and then `stvc snapshot` to store it again if the file is in the library; otherwise copy the file from a backup; the chat itself can be restored",
                 )
             }
         })
@@ -126,13 +127,12 @@ impl LostAttachments {
 }
 
 fn about(snapshot: &Snapshot, why: &str) -> String {
-    format!("{} ({} messages): {why}", snapshot.timeline, snapshot.messages)
+    format!("{} ({}): {why}", snapshot.timeline, count(snapshot.messages, "message"))
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub all: usize,
-    /// Snapshots that are damaged.
     pub damaged: usize,
     pub newer: usize,
 }

@@ -1,4 +1,4 @@
-//! What every verb works on: a library, its store, and the moment of the command.
+//! The workspace of a command: a library, its store and the time.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,23 +9,24 @@ use chrono::{DateTime, FixedOffset};
 use super::{Error, Result};
 use crate::durable;
 use crate::history::moment::{Moment, Names};
-use crate::history::{Broken, History, LoadedHistory};
+use crate::history::{History, LoadedHistory, Unreadable};
 use crate::rules::{self, Finding};
 use crate::st::{self, Library};
 use crate::store::{self, LoggedOperation, Store, Time};
 use crate::system_clock;
 
-/// The place of the library.
+/// The place where a library is looked for.
 #[derive(Clone, Debug)]
 pub enum LibraryPlace {
-    /// A folder of SillyTavern, of its users or of one user.
+    /// This folder, which is the folder of a SillyTavern install, a folder with the folders of its
+    /// users, or the folder of one user.
     At(PathBuf),
-    /// Somewhere from this folder upward.
+    /// This folder or a folder above it.
     Above(PathBuf),
 }
 
-/// One run of a command. Its later operations continue the first, so that `undo` reverts all of
-/// them.
+/// One run of a command. If the run logs several operations, they are linked in the log, so that
+/// `undo` reverts all of them.
 #[derive(Clone, Debug)]
 pub struct CommandRun {
     words: Vec<String>,
@@ -33,7 +34,7 @@ pub struct CommandRun {
 }
 
 impl CommandRun {
-    /// Begins a run of a command line, program first.
+    /// Begins a run of a command line. The first word is the program.
     pub fn new(words: Vec<String>) -> Self {
         Self { words, logged: Arc::default() }
     }
@@ -63,30 +64,33 @@ impl CommandRun {
 #[derive(Clone, Debug)]
 pub struct Workspace {
     pub library: LibraryPlace,
-    /// The user, if there are several.
+    /// The name of SillyTavern's user, needed if the library has several users.
     pub user: Option<String>,
-    /// The store, if it is not in the library.
+    /// The path of the store; `None` if the store is in the library.
     pub store: Option<PathBuf>,
-    /// The command line for the lock and the operation log.
+    /// The command line that the lock and the operation log record.
     pub command: CommandRun,
-    /// Nobody asked for the command: `undo` without a number skips it.
+    /// Whether the command runs without the user's request. `undo` without a number skips
+    /// operations of such commands.
     pub automatic: bool,
     pub now: DateTime<FixedOffset>,
-    /// The longest wait for another process.
+    /// The longest wait for another process to release the store's lock.
     pub patience: Duration,
-    /// Findings that do not belong to what was asked for.
+    /// Findings that are not part of the command's report, for example that an interrupted
+    /// operation was finished.
     pub notices: Arc<Mutex<Vec<Finding>>>,
     /// Interrupted operations that this command has finished.
     pub finished: Arc<Mutex<Vec<LoggedOperation>>>,
-    /// The history as it was loaded last.
+    /// The history that was loaded last, for reuse.
     pub loaded: LoadedHistory,
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Workspace {
-    /// Returns a workspace for the library of a folder, at the present time: a folder of
-    /// SillyTavern, of its users or of one user. `program` is named in the operation log.
+    /// Returns a workspace at the present time for the library in `folder`, which is the folder of
+    /// a SillyTavern install, a folder with the folders of its users, or the folder of one user.
+    /// The operation log records `program` as the command.
     pub fn at(folder: impl Into<PathBuf>, program: &str) -> Self {
         Self {
             library: LibraryPlace::At(folder.into()),
@@ -110,7 +114,7 @@ impl Workspace {
         })
     }
 
-    /// Returns a finding if the library has other users, whose chats are not looked at.
+    /// Returns a finding if the library has other users. Their chats are not read.
     pub fn other_users(&self) -> Option<Finding> {
         let library = self.library().ok().filter(|_| self.store.is_none())?;
         let user = library.root().file_name()?.to_string_lossy();
@@ -118,7 +122,7 @@ impl Workspace {
         (!others.is_empty()).then(|| rules::other_users(&user, others))
     }
 
-    /// Returns the workspace of each user, by name.
+    /// Returns the name and the workspace of each user.
     pub fn of_all_users(&self) -> Result<Vec<(String, Self)>> {
         let mut roots: Vec<_> = match self.library() {
             Ok(library) => {
@@ -126,7 +130,7 @@ impl Workspace {
                 let beside = |user: &String| root.with_file_name(user);
                 others.map(beside).chain([root.to_owned()]).collect()
             }
-            // None of them is meant more than the others, and all are asked for.
+            // There is no default user, but all users are wanted here.
             Err(Error::St(st::Error::SeveralUsers { path, users })) => {
                 users.iter().map(|user| path.join(user)).collect()
             }
@@ -141,8 +145,9 @@ impl Workspace {
         Ok(roots.into_iter().map(of).collect())
     }
 
-    /// Returns the workspace for a recovery, which may begin in an empty folder; then also that
-    /// folder.
+    /// Returns the workspace for a recovery. If there is no library yet, because the folder is
+    /// empty or SillyTavern was never started, also returns the folder in which the recovery must
+    /// create the library.
     pub(crate) fn for_recovery(&self) -> (Self, Option<PathBuf>) {
         let empty = |dir: &PathBuf| {
             let entries = st::list_existing(dir).ok()?;
@@ -161,8 +166,8 @@ impl Workspace {
         (self.clone(), None)
     }
 
-    /// Makes an empty folder that [`for_recovery`](Self::for_recovery) returned the folder of a
-    /// user, so that other commands find it.
+    /// Creates the folder `chats` in a folder from [`for_recovery`](Self::for_recovery), so that
+    /// other commands recognize the folder as a library.
     pub(crate) fn begin_library(root: &Path) -> Result<()> {
         let chats = root.join("chats");
         let made = durable::create_dir_all(&chats);
@@ -198,14 +203,14 @@ impl Workspace {
         Ok(self.loaded.of(store)?)
     }
 
-    /// Returns the history of a store for commands that remove from it; refused if a part of it
-    /// cannot be read.
+    /// Returns the history of a store for commands that remove snapshots. Fails if a part of the
+    /// history cannot be read.
     pub(crate) fn whole_history(&self, store: &Store) -> Result<History> {
         let mut history = History::load(store)?;
         if history.broken.is_empty() {
             return Ok(history);
         }
-        let Broken { subject, why } = history.broken.remove(0);
+        let Unreadable { subject, why } = history.broken.remove(0);
         Err(Error::BrokenHistory { subject, why })
     }
 
@@ -240,13 +245,13 @@ impl Workspace {
         Ok((folder, elsewhere))
     }
 
-    /// Records a finding that does not belong to what was asked for.
+    /// Records findings that are not part of the command's report.
     pub(crate) fn notice(&self, findings: Vec<Finding>) {
         let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
         notices.extend(findings);
     }
 
-    /// Returns the findings since the last call.
+    /// Returns the findings in `notices` and clears the list.
     pub fn take_notices(&self) -> Vec<Finding> {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }

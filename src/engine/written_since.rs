@@ -1,5 +1,5 @@
-//! What was written after an operation, and the states before it that can be had nevertheless: why
-//! an undo is refused.
+//! Changes that were made after an operation and prevent its undo, and the earlier states that can
+//! be restored instead.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::st::TimelineName;
 
-/// A change after an operation.
+/// A change that was made after an operation and prevents its undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeSince {
     /// The timeline's name, the file's path or the tag.
@@ -15,19 +15,19 @@ pub struct ChangeSince {
     pub what: WrittenSince,
 }
 
-/// The kind of a change.
+/// The kind of a change after an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrittenSince {
-    /// Messages of a chat.
+    /// The numbers of messages that were added, edited and removed in a chat.
     Messages {
         added: usize,
         edited: usize,
         removed: usize,
     },
-    /// The file, in another way.
+    /// The file was changed, and the change is not a change of messages.
     Saved,
     Deleted,
-    /// The number of later operations that moved the timeline.
+    /// The number of later operations that moved the timeline's branch.
     Snapshots(usize),
     /// The tag was moved or deleted.
     Tag,
@@ -59,11 +59,12 @@ impl fmt::Display for ChangeSince {
     }
 }
 
-/// The state before an operation, which can be restored beside what is there.
+/// The state of a timeline before an operation, which can be restored as a new chat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Offer {
+pub struct EarlierState {
     pub timeline: TimelineName,
-    /// The name that always means that state.
+    /// The permanent name of the earlier state, for `stvc restore`.
     pub moment: String,
+    /// An unused name for the new chat.
     pub name: String,
 }

@@ -1,4 +1,5 @@
-// Actions on the open chat. Each saves the chat first, and replaces only files that a plan named.
+// Actions on the open chat. Each action saves the chat first, and replaces only files that its plan
+// listed.
 
 import { NoAnswer, Refused, ask } from "./mailbox.js";
 import {
@@ -13,8 +14,8 @@ import {
 import { t } from "./words.js";
 
 /**
- * A planned restore. `moment` names the snapshot by its ids, so the restore writes that one even if
- * the chat is saved meanwhile.
+ * A planned restore. `moment` contains snapshot ids, so the restore writes the planned snapshot
+ * even if newer snapshots are created meanwhile.
  * @typedef {import("./mailbox.js").Line} Line
  * @typedef {{ moment: string, snapshot: string, timeline: string, files: Line[] }} Plan
  */
@@ -29,7 +30,8 @@ export async function createSnapshot(options = {}, leavesChat = false) {
   const args = { timelines: [timeline()], ...options };
   const saveAndAsk = async () => (await saveOpenChat(leavesChat), ask("snapshot", args));
   const holds = await chatFileId();
-  // A refusal may mean that the chat is not saved yet. Any other reason is reported again.
+  // The program may have refused because the chat is not saved yet, so the chat is saved and the
+  // request is sent again. If there was another reason, the second request fails with it.
   const { lines } = await (holds
     ? ask("snapshot", { ...args, holds }).catch((error) =>
         error instanceof NoAnswer ? Promise.reject(error) : saveAndAsk(),
@@ -63,7 +65,7 @@ export async function checkReadiness(message) {
 /**
  * Forks the open chat at a message, with its own lorebook, and opens the fork.
  * @param {number} message
- * @param {string} wanted name of the fork; its file may get another one
+ * @param {string} wanted name of the fork; the file may get another name
  */
 export async function fork(message, wanted) {
   const { id, moment } = await createSnapshot({}, true);
@@ -75,7 +77,8 @@ export async function fork(message, wanted) {
     if (error instanceof Refused && error.hasCode("lorebook-then-unknown")) return null;
     throw error;
   });
-  // The current lorebook may be newer than the one in the chat's latest snapshot.
+  // If the lorebook at that message is unknown, the fork gets the current lorebook. `moment` names
+  // it, because it may be newer than the lorebook in the chat's latest snapshot.
   const answer =
     withOldLorebook ??
     (await ask("restore", { snapshot: moment ?? timeline(), cut: message, name: wanted }));
@@ -88,7 +91,10 @@ export async function fork(message, wanted) {
   return { name, hasOldLorebook: withOldLorebook !== null, restored };
 }
 
-/** Creates a checkpoint at every scene end in the chat file that has none. @param {string} name */
+/**
+ * Creates a checkpoint at every scene end of a chat file that has no checkpoint yet.
+ * @param {string} name of the timeline
+ */
 export async function checkpointScenes(name) {
   await ask("snapshot", { timelines: [name], scenes: true });
 }
@@ -106,7 +112,7 @@ export async function planRestore(moment) {
   };
 }
 
-/** Throws if a plan would write another chat than the open one. @param {Plan} plan */
+/** Throws if a plan would write a chat that is not the open chat. @param {Plan} plan */
 export function requireOpenChat({ timeline: owner, files }) {
   const chat = `${timeline()}.jsonl`;
   const lorebook = `worlds/${SillyTavern.getContext().chatMetadata?.world_info}.json`;
@@ -130,20 +136,20 @@ export function replacesLorebook(line) {
 /**
  * Carries out a planned restore, unless a file changed since the plan.
  * @param {Plan} plan
- * @param {"chat"} [only] keeps the lorebook that is on disk
+ * @param {"chat"} [only] restores the chat but not its lorebook
  */
 export async function restore({ moment, files }, only) {
-  // The page may have become busy while the user looked at the plan.
+  // A reply or an edit may have begun while the user looked at the plan.
   requireIdle(true);
   const written = files.filter((line) => !only || !line.path.startsWith("worlds/"));
-  const expect = written.map((line) => line.there).filter(Boolean);
+  const expect = written.map((line) => line.blake3_before).filter(Boolean);
   const answer = await ask("restore", {
     snapshot: moment,
     expect,
     rereads: true,
     ...(only ? { only } : {}),
   });
-  // New files of other chats are not in this page's memory.
+  // New files of other chats are not in the memory of SillyTavern's page, so they need no reload.
   if (written.some((line) => line.replaces || line.path === `${openTimeline()}.jsonl`))
     await reloadFromDisk(answer);
 }
@@ -157,8 +163,8 @@ export async function undo() {
 }
 
 /**
- * Restores the version before an operation that cannot be undone as a new chat. Opens it if its
- * character or group is open.
+ * Restores a version as a new chat, which is offered if an operation cannot be undone. Opens the
+ * new chat if its character or group is open.
  * @param {{ timeline: string, moment: string, name: string }} offer
  */
 export async function restoreOffer({ timeline: owner, moment, name }) {

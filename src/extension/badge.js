@@ -1,4 +1,5 @@
-// The status badge below the chat, and notifications: both follow the status file of the watch.
+// The status badge below the chat, and notifications. Both show the contents of the status file,
+// which the watch writes.
 
 import * as actions from "./actions.js";
 import { NoAnswer, PROTOCOL, Refused, readStatus, send } from "./mailbox.js";
@@ -6,22 +7,22 @@ import { settings } from "./settings.js";
 import { openTimeline, reloadWrittenFiles } from "./sillytavern.js";
 import { el, formatAge, howToStartWatch, t, translateFinding } from "./words.js";
 
-/** Milliseconds between two looks at the status. */
+/** Milliseconds between two reads of the status file. */
 const INTERVAL = 15_000;
-/** Seconds after which a status is too old to tell whether the watch is running. */
+/** Age in seconds from which a status does not prove that the watch is still running. */
 const STALE = 45;
 
 export const badge = el("div", { id: "stvc_badge", role: "status", title: "stvc" });
-/** Tells other windows of this browser to look at the status at once. */
+/** Tells other windows of this browser to read the status file at once. */
 const windows = new BroadcastChannel("stvc");
 
-/** Keys of the alarms that this page has seen. @type {Set<string>} */
+/** Keys of the alarms that were in an earlier status. @type {Set<string>} */
 const seenAlarms = new Set();
 let isFirstStatus = true;
-/** Number of actions in progress. They reload themselves what they write. */
+/** Number of running actions. While one runs, `refresh` reloads no files: actions reload theirs. */
 let runningActions = 0;
 /**
- * The latest snapshot of each timeline whose scene ends have checkpoints.
+ * For each timeline, the latest snapshot for which checkpoints at scene ends were created.
  * @type {Map<string, string>}
  */
 const checkpointedSnapshots = new Map();
@@ -51,7 +52,7 @@ export async function runAction(action) {
   }
 }
 
-/** Updates the badge, reloads files that others wrote, and shows new alarms. */
+/** Updates the badge, reloads files that other programs wrote, and shows new alarms. */
 export async function refresh() {
   badge.hidden = !settings().badge;
   if (document.hidden) return;
@@ -80,7 +81,10 @@ export async function refresh() {
   if (settings().scenes && status.write && own) await checkpointScenes(own);
 }
 
-/** Reads the status. If it is stale, asks the watch for a new one; null if that does not answer. */
+/**
+ * Reads the status. If the status is stale, asks the watch to write a new one. Returns null if the
+ * watch does not answer.
+ */
 async function currentStatus() {
   const status = await readStatus();
   const isStale = !status?.alive || Date.now() / 1000 - status.alive > STALE;
@@ -105,7 +109,7 @@ function showAlarms(alarms, name) {
     const key = `${alarm.code} ${alarm.subject} ${alarm.noticed}`;
     if (seenAlarms.has(key)) continue;
     seenAlarms.add(key);
-    // The viewer's Library lists alarms from before this page was opened.
+    // Alarms from before SillyTavern's page was opened are only listed in the viewer's Library.
     if (!settings().alarms || isFirstStatus) continue;
     const isOpen = alarm.snapshot && alarm.subject === name;
     toastr.warning(
@@ -118,8 +122,8 @@ function showAlarms(alarms, name) {
 }
 
 /**
- * Asks for checkpoints at scene ends whenever the open chat has a new snapshot.
- * @param {{ timeline: string, snapshot: string }} own the open timeline in the status
+ * Creates checkpoints at scene ends if the open chat has a new snapshot.
+ * @param {{ timeline: string, snapshot: string }} own entry of the open chat in the status
  */
 async function checkpointScenes({ timeline, snapshot }) {
   if (checkpointedSnapshots.get(timeline) === snapshot) return;
@@ -127,16 +131,19 @@ async function checkpointScenes({ timeline, snapshot }) {
     await actions.checkpointScenes(timeline);
     checkpointedSnapshots.set(timeline, snapshot);
   } catch (error) {
-    // ST-Auto-Recap is still working on the scene: the next refresh tries again.
+    // ST-Auto-Recap is still working on the scene. The next refresh tries again.
     if (!(error instanceof Refused)) throw error;
   }
 }
 
-/** Shows the badge and starts to follow the status. @param {(alarm: Alarm) => unknown} onClick */
+/**
+ * Shows the badge and starts to read the status regularly.
+ * @param {(alarm: Alarm) => unknown} onClick called when the user clicks an alarm
+ */
 export function followStatus(onClick) {
   const { eventSource, eventTypes } = SillyTavern.getContext();
   onAlarmClick = onClick;
-  // A row of its own: above the chat, the badge would cover buttons of messages.
+  // The badge has its own row, because it would cover buttons of messages if it were in the chat.
   document.getElementById("form_sheld")?.before(badge);
   eventSource.on(eventTypes.CHAT_CHANGED, () => void refresh());
   document.addEventListener("visibilitychange", () => void refresh());

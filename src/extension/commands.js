@@ -5,10 +5,10 @@ import { ask } from "./mailbox.js";
 import { timeline } from "./sillytavern.js";
 import { openViewer } from "./viewer.js";
 
-// SillyTavern 1.12 does not export it to extensions.
+// Module of `SlashCommandEnumValue`, which SillyTavern 1.12 does not export to extensions.
 const ENUM = "/scripts/slash-commands/SlashCommandEnumValue.js";
 
-/** Tags, for completion. @type {string[]} */
+/** Tags that the completion of slash commands offers. @type {string[]} */
 let tags = [];
 
 /** @param {(action: () => Promise<string>) => Promise<string>} runAction */

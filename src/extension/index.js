@@ -14,7 +14,7 @@ import { el, registerTranslations, t, translateFinding } from "./words.js";
 /** @typedef {import("./mailbox.js").Line} Line */
 
 /**
- * Asks for a name. Returns what the user typed; falsy if they cancelled.
+ * Asks for a name. Returns the name, or a falsy value if the user cancelled.
  * @param {string} title
  * @param {string} value
  * @param {string[]} [warnings] shown above the field
@@ -37,8 +37,8 @@ const FORK = "Fork here with its own lorebook";
 const CHAT_ONLY = 2;
 
 /**
- * Shows a plan and carries it out if the user agrees. Where the lorebook on disk would be replaced,
- * the user can restore the chat only. Returns whether anything was restored.
+ * Shows a plan and carries it out if the user agrees. If the plan replaces a lorebook, the user can
+ * choose to restore only the chat. Returns whether anything was restored.
  * @param {import("./actions.js").Plan} plan
  */
 async function confirmRestore(plan) {
@@ -149,7 +149,8 @@ const undoLast = () =>
   });
 
 /**
- * Restores the open chat to the snapshot that an alarm names. Shows the snapshot of another chat.
+ * Handles a click on an alarm. If the alarm is about the open chat, restores the snapshot that the
+ * alarm names. Otherwise shows that snapshot in the viewer.
  * @param {import("./badge.js").Alarm} alarm
  */
 const handleAlarm = ({ subject, snapshot }) =>

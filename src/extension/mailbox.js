@@ -1,7 +1,8 @@
-// Requests to the program, exchanged as files that SillyTavern writes and serves (docs/mailbox.md).
+// Sends requests to the program. Requests and answers are files that SillyTavern writes and serves
+// (docs/mailbox.md).
 
 export const PROTOCOL = 1;
-/** How long to wait for an answer before the watch counts as not running, in milliseconds. */
+/** Milliseconds to wait for an answer before the watch is considered not running. */
 const TIMEOUT = 20_000;
 
 /**
@@ -15,7 +16,7 @@ const TIMEOUT = 20_000;
  * @property {string} [session]
  */
 
-/** An error that the program answered. */
+/** An error that the program returned. */
 export class Refused extends Error {
   /** @param {string} message @param {string | null} hint @param {Line[]} lines */
   constructor(message, hint = null, lines = []) {
@@ -23,7 +24,7 @@ export class Refused extends Error {
     this.hint = hint;
     this.lines = lines;
     /**
-     * Earlier versions that can be restored as new chats.
+     * Earlier versions that the user can restore as new chats, if an undo was refused.
      * @type {{ timeline: string, moment: string, name: string }[]}
      */
     this.offers = lines.find((line) => line.type === "error")?.offers ?? [];
@@ -53,14 +54,14 @@ export function hex(bytes) {
 const newId = () => hex(crypto.getRandomValues(new Uint8Array(16)));
 
 /**
- * The session of the running watch. The watch refuses a change without it.
+ * The session id of the running watch. The watch refuses changes without its session id.
  * @type {string | null}
  */
 let session = null;
 
 /**
- * Sends a request and returns its answer, errors included. A watch that was restarted refuses the
- * old session, so the request is sent once more with the new one.
+ * Sends a request and returns its answer, which may contain an error. If the watch was restarted,
+ * it refuses the old session id, and the request is sent again with the new one.
  * @param {string} verb
  * @param {Record<string, unknown>} args
  * @param {number} timeout in milliseconds
@@ -124,7 +125,7 @@ export async function ask(verb, args = {}) {
   const answer = await send(verb, args);
   const error = answer.lines.find((line) => line.type === "error");
   if (error) throw new Refused(error.message, error.hint, answer.lines);
-  // A request about one timeline fails if that timeline fails.
+  // A line `failed` means that the timeline of the request could not be read or changed.
   const failed =
     answer.exit === 0 ? undefined : answer.lines.find((line) => line.type === "failed");
   if (failed)
@@ -136,9 +137,9 @@ export async function ask(verb, args = {}) {
   return answer;
 }
 
-/** Reads the status file. Returns null if there is none. */
+/** Reads the status file. Returns null if the file does not exist. */
 export async function readStatus() {
-  // SillyTavern may send it truncated while the watch replaces it: read it again.
+  // While the watch replaces the file, SillyTavern may send it truncated. It is then read again.
   for (let attempt = 0; attempt < 3; attempt++) {
     const response = await fetch("/user/files/stvc-status.json", { cache: "no-store" }).catch(
       () => null,

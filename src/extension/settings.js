@@ -1,4 +1,4 @@
-// The extension's settings, which SillyTavern stores with its own, and their panel.
+// The extension's settings and their panel. SillyTavern stores them with its own settings.
 
 import { el, t } from "./words.js";
 
@@ -9,14 +9,14 @@ const KEY = "stvc";
  * @property {boolean} badge
  * @property {boolean} alarms
  * @property {boolean} scenes
- * @property {"" | "en" | "zh"} language empty: SillyTavern's
+ * @property {"" | "en" | "zh"} language if empty, SillyTavern's language is used
  */
 
 /** @returns {Settings} */
 export function settings() {
   const { extensionSettings } = SillyTavern.getContext();
   const chosen = (extensionSettings[KEY] ??= {});
-  // Fills in the defaults in place, so that every caller has the same object.
+  // The defaults are added to the stored object, so that all callers share one object.
   return Object.assign(chosen, {
     badge: true,
     alarms: true,

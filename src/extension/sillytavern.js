@@ -1,23 +1,24 @@
-// SillyTavern's page: which chat is open, how to save it, and how to load files again that were
-// replaced on disk.
+// Accesses SillyTavern's page: finds and saves the open chat, and reloads files that were replaced
+// on disk.
 //
-// The page writes back the chats, lorebooks and lists of chats that it has in memory. So everything
-// is saved before an action, and reloaded after files were replaced, by this page or by another.
+// SillyTavern's page keeps chats, lorebooks and lists of chats in memory and writes them back
+// later. Therefore they are saved before an action, and reloaded after files were replaced.
 
 import { Refused, hex } from "./mailbox.js";
 import { t } from "./words.js";
 
 const WORLD_INFO = "/scripts/world-info.js";
-/** SillyTavern writes a group's file a second after the group's chat, in milliseconds. */
+/** Milliseconds to wait for a group's file, which SillyTavern writes a second after the chat. */
 const GROUP_SAVE_DELAY = 1200;
 
 /**
- * The newest operation whose files this page has loaded; null before the first status was read.
+ * Number of the newest operation whose files SillyTavern's page has loaded, or null before the
+ * first status was read.
  * @type {number | null}
  */
 let loadedOperation = null;
 
-/** Returns the timeline of the open chat. Throws if none is open. */
+/** Returns the timeline of the open chat. Throws if no chat is open. */
 export function timeline() {
   const { characterId, characters, getCurrentChatId, groupId } = SillyTavern.getContext();
   const chat = getCurrentChatId();
@@ -26,7 +27,7 @@ export function timeline() {
   return `chats/${characters[characterId].avatar.replace(/\.[^.]*$/, "")}/${chat}`;
 }
 
-/** Returns the timeline of the open chat, or an empty string. */
+/** Returns the timeline of the open chat, or an empty string if no chat is open. */
 export function openTimeline() {
   try {
     return timeline();
@@ -36,12 +37,12 @@ export function openTimeline() {
 }
 
 const isGenerating = () => Boolean(document.body.dataset.generating);
-/** An edit in progress exists only in this page, and would be lost if the chat were reloaded. */
+/** Returns whether the user is editing a message. Reloading the chat would discard the edit. */
 const isEditing = () =>
   Boolean(document.querySelector("#curEditTextarea, .reasoning_edit_textarea"));
 
 /**
- * Throws while a reply is being generated, or while a message is being edited that would be lost.
+ * Throws if a reply is being generated, or if leaving the chat would discard the edit of a message.
  * @param {boolean} leavesChat whether the page will reload the chat or open another
  */
 export function requireIdle(leavesChat) {
@@ -55,12 +56,13 @@ export function requireIdle(leavesChat) {
  * Returns the git object id of the chat file that SillyTavern would write now, or undefined if it
  * cannot be computed.
  *
- * Saving is the slowest part of a snapshot, and mostly the file is saved already. The program
- * compares this id with the file, so that only an unsaved chat is saved.
+ * Saving is the slowest part of a snapshot, and usually the chat is saved already. The program
+ * compares this id with the file, so that the chat is saved only if it has unsaved changes.
  */
 export async function chatFileId() {
   const { chat, chatMetadata, getCurrentChatId, groupId } = SillyTavern.getContext();
-  // Browsers hash only over a secure connection. SillyTavern 1.12 writes group chats differently.
+  // Browsers provide hashing only on secure connections. SillyTavern 1.12 writes group chats in
+  // another format.
   if (isGenerating() || groupId || !globalThis.crypto?.subtle || !getCurrentChatId())
     return undefined;
   const header = { chat_metadata: chatMetadata, user_name: "unused", character_name: "unused" };
@@ -84,15 +86,16 @@ export async function saveOpenChat(leavesChat = false) {
   const { chatMetadata, groupId, saveChat } = SillyTavern.getContext();
   await saveChat();
   if (chatMetadata?.world_info) await waitForLorebookSave(chatMetadata.world_info);
-  // A later save of the group would overwrite the list of chats that the program writes.
+  // If SillyTavern saved the group later, it would overwrite the list of chats that stvc writes.
   if (groupId && leavesChat) await new Promise((resolve) => setTimeout(resolve, GROUP_SAVE_DELAY));
 }
 
 /**
- * Reloads the lists of lorebooks and of the groups' chats: the page writes the whole list with
- * every save. The group objects are updated in place, because a pending save refers to them.
- * @param {boolean} [isChatReplaced] whether the open chat was replaced: SillyTavern 1.12 has its
- *   metadata in the group's file
+ * Reloads the list of lorebooks, and each group's list of chats. SillyTavern's page writes the list
+ * of chats with every save of the group, so an old list would remove new chats. The group objects
+ * are updated in place, because a pending save refers to them.
+ * @param {boolean} [isChatReplaced] whether the open chat was replaced; if so, its metadata is
+ *   reloaded too, which SillyTavern 1.12 stores in the group's file
  */
 export async function reloadLists(isChatReplaced = false) {
   const { getRequestHeaders, groups, updateWorldInfoList } = SillyTavern.getContext();
@@ -112,8 +115,8 @@ export async function reloadLists(isChatReplaced = false) {
 }
 
 /**
- * Waits until the lorebook on disk equals the one in memory. SillyTavern writes a lorebook a second
- * after its last change.
+ * Waits until the lorebook on disk equals the lorebook in memory. SillyTavern writes a lorebook a
+ * second after its last change.
  * @param {string} name
  */
 async function waitForLorebookSave(name) {
@@ -135,21 +138,21 @@ async function waitForLorebookSave(name) {
 /**
  * Opens a chat of the open character or group.
  * @param {string} chat
- * @param {number} [operation] number of the operation that created it for this page
+ * @param {number} [operation] number of the operation that created the chat
  */
 export async function openChat(chat, operation = 0) {
   loadedOperation = Math.max(loadedOperation ?? 0, operation);
   const { groupId, openCharacterChat, openGroupChat } = SillyTavern.getContext();
-  // The group must list the new chat.
+  // The group's list of chats in memory must contain the new chat.
   await reloadLists();
   await (groupId ? openGroupChat(groupId, chat) : openCharacterChat(chat));
 }
 
 /**
- * Drops the chat, lorebooks and lists in memory and loads them from disk.
+ * Reloads the open chat, the lorebooks and the lists from disk.
  * @param {object} change
  * @param {number} [change.operation] number of the operation that wrote the files
- * @param {string[]} [change.deleted] paths of the files that it deleted
+ * @param {string[]} [change.deleted] paths of the files that the operation deleted
  */
 export async function reloadFromDisk({ operation = 0, deleted = [] }) {
   loadedOperation = Math.max(loadedOperation ?? 0, operation);
@@ -158,7 +161,7 @@ export async function reloadFromDisk({ operation = 0, deleted = [] }) {
   const { chatMetadata, reloadCurrentChat, reloadWorldInfoEditor } = SillyTavern.getContext();
   await reloadLists(true);
   const name = openTimeline();
-  // Reloading a chat that was deleted would create an empty one.
+  // SillyTavern would create an empty chat if a deleted chat were reloaded.
   if (deleted.includes(`${name}.jsonl`))
     await (chatMetadata.main_chat
       ? openChat(chatMetadata.main_chat)
@@ -168,10 +171,10 @@ export async function reloadFromDisk({ operation = 0, deleted = [] }) {
 }
 
 /**
- * Reloads what another window, a phone or the command line wrote, so that this page does not
- * overwrite it from memory.
- * @param {{ operation: number, paths: string[] | null, gone?: string[] }[]} written operations of
- *   the status; `paths` is null where they are too many to list
+ * Reloads files that another window, another device or the command line wrote, so that
+ * SillyTavern's page does not overwrite them with old data from memory.
+ * @param {{ operation: number, paths: string[] | null, removed?: string[] }[]} written operations
+ *   in the status; `paths` is null if there are too many paths to list
  */
 export async function reloadWrittenFiles(written) {
   const newest = Math.max(0, ...written.map((one) => one.operation));
@@ -192,7 +195,7 @@ export async function reloadWrittenFiles(written) {
   if (unseen.some((one) => !one.paths || one.paths.some(isGroup))) await reloadLists();
   const name = openTimeline();
   if (!name || !isWritten(`${name}.jsonl`)) return;
-  const deleted = unseen.flatMap((one) => one.gone ?? []);
+  const deleted = unseen.flatMap((one) => one.removed ?? []);
   const reload = () => reloadFromDisk({ operation: newest, deleted });
   if (isGenerating() || isEditing()) {
     toastr.warning(

@@ -1,14 +1,15 @@
-// The viewer of `stvc view` in a popup. Its requests go through the mailbox.
+// Shows the viewer in a popup. The viewer's requests go through the mailbox.
 
 import { deletedPaths } from "./actions.js";
 import { readStatus, send } from "./mailbox.js";
 import { reloadFromDisk, reloadLists, saveOpenChat } from "./sillytavern.js";
 import { currentLanguage } from "./words.js";
 
-/** The interface that the viewer uses instead of a server, from inside its frame. */
+/** The interface that the viewer in its frame uses instead of a server. */
 globalThis.stvc = {
   /**
-   * Saves the open chat before a plan is made, and reloads it after files were replaced.
+   * Sends a request. Saves the open chat before a plan is made, and reloads the chat after files
+   * were replaced.
    * @param {string} verb
    * @param {Record<string, unknown>} args
    */
@@ -27,13 +28,13 @@ globalThis.stvc = {
   },
 };
 
-/** Opens the viewer. @param {string} place its address inside the viewer, such as `#/tree/…` */
+/** Opens the viewer. @param {string} place the address to show in the viewer, such as `#/tree/…` */
 export function openViewer(place) {
   const { POPUP_TYPE, Popup } = SillyTavern.getContext();
   const frame = document.createElement("iframe");
   frame.className = "stvc-viewer";
   frame.title = "stvc";
-  // SillyTavern's theme decides between light and dark: light text means a dark theme.
+  // The viewer is light or dark like SillyTavern's theme. Light text means a dark theme.
   frame.addEventListener("load", () => {
     const [r, g, b] = (
       getComputedStyle(document.body)

@@ -1,5 +1,5 @@
-// The extension's texts in English and Chinese. The English text is the key of its translation, as
-// SillyTavern's own translations have it.
+// The extension's texts in English and Chinese. As in SillyTavern's own translations, the English
+// text is the key of its translation.
 
 /** @type {Record<string, string>} */
 const CHINESE = {
@@ -89,7 +89,7 @@ export function registerTranslations() {
   for (const locale of ["zh-cn", "zh-tw"]) addLocaleData(locale, CHINESE);
 }
 
-/** Returns the language from the settings, or else SillyTavern's. @returns {"en" | "zh"} */
+/** Returns the language in the settings, or else SillyTavern's language. @returns {"en" | "zh"} */
 export function currentLanguage() {
   const { extensionSettings, getCurrentLocale } = SillyTavern.getContext();
   const locale = String(getCurrentLocale?.() ?? "en").toLowerCase();

@@ -1,4 +1,5 @@
-//! A short run of every target over its corpus, its regressions and a few mutations of each, so that `cargo test` notices what fuzzing would.
+//! Runs every fuzz target for a short time, so that `cargo test` finds regressions. The inputs are
+//! the files of the corpus, the inputs of earlier failures, and a few mutations of each.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use super::TARGETS;
 
-/// Mutations of each file, unless its target is slow.
+/// Mutations of each file, unless [`LONGEST`] is reached first.
 const MUTATIONS: usize = 200;
-/// How long the mutations of one target may take.
+/// The maximum time for the mutations of one target.
 const LONGEST: Duration = Duration::from_millis(300);
 
 fn fuzz() -> PathBuf {
@@ -28,7 +29,7 @@ fn files_in(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn every_target_has_a_corpus_and_every_corpus_a_target() {
+fn every_fuzz_target_has_a_corpus_and_every_corpus_has_a_target() {
     let targets: BTreeSet<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(names_in(&fuzz().join("corpus")), targets);
     let stem = |name: String| name.strip_suffix(".rs").unwrap().to_owned();
@@ -40,7 +41,7 @@ fn every_target_has_a_corpus_and_every_corpus_a_target() {
     }
 }
 
-/// Changes a few places of an input: always in the same way, so that a failure can be repeated.
+/// Mutates inputs. The mutations are the same in every run, so that a failure can be reproduced.
 struct Mutator(u64);
 
 impl Mutator {
@@ -84,7 +85,8 @@ impl Mutator {
     }
 }
 
-/// Runs a target over one input. A failure says where the input is.
+/// Runs a target on one input. If the target panics, the input is saved, and the failure names the
+/// file.
 fn run(name: &str, target: fn(&[u8]), input: &[u8], from: &Path) {
     if catch_unwind(AssertUnwindSafe(|| target(input))).is_err() {
         let kept = std::env::temp_dir().join(format!("stvc-fuzz-{name}"));
@@ -125,7 +127,7 @@ macro_rules! short_runs {
         )*
 
         #[test]
-        fn every_target_has_a_short_run() {
+        fn every_fuzz_target_has_a_short_run() {
             let names: Vec<_> = TARGETS.iter().map(|(name, _)| *name).collect();
             assert_eq!(names, [$(stringify!($name)),*]);
         }

@@ -1,6 +1,8 @@
-//! Fuzz targets. Each takes any bytes and panics where an invariant does not hold; `fuzz/` runs them, and so does a test, briefly.
+//! Fuzz targets. Each target accepts any bytes and panics if an invariant does not hold. `fuzz/`
+//! runs the targets, and a test runs each of them for a short time.
 //!
-//! The functions are in the rooms whose private parts they use. A target has a file in `fuzz/fuzz_targets`, a folder in `fuzz/corpus` and a row here.
+//! The functions are in the modules whose private items they use. Each target has a file in
+//! `fuzz/fuzz_targets`, a folder in `fuzz/corpus`, and a row in this file.
 
 #[cfg(test)]
 mod corpora;
@@ -10,13 +12,13 @@ mod seeds;
 macro_rules! targets {
     ($($name:ident $place:path),* $(,)?) => {
         $(
-            /// See the function that it calls.
+            /// Runs the fuzz target of this name.
             pub fn $name(data: &[u8]) {
                 $place(data);
             }
         )*
 
-        /// Every target by its name.
+        /// All targets with their names.
         pub const TARGETS: &[(&str, fn(&[u8]))] = &[$((stringify!($name), $name)),*];
     };
 }

@@ -1,4 +1,5 @@
-//! Makes the seed corpora of `fuzz/corpus` out of `fixtures/`. Run `fuzz/seeds` after a format or a fixture changed.
+//! Creates the seed corpora in `fuzz/corpus` from `fixtures/`. Run `fuzz/seeds` after a format or a
+//! fixture has changed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -10,12 +11,13 @@ use crate::archive::fuzzing::tree_as_text;
 use crate::archive::{Folders, Snapshot, State, write};
 use crate::engine::fuzzing::Scene;
 use crate::fuzz_equipment::{copy_folder, fixture};
-use crate::progress::Silent;
+use crate::progress::NoProgress;
 use crate::st::{LibraryPath, TimelineFiles, TimelineName};
 use crate::store::fuzzing::{index_seeds, pack_seeds, raw_object};
-use crate::store::{Kind, ObjectId, Placed, Store};
+use crate::store::{Kind, ObjectId, PackSlot, Store};
 
-/// Longer fixtures make fuzzing slow and say nothing new.
+/// The maximum size of a fixture, in bytes. Longer fixtures slow fuzzing down without adding
+/// coverage.
 const LONGEST: usize = 6 << 10;
 
 type Seeds = BTreeMap<String, Vec<u8>>;
@@ -82,7 +84,7 @@ fn fixture_files() -> Vec<PathBuf> {
     files
 }
 
-/// Returns the fixtures that are short enough, each once.
+/// Returns the fixtures of at most [`LONGEST`] bytes, without duplicates.
 fn fixtures(is_wanted: impl Fn(&Path) -> bool) -> Seeds {
     let files = fixture_files().into_iter().filter(|path| is_wanted(path));
     let mut known = HashSet::new();
@@ -151,7 +153,7 @@ fn deltas() -> Seeds {
     ])
 }
 
-/// Returns a copy of the stored fixture, with snapshots of other kinds of timelines added.
+/// Returns a copy of the fixture `store-1`.
 fn sample_store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
@@ -160,7 +162,7 @@ fn sample_store() -> (tempfile::TempDir, Store) {
     (folder, store)
 }
 
-/// Returns the trees of some snapshots.
+/// Returns the trees of the latest snapshots, and of a few other files, as seeds.
 fn trees(store: &Store, what: impl Fn(&[u8]) -> Vec<u8>) -> Seeds {
     let mut texts = Vec::new();
     for (_, id) in &store.refs("refs/heads/").unwrap().refs {
@@ -205,7 +207,8 @@ fn objects(store: &Store) -> Seeds {
     numbered(found)
 }
 
-/// Returns a backup of one small snapshot: the file, and one whose records are not compressed yet.
+/// Returns two seeds from a backup of one small snapshot: the backup file, and its records without
+/// compression.
 fn backups(store: &Store) -> Seeds {
     let refs = store.refs("refs/heads/").unwrap().refs;
     let (name, id) = refs.iter().find(|(name, _)| name.as_str().ends_with("45s139ms")).unwrap();
@@ -221,9 +224,9 @@ fn backups(store: &Store) -> Seeds {
         objects: objects.len() as u64,
         refs: BTreeMap::from([(name.to_string(), id.to_string())]),
     };
-    let placed = |(id, kind): &(ObjectId, Kind)| Placed { id: *id, kind: *kind, slot: 0 };
+    let placed = |(id, kind): &(ObjectId, Kind)| PackSlot { id: *id, kind: *kind, slot: 0 };
     let placed: Vec<_> = objects.iter().map(placed).collect();
-    let (file, _) = encode(Vec::new(), &header, &placed, &store.reader(), &mut Silent).unwrap();
+    let (file, _) = encode(Vec::new(), &header, &placed, &store.reader(), &mut NoProgress).unwrap();
     let mut plain =
         file.split_inclusive(|byte| *byte == b'\n').take(2).flatten().copied().collect();
     let mut decoder = Decoder::new(file.as_slice()).unwrap();
@@ -380,7 +383,7 @@ fn configs() -> Seeds {
 }
 
 #[test]
-fn seeds_of_the_log_are_about_files_that_the_scene_has() {
+fn log_seeds_are_json_and_name_existing_files() {
     let scene = Scene::new();
     for (_, log) in logs() {
         for line in log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

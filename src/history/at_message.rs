@@ -1,10 +1,11 @@
-//! A timeline as it was at an earlier message: its first messages, what the running recap knew
-//! then, and the lorebook of then.
+//! Rebuilds a timeline at an earlier message: the messages up to that message, and the running
+//! recap and the lorebook of that time.
 //!
-//! The lorebook is the latest before the chat went past that message, from the best source there
-//! is: the snapshots of that point; else the last snapshot before it or the entries that
-//! ST-Auto-Recap noted at the end of a scene, whichever is later; else it is not known, and that is
-//! reported. Today's book is never passed off as that of then.
+//! The lorebook is the last state before the chat continued after the message, from the best
+//! available source: first, snapshots created at that message; second, the last snapshot before it
+//! or the last scene record of ST-Auto-Recap (a copy of all entries in the message that ends a
+//! scene), whichever is later. Without a source, the lorebook is unknown, and this is reported. The
+//! current lorebook is never used instead.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -25,68 +26,73 @@ use crate::store::{ObjectId, Reader, Store, unless_lost};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Book {
-    /// Recorded in the moment's own snapshot, or the chat has none.
+    /// The moment's own snapshot contains the lorebook, or the chat has no lorebook.
     Recorded,
-    /// In this snapshot, of the lorebook or of a chat.
+    /// This snapshot of a lorebook or of a chat contains the lorebook.
     Snapshot(Box<Snapshot>),
-    /// Not known; this snapshot has the last state known before.
+    /// The lorebook at the moment is unknown; this snapshot contains the last known state before.
     Earlier(Box<Snapshot>),
-    /// Noted by ST-Auto-Recap in a message; completed from the lorebook of this snapshot.
+    /// A scene record of ST-Auto-Recap has the entries. Missing fields are filled from the lorebook
+    /// in this snapshot.
     Noted(Option<Box<Snapshot>>),
     Unknown(Box<Finding>),
 }
 
-pub(crate) enum Found {
-    /// A snapshot was created then; `book` has a later lorebook of the same moment.
+pub(crate) enum StateAtMessage {
+    /// A snapshot was created at the message. `book` is the snapshot with the lorebook, if the
+    /// lorebook changed later at the same message.
     Taken { snapshot: Box<Snapshot>, book: Option<Box<Snapshot>> },
-    /// No snapshot; the lorebook comes from there.
+    /// No snapshot was created at the message, so a later chat is truncated. `book` is the source
+    /// of the lorebook.
     Cut { book: Book },
 }
 
-pub(crate) struct Made {
+pub(crate) struct RebuiltState {
     pub files: TimelineFiles,
     pub origin: Origin,
     pub findings: Vec<Finding>,
-    /// Its time in seconds since 1970, if known.
+    /// Time of the state, in seconds since 1970; `None` if unknown.
     pub seconds: Option<i64>,
 }
 
-/// The sources of a state that was put together.
+/// The sources of a state that was combined from several snapshots or records.
 #[derive(Clone, Debug)]
 pub struct Origin {
     pub message: usize,
-    /// The message whose note has the lorebook, and the name of the scene that it ends.
+    /// The message with the scene record from which the lorebook was rebuilt, and the name of the
+    /// scene.
     pub scene: Option<(usize, Option<String>)>,
-    /// The snapshot with the lorebook of then.
+    /// The snapshot that contains the lorebook of that time.
     pub book_of: Option<SnapshotId>,
-    /// A lorebook was asked for.
+    /// Whether a lorebook was requested.
     pub with_book: bool,
-    /// The books from which entries were completed, nearest first.
+    /// The lorebooks from which missing fields of entries were filled, nearest first.
     pub books: Vec<BookSource>,
     pub entries: Vec<EntryOrigin>,
-    /// The parts removed from the metadata.
+    /// Later data that was removed from the metadata.
     pub trimmed: Trimmed,
 }
 
-/// A book that entries were completed from.
+/// A lorebook from which missing fields of entries were filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BookSource {
     Snapshot(SnapshotId),
     Here,
 }
 
-pub(crate) struct Past<'a> {
+pub(crate) struct PastPairs<'a> {
     store: &'a Store,
     books: &'a Books<'a>,
-    /// Newest first, beyond the fork point too.
+    /// Moments of the timeline, newest first, including those of the parent before the fork.
     pairs: &'a [Pair<'a>],
-    /// How many of the pairs belong to the timeline of the first.
+    /// Number of `pairs` that belong to the timeline itself and not to its parent.
     own: usize,
 }
 
-impl<'a> Past<'a> {
+impl<'a> PastPairs<'a> {
     pub(crate) fn new(store: &'a Store, books: &'a Books<'a>, pairs: &'a [Pair<'a>]) -> Self {
-        // A checkpoint at a message follows a snapshot of its own timeline.
+        // The parent of a checkpoint at a message is a snapshot of the same timeline, although the
+        // checkpoint has a `fork_at`.
         let is_first = |(pair, before): (&Pair<'_>, &Pair<'_>)| {
             pair.own.fork_at.is_some()
                 && pair.own.id != before.own.id
@@ -96,13 +102,12 @@ impl<'a> Past<'a> {
         Self { store, books, pairs, own: own.map_or(pairs.len(), |first| first + 1) }
     }
 
-    /// Returns whether a snapshot belongs to the timeline itself and not to one that it was forked
-    /// from.
+    /// Returns whether a snapshot belongs to the timeline itself and not to its parent.
     fn is_own(&self, snapshot: &Snapshot) -> bool {
         self.pairs[..self.own].iter().any(|pair| pair.own.id == snapshot.id)
     }
 
-    pub(crate) fn find(&self, base: &TimelineFiles, at: usize) -> Result<Found> {
+    pub(crate) fn find(&self, base: &TimelineFiles, at: usize) -> Result<StateAtMessage> {
         let chat = base.split();
         let messages = without_blank_end(&chat.messages);
         if at >= messages.len() {
@@ -111,7 +116,8 @@ impl<'a> Past<'a> {
         let cut = chat.upto(at);
         let bound = base.metadata(&cut).and_then(st::lorebook_name);
         let is_taken = |pair: &Pair<'_>| pair.own.kind != Kind::RECONSTRUCTED;
-        // One that lacks the lorebook it was bound to does not tell what that was.
+        // If a snapshot does not contain the lorebook to which the chat was bound, the state of the
+        // lorebook is unknown.
         let is_complete = |pair: &Pair<'_>| {
             let is_alone = pair.own.bound.is_some() || pair.own.kind == Kind::IMPORT;
             pair.book_source().is_some() || bound.is_none() || !is_alone
@@ -119,16 +125,16 @@ impl<'a> Past<'a> {
         let exact = self.taken_at(&cut, |pair| is_taken(pair) && is_complete(pair))?;
         if let Some(pair) = exact.filter(|pair| self.is_own(pair.own)) {
             let book = pair.book.map(|book| Box::new(book.clone()));
-            return Ok(Found::Taken { snapshot: Box::new(pair.own.clone()), book });
+            return Ok(StateAtMessage::Taken { snapshot: Box::new(pair.own.clone()), book });
         }
         let breaks = scene_breaks(&cut);
         let has_book =
             bound.is_some() || breaks.iter().any(|(_, scene)| scene.lorebook().is_some());
         if !has_book {
-            return Ok(Found::Cut { book: Book::Recorded });
+            return Ok(StateAtMessage::Cut { book: Book::Recorded });
         }
-        // The header binds one lorebook; another that the chat had before is not that one, unless
-        // it was copied for a fork.
+        // The header names one lorebook. A lorebook to which the chat was bound earlier does not
+        // count, unless the current lorebook was copied from it for a fork.
         let newest = self.pairs.first().filter(|_| bound.is_some());
         let line = newest.map(|pair| self.books.line_of(pair.own)).unwrap_or_default();
         let has_it = |pair: &Pair<'_>| {
@@ -138,13 +144,14 @@ impl<'a> Past<'a> {
                 && of_then.is_some_and(|of_then| line.contains(&of_then))
         };
         let length = without_blank_end(&cut.messages).len();
-        // An edit since then does not change what the lorebook was when this message was the last.
+        // Later edits of other messages do not affect the lorebook at the time when this message
+        // was the last.
         let known = match exact {
             None => self.with_same_end(&cut, length..length + 1, has_it)?,
             exact => exact,
         };
         if let Some(source) = known.and_then(|pair| pair.book_source()) {
-            return Ok(Found::Cut { book: Book::Snapshot(Box::new(source.clone())) });
+            return Ok(StateAtMessage::Cut { book: Book::Snapshot(Box::new(source.clone())) });
         }
         let noted = breaks.iter().rfind(|(_, scene)| scene.has_note());
         let before = self.with_same_end(&cut, 1..length, has_it)?;
@@ -157,10 +164,10 @@ impl<'a> Past<'a> {
             (None, Some((_, source))) => Book::Earlier(Box::new(source.clone())),
             (None, None) => Book::Unknown(Box::new(not_known(&base.timeline, at, &breaks))),
         };
-        Ok(Found::Cut { book })
+        Ok(StateAtMessage::Cut { book })
     }
 
-    /// Returns the newest moment that `is` accepts and in which the chat ended with just these
+    /// Returns the newest moment that `is` accepts and in which the chat consisted of exactly these
     /// messages.
     pub(crate) fn taken_at(
         &self,
@@ -168,8 +175,8 @@ impl<'a> Past<'a> {
         is: impl Fn(&Pair<'_>) -> bool,
     ) -> Result<Option<Pair<'a>>> {
         let messages = chat.message_count() as u64;
-        // A scene is marked and noted after its last message was said: what was taken before that
-        // is not its end.
+        // ST-Auto-Recap writes the scene record after the last message of a scene. A snapshot
+        // without the scene record was created before the scene ended.
         let noted = chat.messages.last().is_some_and(|line| has_note(line));
         let mut wanted: Option<Vec<Identity>> = None;
         let mut identities = Identities::new(self.store.reader());
@@ -191,8 +198,8 @@ impl<'a> Past<'a> {
         Ok(None)
     }
 
-    /// Returns the newest moment of one of these lengths in which the chat ended with the same
-    /// message, though others may have been edited since.
+    /// Returns the newest moment that `is` accepts, with a number of messages in `lengths`, whose
+    /// last message is also in `chat`. Other messages may have been edited since.
     fn with_same_end(
         &self,
         chat: &Chat<'_>,
@@ -207,7 +214,7 @@ impl<'a> Past<'a> {
         for pair in self.by_own_snapshot(fits) {
             let last = pair.own.messages as usize - 1;
             let Some(line) = self.message(pair.own, last)? else { continue };
-            // A scene is noted after its last message: what was taken before is not its end.
+            // A snapshot without the scene record was created before the scene ended.
             let is_noted =
                 last + 1 < messages.len() || !has_note(messages[last]) || has_note(&line);
             if is_same_message(&line, messages[last])
@@ -220,8 +227,8 @@ impl<'a> Past<'a> {
         Ok(None)
     }
 
-    /// Returns the newest moment of every snapshot that `is` accepts: the one with the last
-    /// lorebook before the chat went on.
+    /// Returns, for every snapshot of the chat, its newest moment if `is` accepts the moment. This
+    /// is the moment with the last lorebook before the chat continued.
     fn by_own_snapshot(
         &self,
         is: impl Fn(&Pair<'_>) -> bool,
@@ -233,8 +240,8 @@ impl<'a> Past<'a> {
         })
     }
 
-    /// Returns the newest moment of a pair's snapshot in which the lorebook is not damaged: damage
-    /// does not tell what the lorebook was.
+    /// Returns the newest moment with the same snapshot of the chat as `newest` and with a valid
+    /// lorebook. A damaged lorebook does not show its state.
     fn with_valid_book(&self, newest: &'a Pair<'a>) -> Result<Option<Pair<'a>>> {
         let from = self.pairs.iter().skip_while(|pair| !std::ptr::eq(*pair, newest));
         for pair in from.take_while(|pair| pair.own.id == newest.own.id) {
@@ -249,15 +256,17 @@ impl<'a> Past<'a> {
         Ok(None)
     }
 
-    /// Reads a message of a snapshot; `None` if that is lost, or does not tell what was then.
+    /// Reads a message of a snapshot; `None` if the message is lost or [`of_then`](Self::of_then)
+    /// does not accept the snapshot.
     fn message(&self, found: &Snapshot, at: usize) -> Result<Option<Vec<u8>>> {
         let Some(tree) = self.of_then(found)? else { return Ok(None) };
         let Some(id) = tree.messages().get(at) else { return Ok(None) };
         Ok(unless_lost(self.store.reader().blob(*id))?)
     }
 
-    /// Opens a snapshot if it is not lost and tells what was then: a checkpoint at an earlier
-    /// message has the lorebook of when it was taken.
+    /// Opens a snapshot that shows the state when its last message was new; `None` for other
+    /// snapshots and lost ones. A checkpoint at an earlier message does not show this state: it
+    /// contains the lorebook of the time when the checkpoint was created.
     fn of_then(&self, found: &Snapshot) -> Result<Option<Tree>> {
         let tree = unless_lost(Tree::open(&self.store.reader(), found.tree))?;
         let is_cut = |tree: &Tree| tree.manifest.cut_at.is_some();
@@ -287,8 +296,8 @@ impl<'a> Past<'a> {
     }
 }
 
-/// Reads the lorebook of a snapshot, a chat's or the book's own; `None` if it has none, or that is
-/// lost.
+/// Reads the lorebook in a snapshot of a chat or of a lorebook; `None` if the snapshot has no
+/// lorebook, or the lorebook is lost.
 pub(crate) fn read_book(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Vec<u8>>> {
     let Some(tree) = unless_lost(Tree::open(reader, snapshot.tree))? else { return Ok(None) };
     let role = if snapshot.timeline.is_chat() { Role::Lorebook } else { tree.manifest.main_role() };
@@ -296,14 +305,14 @@ pub(crate) fn read_book(reader: &Reader, snapshot: &Snapshot) -> Result<Option<V
     Ok(unless_lost(tree.rebuild(reader, record))?)
 }
 
-/// Puts together the state of `base` when message `at` was the last, with the lorebook from
-/// `source`; `None`: without one.
+/// Rebuilds the state of `base` when message `at` was the last. `source` is the source of the
+/// lorebook; `None` to rebuild the state without a lorebook.
 pub(crate) fn make(
     reader: &Reader,
     base: &TimelineFiles,
     at: usize,
     source: Option<&Book>,
-) -> Result<Made> {
+) -> Result<RebuiltState> {
     let chat = base.split();
     let messages = without_blank_end(&chat.messages).len();
     if at >= messages {
@@ -399,11 +408,11 @@ pub(crate) fn make(
         lorebook: book,
         group,
     };
-    Ok(Made { files, origin, findings, seconds: seconds.or_else(sent) })
+    Ok(RebuiltState { files, origin, findings, seconds: seconds.or_else(sent) })
 }
 
-/// Whether two lines are one message: it says the same, or it was said by the same one at the same
-/// moment, and edited.
+/// Returns whether two lines are versions of one message: they have the same content, or the same
+/// speaker and send time.
 fn is_same_message(a: &[u8], b: &[u8]) -> bool {
     let said = |line: &[u8]| {
         let message = st::Message::read(line)?;
@@ -436,37 +445,37 @@ fn not_known(timeline: &TimelineName, at: usize, breaks: &[(usize, Scene<'_>)]) 
     let scenes = match breaks {
         [] => "no message up to it ends a scene".to_owned(),
         [(only, _)] => {
-            format!("message {only}, which ends a scene, has no note of the lorebook's entries")
+            format!("message {only}, which ends a scene, does not record the lorebook's entries")
         }
         [.., (last, _)] => format!(
-            "none of the {} messages that end a scene, the last being {last}, has a note of the lorebook's entries",
+            "none of the {} messages that end a scene (the last is {last}) records the lorebook's entries",
             breaks.len()
         ),
     };
     let message = format!(
-        "what its lorebook was like at message {at} is not known: no snapshot was taken there, and {scenes}"
+        "the lorebook at message {at} is unknown: there is no snapshot at that message, and {scenes}"
     );
     Finding::new(Code::LorebookThenUnknown, timeline.as_str(), message).remedy(
-        "`stvc restore … --at N --only chat` with `--to` or `--overwrite` brings the messages back without a lorebook; `stvc snapshot … --at N` takes them with the lorebook of now, and that can be restored with `--as`",
+        "run `stvc restore … --at N --only chat` with `--to` or `--overwrite` to restore the messages without a lorebook; run `stvc snapshot … --at N` to create a snapshot with the current lorebook, which you can restore with `--as`",
     )
 }
 
 fn lost_book(timeline: &TimelineName, at: usize, from: &Snapshot) -> Finding {
     let message = format!(
-        "the lorebook at message {at} cannot be read: snapshot {} that has it is damaged",
+        "the lorebook at message {at} cannot be read: snapshot {}, which contains it, is damaged",
         from.id
     );
     Finding::new(Code::LorebookThenUnknown, timeline.as_str(), message)
-        .remedy("`stvc check` lists what is damaged; `stvc restore … --only chat` restores the chat without a lorebook")
+        .remedy("run `stvc check` to list all damage; run `stvc restore … --only chat` to restore the chat without a lorebook")
 }
 
 pub(crate) fn earlier_book(timeline: &TimelineName, at: usize, from: &Snapshot) -> Finding {
     let when = from.time.moment().map(|time| time.format(" of %Y-%m-%d %H:%M").to_string());
     let message = format!(
-        "no snapshot has a valid lorebook of when message {at} was the last; the lorebook is the last valid one known before that, from snapshot {}{}",
+        "no snapshot at message {at} has a valid lorebook; the latest valid one before it is used, from snapshot {}{}",
         &from.id.to_string()[..10],
         when.unwrap_or_default()
     );
     Finding::new(Code::LorebookFromElsewhere, timeline.as_str(), message)
-        .remedy("check its entries: changes between that snapshot and this message are not in it")
+        .remedy("check the entries: changes between that snapshot and this message are missing")
 }

@@ -1,63 +1,65 @@
-//! The history of a lorebook: its states, oldest first, what became of each entry, and where the
-//! story was at the time.
+//! The history of a lorebook: its states, the changes of each entry, and the chat at each state.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{History, Result};
 use crate::archive::Snapshot;
-use crate::archive::entry_lives::{BookState, Life, Lives, Steps};
+use crate::archive::entry_lives::{BookState, EntryLife, Lives, Steps};
 use crate::st::{self, TimelineName};
 use crate::store::{Loss, Sequence, Store};
 
 const AT_ONCE: usize = 1024;
 
-/// A lorebook from its first known state to now.
+/// The history of a lorebook from its first known state until now.
 pub struct BookHistory<'h> {
-    /// The snapshots with another state than the one before, oldest first.
+    /// The snapshots whose lorebook differs from that of the snapshot before, oldest first.
     pub states: Vec<&'h Snapshot>,
-    /// Every entry that it ever had. Their changes name states by their place.
-    pub lives: Vec<Life>,
-    /// Unreadable snapshots, in words.
+    /// Every entry that the lorebook ever had. The changes of an entry refer to `states` by index.
+    pub lives: Vec<EntryLife>,
+    /// Unreadable snapshots, each with the reason.
     pub broken: Vec<String>,
-    /// Snapshots of chats bound to one of its names, or to the book it is a copy of, oldest first.
+    /// Snapshots of chats that contain a lorebook with one of its names, or with a name of the
+    /// lorebook from which it was copied; oldest first.
     chats: Vec<&'h Snapshot>,
-    eras: Vec<Era>,
-    /// The index of the name of each state.
+    eras: Vec<NamedPeriod>,
+    /// For each state, the index of its period in `eras`.
     era_of_state: Vec<usize>,
 }
 
-/// A name of a lorebook, and the time during which a chat bound to that name was bound to this
-/// book.
-struct Era {
+/// A period in which the lorebook had one name. A chat that was bound to this name during the
+/// period was bound to this lorebook.
+struct NamedPeriod {
     name: TimelineName,
     from: Sequence,
     until: Sequence,
-    /// It began as a copy of the book before it, which continues separately.
+    /// Whether the period began with a copy. The lorebook of the period before continues
+    /// separately.
     is_copy: bool,
 }
 
-impl Era {
+impl NamedPeriod {
     fn has(&self, chat: &Snapshot) -> bool {
         (self.from..=self.until).contains(&chat.sequence)
             && book_of(chat).as_ref() == Some(&self.name)
     }
 }
 
-/// Returns the lorebook that a chat's snapshot has.
+/// Returns the name of the lorebook that a chat's snapshot contains.
 pub fn book_of(snapshot: &Snapshot) -> Option<TimelineName> {
     let name = snapshot.lorebook.as_deref().filter(|_| snapshot.timeline.is_chat())?;
     st::lorebook_path(name).as_ref().and_then(TimelineName::of_file)
 }
 
-/// Returns the lorebook that a chat's snapshot was bound to, also if it does not have it.
+/// Returns the name of the lorebook to which a chat's snapshot was bound, even if the snapshot does
+/// not contain the lorebook.
 pub fn bound_to(snapshot: &Snapshot) -> Option<TimelineName> {
     let bound = snapshot.bound.as_deref().filter(|_| snapshot.timeline.is_chat());
     let bound = || st::lorebook_path(bound?).as_ref().and_then(TimelineName::of_file);
     book_of(snapshot).or_else(bound)
 }
 
-/// Returns the latest snapshot with a lorebook: its own, or of a chat.
+/// Returns the latest snapshot that contains a lorebook: of the lorebook itself, or else of a chat.
 pub fn newest<'h>(history: &'h History, book: &TimelineName) -> Option<&'h Snapshot> {
     history.head(book).or_else(|| newest_chat(history, book))
 }
@@ -68,8 +70,8 @@ pub fn newest_chat<'h>(history: &'h History, book: &TimelineName) -> Option<&'h 
     heads.max_by_key(|head| (head.sequence, head.id))
 }
 
-/// Returns the names that a book has had, its present one first: what it was called before it was
-/// renamed, not what it is a copy of.
+/// Returns the current name of a lorebook, followed by its names before renames. The names of the
+/// lorebook from which it was copied are not included.
 pub fn names_of(history: &History, book: &TimelineName) -> Vec<TimelineName> {
     let own = history.head(book).map(|head| history.own(head).0).unwrap_or_default();
     let mut names = vec![book.clone()];
@@ -81,10 +83,10 @@ pub fn names_of(history: &History, book: &TimelineName) -> Vec<TimelineName> {
     names
 }
 
-/// Returns the names of a book along its own snapshots, oldest first, and for each of these the
-/// place of its name.
-fn eras_of(book: &TimelineName, own: &[&Snapshot]) -> (Vec<Era>, Vec<usize>) {
-    let mut eras: Vec<Era> = Vec::new();
+/// Returns the periods of a lorebook's names, oldest first, and the index of the period for each
+/// snapshot in `own`.
+fn eras_of(book: &TimelineName, own: &[&Snapshot]) -> (Vec<NamedPeriod>, Vec<usize>) {
+    let mut eras: Vec<NamedPeriod> = Vec::new();
     let mut places = Vec::with_capacity(own.len());
     let mut before: Option<&Snapshot> = None;
     for snapshot in own {
@@ -94,16 +96,17 @@ fn eras_of(book: &TimelineName, own: &[&Snapshot]) -> (Vec<Era>, Vec<usize>) {
             if let Some(last) = eras.last_mut() {
                 last.until = sequence;
             }
-            // A chat may have been stored under the new name before the book was.
+            // A chat may have been stored with the lorebook's new name before the lorebook was
+            // stored.
             let from = before.map_or(Sequence::FIRST, |before| before.sequence);
-            eras.push(Era { name: name.clone(), from, until: Sequence::LAST, is_copy });
+            eras.push(NamedPeriod { name: name.clone(), from, until: Sequence::LAST, is_copy });
         }
         places.push(eras.len() - 1);
         before = Some(snapshot);
     }
     if eras.is_empty() {
         let (name, from, until) = (book.clone(), Sequence::FIRST, Sequence::LAST);
-        eras.push(Era { name, from, until, is_copy: false });
+        eras.push(NamedPeriod { name, from, until, is_copy: false });
     }
     (eras, places)
 }
@@ -118,7 +121,8 @@ impl<'h> BookHistory<'h> {
         let has_it = |it: &&Snapshot| book_of(it).is_some_and(|name| names.contains(&name));
         let mut chats: Vec<_> = history.iter().filter(has_it).collect();
         chats.sort_by_key(|it| (it.sequence, it.id));
-        // Before the book has snapshots of its own, those of the chats bound to it have its states.
+        // Until a lorebook has its own snapshots, its states are in the snapshots of the chats
+        // bound to it.
         let first = own.first().map_or(Sequence::LAST, |first| first.sequence);
         let is_before =
             |it: &&&Snapshot| it.sequence < first && book_of(it).as_ref() == Some(&eras[0].name);
@@ -142,7 +146,7 @@ impl<'h> BookHistory<'h> {
                     Err(error) => return Err(error.into()),
                 };
                 if step.state.is_odd {
-                    let why = "its lorebook is no JSON that has entries";
+                    let why = "its lorebook is not valid JSON with entries";
                     broken.push(format!("{}: {why}", snapshot.id));
                     continue;
                 }
@@ -158,14 +162,15 @@ impl<'h> BookHistory<'h> {
         Ok(Self { states, lives: lives.lives, broken, chats, eras, era_of_state })
     }
 
-    /// Returns the chat at a state: its own snapshot, or the last one until then of a chat bound to
-    /// this very book.
+    /// Returns the snapshot of the chat at a state of the lorebook: the snapshot of the state if it
+    /// is a chat's, else the latest earlier snapshot of a chat bound to this lorebook.
     pub fn story_at(&self, state: usize) -> Option<&'h Snapshot> {
         let snapshot = *self.states.get(state)?;
         if snapshot.timeline.is_chat() {
             return Some(snapshot);
         }
-        // A rename is the same book. Before a copy was one, it was not a book at all.
+        // Chats bound to a former name count. Chats from before the lorebook was copied do not,
+        // because they were bound to the original.
         let eras = &self.eras[..=*self.era_of_state.get(state)?];
         let first = eras.iter().rposition(|era| era.is_copy).unwrap_or(0);
         let until = |chat: &&Snapshot| chat.sequence <= snapshot.sequence;
@@ -174,8 +179,8 @@ impl<'h> BookHistory<'h> {
         chats.iter().rev().find(has_it).copied()
     }
 
-    /// Returns the snapshot of the chat of [`Self::story_at`] at the state before: the last one not
-    /// after it. `None` if there is no state before, or the chat was not stored yet then.
+    /// Returns the snapshot of the chat of [`Self::story_at`] at the previous state of the
+    /// lorebook. `None` if there is no previous state, or the chat was not stored at that time.
     pub fn story_before(&self, history: &'h History, state: usize) -> Option<&'h Snapshot> {
         let before = *self.states.get(state.checked_sub(1)?)?;
         let story = self.story_at(state)?;
@@ -184,7 +189,7 @@ impl<'h> BookHistory<'h> {
         itself.or_else(|| history.ancestry(story).find(is_not_after))
     }
 
-    /// Returns the last state at a time, in seconds since 1970.
+    /// Returns the index of the last state that is not later than `moment`, in seconds since 1970.
     pub fn state_at(&self, moment: i64) -> Option<usize> {
         self.states.iter().rposition(|snapshot| snapshot.time.seconds <= moment)
     }

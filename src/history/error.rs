@@ -8,7 +8,7 @@ use crate::{archive, exit, store};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of the history.
+/// An error of resolving a moment, or of reading the history of a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,23 +20,23 @@ pub enum Error {
     NoSuchTimeline { name: String, similar: Vec<TimelineName> },
     #[error("no snapshot, tag or timeline is called {name:?}")]
     NoSuchSnapshot { name: String, similar: Vec<TimelineName> },
-    #[error("{name:?} was not stored yet then: its first snapshot is of {}", first.format("%Y-%m-%d %H:%M"))]
+    #[error("{name:?} has no snapshot from that time: its first snapshot is from {}", first.format("%Y-%m-%d %H:%M"))]
     NotThatOld { name: String, first: DateTime<FixedOffset> },
     #[error("{name:?} does not go back that far: {}", moments_before(*steps))]
     NotSoFarBack { name: String, steps: usize },
-    /// The text behind a name is not a moment.
-    #[error("{text:?} cannot be read from {:?} on: expected {expected}", &text[*at..])]
+    /// The text after a name cannot be parsed as steps to a moment.
+    #[error("cannot parse {text:?} at {:?}: expected {expected}", &text[*at..])]
     Unreadable { text: String, at: usize, expected: &'static str },
-    /// No snapshot of that state exists, though it may be known.
-    #[error("no snapshot of {timeline} was taken at message {message}")]
+    /// No snapshot was created at that message. The state may still be known from other records.
+    #[error("there is no snapshot of {timeline} at message {message}")]
     NotTakenThen { timeline: TimelineName, message: usize },
-    #[error("{name:?} can mean several")]
+    #[error("{name:?} is ambiguous")]
     Ambiguous { name: String, candidates: Vec<String> },
     #[error(
-        "this would keep nothing but tagged snapshots, fork points and the newest of each timeline"
+        "this would keep only tagged snapshots, fork points and the latest snapshot of each timeline"
     )]
     KeepsNothing,
-    /// The state at that message cannot be known.
+    /// The state at that message is unknown.
     #[error("{}", finding.message)]
     Unknowable { finding: Box<Finding> },
 }
@@ -74,30 +74,31 @@ impl Error {
         }
     }
 
-    /// Returns advice for the user.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::Store(error) => return error.hint(),
             Self::Archive(error) => return error.hint(),
-            Self::KeepsNothing => {
-                unchanged("keep some: `--keep-last N`, or `--keep-tag` if that is what you want")
-            }
+            Self::KeepsNothing => unchanged(
+                "add `--keep-last N` to keep more snapshots; add `--keep-tag` if you want to keep only these",
+            ),
             Self::Ambiguous { .. } => "type more of the name".into(),
             Self::NoSuchTimeline { similar, .. } | Self::NoSuchSnapshot { similar, .. }
                 if !similar.is_empty() =>
             {
-                "perhaps one of these is meant".into()
+                "use one of these similar names".into()
             }
-            Self::NoSuchTimeline { .. } => "`stvc timelines` lists them".into(),
+            Self::NoSuchTimeline { .. } => "run `stvc timelines` to list all timelines".into(),
             Self::NoSuchSnapshot { .. } => {
-                "`stvc log` lists the snapshots, `stvc timelines` the timelines".into()
+                "run `stvc log` to list the snapshots; run `stvc timelines` to list the timelines"
+                    .into()
             }
-            Self::NotThatOld { .. } => "`stvc log` lists what there is".into(),
+            Self::NotThatOld { .. } => "run `stvc log` to list the snapshots".into(),
             Self::NotTakenThen { timeline, message } => {
                 let chat = shell(timeline.as_str());
-                format!("`stvc reconstruct {chat} --at {message}` makes one of what is known; `stvc snapshot {chat} --at {message}` takes one with the lorebook of now").into()
+                format!("run `stvc reconstruct {chat} --at {message}` to create one from recorded data; run `stvc snapshot {chat} --at {message}` to create one with the current lorebook").into()
             }
-            Self::Unreadable { .. } => "docs/moments.md tells how moments are written".into(),
+            Self::Unreadable { .. } => "see docs/moments.md for how to write a moment".into(),
             Self::NotSoFarBack { .. } | Self::Unknowable { .. } => return None,
         })
     }

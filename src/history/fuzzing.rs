@@ -1,5 +1,5 @@
-//! Fuzz targets of names and dates. Each function panics where its invariant does not hold;
-//! `src/fuzzing` lists them.
+//! Fuzz targets for names and dates. Each function panics if its invariant is violated;
+//! `src/fuzzing` lists the targets.
 
 #![allow(clippy::expect_used, reason = "a fuzz target fails loudly")]
 
@@ -19,12 +19,13 @@ fn now() -> DateTime<FixedOffset> {
     DateTime::parse_from_rfc3339("2026-11-15T18:30:00+01:00").expect("a time")
 }
 
-/// Whether RFC 3339 has a form for a time.
+/// Returns whether a time can be written in RFC 3339.
 fn can_be_written(time: DateTime<FixedOffset>) -> bool {
     (0..=9999).contains(&time.year()) && time.offset().local_minus_utc() % 60 == 0
 }
 
-/// A date that was read is written and read again as it was; the end of a day is in the day.
+/// Checks that a parsed date can be written and parsed again, and that the end of a day is in that
+/// day.
 pub(crate) fn date(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     if let Ok(time) = dates::parse(text, now()) {
@@ -63,8 +64,8 @@ thread_local! {
     static STORE: OnceCell<(TempDir, Store, LoadedHistory)> = const { OnceCell::new() };
 }
 
-/// Steps that were read are written and read again as they were, and the id of a moment names that
-/// moment. An error points into the text.
+/// Checks that parsed steps can be written and parsed again, that the id of a moment names the
+/// moment, and that an error points into the text.
 pub(crate) fn moment(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     for (name, rest) in words::splits(text).take(100) {
@@ -107,7 +108,7 @@ pub(crate) fn moment(data: &[u8]) {
     });
 }
 
-/// Returns steps as a person would type them; `None` if one is a time that nobody can type.
+/// Returns steps as a user would type them; `None` if a time cannot be written.
 fn write(steps: &[Step]) -> Option<String> {
     let step = |step: &Step| match step {
         Step::Back(steps) => Some(format!("~{steps}")),

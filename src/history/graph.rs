@@ -1,4 +1,4 @@
-//! All snapshots of a store and what names them.
+//! All snapshots of a store, and the refs that point to them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -16,12 +16,12 @@ pub struct History {
     snapshots: HashMap<SnapshotId, Snapshot>,
     heads: BTreeMap<TimelineName, SnapshotId>,
     tags: BTreeMap<String, SnapshotId>,
-    /// Unreadable refs, and unreadable commits that others follow.
-    pub broken: Vec<Broken>,
+    /// Refs that cannot be read, and refs and commits that point to an unreadable commit.
+    pub broken: Vec<Unreadable>,
 }
 
-/// Returns the latest snapshot of every branch. Reads one commit per branch; leaves out broken
-/// ones.
+/// Returns the latest snapshot of every timeline. Reads one commit per branch, and skips unreadable
+/// branches.
 pub fn heads(store: &Store) -> Result<Vec<Snapshot>> {
     let reader = store.reader();
     let mut branches = Vec::new();
@@ -36,10 +36,10 @@ fn read(reader: &Reader, id: ObjectId) -> Result<Snapshot> {
     Snapshot::read(&reader.commit(id)?)
 }
 
-/// The newest snapshot of every timeline that one of these branches leads to. Whose a branch is,
-/// its commit says, whatever it is called: names are cut where they are long, and git renames
-/// branches. Of several that are one timeline's, the one under the timeline's own name counts, else
-/// the newest.
+/// Returns the latest snapshot of every timeline among these branches. The name of the timeline
+/// comes from the commit and not from the branch, because long branch names are truncated and git
+/// can rename branches. Of several branches of one timeline, the branch with the timeline's own
+/// name counts, else the newest.
 fn head_of_each<'s>(
     branches: impl Iterator<Item = (&'s RefName, &'s Snapshot)>,
 ) -> BTreeMap<TimelineName, &'s Snapshot> {
@@ -54,8 +54,8 @@ fn head_of_each<'s>(
     heads.into_iter().map(|(timeline, (_, head))| (timeline, head)).collect()
 }
 
-/// Returns the names of tags. A tag of git may read like another, as `a/b` and `a%2Fb` do; it keeps
-/// its full name.
+/// Returns the names of tags. Two git tags may decode to one name, as `a/b` and `a%2Fb` do. In this
+/// case, the tag that stvc did not create is listed with its full ref name.
 fn names_of(tags: &[(RefName, ObjectId)]) -> BTreeMap<String, SnapshotId> {
     let mut named = BTreeMap::new();
     let is_ours =
@@ -71,26 +71,26 @@ fn names_of(tags: &[(RefName, ObjectId)]) -> BTreeMap<String, SnapshotId> {
 
 /// A ref or commit that could not be read.
 #[derive(Clone, Debug)]
-pub struct Broken {
+pub struct Unreadable {
     pub subject: String,
     pub why: String,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.subject, self.why)
     }
 }
 
 impl History {
-    /// Loads all snapshots, including those that only `refs/stvc/kept/` holds: undone ones and
-    /// those that lost their tag.
+    /// Loads all snapshots, including those that are reachable only from `refs/stvc/kept/`: undone
+    /// snapshots, and snapshots whose tag was deleted.
     pub fn load_with_kept(store: &Store) -> Result<Self> {
         let mut history = Self::load(store)?;
         let reader = store.reader();
         let mut kept = Vec::new();
         for (name, id) in store.refs("refs/stvc/kept/")?.refs {
-            // Others keep single files for `undo`.
+            // Other kept refs point to single files for `undo`.
             if unless_lost(read(&reader, id))?.is_some() {
                 kept.push((name, id));
             }
@@ -116,13 +116,13 @@ impl History {
         }
     }
 
-    /// Loads everything that branches and tags lead to.
+    /// Loads all snapshots that are reachable from branches and tags.
     pub fn load(store: &Store) -> Result<Self> {
         let heads = store.refs("refs/heads/")?;
         let tags = store.refs("refs/tags/")?;
         let mut history = Self::from(store, &heads.refs, tags.refs)?;
         let broken = heads.broken.into_iter().chain(tags.broken);
-        let broken = broken.map(|why| Broken { subject: "ref".into(), why });
+        let broken = broken.map(|why| Unreadable { subject: "ref".into(), why });
         history.broken.splice(0..0, broken);
         Ok(history)
     }
@@ -144,7 +144,7 @@ impl History {
         Ok(history)
     }
 
-    /// Loads also these and their ancestors, which may be on no branch.
+    /// Also loads the snapshots `tips` and their ancestors, which may be on no branch.
     pub fn add(&mut self, store: &Store, tips: impl IntoIterator<Item = SnapshotId>) -> Result<()> {
         let tips: Vec<_> = tips.into_iter().map(|tip| (RefName::kept(tip.0), tip.0)).collect();
         self.read_from(store, &tips)
@@ -153,19 +153,20 @@ impl History {
     fn read_from(&mut self, store: &Store, tips: &[(RefName, ObjectId)]) -> Result<()> {
         let known = self.snapshots.keys().map(|id| id.0).collect();
         let seen = Mutex::new(known);
-        let tips = tips.iter().map(|(name, id)| (*id, Followed::By(name.clone())));
-        let mut walk = Walk { reader: store.reader(), seen: &seen, open: tips.collect() };
+        let tips = tips.iter().map(|(name, id)| (*id, FollowedFrom::By(name.clone())));
+        let mut walk = HistoryWalk { reader: store.reader(), seen: &seen, open: tips.collect() };
         let mut found = walk.run(WORTH_A_THREAD)?;
-        // What is still open are other branches: each thread takes some, and none reads what
-        // another has begun with.
+        // The remaining commits are on different branches. Each thread reads some branches and
+        // skips commits that another thread has already read.
         let mut open = vec![Vec::new(); cores()];
         for (n, tip) in std::mem::take(&mut walk.open).into_iter().enumerate() {
             open[n % cores()].push(tip);
         }
         open.retain(|open| !open.is_empty());
-        // A reader stays in its thread.
+        // A reader cannot be used by two threads.
         let readers = walk.reader.shared();
-        let run = |open| Walk { reader: readers.reader(), seen: &seen, open }.run(usize::MAX);
+        let run =
+            |open| HistoryWalk { reader: readers.reader(), seen: &seen, open }.run(usize::MAX);
         for more in each(open, run) {
             found.extend(more?);
         }
@@ -184,14 +185,14 @@ impl History {
         self.snapshots.get(&id)
     }
 
-    /// Returns all snapshots, latest first; parents after their children.
+    /// Returns all snapshots, latest first. A parent always comes after its children.
     pub fn newest_first(&self) -> Vec<&Snapshot> {
         let mut children: HashMap<SnapshotId, usize> = HashMap::new();
         for parent in self.snapshots.values().flat_map(|snapshot| &snapshot.parents) {
             *children.entry(*parent).or_default() += 1;
         }
-        // Newest first among those whose children are all out; names settle equal times the same
-        // way each time.
+        // Among the snapshots whose children are all in the list, the newest comes next. The names
+        // of timelines make the order of equal sequences deterministic.
         let rank = |snapshot: &'_ Snapshot| {
             (snapshot.sequence, Reverse(snapshot.timeline.clone()), snapshot.id)
         };
@@ -199,7 +200,7 @@ impl History {
             self.snapshots.values().filter(|snapshot| !children.contains_key(&snapshot.id));
         let mut ready: std::collections::BinaryHeap<_> = childless.map(rank).collect();
         let mut order = Vec::with_capacity(self.snapshots.len());
-        // What was created in one operation stays together by timeline.
+        // Snapshots of a timeline that one operation created stay together.
         let mut next = None;
         while let Some((.., id)) = next.take().or_else(|| ready.pop()) {
             let Some(snapshot) = self.snapshots.get(&id) else { continue };
@@ -237,7 +238,7 @@ impl History {
         self.tags().filter(|(_, tagged)| *tagged == id).map(|(name, _)| name.to_owned()).collect()
     }
 
-    /// Returns the tags of every snapshot that has any.
+    /// Returns the tags of every snapshot that has tags.
     pub fn tags_by_snapshot(&self) -> HashMap<SnapshotId, Vec<String>> {
         let mut tags: HashMap<_, Vec<String>> = HashMap::new();
         for (name, id) in self.tags() {
@@ -251,7 +252,7 @@ impl History {
         std::iter::successors(Some(from), |snapshot| self.get(*snapshot.parents.first()?))
     }
 
-    /// Returns these and all their ancestors, each once.
+    /// Returns the snapshots `tips` and all their ancestors, each once.
     pub fn walk_from(
         &self,
         tips: impl IntoIterator<Item = SnapshotId>,
@@ -271,24 +272,24 @@ impl History {
         })
     }
 
-    /// Returns the ids of these and all their ancestors.
+    /// Returns the ids of the snapshots `tips` and of all their ancestors.
     pub fn past(&self, tips: impl IntoIterator<Item = SnapshotId>) -> HashSet<SnapshotId> {
         self.walk_from(tips).map(|snapshot| snapshot.id).collect()
     }
 
-    /// Returns whether `id` is `tip` or an ancestor of it.
-    pub fn leads_to(&self, tip: SnapshotId, id: SnapshotId) -> bool {
+    /// Returns whether `id` is `tip` or an ancestor of `tip`.
+    pub fn reaches(&self, tip: SnapshotId, id: SnapshotId) -> bool {
         self.walk_from([tip]).any(|snapshot| snapshot.id == id)
     }
 
-    /// Returns the latest snapshot that `tip` descends from and that is also among `others`. If
-    /// there are several of which none descends from another, each side may have settled a
-    /// difference between them in its own way: then the one that all of these descend from.
+    /// Returns the latest snapshot that is in `others` and is `tip` or an ancestor of `tip`. If
+    /// there are several unrelated such snapshots, each side may have merged them differently, so
+    /// their latest common ancestor is returned.
     pub fn merge_base(&self, tip: SnapshotId, others: &HashSet<SnapshotId>) -> Option<&Snapshot> {
         let both: HashSet<_> =
             self.past([tip]).into_iter().filter(|id| others.contains(id)).collect();
         let snapshots = || both.iter().filter_map(|id| self.get(*id));
-        // One that another of them follows is not the last.
+        // A snapshot with a descendant in `both` is not one of the last.
         let followed: HashSet<_> = snapshots().flat_map(|snapshot| &snapshot.parents).collect();
         let mut last: Vec<_> = snapshots().filter(|it| !followed.contains(&it.id)).collect();
         last.sort_by_key(|snapshot| (snapshot.sequence, snapshot.id));
@@ -299,7 +300,8 @@ impl History {
         Some(common.unwrap_or(latest))
     }
 
-    /// Returns the snapshots of a timeline, latest first, and the one it was forked from.
+    /// Returns the snapshots of a timeline, latest first, and the snapshot of the parent from which
+    /// the timeline was forked.
     pub fn own<'h>(&'h self, head: &'h Snapshot) -> (Vec<&'h Snapshot>, Option<&'h Snapshot>) {
         let mut own = Vec::new();
         for snapshot in self.ancestry(head) {
@@ -311,8 +313,8 @@ impl History {
         (own, None)
     }
 
-    /// Returns these latest snapshots without those of branches that a rename left behind: a copy
-    /// elsewhere keeps such branches, and the timeline continues under its new name.
+    /// Returns `heads` without branches that a rename left behind. A backup keeps the branch with
+    /// the former name, although the timeline continues under its new name.
     pub fn without_renamed(&self, heads: &[Snapshot]) -> Vec<Snapshot> {
         let mut by_first: HashMap<SnapshotId, Vec<&Snapshot>> = HashMap::new();
         for head in heads {
@@ -343,45 +345,46 @@ impl History {
     }
 }
 
-/// Fewer commits are read faster than a thread starts.
+/// Number of commits that are read before threads are started. Fewer commits are read faster than a
+/// thread starts.
 const WORTH_A_THREAD: usize = 200;
 
 #[derive(Clone)]
-enum Followed {
+enum FollowedFrom {
     By(RefName),
     ByCommit(ObjectId),
 }
 
-struct Walk<'s> {
+struct HistoryWalk<'s> {
     reader: Reader,
     seen: &'s Mutex<HashSet<ObjectId>>,
-    open: Vec<(ObjectId, Followed)>,
+    open: Vec<(ObjectId, FollowedFrom)>,
 }
 
-impl Walk<'_> {
-    /// Reads until nothing is open or `limit` commits are read. Lost commits are broken; other
-    /// failures are errors.
-    fn run(&mut self, limit: usize) -> Result<Vec<std::result::Result<Snapshot, Broken>>> {
+impl HistoryWalk<'_> {
+    /// Reads commits until none is left or `limit` commits are read. Lost commits are returned as
+    /// unreadable; other failures are errors.
+    fn run(&mut self, limit: usize) -> Result<Vec<std::result::Result<Snapshot, Unreadable>>> {
         let mut found = Vec::new();
         while found.len() < limit {
             let Some((id, from)) = self.open.pop() else { break };
-            // A thread that died while it held the lock left a whole set.
+            // The set is consistent even if a thread panicked while it had the lock.
             if !self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(id) {
                 continue;
             }
             match read(&self.reader, id) {
                 Ok(snapshot) => {
                     let parents = snapshot.parents.iter();
-                    self.open.extend(parents.map(|parent| (parent.0, Followed::ByCommit(id))));
+                    self.open.extend(parents.map(|parent| (parent.0, FollowedFrom::ByCommit(id))));
                     found.push(Ok(snapshot));
                 }
                 Err(error) if !error.is_loss() => return Err(error),
                 Err(error) => {
                     let subject = match from {
-                        Followed::By(name) => name.to_string(),
-                        Followed::ByCommit(id) => id.to_string(),
+                        FollowedFrom::By(name) => name.to_string(),
+                        FollowedFrom::ByCommit(id) => id.to_string(),
                     };
-                    found.push(Err(Broken { subject, why: error.to_string() }));
+                    found.push(Err(Unreadable { subject, why: error.to_string() }));
                 }
             }
         }

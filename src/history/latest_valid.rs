@@ -1,5 +1,5 @@
-//! The latest valid version of a timeline whose last snapshots are of a damaged file. Which bytes
-//! are valid is decided by [`st::damage`](crate::st::damage()).
+//! Finds the latest valid version of a timeline whose last snapshots contain a damaged file.
+//! [`st::damage`](crate::st::damage()) decides whether a file is damaged.
 
 use super::at_message::read_book;
 use super::moment::{Book, Moment};
@@ -14,12 +14,13 @@ use crate::store::{Reader, Store, unless_lost};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Own,
-    /// The lorebook, of a book or of a chat.
+    /// The lorebook, in a snapshot of a lorebook or of a chat.
     Book,
 }
 
-/// A valid version, and the newer snapshots without one, with the reasons.
-pub(crate) struct Valid<'h> {
+/// The latest snapshot with a valid file, and the newer snapshots that were skipped, each with the
+/// reason.
+pub(crate) struct ValidVersion<'h> {
     pub snapshot: &'h Snapshot,
     pub passed_over: Vec<(&'h Snapshot, &'static str)>,
 }
@@ -28,18 +29,18 @@ pub(crate) fn first_valid<'h>(
     reader: &Reader,
     part: Part,
     candidates: impl IntoIterator<Item = &'h Snapshot>,
-) -> Result<Option<Valid<'h>>> {
+) -> Result<Option<ValidVersion<'h>>> {
     let mut passed_over = Vec::new();
     for snapshot in candidates {
         match why_not(reader, part, snapshot)? {
-            None => return Ok(Some(Valid { snapshot, passed_over })),
+            None => return Ok(Some(ValidVersion { snapshot, passed_over })),
             Some(why) => passed_over.push((snapshot, why)),
         }
     }
     Ok(None)
 }
 
-/// Returns why a snapshot has no valid version of a file; `None` if it has one.
+/// Returns the reason why a snapshot has no valid version of a file; `None` if it has one.
 fn why_not(reader: &Reader, part: Part, snapshot: &Snapshot) -> Result<Option<&'static str>> {
     let found = match part {
         Part::Book => read_book(reader, snapshot)?.map(|bytes| book_damage(&bytes)),
@@ -58,9 +59,10 @@ fn why_not(reader: &Reader, part: Part, snapshot: &Snapshot) -> Result<Option<&'
     })
 }
 
-/// Returns the moment that a timeline's bare name means to a command that writes files, if the
-/// files of `latest` are damaged: the latest valid version of each, and findings that name it.
-/// `None` if they are valid, or nothing better is stored.
+/// Returns the moment that replaces `latest` if its files are damaged: the latest valid version of
+/// each file, and findings about these versions. Commands that write files use this if the user
+/// typed only the name of a timeline. `None` if the files are valid, or the store has no better
+/// version.
 pub(crate) fn instead_of(
     store: &Store,
     latest: &Moment,
@@ -93,7 +95,7 @@ pub(crate) fn instead_of(
         {
             moment.book = Book::Snapshot(Box::new(book.snapshot.clone()));
         }
-        let is_damaged = |book: &&Valid<'_>| !book.passed_over.is_empty();
+        let is_damaged = |book: &&ValidVersion<'_>| !book.passed_over.is_empty();
         let book = book.filter(|_| need != NeedBook::No);
         findings.extend(
             book.iter()
@@ -104,8 +106,8 @@ pub(crate) fn instead_of(
     Ok((!findings.is_empty()).then_some((moment, findings)))
 }
 
-/// Names the latest valid version of each damaged file in the findings about it, or says that none
-/// is stored.
+/// Adds the latest valid version to each finding about a damaged file, or says that the store has
+/// no valid version.
 pub(crate) fn advise(findings: &mut [Finding], store: Option<&Store>) -> Result<()> {
     if findings.iter().all(|finding| rules::damaged_timeline(finding).is_none()) {
         return Ok(());
@@ -133,7 +135,7 @@ pub(crate) fn stored_version(snapshot: &Snapshot, name: &TimelineName) -> Stored
     }
 }
 
-fn passed_over(timeline: &TimelineName, part: &str, valid: &Valid<'_>) -> Finding {
+fn passed_over(timeline: &TimelineName, part: &str, valid: &ValidVersion<'_>) -> Finding {
     const SHOWN: usize = 3;
     let passed = &valid.passed_over;
     let mut ids: Vec<_> = passed.iter().take(SHOWN).map(|(snapshot, _)| short(snapshot)).collect();
@@ -141,17 +143,17 @@ fn passed_over(timeline: &TimelineName, part: &str, valid: &Valid<'_>) -> Findin
         ids.push(format!("and {} more", passed.len() - SHOWN));
     }
     let why = passed.first().map(|(_, why)| *why).unwrap_or_default();
-    let (newer, are) = match passed.len() {
-        1 => ("1 newer snapshot".to_owned(), "is"),
-        n => (format!("{n} newer snapshots"), "are"),
+    let (newer, skipped) = match passed.len() {
+        1 => ("1 newer snapshot".to_owned(), "is skipped because its"),
+        n => (format!("{n} newer snapshots"), "are skipped because their"),
     };
     let message = format!(
-        "its {part} is taken from {}; {newer} {are} passed over, in which it {why}: {}",
+        "the {part} of {} is used; {newer} {skipped} {part} {why}: {}",
         described(valid.snapshot),
         ids.join(", ")
     );
     let subject = timeline.as_str();
-    let remedy = "`stvc restore ID` restores exactly the snapshot with that id";
+    let remedy = "run `stvc restore ID` to restore exactly the snapshot with that id";
     Finding::new(Code::DamagePassedOver, subject, message).remedy(remedy)
 }
 

@@ -1,15 +1,15 @@
-//! The history of a store as it was loaded last, for programs that ask again and again.
+//! Cache of the history of a store, for programs that need the history repeatedly.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{History, Result};
 use crate::store::{ObjectId, RefName, Store};
 
-/// A cached history. Clones share it.
+/// A cached history. All clones share one cache.
 #[derive(Clone, Default)]
-pub struct LoadedHistory(Arc<Mutex<Option<Known>>>);
+pub struct LoadedHistory(Arc<Mutex<Option<CachedHistory>>>);
 
-type Known = (Tips, Arc<History>);
+type CachedHistory = (Tips, Arc<History>);
 
 type Tips = Vec<(RefName, ObjectId)>;
 
@@ -20,7 +20,7 @@ impl std::fmt::Debug for LoadedHistory {
 }
 
 impl LoadedHistory {
-    /// Returns the history of a store. Loads it again only if a branch or a tag moved.
+    /// Returns the history of a store. Reloads the history only if a branch or a tag changed.
     pub fn of(&self, store: &Store) -> Result<Arc<History>> {
         let (heads, tags) = (store.refs("refs/heads/")?, store.refs("refs/tags/")?);
         let is_readable = heads.broken.is_empty() && tags.broken.is_empty();

@@ -1,5 +1,4 @@
-//! The history of one message: its versions, and where it stands in other timelines that come from
-//! the same one.
+//! The history of one message: its versions, and its counterparts in related timelines.
 
 use std::collections::HashMap;
 
@@ -9,36 +8,38 @@ use crate::archive::{Snapshot, SnapshotId};
 use crate::store::{Loss, ObjectId, Store, unless_lost};
 
 pub struct MessageHistory<'h> {
-    /// Newest first.
+    /// Versions of the message, newest first.
     pub versions: Vec<MessageVersion<'h>>,
-    /// The latest snapshot with it, and whether that is the head.
+    /// The latest snapshot that contains the message. `is_there` is true if this is the latest
+    /// snapshot of the timeline.
     pub last: &'h Snapshot,
     pub is_there: bool,
-    /// Other timelines that have or had it.
-    pub elsewhere: Vec<Elsewhere<'h>>,
-    /// Unreadable snapshots, in words.
+    /// The message in other timelines that share a snapshot with its timeline.
+    pub elsewhere: Vec<OtherTimelineMessage<'h>>,
+    /// Unreadable snapshots, each with the reason.
     pub broken: Vec<String>,
 }
 
-/// A version of a message.
+/// A version of a message, which begins with `snapshot`.
 pub struct MessageVersion<'h> {
     pub snapshot: &'h Snapshot,
     pub number: usize,
     pub id: ObjectId,
-    /// It had been removed before, and is back.
+    /// Whether the message had been removed before this version restored it.
     pub is_again: bool,
 }
 
 /// The message in another timeline.
-pub struct Elsewhere<'h> {
+pub struct OtherTimelineMessage<'h> {
     pub head: &'h Snapshot,
-    /// Its number and object; `None` if it is gone.
+    /// Number and object of the message in `head`; `None` if the message was removed there.
     pub now: Option<(usize, ObjectId)>,
 }
 
 impl<'h> MessageHistory<'h> {
-    /// Reads the history of the message with this number in the timeline of `head`, or in the last
-    /// snapshot that had it; `None` if none did.
+    /// Reads the history of message `number` in the timeline of `head`. If `head` has fewer
+    /// messages, uses the latest snapshot that has such a message. Returns `None` if no snapshot
+    /// has one.
     pub fn read(
         store: &Store,
         history: &'h History,
@@ -63,7 +64,8 @@ impl<'h> MessageHistory<'h> {
         }
         let Some((last, mut list)) = start else { return Ok(None) };
         let mut at = number;
-        // Where it stood in each snapshot of its past, for those that were forked from there.
+        // Number of the message in each snapshot, to find the message in timelines that were forked
+        // there.
         let mut places = HashMap::from([(last.id, at)]);
         let first = MessageVersion { snapshot: last, number: at, id: list[at], is_again: false };
         let mut versions = vec![first];
@@ -106,7 +108,7 @@ fn elsewhere<'h>(
     history: &'h History,
     own: &Snapshot,
     places: &HashMap<SnapshotId, usize>,
-) -> Result<Vec<Elsewhere<'h>>> {
+) -> Result<Vec<OtherTimelineMessage<'h>>> {
     let reader = store.reader();
     let mut lists = MessageLists::new(store.reader());
     let mut found = Vec::new();
@@ -120,7 +122,7 @@ fn elsewhere<'h>(
         let now = unless_lost(lists.of(head.tree))?;
         let (Some(then), Some(now)) = (then, now) else { continue };
         let place = counterpart(&reader, &then, &now, places[&shared.id])?;
-        found.push(Elsewhere { head, now: place.map(|place| (place, now[place])) });
+        found.push(OtherTimelineMessage { head, now: place.map(|place| (place, now[place])) });
     }
     Ok(found)
 }

@@ -1,6 +1,6 @@
-//! The snapshots of a store as a history: what follows what, whose each is, what a name means,
-//! where a new chat comes from, and what a timeline was at an earlier message. Nothing here touches
-//! the library's files or moves a ref.
+//! The history of a store: the order of snapshots, their timelines, the meaning of names that users
+//! type, the origin of new chats, and timelines at earlier messages. No code here changes files of
+//! the library or moves a ref.
 
 pub mod at_message;
 pub(crate) mod book_history;
@@ -21,6 +21,6 @@ pub(crate) mod rewrite_history;
 pub(crate) mod state_then;
 
 pub use error::{Error, Result};
-pub use graph::{Broken, History, heads};
+pub use graph::{History, Unreadable, heads};
 pub use loaded::LoadedHistory;
 pub use moment::dates;

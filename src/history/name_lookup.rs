@@ -1,4 +1,4 @@
-//! From what a user types to the timeline that is meant.
+//! Resolves the name that a user types to a timeline.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,16 +8,16 @@ use crate::archive::{Snapshot, SnapshotId};
 use crate::st::{Library, TimelineName};
 use crate::store::{Reader, Store, unless_lost};
 
-/// Returns the timeline that `text` names: its file, `Character/Chat name`, or any unique part of
-/// that.
+/// Returns the timeline that `text` names: by the path of its file, as `Character/Chat name`, or by
+/// any unique part of this name.
 pub fn timeline(
     text: &str,
     library: Option<&Library>,
     candidates: &BTreeSet<TimelineName>,
 ) -> Result<TimelineName> {
     let typed = match as_listed(text, candidates) {
-        Listed::Timeline(name) => return Ok(name),
-        Listed::Text(typed) => typed,
+        ParsedName::Timeline(name) => return Ok(name),
+        ParsedName::Text(typed) => typed,
     };
     let bare = typed.strip_suffix(".jsonl").unwrap_or(&typed);
     let as_file = library.and_then(|library| relative_to(Path::new(bare), library.root()));
@@ -33,20 +33,20 @@ pub fn timeline(
         None => name.chat().to_owned(),
     };
     let part = bare.to_lowercase();
-    // From the narrowest meaning to the widest; the first that fits anything decides.
+    // Meanings from the narrowest to the widest; the first meaning with a match decides.
     let meanings: [&dyn Fn(&&TimelineName) -> bool; 5] = [
         &is_exact,
         &|name| without_root(name) == bare,
         &|name| name.chat() == bare,
-        // `Branch #3` is not `Branch #30`.
+        // `Branch #3` must not match `Branch #30`.
         &|name| !part.is_empty() && ends_with_word(&name.as_str().to_lowercase(), &part),
         &|name| !part.is_empty() && name.as_str().to_lowercase().contains(&part),
     ];
     if let Some(file) = candidates.iter().find(|name| is_file(name)) {
         return Ok(file.clone());
     }
-    // A chat is meant before what belongs to one: a character is often called like its first chat,
-    // and a lorebook, too.
+    // Chats take precedence over other timelines, because a character or a lorebook often has the
+    // same name as a chat.
     for is_chat in [true, false] {
         for meaning in meanings {
             let fits = |name: &&TimelineName| name.is_chat() == is_chat && meaning(name);
@@ -64,8 +64,8 @@ pub fn timeline(
     Err(Error::NoSuchTimeline { name: text.into(), similar: similar(bare, candidates) })
 }
 
-/// Returns the timelines whose full name is `text`, the likelier first. If one exists, [`timeline`]
-/// means no other.
+/// Returns the timelines that have `text` as their full name, the more likely first. If one of them
+/// exists, [`timeline`] does not return any other.
 pub fn in_full(text: &str) -> impl Iterator<Item = TimelineName> {
     let bare = text.strip_suffix(".jsonl").unwrap_or(text);
     let whole = TimelineName::parse(bare).ok();
@@ -76,23 +76,25 @@ pub fn in_full(text: &str) -> impl Iterator<Item = TimelineName> {
     whole.into_iter().chain(solo)
 }
 
-enum Listed {
+enum ParsedName {
     Timeline(TimelineName),
     Text(String),
 }
 
-/// Parses `Character / Chat`, `group / Chat`, `lorebook / Lore`. A character may be called
-/// `lorebook`, too.
-fn as_listed(text: &str, candidates: &BTreeSet<TimelineName>) -> Listed {
-    let Some((folder, rest)) = text.split_once(" / ") else { return Listed::Text(text.to_owned()) };
+/// Parses the notations in stvc's lists: `Character / Chat`, `group / Chat`, `lorebook / Lore`. A
+/// character may be called `lorebook`, too.
+fn as_listed(text: &str, candidates: &BTreeSet<TimelineName>) -> ParsedName {
+    let Some((folder, rest)) = text.split_once(" / ") else {
+        return ParsedName::Text(text.to_owned());
+    };
     if folder == "group" {
-        return Listed::Text(format!("group chats/{rest}"));
+        return ParsedName::Text(format!("group chats/{rest}"));
     }
     let named =
         place_of(folder).and_then(|place| TimelineName::parse(&format!("{place}/{rest}")).ok());
     match named.filter(|name| candidates.contains(name)) {
-        Some(name) => Listed::Timeline(name),
-        None => Listed::Text(format!("{folder}/{rest}")),
+        Some(name) => ParsedName::Timeline(name),
+        None => ParsedName::Text(format!("{folder}/{rest}")),
     }
 }
 
@@ -114,7 +116,7 @@ fn ends_with_word(name: &str, part: &str) -> bool {
 fn similar(typed: &str, candidates: &BTreeSet<TimelineName>) -> Vec<TimelineName> {
     const NEAR: f64 = 0.75;
     const MANY: usize = 3;
-    /// A longer text is not a mistyped name, and comparing it would take long.
+    /// Longer text is not a mistyped name, and the comparison would take long.
     const LONGEST: usize = 600;
     if typed.len() > LONGEST {
         return Vec::new();
@@ -131,7 +133,7 @@ fn similar(typed: &str, candidates: &BTreeSet<TimelineName>) -> Vec<TimelineName
         let name = name.as_str().to_lowercase();
         let chat = name.rsplit('/').next().unwrap_or(&name);
         let whole = strsim::normalized_damerau_levenshtein(&typed, chat);
-        // A part of the name, with a slip in it.
+        // `typed` may be a part of the name with a typing error.
         let there = words(&name);
         let nearest = |word: &String| {
             let each =
@@ -150,7 +152,8 @@ fn similar(typed: &str, candidates: &BTreeSet<TimelineName>) -> Vec<TimelineName
     near.into_iter().take(MANY).map(|(_, name)| name.clone()).collect()
 }
 
-/// Returns the head of the stored timeline that `text` names, by its present or a former name.
+/// Returns the latest snapshot of the stored timeline that `text` names, by its current or a former
+/// name.
 pub fn stored<'h>(
     text: &str,
     history: &'h History,
@@ -172,7 +175,8 @@ pub fn stored<'h>(
     head.ok_or_else(|| Error::no_such_timeline(text))
 }
 
-/// Returns the timeline that `text` names as [`stored`] does, or one that has only checkpoints.
+/// Returns the timeline that `text` names. In addition to those of [`stored`], finds timelines that
+/// have only checkpoints.
 pub fn ever(text: &str, history: &History, library: Option<&Library>) -> Result<TimelineName> {
     match stored(text, history, library) {
         Err(Error::NoSuchTimeline { .. }) => {
@@ -187,19 +191,21 @@ pub fn is_like_id(text: &str) -> bool {
     text.len() >= 4 && text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns whether `text` is a timeline's name: in full, with its folder, or the chat's alone.
+/// Returns whether `text` is a name of the timeline: the full name, the folder and the chat's name,
+/// or the chat's name alone. Case is ignored.
 pub fn is_named(timeline: &TimelineName, text: &str) -> bool {
     let with_folder = timeline.folder().map(|folder| format!("{folder}/{}", timeline.chat()));
     let names = [Some(timeline.as_str()), with_folder.as_deref(), Some(timeline.chat())];
     names.into_iter().flatten().any(|name| name.to_lowercase() == text.to_lowercase())
 }
 
-/// Reads a snapshot; `None` if it is lost.
+/// Reads a snapshot; `None` if the snapshot is lost.
 pub fn find(store: &Store, id: SnapshotId) -> Result<Option<Snapshot>> {
     find_with(&store.reader(), id)
 }
 
-/// Reads a snapshot with a shared reader, which caches neighbours.
+/// Reads a snapshot with a reader that several reads share, so that its cache is reused; `None` if
+/// the snapshot is lost.
 pub fn find_with(reader: &Reader, id: SnapshotId) -> Result<Option<Snapshot>> {
     let read = || -> Result<Snapshot> { Ok(Snapshot::read(&reader.commit(id.0)?)?) };
     unless_lost(read())
@@ -222,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn similar_names_are_the_nearest_first_and_no_others() {
+    fn similar_names_are_sorted_by_distance_and_others_omitted() {
         let name = |chat: &str| TimelineName::solo("Mira", chat).unwrap();
         let all = ["Harbour nights", "Harbour night", "Snow shrine"].map(name);
         let found = similar("Harbor night", &all.into());

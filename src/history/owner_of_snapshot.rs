@@ -1,5 +1,5 @@
-//! Whose a snapshot is today. A snapshot says what its timeline was called when it was taken; after
-//! a rename that is another name.
+//! Finds the timeline that a snapshot belongs to today. A snapshot records the name that its
+//! timeline had when the snapshot was created; the timeline may have been renamed later.
 
 use std::collections::HashMap;
 
@@ -9,15 +9,15 @@ use crate::st::TimelineName;
 
 pub(crate) struct Owners {
     own: HashMap<SnapshotId, TimelineName>,
-    /// The successors of names that no branch has any more.
+    /// Maps each former name that no branch has any more to the current name of the timeline.
     renamed: HashMap<TimelineName, TimelineName>,
 }
 
 impl Owners {
     pub(crate) fn of(history: &History) -> Self {
         let mut owners = Self { own: HashMap::new(), renamed: HashMap::new() };
-        // Of two branches that share snapshots, as a rename elsewhere leaves them, the newer one
-        // goes on.
+        // After a rename on another device, two branches may share snapshots. The newer branch owns
+        // them.
         let mut heads: Vec<_> = history.heads().collect();
         heads.sort_by_key(|(_, head)| (head.sequence, head.id));
         for (name, head) in heads {
@@ -32,7 +32,9 @@ impl Owners {
         owners
     }
 
-    /// Returns the owner by ancestors before names: a renamed timeline left its name to others.
+    /// Returns the timeline that owns a snapshot. Searches the snapshot's ancestors for one on a
+    /// branch, and uses the recorded name only if there is none, because another timeline may have
+    /// taken the former name of a renamed timeline.
     pub(crate) fn by_descent<'a>(
         &'a self,
         history: &'a History,
@@ -44,7 +46,8 @@ impl Owners {
                 return owner;
             }
             match at.parents.first().and_then(|parent| history.get(*parent)) {
-                // A checkpoint at a message follows a snapshot of its own timeline.
+                // The parent of a checkpoint at a message is a snapshot of the same timeline,
+                // although the checkpoint has a `fork_at`.
                 Some(parent) if at.fork_at.is_none() || parent.timeline == at.timeline => {
                     at = parent;
                 }
@@ -53,9 +56,9 @@ impl Owners {
         }
     }
 
-    /// Returns the timeline that a command writes to when it is given `snapshot`: the one that it
-    /// belongs to, by its present name. After an undone rename the files still have the name that
-    /// the undone snapshot says, and that is on no branch.
+    /// Returns the timeline to which a command writes when the user passes `snapshot`: its owner,
+    /// by the current name. There is one exception: after `undo` of the snapshot that recorded a
+    /// rename, that snapshot is on no branch, but the files still have its name.
     pub(crate) fn target<'a>(
         &'a self,
         history: &'a History,
@@ -71,8 +74,9 @@ impl Owners {
         }
     }
 
-    /// Returns the present name of the timeline of `snapshot`. If it is on no branch, like a
-    /// checkpoint at a message: the timeline that has, or had, its name.
+    /// Returns the current name of the timeline of `snapshot`. If the snapshot is on no branch,
+    /// like a checkpoint at a message, returns the current name of the timeline that has or had the
+    /// recorded name.
     pub(crate) fn of_snapshot<'a>(&'a self, snapshot: &'a Snapshot) -> &'a TimelineName {
         let by_name = || self.renamed.get(&snapshot.timeline);
         self.own.get(&snapshot.id).or_else(by_name).unwrap_or(&snapshot.timeline)

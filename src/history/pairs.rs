@@ -1,10 +1,9 @@
-//! The moments of a timeline: every change of a chat or of the lorebook that it was bound to, as
-//! pairs of their snapshots.
+//! The moments of a chat: pairs of a snapshot of the chat and a snapshot of its lorebook.
 //!
-//! A lorebook has a timeline of its own, so a change of the book alone creates no snapshot of the
-//! chats that use it. A chat's history is therefore the union of its own snapshots and those of its
-//! book. Both are ordered by [`Sequence`]; times do not decide, since two operations can fall into
-//! one second and clocks are set back.
+//! A lorebook has its own timeline, so a change of the lorebook alone does not create snapshots of
+//! the chats that use it. The history of a chat therefore consists of its own snapshots and those
+//! of its lorebook. Both are ordered by [`Sequence`] and not by time, because two operations can
+//! happen in one second, and clocks can be set back.
 
 use std::collections::BTreeSet;
 
@@ -14,20 +13,20 @@ use crate::archive::{Blake3, Kind, Manifest, Role, Snapshot, SnapshotId, read_ma
 use crate::st::{Category, TimelineName};
 use crate::store::{Reader, Sequence, Store, unless_lost};
 
-/// A chat and its lorebook as they stood together.
+/// A chat and its lorebook at one time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair<'h> {
     pub own: &'h Snapshot,
-    /// The snapshot of the lorebook, where it is not the one that `own` records.
+    /// The snapshot that contains the lorebook; `None` if `own` contains it.
     pub book: Option<&'h Snapshot>,
-    /// `own` belongs to the timeline itself and not to the one it was forked from.
+    /// Whether `own` belongs to the timeline itself and not to its parent.
     pub is_own: bool,
-    /// The time since when, in seconds since 1970.
+    /// Start of the moment, in seconds since 1970.
     pub seconds: i64,
 }
 
 impl<'h> Pair<'h> {
-    /// Returns the snapshot that made this pair another than the one before.
+    /// Returns the snapshot with which this moment began.
     pub(crate) fn latest(&self) -> &'h Snapshot {
         self.book.filter(|book| book.sequence > self.own.sequence).unwrap_or(self.own)
     }
@@ -36,13 +35,14 @@ impl<'h> Pair<'h> {
         self.book.or_else(|| self.own.lorebook.is_some().then_some(self.own))
     }
 
-    /// Returns the name that always means this pair.
+    /// Returns the permanent id of this moment.
     pub(crate) fn id(&self) -> String {
         pair_id(self.own.id, self.book.map(|book| book.id))
     }
 }
 
-/// Returns the name that always means a snapshot, with the lorebook of another if one is given.
+/// Returns the permanent id of a moment: the id of the snapshot and, if another snapshot contains
+/// the lorebook, the id of the other snapshot.
 pub(crate) fn pair_id(own: SnapshotId, book: Option<SnapshotId>) -> String {
     match book {
         Some(book) => format!("{own}+{book}"),
@@ -50,19 +50,19 @@ pub(crate) fn pair_id(own: SnapshotId, book: Option<SnapshotId>) -> String {
     }
 }
 
-/// The first moment of a list that goes back in time.
+/// The lorebook of the first moment in a list that goes back in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Begin {
-    /// The snapshot with the lorebook that it records.
+pub(crate) enum StartBook {
+    /// The lorebook that the snapshot records.
     Recorded,
-    /// The snapshot with the latest state of its lorebook.
+    /// The latest state of the lorebook to which the chat is bound.
     Latest,
 }
 
-/// The timelines of all lorebooks, to find which one a name meant.
+/// The timelines of all lorebooks, to find the lorebook that had a name at some time.
 pub(crate) struct Books<'h> {
     history: &'h History,
-    /// The snapshots of each lorebook, oldest first, under all names that it had.
+    /// The snapshots of each lorebook, oldest first, including snapshots with former names.
     chains: Vec<Vec<&'h Snapshot>>,
 }
 
@@ -74,15 +74,15 @@ impl<'h> Books<'h> {
         Self { history, chains }
     }
 
-    /// Returns the names of all lorebooks: those that have timelines, and those that only chats
-    /// have.
+    /// Returns the names of all lorebooks: those that have timelines, and those to which only chats
+    /// are bound.
     pub(crate) fn names(&self) -> BTreeSet<TimelineName> {
         let own = self.chains.iter().filter_map(|chain| Some(chain.last()?.timeline.clone()));
         let of_chats = self.history.heads().filter_map(|(_, head)| self.of_chat_today(head));
         own.chain(of_chats).collect()
     }
 
-    /// Returns the name that the lorebook of a chat's snapshot has today.
+    /// Returns the current name of the lorebook to which a chat's snapshot was bound.
     pub(crate) fn of_chat_today(&self, own: &Snapshot) -> Option<TimelineName> {
         let name = bound_to(own)?;
         let chain = self.called(&name, own.sequence).map(|chain| &self.chains[chain]);
@@ -90,8 +90,8 @@ impl<'h> Books<'h> {
         Some(last.unwrap_or(name))
     }
 
-    /// Returns the lorebook of a chat's snapshot and those that it is a copy of, by their names of
-    /// today.
+    /// Returns the current names of the lorebook of a chat's snapshot and of all lorebooks from
+    /// which it was copied, directly or indirectly.
     pub(crate) fn line_of(&self, own: &Snapshot) -> Vec<TimelineName> {
         let mut line: Vec<_> = self.of_chat_today(own).into_iter().collect();
         let named = |name: &TimelineName| {
@@ -110,7 +110,8 @@ impl<'h> Books<'h> {
         line
     }
 
-    /// Returns the lorebook that had this name at `then`, or had it last before.
+    /// Returns the index of the lorebook that had this name at `then`. If no lorebook had the name,
+    /// returns the last one that had it before.
     fn called(&self, name: &TimelineName, then: Sequence) -> Option<usize> {
         let rank = |chain: &Vec<&Snapshot>| {
             let until = chain.partition_point(|event| event.sequence <= then);
@@ -123,7 +124,7 @@ impl<'h> Books<'h> {
     }
 }
 
-struct Known {
+struct KnownBook {
     hash: Option<Blake3>,
     is_recorded: bool,
 }
@@ -131,7 +132,8 @@ struct Known {
 pub(crate) struct Pairs<'h> {
     pub books: Books<'h>,
     reader: Reader,
-    /// The snapshots of all lorebooks, oldest first, each with the position of its lorebook.
+    /// The snapshots of all lorebooks, oldest first, each with the index of its lorebook in
+    /// `books`.
     events: Vec<(usize, &'h Snapshot)>,
 }
 
@@ -141,7 +143,7 @@ impl<'h> Pairs<'h> {
         let all = books.chains.iter().enumerate();
         let all = all.flat_map(|(chain, own)| own.iter().map(move |snapshot| (chain, *snapshot)));
         let mut events: Vec<_> = all.collect();
-        // Stable: of one lorebook the order is that of its commits.
+        // The sort is stable, so the snapshots of one lorebook keep the order of their commits.
         events.sort_by_key(|(_, snapshot)| snapshot.sequence);
         Self { books, reader: store.reader(), events }
     }
@@ -154,18 +156,20 @@ impl<'h> Pairs<'h> {
         Ok(Pair { own: head, book, is_own: true, seconds: book.unwrap_or(head).time.seconds })
     }
 
-    /// Returns the moments that end with `from`, newest first, beyond the fork point too.
-    pub(crate) fn back_from(&self, from: &'h Snapshot, begin: Begin) -> Result<Vec<Pair<'h>>> {
+    /// Returns the moments up to `from`, newest first, including those of the parent before the
+    /// fork.
+    pub(crate) fn back_from(&self, from: &'h Snapshot, begin: StartBook) -> Result<Vec<Pair<'h>>> {
         let mut pairs: Vec<Pair<'h>> = Vec::new();
         let mut is_own = true;
-        // What comes after `own` in its timeline; `None`: its book is followed no further than
-        // `own` records it.
-        let mut until = (begin == Begin::Latest).then_some(None);
+        // The end of the period in which changes of the lorebook are moments with `own`.
+        // `Some(None)` means that the period has no end; `None` means that only the lorebook
+        // recorded in `own` counts.
+        let mut until = (begin == StartBook::Latest).then_some(None);
         for own in self.books.history.ancestry(from) {
             if let Some(until) = until {
                 let mut books = self.books_after(own, until)?;
-                // A change of the lorebook that a snapshot of the chat recorded afterwards is one
-                // moment.
+                // A change of the lorebook and the next snapshot of the chat are one moment, if
+                // that snapshot only recorded the change.
                 if let (Some(next), Some(book)) = (pairs.last_mut(), books.last())
                     && self.is_recorded(own, book, next)?
                 {
@@ -179,8 +183,11 @@ impl<'h> Pairs<'h> {
                     seconds: book.time.seconds,
                 }));
             }
-            let book =
-                if pairs.is_empty() && begin == Begin::Recorded { None } else { self.beside(own)? };
+            let book = if pairs.is_empty() && begin == StartBook::Recorded {
+                None
+            } else {
+                self.beside(own)?
+            };
             pairs.push(Pair { own, book, is_own, seconds: own.time.seconds });
             until = match own.fork_at {
                 None => {
@@ -193,14 +200,14 @@ impl<'h> Pairs<'h> {
         Ok(pairs)
     }
 
-    /// Returns the snapshots that have a state of the lorebook of `own`, the latest first: what
-    /// became of it afterwards, what it was then, what it was before.
+    /// Returns the snapshots that contain a state of the lorebook of `own`, latest first: later
+    /// states, the state at that time, earlier states.
     pub(crate) fn books_of(&self, own: &'h Snapshot) -> Result<Vec<&'h Snapshot>> {
         let Some(name) = bound_to(own) else { return Ok(Vec::new()) };
         let mut found: Vec<_> = self.books_after(own, None)?.into_iter().rev().collect();
         found.extend(self.beside(own)?);
         let today = self.books.of_chat_today(own);
-        for pair in self.back_from(own, Begin::Recorded)? {
+        for pair in self.back_from(own, StartBook::Recorded)? {
             if self.books.of_chat_today(pair.own) == today {
                 found.extend(pair.book_source());
             }
@@ -228,15 +235,14 @@ impl<'h> Pairs<'h> {
 
     /// Returns the changes of a chat's lorebook after `own` and before `until`, oldest first.
     fn books_after(&self, own: &Snapshot, until: Option<Sequence>) -> Result<Vec<&'h Snapshot>> {
-        // A chat that is deleted is no longer beside its lorebook.
+        // Changes of a lorebook are not moments of a chat that was deleted before.
         let name = bound_to(own).filter(|_| own.kind != Kind::DELETED);
         let Some(name) = name else { return Ok(Vec::new()) };
         let from = own.sequence;
         let start = self.events.partition_point(|(_, event)| event.sequence <= from);
         let later = &self.events[start..];
         let is_later = |(_, event): &(usize, &Snapshot)| until.is_none_or(|it| event.sequence < it);
-        // Most snapshots are followed by no change of any lorebook, and then nothing has to be
-        // read.
+        // After most snapshots no lorebook changed, so that nothing has to be read.
         let Some(later) =
             Some(&later[..later.partition_point(is_later)]).filter(|it| !it.is_empty())
         else {
@@ -244,10 +250,10 @@ impl<'h> Pairs<'h> {
         };
         let mut chain = self.books.called(&name, from);
         let mut changes = Vec::new();
-        let mut known: Option<Known> = None;
+        let mut known: Option<KnownBook> = None;
         for (of, event) in later {
             if chain != Some(*of) {
-                // A book that takes the name over is the one that the chat means from then on.
+                // From this event on, the chat is bound to the lorebook that took over the name.
                 if event.timeline != name {
                     continue;
                 }
@@ -258,8 +264,8 @@ impl<'h> Pairs<'h> {
                 None => known.insert(self.known_at(own, &name)?),
             };
             if event.kind == Kind::DELETED {
-                // A deletion changes nothing that the book says. A chat that did not have the book
-                // gets it when it comes back.
+                // A deletion does not change the content of the lorebook. If the chat has no
+                // recorded lorebook yet, recreating the file counts as a change.
                 known.hash = known.hash.filter(|_| known.is_recorded || !changes.is_empty());
                 continue;
             }
@@ -272,26 +278,27 @@ impl<'h> Pairs<'h> {
         Ok(changes)
     }
 
-    /// Returns the state of a chat's lorebook when `own` was created. Where its file was not there,
-    /// only what is written afterwards is a change.
-    fn known_at(&self, own: &Snapshot, name: &TimelineName) -> Result<Known> {
+    /// Returns the state of a chat's lorebook when `own` was created. The hash is `None` if the
+    /// lorebook's file did not exist, so that the first write counts as a change.
+    fn known_at(&self, own: &Snapshot, name: &TimelineName) -> Result<KnownBook> {
         let recorded = self.book_hash(self.beside(own)?.unwrap_or(own))?;
         let hash = match (recorded, self.books.called(name, own.sequence)) {
             (None, Some(chain)) => self.hash_before(chain, own.sequence)?,
             (recorded, _) => recorded,
         };
-        Ok(Known { hash, is_recorded: recorded.is_some() })
+        Ok(KnownBook { hash, is_recorded: recorded.is_some() })
     }
 
-    /// Returns the lorebook of a snapshot that does not record it as it was: a backup of
-    /// SillyTavern is the chat alone, and so is a chat whose lorebook could not be read; a deleted
-    /// chat is stored as it was last, with the lorebook of that time.
+    /// Returns the snapshot that contains the lorebook at the time of `own`, if `own` does not
+    /// contain this state itself. This applies to an imported backup of SillyTavern, which is only
+    /// the chat; to a chat whose lorebook could not be read; and to a deleted chat, which is stored
+    /// in its last state with the lorebook of that earlier time.
     fn beside(&self, own: &Snapshot) -> Result<Option<&'h Snapshot>> {
         let is_beside = [Kind::IMPORT, Kind::DELETED].contains(&own.kind) || own.unread.is_some();
         let name = bound_to(own).filter(|_| is_beside);
         let chain = name.and_then(|name| self.books.called(&name, own.sequence));
         let Some(chain) = chain.map(|chain| &self.books.chains[chain]) else { return Ok(None) };
-        // What was stored together with the deletion may have come after it.
+        // A lorebook snapshot of the same operation may have been created after the deletion.
         let is_then = |event: &&Snapshot| {
             if own.kind == Kind::DELETED {
                 event.sequence < own.sequence
@@ -305,7 +312,8 @@ impl<'h> Pairs<'h> {
         Ok(is_other.then_some(*last))
     }
 
-    /// Returns the hash of a lorebook's last state not after `then`; `None` if its file was gone.
+    /// Returns the hash of a lorebook's last state that is not later than `then`; `None` if the
+    /// lorebook's file did not exist.
     fn hash_before(&self, chain: usize, then: Sequence) -> Result<Option<Blake3>> {
         let chain = &self.books.chains[chain];
         let until = chain.partition_point(|event| event.sequence <= then);
@@ -320,8 +328,8 @@ impl<'h> Pairs<'h> {
     }
 }
 
-/// Returns the hash of the lorebook in a snapshot of a chat or of the book itself; `None` if it has
-/// none, or its manifest is lost.
+/// Returns the hash of the lorebook in a snapshot of a chat or of a lorebook. `None` if the
+/// snapshot has no lorebook, or its manifest is lost.
 pub(crate) fn book_hash(reader: &Reader, snapshot: &Snapshot) -> Result<Option<Blake3>> {
     let manifest = unless_lost(read_manifest(reader, snapshot.tree))?;
     let record = |manifest: Manifest| {

@@ -1,5 +1,5 @@
-//! How long snapshots are kept: what `forget` is told, or the `[retention]` table of the store's
-//! configuration.
+//! The retention policy: which snapshots `forget` keeps. It is set by options, or by the
+//! `[retention]` table of the store's configuration.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -14,17 +14,20 @@ use crate::settings::settings;
 type Local = DateTime<FixedOffset>;
 
 settings! {
-    /// Which snapshots of a timeline stay. Each rule keeps some; what none keeps goes.
+    /// Rules that decide which snapshots of a timeline are kept. A snapshot is removed if no rule
+    /// keeps it.
     Policy {
-        keep_last: Option<u64> = None, "what `stvc forget` and the watch keep: the newest so many";
-        keep_hourly: Option<u64> = None, "the newest of each of so many hours";
-        keep_daily: Option<u64> = None, "of so many days";
-        keep_weekly: Option<u64> = None, "of so many weeks";
-        keep_monthly: Option<u64> = None, "of so many months";
+        keep_last: Option<u64> = None,
+            "how many of the latest snapshots `stvc forget` and the watch keep";
+        keep_hourly: Option<u64> = None, "for how many hours the latest snapshot of each is kept";
+        keep_daily: Option<u64> = None, "for how many days the latest snapshot of each is kept";
+        keep_weekly: Option<u64> = None, "for how many weeks the latest snapshot of each is kept";
+        keep_monthly: Option<u64> = None, "for how many months the latest snapshot of each is kept";
         #[serde(deserialize_with = "span")]
-        keep_within: Option<Duration> = None, "those younger than this, such as 30d";
-        // They always stay; on its own it means: nothing else.
-        keep_tag: bool = false, "true: tagged ones, and nothing else that is not named";
+        keep_within: Option<Duration> = None,
+            "the age up to which every snapshot is kept, such as 30d";
+        // Tagged snapshots are always kept. This key makes a policy without any other rule valid.
+        keep_tag: bool = false, "true to keep only tagged snapshots and those that other keys keep";
     }
 }
 
@@ -34,7 +37,8 @@ impl Policy {
         *self == Self::default()
     }
 
-    /// Fails if the policy keeps nothing but what always stays, which is most likely a mistake.
+    /// Fails if the policy keeps only the snapshots that are always kept, because this is most
+    /// likely a mistake.
     pub(crate) fn check(&self) -> Result<()> {
         let counts = [
             self.keep_last,
@@ -49,13 +53,13 @@ impl Policy {
         if keeps { Ok(()) } else { Err(Error::KeepsNothing) }
     }
 
-    /// Returns the snapshots to keep, of those of a timeline, latest first. Keeps future ones,
-    /// since a clock was wrong.
+    /// Returns the snapshots to keep. `own` are the snapshots of a timeline, latest first.
+    /// Snapshots with a time in the future, which a wrong clock created, are always kept.
     pub(crate) fn keeps(&self, own: &[&Snapshot], now: Local) -> HashSet<SnapshotId> {
         let mut kept: HashSet<SnapshotId> = HashSet::new();
         let last = usize::try_from(self.keep_last.unwrap_or(0)).unwrap_or(usize::MAX);
         kept.extend(own.iter().take(last).map(|snapshot| snapshot.id));
-        // The number of the hour, day, week or month.
+        // Each closure returns a number that identifies the hour, day, week or month of a time.
         let day = |time: Local| i64::from(time.num_days_from_ce());
         let hour = |time: Local| day(time) * 24 + i64::from(time.hour());
         let week = |time: Local| {
@@ -92,9 +96,9 @@ impl Policy {
     }
 }
 
-/// Parses `14`, `14d`, `36h`, `30m`; days by default.
+/// Parses a duration such as `14d`, `36h` or `30m`. A number without a unit is in days.
 pub fn parse_span(text: &str) -> std::result::Result<Duration, String> {
-    let bad = || "a time is expected, such as 14d, 36h or 30m".to_owned();
+    let bad = || "expected a duration, such as 14d, 36h or 30m".to_owned();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.trim().parse().map_err(|_| bad())?;
     let unit = match text[digits.len()..].trim() {
@@ -126,7 +130,7 @@ mod tests {
     const DAY: i64 = 86_400;
     const HOUR: i64 = 3600;
 
-    /// The moment of the first snapshot: a Sunday.
+    /// Time of the first snapshot, on a Sunday.
     const FIRST: &str = "2026-11-15T00:26:40+00:00";
 
     fn first() -> i64 {
@@ -159,14 +163,15 @@ mod tests {
         }
     }
 
-    /// So many snapshots so far apart, newest first; and the moment as long after the last.
+    /// Returns `count` snapshots at intervals of `apart` seconds, newest first, and the time one
+    /// interval after the newest.
     fn saves(count: usize, apart: i64) -> (Vec<Snapshot>, DateTime<FixedOffset>) {
         let at = |n: usize| first() + apart * i64::try_from(n).unwrap();
         let now = DateTime::from_timestamp(at(count), 0).unwrap().fixed_offset();
         ((0..count).rev().map(|n| taken(n, at(n))).collect(), now)
     }
 
-    /// The numbers of those that stay, newest first.
+    /// Returns the numbers of the kept snapshots, newest first.
     fn kept(policy: &Policy, (own, now): &(Vec<Snapshot>, DateTime<FixedOffset>)) -> Vec<u64> {
         let own: Vec<_> = own.iter().collect();
         let kept = policy.keeps(&own, *now);
@@ -175,18 +180,18 @@ mod tests {
     }
 
     #[test]
-    fn hours_days_weeks_and_months() {
-        // Four a day, six hours apart, for forty days.
+    fn policy_keeps_the_latest_of_each_hour_day_week_and_month() {
+        // Four snapshots a day, six hours apart, for forty days.
         let saves = saves(160, DAY / 4);
         let nothing = Policy::default;
         let kept = |policy: Policy| kept(&policy, &saves);
         let some = |n| Some(n);
-        // The newest of each: of each day the one of 18:26.
+        // The newest snapshot of each day is that of 18:26.
         let daily = kept(Policy { keep_daily: some(7), ..nothing() });
         assert_eq!(daily, [159, 155, 151, 147, 143, 139, 135]);
         let hourly = kept(Policy { keep_hourly: some(5), ..nothing() });
         assert_eq!(hourly, [159, 158, 157, 156, 155]);
-        // Weeks end on Sundays: the first has one day.
+        // Weeks end on Sundays, so the first week has only one day.
         let weekly = kept(Policy { keep_weekly: some(100), ..nothing() });
         assert_eq!(weekly, [159, 143, 115, 87, 59, 31, 3]);
         let monthly = kept(Policy { keep_monthly: some(12), ..nothing() });
@@ -194,7 +199,7 @@ mod tests {
         let within = Some(Duration::from_secs(2 * 86_400));
         let within = kept(Policy { keep_within: within, ..nothing() });
         assert_eq!(within, [159, 158, 157, 156, 155, 154, 153, 152]);
-        // Each keeps some; together they keep all that any keeps.
+        // A snapshot is kept if at least one rule keeps it.
         let both = kept(Policy { keep_daily: some(7), keep_last: some(8), ..nothing() });
         let last = [159, 158, 157, 156, 155, 154, 153, 152];
         assert_eq!(both, [&last[..], &[151, 147, 143, 139, 135]].concat());
@@ -203,9 +208,9 @@ mod tests {
         assert_eq!(kept(Policy { keep_tag: true, ..nothing() }), [0; 0]);
     }
 
-    /// A day is the day that the writer had.
+    /// The boundaries of a day are those in the time zone of the snapshot.
     #[test]
-    fn days_are_those_of_where_it_was_taken() {
+    fn day_boundaries_follow_the_time_zone_of_the_snapshot() {
         let mut saves = saves(8, 3 * HOUR);
         let daily = Policy { keep_daily: Some(9), ..Policy::default() };
         assert_eq!(kept(&daily, &saves), [7]);
@@ -214,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dated_in_the_future_or_at_no_time_stays() {
+    fn snapshots_with_future_or_invalid_dates_are_kept() {
         let (mut own, now) = saves(4, DAY);
         let policy = Policy { keep_within: Some(Duration::from_secs(1)), ..Policy::default() };
         assert_eq!(kept(&policy, &(own.clone(), now)), [0; 0]);
@@ -225,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_keeps_nothing_is_none() {
+    fn policy_that_keeps_nothing_is_refused() {
         let nothing = Policy::default;
         let zero = Some(Duration::ZERO);
         for policy in [
@@ -247,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_as_people_write_them() {
+    fn durations_are_parsed_with_units() {
         for (text, seconds) in [
             ("14", 14 * 86_400),
             ("14d", 14 * 86_400),

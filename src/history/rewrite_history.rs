@@ -1,13 +1,13 @@
-//! A history written anew: with snapshots put into the past of timelines, where their time says
-//! they belong, or without some that nobody needs.
+//! Rewrites the history: inserts snapshots into timelines in the order of time, or removes
+//! snapshots.
 //!
-//! A commit's parents are part of its id, so every snapshot that follows such a place gets another:
-//! the same tree, time and words, another parent, another id. The former commits are kept by refs,
-//! so the ids that a user wrote down still name what they named.
+//! A commit's parents are part of its id, so every later snapshot gets a new parent and a new id;
+//! its tree, time and message do not change. Refs keep the former commits, so that ids that a user
+//! wrote down stay valid.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::origin::{Beginning, Identities, Lineage, Newcomer, Origin};
+use super::origin::{Identities, Lineage, NewParent, NewTimeline, Origin};
 use super::{History, Result};
 use crate::archive::{Snapshot, SnapshotId, Tree, branch, moved, with_parent_until};
 use crate::st::TimelineName;
@@ -16,14 +16,14 @@ use crate::store::{
     unless_lost,
 };
 
-/// A snapshot to be inserted into a timeline. Its tree is in the pack.
+/// A snapshot to be inserted into a timeline. Its tree is already in the pack.
 pub(crate) struct Insertion {
     pub commit: NewCommit,
-    pub newcomer: Newcomer,
+    pub newcomer: NewTimeline,
 }
 
 pub(crate) struct Rewritten {
-    /// The new commit of each snapshot.
+    /// The new commit of each snapshot, by its former id.
     ids: HashMap<SnapshotId, ObjectId>,
     gone: HashSet<SnapshotId>,
     branches: Vec<(RefName, SnapshotId)>,
@@ -34,13 +34,13 @@ impl Rewritten {
         self.ids.get(&SnapshotId(id)).filter(|new| **new != id).copied().map(SnapshotId)
     }
 
-    /// Returns former and new ids of the kept snapshots.
-    pub(crate) fn anew(&self) -> Vec<(ObjectId, ObjectId)> {
+    /// Returns the former and new ids of the snapshots that are not removed.
+    pub(crate) fn rewritten_ids(&self) -> Vec<(ObjectId, ObjectId)> {
         let stays = self.ids.iter().filter(|(old, _)| !self.gone.contains(old));
         stays.map(|(old, new)| (old.0, *new)).filter(|(old, new)| old != new).collect()
     }
 
-    /// Returns the new targets of refs, and refs that keep the former commits.
+    /// Returns the refs with their new targets, and new refs that keep the former commits.
     pub(crate) fn refs(&self, store: &Store) -> Result<Vec<(RefName, SnapshotId)>> {
         let mut moves = self.branches.clone();
         for prefix in ["refs/heads/", "refs/tags/"] {
@@ -55,7 +55,7 @@ impl Rewritten {
     }
 }
 
-/// Inserts snapshots, each list oldest first, into timelines.
+/// Inserts snapshots into timelines. Each list is sorted, oldest first.
 pub(crate) fn insert(
     pack: &mut PackWriter,
     store: &Store,
@@ -73,7 +73,8 @@ pub(crate) fn insert(
         let last = own.len() - 1;
         let mut at = 0;
         for insertion in list {
-            // Never behind the newest: that is what the files are.
+            // Snapshots are never inserted after the latest snapshot, which has the current state
+            // of the files.
             while at < last && own[at].time.seconds <= insertion.commit.time.seconds {
                 at += 1;
             }
@@ -94,7 +95,8 @@ pub(crate) fn insert(
     Ok(Rewritten { ids, gone: HashSet::new(), branches })
 }
 
-/// Rewrites the history, parents first. Returns the new ids.
+/// Rewrites the history, parents before children, and inserts the snapshots in `before` before
+/// their keys. Returns the new ids.
 fn rewrite(
     pack: &mut PackWriter,
     store: &Store,
@@ -109,7 +111,8 @@ fn rewrite(
         let mut parents: Vec<_> = snapshot.parents.iter().map(is).collect();
         let mut fork_at = snapshot.fork_at;
         if let Some(run) = before.remove(&snapshot.id) {
-            // The first of the timeline is another one now, and the fork is there.
+            // The inserted snapshot becomes the first of the timeline, so the fork point moves to
+            // it.
             let mut fork = first_fork.get(&snapshot.id).copied();
             if fork.is_some() {
                 fork_at = None;
@@ -126,8 +129,9 @@ fn rewrite(
     Ok(map)
 }
 
-/// Returns the id of a snapshot with these parents: its own if nothing changes. `until` is the end
-/// of the parent's moments, if that was not its own.
+/// Writes a snapshot with new parents and returns its id, which is the old id if nothing changed.
+/// `until` is set if an ancestor replaced the removed parent: lorebook changes from `until` on are
+/// not moments of the ancestor.
 fn follow(
     pack: &mut PackWriter,
     reader: &Reader,
@@ -175,8 +179,8 @@ fn with_fork(commit: NewCommit, fork: Option<u64>) -> NewCommit {
     }
 }
 
-/// Rewrites the history without some snapshots, parents first. The nearest kept ancestor replaces a
-/// removed one.
+/// Rewrites the history without the snapshots in `gone`, parents before children. The nearest kept
+/// ancestor replaces a removed parent.
 pub(crate) fn without(
     pack: &mut PackWriter,
     store: &Store,
@@ -185,9 +189,10 @@ pub(crate) fn without(
 ) -> Result<Rewritten> {
     let reader = store.reader();
     let mut map: HashMap<SnapshotId, Option<ObjectId>> = HashMap::new();
-    // A fork whose first snapshot goes begins with the next.
+    // If the first snapshot of a fork is removed, the fork begins with the next snapshot. Maps each
+    // removed first snapshot to the snapshot from which the timeline was forked.
     let mut forks: HashMap<SnapshotId, SnapshotId> = HashMap::new();
-    // Of each that goes: where the moments of the one that stands for it end.
+    // For each removed snapshot, the sequence at which the moments of its replacement end.
     let mut untils: HashMap<SnapshotId, Sequence> = HashMap::new();
     for snapshot in history.newest_first().into_iter().rev() {
         let parent = snapshot.parents.first().copied();
@@ -205,7 +210,8 @@ pub(crate) fn without(
             continue;
         }
         let fork_at = match (snapshot.fork_at, origin) {
-            // What it was forked from goes as well: what it shares with what that came from.
+            // The snapshot at the fork point is removed, too. Count the messages shared with the
+            // nearest kept ancestor.
             (Some(_), Some(origin)) if gone.contains(&origin) => {
                 match nearest(history, origin, gone) {
                     Some(before) => Some(shared_messages(store, before, snapshot)?),
@@ -219,7 +225,7 @@ pub(crate) fn without(
             },
             (None, None) => None,
         };
-        // What was joined stays joined: on both sides something may have been said.
+        // The other parents of a merge are kept, because both sides may have changes.
         let joined = snapshot.parents.iter().skip(1);
         let joined: Vec<_> =
             joined.filter_map(|parent| map.get(parent).copied().flatten()).collect();
@@ -244,18 +250,19 @@ fn nearest<'h>(
     Some(snapshot)
 }
 
-/// Rewrites the history with timelines that begin elsewhere, given by their first snapshots. None
-/// may become its own ancestor.
+/// Rewrites the history with new parents for timelines. `beginnings` maps the first snapshot of
+/// each timeline to the new parent. The caller must make sure that no snapshot becomes its own
+/// ancestor.
 pub(crate) fn begin_elsewhere(
     pack: &mut PackWriter,
     store: &Store,
     history: &History,
-    beginnings: &HashMap<SnapshotId, Beginning>,
+    beginnings: &HashMap<SnapshotId, NewParent>,
 ) -> Result<Rewritten> {
     let reader = store.reader();
     let mut ids: HashMap<SnapshotId, ObjectId> = HashMap::new();
     let mut open: Vec<_> = history.iter().map(|snapshot| snapshot.id).collect();
-    // What a snapshot follows now is written before it, whatever it followed.
+    // A snapshot is written after its new parents. The order of the former parents does not matter.
     while let Some(id) = open.last().copied() {
         let snapshot = history.get(id).filter(|_| !ids.contains_key(&id));
         let Some(snapshot) = snapshot else {
@@ -279,7 +286,7 @@ pub(crate) fn begin_elsewhere(
     Ok(Rewritten { ids, gone: HashSet::new(), branches: Vec::new() })
 }
 
-/// Returns how many first messages two snapshots share.
+/// Returns the number of first messages that two snapshots share.
 pub(crate) fn shared_messages(store: &Store, a: &Snapshot, b: &Snapshot) -> Result<u64> {
     let reader = store.reader();
     let tree = |snapshot: &Snapshot| unless_lost(Tree::open(&reader, snapshot.tree));

@@ -1,8 +1,8 @@
-//! A moment, rebuilt: its files as they were.
+//! Rebuilds the files of a moment.
 
 use super::Result;
 use super::at_message::{Origin, make, read_book};
-use super::moment::{Book, Moment, Upto};
+use super::moment::{Book, MessageLimit, Moment};
 use crate::archive::{self, Contents, Problems, Rebuilt, Snapshot};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, BoundBook, TimelineFiles, TimelineName};
@@ -10,21 +10,21 @@ use crate::store::Store;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NeedBook {
-    /// Without it, the state is not what was asked for.
+    /// Fails if the lorebook is unknown.
     Yes,
-    /// If it is not known, that is a finding.
+    /// Rebuilds without the lorebook if it is unknown, and reports a finding.
     IfKnown,
     No,
 }
 
 pub(crate) struct StateThen {
     pub snapshot: Snapshot,
-    /// The manifest is that of the snapshot.
+    /// Files of the moment. The manifest is always that of `snapshot`.
     pub contents: Contents,
     pub problems: Problems,
-    /// The snapshot with the lorebook, if it is another.
+    /// Snapshot that contains the lorebook; `None` if this is `snapshot`.
     pub book_of: Option<Box<Snapshot>>,
-    /// The sources of its parts, if it was put together.
+    /// Sources of the files, if they were combined from several snapshots or records.
     pub origin: Option<Origin>,
     pub findings: Vec<Finding>,
 }
@@ -35,7 +35,7 @@ impl StateThen {
         let rebuilt = archive::rebuild(&reader, &moment.snapshot)?;
         let mut state = Self::of(moment.snapshot.clone(), rebuilt);
         match (moment.upto, &moment.book) {
-            (Upto::Cut(at), book) => {
+            (MessageLimit::Cut(at), book) => {
                 let mut source = Some(book).filter(|_| need != NeedBook::No);
                 if let (Book::Unknown(finding), NeedBook::IfKnown) = (book, need) {
                     state.findings.push(Finding { level: Level::Warning, ..(**finding).clone() });
@@ -58,7 +58,8 @@ impl StateThen {
         Ok(state)
     }
 
-    /// Gives the files the name that their timeline has today, to write them back.
+    /// Renames the files to the current name of their timeline, before they are written to the
+    /// library.
     pub(crate) fn rename(&mut self, today: &TimelineName) {
         if self.contents.files.timeline != *today {
             self.contents.files = self.contents.files.clone().renamed(today.clone());
@@ -84,16 +85,16 @@ fn put_book(files: &mut TimelineFiles, bytes: Vec<u8>) {
     }
 }
 
-/// One damaged snapshot does not prevent the rest, but another lorebook is not passed off as the
-/// one that was asked for.
+/// Reports that an older lorebook is used because the snapshot with the right lorebook is damaged.
+/// One damaged snapshot must not prevent a restore of the other files.
 fn older_book(chat: &Snapshot, damaged: &Snapshot) -> Finding {
     let short = |snapshot: &Snapshot| snapshot.id.to_string()[..10].to_owned();
     let message = format!(
-        "the lorebook of that moment cannot be read: snapshot {} is damaged; the older one of snapshot {} is used",
+        "the lorebook of that moment cannot be read: snapshot {} is damaged; the older lorebook of snapshot {} is used instead",
         short(damaged),
         short(chat)
     );
     Finding::new(Code::LorebookFromElsewhere, chat.timeline.as_str(), message)
         .at(Level::Error)
-        .remedy("`stvc check` lists what is damaged; import a backup that has the snapshot")
+        .remedy("run `stvc check` to list all damage; import a backup that has the snapshot")
 }

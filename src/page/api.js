@@ -1,5 +1,5 @@
-// Requests to the program and their answers. They go to the server of `stvc view`, to the extension
-// inside SillyTavern's page, or to the answers that a standalone file contains.
+// Sends requests to the program and returns its answers. Requests go to the server of `stvc view`
+// or to the extension in SillyTavern's page. In a standalone file, stored answers are used instead.
 
 import { answerFromFile, isStandalone } from "./standalone.js";
 
@@ -13,7 +13,7 @@ import { answerFromFile, isStandalone } from "./standalone.js";
  * @property {() => Promise<State>} state
  */
 
-/** An error that the program answered. */
+/** An error that the program returned. */
 export class Refused extends Error {
   /** @param {Line[]} lines */
   constructor(lines) {
@@ -22,7 +22,7 @@ export class Refused extends Error {
     this.hint = error?.hint ?? null;
     this.lines = lines;
     /**
-     * Earlier versions that can be restored as new chats.
+     * Earlier versions that the user can restore as new chats, if an undo was refused.
      * @type {{ timeline: string, moment: string, name: string }[]}
      */
     this.offers = error?.offers ?? [];
@@ -34,19 +34,19 @@ export class Refused extends Error {
   }
 }
 
-/** The extension whose frame this page is in, if any. @type {Extension | null} */
+/** The extension, if it shows the viewer in a frame. @type {Extension | null} */
 const extension = findExtension();
 
 function findExtension() {
   try {
     return window.parent === window ? null : (/** @type {any} */ (window.parent).stvc ?? null);
   } catch {
-    // A page of another origin frames this one.
+    // The viewer is in a frame of another origin, whose properties cannot be read.
     return null;
   }
 }
 
-/** Whether SillyTavern's page shows this one. It then reloads files that are replaced. */
+/** Whether SillyTavern's page shows the viewer. SillyTavern's page then reloads replaced files. */
 export const isInSillyTavern = extension !== null;
 
 /**
@@ -65,12 +65,12 @@ export async function ask(verb, args = {}) {
   return answer;
 }
 
-/** Keeps the secret when the tab is reloaded. */
+/** Key of the secret in the session storage, which survives a reload of the tab. */
 const SECRET_KEY = "stvc-secret";
 
 /**
- * Authorizes every request to the server. It is not in a cookie, because a browser sends cookies to
- * every port of a host.
+ * The secret, which authorizes every request to the server. It is not in a cookie, because a
+ * browser sends cookies to every port of a host.
  */
 let secret = readSecret();
 
@@ -93,7 +93,7 @@ export async function exchangeCode() {
   try {
     sessionStorage.setItem(SECRET_KEY, secret);
   } catch {
-    // Without storage, a reload needs a new address from the program.
+    // Without session storage, the user needs a new address from the program after a reload.
   }
 }
 
@@ -131,7 +131,7 @@ export async function pages(verb, args, onPage) {
 }
 
 /**
- * Returns a value that changes whenever the store does, and whether the viewer may change anything.
+ * Returns a value that changes whenever the store changes, and whether the viewer may write.
  * @returns {Promise<State>}
  */
 async function readState() {
@@ -147,7 +147,7 @@ export function mayWrite() {
   return write;
 }
 
-/** Polls the program and reports changes of the store. @param {() => void} onChange */
+/** Polls the program, and calls `onChange` when the store changed. @param {() => void} onChange */
 export async function followStore(onChange) {
   if (isStandalone) return;
   /** @type {string | null | undefined} */
@@ -162,7 +162,7 @@ export async function followStore(onChange) {
       [known, write] = [now.state, now.write];
       document.body.classList.remove("disconnected");
     } catch (error) {
-      // A server that refuses is still running; `fetch` throws a TypeError if none answers.
+      // `fetch` throws a TypeError if no server answers. A server that refuses is still running.
       if (extension || error instanceof TypeError) document.body.classList.add("disconnected");
     }
     await new Promise((resolve) => setTimeout(resolve, document.hidden ? 10_000 : 1_500));
@@ -172,7 +172,7 @@ export async function followStore(onChange) {
 /** Connects to the program, before anything is drawn. */
 export async function connect() {
   if (isStandalone) return;
-  // If the code was used before, the next request reports it.
+  // If the code was used already, the next request fails with an explanation.
   await exchangeCode().catch(() => {});
   write = (await readState()).write;
 }

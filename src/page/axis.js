@@ -1,22 +1,22 @@
-// The vertical axis of the map: messages downwards. Long stretches without forks, tags or scene
-// ends are folded.
+// The vertical axis of the map, which maps message numbers to pixels. Long stretches of messages
+// without forks, tags or scene ends are folded: they get a small fixed height.
 
-/** Messages that a stretch must have to be folded. */
+/** Minimum number of messages in a folded stretch. */
 const MIN_FOLDED = 10;
 /** Height of a folded stretch, in pixels. */
 const FOLD_HEIGHT = 34;
 
 export class Axis {
-  /** Message and y of each point where the scale changes. @type {[number, number][]} */
+  /** Message number and y of each point where the scale changes. @type {[number, number][]} */
   #knots = [[0, 0]];
   /** The folded stretches. @type {{ first: number, last: number, y: number }[]} */
   folds = [];
 
   /**
-   * @param {number} messages how many there are
+   * @param {number} messages number of messages
    * @param {Iterable<number>} marks messages that must stay visible
    * @param {number} step pixels per message
-   * @param {Set<number>} expanded stretches to leave unfolded, by the message before each
+   * @param {Set<number>} expanded stretches not to fold, each named by the message before it
    */
   constructor(messages, marks, step, expanded) {
     const points = [...new Set([...marks, 0, Math.max(0, messages - 1)])]
@@ -52,7 +52,7 @@ export class Axis {
     return this.#interpolate(message, 0, 1);
   }
 
-  /** Returns the message at a height. @param {number} y */
+  /** Returns the number of the message at a position. @param {number} y in pixels */
   message(y) {
     return Math.round(this.#interpolate(y, 1, 0));
   }

@@ -1,4 +1,4 @@
-// Dialogs for changes: a plan that the user confirms, and a name for a new chat or tag.
+// Dialogs: one shows a plan that the user confirms, one asks for the name of a new chat or tag.
 
 import { Refused, ask, isInSillyTavern, linesOf } from "./api.js";
 import { address, el, setChildren } from "./dom.js";
@@ -33,16 +33,16 @@ export async function confirmPlan(verb, args) {
 
   let planned = args;
   /**
-   * The snapshot and the files on disk that the plan named. A restore of another snapshot, or over
-   * other files, is refused.
+   * The snapshot in the plan, and the hashes of the files that the plan replaces. The program
+   * refuses to replace files that have changed since the plan.
    * @type {Record<string, unknown>}
    */
   let pinned = {};
   const makePlan = async () => {
     const answer = await ask(verb, { ...planned, dry_run: true });
     const expect = linesOf(answer, "file")
-      .filter((line) => line.there)
-      .map((line) => line.there);
+      .filter((line) => line.blake3_before)
+      .map((line) => line.blake3_before);
     const moment = linesOf(answer, "restored")[0]?.moment;
     if (verb === "restore") pinned = { expect, ...(moment ? { snapshot: moment } : {}) };
     const note =
@@ -60,7 +60,7 @@ export async function confirmPlan(verb, args) {
         !error.hasCode("lorebook-then-unknown")
       )
         throw error;
-      // Without the lorebook of that message, the fork gets the one of the snapshot.
+      // The lorebook at that message is unknown, so the fork gets the lorebook of the snapshot.
       const { at, ...rest } = args;
       planned = { ...rest, cut: at };
       return makePlan();
@@ -115,7 +115,8 @@ function renderError(error) {
 }
 
 /**
- * Renders a button that restores the version before an operation that cannot be undone.
+ * Renders a button that restores a version as a new chat. It is offered if an operation cannot be
+ * undone, and the version is the one before that operation.
  * @param {{ moment: string, name: string }} offer
  */
 function renderOffer({ moment, name }) {

@@ -1,4 +1,4 @@
-// Elements of the page. Strings become text nodes: no code of the viewer parses a string as HTML.
+// Creates DOM elements. Strings become text nodes, and the viewer never parses a string as HTML.
 
 /**
  * @typedef {Node | string | number | null | undefined | false} Child
@@ -6,8 +6,8 @@
  */
 
 /**
- * Creates an HTML element. A function is added as a listener (`onclick`); other values become
- * properties if the element has one of that name, else attributes.
+ * Creates an HTML element. Functions become event listeners (`onclick`). Other values become
+ * properties if the element has a property of that name, else attributes.
  * @param {string} tag
  * @param {Properties} [properties]
  * @param {...(Child | Child[])} children
@@ -70,7 +70,7 @@ export function setChildren(node, ...children) {
 }
 
 /**
- * Creates a link to a place of this page.
+ * Creates a link to a place in the viewer.
  * @param {string} href
  * @param {Child | Child[]} label
  * @param {Properties} [properties]
@@ -80,7 +80,7 @@ export function link(href, label, properties = {}) {
 }
 
 /**
- * Returns the address of a place of this page.
+ * Returns the address of a place in the viewer.
  * @param {string} place
  * @param {...string} parts
  */

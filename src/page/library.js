@@ -1,4 +1,4 @@
-// The library: characters and groups with their timelines, the latest first, below the problems.
+// The library: first the problems, then characters and groups with their timelines, latest first.
 
 import { ask, linesOf } from "./api.js";
 import { address, el, link, setChildren } from "./dom.js";
@@ -7,7 +7,7 @@ import { formatAge, isChat, splitTimeline, t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
-/** Milliseconds before all files are checked for problems, which takes time. */
+/** Milliseconds to wait before all files are checked for problems, because the check is slow. */
 const CHECK_DELAY = 1500;
 
 /** @type {import("./main.js").Place} */
@@ -85,7 +85,7 @@ function renderProblems(findings) {
   );
 }
 
-/** Groups timelines by character or group; all others come last. @param {Line[]} timelines */
+/** Lists chats by character or group, and other timelines last. @param {Line[]} timelines */
 function renderTimelines(timelines) {
   /** @type {Map<string, Line[]>} */
   const folders = new Map();
@@ -107,7 +107,10 @@ function renderTimelines(timelines) {
   );
 }
 
-/** Labels of the states that are shown. @type {Record<string, import("./words.js").Key>} */
+/**
+ * Labels of the states of a timeline. Other states have no label.
+ * @type {Record<string, import("./words.js").Key>}
+ */
 const STATE_LABELS = {
   deleted: "deleted",
   changed: "changed",

@@ -12,7 +12,8 @@ import { isStandalone } from "./standalone.js";
 import { currentLanguage, switchLanguage, t } from "./words.js";
 
 /**
- * A place draws itself into an element. `parts` and `query` are those of the address.
+ * A place is a function that draws one view into an element. `parts` and `query` come from the
+ * address.
  * @typedef {object} Visit
  * @property {() => void} [onChange] called when the store changed
  * @property {() => void} [onLeave] called when another place is opened
@@ -68,7 +69,7 @@ async function navigate() {
   const number = ++visits;
   visit.onLeave?.();
   visit = {};
-  // The user may paste an address with a new code into an open page.
+  // The user may paste an address with a new code into a tab in which the viewer is open.
   await exchangeCode().catch(() => {});
   drawHeader();
   const { name, parts, query } = parseAddress();

@@ -1,5 +1,5 @@
-// The map: a lane for each timeline, messages downwards, a dot for each snapshot. Only lanes and
-// dots near the visible part are in the document.
+// The map: a vertical lane for each timeline, on which messages go downwards and each snapshot is a
+// dot. Only lanes and dots near the visible part are in the document.
 
 import { ask, linesOf, mayWrite, pages } from "./api.js";
 import { Axis } from "./axis.js";
@@ -13,40 +13,40 @@ import { formatDate, splitTimeline, t } from "./words.js";
 
 /** Least and greatest width of a lane, in pixels. */
 const [MIN_LANE, MAX_LANE] = [28, 190];
-/** Width of a lane from which on every lane has its name. */
+/** Minimum width of lanes, in pixels, at which every lane shows its name. */
 const NAMED_LANE = 70;
-/** Space to the left of the first lane, for the numbers of messages. */
+/** Space to the left of the first lane for message numbers, in pixels. */
 const GUTTER = 44;
-/** Space above the first message. */
+/** Space above the first message, in pixels. */
 const TOP = 28;
-/** Pixels beyond the visible part that are drawn, so that not every scroll event draws. */
+/** Pixels that are drawn beyond the visible part, so that not every scroll event has to draw. */
 const OVERSCAN = 600;
-/** Scene ends are loaded for one chat and its forks, unless these are more. */
+/** Maximum number of lanes for which scene ends are loaded. */
 const MAX_SCENE_LANES = 200;
 
-/** The snapshot that the user selected to compare with. @type {string | null} */
+/** The snapshot that the user selected for a comparison. @type {string | null} */
 let comparedSnapshot = null;
 
 /** @type {import("./main.js").Place} */
 export async function map(place, [timeline], query) {
   /** @type {Line[]} */
   let lanes = [];
-  /** Indexes into `lanes` by lane number. @type {Map<number, number>} */
+  /** Index into `lanes` of each lane number. @type {Map<number, number>} */
   let indexes = new Map();
   let size = { columns: 0, messages: 0 };
-  /** Pixels per message; 0 before it is chosen to fit the screen. */
+  /** Pixels per message, or 0 until a value is chosen that fits the map to the screen. */
   let step = Number(query.get("z")) || 0;
   let selected = { lane: -1, dot: -1 };
-  /** Folded stretches that the user expanded. @type {Set<number>} */
+  /** Stretches that the user expanded, by the message before each. @type {Set<number>} */
   const expanded = new Set();
   let axis = new Axis(0, [], 1, expanded);
-  /** The snapshot in the address, or the latest of the named timeline. */
+  /** The dot of the snapshot in the address, or the latest dot of the timeline in the address. */
   let here = { lane: -1, dot: -1 };
 
   const load = async () => {
     /** @type {Line[]} */
     const all = [];
-    // On the map of all timelines, the dots of a lane are loaded when it becomes visible.
+    // On the map of all timelines, the dots of a lane are loaded when the lane becomes visible.
     await pages("graph", timeline ? { timeline } : { lanes_only: true }, (answer) => {
       const [line] = linesOf(answer, "graph");
       size = { columns: line.columns, messages: line.messages };
@@ -63,7 +63,7 @@ export async function map(place, [timeline], query) {
       loadScenes(timeline).catch(() => {});
   };
 
-  /** Loads the scene ends. The program reads all messages for them. @param {string} timeline */
+  /** Loads the scene ends, for which the program reads all messages. @param {string} timeline */
   async function loadScenes(timeline) {
     await pages("graph", { timeline, scenes: true }, (answer) =>
       linesOf(answer, "lane").forEach((line) => {
@@ -75,9 +75,9 @@ export async function map(place, [timeline], query) {
     draw();
   }
 
-  /** Requests for dots by the first lane of each page. @type {Map<number, Promise<void>>} */
+  /** Requests for dots, by the first requested lane. @type {Map<number, Promise<void>>} */
   const dotRequests = new Map();
-  /** Loads the dots of a lane and of the other lanes in its page. @param {number} n */
+  /** Loads the dots of lane `n`, and of the other lanes in the same page. @param {number} n */
   function loadDots(n) {
     if (lanes[n]?.dots) return Promise.resolve();
     const first = Math.floor(n / LANES) * LANES;
@@ -116,7 +116,7 @@ export async function map(place, [timeline], query) {
     return { lane, dot: lane < 0 ? -1 : lanes[lane].dots.length - 1 };
   }
 
-  /** Computes the axis: folds stretches, and chooses the zoom if there is none. */
+  /** Computes the axis, and chooses the zoom if none is chosen yet. */
   function updateAxis() {
     /** Messages that must not be folded. @type {number[]} */
     const marks = [];
@@ -130,7 +130,7 @@ export async function map(place, [timeline], query) {
     }
     if (here.lane >= 0) marks.push(lanes[here.lane].dots[here.dot]?.index ?? 0);
     if (!step) {
-      // Fits the whole map into the screen, within readable limits.
+      // Chooses a zoom that fits the map into the screen, within readable limits.
       const height = Math.max(1, new Axis(size.messages, marks, 12, expanded).height);
       const fitting = Math.floor((24 * (canvas.clientHeight - 4 * TOP)) / height) / 2;
       step = Math.max(4, Math.min(24, fitting));
@@ -191,11 +191,11 @@ export async function map(place, [timeline], query) {
     const isVisible = (/** @type {number} */ y) => y >= top && y <= bottom;
     /** @type {SVGElement[]} */
     const lines = [];
-    /** Above the lines: a fork's line starts at a dot of its parent. @type {SVGElement[]} */
+    /** Drawn above the lines, because a fork's line starts at a dot. @type {SVGElement[]} */
     const dotGroups = [];
-    /** Above everything else. @type {SVGElement[]} */
+    /** Drawn above the lines and dots. @type {SVGElement[]} */
     const labels = [];
-    /** First lanes of the pages whose dots are missing. @type {Set<number>} */
+    /** First lane of each page whose dots are not loaded yet. @type {Set<number>} */
     const missing = new Set();
 
     lanes.forEach((lane, n) => {
@@ -203,7 +203,7 @@ export async function map(place, [timeline], query) {
       const laneX = x(lane.column);
       const start = y(lane.fork_at === null ? 0 : lane.fork_at - 1);
       const end = y(Math.max(0, lane.messages - 1));
-      const parent = lane.leaves === null ? null : lanes[indexes.get(lane.leaves) ?? -1];
+      const parent = lane.parent === null ? null : lanes[indexes.get(lane.parent) ?? -1];
       const parentX = parent ? x(parent.column) : laneX;
       const isBeside = Math.max(laneX, parentX) < left || Math.min(laneX, parentX) > right;
       if (isBeside || end < top || start > bottom) return;
@@ -222,7 +222,7 @@ export async function map(place, [timeline], query) {
         "aria-selected": isSelected ? "true" : "false",
         "data-lane": n,
       });
-      // The clickable area starts beside the parent's lane, so that it does not cover its dots.
+      // The clickable area starts right of the parent's lane, so that it does not cover its dots.
       const hitArea = parent ? path.replace(/^M\S+/, `M${parentX + 12}`) : path;
       line.append(svg("path", { d: path }), svg("path", { class: "hit-area", d: hitArea }));
       for (const scene of lane.scenes ?? []) {
@@ -244,7 +244,7 @@ export async function map(place, [timeline], query) {
         const isLatest = k === lane.dots.length - 1;
         const isSelectedDot = isSelected && k === selected.dot;
         const isHere = n === here.lane && k === here.dot;
-        // Of dots that would overlap, only the important ones are drawn.
+        // If dots would overlap, only the important ones are drawn.
         const isImportant = dot.tags.length > 0 || isLatest || isSelectedDot || isHere;
         if (!isVisible(dotY) || (!isImportant && Math.abs(dotY - lastY) < 7)) continue;
         lastY = dotY;
@@ -270,8 +270,9 @@ export async function map(place, [timeline], query) {
             ),
           );
       }
-      // Names of narrow lanes would overlap: only stories and the selected lane have theirs.
-      const hasName = laneWidth >= NAMED_LANE || lane.leaves === null || isSelected;
+      // Names of narrow lanes would overlap, so only lanes without a parent and the selected lane
+      // show their names.
+      const hasName = laneWidth >= NAMED_LANE || lane.parent === null || isSelected;
       if (hasName && isVisible(end))
         labels.push(
           svg(
@@ -293,7 +294,11 @@ export async function map(place, [timeline], query) {
       );
   }
 
-  /** Draws numbers of messages and buttons of folds. @param {number} top @param {number} bottom */
+  /**
+   * Draws the message numbers, and the buttons that expand folded stretches.
+   * @param {number} top
+   * @param {number} bottom
+   */
   function drawGutter(top, bottom) {
     const interval = roundInterval(60 / step);
     const first = Math.floor(axis.message(top - TOP) / interval) * interval;
@@ -331,7 +336,7 @@ export async function map(place, [timeline], query) {
     return node;
   }
 
-  /** Selects the dot `k` of a lane, by default the latest. @param {number} n @param {number} [k] */
+  /** Selects dot `k` of lane `n`, by default the latest. @param {number} n @param {number} [k] */
   async function select(n, k = Infinity) {
     const lane = lanes[n];
     if (!lane) return;
@@ -359,7 +364,7 @@ export async function map(place, [timeline], query) {
     draw();
   }
 
-  /** Scrolls a point to the centre unless it is visible. @param {number} x @param {number} y */
+  /** Scrolls a point to the centre if it is not visible. @param {number} x @param {number} y */
   function scrollTo(x, y) {
     if (y < canvas.scrollTop || y > canvas.scrollTop + canvas.clientHeight - 20)
       canvas.scrollTop = y - canvas.clientHeight / 2;
@@ -400,15 +405,16 @@ export async function map(place, [timeline], query) {
   }
 
   /**
-   * Returns what to compare the selected dot with: the snapshot that the user selected for it, else
-   * the previous one of its lane, else the last one before the fork point.
+   * Returns the snapshot to compare the selected dot with: the snapshot that the user selected for
+   * a comparison, else the previous snapshot of the lane, else the parent's last snapshot before
+   * the fork point.
    * @returns {string | undefined}
    */
   function snapshotToCompare() {
-    const { dots, fork_at, leaves } = lanes[selected.lane];
+    const { dots, fork_at, parent: parentNumber } = lanes[selected.lane];
     if (comparedSnapshot && comparedSnapshot !== dots[selected.dot].snapshot)
       return comparedSnapshot;
-    const parent = lanes[indexes.get(leaves) ?? -1];
+    const parent = lanes[indexes.get(parentNumber) ?? -1];
     const lastShared = () =>
       parent?.dots.findLast((/** @type {Line} */ dot) => (dot.index ?? 0) < fork_at) ??
       parent?.dots[0];
@@ -477,7 +483,7 @@ export async function map(place, [timeline], query) {
     return nearest;
   }
 
-  /** Counts moves of the pointer, so that only the last one shows a preview. */
+  /** Counts pointer moves, so that only the last move shows a preview. */
   let pointerMoves = 0;
   drawing.addEventListener("pointermove", (event) => {
     const move = ++pointerMoves;

@@ -1,9 +1,9 @@
-// The messages of a snapshot, requested in pages. The pages that were used last are cached.
+// Loads the messages of a snapshot in pages. The most recently used pages are cached.
 
 import { ask, linesOf } from "./api.js";
 import { PAGE } from "./standalone.js";
 
-/** In order of use, the oldest first. @type {Map<string, Promise<import("./api.js").Line[]>>} */
+/** Pages, least recently used first. @type {Map<string, Promise<import("./api.js").Line[]>>} */
 const cache = new Map();
 const MAX_PAGES = 40;
 

@@ -1,4 +1,4 @@
-// History: the operations, the newest first, with a button to undo or redo each.
+// History: lists the operations, newest first, with a button to undo or redo each.
 
 import { ask, linesOf, mayWrite } from "./api.js";
 import { confirmPlan } from "./dialogs.js";
@@ -32,7 +32,8 @@ function row(line) {
       : "";
   const button = (/** @type {number} */ operation, /** @type {"undo" | "redo"} */ label) =>
     el("button", { type: "button", onclick: () => confirmPlan("undo", { operation }) }, t(label));
-  // Undoing the last operation of a command undoes all of them. Redo undoes the undo.
+  // Undoing the last operation of a command undoes all operations of that command, so only the last
+  // operation has a button. Redo undoes the undo.
   const isWholeCommand = !line.undoes && !line.continued_by;
   const action =
     !mayWrite() || !isWholeCommand

@@ -1,5 +1,5 @@
-// The reader: a chat at any of its snapshots beside the lorebook of that moment, with a slider
-// through the snapshots.
+// The reader: shows a snapshot of a chat, with the lorebook of that moment next to it. A slider
+// selects the snapshot.
 
 import { ask, linesOf, mayWrite, pages } from "./api.js";
 import { askName, confirmPlan } from "./dialogs.js";
@@ -12,7 +12,7 @@ import { formatAge, formatDate, isChat, splitTimeline, t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
-/** Milliseconds without a move of the slider before a snapshot is loaded. */
+/** Milliseconds that the slider must not move before a snapshot is loaded. */
 const SLIDER_DEBOUNCE = 60;
 
 /** @type {import("./main.js").Place} */
@@ -20,7 +20,7 @@ export async function reader(place, [requested], query) {
   const first = linesOf(await ask("show", { snapshot: requested }), "snapshot")[0];
   const timeline = first.timeline_now ?? first.timeline;
   const showsChat = isChat(timeline);
-  /** Snapshots of the timeline, the oldest first. @type {Line[]} */
+  /** Snapshots of the timeline, oldest first. @type {Line[]} */
   let snapshots = [];
   /** Index of the snapshot that is shown. */
   let position = 0;
@@ -86,7 +86,7 @@ export async function reader(place, [requested], query) {
     el("div", { class: "columns" }, chat, lorebook),
   );
 
-  /** Loads the snapshots. The one that is shown stays, wherever it is in the list now. */
+  /** Loads the list of snapshots. The shown snapshot stays, even if its position has changed. */
   const loadSnapshots = async () => {
     /** @type {Line[]} */
     const all = [];
@@ -100,9 +100,9 @@ export async function reader(place, [requested], query) {
     slider.value = String(position);
   };
 
-  /** Counts moves of the slider, so that only the last one loads a snapshot. */
+  /** Counts moves of the slider, so that only the last move loads a snapshot. */
   let moves = 0;
-  /** Shows a snapshot by its index. @param {number} to */
+  /** Shows the snapshot at index `to`. @param {number} to */
   async function moveTo(to) {
     position = Math.max(0, Math.min(snapshots.length - 1, to));
     slider.value = String(position);
@@ -120,7 +120,7 @@ export async function reader(place, [requested], query) {
     await Promise.all([showsChat ? drawMessages(snapshot) : null, drawLorebook(snapshot, move)]);
   }
 
-  /** Returns whether the address named this snapshot. @param {Line} snapshot */
+  /** Returns whether the address names this snapshot. @param {Line} snapshot */
   function isRequested(snapshot) {
     return momentOf(snapshot) === requestedMoment;
   }
@@ -150,7 +150,8 @@ export async function reader(place, [requested], query) {
     const previous = snapshots[position - 1] && momentOf(snapshots[position - 1]);
     const latest = momentOf(snapshots[snapshots.length - 1]);
     const isLatest = position === snapshots.length - 1;
-    // The map has only the chat's own snapshots. A change of its lorebook follows one of them.
+    // The map has no dots for snapshots of only the lorebook, so the link to the map names the last
+    // snapshot of the chat before it.
     const dot = showsChat
       ? snapshots.slice(0, position + 1).findLast((one) => !one.timeline.startsWith("worlds/"))
       : null;
@@ -189,7 +190,10 @@ export async function reader(place, [requested], query) {
 
   const messages = virtualList("messages");
   chat.append(messages);
-  /** Scrolls to the message in the address, else to the last. @param {Line} snapshot */
+  /**
+   * Draws the messages, and scrolls to the message in the address or else to the last message.
+   * @param {Line} snapshot
+   */
   async function drawMessages(snapshot) {
     const wanted = Number(query.get("m") ?? NaN);
     const target = Number.isNaN(wanted) || !isRequested(snapshot) ? snapshot.messages - 1 : wanted;
@@ -345,7 +349,7 @@ export async function reader(place, [requested], query) {
   await loadSnapshots();
   const requestedMoment = momentOf(snapshots[position]);
   await moveTo(position);
-  // A new snapshot lengthens the slider; the snapshot that is shown stays.
+  // When a snapshot is created, the slider gets longer, and the shown snapshot stays.
   return { onChange: () => loadSnapshots().then(() => drawHeader(snapshots[position])) };
 }
 

@@ -1,4 +1,4 @@
-// Search in all messages and lorebook entries of all snapshots.
+// Searches the messages and lorebook entries of all snapshots.
 
 import { ask, linesOf } from "./api.js";
 import { address, el, link, setChildren } from "./dom.js";

@@ -1,5 +1,5 @@
-// A standalone file, written by `stvc view --out`: the answers that it contains, and requests that
-// are answered from them.
+// Answers requests in a standalone file, which `stvc view --out` writes. The file contains the
+// answers.
 
 import { t } from "./words.js";
 
@@ -7,8 +7,8 @@ import { t } from "./words.js";
 /** @typedef {import("./api.js").Answer} Answer */
 
 /**
- * Names the snapshot that a line describes, chat and lorebook, for a later request. Unlike a tag or
- * a timeline, it always means the same snapshot.
+ * Returns the name of the moment that a line describes, for a later request. Unlike a tag or a
+ * timeline, the name always means the same snapshots of the chat and its lorebook.
  * @param {Line} line
  * @returns {string}
  */
@@ -17,15 +17,16 @@ export function momentOf(line) {
 }
 
 /**
- * Messages or entries per request. Requests start at a multiple of it, because a standalone file
- * contains only these answers.
+ * Number of messages or entries per request. The first message of a request must be a multiple of
+ * this number, because a standalone file contains only the answers to such requests.
  */
 export const PAGE = 50;
-/** Lanes of the map per request. */
+/** Number of lanes of the map per request. */
 export const LANES = 200;
 
 /**
- * The file has every line once. An answer is a list of ranges: the first line, and how many.
+ * The file contains every line once. An answer is a list of ranges of lines. A range is stored as
+ * the index of its first line and the number of its lines.
  * @typedef {{ rows: [number, number][], exit: number, next: number | null }} StoredAnswer
  * @typedef {{ lines: Line[], answers: Record<string, StoredAnswer> }} Stored
  */
@@ -55,7 +56,7 @@ export function answerFromFile(verb, args) {
 }
 
 /**
- * Returns the key of an answer in the file: the arguments are sorted by name.
+ * Returns the key of an answer in the file: the verb, and the arguments sorted by name.
  * @param {string} verb
  * @param {Record<string, unknown>} args
  */
@@ -64,7 +65,8 @@ function requestKey(verb, args) {
 }
 
 /**
- * Returns whether a request can be answered: every one by the program, some by a standalone file.
+ * Returns whether a request can be answered. The program answers every request; a standalone file
+ * contains only some answers.
  * @param {string} verb
  * @param {Record<string, unknown>} args
  */
@@ -72,7 +74,7 @@ export function canAnswer(verb, args) {
   return stored === null || requestKey(verb, args) in stored.answers;
 }
 
-/** Returns all pages of a request. @param {string} verb @param {string} snapshot */
+/** Returns the lines of all pages of an answer. @param {string} verb @param {string} snapshot */
 function allLines(verb, snapshot) {
   /** @type {Line[]} */
   const lines = [];
@@ -84,7 +86,7 @@ function allLines(verb, snapshot) {
   return lines;
 }
 
-/** Returns the snapshots in the file, the oldest first. */
+/** Returns the snapshots in the file, oldest first. */
 function snapshots() {
   const lines = stored?.lines.filter((line) => line.type === "snapshot") ?? [];
   const unique = new Map(lines.map((line) => [momentOf(line), line]));
@@ -92,7 +94,7 @@ function snapshots() {
 }
 
 /**
- * Returns the changes of a lorebook entry between the snapshots in the file, the newest first.
+ * Returns the changes of a lorebook entry between the snapshots in the file, newest first.
  * @param {string} book
  * @param {string} uid
  * @returns {Answer}
@@ -122,7 +124,8 @@ function entryHistory(book, uid) {
 }
 
 /**
- * Searches messages and lorebook entries for all words. Each match names its latest snapshot.
+ * Finds messages and lorebook entries that contain all words. Each match names the latest snapshot
+ * that contains it.
  * @param {string} text
  * @returns {Answer}
  */
@@ -161,7 +164,7 @@ function search(text) {
   return { lines: [...matches.values()].slice(0, 200), exit: 0, next: null };
 }
 
-/** Returns the text of a message or lorebook entry, else "". @param {Line} line */
+/** Returns the text of a message or lorebook entry, or "" for other lines. @param {Line} line */
 function textOf(line) {
   return String(
     line.type === "message"

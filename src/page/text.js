@@ -1,9 +1,9 @@
-// Text of chats and lorebooks as DOM nodes. Chats are untrusted: a few marks of Markdown are
-// rendered, and everything else stays text.
+// Renders text of chats and lorebooks as DOM nodes. The text is untrusted: only a few Markdown
+// marks are interpreted, and everything else is shown as plain text.
 
 import { el } from "./dom.js";
 
-/** Longer lines are not searched for marks. */
+/** Maximum length of a line in which Markdown marks are interpreted. */
 const MAX_MARKED_LENGTH = 50_000;
 const MARKS = new RegExp(
   [
@@ -48,10 +48,10 @@ function renderLine(line) {
   return nodes;
 }
 
-/** A word, white space, a sign, or one character of a script without spaces. */
+/** Matches a word, white space, a punctuation mark, or one character of a script without spaces. */
 const TOKENS =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}_']+|\s+|[^\p{L}\p{N}\s]/gu;
-/** Texts of more tokens are not compared word by word. */
+/** Maximum number of tokens of texts that are compared word by word. */
 const MAX_COMPARED = 3000;
 
 /**
@@ -96,7 +96,7 @@ function renderReplacement(removed, added) {
  */
 function diffTokens(old, now) {
   const width = now.length + 1;
-  /** Length of the common subsequence of `old[i..]` and `now[j..]`, at `i * width + j`. */
+  /** At `i * width + j`: length of the longest common subsequence of `old[i..]` and `now[j..]`. */
   const lengths = new Uint16Array((old.length + 1) * width);
   for (let i = old.length - 1; i >= 0; i--) {
     for (let j = now.length - 1; j >= 0; j--) {

@@ -7,10 +7,10 @@ import { el } from "./dom.js";
  * @property {number} total number of rows
  * @property {number} size rows per page
  * @property {number} height estimated height of a row, in pixels
- * @property {(first: number) => Promise<Node[]>} make creates the page of rows that starts there
+ * @property {(first: number) => Promise<Node[]>} make creates the page that starts at row `first`
  */
 
-/** The list. Its parent element scrolls. */
+/** A virtual list. Its parent element must scroll. */
 export class VirtualList extends HTMLElement {
   /** @type {Source | null} */
   #source = null;

@@ -1,4 +1,4 @@
-// The viewer's texts in English and Chinese, and its formats of times and names.
+// The viewer's texts in English and Chinese, and functions that format times and names.
 
 const ENGLISH = {
   language: "中文",
@@ -223,7 +223,7 @@ export function currentLanguage() {
 function initialLanguage() {
   const chosen = readStorage("stvc-language");
   if (chosen === "en" || chosen === "zh") return chosen;
-  // SillyTavern's page passes its language to the frame.
+  // SillyTavern's page passes its language in the address of the viewer's frame.
   const passed = new URLSearchParams(location.search).get("lang");
   if (passed === "en" || passed === "zh") return passed;
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
@@ -249,7 +249,8 @@ export function switchLanguage() {
 }
 
 /**
- * Returns a text in the current language. Of a text with two forms, "one|many", `n` selects one.
+ * Returns a text in the current language. If the text has the two forms "singular|plural", the
+ * value `n` selects the form.
  * @param {Key} key
  * @param {Record<string, string | number>} [values]
  */

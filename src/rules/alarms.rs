@@ -1,35 +1,37 @@
-//! Alarms: a chat or lorebook that lost content. It is stored all the same, and the finding says
-//! how to restore the state before.
+//! Findings about a chat or lorebook that lost content since its last snapshot. The new content is
+//! stored anyway, and the finding says how to restore the snapshot before the loss.
 
 use super::{Code, Finding};
 use crate::archive::SnapshotId;
 
-/// How a chat changed since its last snapshot.
+/// Change of a timeline since its last snapshot.
 pub struct Passage<'a> {
     pub timeline: &'a str,
-    /// Messages at the last snapshot, and now.
+    /// Number of messages in the last snapshot.
     pub before: u64,
+    /// Number of messages now.
     pub after: u64,
-    /// Whether none of the former messages is left.
+    /// Whether no message of the last snapshot is left.
     pub foreign: bool,
-    /// Whether the last snapshot was restored, and the state that it replaced is there again.
+    /// Whether the last snapshot was a restore, and the content that this restore replaced was
+    /// saved again.
     pub written_back: bool,
-    /// The snapshot before the loss.
+    /// Snapshot before the loss.
     pub last_good: SnapshotId,
 }
 
 pub fn alarm(passage: &Passage<'_>) -> Option<Finding> {
     let Passage { timeline, before, after, foreign, written_back, last_good } = *passage;
     let (code, what) = if written_back {
-        let what = "what was restored was overwritten: a page of SillyTavern still had the former state in memory";
+        let what = "the restored files were overwritten: SillyTavern's page still had the former content in memory";
         (Code::RestoreUndone, what.to_owned())
     } else if after <= 1 && before >= 3 {
-        let left = if after == 0 { "nothing but its header" } else { "nothing but its greeting" };
+        let left = if after == 0 { "only its header" } else { "only its greeting" };
         (Code::ChatShrank, format!("it had {before} messages and now has {left}"))
     } else if foreign && before >= 2 {
         (
             Code::ChatReplaced,
-            format!("none of its {before} messages is left: it holds another chat's content"),
+            format!("none of its {before} messages is left: it contains another chat"),
         )
     } else if after * 2 < before && before >= 4 {
         (Code::ChatShrank, format!("it had {before} messages and now has {after}"))
@@ -38,7 +40,7 @@ pub fn alarm(passage: &Passage<'_>) -> Option<Finding> {
     };
     let id = &last_good.to_string()[..10];
     let remedy =
-        format!("the state before is snapshot {id}: `stvc restore {id} --overwrite` restores it");
+        format!("run `stvc restore {id} --overwrite` to restore the snapshot before this change");
     let finding = Finding::new(code, timeline, what);
     Some(finding.remedy(remedy).restorable_from(last_good.to_string()))
 }
@@ -62,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn req_75_loud_when_a_chat_shrinks_and_quiet_when_it_lives() {
+    fn req_75_alarm_is_raised_only_if_a_chat_shrinks_or_is_replaced() {
         assert_eq!(code(30, 1, false), Some(Code::ChatShrank));
         assert_eq!(code(30, 0, false), Some(Code::ChatShrank));
         assert_eq!(code(30, 14, false), Some(Code::ChatShrank));
@@ -73,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn req_92_an_alarm_names_the_snapshot_before_the_loss_by_its_id() {
+    fn req_92_alarm_names_the_id_of_the_snapshot_before_the_loss() {
         let alarm = found(38, 2, false).unwrap();
         assert_eq!(alarm.snapshot, Some(good().to_string()));
         assert!(alarm.remedy.unwrap().contains("`stvc restore 1212121212 --overwrite`"));

@@ -1,14 +1,14 @@
-//! Every code that a finding may have. `docs/findings.md` is made from this table.
+//! Table of all findings, with their codes. `docs/findings.md` is generated from this table.
 
 use serde::Serialize;
 
 use Level::{Error, Info, Warning};
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Worth knowing.
+    /// The finding is worth knowing, but is not a problem.
     Info,
     /// Something will not work as the user expects.
     Warning,
@@ -17,7 +17,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Returns its name in output.
+    /// Returns the name that output uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Info => "info",
@@ -27,27 +27,27 @@ impl Level {
     }
 }
 
-/// A row of the table.
+/// Description of a finding: a row of `docs/findings.md`.
 pub struct Rule {
-    /// Names the rule.
     pub code: Code,
     name: &'static str,
-    /// The levels that it may have; the first unless the finding sets another.
+    /// Levels that the finding can have. The first is the default.
     pub levels: &'static [Level],
-    /// The commands that report it.
+    /// Commands that report the finding.
     pub from: &'static str,
-    /// A sentence about what was found.
+    /// Description of the problem, in complete sentences.
     pub meaning: &'static str,
-    /// A sentence about what to do.
+    /// Advice in the imperative, lower case, without a final full stop.
     pub remedy: &'static str,
 }
 
-/// Each row: name, code in output, levels and commands; meaning; remedy.
+/// Defines all codes and their rules. A row has three parts: first the name in Rust, the name in
+/// output, the levels and the commands; then the meaning; then the remedy.
 macro_rules! catalogue {
     ($($title:literal => {$(
         $name:ident $code:literal [$($level:ident),+] $from:expr; $meaning:literal; $remedy:literal;
     )*})*) => {
-        /// Names a rule. Its name in output never changes its meaning.
+        /// Code of a finding. The meaning of a code in output never changes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
         #[non_exhaustive]
         pub enum Code {
@@ -69,13 +69,13 @@ macro_rules! catalogue {
             }
         }
 
-        /// All codes, by subject.
+        /// All codes, grouped by the titles in `docs/findings.md`.
         pub const CATALOGUE: &[(&str, &[Code])] = &[$(($title, &[$(Code::$name),*])),*];
     };
 }
 
 impl Code {
-    /// Returns its name in output.
+    /// Returns the name that output uses.
     pub fn as_str(self) -> &'static str {
         self.rule().name
     }
@@ -87,7 +87,7 @@ impl std::fmt::Display for Code {
     }
 }
 
-/// Commands that make a checkpoint at a message.
+/// Commands that create a checkpoint at a message.
 const CHECKPOINTS: &str =
     "`snapshot --at`, `snapshot --scenes`, `snapshot --strict`, `fork --at`, `restore --at --as`";
 
@@ -97,339 +97,339 @@ const FILES: &str = "`snapshot`, `status`, `show`, `restore`, `doctor`";
 catalogue! {
     "Chats" => {
         OtherUsers "other-users" [Info] "`snapshot`, `status`, `watch`, `backup`, `check`, `doctor`, `stats`";
-            "SillyTavern has several users, and only the chats of `default-user` are looked at";
-            "`--user NAME` for another one, `--all-users` for all: each keeps a store of their own";
+            "SillyTavern has several users, and only the data of `default-user` is used.";
+            "use `--user NAME` for another user; use `--all-users` for all users: each has a separate store";
         Unreadable "unreadable" [Error] "`snapshot`, `status`, `timelines`, `doctor`, `sync`, `watch`";
-            "a file or folder of the library cannot be read; it was not stored, and the chats in such a folder do not count as deleted";
-            "check its name, its permissions and the disk; a link must lead to a folder that is mounted";
+            "A file or folder of the library cannot be read. It was not stored. Chats in an unreadable folder are not treated as deleted.";
+            "check its name, its permissions and the disk; if it is a link, mount the folder that it points to";
         BackupAmbiguous "backup-ambiguous" [Warning] "`import`";
-            "a backup of SillyTavern can be of several characters: their backups have one key in the file name, and the messages do not tell";
-            "`stvc restore` it, and move the file to the folder of the right character";
+            "A SillyTavern backup may belong to several characters. The backups of these characters have the same key in their file names, and the messages do not identify the character.";
+            "run `stvc restore NAME` to write the chat, then move the file to the folder of the right character";
         BackupUndated "backup-undated" [Warning] "`import`";
-            "the name of a backup of SillyTavern gives a date that does not exist";
-            "nothing; the snapshot has the time at which the file was written";
+            "The file name of a SillyTavern backup contains a date that does not exist.";
+            "no action needed; the snapshot has the time at which the file was written";
         ChatShrank "chat-shrank" [Warning] "`snapshot`";
-            "the chat lost more than half its messages, or all but its greeting, since the last snapshot";
-            "if you did not do that: `stvc restore` the snapshot that the finding names, with `--overwrite`";
+            "Since the last snapshot, the chat lost more than half of its messages, or every message except the greeting.";
+            "if this was not intended, run `stvc restore ID --overwrite` with the id of the snapshot that the finding names";
         ChatReplaced "chat-replaced" [Warning] "`snapshot`";
-            "none of the messages of the last snapshot is left";
-            "if you did not do that: `stvc restore` the snapshot that the finding names, with `--overwrite`";
+            "The chat no longer contains any message of the last snapshot.";
+            "if this was not intended, run `stvc restore ID --overwrite` with the id of the snapshot that the finding names";
         RestoreUndone "restore-undone" [Warning] "`snapshot`";
-            "the chat or lorebook was brought back, and then what that had replaced was written again: a page of SillyTavern still had it in memory";
-            "reload that page, then `stvc restore` the snapshot that the finding names, with `--overwrite`";
+            "SillyTavern overwrote a restored chat or lorebook with its former content, which SillyTavern's page still had in memory.";
+            "reload SillyTavern's page, then run `stvc restore ID --overwrite` with the id of the snapshot that the finding names";
         ChatEmpty "chat-empty" [Error, Warning] FILES;
-            "the chat file is empty; of a group chat that was never stored with messages only a warning";
-            "`stvc restore NAME --overwrite` goes back to its latest valid snapshot, if there is one";
+            "The chat file is empty. This is only a warning if it is a group chat and no snapshot of it has messages.";
+            "run `stvc restore NAME --overwrite` to restore its latest valid snapshot, if there is one";
         ChatDamaged "chat-damaged" [Error] FILES;
-            "the chat file holds zero bytes where text should be, or no line of it can be read";
-            "`stvc restore NAME --overwrite` goes back to its latest valid snapshot, if there is one";
+            "The chat file contains zero bytes instead of text, or none of its lines can be read.";
+            "run `stvc restore NAME --overwrite` to restore its latest valid snapshot, if there is one";
         FileDamaged "file-damaged" [Error] FILES;
-            "the file of a group, the settings, a character card or the picture of a persona is empty, holds zero bytes or cannot be read";
-            "`stvc restore NAME --overwrite` goes back to its latest valid snapshot, if there is one; `stvc doctor --fix` does it after asking";
+            "The file of a group, the settings, a character card or the picture of a persona is empty, contains zero bytes or cannot be read.";
+            "run `stvc restore NAME --overwrite` to restore its latest valid snapshot, if there is one; run `stvc doctor --fix` to do this after confirmation";
         DamagePassedOver "damage-passed-over" [Warning] "`restore`, `fork`";
-            "the timeline was named without a moment, and its latest snapshots are of a damaged file: the latest valid one is used";
-            "`stvc restore ID` restores exactly the snapshot with that id";
+            "The file is damaged in the latest snapshots of the timeline. No moment was given, so the latest valid snapshot is used.";
+            "run `stvc restore ID` to restore a particular snapshot, even if it is damaged";
         ChatBom "chat-bom" [Warning] FILES;
-            "it begins with a byte order mark; SillyTavern loses the header and message 0";
+            "The chat file begins with a byte order mark, so SillyTavern loses the header and message 0.";
             "save the file as UTF-8 without a byte order mark";
         ChatHeaderBroken "chat-header-broken" [Warning] FILES;
-            "line 1 cannot be read; SillyTavern loses the chat's metadata, and mostly message 0";
-            "mend line 1, or restore an earlier snapshot";
+            "Line 1, the header, cannot be read. SillyTavern loses the chat's metadata, and usually message 0.";
+            "repair line 1, or restore an earlier snapshot";
         ChatHeaderMissing "chat-header-missing" [Warning] FILES;
-            "line 1 is a message, where the header should be; SillyTavern drops it unread, and it is gone with the next save";
-            "put a header before it, such as `{\"user_name\":\"unused\",\"character_name\":\"unused\",\"chat_metadata\":{}}`";
+            "The header is missing: line 1 is a message. SillyTavern ignores this message, and its next save deletes it.";
+            "insert a header line before it, such as `{\"user_name\":\"unused\",\"character_name\":\"unused\",\"chat_metadata\":{}}`";
         NotUtf8 "not-utf8" [Warning] FILES;
-            "some bytes of the chat or lorebook are no UTF-8; SillyTavern reads them as � and writes that back with its next save";
+            "Some bytes of the chat or lorebook are not UTF-8. SillyTavern reads them as � and writes � back with its next save.";
             "restore an earlier snapshot, or save the file as UTF-8";
         ChatLineBroken "chat-line-broken" [Warning] FILES;
-            "lines that SillyTavern drops silently";
-            "mend the line in a text editor, or restore an earlier snapshot";
+            "Some lines of the chat file cannot be read. SillyTavern drops them silently.";
+            "repair the lines in a text editor, or restore an earlier snapshot";
     }
 
     "Lorebooks" => {
         LorebookMissing "lorebook-missing" [Error] FILES;
-            "the chat names a lorebook that does not exist; SillyTavern shows it as empty";
-            "`stvc doctor --fix` brings it back if a snapshot has it; or choose another lorebook for the chat";
+            "The lorebook that the chat names does not exist. SillyTavern shows it as empty.";
+            "run `stvc doctor --fix` to restore it if a snapshot has it; or choose another lorebook for the chat";
         LorebookUnread "lorebook-unread" [Warning] "`snapshot`, `status`";
-            "the file of the chat's lorebook exists and cannot be read; a snapshot has the chat alone, and its latest moment has the last lorebook that was stored";
-            "check the permissions of the lorebook's file, and the disk; the next snapshot after that has both";
+            "The file of the chat's lorebook exists but cannot be read. A new snapshot contains only the chat; restoring the chat uses the last stored lorebook.";
+            "check the disk and the permissions of the lorebook's file; the next snapshot then contains both";
         CharacterMissing "character-missing" [Warning] "`doctor`";
-            "chats lie in a folder for which there is no character's card; SillyTavern does not show them";
-            "`stvc restore characters/NAME` brings the card back if it was ever stored";
+            "A folder of chats has no character card, so SillyTavern does not show these chats.";
+            "run `stvc restore characters/NAME` to restore the card if it was ever stored";
         CardLorebookMissing "card-lorebook-missing" [Warning] "`doctor`";
-            "a character's card names a lorebook that does not exist";
-            "`stvc restore worlds/NAME` brings it back if it was ever stored; or choose another in SillyTavern";
+            "A character card names a lorebook that does not exist.";
+            "run `stvc restore worlds/NAME` to restore it if it was ever stored; or choose another lorebook in SillyTavern";
         LorebookBroken "lorebook-broken" [Error, Warning] FILES;
-            "the lorebook is empty, holds zero bytes or is not JSON with entries; a warning if only single bytes of it are not UTF-8. It is stored as one piece";
-            "`stvc restore worlds/NAME --overwrite` goes back to its latest valid snapshot, if there is one; `stvc doctor --fix` does it after asking";
+            "The lorebook is empty, contains zero bytes or is not JSON with entries. It is stored as a single file, not entry by entry. This is a warning if invalid UTF-8 is the only problem.";
+            "run `stvc restore worlds/NAME --overwrite` to restore its latest valid snapshot, if there is one; run `stvc doctor --fix` to do this after confirmation";
         LorebookKeyRepeated "lorebook-key-repeated" [Warning] FILES;
-            "a key stands twice, so it is stored as one piece; SillyTavern keeps the last of the two";
-            "nothing; the next save by SillyTavern leaves one of them";
+            "A key occurs more than once in the lorebook. SillyTavern uses the last value. The lorebook is stored as a single file, not entry by entry.";
+            "no action needed; the next save by SillyTavern keeps only the last value";
         UidRepeated "uid-repeated" [Error] FILES;
-            "several entries of one lorebook have the same UID, so which one a registry or an extension means is chance. The same UID in two lorebooks, and gaps, are fine";
-            "give all but one of them a UID of their own, or restore an earlier snapshot of the lorebook";
+            "Several entries of a lorebook have the same UID, so a registry or an extension may use the wrong entry. Two lorebooks may use the same UID, and UIDs may have gaps.";
+            "give each of these entries a different UID, or restore an earlier snapshot of the lorebook";
         LorebookAttachedDiffers "lorebook-attached-differs" [Warning, Info] FILES;
-            "ST-Auto-Recap has noted another lorebook (`auto_lorebooks.lorebookName`) than the one bound to the chat (`world_info`); in a fork, which the extension gives a new one without noting it, only info";
-            "bind the lorebook that holds this chat's entries, and let the extension refresh its registry";
+            "The lorebook that ST-Auto-Recap recorded (`auto_lorebooks.lorebookName`) is not the one bound to the chat (`world_info`). For a fork, the level is info, because the extension binds a new lorebook to a fork without recording it.";
+            "bind the lorebook that contains this chat's entries to the chat, and let the extension refresh its registry";
         LorebookNameUnexpected "lorebook-name-unexpected" [Info] FILES;
-            "the extension uses the lorebook, and does not call this chat's so (by the template in its settings, else `z-AutoLB-{{char}}-{{chat}}`); not told of forks";
-            "nothing, if the chat was renamed or you chose the lorebook; else make sure that no other chat writes to it";
+            "ST-Auto-Recap uses the lorebook, but the lorebook's name does not match the extension's name template for this chat (from the extension's settings, by default `z-AutoLB-{{char}}-{{chat}}`). This is not reported for forks.";
+            "no action needed if the chat was renamed or if you chose the lorebook yourself; otherwise make sure that no other chat writes to it";
     }
 
-    "What ST-Auto-Recap keeps" => {
+    "Data of ST-Auto-Recap" => {
         RegistryDangling "registry-dangling" [Warning] FILES;
-            "a registry lists a UID that no entry of the lorebook has, or only a registry";
-            "restore an earlier snapshot of the lorebook, or take the line out of the registry";
+            "A registry lists a UID that no entry of the lorebook has, or that is the UID of a registry.";
+            "restore an earlier snapshot of the lorebook, or delete the line from the registry";
         RegistryUnreadable "registry-unreadable" [Error] FILES;
-            "a registry is neither the extension's text nor JSON";
-            "restore an earlier snapshot of the lorebook, or empty the entry: the extension writes it anew";
+            "A registry is neither in the extension's text format nor JSON.";
+            "restore an earlier snapshot of the lorebook, or clear the content of the registry, so that the extension writes it again";
         RegistryCacheDangling "registry-cache-dangling" [Warning] FILES;
-            "the registry in the chat's metadata lists UIDs that the lorebook does not have; the extension will write them into the lorebook's registries";
+            "The registry in the chat's metadata lists UIDs that the lorebook does not have. The extension will write them to the lorebook's registries.";
             "make sure that the right lorebook is bound";
         QueueSeveral "queue-several" [Warning] FILES;
-            "the lorebook has more than one queue; the extension uses the first";
-            "delete the others in SillyTavern's lorebook editor";
+            "The lorebook has more than one queue. The extension uses the first.";
+            "delete the other queue entries in SillyTavern's lorebook editor";
         QueueUnreadable "queue-unreadable" [Warning] FILES;
-            "the queue cannot be read; the extension takes it for empty";
-            "delete the entry; the extension makes a new one";
+            "The queue cannot be read. The extension treats it as empty.";
+            "delete the queue entry from the lorebook; the extension creates a new one";
         QueuePastEnd "queue-past-end" [Warning] FILES;
-            "an operation that is still to be done is about a message that the chat does not have";
-            "clear the extension's queue once the chat is open";
+            "A pending operation of the queue refers to a message that the chat does not have.";
+            "open the chat and clear the extension's queue";
         RecapForeign "recap-foreign" [Warning] FILES;
-            "the running recap says it belongs to another chat. Unless the chat is a fork or its lorebook is missing, the extension resets it when the chat is opened";
-            "before that, `stvc doctor --fix` tells it the chat's present name, unless there is a chat of the name that it has";
+            "The running recap records the name of another chat. The extension resets it when the chat is opened, unless the chat is a fork or its lorebook is missing.";
+            "if no chat with the recorded name exists, run `stvc doctor --fix` to assign the recap to this chat before you open it";
         RecapVersionLost "recap-version-lost" [Error] FILES;
-            "the running recap's version in use is not among its versions";
+            "The running recap refers to a version that does not exist.";
             "choose one of its versions in the extension, or restore an earlier snapshot";
         RecapUnreadable "recap-unreadable" [Warning] FILES;
-            "the running recap is no object, its versions are no list, or a version's number is no whole number";
+            "The running recap is not an object, its versions are not a list, or a version number is not an integer.";
             "restore an earlier snapshot, or clear the running recap in the extension";
         RecapPastEnd "recap-past-end" [Warning] FILES;
-            "versions of the running recap end with a message that the chat does not have";
-            "choose an older version in the extension and delete these, if the chat was cut on purpose";
+            "Some versions of the running recap end at a message that the chat does not have.";
+            "if you removed messages on purpose, choose an older version in the extension and delete these versions";
         RecapSceneMissing "recap-scene-missing" [Warning] FILES;
-            "versions of the running recap end with a message that has no scene recap";
-            "let the extension make the scene's recap again, or restore an earlier snapshot";
+            "Some versions of the running recap end at a message that has no scene recap.";
+            "let the extension create the scene recap again, or restore an earlier snapshot";
         SceneIndexWrong "scene-index-wrong" [Warning] FILES;
-            "the version in use of a scene's recap is not among its versions";
-            "choose a version in the extension; until then it shows the last one";
+            "A scene recap refers to a version that does not exist.";
+            "choose a version of the scene recap in the extension; until then, the extension shows the last version";
         SceneHashDiffers "scene-hash-differs" [Info] FILES;
-            "a scene's recap was changed since the extension noted its hash, as its first stages do";
-            "nothing";
+            "A scene recap changed after the extension recorded its hash. The extension itself does this in its first processing stages.";
+            "no action needed";
     }
 
     "Checkpoints" => {
         MessageNotFound "message-not-found" [Error] "`snapshot --at`, `fork --at`, `restore --at`";
-            "the chat has no message of that number (exit 4)";
-            "name one that is there";
+            "The chat has no message with that number (exit code 4).";
+            "name a message that exists";
         QueueActive "queue-active" [Error, Warning] "`snapshot`, `fork`, `watch`, `backup`, `sync`, `restore`, `reconstruct`, `import`, `merge`, `doctor --fix`";
-            "work is pending, in progress or to be tried again in the lorebook's queue: the state is half of one, a copy would do another chat's work, a book in its place would get what it was not meant for (exit 4; a warning with `--allow-active-queue`, when a state with such a queue comes back, and for the snapshot that `reconstruct` and `import` create first, which is marked as an autosave)";
-            "give the command again when the queue is empty; `--wait` of `snapshot`, `fork` and `restore --as` waits for it; `--allow-active-queue` does it all the same";
+            "Operations in the lorebook's queue are pending, in progress or being retried (exit code 4). A snapshot would be incomplete, a copied lorebook would run the operations of another chat, and a replaced lorebook would receive results that were not meant for it. This is a warning in three cases: with `--allow-active-queue`, if a restored snapshot contains such a queue, and for the snapshot that `reconstruct` and `import` create first, which is marked as an autosave.";
+            "repeat the command when the queue is empty; use `--wait` with `snapshot`, `fork` or `restore --as` to wait until then; use `--allow-active-queue` to continue anyway";
         SceneBreakMissing "scene-break-missing" [Warning, Error] CHECKPOINTS;
-            "no scene ends at the message (error with `--strict` or `--require-scene-break`)";
-            "mark the end of the scene there first, or choose a message that ends one";
+            "No scene ends at the message. This is an error with `--strict` or `--require-scene-break`.";
+            "mark the end of the scene there first, or choose a message that ends a scene";
         SceneRecapMissing "scene-recap-missing" [Warning] CHECKPOINTS;
-            "the message has no scene recap";
-            "let the extension write the scene's recap first";
+            "The message has no scene recap.";
+            "let the extension write the scene recap first";
         SceneLorebookMissing "scene-lorebook-missing" [Warning, Error] CHECKPOINTS;
-            "the scene has no note of the lorebook's entries (error with `--strict`)";
+            "The scene has no record of the lorebook's entries. This is an error with `--strict`.";
             "let the extension finish the scene's lorebook entries first";
         RunningRecapMissing "running-recap-missing" [Warning] CHECKPOINTS;
-            "the chat has no running recap";
+            "The chat has no running recap.";
             "let the extension write the running recap first";
         SceneNotInRecap "scene-not-in-recap" [Warning, Error] CHECKPOINTS;
-            "the scene is not in the running recap's version in use (error with `--strict`)";
+            "The current version of the running recap does not contain the scene. This is an error with `--strict`.";
             "let the extension combine the scene with the running recap first";
         ScenesNone "scenes-none" [Info] "`snapshot --scenes`";
-            "no message of the chat ends a scene, so there is no checkpoint to take";
+            "No message of the chat ends a scene, so no checkpoint can be created.";
             "mark the ends of scenes in the extension";
         LorebookOfNow "lorebook-of-now" [Info] "`snapshot --at`, `snapshot --scenes`";
-            "a checkpoint at an earlier message has the lorebook as it is now";
-            "for that of then: `stvc restore … --at N`, or `stvc reconstruct`";
+            "The checkpoint is at an earlier message, but contains the current lorebook.";
+            "run `stvc restore … --at N` or `stvc reconstruct` to get the lorebook at that message";
         WordsNotKept "words-not-kept" [Info] "`snapshot -m`";
-            "nothing changed, so there is no new snapshot to keep the words";
-            "`--tag NAME` names a state that is there already";
+            "The description was not stored, because nothing changed and no snapshot was created.";
+            "use `--tag NAME` to name the existing snapshot";
         RecapFromFuture "recap-from-future" [Warning] "`snapshot --at`, `snapshot --scenes`";
-            "the running recap has versions that tell of what comes after the message";
-            "nothing, if you know; `stvc restore --at` takes them out";
+            "The running recap has versions that describe messages after the checkpoint.";
+            "no action needed if this is intended; run `stvc restore --at` to restore the chat without these versions";
     }
 
-    "Restored states" => {
+    "Restored snapshots" => {
         RecapVersionMismatch "recap-version-mismatch" [Error] "`restore`, `show`";
-            "the running recap's version in use is not the one that was recorded of this very state; the record in the header of a fork counts until the story goes on";
+            "The current version of the running recap is not the version recorded for this snapshot. For a fork, the version recorded in its header is compared only until the fork gets new messages.";
             "choose the right version in the extension, or restore another snapshot";
         CombinedRecapMismatch "combined-recap-mismatch" [Warning] "`restore`, `show`";
-            "the combined recap does not tell of as many messages as was recorded";
-            "let the extension make it again";
+            "The combined recap does not cover the recorded number of messages.";
+            "let the extension create it again";
         LorebookNameMismatch "lorebook-name-mismatch" [Warning] "`restore`, `show`";
-            "the lorebook bound to the chat is not the one that was recorded, so the chat may share it with others";
-            "`stvc doctor` tells which chats share a lorebook";
+            "The lorebook bound to the chat is not the one recorded for this snapshot, so the chat may share it with other chats.";
+            "run `stvc doctor` to list the chats that share a lorebook";
         CheckpointStateMissing "checkpoint-state-missing" [Info] "`restore`, `show`";
-            "nothing was recorded of the recaps' state when the snapshot was taken, so nothing could be compared";
-            "nothing";
+            "The state of the recaps was not recorded when the snapshot was created, so it could not be compared.";
+            "no action needed";
         LorebookFromElsewhere "lorebook-from-elsewhere" [Warning, Error] "`restore --as`";
-            "the snapshot has no lorebook, so the new chat got a copy of another snapshot's, or of the one of today (an error if the snapshot with the lorebook of that moment is damaged)";
-            "look through it: it may know what had not happened yet";
+            "The snapshot has no lorebook, so the new chat got a copy of the current lorebook or of the lorebook of another snapshot. This is an error if the snapshot that contains the right lorebook is damaged.";
+            "check the entries of the lorebook: they may describe later events";
         LorebookThenUnknown "lorebook-then-unknown" [Error] "`restore --at`";
-            "what the lorebook was like at that message is not known: no snapshot was taken there, and no scene up to it has a note (exit 4)";
-            "`--only chat` brings the messages back without a lorebook";
+            "The lorebook at that message is unknown: no snapshot was created at that message, and no scene that ends there or earlier has a record of the lorebook (exit code 4).";
+            "use `--only chat` to restore the messages without a lorebook";
         NoteMissing "note-missing" [Warning] "`restore --at`";
-            "the last scene has no note of the lorebook, so an earlier scene's was taken";
-            "look through the lorebook: entries made between the two are missing";
+            "The last scene up to the message has no record of the lorebook, so the record of an earlier scene was used.";
+            "check the lorebook: entries created between the two scenes are missing";
         NoteUnreadable "note-unreadable" [Warning] "`restore --at`";
-            "some of the noted lorebook entries cannot be read and were left out";
-            "look through the lorebook";
+            "Some of the recorded lorebook entries cannot be read and were left out.";
+            "check the entries of the lorebook";
         UidGaps "uid-gaps" [Info] "`restore --at`";
-            "UIDs that no entry has, because entries were deleted; they were kept as they are";
-            "nothing";
+            "Some UIDs are not used by any entry, because entries were deleted. The other UIDs were not changed.";
+            "no action needed";
         NotIsolated "not-isolated" [Warning] "`restore --as`";
-            "the new chat's header cannot be read, so it still names the lorebook of the chat it came from";
-            "mend line 1 of the new file, and choose a lorebook for it in SillyTavern";
+            "The header of the new chat cannot be read, so the chat still names the lorebook of its parent.";
+            "repair line 1 of the new file, and choose a lorebook for it in SillyTavern";
         GroupChatUnlisted "group-chat-unlisted" [Warning] "`doctor`";
-            "no group lists the group chat, so SillyTavern does not show it";
-            "`stvc doctor --fix` lists it in its group, where the store, its parent or its speakers tell which; else name the group with `--group`";
+            "The group chat is not listed in any group, so SillyTavern does not show it.";
+            "run `stvc doctor --fix` to add it to its group, which stvc finds from the store, the parent or the speakers; add `--group` to name the group yourself";
         GroupNotEdited "group-not-edited" [Warning] "`restore`";
-            "the group's file cannot be read, so the chat is not listed in it";
-            "mend the group's file, then restore again";
+            "The group's file cannot be read, so the chat was not added to the group.";
+            "repair the group's file, then restore again";
         ReloadSillytavern "reload-sillytavern" [Info, Warning] "`restore`, `undo`, `doctor --fix`, `merge`";
-            "files were written that SillyTavern may have in memory, and it writes back what it has; a warning if it is seen running on this library and files were replaced";
-            "if it is running, reload its page (F5) before you go on; to replace the chat that is open in it, close the chat there first";
+            "SillyTavern may have older versions of the written files in memory, and may overwrite the files with them. This is a warning if SillyTavern is running on this library and files were replaced.";
+            "if SillyTavern is running, reload its page (F5) before you continue; before you replace a chat that is open in SillyTavern, close it there";
     }
 
     "Merged lorebooks" => {
         MergeNoBase "merge-no-base" [Info] "`merge`";
-            "no snapshot is known from which both lorebooks come, so it cannot be told who changed what: nothing is removed, and differences are conflicts";
-            "settle the conflicts with `--keep`, or by hand in SillyTavern";
+            "No common ancestor of the two lorebooks is known, so stvc cannot tell which side changed an entry. No entry is removed, and every difference is a conflict.";
+            "resolve the conflicts with `--keep`, or by hand in SillyTavern";
         MergeQueueLeft "merge-queue-left" [Info] "`merge`";
-            "work waits in the queue of the other lorebook; a queue belongs to its chat and is not merged";
-            "let ST-Auto-Recap finish it in the other chat, then merge again";
+            "The queue of the other lorebook has pending operations. A queue belongs to its chat and is not merged.";
+            "let ST-Auto-Recap finish the queue in the other chat, then merge again";
         MergeRegistry "merge-registry" [Warning] "`merge`";
-            "a registry lists entries by UIDs that are others in the merged lorebook, in a notation that is not changed";
-            "look at the entry, and correct its UIDs";
+            "A registry lists UIDs that changed in the merged lorebook. The registry was not updated, because its format is unsupported.";
+            "open the registry in SillyTavern's lorebook editor and correct the UIDs";
     }
 
-    "The library as a whole" => {
+    "The library" => {
         LorebookNone "lorebook-none" [Info] "`doctor TIMELINE`";
-            "no lorebook is bound to the chat, which is allowed";
-            "nothing";
+            "No lorebook is bound to the chat. This is allowed.";
+            "no action needed";
         LorebookShared "lorebook-shared" [Warning] "`doctor`, `restore`, `merge`";
-            "several chats use one lorebook, and what changes in one changes in all";
-            "`stvc doctor --fix` gives each fork a copy of its own";
+            "Several chats use the same lorebook, so a change in one chat affects all of them.";
+            "run `stvc doctor --fix` to give each fork its own copy";
         LorebookOrphaned "lorebook-orphaned" [Warning, Info] "`doctor`, `status`";
-            "no chat, group, character, persona or setting uses the lorebook; a warning (also of `status` and the viewer) if a chat that is gone left it behind, else a note of `doctor`";
-            "`stvc doctor --fix` removes what was left behind, with its entry in the map of checkpoints; any other is kept for later, or removed with `--orphans`";
+            "No chat, group, character, persona or setting uses the lorebook. If it belonged to a deleted chat, this is a warning, and `status` and the viewer report it too. Otherwise only `doctor` reports it, as info.";
+            "run `stvc doctor --fix` to remove the lorebook of a deleted chat and its entry in the checkpoint map; add `--orphans` to remove other unused lorebooks too";
         CheckpointLinkDangling "checkpoint-link-dangling" [Warning] "`doctor`";
-            "messages link to checkpoints that do not exist; SillyTavern would begin a new chat there";
-            "`stvc restore` the checkpoint if the store has it, or remove the link in SillyTavern";
+            "Messages link to checkpoints that do not exist. SillyTavern would create a new chat for such a link.";
+            "run `stvc restore NAME` to restore the checkpoint if the store has it; or remove the link in SillyTavern";
         ParentMissing "parent-missing" [Warning] "`doctor`";
-            "the chat that a fork names as its parent does not exist";
-            "`stvc restore` it if the store has it; else only \"Back to parent chat\" does not work";
+            "The chat that a fork names as its parent does not exist.";
+            "run `stvc restore NAME` to restore the parent if the store has it; otherwise no action needed, because only \"Back to parent chat\" uses it";
         SettingsHashDiffers "settings-hash-differs" [Info] "`doctor`";
-            "a fork was made with other settings of the extension than its parent";
-            "nothing";
+            "The settings of ST-Auto-Recap in the fork differ from those in its parent.";
+            "no action needed";
         ReferencesUnknown "references-unknown" [Warning] "`doctor`";
-            "something that may use a lorebook cannot be read, so no lorebook is removed as unused";
-            "mend or remove it";
+            "A file that may use a lorebook cannot be read, so stvc cannot tell which lorebooks are unused, and removes none.";
+            "repair or remove the file";
     }
 
     "The store" => {
         OperationFinished "operation-finished" [Warning] "every command that writes";
-            "a command was interrupted before all its files were written (killed, a power cut); they are written now, before anything else";
-            "none is needed; `stvc undo` with the number takes it back";
+            "A command was interrupted, for example by a power cut, before all its files were written. The remaining files have been written now.";
+            "no action needed; run `stvc undo NUMBER` to undo the operation";
         OperationUnfinished "operation-unfinished" [Info] "`status`, `timelines`";
-            "a command was interrupted before all its files were written, or is at work just now";
-            "the next command that writes finishes it, such as `stvc snapshot`";
+            "A command was interrupted before all its files were written, or is still running.";
+            "run a command that writes, such as `stvc snapshot`, to finish it";
         OperationTakenBack "operation-taken-back" [Warning] "every command that writes";
-            "a command was interrupted and cannot be finished, so its branches and files are as they were before it";
-            "mend the cause that the finding names, then give the command again";
+            "A command was interrupted and cannot be finished, so all its changes to branches and files were reverted.";
+            "fix the cause that the finding names, then repeat the command";
         OperationSetAside "operation-set-aside" [Warning] "every command that writes";
-            "the operation log ends with an operation that cannot be carried out: it names a file that stvc never writes, or a branch that cannot be; nothing of it is done, and its line is moved to `stvc/operations-set-aside.jsonl` in the store";
+            "The operation log ends with an invalid operation: it names a file that stvc never writes, or an invalid branch. The operation was not executed, and its line was moved to `stvc/operations-set-aside.jsonl` in the store.";
             "run `stvc check` to look for other damage";
         SavedMeanwhile "saved-meanwhile" [Warning] "every command that writes";
-            "a file that an interrupted command had to write was saved by another program since; it is left as it is, and its timeline goes on from the snapshot that it comes from";
-            "none is needed; what was to be written is in the store";
+            "An interrupted command still had to write a file, but another program saved that file first. stvc did not overwrite the file. The next snapshot of its timeline continues from the snapshot that the file is based on.";
+            "no action needed; the store contains the content that was not written";
         BackupOld "backup-old" [Info] "`status`";
-            "the last backup is older than two weeks, and the store has moved on; who never made one is not told";
-            "`stvc backup FILE.stvc`";
+            "The last backup is more than two weeks old, and the store has changed since. This is not reported if there was never a backup.";
+            "run `stvc backup FILE.stvc`";
         BackupNotNoted "backup-not-noted" [Warning] "`backup`";
-            "the backup is there and sound, but the store could not be told of it";
-            "nothing; `stvc backup --last` does not know of this one";
+            "The backup is complete and valid, but it could not be recorded in the store.";
+            "no action needed; `stvc backup --last` ignores this backup";
         NotStored "not-stored" [Warning] "`backup`";
-            "the store cannot be written, because its disk is full or it is read-only; the backup has the snapshots that were stored before, and not what changed since";
-            "make room, or let stvc write to the store, and take another backup";
+            "The store cannot be written, because its disk is full or it is read-only. The backup contains the existing snapshots, but not the changes since the last snapshot.";
+            "free disk space, or let stvc write to the store, then create another backup";
         RemovedHere "removed-here" [Info] "`backup`, `sync`";
-            "a backup or remote had snapshots that `forget`, `erase` or `undo` removed here since; a file is replaced without them, a folder or server keeps them out of sight";
-            "nothing; `stvc backup` to a folder or server with `--prune` removes them there, too";
+            "A backup or remote has snapshots that `forget`, `erase` or `undo` removed from this store. A new backup file does not contain them. A mirror or server keeps them hidden.";
+            "no action needed; run `stvc backup DESTINATION --prune` to remove them from a mirror or server too";
         ErasedLeft "erased-left" [Warning] "`backup`, `sync`";
-            "the folder still has objects of a chat that was erased; nothing there leads to them, but they could not be removed";
-            "the next `stvc backup` or `stvc sync` to it tries again; if that fails, too, `stvc check FOLDER` says what is damaged";
+            "Some objects of an erased chat could not be removed from the mirror. They are unreachable there.";
+            "run `stvc backup` or `stvc sync` with this mirror again; if that fails too, run `stvc check FOLDER` to list the damage";
         LorebookInUse "lorebook-in-use" [Warning] "`undo`";
-            "the undone operation wrote this lorebook, and a chat uses it that did not before, such as a fork that was renamed since; the lorebook stays";
-            "nothing; delete the lorebook in SillyTavern if no chat needs it";
+            "The undone operation created this lorebook, but another chat uses it now, for example a fork that was renamed later. The lorebook was not removed.";
+            "no action needed; delete the lorebook in SillyTavern if no chat needs it";
         LorebookNewer "lorebook-newer" [Warning] "`restore --all`";
-            "two timelines have different states of one lorebook; that of the newer snapshot was written";
-            "`stvc restore NAME --as OTHER` brings the other chat back with a lorebook of its own";
+            "Two timelines have different versions of one lorebook. The version of the newer snapshot was written.";
+            "run `stvc restore NAME --as OTHER` to restore the other chat with its own lorebook";
         AttachmentDiffers "attachment-differs" [Warning] "`restore`, `sync`";
-            "another file is there under the name of one that a message names; it stays";
-            "move it away and give the command again";
+            "A different file with the name of an attachment exists. The existing file was not replaced.";
+            "move the existing file away, then repeat the command";
         AttachmentLost "attachment-lost" [Error] "`check`, `backup`, `import`, `sync`, `restore`, `undo`, `show`";
-            "a picture or file that messages name is missing from the store or damaged there, or differs from the snapshot's list; everything else of the chat is restored and copied";
-            "if the file is in the library, `stvc check` and then `stvc snapshot` store it again; else copy it from a backup";
+            "An attachment of a message is missing from the store, is damaged there, or differs from the snapshot's list of attachments. The rest of the chat is restored and copied.";
+            "if the library has the file, run `stvc check`, then `stvc snapshot`, to store it again; otherwise copy it from a backup";
         AttachmentListLost "attachment-list-lost" [Error] "`check`, `backup`, `import`, `sync`, `restore`, `show`";
-            "the list of the pictures and files that messages name is lost or damaged, so that none of them can be restored; everything else of the chat is restored and copied";
-            "`stvc check` and then `stvc snapshot` store the files that are in the library again";
+            "The list of the chat's attachments is missing or damaged, so none of them can be restored. The rest of the chat is restored and copied.";
+            "run `stvc check`, then `stvc snapshot`, to store again those attachments that exist in the library";
         AttachmentRefused "attachment-refused" [Warning] "`snapshot`, `check`, `backup`, `import`, `sync`, `restore`, `show`";
-            "a file that messages name is not written: its name belongs to stvc (`stvc-…`, `.stvc-…`), or it came from a backup or another device and is of a kind that may run code, such as `html`, `svg` or a script; everything else of the chat is stored and restored";
-            "if you know the file, `stvc restore CHAT --any-attachments` writes one that was refused for its kind";
+            "An attachment of a message is not written, for one of two reasons: its name is reserved for stvc (`stvc-…`, `.stvc-…`), or it comes from a backup or another device and has a type that may run code, such as `html`, `svg` or a script. The rest of the chat is stored and restored.";
+            "if you trust the file, run `stvc restore CHAT --any-attachments` to write an attachment that was refused for its type";
         AttachmentMissing "attachment-missing" [Warning] "`doctor`";
-            "messages of the chat name pictures or files that are not there";
-            "`stvc restore CHAT` brings back those that were stored; the chat itself stays as it is";
+            "Messages of the chat name attachments that do not exist.";
+            "run `stvc restore CHAT` to restore those that were stored; the chat itself is not changed";
         AttachmentsLeftOut "attachments-left-out" [Warning] "`snapshot`";
-            "pictures and files that messages name are not kept: they are more than the limit, or cannot be read";
-            "`stvc config attachments BYTES` sets the limit";
+            "Attachments were not stored: they exceed the size limit, or cannot be read.";
+            "run `stvc config attachments BYTES` to change the size limit";
         LeftOut "left-out" [Info] "the first `snapshot`, `backup`, `stats`";
-            "what of the user's folder is not kept, with its size";
-            "copy what you want to keep of it by other means; `stvc config include.…` keeps more";
+            "Some files in the user's folder are not stored. The finding lists them with their sizes.";
+            "back up these files by other means if you need them; run `stvc config include.…` to store more of them";
         ConfigurationBroken "configuration-broken" [Warning] "every command, `watch`";
-            "`stvc/config.toml` cannot be understood; the defaults are used, and what only it could say is refused: `forget` and `backup` without options, changes from SillyTavern's page";
+            "`stvc/config.toml` is not valid. The defaults are used. Commands that depend on the file are refused: `forget` and `backup` without options, and changes from SillyTavern's page.";
             "correct the line that the finding names, or move the file away";
         PacksNotJoined "packs-not-joined" [Info] "`snapshot`";
-            "small packs could not be folded; nothing is lost";
-            "nothing; the next snapshot tries again";
+            "Small packs could not be combined. No data is lost.";
+            "no action needed; the next snapshot tries again";
         StoreFileDamaged "store-file-damaged" [Error, Warning] "`check`";
-            "a file of the store is damaged or missing";
-            "as the finding says; what is a warning hurts no snapshot";
+            "A file of the store is damaged or missing. If this is a warning, no snapshot is affected.";
+            "follow the advice of the finding";
         ObjectDamaged "object-damaged" [Error] "`check`";
-            "an object is damaged or missing, and the snapshots that it hurts";
-            "take a snapshot while the files are there: it writes again what can be written; or copy the object from a backup of the store";
+            "An object is damaged or missing. The finding lists the affected snapshots.";
+            "create a snapshot while the library still has the files, to store them again; or copy the object from a backup of the store";
         SnapshotDamaged "snapshot-damaged" [Error] "`check`, `backup`, `import`";
-            "a snapshot cannot be rebuilt, or not as its commit says; `import` leaves it out and takes the others in";
-            "take a new snapshot while the files are there";
+            "A snapshot cannot be rebuilt, or differs from its commit. `import` skips it and imports the others.";
+            "create a new snapshot while the library still has the files";
         SnapshotOdd "snapshot-odd" [Error, Warning] "`check`, `backup`, `import`, `show`, `restore`";
-            "a snapshot is not as the format says, but its files come back byte for byte; what is an error no other store takes in: a wrong content id, unsafe names, trees that git refuses";
-            "nothing, if it is a warning; else take a new snapshot while the files are there";
+            "A snapshot does not follow the format, but its files can be restored byte for byte. This is an error if other stores would refuse the snapshot because of a wrong content id, unsafe names, or trees that git refuses.";
+            "no action needed for a warning; for an error, create a new snapshot while the library still has the files";
         SnapshotNewer "snapshot-newer" [Error, Warning] "`check`, `backup`, `import`";
-            "a snapshot is of a later format than this program knows; it is kept, backed up and taken in as it is, and cannot be shown or restored here";
+            "A snapshot has a newer format than this program supports. It is kept, backed up and imported unchanged, but cannot be shown or restored.";
             "update stvc";
         KeptDamaged "kept-damaged" [Error] "`check`, every command that writes";
-            "something is damaged or missing that only `undo` or an interrupted command needs, such as the former bytes of a file that was replaced";
-            "if it is needed, copy the object from a backup of the store; `stvc gc --keep-undo 0s` lets go of all that could be undone";
+            "Data that only `undo` or an interrupted command needs is damaged or missing, such as the former content of a replaced file.";
+            "if you need it, copy the object from a backup of the store; run `stvc gc --keep-undo 0s` to delete all undo data";
         BranchSetBack "branch-set-back" [Warning] "`check`";
-            "a branch leads to an older snapshot than the operation log says; another program moved it, or a command was cut short";
-            "if you did not do that: `stvc tag NAME ID` keeps the later snapshot, `stvc restore ID` brings its files back";
+            "A branch points to an older snapshot than the operation log says. Another program moved it, or a command was interrupted.";
+            "if this was not intended, run `stvc tag NAME ID` to keep the later snapshot; run `stvc restore ID` to restore its files";
         RefLeftOut "ref-left-out" [Error, Warning] "`import`, `sync`";
-            "a branch or tag of a backup, or of what devices share, leads to a snapshot that was left out: the branch ends with an earlier one, or was left out, too; `sync` leaves the whole timeline alone";
-            "`stvc check` on the backup or shared folder says what is wrong with the snapshot";
+            "A branch or tag of a backup or remote has an invalid or unsupported snapshot, which was not imported. `import` ends the branch with an earlier snapshot, or skips the branch or tag. `sync` skips the timeline.";
+            "run `stvc check` on the backup or shared folder to list the problems";
         RefMissing "ref-missing" [Error] "`check`";
-            "a branch or tag that should be there by the operation log is gone or damaged";
-            "the next snapshot of the timeline leads it there again; a tag: `stvc tag NAME ID`";
+            "A branch or tag that the operation log names is missing or damaged.";
+            "create a snapshot of the timeline to restore its branch; run `stvc tag NAME ID` to restore a tag";
         HistoryBroken "history-broken" [Error] "`check`, `backup`, `import`";
-            "a ref or commit cannot be read";
-            "take a snapshot while the files are there, or copy the store from a backup";
+            "A ref or commit cannot be read.";
+            "create a snapshot while the library still has the files, or copy the store from a backup";
     }
 }
 
-/// Returns every rule, by subject.
+/// Returns all rules, in the order of `docs/findings.md`.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     CATALOGUE.iter().flat_map(|(_, codes)| *codes).map(|code| code.rule())
 }
@@ -437,15 +437,15 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
 /// Returns the text of `docs/findings.md`.
 pub fn findings_page() -> String {
     let mut page = String::from(
-        "# Findings\n\nWhat stvc finds odd or wrong in your data or its store. A finding never keeps a chat from being stored: bytes are bytes. \
-         With `--json` each is one line of type `finding`, see [json.md](json.md).\n\n\
-         An **error** says that something is lost or broken, a **warning** that something will not work as you expect, **info** what is worth knowing. \
-         A finding about a chat's or lorebook's own files is told when they are looked at because they changed, not again at every command. \
-         Made from `src/rules/catalogue.rs`; a test keeps it so.\n",
+        "# Findings\n\nFindings are problems that stvc reports in your data or in its store. A finding never prevents a chat from being stored. \
+         With `--json`, each finding is one line of type `finding`, see [json.md](json.md).\n\n\
+         An **error** means that something is lost or broken, a **warning** that something will not work as you expect. **info** is worth knowing. \
+         Findings about the files of a chat or lorebook are reported when the files have changed, not by every command. \
+         This page is generated from `src/rules/catalogue.rs`; a test compares them.\n",
     );
     for (title, codes) in CATALOGUE {
         page.push_str(&format!(
-            "\n## {title}\n\n| code | level | from | meaning | what to do |\n|---|---|---|---|---|\n"
+            "\n## {title}\n\n| code | level | reported by | meaning | remedy |\n|---|---|---|---|---|\n"
         ));
         for rule in codes.iter().map(|code| code.rule()) {
             let levels: Vec<_> = rule.levels.iter().map(|level| level.as_str()).collect();

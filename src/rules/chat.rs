@@ -1,8 +1,8 @@
-//! What SillyTavern will not read of a chat file.
+//! Findings about parts of a chat file that SillyTavern cannot read.
 
 use super::damage::DAMAGED;
 use super::subject::Subject;
-use super::{Code, Finding, Level, listed};
+use super::{Code, Finding, Level, numbered};
 use crate::st::{Damage, Raw, broken_lines, chat_damage};
 
 pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
@@ -21,17 +21,18 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
             return findings;
         }
     }
-    // SillyTavern reads invalid UTF-8 leniently, so that does not make a line unreadable.
+    // SillyTavern replaces invalid UTF-8, so a line with invalid UTF-8 can still be read.
     let text = chat.header.map(String::from_utf8_lossy);
     let header = text.as_deref().map(Raw::parse_str);
     let first = chat.header.or_else(|| chat.messages.first().copied());
     if first.is_some_and(|first| first.starts_with(b"\xef\xbb\xbf")) {
-        let message = "the file begins with a byte order mark; SillyTavern loses the header and message 0 to it";
+        let message =
+            "the file begins with a byte order mark, so SillyTavern loses the header and message 0";
         findings.push(Finding::new(Code::ChatBom, path, message).usual_remedy());
     } else if let Some(header) = header
         && header.is_none_or(|header| !header.is_object())
     {
-        // Message 0 takes the place of a header that is dropped.
+        // If SillyTavern drops the header, it reads message 0 as the header.
         let dropped = header.is_none_or(|header| !header.truthy());
         let and = if dropped { " and message 0" } else { "" };
         let message = format!(
@@ -42,9 +43,9 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
         && header.get("mes").is_some()
         && header.get("chat_metadata").is_none()
     {
-        let message = "line 1 is a message, where the header should be; SillyTavern drops it unread, and it is gone with the next save";
+        let message = "the header is missing: line 1 is a message; SillyTavern ignores this message, and its next save deletes it";
         findings.push(Finding::new(Code::ChatHeaderMissing, path, message).remedy(
-            r#"put a line before it: {"user_name":"unused","character_name":"unused","chat_metadata":{}}"#,
+            r#"insert this line before it: {"user_name":"unused","character_name":"unused","chat_metadata":{}}"#,
         ));
     }
     let first_line = if chat.header.is_some() { 2 } else { 1 };
@@ -54,14 +55,15 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     let lines = lines.filter(|(at, line)| parts.is_looked_at(*at) && !is_text(line));
     let odd: Vec<_> = header.into_iter().chain(lines.map(|(at, _)| at + first_line)).collect();
     if !odd.is_empty() {
-        findings.push(not_utf8(path, &format!("line {} is", listed(&odd))));
+        let are = if odd.len() == 1 { "is" } else { "are" };
+        findings.push(not_utf8(path, &format!("{} {are}", numbered("line", &odd))));
     }
     let broken = parts.looked_at.iter().flat_map(|range| broken_lines(chat, range.clone()));
     let broken: Vec<_> = broken.map(|index| index + first_line).collect();
     if !broken.is_empty() {
         let message = format!(
-            "line {} cannot be read; SillyTavern drops such lines silently",
-            listed(&broken)
+            "{} cannot be read; SillyTavern drops such lines silently",
+            numbered("line", &broken)
         );
         findings.push(Finding::new(Code::ChatLineBroken, path, message).usual_remedy());
     }
@@ -70,7 +72,7 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
 
 pub(super) fn not_utf8(path: &str, which: &str) -> Finding {
     let message = format!(
-        "{which} not UTF-8; SillyTavern reads what is odd there as \u{fffd} and writes that back with its next save"
+        "{which} not UTF-8; SillyTavern reads the invalid bytes as \u{fffd} and writes \u{fffd} back with its next save"
     );
     Finding::new(Code::NotUtf8, path, message).usual_remedy()
 }

@@ -1,18 +1,20 @@
-//! Damaged files, and the stored versions that replace them.
+//! Findings about damaged files, with the stored version that can replace the file.
 
 use super::{Code, Finding, Level};
 use crate::st::{Category, LibraryPath, TimelineName};
 
-/// The remedy where the store was not searched for a valid version.
-pub(super) const DAMAGED: &str = "`stvc doctor` names the latest valid version that is stored";
+/// Remedy for a damaged file, if the store was not searched for a valid version.
+pub(super) const DAMAGED: &str = "run `stvc doctor` to look for a valid version in the store";
 
 #[derive(Clone, Debug)]
 pub struct StoredVersion {
-    /// `snapshot 0123456789 of 2026-11-01 18:30`.
+    /// Description of the snapshot, such as `snapshot 0123456789 of 2026-11-01 18:30`.
     pub words: String,
-    /// The name that always means it.
+    /// Name of the moment that contains the version. Later snapshots do not change the meaning of
+    /// the name.
     pub moment: String,
-    /// Whether the file's own timeline has it, so that restoring that by its name finds it.
+    /// Whether the version is in the file's own timeline, so that `stvc restore` with the name of
+    /// this timeline restores the version.
     pub is_own: bool,
 }
 
@@ -28,11 +30,12 @@ pub fn damaged(name: &TimelineName, words: &str) -> Finding {
     Finding::new(Code::FileDamaged, name.file().as_str(), message).remedy(DAMAGED)
 }
 
-/// Returns the timeline whose own file a finding calls damaged.
+/// Returns the timeline of the damaged file that a finding is about, or `None` if the finding is
+/// not about a damaged file.
 pub fn damaged_timeline(finding: &Finding) -> Option<TimelineName> {
     let is_of_damage = match finding.code {
         Code::ChatEmpty | Code::ChatDamaged | Code::FileDamaged => true,
-        // A warning is about a book that can be read.
+        // A warning with this code does not mean that the lorebook is damaged.
         Code::LorebookBroken => finding.level == Level::Error,
         _ => false,
     };
@@ -40,14 +43,14 @@ pub fn damaged_timeline(finding: &Finding) -> Option<TimelineName> {
     TimelineName::of_file(&path)
 }
 
-/// Names the command that replaces a damaged file by the latest valid version that is stored, in
-/// the finding about it; `None`: no valid version is stored.
+/// Sets the remedy of a finding about a damaged file: the command that restores `stored`, the
+/// latest valid version. `stored` is `None` if the store has no valid version.
 pub fn advise_damaged(finding: &mut Finding, name: &TimelineName, stored: Option<&StoredVersion>) {
     let Some(stored) = stored else {
         let remedy = if name.is_chat() {
-            "no snapshot has a valid version. SillyTavern's own backups may: `stvc import` takes them in"
+            "no snapshot has a valid version; run `stvc import` to import SillyTavern's own backups, which may have one"
         } else {
-            "no snapshot has a valid version. `stvc import` takes in a backup that may"
+            "no snapshot has a valid version; run `stvc import` to import a backup that may have one"
         };
         finding.remedy = Some(remedy.into());
         return;
@@ -60,7 +63,7 @@ pub fn advise_damaged(finding: &mut Finding, name: &TimelineName, stored: Option
         "stvc doctor --fix".to_owned()
     };
     finding.remedy = Some(format!(
-        "`{command}` writes it as it was in {}, the latest in which it is valid",
+        "run `{command}` to restore it from {}, its latest valid snapshot",
         stored.words
     ));
 }

@@ -1,5 +1,5 @@
-//! Findings about a library as a whole: lorebooks that several chats share, that are missing or
-//! unused, and names of chats that do not exist.
+//! Findings about the library as a whole: shared, missing and unused lorebooks, and references to
+//! chats that do not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,25 +8,27 @@ use super::{Code, Finding, Level, listed};
 use crate::st::{LibraryPath, TimelineName, chat_name};
 
 pub fn other_users(user: &str, others: &[String]) -> Finding {
-    let message = format!("there are other users, too: {}", listed(others));
+    let message = format!("the library has other users: {}", listed(others));
     Finding::new(Code::OtherUsers, user, message)
-        .remedy("`--user NAME` for another one, `--all-users` for all")
+        .remedy("use `--user NAME` for another user; use `--all-users` for all users")
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct LibraryFacts {
-    /// Sorted by name; without those whose files could not be read.
+    /// Timelines of the library, sorted by name. Timelines whose files could not be read are left
+    /// out.
     pub timelines: Vec<TimelineFacts>,
     pub here: BTreeSet<TimelineName>,
-    /// Timelines that are stored and whose file is gone.
+    /// Timelines in the store whose file no longer exists in the library.
     pub deleted: BTreeSet<TimelineName>,
-    /// Damaged files of timelines, with the latest valid version that is stored.
+    /// Damaged files of timelines, each with the latest valid version in the store; `None` if the
+    /// store has no valid version.
     pub damaged: BTreeMap<LibraryPath, Option<StoredVersion>>,
     pub unused: Vec<UnusedBook>,
-    /// Files that could not be read, and why: each may use any lorebook.
+    /// Files that could not be read, with the reason. Each of them may use any lorebook.
     pub unknown: Vec<(String, String)>,
-    /// Whether the system could not read all chats and lorebooks, so that not all users of a
-    /// lorebook are known.
+    /// Whether some chats or lorebooks could not be read because of a system error. In this case,
+    /// the chats that use a lorebook are not all known.
     pub is_partial: bool,
 }
 
@@ -35,18 +37,18 @@ pub struct TimelineFacts {
     pub name: TimelineName,
     pub group: Option<LibraryPath>,
     pub book: Option<BookFacts>,
-    /// The chat that it says it was forked from, as typed.
+    /// Name of the parent chat in the chat's metadata, unchanged.
     pub main_chat: Option<String>,
-    /// The timeline that it was forked from by its messages, under its present name, as the store
-    /// knows.
+    /// Current name of the timeline from which the chat was forked according to the store, which
+    /// compares messages.
     pub origin: Option<TimelineName>,
-    /// Links to checkpoints: number of the message, name as typed.
+    /// Links to checkpoints: number of the message, and name of the checkpoint, unchanged.
     pub links: Vec<(usize, String)>,
     pub settings_hash: Option<String>,
-    /// The chat that its running recap says it belongs to.
+    /// Name of the chat that the running recap belongs to, according to the recap.
     pub recap_of: Option<String>,
-    /// The file that its metadata stands in: the chat's own or its group's; none if it cannot be
-    /// read, and so cannot be changed.
+    /// File that contains the chat's metadata: the chat file or the group file. `None` if the
+    /// metadata cannot be read, and therefore cannot be changed.
     pub metadata_in: Option<LibraryPath>,
 }
 
@@ -55,39 +57,42 @@ pub struct BookFacts {
     pub name: String,
     pub path: Option<LibraryPath>,
     pub exists: bool,
-    /// If it is missing or damaged: the snapshot with the latest valid version, in words.
+    /// Description of the snapshot with the latest valid version, if the lorebook is missing or
+    /// damaged.
     pub stored: Option<String>,
 }
 
 #[derive(Clone, Debug)]
 pub struct UnusedBook {
     pub path: LibraryPath,
-    /// The chat that used it once, and whether that is gone.
+    /// Chat that used the lorebook before, and whether this chat was deleted.
     pub once: Option<(String, bool)>,
-    /// Whether a chat left it behind, so that it is not a book that a writer keeps for later.
+    /// Whether the lorebook is unused because its chat was deleted. The user may want to use other
+    /// unused lorebooks later.
     pub leftover: bool,
-    /// The chats whose map from checkpoints to lorebooks has it.
+    /// Chats whose map from checkpoints to lorebooks contains the lorebook.
     pub mapped_in: Vec<TimelineName>,
 }
 
 #[derive(Clone, Debug)]
 pub struct SharedBook<'f> {
     pub path: &'f LibraryPath,
+    /// Chats that use the lorebook.
     pub users: Vec<&'f TimelineFacts>,
-    /// Those of the users that should have a copy of their own: the chat they were forked from, or
-    /// another fork of it, keeps this one.
+    /// Chats in `users` that should get their own copy of the lorebook, because their parent or
+    /// another fork of the same parent uses it too.
     pub forks: Vec<&'f TimelineFacts>,
 }
 
 impl LibraryFacts {
-    /// Returns the chat beside `chat` that it means by `id`, with the file's ending or without, if
-    /// it exists.
+    /// Returns the chat with the name `id` in the folder of `chat`, if it exists. `id` may have the
+    /// file extension.
     pub fn chat_called(&self, chat: &TimelineName, id: &str) -> Option<TimelineName> {
         called(&self.here, chat, id)
     }
 
-    /// Returns the timeline that this one was forked from, if it exists: by its metadata, else by
-    /// its messages.
+    /// Returns the parent of a timeline, if the parent exists: the chat that the metadata names, or
+    /// else the chat that the messages show.
     pub fn parent(&self, timeline: &TimelineFacts) -> Option<TimelineName> {
         let named = timeline.main_chat.as_deref();
         let named = named.and_then(|id| self.chat_called(&timeline.name, id));
@@ -99,12 +104,12 @@ impl LibraryFacts {
         self.timelines.iter().find(|timeline| timeline.name == *name)
     }
 
-    /// Whether a lorebook exists and is valid: a copy of damage is damage.
+    /// Returns whether a lorebook exists and is valid. A copy of a damaged lorebook is damaged too.
     pub fn may_be_copied(&self, book: &BookFacts) -> bool {
         book.exists && book.path.as_ref().is_none_or(|path| !self.damaged.contains_key(path))
     }
 
-    /// Names the stored version that replaces a damaged file in the finding about it.
+    /// Sets the remedy of a finding, if it is about a damaged file.
     pub fn advise(&self, finding: &mut Finding) {
         if let Some(name) = damaged_timeline(finding)
             && let Some(stored) = self.damaged.get(&name.file())
@@ -127,8 +132,9 @@ impl LibraryFacts {
             .collect()
     }
 
-    /// Returns the users of a lorebook whose parent is among them, and all but the first of those
-    /// that have the same parent.
+    /// Returns the chats that should get their own copy of a lorebook, given all chats that use it:
+    /// each fork whose parent uses the lorebook, and of several forks of another parent all but the
+    /// first.
     fn forks_among<'f>(&self, users: &[&'f TimelineFacts]) -> Vec<&'f TimelineFacts> {
         let is_fork = |user: &TimelineFacts| user.main_chat.is_some() || user.origin.is_some();
         let place = |user: &'f TimelineFacts| (user.name.folder(), &user.group);
@@ -138,8 +144,8 @@ impl LibraryFacts {
             let parent = self.parent(user);
             let with_parent = match &parent {
                 Some(parent) => users.iter().any(|other| other.name == *parent),
-                // Its parent is gone or was renamed: any chat of the same character or group that is
-                // not a fork itself counts as the parent.
+                // The parent was deleted or renamed. Any chat of the same character or group that
+                // is not a fork counts as the parent.
                 None => users.iter().any(|other| !is_fork(other) && place(other) == place(user)),
             };
             let named = || beside(&user.name, user.main_chat.as_deref()?);
@@ -148,7 +154,7 @@ impl LibraryFacts {
                 forks.push(user);
             }
         }
-        // After renames two can name each other. One keeps the book.
+        // After renames, two forks can name each other. One of them keeps the lorebook.
         if forks.len() == users.len() {
             forks.remove(0);
         }
@@ -169,7 +175,7 @@ pub fn library(facts: &LibraryFacts) -> Vec<Finding> {
     let mut findings: Vec<_> = facts.shared().iter().map(|book| shared(facts, book)).collect();
     for timeline in &facts.timelines {
         if timeline.book.is_none() && timeline.metadata_in.is_some() {
-            let message = "it has no lorebook, which is allowed";
+            let message = "no lorebook is bound to it; this is allowed";
             findings.push(Finding::new(Code::LorebookNone, timeline.name.as_str(), message));
         }
         findings.extend(missing(timeline));
@@ -179,26 +185,23 @@ pub fn library(facts: &LibraryFacts) -> Vec<Finding> {
     }
     findings.extend(facts.unused.iter().map(|book| orphan(book, &facts.unknown)));
     findings.extend(facts.unknown.iter().map(|(subject, why)| {
-        let message = format!("{why}, so which lorebooks it uses is not known");
+        let message = format!("{why}, so its lorebooks are unknown");
         Finding::new(Code::ReferencesUnknown, subject, message)
-            .remedy("mend or remove it; until then no lorebook is removed as unused")
+            .remedy("repair or remove it; until then no lorebook is removed as unused")
     }));
     findings
 }
 
 fn shared(facts: &LibraryFacts, book: &SharedBook<'_>) -> Finding {
     let names: Vec<_> = book.users.iter().map(|user| user.name.as_str()).collect();
-    let message = format!(
-        "{} chats use it, and what changes in one changes in all: {}",
-        names.len(),
-        listed(&names)
-    );
+    let message =
+        format!("{} chats use it, so a change in one affects all: {}", names.len(), listed(&names));
     let remedy = match book.forks.iter().filter(|fork| fork.metadata_in.is_some()).count() {
         _ if facts.damaged.contains_key(book.path) => {
-            "it is damaged, so no copy of it is made; once it is valid again, `stvc doctor --fix` gives each fork a copy of its own"
+            "it is damaged, so repair it first; then run `stvc doctor --fix` to give each fork its own copy"
         }
         0 => "if they should not share it, choose another lorebook for one of them in SillyTavern",
-        _ => "`stvc doctor --fix` gives each fork a copy of its own",
+        _ => "run `stvc doctor --fix` to give each fork its own copy",
     };
     Finding::new(Code::LorebookShared, book.path.as_str(), message).remedy(remedy)
 }
@@ -213,10 +216,10 @@ pub fn missing_attachments(timeline: &TimelineName, missing: &[LibraryPath]) -> 
     if missing.len() > SHOWN {
         names.push(format!("and {} more", missing.len() - SHOWN));
     }
-    let message = format!("its messages name files that are not there: {}", names.join(", "));
+    let message = format!("its messages name attachments that do not exist: {}", names.join(", "));
     let finding = Finding::new(Code::AttachmentMissing, timeline.as_str(), message);
     let remedy = format!(
-        "`stvc restore \"{timeline}\"` brings back those that were stored; the chat itself stays as it is"
+        "run `stvc restore \"{timeline}\"` to restore those that were stored; the chat itself is not changed"
     );
     Some(finding.remedy(remedy))
 }
@@ -226,9 +229,9 @@ fn missing(timeline: &TimelineFacts) -> Option<Finding> {
     let message =
         format!("its lorebook {:?} does not exist; SillyTavern shows it as empty", book.name);
     let remedy = match &book.stored {
-        Some(snapshot) => format!("`stvc doctor --fix` brings it back from {snapshot}"),
-        None => "no snapshot has it. `stvc doctor --fix --repair empty` makes an empty one, `--repair clone` a copy of the \
-                 parent's, `--clone-of NAME` a copy of any other, `--repair detach` lets the chat go without"
+        Some(snapshot) => format!("run `stvc doctor --fix` to restore it from {snapshot}"),
+        None => "no snapshot has it; run `stvc doctor --fix --repair empty` to create an empty one; use `--repair clone` to copy the \
+                 parent's, `--clone-of NAME` to copy another one, or `--repair detach` to unbind it from the chat"
             .to_owned(),
     };
     let subject = timeline.name.as_str();
@@ -245,13 +248,13 @@ fn dangling_links(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
     let shown: Vec<_> =
         dangling.iter().map(|(n, link)| format!("message {n} to {link:?}")).collect();
     let message = format!(
-        "links to checkpoints that do not exist: {}; SillyTavern would begin a new chat there",
+        "it links to checkpoints that do not exist: {}; SillyTavern would create a new chat there",
         listed(&shown)
     );
     let stored = dangling.iter().find_map(|(_, link)| called(&facts.deleted, name, link));
     let remedy = match stored {
         Some(gone) => restores(&gone),
-        None => "remove the link in SillyTavern, or leave it alone".into(),
+        None => "remove the link in SillyTavern, or ignore it".into(),
     };
     let finding = Finding::new(Code::CheckpointLinkDangling, name.as_str(), message);
     Some(finding.remedy(remedy))
@@ -263,25 +266,25 @@ fn missing_parent(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
     if facts.chat_called(name, main_chat).is_some() {
         return None;
     }
-    let mut message = format!("the chat that it was forked from, {main_chat:?}, does not exist");
+    let mut message = format!("its parent {main_chat:?} does not exist");
     let remedy = match facts.parent(timeline) {
         Some(parent) => {
-            message.push_str(&format!(" under that name; by what was said it comes from {parent}"));
-            "SillyTavern does not follow renames: \"Back to parent chat\" does not work in it"
+            message.push_str(&format!(
+                " under that name; its messages show that it was forked from {parent}"
+            ));
+            "no action needed; SillyTavern does not track renames, so \"Back to parent chat\" does not work"
                 .into()
         }
         None => match called(&facts.deleted, name, main_chat) {
             Some(gone) => restores(&gone),
-            None => {
-                "\"Back to parent chat\" does not work in it; nothing else depends on it".into()
-            }
+            None => "no action needed; only \"Back to parent chat\" does not work".into(),
         },
     };
     Some(Finding::new(Code::ParentMissing, name.as_str(), message).remedy(remedy))
 }
 
 fn restores(timeline: &TimelineName) -> String {
-    format!("`stvc restore {:?}` brings it back", timeline.as_str())
+    format!("run `stvc restore {:?}` to restore it", timeline.as_str())
 }
 
 fn other_settings(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Finding> {
@@ -290,30 +293,30 @@ fn other_settings(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Find
         return None;
     }
     let message =
-        format!("Auto-Recap's settings are not those of {}, which it was forked from", parent.name);
+        format!("its ST-Auto-Recap settings differ from those of its parent {}", parent.name);
     Some(Finding::new(Code::SettingsHashDiffers, timeline.name.as_str(), message))
 }
 
-/// Returns the finding about a lorebook that nothing uses. `unread` are files that may use it and
-/// could not be read.
+/// Returns the finding about an unused lorebook. `unread` lists the files that could not be read
+/// and may use the lorebook.
 pub fn orphan(book: &UnusedBook, unread: &[(String, String)]) -> Finding {
     let once = match &book.once {
-        Some((chat, true)) => format!("; it was the lorebook of {chat}, which is gone"),
+        Some((chat, true)) => format!("; it was the lorebook of {chat}, which no longer exists"),
         Some((chat, false)) => format!("; it was once the lorebook of {chat}"),
         None => String::new(),
     };
     let (who, remedy) = match (unread.is_empty(), book.leftover) {
         (false, _) => (
-            "nothing that could be read uses it",
-            "it is kept, because something could not be read",
+            "no file that could be read uses it",
+            "repair the files that cannot be read; until then it is not removed",
         ),
         (true, true) => (
             "no chat, group, character, persona or setting uses it",
-            "`stvc doctor --fix` removes it, and `stvc undo` would bring it back",
+            "run `stvc doctor --fix` to remove it; `stvc undo` can restore it",
         ),
         (true, false) => (
             "no chat, group, character, persona or setting uses it",
-            "keep it for later, or remove it with `stvc doctor --fix --orphans`",
+            "keep it for later, or run `stvc doctor --fix --orphans` to remove it",
         ),
     };
     let level = if book.leftover { Level::Warning } else { Level::Info };
@@ -330,7 +333,7 @@ mod tests {
         TimelineName::solo("A", chat).unwrap()
     }
 
-    /// A chat with the lorebook `Lore`.
+    /// Returns a chat that uses the lorebook `Lore`.
     fn chat(chat: &str, main_chat: Option<&str>) -> TimelineFacts {
         let path = crate::st::lorebook_path("Lore");
         TimelineFacts {
@@ -359,31 +362,32 @@ mod tests {
     }
 
     #[test]
-    fn req_40_the_one_that_forks_come_from_keeps_the_lorebook() {
+    fn req_40_parent_keeps_the_lorebook_shared_with_its_forks() {
         let family = || vec![chat("a", Some("m")), chat("b", Some("a")), chat("m", None)];
         assert_eq!(forks(family()), ["a", "b"]);
-        // The main chat has another name now.
+        // The main chat was renamed.
         let mut renamed = family();
         renamed[2].name = name("renamed");
         assert_eq!(forks(renamed), ["a", "b"]);
-        // The main chat is gone: the first keeps it, and whoever comes from that gets its own.
+        // The main chat does not exist: the first fork keeps the lorebook, and forks of it get a
+        // copy.
         assert_eq!(forks(family()[..2].to_vec()), ["b"]);
         assert_eq!(forks(vec![chat("a", Some("m")), chat("b", Some("m"))]), ["b"]);
-        // They name each other.
+        // Two forks name each other as their parent.
         assert_eq!(forks(vec![chat("a", Some("b")), chat("b", Some("a"))]), ["b"]);
-        // Known by what was said only.
+        // The parent is known only by the messages.
         let mut fork = chat("b", None);
         fork.origin = Some(name("a"));
         assert_eq!(forks(vec![chat("a", None), fork]), ["b"]);
     }
 
     #[test]
-    fn chats_that_are_no_relatives_are_left_alone() {
+    fn unrelated_chats_may_share_a_lorebook() {
         assert_eq!(forks(vec![chat("a", None), chat("b", None)]), [""; 0]);
         let mut far = chat("x", None);
         far.name = TimelineName::solo("B", "x").unwrap();
         assert_eq!(forks(vec![chat("a", Some("gone")), far]), [""; 0]);
-        // Forks of different chats that do not use the book themselves.
+        // The chats are forks of different parents that do not use the lorebook.
         let mut others = vec![chat("m", None), chat("n", None)];
         others.iter_mut().for_each(|other| other.book = None);
         let all = [vec![chat("a", Some("m")), chat("b", Some("n"))], others].concat();
@@ -391,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn req_56_links_are_found_as_they_were_typed() {
+    fn req_56_only_links_without_a_matching_chat_file_are_reported() {
         let mut main = chat("m", None);
         main.links = ["one", "one.jsonl", "two: \"x\"?", "gone", "gone.jsonl"]
             .into_iter()

@@ -1,5 +1,4 @@
-//! The lorebook bound to a chat: whether it exists, whether it can be read, whether its UIDs are
-//! unique.
+//! Findings about the lorebook of a chat: whether it exists, can be read, and has unique UIDs.
 
 use std::collections::HashMap;
 
@@ -11,19 +10,20 @@ use crate::st::{Raw, TimelineName, book_damage, entries_and_repeats, uid_text};
 
 pub struct Book<'a> {
     pub path: &'a str,
-    /// Its entries that are objects, as JavaScript sees them, in the order of the file.
+    /// Entries that are JavaScript objects, in file order. Other values are left out.
     pub entries: Vec<BookEntry<'a>>,
 }
 
 pub struct BookEntry<'a> {
     pub key: String,
     pub uid: Option<String>,
-    /// Its title; empty if it has none.
+    /// Title of the entry; empty if the entry has no title.
     pub title: String,
     pub content: Option<Raw<'a>>,
 }
 
-/// Returns the lorebook, if it can be read, and the findings about it.
+/// Returns the lorebook and the findings about it. The lorebook is `None` if it is missing or
+/// cannot be read.
 pub(super) fn findings<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Vec<Finding>) {
     let files = parts.files;
     let Some(name) = files.bound_name() else { return (None, Vec::new()) };
@@ -48,7 +48,7 @@ pub(super) fn findings<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Vec<Findin
         return (None, [broken(path, bytes)].into_iter().chain(odd).collect());
     };
     let repeated = (repeated && !entries.is_empty()).then(|| {
-        let message = "a key stands twice in it, so it is stored as one piece; SillyTavern keeps the last of the two";
+        let message = "a key occurs twice in it, so it is stored as one piece; SillyTavern uses the last of the two";
         Finding::new(Code::LorebookKeyRepeated, path, message)
     });
     let entries = entries.into_iter().filter_map(|(key, value)| {
@@ -65,10 +65,10 @@ pub(super) fn findings<'a>(parts: &Subject<'a>) -> (Option<Book<'a>>, Vec<Findin
     (Some(book), findings)
 }
 
-/// Returns the finding about a chat whose lorebook exists and cannot be read.
+/// Returns the finding about a chat whose lorebook exists but cannot be read.
 pub fn unread(timeline: &TimelineName, book: &str, why: &str) -> Finding {
     let message = format!(
-        "its lorebook {:?} cannot be read, so a snapshot has the chat alone: {why}",
+        "its lorebook {:?} cannot be read, so a snapshot contains only the chat: {why}",
         brief(book)
     );
     Finding::new(Code::LorebookUnread, timeline.as_str(), message).usual_remedy()
@@ -78,15 +78,15 @@ fn broken(path: &str, bytes: &[u8]) -> Finding {
     let (level, message) = match book_damage(bytes) {
         Some(damage) => (Level::Error, format!("the lorebook {}", damage.words())),
         None => {
-            let message = "it is not a readable lorebook; it is stored as one piece";
+            let message = "it cannot be read as a lorebook, so it is stored as one piece";
             (Level::Warning, message.to_owned())
         }
     };
     Finding::new(Code::LorebookBroken, path, message).at(level).remedy(DAMAGED)
 }
 
-/// Returns findings about UIDs that several entries have, in the order of the file. Which of them a
-/// registry or an extension means is chance.
+/// Returns the findings about UIDs that several entries have, in file order. A registry or an
+/// extension that refers to such a UID may use the wrong entry.
 fn repeated_uids(book: &Book<'_>) -> Vec<Finding> {
     let mut owners: HashMap<&str, Vec<&BookEntry<'_>>> = HashMap::new();
     let mut uids = Vec::new();
@@ -104,7 +104,7 @@ fn repeated_uids(book: &Book<'_>) -> Vec<Finding> {
             |entry: &&BookEntry<'_>| format!("{:?} ({:?})", brief(&entry.key), brief(&entry.title));
         let names: Vec<_> = same.iter().take(5).map(named).collect();
         let message = format!(
-            "UID {} stands in {} entries: {}{}",
+            "UID {} is used by {} entries: {}{}",
             brief(uid),
             same.len(),
             names.join(", "),

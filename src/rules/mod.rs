@@ -1,5 +1,5 @@
-//! Findings about values: what is wrong in the user's data, and what to do about it. Pure: bytes
-//! in, findings out.
+//! Findings: problems in the user's data, and their remedies. The functions are pure: they compute
+//! findings from their parameters and do not access files.
 
 mod alarms;
 mod catalogue;
@@ -19,7 +19,7 @@ pub use catalogue::{Code, Level, Rule, findings_page, rules};
 pub use characters::{CharacterFacts, characters};
 pub use damage::{StoredVersion, advise_damaged, damaged, damaged_timeline};
 pub use finding::{Finding, lost_attachments, without_repeats};
-pub(crate) use finding::{brief, few, listed, more};
+pub(crate) use finding::{brief, few, listed, more, numbered};
 pub use library::{
     BookFacts, LibraryFacts, TimelineFacts, UnusedBook, library, missing_attachments, orphan,
     other_users,

@@ -3,14 +3,15 @@ use std::ops::Range;
 use crate::auto_recap::BookTemplate;
 use crate::st::{Chat, Raw, TimelineFiles};
 
-/// The files of one timeline, as the rules look at them.
+/// Parsed files of one timeline, as the input of rules.
 pub struct Subject<'a> {
     pub files: &'a TimelineFiles,
     pub chat: &'a Chat<'a>,
-    /// Its messages as SillyTavern numbers them, without blank lines: place among the lines, and
-    /// line.
+    /// Messages by SillyTavern's numbers, which do not count blank lines. Each has its index in
+    /// `chat.messages` and its line.
     pub messages: Vec<(usize, &'a [u8])>,
     pub metadata: Option<Raw<'a>>,
+    /// Indices in `chat.messages` of the messages to examine.
     pub looked_at: &'a [Range<usize>],
     pub book_template: &'a BookTemplate,
 }
@@ -20,7 +21,7 @@ impl<'a> Subject<'a> {
         self.files.main.path.as_str()
     }
 
-    /// Returns the message of that number: its place among the lines, and the line.
+    /// Returns the message with this number: its index in `chat.messages`, and its line.
     pub fn message(&self, number: i64) -> Option<(usize, &'a [u8])> {
         self.messages.get(usize::try_from(number).ok()?).copied()
     }

@@ -1,5 +1,5 @@
-//! Findings about a timeline's own files, as they were read or as they were stored. None of them
-//! keeps the files from being stored.
+//! Findings about the files of a timeline, on disk or in a snapshot. These findings do not prevent
+//! the files from being stored.
 
 use std::ops::Range;
 
@@ -8,8 +8,9 @@ use super::{Code, Finding, chat, damaged, lorebook};
 use crate::auto_recap::{self, BookTemplate};
 use crate::st::{self, Category, Chat, LibraryPath, TimelineFiles};
 
-/// Returns all findings about a timeline's files, whose chat is `chat`. Of its messages only those
-/// in `looked_at` count: a save changes few, and the others were reported before.
+/// Returns all findings about the files of a timeline. `chat` is the parsed chat of `files`. Only
+/// messages in the ranges `looked_at` are examined: a save changes few messages, and findings about
+/// the others were reported before.
 pub fn of_files(
     files: &TimelineFiles,
     chat: &Chat<'_>,
@@ -43,9 +44,9 @@ pub fn of_files(
     }
 }
 
-/// Returns all findings about the files of a snapshot. A lorebook that the snapshot does not
-/// contain is missing only if the library does not have it either, which `is_in_library` tells: a
-/// snapshot of one of SillyTavern's backups is the chat alone.
+/// Returns all findings about the files of a snapshot. Some snapshots, such as those of
+/// SillyTavern's backups, do not contain the lorebook. The lorebook is reported as missing only if
+/// `is_in_library` returns false for its path.
 pub fn of_stored(
     files: &TimelineFiles,
     chat: &Chat<'_>,
@@ -60,5 +61,5 @@ pub fn of_stored(
     findings
 }
 
-/// All messages of a chat, to be looked at.
+/// Value of `looked_at` that selects all messages of a chat.
 pub const ALL: &[Range<usize>] = std::slice::from_ref(&(0..usize::MAX));

@@ -1,9 +1,11 @@
-//! Files that a chat names: pictures, recordings and texts in messages, and its data bank.
+//! Attachments: files to which a chat links, such as pictures, recordings and texts in messages,
+//! and the files of its data bank.
 //!
-//! SillyTavern keeps them in `user/images` and `user/files` and names them by their path, in forms
-//! that changed over the versions: `extra.image`, `extra.image_swipes`, `extra.file`, then
-//! `extra.media` and `extra.files`, each also in `swipe_info`; `attachments`, `chat_backgrounds` and
-//! `custom_background` in the metadata. One chat may have all of them.
+//! SillyTavern stores attachments in `user/images` and `user/files` and links to them by path. The
+//! fields for links changed over the versions: `extra.image`, `extra.image_swipes` and
+//! `extra.file`, later `extra.media` and `extra.files`, each also in `swipe_info`; and in the
+//! metadata `attachments`, `chat_backgrounds` and `custom_background`. One chat may use all of
+//! these fields.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +16,10 @@ use super::{Chat, LibraryPath};
 
 const FOLDERS: [&str; 2] = ["user/images/", "user/files/"];
 
-/// The kinds of file that a message may bring from elsewhere: pictures, recordings, texts, documents
-/// and data that a program shows and does not execute. Not among them: files that a browser runs
-/// (`html`, `svg`, `xml`, `js`) or a system, documents that may have macros, and names without an
-/// ending. SillyTavern itself stores texts of all kinds as `txt`.
+/// File endings of attachments that stvc accepts from elsewhere: pictures, recordings, texts,
+/// documents and data that programs show but do not execute. Excluded are files that a browser
+/// (`html`, `svg`, `xml`, `js`) or an operating system executes, documents that may contain macros,
+/// and names without an ending. SillyTavern itself stores texts of all kinds as `txt`.
 const COMMON_KINDS: [&str; 64] = [
     "png", "apng", "jpg", "jpeg", "jfif", "gif", "webp", "avif", "bmp", "tif", "tiff", "heic",
     "heif", "jxl", "ico", "mp3", "m4a", "aac", "ogg", "oga", "opus", "wav", "flac", "weba", "aif",
@@ -27,11 +29,11 @@ const COMMON_KINDS: [&str; 64] = [
     "odp", "rtf",
 ];
 
-/// Returns every file that a chat names, whose metadata is `metadata`, in the folders of attachments;
-/// also those whose name belongs to stvc.
+/// Returns all attachments to which a chat with the metadata `metadata` links, including paths with
+/// names reserved for stvc.
 pub fn attachments(chat: &Chat<'_>, metadata: Option<Raw<'_>>) -> BTreeSet<LibraryPath> {
-    let mut found = Found(BTreeSet::new());
-    // Few lines name one, and a search for a word is much cheaper than reading a line.
+    let mut found = LinkedPaths(BTreeSet::new());
+    // Few lines contain links, and searching for a word is much cheaper than parsing a line.
     for line in chat.messages.iter().filter(|line| names_one(line)) {
         let text = String::from_utf8_lossy(line);
         let Some(message) = Raw::parse_str(&text) else { continue };
@@ -51,8 +53,8 @@ pub fn attachments(chat: &Chat<'_>, metadata: Option<Raw<'_>>) -> BTreeSet<Libra
     found.0
 }
 
-/// Whether a file can be an attachment: it lies in their folders, and its name does not belong to
-/// stvc. Only this decides which files are stored or written as attachments.
+/// Returns whether a file can be an attachment: it is in an attachment folder, and its name is not
+/// reserved for stvc. No other function decides which files are stored or written as attachments.
 pub fn is_attachment(path: &LibraryPath) -> bool {
     is_in_folder(path) && !belongs_to_stvc(path)
 }
@@ -61,20 +63,21 @@ fn is_in_folder(path: &LibraryPath) -> bool {
     FOLDERS.iter().any(|folder| path.as_str().starts_with(folder))
 }
 
-/// Whether a file has a name that only stvc gives: a request, an answer, the status, a temporary
-/// file. A running watch executes requests in `user/files`, so no snapshot may write one there,
-/// under any name that a file system considers equal.
+/// Returns whether a file name is reserved for stvc: a request, an answer, the status, or a
+/// temporary file. A running watch executes the requests in `user/files`, so restoring a snapshot
+/// must not create a request there, under any name that a file system considers equal.
 pub fn belongs_to_stvc(path: &LibraryPath) -> bool {
     let (folders, file) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
     let file = as_compared(file);
-    // A character may be called `stvc-…`, and then a folder of pictures is.
+    // Folders are checked only for `.stvc-`: a character, and its folder of pictures, may be called
+    // `stvc-…`.
     file.starts_with("stvc-")
         || file.starts_with(".stvc-")
         || folders.split('/').any(|folder| as_compared(folder).starts_with(".stvc-"))
 }
 
-/// Returns a name as some file system compares it: without case and form, without dots and spaces at
-/// its end (Windows), without invisible characters (HFS+).
+/// Normalizes a name as file systems may do before comparing names: without case and compatibility
+/// forms, without dots and spaces at the end (Windows), without invisible characters (HFS+).
 fn as_compared(name: &str) -> String {
     let is_seen = |c: &char| !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     let name: String = name.chars().filter(is_seen).nfkc().flat_map(char::to_lowercase).collect();
@@ -101,16 +104,17 @@ fn items(list: Option<Raw<'_>>) -> Vec<Raw<'_>> {
     list.and_then(|list| list.items()).unwrap_or_default()
 }
 
-struct Found(BTreeSet<LibraryPath>);
+struct LinkedPaths(BTreeSet<LibraryPath>);
 
-impl Found {
+impl LinkedPaths {
     fn add<'a>(&mut self, values: impl IntoIterator<Item = Option<Raw<'a>>>) {
         for text in values.into_iter().filter_map(|value| value?.string()) {
             self.path(&text);
         }
     }
 
-    /// `url("/user/images/A%20B/x.png")`, the only form that is encoded.
+    /// Adds the path in a CSS value, `url("/user/images/A%20B/x.png")`. Only this value is
+    /// percent-encoded.
     fn style(&mut self, value: Option<Raw<'_>>) {
         let Some(text) = value.and_then(|value| value.string()) else { return };
         let inner = text.trim().strip_prefix("url(").and_then(|rest| rest.strip_suffix(')'));
@@ -151,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn attachments_are_found_in_all_forms_of_all_versions() {
+    fn attachments_are_found_in_the_formats_of_all_versions() {
         let lines = [
             r#"{"extra":{"image":"/user/images/Mira/1.png","image_swipes":["user/images/Mira/2.png","/user/images/Mira/1.png"]}}"#,
             r#"{"extra":{"file":{"url":"/user/files/3.txt","size":1}}}"#,
@@ -177,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_outside_the_folders_are_not_attachments() {
+    fn paths_outside_the_attachment_folders_are_not_attachments() {
         for url in [
             "https://example.org/user/images/x.png",
             "data:image/png;base64,user/images/",
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_stvc_are_no_attachments_however_they_are_written() {
+    fn names_reserved_by_stvc_are_not_attachments_in_any_spelling() {
         for name in [
             "user/files/stvc-req-00000000000000000000000000000000.json",
             "user/files/STVC-Req-0.json",
@@ -230,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn only_kinds_that_nothing_runs_are_common() {
+    fn only_file_types_that_cannot_run_code_are_common_kinds() {
         for name in ["1.png", "1.JPEG", "a.b.txt", "雪.webm", "x.pdf"] {
             assert!(is_common_kind(&path(&format!("user/files/{name}"))), "{name}");
         }

@@ -1,8 +1,9 @@
 //! SillyTavern's own backups of chats: `backups/chat_<key>_<date>-<time>.jsonl`.
 //!
-//! The key is the character's folder (for groups: the chat's name) with everything but ASCII letters
-//! and digits as `_`, so all chats of a character share one, and a backup does not say which chat it
-//! is of. Two characters may share one, too: `Mira Voss` and `Mira-Voss`.
+//! The key is the name of the character's folder (for groups: of the chat) in lower case, in which
+//! `_` replaces everything but ASCII letters and digits. All chats of a character share one key,
+//! and a backup does not name its chat. Two characters may share a key, too: `Mira Voss` and
+//! `Mira-Voss`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,18 +19,18 @@ pub struct Backup {
     pub path: PathBuf,
     pub file: String,
     pub key: String,
-    /// In the local time of its machine.
+    /// Time of the backup, in the local time of the machine that created it.
     pub taken: NaiveDateTime,
-    /// Whether `taken` is the date in its name; else that does not exist, and it is the time at which
-    /// the file was written.
+    /// Whether `taken` is the date in the file name. If the file name has an impossible date,
+    /// `taken` is the time at which the file was written.
     pub is_dated: bool,
     pub bytes: u64,
 }
 
 impl Backup {
-    /// Whether SillyTavern gives this key to the backups of the character's folder, or group chat,
-    /// `name`. Since 1.19 eight digits of the SHA-256 are added to names that are not printable
-    /// ASCII.
+    /// Returns whether SillyTavern creates this key for `name`, the folder of a character or the
+    /// name of a group chat. Since 1.19, SillyTavern adds eight digits of the SHA-256 to the key if
+    /// the name is not printable ASCII.
     pub fn may_be_of(&self, name: &str) -> bool {
         let Some(rest) = self.key.strip_prefix(&mangle(name)) else { return false };
         let is_plain = name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
@@ -46,7 +47,7 @@ pub fn list_backups(dir: &Path) -> Result<Vec<Backup>> {
         let Some((key, taken)) = parse(&file) else { continue };
         let key = key.to_owned();
         let path = entry.path();
-        // A link without a target is reported when it is read.
+        // Reading the backup will report a link without a target.
         let found = fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path));
         let found = found.map_err(Error::io(&path))?;
         let is_dated = taken.is_some();
@@ -57,15 +58,16 @@ pub fn list_backups(dir: &Path) -> Result<Vec<Backup>> {
     Ok(backups)
 }
 
-/// Removes a file of the library that is not a timeline: a backup of SillyTavern, or an answer to its
-/// page.
+/// Removes a file of the library that does not belong to a timeline: one of SillyTavern's backups,
+/// or an answer to SillyTavern's page.
 pub fn remove_file(root: &Path, path: &str) -> Result<()> {
     let full = root.join(path);
     let dir = durable::parent(&full);
     durable::remove(&full).and_then(|()| durable::sync_dir(dir)).map_err(Error::io(&full))
 }
 
-/// Returns the key in the name of a backup, and its date if that exists.
+/// Returns the key and the date in the file name of a backup. The date is `None` if it is
+/// impossible.
 fn parse(file: &str) -> Option<(&str, Option<NaiveDateTime>)> {
     let (key, moment) = file.strip_prefix("chat_")?.strip_suffix(".jsonl")?.rsplit_once('_')?;
     let (date, time) = moment.split_once('-')?;
@@ -74,13 +76,14 @@ fn parse(file: &str) -> Option<(&str, Option<NaiveDateTime>)> {
         return None;
     }
     let taken = NaiveDateTime::parse_from_str(moment, "%Y%m%d-%H%M%S").ok();
-    // Git cannot store times before 1970; local time may differ by some hours.
+    // Git cannot store times before 1970. The limit is one day later because local time may differ
+    // from UTC by some hours.
     Some((key, taken.filter(|taken| taken.and_utc().timestamp() >= DAY)))
 }
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Returns when a file was written, in local time.
+/// Returns the time at which a file was written, in local time.
 fn written(file: &fs::Metadata) -> NaiveDateTime {
     let seconds = Stamp::of(file).mtime_ns / 1_000_000_000;
     let written = DateTime::from_timestamp(seconds.max(DAY), 0).unwrap_or_default();
@@ -88,7 +91,7 @@ fn written(file: &fs::Metadata) -> NaiveDateTime {
 }
 
 fn mangle(name: &str) -> String {
-    // JavaScript replaces UTF-16 units, so an emoji becomes two.
+    // JavaScript replaces each UTF-16 unit, so an emoji becomes two underscores.
     let letter = |unit: u16| u8::try_from(unit).ok().filter(u8::is_ascii_alphanumeric);
     let mangled = |unit| letter(unit).map_or('_', |byte| char::from(byte.to_ascii_lowercase()));
     sanitize(name).encode_utf16().map(mangled).collect()
@@ -106,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn backups_belong_to_the_names_that_sillytavern_makes_keys_of() {
+    fn backup_file_matches_names_by_their_sillytavern_key() {
         assert!(of("chat_mira_voss_20261115-000055.jsonl").may_be_of("Mira Voss"));
         assert!(of("chat__rin______bb066c6f_20261115-000047.jsonl").may_be_of("Ærin 雪 🦊"));
         assert!(

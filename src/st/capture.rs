@@ -1,9 +1,9 @@
-//! A consistent read of one timeline's files.
+//! Reads the files of one timeline consistently.
 //!
-//! The chat, its lorebook and its group's file are saved one after the other, and nothing locks
-//! them. So each file's stamp is taken, all files are read, and all stamps are taken again. Only if
-//! none changed did the files have these bytes at one moment, the one between the last read and the
-//! first second stamp.
+//! SillyTavern saves the chat, its lorebook and its group's file one after the other, and does not
+//! lock them. Therefore the stamps of all files (size, time and inode) are recorded, all files are
+//! read, and all stamps are compared. If no stamp changed, there was a moment at which all files
+//! had these bytes: between the last read and the first comparison.
 
 use super::folder::is_absent;
 use super::read_file::{FileBytes, read_file};
@@ -17,16 +17,17 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Pauses before the second and later attempts. A save takes a few milliseconds; a slow disk gets more time.
+/// Pauses before the second and later attempts. A save takes a few milliseconds; a slow disk gets
+/// more time.
 const PAUSES_MS: [u64; 4] = [10, 40, 80, 160];
 
-/// Distinguishes two versions of a file without reading it.
+/// Metadata that distinguishes two versions of a file without reading the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stamp {
     pub len: u64,
-    /// Last change, in nanoseconds since 1970; 0 where the system does not say.
+    /// Last change, in nanoseconds since 1970; 0 if the system does not provide it.
     pub mtime_ns: i64,
-    /// The file's number, new at every atomic save; 0 where there is none.
+    /// Inode number, which changes with every atomic save; 0 if the system has no inode numbers.
     pub inode: u64,
 }
 
@@ -53,7 +54,7 @@ fn inode(_: &Metadata) -> u64 {
     0
 }
 
-/// Reads files of a library: from the disk, or as they will be.
+/// Source of file contents: the disk, or the disk with the planned changes of an operation.
 pub trait Files {
     fn read(&self, root: &Path, path: &LibraryPath) -> io::Result<FileBytes>;
     fn stamp(&self, root: &Path, path: &LibraryPath) -> io::Result<Stamp>;
@@ -71,7 +72,8 @@ impl Files for Disk {
         let path = path.under(root);
         match fs::metadata(&path) {
             Ok(found) => Ok(Stamp::of(&found)),
-            // A link to a drive that is not mounted is not a file that was removed.
+            // For a link to an unmounted drive this returns another error, so that the file does
+            // not count as removed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 is_absent(&path).and(Err(error))
             }
@@ -84,7 +86,7 @@ impl Files for Disk {
 pub struct Captured {
     pub files: TimelineFiles,
     pub stamps: Stamps,
-    /// When the first stamp was about to be taken, in nanoseconds since 1970.
+    /// Time just before the first stamp was recorded, in nanoseconds since 1970.
     pub seen_ns: i64,
 }
 
@@ -95,15 +97,15 @@ pub struct Stamps {
     pub group: Option<Stamp>,
 }
 
-/// The treatment of a chat's lorebook, or of the group's file of a chat that has a header, that
-/// exists and cannot be read.
+/// Treatment of a lorebook that exists but cannot be read. Also applies to an unreadable group
+/// file, if the chat has a header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unread {
     Fails,
     IsLeftOut,
 }
 
-/// Reads a timeline's files. A file that exists and cannot be read is an error.
+/// Reads a timeline's files. Fails if a file exists but cannot be read.
 pub fn capture(
     library: &Library,
     groups: &Groups,
@@ -113,8 +115,8 @@ pub fn capture(
     capture_with(library, groups, name, files, Unread::Fails)
 }
 
-/// Reads a timeline's files, also a chat whose lorebook exists and cannot be read: messages that are
-/// written meanwhile must be stored. The files say why ([`BoundBook::unread`]).
+/// Reads a timeline's files. If the lorebook exists but cannot be read, returns the other files and
+/// the reason ([`BoundBook::unread`]), because new messages must still be stored.
 pub fn capture_readable(
     library: &Library,
     groups: &Groups,
@@ -136,8 +138,8 @@ fn capture_with(
     loop {
         let changed = match attempt.capture(groups, name) {
             Ok(captured) => return Ok(captured),
-            Err(Halt::Failed(error)) => return Err(error),
-            Err(Halt::Changed(path)) => path,
+            Err(CaptureFailure::Failed(error)) => return Err(error),
+            Err(CaptureFailure::Changed(path)) => path,
         };
         let Some(pause) = pauses.next() else {
             return Err(Error::ChangedWhileReading { path: changed.under(library.root()) });
@@ -146,18 +148,18 @@ fn capture_with(
     }
 }
 
-enum Halt {
+enum CaptureFailure {
     Failed(Error),
     Changed(LibraryPath),
 }
 
-impl From<Error> for Halt {
+impl From<Error> for CaptureFailure {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-type Attempted<T> = std::result::Result<T, Halt>;
+type AttemptResult<T> = std::result::Result<T, CaptureFailure>;
 
 struct Attempt<'a> {
     root: &'a Path,
@@ -166,7 +168,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    fn capture(&self, groups: &Groups, name: &TimelineName) -> Attempted<Captured> {
+    fn capture(&self, groups: &Groups, name: &TimelineName) -> AttemptResult<Captured> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let seen_ns = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
         let Some((main, stamp)) = self.read(&name.file())? else {
@@ -191,7 +193,7 @@ impl Attempt<'_> {
         let path = bound.as_deref().and_then(lorebook_path);
         let (book, unread) = match path.as_ref().map(|path| self.read(path)).transpose() {
             Ok(book) => (book.flatten(), None),
-            Err(Halt::Failed(why)) if is_left_out => (None, Some(why.to_string())),
+            Err(CaptureFailure::Failed(why)) if is_left_out => (None, Some(why.to_string())),
             Err(halt) => return Err(halt),
         };
         let stamps = Stamps {
@@ -208,7 +210,7 @@ impl Attempt<'_> {
             if let Some(path) = path
                 && self.stamp(path)? != stamp
             {
-                return Err(Halt::Changed(path.clone()));
+                return Err(CaptureFailure::Changed(path.clone()));
             }
         }
         let bytes = book.map(|(book, _)| book.bytes);
@@ -221,18 +223,19 @@ impl Attempt<'_> {
         Ok(Captured { files, stamps, seen_ns })
     }
 
-    /// Returns a file with the stamp it had before it was read; none if it does not exist.
-    fn read(&self, path: &LibraryPath) -> Attempted<Option<(FileAt, Stamp)>> {
+    /// Returns a file and the stamp that the file had before it was read; `None` if the file does
+    /// not exist.
+    fn read(&self, path: &LibraryPath) -> AttemptResult<Option<(FileAt, Stamp)>> {
         use io::ErrorKind::{NotFound, UnexpectedEof};
         let Some(stamp) = self.stamp(path)? else { return Ok(None) };
         match self.files.read(self.root, path) {
             Ok(bytes) if bytes.len() as u64 == stamp.len => {
                 Ok(Some((FileAt { path: path.clone(), bytes }, stamp)))
             }
-            Ok(_) => Err(Halt::Changed(path.clone())),
-            // Removed, or cut shorter, since it was stamped.
+            Ok(_) => Err(CaptureFailure::Changed(path.clone())),
+            // The file was removed or truncated after its stamp was recorded.
             Err(error) if matches!(error.kind(), NotFound | UnexpectedEof) => {
-                Err(Halt::Changed(path.clone()))
+                Err(CaptureFailure::Changed(path.clone()))
             }
             Err(source) => Err(Error::Io { path: path.under(self.root), source }.into()),
         }

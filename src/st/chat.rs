@@ -1,8 +1,8 @@
 //! A chat file: a header line and one line per message.
 //!
-//! The file is split at `\n` and nowhere else (U+2028 and CR stand inside lines), so joining the
-//! lines gives the bytes back whatever the file holds: a BOM, CRLF, blank lines, a torn last line, no
-//! JSON at all.
+//! The file is split only at `\n` (U+2028 and CR are part of a line), so joining the lines returns
+//! the original bytes of any file, even with a byte order mark, CRLF, blank lines, a truncated last
+//! line, or without any JSON.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ use super::json::Raw;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chat<'a> {
-    /// None in a group chat of SillyTavern 1.12, which begins with its first message.
+    /// `None` for a group chat of SillyTavern 1.12, whose file begins with the first message.
     pub header: Option<&'a [u8]>,
-    /// The lines after the header, blank ones included.
+    /// The lines after the header, including blank lines.
     pub messages: Vec<&'a [u8]>,
 }
 
 impl<'a> Chat<'a> {
-    /// Splits a file. In a group chat a first line that is an object without `chat_metadata` is a
-    /// message.
+    /// Splits a chat file into lines. In a group chat, a first line that is an object without
+    /// `chat_metadata` is a message and not a header.
     pub fn split(bytes: &'a [u8], category: Category) -> Self {
         let mut begin = 0;
         let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
@@ -34,7 +34,7 @@ impl<'a> Chat<'a> {
         }
     }
 
-    /// Returns the chat without its messages.
+    /// Returns the header of a chat file. The list of messages is empty.
     pub fn header_of(bytes: &'a [u8], category: Category) -> Self {
         let first = &bytes[..memchr::memchr(b'\n', bytes).unwrap_or(bytes.len())];
         let header = Some(first).filter(|first| !is_headless(first, category));
@@ -51,10 +51,10 @@ impl<'a> Chat<'a> {
         Chat { header: self.header, messages: self.messages[..end].to_vec() }
     }
 
-    /// Returns the length of the file up to and with message `n`, in bytes.
+    /// Returns the length of the file up to and including message `n`, in bytes.
     pub fn length_upto(&self, n: usize) -> usize {
         let lines = self.header.iter().chain(self.messages.iter().take(n.saturating_add(1)));
-        // A line feed between each two.
+        // Between two lines is a line feed.
         lines.map(|line| line.len() + 1).sum::<usize>().saturating_sub(1)
     }
 
@@ -63,8 +63,8 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// One message of a chat. SillyTavern and its extensions are loose about types, so nothing here
-/// fails: a value that is missing or of another type reads as none.
+/// One message of a chat. SillyTavern and its extensions do not always write the expected types, so
+/// the methods do not fail: they return `None` for a missing value or one of another type.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     raw: Raw<'a>,
@@ -80,7 +80,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a line; none if it is not a JSON object in UTF-8.
+    /// Parses a line; `None` if the line is not a JSON object in UTF-8.
     pub fn read(line: &'a [u8]) -> Option<Self> {
         Self::read_str(str::from_utf8(line).ok()?)
     }
@@ -113,52 +113,51 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Returns the whole line.
+    /// Returns the JSON object of the message.
     pub fn raw(&self) -> Raw<'a> {
         self.raw
     }
 
-    /// Returns the speaker.
+    /// Returns the name of the speaker.
     pub fn name(&self) -> Option<String> {
         self.name?.string()
     }
 
-    /// Whether the user wrote it.
+    /// Returns whether the user wrote the message.
     pub fn is_user(&self) -> bool {
         self.is_user.is_some_and(|value| value.truthy())
     }
 
-    /// Whether it is hidden from the prompt.
+    /// Returns whether the message is hidden from the prompt.
     pub fn is_system(&self) -> bool {
         self.is_system.is_some_and(|value| value.truthy())
     }
 
-    /// Returns the text.
     pub fn text(&self) -> Option<String> {
         self.mes?.string()
     }
 
-    /// Returns the date, a string in one of several forms or a number.
+    /// Returns the date, which is a string in one of several formats, or a number.
     pub fn send_date(&self) -> Option<Raw<'a>> {
         self.send_date
     }
 
-    /// Returns the values of SillyTavern and extensions beside the text.
+    /// Returns the object `extra`, in which SillyTavern and extensions store additional values.
     pub fn extra(&self) -> Option<Raw<'a>> {
         self.extra.filter(Raw::is_object)
     }
 
-    /// Returns the number of the swipe that is shown.
+    /// Returns the index of the swipe that is shown.
     pub fn swipe_id(&self) -> Option<i64> {
         self.swipe_id?.integer()
     }
 
-    /// Returns the texts to choose from.
+    /// Returns the swipes: the alternative texts of the message.
     pub fn swipes(&self) -> Option<Vec<Raw<'a>>> {
         self.swipes?.items()
     }
 
-    /// Returns the values that belong to each of the swipes.
+    /// Returns the metadata of each swipe.
     pub fn swipe_info(&self) -> Option<Vec<Raw<'a>>> {
         self.swipe_info?.items()
     }
@@ -167,15 +166,16 @@ impl<'a> Message<'a> {
 /// The parts of a message that a person reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageText {
-    /// The speaker; may be empty.
+    /// Name of the speaker; may be empty.
     pub name: String,
     pub text: String,
     pub is_user: bool,
-    /// Whether it is hidden from the prompt.
+    /// Whether the message is hidden from the prompt.
     pub is_system: bool,
 }
 
-/// Reads a line for showing it, also one that is not valid UTF-8; none if it is not a JSON object.
+/// Parses a message for display, even if the line is not valid UTF-8; `None` if the line is not a
+/// JSON object.
 pub fn text_of(line: &[u8]) -> Option<MessageText> {
     let line = String::from_utf8_lossy(line);
     let message = Message::read_str(&line)?;
@@ -187,9 +187,9 @@ pub fn text_of(line: &[u8]) -> Option<MessageText> {
     })
 }
 
-/// Returns the indices of the messages that SillyTavern silently drops when it opens the chat: lines
-/// that are not blank and either not JSON or a value such as `null`. It decodes invalid UTF-8
-/// leniently.
+/// Returns the indices of the messages that SillyTavern silently drops when it opens the chat:
+/// lines that are not blank and not JSON, or a falsy value such as `null`. Invalid UTF-8 is
+/// allowed, because SillyTavern reads it leniently.
 pub fn broken_lines(chat: &Chat, among: Range<usize>) -> Vec<usize> {
     let end = among.end.min(chat.messages.len());
     let broken = |line: &[u8]| {
@@ -205,15 +205,17 @@ pub fn is_blank(line: &[u8]) -> bool {
     line.iter().all(u8::is_ascii_whitespace)
 }
 
-/// Whether the first line of a group chat is a message. SillyTavern reads invalid UTF-8 leniently.
+/// Returns whether the first line of a group chat is a message. Invalid UTF-8 is allowed, because
+/// SillyTavern reads it leniently.
 fn is_headless(line: &[u8], category: Category) -> bool {
     category == Category::GroupChat
         && Raw::parse_str(&String::from_utf8_lossy(line))
             .is_some_and(|value| value.is_object() && value.get("chat_metadata").is_none())
 }
 
-/// Returns when a message was sent, in milliseconds since 1970. SillyTavern has written that as
-/// ISO 8601, as a number, and as `November 15, 2026 12:22am`, which is read as UTC.
+/// Returns the time at which a message was sent, in milliseconds since 1970. SillyTavern's versions
+/// write the date as ISO 8601, as a number, or as `November 15, 2026 12:22am`, which is read as
+/// UTC.
 pub fn send_millis(send_date: Raw<'_>) -> Option<i64> {
     if let Some(number) = send_date.integer() {
         return Some(number);
@@ -231,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn send_dates_are_read_in_all_three_forms() {
+    fn send_dates_are_parsed_in_all_three_formats() {
         let time = |text: &str| send_millis(Raw::parse(text.as_bytes()).unwrap());
         assert_eq!(time(r#""2026-11-15T00:22:00.000Z""#), Some(1_794_702_120_000));
         assert_eq!(time(r#""November 15, 2026 12:22am""#), Some(1_794_702_120_000));

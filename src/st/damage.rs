@@ -1,7 +1,7 @@
-//! Tells damaged files of timelines from valid ones; the one judge of files.
+//! Decides whether files of timelines are damaged. No other code decides this.
 //!
-//! A power cut or a full disk leaves a file empty, or filled with zero bytes from some place on. A
-//! chat with single lines that cannot be read is not damaged in this sense: SillyTavern opens it.
+//! After a power failure or on a full disk, a file may be empty or end in zero bytes. A chat with
+//! some unreadable lines does not count as damaged, because SillyTavern opens it.
 
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
@@ -15,18 +15,18 @@ use super::{Category, Chat, TimelineFiles, TimelineName, is_blank, open_file, re
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     Empty,
-    /// Zero bytes in JSON: a part of the file was never written.
+    /// Zero bytes in a JSON file: a part of the file was never written.
     Zeros,
-    /// No JSON that SillyTavern could use, or an incomplete picture.
+    /// JSON that SillyTavern cannot use, or an incomplete picture.
     Unreadable,
 }
 
 impl Damage {
-    /// Returns words that can follow the name of the file.
+    /// Returns a phrase that can follow the name of the file.
     pub fn words(self) -> &'static str {
         match self {
             Damage::Empty => "is empty",
-            Damage::Zeros => "holds zero bytes where text should be",
+            Damage::Zeros => "contains zero bytes where text should be",
             Damage::Unreadable => "cannot be read",
         }
     }
@@ -45,7 +45,8 @@ pub fn damage(name: &TimelineName, bytes: &[u8]) -> Option<Damage> {
     }
 }
 
-/// Returns the damage of a file of the library at `root`. Reads no more of pictures than needed.
+/// Returns the damage of a file of the library at `root`. Reads only the necessary parts of
+/// pictures.
 pub fn damage_on_disk(root: &Path, name: &TimelineName) -> io::Result<Option<Damage>> {
     let path = name.file();
     if !matches!(name.category(), Category::Card | Category::Persona) {
@@ -65,7 +66,8 @@ pub fn damage_on_disk(root: &Path, name: &TimelineName) -> io::Result<Option<Dam
 
 const PICTURE_START: usize = 64;
 
-/// Returns the damage of a picture of any format, by its first bytes: none begins with zeros alone.
+/// Returns the damage of a picture of any format, judged by its first bytes: no format begins with
+/// only zero bytes.
 fn picture_damage(start: &[u8]) -> Option<Damage> {
     start.iter().all(|byte| *byte == 0).then_some(Damage::Zeros)
 }
@@ -87,7 +89,8 @@ pub fn damage_of_files(files: &TimelineFiles) -> Option<Damage> {
     damage(&files.timeline, &files.main.bytes).or_else(book)
 }
 
-/// Returns the damage of a chat. Of its messages only those in `among` are searched for zero bytes.
+/// Returns the damage of a chat. Only the header and the messages in `among` are searched for zero
+/// bytes.
 pub fn chat_damage(chat: &Chat<'_>, among: &[Range<usize>]) -> Option<Damage> {
     let lines = || chat.header.iter().chain(&chat.messages).copied();
     if lines().all(is_blank) {
@@ -118,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chats_are_damaged_only_if_no_line_is_an_object_or_zeros_are_in_them() {
+    fn chat_is_damaged_if_it_has_zero_bytes_or_no_json_object() {
         let name = TimelineName::solo("A", "a").unwrap();
         for (text, expected) in [
             (&b""[..], Some(Damage::Empty)),

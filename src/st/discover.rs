@@ -1,4 +1,4 @@
-//! Finds the user directory from a folder that the user names, or that lies inside it.
+//! Finds the user's folder from a path that the user passes, or from a path inside the folder.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -9,27 +9,27 @@ use crate::real_path;
 
 const DEFAULT_USER: &str = "default-user";
 
-/// The name of the store in a user's folder.
+/// The name of the store's folder in a user's folder.
 pub const STORE: &str = ".stvc";
 
-/// How much a folder must look like a user directory.
+/// Evidence required to treat a folder as a user's folder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Proof {
-    /// Named by the user: `chats/` is enough.
+    /// The user passed the path: a `chats/` folder is sufficient.
     Named,
-    /// Met on the way up, where any folder may have a `chats/`: there must be more of SillyTavern in
-    /// it. And only a `holder` may have users in it: a home folder is not the library that somebody
-    /// copied into it.
+    /// The folder was found while searching parent folders, where any folder may have a `chats/`,
+    /// so it must contain more files of SillyTavern. Only with `holder` may the folder also contain
+    /// users' folders: a home folder must not count as the library that the user copied into it.
     Found { holder: bool },
 }
 
-/// A user's directory, and the users beside it if none was named.
-pub(super) struct Found {
+/// A user's folder, and the other users of the install if the caller did not name a user.
+pub(super) struct UserFolder {
     pub root: PathBuf,
     pub others: Vec<String>,
 }
 
-pub(super) fn open(dir: &Path, user: Option<&str>) -> Result<Found> {
+pub(super) fn open(dir: &Path, user: Option<&str>) -> Result<UserFolder> {
     let dir = std::path::absolute(dir).map_err(Error::io(dir))?;
     list_existing(&dir).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::NoSuchFolder { path: dir.clone() },
@@ -42,7 +42,8 @@ pub(super) fn open(dir: &Path, user: Option<&str>) -> Result<Found> {
     }
 }
 
-/// Whether it is a SillyTavern that never ran: it creates its users' folders when it starts.
+/// Returns whether `dir` is a SillyTavern install that was never started. SillyTavern creates its
+/// users' folders when it first starts.
 fn is_unused_install(dir: &Path) -> bool {
     dir.join("server.js").is_file() && dir.join("public").is_dir() && dir.join("default").is_dir()
 }
@@ -52,7 +53,7 @@ fn never_started(install: &Path, user: Option<&str>) -> Error {
     Error::NeverStarted { path: install.to_owned(), root }
 }
 
-pub(super) fn find(start: &Path, user: Option<&str>) -> Result<Found> {
+pub(super) fn find(start: &Path, user: Option<&str>) -> Result<UserFolder> {
     let mut from = std::path::absolute(start).map_err(Error::io(start))?;
     if from.components().any(|part| part == Component::ParentDir) {
         from = real_path::of_existing(&from).map_err(Error::io(start))?;
@@ -62,7 +63,7 @@ pub(super) fn find(start: &Path, user: Option<&str>) -> Result<Found> {
         if is_unused_install(dir) {
             unused.get_or_insert_with(|| never_started(dir, user));
         }
-        // The directory of the user may lie beside that of another one.
+        // The folder of the named user may be next to the folder of another user.
         let holder = dir == from || dir.ends_with("data") || without_user.is_some();
         let proof = Proof::Found { holder };
         match at(dir, user, proof) {
@@ -71,7 +72,7 @@ pub(super) fn find(start: &Path, user: Option<&str>) -> Result<Found> {
             Err(error @ Error::NoSuchUser { .. }) if is_user(dir, proof) => {
                 without_user = Some(error)
             }
-            // The users are here, and this one is not among them.
+            // This folder contains users, but not the named user.
             Err(error) => return Err(error),
         }
     }
@@ -79,13 +80,13 @@ pub(super) fn find(start: &Path, user: Option<&str>) -> Result<Found> {
     Err(without_user.or(unused).unwrap_or_else(nothing))
 }
 
-fn at(dir: &Path, user: Option<&str>, proof: Proof) -> Result<Option<Found>> {
+fn at(dir: &Path, user: Option<&str>, proof: Proof) -> Result<Option<UserFolder>> {
     if is_user(dir, proof) {
         return match user {
             Some(user) if dir.file_name().is_none_or(|name| name != user) => {
                 Err(no_such_user(dir, user, &[]))
             }
-            _ => Ok(Some(Found { root: dir.to_path_buf(), others: Vec::new() })),
+            _ => Ok(Some(UserFolder { root: dir.to_path_buf(), others: Vec::new() })),
         };
     }
     if let Some(root) = among(&dir.join("data"), user, proof)? {
@@ -101,12 +102,11 @@ fn no_such_user(path: &Path, user: &str, users: &[String]) -> Error {
     Error::NoSuchUser { path: path.to_owned(), user: user.to_owned(), users: users.to_vec() }
 }
 
-/// Returns the directory of the chosen user among those in `holder`; none if it has no user
-/// directory.
-fn among(holder: &Path, user: Option<&str>, proof: Proof) -> Result<Option<Found>> {
+/// Returns the folder of the chosen user in `holder`; `None` if `holder` has no users' folders.
+fn among(holder: &Path, user: Option<&str>, proof: Proof) -> Result<Option<UserFolder>> {
     let users = match users(holder, proof) {
         Ok(users) => users,
-        // On the way up a folder that cannot be listed is not the library.
+        // A parent folder that cannot be listed does not count as the library.
         Err(error) if proof != Proof::Named || is_absent(&error) => return Ok(None),
         Err(error) => return Err(Error::io(holder)(error)),
     };
@@ -124,7 +124,7 @@ fn among(holder: &Path, user: Option<&str>, proof: Proof) -> Result<Option<Found
     };
     let unnamed = |other: &&String| user.is_none() && *other != chosen;
     let others = users.iter().filter(unnamed).cloned().collect();
-    Ok(Some(Found { root: holder.join(chosen), others }))
+    Ok(Some(UserFolder { root: holder.join(chosen), others }))
 }
 
 fn users(holder: &Path, proof: Proof) -> io::Result<Vec<String>> {
@@ -137,7 +137,7 @@ fn users(holder: &Path, proof: Proof) -> io::Result<Vec<String>> {
 fn is_user(dir: &Path, proof: Proof) -> bool {
     let has = |name: &str| dir.join(name).is_dir();
     let settings = dir.join("settings.json").is_file();
-    // A store shows that it was one, whatever was lost since.
+    // A store proves that this is a user's folder, even if other files were lost later.
     if dir.join(STORE).join("HEAD").is_file() {
         return true;
     }

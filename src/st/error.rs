@@ -1,4 +1,4 @@
-//! Errors with the library's files; each names its subject.
+//! Errors of reading and writing the library. Each error names its file or folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::words::listed;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something could not be done with the library's files.
+/// An error of reading or writing the library.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,24 +19,25 @@ pub enum Error {
     NotALibrary { path: PathBuf },
     #[error("the SillyTavern folder {} does not exist", path.display())]
     NoSuchFolder { path: PathBuf },
-    /// SillyTavern creates its users' folders when it starts; `root` will be one of them.
-    #[error("the SillyTavern in {} was never started, so there are no chats yet", path.display())]
+    /// SillyTavern creates its user folders when it first starts; `root` is the folder that it
+    /// would create.
+    #[error("SillyTavern in {} was never started, so it has no chats yet", path.display())]
     NeverStarted { path: PathBuf, root: PathBuf },
-    #[error("no SillyTavern folder at or above {}", start.display())]
+    #[error("cannot find a SillyTavern folder at or above {}", start.display())]
     NoLibraryFound { start: PathBuf },
-    #[error("{} holds several users: {}", path.display(), listed(users))]
+    #[error("{} has several users ({}), and none was chosen", path.display(), listed(users))]
     SeveralUsers { path: PathBuf, users: Vec<String> },
-    #[error("{} holds no user {user:?}{}", path.display(), there_is(users))]
+    #[error("{} has no user {user:?}{}", path.display(), there_is(users))]
     NoSuchUser { path: PathBuf, user: String, users: Vec<String> },
-    #[error("{name:?} cannot name a file of the library: {why}")]
+    #[error("{name:?} is not a valid name of a library file: {why}")]
     BadName { name: String, why: &'static str },
-    #[error("{} kept changing while it was read", path.display())]
+    #[error("{} changed each time stvc read it", path.display())]
     ChangedWhileReading { path: PathBuf },
-    #[error("{} is already there", path.display())]
+    #[error("{} exists already", path.display())]
     AlreadyThere { path: PathBuf },
-    #[error("{} was saved or removed by another program just now; it was left as it is", path.display())]
+    #[error("{} was just saved or removed by another program, so it was left unchanged", path.display())]
     SavedMeanwhile { path: PathBuf },
-    #[error("{} does not hold what was just written to it", path.display())]
+    #[error("{} does not contain the bytes that were just written to it", path.display())]
     WrittenDiffers { path: PathBuf },
 }
 
@@ -47,28 +48,28 @@ impl Error {
         move |source| Self::Io { path, source }
     }
 
-    /// Returns what the user can do about it.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::NeverStarted { .. } => {
-                "start it once; or bring chats back into it: `stvc import BACKUP`, then `stvc restore --all`".into()
+                "start SillyTavern once; or restore chats from a backup: `stvc import BACKUP`, then `stvc restore --all`".into()
             }
             Self::NoLibraryFound { .. } | Self::NotALibrary { .. } => {
-                format!("go to your SillyTavern folder, or name it: `stvc --data {EXAMPLE_FOLDER} …`").into()
+                format!("run stvc in your SillyTavern folder; or pass the folder: `stvc --data {EXAMPLE_FOLDER} …`").into()
             }
             Self::NoSuchFolder { .. } => {
-                format!("name your SillyTavern folder: `stvc --data {EXAMPLE_FOLDER} …`").into()
+                format!("pass your SillyTavern folder: `stvc --data {EXAMPLE_FOLDER} …`").into()
             }
-            Self::SeveralUsers { .. } => "choose one with `--user NAME`".into(),
+            Self::SeveralUsers { .. } => "choose a user with `--user NAME`".into(),
             Self::SavedMeanwhile { .. } => {
-                unchanged("SillyTavern may have saved it; look at it, then try again")
+                unchanged("check the file, which SillyTavern may have saved, then try again")
             }
             Self::ChangedWhileReading { .. } => {
-                "something keeps saving it; try again in a moment".into()
+                "try again later: another program saves the file repeatedly".into()
             }
             Self::Io { source, .. } if durable::is_held_elsewhere(source) => HELD.into(),
             Self::Io { source, .. } if durable::is_read_only(source) => {
-                "check the permissions of that file and of its folder, and whether its disk is mounted read-only".into()
+                "check the permissions of the file and its folder, and whether the disk is mounted read-only".into()
             }
             _ => return None,
         })
@@ -76,5 +77,5 @@ impl Error {
 }
 
 fn there_is(users: &[String]) -> String {
-    if users.is_empty() { String::new() } else { format!("; there is {}", listed(users)) }
+    if users.is_empty() { String::new() } else { format!("; known users: {}", listed(users)) }
 }

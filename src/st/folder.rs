@@ -1,7 +1,8 @@
-//! Lists folders, and decides whether a file exists. All of the library is listed through this
-//! module, because a folder that cannot be read (no permission, a failing disk, a link to a drive
-//! that is not mounted) must never be mistaken for an empty one: its chats would be reported as
-//! deleted.
+//! Lists folders, and decides whether a file exists.
+//!
+//! Every folder of the library is listed with this module. A folder that cannot be read (no
+//! permission, a failing disk, a link to a drive that is not mounted) must never be mistaken for an
+//! empty folder: its chats would be reported as deleted.
 
 use std::fs::{self, DirEntry};
 use std::io;
@@ -10,12 +11,12 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Listing {
     pub entries: Vec<DirEntry>,
-    /// Why the folder, or a part of it, could not be listed.
+    /// Error that prevented a complete listing.
     pub unreadable: Option<io::Error>,
 }
 
 impl Listing {
-    /// Returns the entries, if all of them could be listed.
+    /// Returns the entries; fails if some could not be listed.
     pub fn complete(self) -> io::Result<Vec<DirEntry>> {
         self.unreadable.map_or(Ok(self.entries), Err)
     }
@@ -39,14 +40,14 @@ pub fn list_folder(path: &Path) -> Listing {
     Listing { entries: entries.collect(), unreadable }
 }
 
-/// Lists a folder that must exist, and of which no entry may be missed.
+/// Lists a folder. Fails if the folder does not exist or an entry cannot be listed.
 pub fn list_existing(path: &Path) -> io::Result<Vec<DirEntry>> {
     fs::metadata(path)?;
     list_folder(path).complete()
 }
 
-/// Returns whether there is nothing at `path`. Fails if that is unknown: a folder above cannot be
-/// entered, or a link has no target, most likely a drive that is not mounted.
+/// Returns whether nothing exists at `path`. Fails if the answer is unknown because a parent folder
+/// cannot be entered, or because a link has no target (probably a drive is not mounted).
 pub fn is_absent(path: &Path) -> io::Result<bool> {
     for place in path.ancestors() {
         match fs::symlink_metadata(place) {
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_does_not_exist_is_empty() {
+    fn missing_folder_is_listed_as_empty() {
         let folder = tempfile::tempdir().unwrap();
         let none = folder.path().join("none");
         assert!(list_folder(&none).complete().unwrap().is_empty());
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_place_of_a_folder_is_unreadable() {
+    fn file_in_the_place_of_a_folder_is_unreadable() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, b"").unwrap();
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_dead_link_and_a_link_to_itself_are_unreadable() {
+    fn dangling_and_circular_links_are_unreadable() {
         let folder = tempfile::tempdir().unwrap();
         for target in ["drive", "link"] {
             let link = folder.path().join("link");

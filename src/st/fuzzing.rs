@@ -1,4 +1,5 @@
-//! Fuzz targets of SillyTavern's files. Each function panics where its invariant does not hold; `src/fuzzing` lists them.
+//! Fuzz targets for SillyTavern's files. Each function panics if its invariant is violated;
+//! `src/fuzzing` lists the targets.
 
 #![allow(clippy::expect_used, reason = "a fuzz target fails loudly")]
 
@@ -12,18 +13,20 @@ use super::card::png::{self, SIGNATURE};
 use super::json::stringify;
 use super::{
     Category, Chat, CutCard, Edits, Key, Message, Raw, broken_lines, card, cut, cut_card, cut_text,
-    entries, entries_and_repeats, fill, fill_card, fill_text, is_blank, item_spans, mark,
-    member_spans, replace, send_millis, text_of, with_mark,
+    entries, entries_and_repeats, fill, fill_card, fill_text, integrity, is_blank, item_spans,
+    member_spans, replace, send_millis, text_of, with_integrity,
 };
 
-/// Values of one input that are edited, and how deep two values are compared.
+/// Limits: the number of values that are edited per input, and the depth to which two values are
+/// compared.
 const MOST_VALUES: usize = 24;
 const DEEPEST: usize = 64;
 
-/// A value that no input has by chance.
+/// A value that an input does not contain by chance.
 const NEW: &str = r#"{"fuzz":[1,"\ud83d"]}"#;
 
-/// The reader agrees with serde_json, and an edit changes one value and no other byte.
+/// Checks that the parser agrees with serde_json, and that an edit changes one value and no other
+/// byte.
 pub(crate) fn json(data: &[u8]) {
     let known: Option<Value> = serde_json::from_slice(data).ok();
     let Some(root) = Raw::parse(data) else {
@@ -85,7 +88,7 @@ fn must_agree(raw: Raw<'_>, known: &Value) {
     }
 }
 
-/// Panics unless JavaScript reads both as equal values.
+/// Panics unless JavaScript reads both texts as equal values.
 fn must_be_equal(a: Raw<'_>, b: Raw<'_>, depth: usize) {
     if depth > DEEPEST {
         return;
@@ -114,7 +117,7 @@ fn must_be_equal(a: Raw<'_>, b: Raw<'_>, depth: usize) {
         if number.is_finite() {
             assert_eq!(b.as_str().parse(), Ok(number))
         } else {
-            // JavaScript has no other word for infinity in JSON.
+            // JSON cannot represent infinity, so JavaScript writes `null`.
             assert!(b.is_null())
         }
     } else {
@@ -122,7 +125,7 @@ fn must_be_equal(a: Raw<'_>, b: Raw<'_>, depth: usize) {
     }
 }
 
-/// Returns the first values of a text, each before its parts.
+/// Returns the first values of a text, in breadth-first order.
 fn values(root: Raw<'_>) -> Vec<Raw<'_>> {
     let mut found = vec![root];
     let mut at = 0;
@@ -193,7 +196,8 @@ fn texts_of(array: &[u8]) -> Vec<&str> {
     items.into_iter().map(|item| item.as_str()).collect()
 }
 
-/// Joining a split chat gives every byte of it back, and its beginning is the chat up to a message.
+/// Checks that joining a split chat returns the original bytes, and that the chat up to a message
+/// is a prefix of the file.
 pub(crate) fn chat(data: &[u8]) {
     for category in [Category::Chat, Category::GroupChat] {
         let chat = Chat::split(data, category);
@@ -207,7 +211,7 @@ pub(crate) fn chat(data: &[u8]) {
             let cut = chat.upto(last).join();
             assert!(data.starts_with(&cut));
             assert_eq!(cut.len(), chat.length_upto(last));
-            // The cut falls between two lines.
+            // The prefix ends between two lines.
             assert!(matches!(data.get(cut.len()), None | Some(b'\n')));
             assert_eq!(Chat::split(&cut, category), chat.upto(last));
         }
@@ -228,9 +232,9 @@ pub(crate) fn chat(data: &[u8]) {
         }
         assert!(chat.message_count() <= chat.messages.len());
     }
-    if let Some(marked) = with_mark(data, b"\"fuzz\"") {
-        assert_eq!(mark(&marked), Some(&b"\"fuzz\""[..]));
-        if let Some(old) = mark(data) {
+    if let Some(marked) = with_integrity(data, b"\"fuzz\"") {
+        assert_eq!(integrity(&marked), Some(&b"\"fuzz\""[..]));
+        if let Some(old) = integrity(data) {
             let at = old.as_ptr().addr() - data.as_ptr().addr();
             let expected = [&data[..at], b"\"fuzz\"", &data[at + old.len()..]].concat();
             assert_eq!(marked, expected);
@@ -238,7 +242,8 @@ pub(crate) fn chat(data: &[u8]) {
     }
 }
 
-/// Filling a cut lorebook gives every byte of it back, and each NUL of it is one entry.
+/// Checks that filling a cut lorebook returns the original bytes, and that a cut lorebook has one
+/// NUL for each entry.
 pub(crate) fn lorebook(data: &[u8]) {
     let cut = cut(data);
     if cut.entries.is_empty() {
@@ -265,14 +270,15 @@ pub(crate) fn lorebook(data: &[u8]) {
         super::effect_hash(entry, "Book");
         entry.get("uid").and_then(super::uid_text);
     }
-    // A stored lorebook may be damaged.
+    // A stored lorebook may be damaged, so `fill` must accept any bytes.
     if let Ok(filled) = fill(data, |_| Some(b"{}")) {
         let cuts = data.iter().filter(|byte| **byte == 0).count();
         assert_eq!(filled.len(), data.len() + cuts);
     }
 }
 
-/// Filling a cut card gives every byte of it back, and so does filling each of its texts. Also with the checksums made right, which no mutation is.
+/// Checks that filling a cut card, and each of its cut texts, returns the original bytes. Also
+/// tests the input with corrected checksums, because mutated inputs do not have valid ones.
 pub(crate) fn card(data: &[u8]) {
     one_card(data);
     one_card(&with_checksums(data));
@@ -307,7 +313,7 @@ fn one_text(text: &[u8]) {
     assert_eq!(filled, text);
 }
 
-/// Returns a PNG with the right checksum in each chunk, up to where it is a PNG.
+/// Returns the PNG with a correct checksum in each complete chunk.
 fn with_checksums(data: &[u8]) -> Vec<u8> {
     let Some(mut rest) = data.strip_prefix(&SIGNATURE) else { return data.to_vec() };
     let mut png = SIGNATURE.to_vec();

@@ -1,5 +1,4 @@
-//! Groups: which group a group chat belongs to, which only the group's own file says, and edits of
-//! that file, which change no other byte.
+//! Group files: they list the chats of a group. Edits of a group file change no other byte.
 
 use super::json::{Edits, Raw, item_spans, quote};
 use super::metadata::is_called;
@@ -10,35 +9,38 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     of_chat: HashMap<String, LibraryPath>,
-    /// A file that could not be read, and why: it may be the group of any chat.
+    /// A group file that could not be read, and the reason. This file may list any chat.
     pub(super) unread: Option<(String, String)>,
-    /// Whether a file is damaged: it may have listed any chat.
+    /// Whether a group file is damaged, which may have listed any chat.
     is_damaged: bool,
 }
 
 impl Groups {
-    /// Returns the file of the group of a chat, which is named as by [`TimelineName::chat`].
+    /// Returns the group file that lists a chat. `chat` is the name returned by
+    /// [`TimelineName::chat`].
     pub fn group_of(&self, chat: &str) -> Option<&LibraryPath> {
         self.of_chat.get(chat)
     }
 
-    /// Whether every group's file could be read: else any chat may be listed in another.
+    /// Returns whether every group file could be read. If not, any chat may be listed in an unread
+    /// file.
     pub fn are_complete(&self) -> bool {
         self.unread.is_none() && !self.is_damaged
     }
 
-    /// Returns the names of all chats that groups list, as the groups spell them.
+    /// Returns the names of all chats that groups list, both as typed and as file names.
     pub fn chats(&self) -> impl Iterator<Item = &str> {
         self.of_chat.keys().map(String::as_str)
     }
 
-    /// Reads the groups' files, in an order that does not depend on the file system. If two groups
-    /// list one chat, the first has it; being listed goes before being the open chat.
+    /// Reads the group files in the order of `files`, so that the result does not depend on the
+    /// file system. If two groups list a chat, it belongs to the first group. A group that lists a
+    /// chat takes precedence over a group in which the chat is only the open chat.
     pub(super) fn read(files: &[(LibraryPath, Vec<u8>)]) -> Self {
         let mut groups = Self::default();
         let mut open = Vec::new();
         for (path, bytes) in files {
-            // As lenient as SillyTavern: only a chat's name could suffer.
+            // Lenient like SillyTavern: invalid UTF-8 can only affect the name of a chat.
             let text = String::from_utf8_lossy(bytes);
             let Some(group) = Raw::parse_str(&text).filter(Raw::is_object) else {
                 groups.is_damaged = true;
@@ -56,7 +58,7 @@ impl Groups {
         groups
     }
 
-    /// Adds the chats that another version of a group's file lists.
+    /// Adds the chats that another version of the group file lists.
     pub fn read_again(&mut self, path: &LibraryPath, bytes: &[u8]) {
         let more = Self::read(&[(path.clone(), bytes.to_vec())]);
         for (chat, path) in more.of_chat {
@@ -65,7 +67,7 @@ impl Groups {
     }
 
     fn add(&mut self, id: String, path: &LibraryPath) {
-        // A group lists names as they were typed; the file's name may differ.
+        // A group lists names as the user typed them; the file name may differ.
         if let Some(file) = chat_name(&id).filter(|file| *file != id) {
             self.of_chat.entry(file).or_insert_with(|| path.clone());
         }
@@ -73,7 +75,7 @@ impl Groups {
     }
 }
 
-/// Returns the group's file with `name` listed in `chats`; `None` if it cannot be edited.
+/// Returns the group file with `name` added to `chats`; `None` if the file cannot be edited.
 pub fn list_in_group(group: &[u8], name: &TimelineName) -> Option<Vec<u8>> {
     let chats = Raw::parse(group)?.get("chats")?;
     if chats.items()?.iter().any(|item| is_listed(item, name)) {
@@ -86,8 +88,8 @@ fn is_listed(id: &Raw<'_>, name: &TimelineName) -> bool {
     id.string().is_some_and(|id| is_called(&id, name))
 }
 
-/// Returns the group's file with the chat `old` listed as `new`, also as the open chat; `None` if
-/// the group does not list `old`.
+/// Returns the group file with the chat `old` replaced by `new` in the list of chats and as the
+/// open chat; `None` if the group does not list `old`.
 pub fn rename_in_group(group: &[u8], old: &TimelineName, new: &TimelineName) -> Option<Vec<u8>> {
     let root = Raw::parse(group)?;
     let chats = root.get("chats")?;
@@ -134,7 +136,7 @@ mod tests {
     const GROUP: &[u8] = b"{\n    \"id\": \"1\",\n    \"chat_id\": \"a\",\n    \"chat_metadata\": {\"x\": 1},\n    \"chats\": [\n        \"a\"\n    ]\n}";
 
     #[test]
-    fn a_chat_is_listed_once_and_nothing_else_moves() {
+    fn listing_a_chat_adds_it_once_and_changes_nothing_else() {
         let name = TimelineName::group("b \"x\"").unwrap();
         let edited = list_in_group(GROUP, &name).unwrap();
         let text = String::from_utf8(edited.clone()).unwrap();
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_goes_where_sillytavern_looks_for_it() {
+    fn group_metadata_is_written_where_sillytavern_reads_it() {
         let headless = Chat { header: None, messages: Vec::new() };
         for chat in ["a", "b"] {
             let name = TimelineName::group(chat).unwrap();

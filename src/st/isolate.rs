@@ -1,22 +1,23 @@
-//! Renames a chat or its lorebook in the chat's metadata: the few values that name either are changed
-//! where they stand, and no other byte.
+//! Renames a chat or its lorebook in the chat's metadata. Changes only the values that name the
+//! chat or the lorebook, and no other byte.
 
 use super::json::{Edits, Raw, quote};
 use super::timed_effects::rename_effects;
 use super::{entries, lorebook_name};
 use crate::auto_recap::written as auto_recap;
 
-/// The values to change. Of values that the metadata does not have only `main_chat` and the
-/// lorebook's name are added.
+/// Values to change in the metadata. If `main_chat` or the lorebook's name is missing, it is added;
+/// other missing values are not.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rename<'a> {
-    /// The chat's new name: the running recap must name its chat, or the extension wipes it.
+    /// New name of the chat. The running recap must name its chat, because ST-Auto-Recap deletes a
+    /// running recap that names another chat.
     pub chat: Option<&'a str>,
     pub main_chat: Option<&'a str>,
-    /// The mark by which SillyTavern recognises the file that it has loaded.
+    /// New integrity value, by which SillyTavern recognises the chat file that its page loaded.
     pub integrity: Option<&'a str>,
     pub book: Option<BookRename<'a>>,
-    /// The record of a checkpoint, as JSON; set if there is none yet.
+    /// Record of a checkpoint, as JSON. It is added if the metadata has none.
     pub state: Option<&'a str>,
 }
 
@@ -24,12 +25,13 @@ pub struct Rename<'a> {
 pub struct BookRename<'a> {
     pub old: &'a str,
     pub new: &'a str,
-    /// Timed effects are found by a hash over an entry and the book's name.
+    /// Content of the lorebook. The hashes of timed effects depend on the entries and the book's
+    /// name.
     pub bytes: &'a [u8],
 }
 
-/// Returns `text` (a chat's header line, or a group's file) with the values of `metadata`, which
-/// stands in it, changed.
+/// Returns `text` (a chat's header line, or a group's file) with changed values in `metadata`,
+/// which must be a part of `text`.
 pub fn rename_in_metadata(text: &[u8], metadata: Raw<'_>, rename: &Rename<'_>) -> Vec<u8> {
     let mut edits = Edits::new(text);
     let quoted = |name: &str| quote(name.as_bytes());
@@ -51,7 +53,7 @@ pub fn rename_in_metadata(text: &[u8], metadata: Raw<'_>, rename: &Rename<'_>) -
     edits.apply()
 }
 
-/// Returns `text` without a bound lorebook: the name becomes `null`.
+/// Returns `text` with the name of the bound lorebook replaced by `null`.
 pub fn unbind_lorebook(text: &[u8], metadata: Raw<'_>) -> Vec<u8> {
     let mut edits = Edits::new(text);
     if lorebook_name(metadata).is_some()

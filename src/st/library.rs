@@ -1,4 +1,4 @@
-//! One user's directory and the timelines in it.
+//! The folder of one SillyTavern user (the library), and its timelines.
 
 use super::discover;
 use super::folder::{Listing, is_absent, list_existing, list_folder};
@@ -12,14 +12,14 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Real settings are a hundred times smaller.
+/// Maximum size of a settings file that is read, in bytes. Real files are a hundred times smaller.
 const MOST_SETTINGS: u64 = 64 << 20;
 const NOT_UNICODE: &str = "its name is not valid Unicode";
 
 pub const FOLDERS: [&str; 6] =
     ["chats", "group chats", "groups", "worlds", "characters", "User Avatars"];
 
-/// One user's directory.
+/// The folder of one SillyTavern user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     root: PathBuf,
@@ -29,9 +29,9 @@ pub struct Library {
 
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
-    /// Sorted.
+    /// Chats, sorted by name.
     pub chats: Vec<TimelineName>,
-    /// Timelines that are not chats, sorted.
+    /// Timelines that are not chats, sorted by name.
     pub others: Vec<TimelineName>,
     pub groups: Groups,
     pub unreadable: Vec<(String, String)>,
@@ -41,7 +41,7 @@ pub struct Scan {
 pub enum Presence {
     There,
     Gone,
-    /// Why it is unknown: the file, or a folder above it, could not be read.
+    /// Unknown, because the file or a parent folder could not be read. The value is the reason.
     Unreadable(String),
 }
 
@@ -57,7 +57,8 @@ impl Scan {
         is_in(&self.chats) || is_in(&self.others)
     }
 
-    /// Returns the file or folder that could not be read and may hold the timeline, and the reason.
+    /// Returns the unreadable file or folder that may contain the timeline, and the reason why it
+    /// is unreadable.
     pub fn unreadable_at(&self, name: &TimelineName) -> Option<&(String, String)> {
         let file = name.file();
         self.unreadable.iter().find(|(subject, _)| {
@@ -72,32 +73,35 @@ impl Scan {
 }
 
 impl Library {
-    /// Opens the library at `dir`: a user directory, a SillyTavern install (then under its `data/`)
-    /// or a folder of user directories. Without `user` it is `default-user`, or the only one.
+    /// Opens the library at `dir`, which is a user's folder, a SillyTavern install (with users in
+    /// `data/`), or a folder that contains users' folders. Without `user`, opens `default-user` or
+    /// the only user.
     pub fn open(dir: &Path, user: Option<&str>) -> Result<Self> {
         discover::open(dir, user).map(Self::found)
     }
 
-    /// Opens the library that `start` lies in, or that belongs to the install `start` lies in.
+    /// Opens the library that contains `start`, or the library of the install that contains
+    /// `start`.
     pub fn find(start: &Path, user: Option<&str>) -> Result<Self> {
         discover::find(start, user).map(Self::found)
     }
 
-    fn found(found: discover::Found) -> Self {
+    fn found(found: discover::UserFolder) -> Self {
         Self { root: found.root, others: found.others, book_template: OnceLock::new() }
     }
 
-    /// Returns the user directory.
+    /// Returns the user's folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether there is a file at this path.
+    /// Returns whether a file exists at `path`.
     pub fn has(&self, path: &LibraryPath) -> bool {
         path.under(&self.root).is_file()
     }
 
-    /// Returns whether the file of a timeline exists. Only this decides that one was deleted.
+    /// Returns whether the file of a timeline exists. No other function decides that a timeline was
+    /// deleted.
     pub fn presence(&self, scan: &Scan, name: &TimelineName) -> Presence {
         if scan.has(name.as_str()) {
             return Presence::There;
@@ -112,13 +116,14 @@ impl Library {
         }
     }
 
-    /// Returns the users beside this one, if none was named.
+    /// Returns the other users of the install, if the caller did not name a user.
     pub fn other_users(&self) -> &[String] {
         &self.others
     }
 
-    /// Returns the names that the user's ST-Auto-Recap gives to lorebooks; the default if the
-    /// settings do not exist, cannot be read, or are too long for SillyTavern. Reads them once.
+    /// Returns the template for lorebook names from the user's ST-Auto-Recap settings. Returns the
+    /// default if the settings do not exist, cannot be read, or are too large. Reads the settings
+    /// only once.
     pub fn book_template(&self) -> &BookTemplate {
         self.book_template.get_or_init(|| {
             let mut bytes = Vec::new();
@@ -132,9 +137,9 @@ impl Library {
         })
     }
 
-    /// Lists the timelines and reads the groups.
+    /// Lists the timelines and reads the group files.
     pub fn scan(&self) -> Result<Scan> {
-        // An unplugged disk must not read as a library from which every chat was deleted.
+        // A disconnected disk must not be mistaken for a library without chats.
         list_existing(&self.root).map_err(Error::io(&self.root))?;
         let mut scan = Scan::default();
         for entry in self.list("chats", &mut scan.unreadable) {
@@ -169,8 +174,8 @@ impl Library {
         Ok(scan)
     }
 
-    /// Returns the files of a kind in the folder `at`, each named by `name`. Files that may be of
-    /// that kind and cannot be read are recorded.
+    /// Returns the timelines whose files are in the folder `at` and have the ending. `name` creates
+    /// a timeline's name. Unreadable files with this ending are recorded.
     fn files(
         &self,
         category: Category,
@@ -181,7 +186,7 @@ impl Library {
         let mut found = Vec::new();
         for entry in self.list(at, unreadable) {
             let file = entry.file_name();
-            // A lossy copy, so that an invalid name is reported if and only if it has the ending.
+            // The lossy copy serves to check the ending even if the name is not valid Unicode.
             let shown = file.to_string_lossy();
             let is_hidden = category == Category::Persona && shown.starts_with('.');
             if !shown.ends_with(ending) || is_temporary(&shown) || is_hidden {
@@ -189,12 +194,12 @@ impl Library {
             }
             let stem = file.to_str().and_then(|file| file.strip_suffix(ending));
             let why = match (is_file(&entry), stem.map(&name)) {
-                // A folder in its place does not mean that the file was deleted.
+                // A folder with the name of a chat file does not prove that the chat was deleted.
                 (Ok(false), _) => {
                     let kind = fs::metadata(entry.path()).map(|found| found.file_type());
                     kind.and_then(regular::must_be_file).err().map(|why| why.to_string())
                 }
-                // SillyTavern does not create such a name.
+                // SillyTavern does not create a file whose name is only the ending.
                 _ if shown == ending && !category.is_chat() => None,
                 (Err(error), _) => Some(error.to_string()),
                 (_, None) => Some(NOT_UNICODE.to_owned()),
@@ -209,7 +214,7 @@ impl Library {
         found
     }
 
-    /// Returns the names of the lorebook files, sorted, without their ending.
+    /// Returns the names of the lorebook files without ending, sorted.
     pub fn lorebooks(&self) -> Result<Vec<String>> {
         let dir = self.root.join("worlds");
         let entries = list_folder(&dir).complete().map_err(Error::io(&dir))?;
@@ -221,7 +226,7 @@ impl Library {
         Ok(names)
     }
 
-    /// Removes temporary files of commands that were killed.
+    /// Removes temporary files of stvc processes that were killed.
     pub fn clear_left_behind(&self) {
         let chats = list_folder(&self.root.join("chats")).entries;
         let folders = FOLDERS.iter().chain(&["extensions"]).map(|folder| self.root.join(folder));
@@ -269,7 +274,7 @@ impl Library {
         scan.groups.unread = unread;
     }
 
-    /// Returns the entries of a folder of the library; a missing folder has none.
+    /// Returns the entries of a folder of the library; empty if the folder does not exist.
     pub(super) fn list(&self, at: &str, unreadable: &mut Vec<(String, String)>) -> Vec<DirEntry> {
         let listing = match open_folder(&self.root, at) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -282,15 +287,15 @@ impl Library {
     }
 }
 
-/// Whether a file is a temporary one of ours, `.stvc-<process>-<number>.`, and not a chat whose name
-/// begins like that.
+/// Returns whether a file is one of stvc's temporary files, `.stvc-<process>-<number>.`, and not a
+/// chat whose name begins with the same prefix.
 fn is_temporary(name: &str) -> bool {
     let stem = name.strip_prefix(TEMP_PREFIX).and_then(|rest| rest.split('.').next());
     stem.is_some_and(|stem| stem.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
 }
 
-/// Whether an entry is a folder, or a link to one. A link without a target may be one: that is an
-/// error.
+/// Returns whether an entry is a folder or a link to a folder. Fails for a link without a target,
+/// because the target may be a folder on an unmounted drive.
 fn is_dir(entry: &DirEntry) -> io::Result<bool> {
     match entry.file_type()? {
         kind if !kind.is_symlink() => Ok(kind.is_dir()),

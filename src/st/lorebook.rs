@@ -1,37 +1,38 @@
-//! Cuts a lorebook into the file with every entry's value cut out, and the values.
+//! Splits a lorebook into its entries and the rest of the file.
 //!
-//! Each value under the top-level `entries` is replaced by one NUL byte. JSON text cannot hold a
-//! NUL, so every NUL of a cut book marks a cut, and the key before it says which value goes there. A
-//! file that may not come back that way is not cut: it is not a JSON object, has no or several
-//! `entries`, or repeats a key among them.
+//! A *cut* lorebook is a lorebook file in which one NUL byte replaces each value under the
+//! top-level `entries`. Valid JSON text has no NUL bytes, so every NUL of a cut lorebook is the
+//! place of an entry, and the key before the NUL identifies the entry. A file that could not be
+//! rebuilt this way is not cut: a file that is not a JSON object, that has no `entries` or several,
+//! or that repeats a key in `entries`.
 
 use super::json::{Edits, Key, Raw};
 use std::collections::{HashMap, HashSet};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut<'a> {
-    /// The whole file if it was not cut.
+pub struct CutLorebook<'a> {
+    /// The cut lorebook; the unchanged file if it could not be cut.
     pub book: Vec<u8>,
-    /// Key and raw value of each entry, in the order of the file. No key is repeated.
+    /// Key and raw value of each entry, in the order of the file. All keys are different.
     pub entries: Vec<(Key, &'a [u8])>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
-    #[error("the lorebook is cut at byte {at}, but no key stands there")]
+    #[error("the lorebook is cut at byte {at}, but there is no key before the cut")]
     NoKey { at: usize },
     #[error("the lorebook's entry {key:?} is missing")]
     NoEntry { key: String },
 }
 
-pub fn cut(bytes: &[u8]) -> Cut<'_> {
+pub fn cut(bytes: &[u8]) -> CutLorebook<'_> {
     let Some(entries) = cuttable(bytes) else {
-        return Cut { book: bytes.to_vec(), entries: Vec::new() };
+        return CutLorebook { book: bytes.to_vec(), entries: Vec::new() };
     };
     let mut edits = Edits::new(bytes);
     entries.iter().for_each(|(_, value)| edits.replace(*value, [0]));
     let entries = entries.into_iter().map(|(key, value)| (key, value.as_bytes())).collect();
-    Cut { book: edits.apply(), entries }
+    CutLorebook { book: edits.apply(), entries }
 }
 
 fn cuttable(bytes: &[u8]) -> Option<Vec<(Key, Raw<'_>)>> {
@@ -48,8 +49,9 @@ fn cuttable(bytes: &[u8]) -> Option<Vec<(Key, Raw<'_>)>> {
     Some(members.into_iter().map(|member| (member.key, member.value)).collect())
 }
 
-/// Joins a cut book again. `lookup` returns the value for a key, which is passed decoded
-/// ([`Key::as_bytes`]). Only for books that were cut: others may hold NULs of their own.
+/// Rebuilds a lorebook from a cut lorebook. `lookup` returns the value for a decoded key
+/// ([`Key::as_bytes`]). Must not be used for lorebooks that were not cut, because they may contain
+/// NULs.
 pub fn fill<B: AsRef<[u8]>>(
     book: &[u8],
     mut lookup: impl FnMut(&[u8]) -> Option<B>,
@@ -72,14 +74,14 @@ pub fn fill<B: AsRef<[u8]>>(
     Ok(out)
 }
 
-/// Returns the key at the end of `text`, before a colon and whitespace.
+/// Returns the key at the end of `text`, which a colon and whitespace may follow.
 fn last_key(text: &[u8]) -> Option<Key> {
     let text = trim_end(text).strip_suffix(b":")?;
     let text = trim_end(text);
     let body = text.strip_suffix(b"\"")?;
     let mut end = body.len();
     while let Some(quote) = body[..end].iter().rposition(|byte| *byte == b'"') {
-        // Inside the key a quote has a backslash of its own: an odd number of them before it.
+        // A quote inside the key is escaped: an odd number of backslashes precedes the quote.
         let slashes = body[..quote].iter().rev().take_while(|byte| **byte == b'\\').count();
         if slashes % 2 == 0 {
             return Key::decode(&text[quote..]);
@@ -94,13 +96,13 @@ fn trim_end(text: &[u8]) -> &[u8] {
     &text[..kept.map_or(0, |last| last + 1)]
 }
 
-/// Returns the entries of a lorebook as JavaScript reads them, in the order of the file: of a
-/// repeated key the last value. Empty if it is not a lorebook.
+/// Returns the entries of a lorebook as JavaScript reads them, in the order of the file. A repeated
+/// key has its last value. Empty if `book` is not a lorebook.
 pub fn entries(book: &[u8]) -> Vec<(Key, Raw<'_>)> {
     entries_and_repeats(book).map(|(entries, _)| entries).unwrap_or_default()
 }
 
-/// Returns [`entries`], and whether any key is repeated; none if it is not a lorebook.
+/// Returns [`entries`], and whether a key is repeated; `None` if `book` is not a lorebook.
 pub fn entries_and_repeats(book: &[u8]) -> Option<(Vec<(Key, Raw<'_>)>, bool)> {
     let mut found = Raw::parse(book)?.members()?;
     found.retain(|member| member.key.as_bytes() == b"entries");
@@ -120,25 +122,25 @@ pub fn entries_and_repeats(book: &[u8]) -> Option<(Vec<(Key, Raw<'_>)>, bool)> {
     Some((entries, repeated))
 }
 
-/// Returns an entry's text.
+/// Returns the text of an entry.
 pub fn entry_content(entry: Raw) -> Option<String> {
     entry.get("content")?.string()
 }
 
-/// Returns an entry's title or memo.
+/// Returns the title of an entry.
 pub fn entry_comment(entry: Raw) -> Option<String> {
     entry.get("comment")?.string()
 }
 
-/// Returns a UID as the text that it is when JavaScript uses it as a key: `7`, whether it is written
-/// `7`, `7.0` or `"7"`. None if it is neither number nor string.
+/// Returns the text to which JavaScript converts a UID as a key: `7` for `7`, `7.0` and `"7"`.
+/// `None` if the UID is neither a number nor a string.
 pub fn uid_text(uid: Raw<'_>) -> Option<String> {
     let text = uid.string().or_else(|| Some(uid.integer()?.to_string()));
     if text.is_some() {
         return text;
     }
     let number: f64 = uid.as_str().parse().ok()?;
-    // Above that JavaScript writes exponents, and so may the file.
+    // JavaScript writes larger numbers with an exponent, as the file probably does.
     let whole = number.fract() == 0.0 && number.abs() < 1e21;
     Some(if whole { format!("{number:.0}") } else { uid.as_str().to_owned() })
 }

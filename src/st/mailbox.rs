@@ -3,16 +3,16 @@
 
 use crate::durable::TEMP_PREFIX;
 
-/// Their folder in a library.
+/// Folder of the mailbox files in a library.
 pub const MAILBOX: &str = "user/files";
-/// The beginning of the name of a request.
+/// Prefix of the names of request files, which SillyTavern's page writes.
 pub const REQUEST: &str = "stvc-req-";
-/// The beginning of the name of an answer.
+/// Prefix of the names of answer files, which stvc writes.
 pub const ANSWER: &str = "stvc-res-";
-/// The file that the page may read without a request.
+/// Name of the status file, which SillyTavern's page may read without a request.
 pub const STATUS: &str = "stvc-status.json";
 
-/// Whether stvc wrote a file of the mailbox: an answer, the status, or a temporary file.
+/// Returns whether stvc wrote the mailbox file `name`: an answer, the status, or a temporary file.
 pub fn is_from_stvc(name: &str) -> bool {
     name.starts_with(ANSWER) || name == STATUS || name.starts_with(TEMP_PREFIX)
 }

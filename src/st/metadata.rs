@@ -1,4 +1,5 @@
-//! A chat's metadata: in its header, or, for group chats of SillyTavern 1.12, in the group's file.
+//! A chat's metadata, which is in the chat's header or, for group chats of SillyTavern 1.12, in the
+//! group's file.
 
 use super::json::{Edits, Raw};
 use super::name::chat_name;
@@ -22,7 +23,7 @@ pub fn metadata<'a>(
     }
     let past = group.get("past_metadata")?;
     object(past, name.chat()).or_else(|| {
-        // Under its name as typed.
+        // The key may be the chat's name as the user typed it, which can differ from the file name.
         let members = past.members()?;
         let found =
             members.iter().rfind(|member| is_called(&member.key.to_string_lossy(), name))?;
@@ -34,21 +35,22 @@ pub fn lorebook_name(metadata: Raw) -> Option<String> {
     metadata.get("world_info")?.string().filter(|name| !name.is_empty())
 }
 
-/// Returns the chat that this one was forked from, by its metadata.
+/// Returns the name of the parent chat that a fork's metadata records.
 pub fn main_chat(metadata: Raw) -> Option<String> {
     metadata.get("main_chat")?.string().filter(|name| !name.is_empty())
 }
 
-/// Returns the chat that a checkpoint from before `main_chat` was made of, by its name:
-/// `<chat> Checkpoint #3`. Groups had no checkpoints then.
+/// Returns the parent of a checkpoint, derived from the checkpoint's name `<chat> Checkpoint #3`.
+/// Needed for old checkpoints, whose metadata has no `main_chat`. Group chats had no checkpoints at
+/// that time.
 pub fn chat_of_checkpoint(name: &TimelineName) -> Option<TimelineName> {
     let (chat, _) = name.chat().rsplit_once("Checkpoint #")?;
     let chat = chat.trim().trim_end_matches('-').trim_end();
     TimelineName::solo(name.folder()?, chat).ok()
 }
 
-/// Returns the lorebook bound to a chat, also if the header or the group's file is not valid UTF-8:
-/// SillyTavern reads such files leniently.
+/// Returns the name of the lorebook bound to a chat. Also reads a header or a group's file that is
+/// not valid UTF-8, because SillyTavern reads such files leniently.
 pub fn bound_lorebook(chat: &Chat, name: &TimelineName, group: Option<&[u8]>) -> Option<String> {
     if let Some(found) = metadata(chat, name, group) {
         return lorebook_name(found);
@@ -68,27 +70,28 @@ pub(super) fn is_called(id: &str, name: &TimelineName) -> bool {
     id == name.chat() || chat_name(id).is_some_and(|file| file == name.chat())
 }
 
-/// Returns the mark of a chat, `chat_metadata.integrity`, as it stands in its file. SillyTavern asks
-/// before it overwrites a chat with another mark than its page has; it does not if there is none.
-pub fn mark(chat: &[u8]) -> Option<&[u8]> {
-    let mark = object(Raw::parse(first_line(chat))?, "chat_metadata")?.get("integrity")?;
-    // JavaScript's values that count as none.
-    let is_none = [r#""""#, "null", "false", "0"].contains(&mark.as_str());
-    (!is_none).then(|| mark.as_bytes())
+/// Returns the integrity value of a chat, `chat_metadata.integrity`, as raw JSON. SillyTavern asks
+/// the user before its page overwrites a chat file whose integrity value differs from the value in
+/// the page. SillyTavern does not ask if the file has no integrity value (`None`).
+pub fn integrity(chat: &[u8]) -> Option<&[u8]> {
+    let integrity = object(Raw::parse(first_line(chat))?, "chat_metadata")?.get("integrity")?;
+    // These values are falsy in JavaScript.
+    let is_none = [r#""""#, "null", "false", "0"].contains(&integrity.as_str());
+    (!is_none).then(|| integrity.as_bytes())
 }
 
-/// Returns the chat with this mark, which must be JSON, and no other byte changed; none if it has
-/// no header in which SillyTavern would look for it.
-pub fn with_mark(chat: &[u8], mark: &[u8]) -> Option<Vec<u8>> {
+/// Returns the chat with its integrity value set to `integrity`, which must be JSON. No other byte
+/// changes. `None` if the chat has no header with metadata.
+pub fn with_integrity(chat: &[u8], integrity: &[u8]) -> Option<Vec<u8>> {
     let header = first_line(chat);
     let mut edits = Edits::new(header);
     let metadata = object(Raw::parse(header)?, "chat_metadata")?;
-    edits.set(metadata, "integrity", str::from_utf8(mark).ok()?);
+    edits.set(metadata, "integrity", str::from_utf8(integrity).ok()?);
     Some([&edits.apply(), &chat[header.len()..]].concat())
 }
 
-/// Makes a mark of the form that SillyTavern uses from a hash in hexadecimal.
-pub fn new_mark(hash: &str) -> String {
+/// Creates an integrity value in SillyTavern's format from a hexadecimal hash.
+pub fn new_integrity(hash: &str) -> String {
     let variant = ["8", "9", "a", "b"][usize::from(hash.as_bytes()[16]) % 4];
     let [a, b, c, d, e] = [&hash[..8], &hash[8..12], &hash[13..16], &hash[17..20], &hash[20..32]];
     format!("{a}-{b}-4{c}-{variant}{d}-{e}")

@@ -1,8 +1,8 @@
-//! SillyTavern's files: where they lie, how they are read and written.
+//! SillyTavern's files: where they are, and how they are read and written.
 //!
-//! This layer does not know git. It never re-serialises what it reads: every value is a slice of
-//! the file's own bytes, so everything that SillyTavern, an extension or an editor wrote stays as it
-//! was.
+//! This layer does not use git. It never re-serialises JSON: every value is a slice of the file's
+//! bytes, so everything that SillyTavern, an extension or an editor wrote is preserved byte for
+//! byte.
 
 mod attachment_links;
 mod backups;
@@ -55,8 +55,8 @@ pub use lorebook::{
     cut, entries, entries_and_repeats, entry_comment, entry_content, entry_uid, fill, uid_text,
 };
 pub use metadata::{
-    bound_lorebook, chat_of_checkpoint, lorebook_name, main_chat, mark, metadata, new_mark,
-    with_mark,
+    bound_lorebook, chat_of_checkpoint, integrity, lorebook_name, main_chat, metadata,
+    new_integrity, with_integrity,
 };
 pub use name::{Category, LibraryPath, TimelineName, chat_name, lorebook_path};
 pub use place::{open_file, open_folder, read};

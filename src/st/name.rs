@@ -1,7 +1,7 @@
 //! Names of timelines, and paths of files in the library.
 //!
-//! Names come from folders, from stored snapshots and from command lines. Once one of these types
-//! holds a name, joining it to a folder cannot leave that folder on any system.
+//! Names come from folders, from stored snapshots and from command lines. A [`TimelineName`] or
+//! [`LibraryPath`] that is joined to a folder always stays inside the folder, on every system.
 
 use super::sanitize::sanitize;
 use super::{Error, Result};
@@ -13,23 +13,23 @@ const SOLO: &str = "chats/";
 pub(super) const CHAT_ENDING: &str = ".jsonl";
 pub(super) const SETTINGS: &str = "settings.json";
 
-/// The kind of file that a timeline is the history of.
+/// The kind of file whose history a timeline records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
     Chat,
     GroupChat,
     Lorebook,
-    /// A character's card: a picture with the character in it.
+    /// A character's card: a picture that contains the character's data.
     Card,
     /// A persona's picture.
     Persona,
-    /// A group's own file.
+    /// A group's file, not its chats.
     Group,
     Settings,
 }
 
 impl Category {
-    /// The categories whose files lie in one folder, with the folder and the ending.
+    /// Categories whose files are all in one folder, with the folder and the file ending.
     const FLAT: [(Self, &'static str, &'static str); 5] = [
         (Self::GroupChat, "group chats", CHAT_ENDING),
         (Self::Lorebook, "worlds", ".json"),
@@ -38,14 +38,14 @@ impl Category {
         (Self::Group, "groups", ".json"),
     ];
 
-    /// Returns the folder in which its files lie, and their ending; none for chats, which lie
-    /// deeper, and for the settings.
+    /// Returns the folder and the file ending of a category; `None` for chats, which are in
+    /// subfolders, and for the settings.
     pub(super) fn files(self) -> Option<(&'static str, &'static str)> {
         let found = Self::FLAT.into_iter().find(|(category, ..)| *category == self);
         found.map(|(_, folder, ending)| (folder, ending))
     }
 
-    /// Returns its name in a sentence.
+    /// Returns the word for the category in messages to the user.
     pub fn word(self) -> &'static str {
         match self {
             Self::Chat | Self::GroupChat => "chat",
@@ -57,13 +57,13 @@ impl Category {
         }
     }
 
-    /// Whether it is a chat, alone or in a group.
+    /// Returns whether the category is a chat with one character or a group chat.
     pub fn is_chat(self) -> bool {
         matches!(self, Self::Chat | Self::GroupChat)
     }
 }
 
-/// The name of a timeline: its file's path in the library, without the ending of its kind.
+/// The name of a timeline: the path of its main file in the library, without the file ending.
 /// `chats/<folder>/<name>`, `group chats/<name>`, `worlds/<name>`, `characters/<name>`,
 /// `groups/<name>`, `User Avatars/<file>`, `settings.json`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ impl Category {
 pub struct TimelineName(String);
 
 impl TimelineName {
-    /// Names the chat `name` of the character whose chats lie in `folder`.
+    /// Names the chat `name` of the character whose chats are in `folder`.
     pub fn solo(folder: &str, name: &str) -> Result<Self> {
         plain(folder)?;
         plain(name)?;
@@ -83,20 +83,20 @@ impl TimelineName {
         Self::of(Category::GroupChat, name)
     }
 
-    /// Names the lorebook whose file has this name, without its ending.
+    /// Names the lorebook whose file name without ending is `name`.
     pub fn lorebook(name: &str) -> Result<Self> {
         Self::of(Category::Lorebook, name)
     }
 
-    /// Names a timeline of a category whose files lie in one folder; or the settings, whatever
-    /// `name` is.
+    /// Names a timeline of a category whose files are in one folder. For other categories, names
+    /// the settings and ignores `name`.
     pub(super) fn of(category: Category, name: &str) -> Result<Self> {
         let Some((folder, _)) = category.files() else { return Ok(Self(SETTINGS.into())) };
         plain(name)?;
         Ok(Self(format!("{folder}/{name}")))
     }
 
-    /// Reads a name as [`as_str`](Self::as_str) returns it.
+    /// Parses a name that [`as_str`](Self::as_str) returned.
     pub fn parse(text: &str) -> Result<Self> {
         if text == SETTINGS {
             return Ok(Self(SETTINGS.into()));
@@ -107,7 +107,10 @@ impl TimelineName {
         }
         match text.strip_prefix(SOLO).and_then(|rest| rest.split_once('/')) {
             Some((folder, name)) => Self::solo(folder, name),
-            None => Err(bad(text, "a timeline is chats/<folder>/<name> or group chats/<name>")),
+            None => Err(bad(
+                text,
+                "the name of a timeline is chats/<folder>/<name> or group chats/<name>",
+            )),
         }
     }
 
@@ -116,14 +119,14 @@ impl TimelineName {
         found.map(|(category, ..)| *category)
     }
 
-    /// Returns the kind of file that it is the history of.
+    /// Returns the kind of file whose history the timeline records.
     pub fn category(&self) -> Category {
         let root = self.0.split('/').next().unwrap_or_default();
         let deeper = if self.0 == SETTINGS { Category::Settings } else { Category::Chat };
         Self::flat(root).unwrap_or(deeper)
     }
 
-    /// Names another timeline of its kind, in the same folder.
+    /// Names another timeline of the same category, in the same folder.
     pub fn sibling(&self, name: &str) -> Result<Self> {
         match self.folder() {
             Some(folder) => Self::solo(folder, name),
@@ -131,33 +134,33 @@ impl TimelineName {
         }
     }
 
-    /// Whether it is a chat, alone or in a group.
+    /// Returns whether the timeline is a chat with one character or a group chat.
     pub fn is_chat(&self) -> bool {
         self.category().is_chat()
     }
 
-    /// Returns the whole name.
+    /// Returns the complete name, including the folder.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns the chat's own name, without its folder.
+    /// Returns the name without the folder.
     pub fn chat(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Returns the folder under `chats/`; none for a group chat.
+    /// Returns the folder under `chats/`; `None` for group chats and other categories.
     pub fn folder(&self) -> Option<&str> {
         let rest = self.0.strip_prefix(SOLO)?;
         rest.split_once('/').map(|(folder, _)| folder)
     }
 
-    /// Whether it is a chat of a group.
+    /// Returns whether the timeline is a group chat.
     pub fn is_group(&self) -> bool {
         self.category() == Category::GroupChat
     }
 
-    /// Returns the timeline whose own file that is.
+    /// Returns the timeline whose main file is `path`.
     pub fn of_file(path: &LibraryPath) -> Option<Self> {
         let text = path.as_str();
         let endings = Category::FLAT.iter().map(|(.., ending)| *ending);
@@ -166,7 +169,7 @@ impl TimelineName {
         names.find(|name| name.file() == *path)
     }
 
-    /// Returns the path of its own file.
+    /// Returns the path of the timeline's main file.
     pub fn file(&self) -> LibraryPath {
         let ending = match self.category() {
             Category::Chat => CHAT_ENDING,
@@ -176,13 +179,13 @@ impl TimelineName {
     }
 }
 
-/// A file's path in the library, relative, with `/` between its parts on every system.
+/// A file's relative path in the library, with `/` as the separator on every system.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LibraryPath(String);
 
 impl LibraryPath {
-    /// Reads a path; it must not lead out of the library.
+    /// Parses a path; fails if the path would leave the library.
     pub fn parse(text: &str) -> Result<Self> {
         for part in text.split('/') {
             plain(part).map_err(|error| match error {
@@ -190,39 +193,38 @@ impl LibraryPath {
                 other => other,
             })?;
         }
-        // Joined to a folder on Windows, `C:x` would take the folder's place.
+        // On Windows, joining `C:x` to a folder would replace the folder.
         if let [letter, b':', ..] = text.as_bytes()
             && letter.is_ascii_alphabetic()
         {
-            return Err(bad(text, "it begins with a drive"));
+            return Err(bad(text, "it begins with a drive letter"));
         }
         Ok(Self(text.to_owned()))
     }
 
-    /// Returns the whole path.
+    /// Returns the complete path.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is a lorebook.
     pub fn is_lorebook(&self) -> bool {
         self.0.starts_with("worlds/")
     }
 
-    /// Whether it is a group's file.
+    /// Returns whether the path is that of a group's file.
     pub fn is_group(&self) -> bool {
         self.0.starts_with("groups/")
     }
 
-    /// Returns the last part.
+    /// Returns the last part of the path.
     pub fn file_name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Returns the path of the file in the library, or any other folder, at `root`.
+    /// Returns the path of the file below `root`, which is the library or another folder.
     pub fn under(&self, root: &Path) -> PathBuf {
-        // Part by part, so that Windows shows one kind of separator.
-        // A later part such as `C:x` must not be pushed on its own there: it would be read as a drive.
+        // Parts are appended one by one, so that Windows shows only one kind of separator. A part
+        // such as `C:x` must not be appended alone, because Windows would read it as a drive.
         if cfg!(windows) && self.0.contains(':') {
             return root.join(&self.0);
         }
@@ -232,27 +234,28 @@ impl LibraryPath {
     }
 }
 
-/// Returns the file of the lorebook `name`; none if SillyTavern would find no file name in it.
+/// Returns the path of the lorebook `name`; `None` if SillyTavern cannot create a file name from
+/// `name`.
 pub fn lorebook_path(name: &str) -> Option<LibraryPath> {
     let file = sanitize(&format!("{name}.json"));
     LibraryPath::parse(&format!("worlds/{file}")).ok()
 }
 
-/// Returns the name of the file of the chat that SillyTavern calls `id`: group files, `main_chat`
-/// and `bookmark_link` hold names as they were typed.
+/// Returns the file name, without ending, of the chat that SillyTavern calls `id`. Group files,
+/// `main_chat` and `bookmark_link` contain names as the user typed them.
 pub fn chat_name(id: &str) -> Option<String> {
     let file = sanitize(&format!("{id}{CHAT_ENDING}"));
     let name = file.strip_suffix(CHAT_ENDING)?;
     plain(name).ok().map(|()| name.to_owned())
 }
 
-/// Checks that `part` is one plain file name under every system's path rules.
+/// Fails unless `part` is a single file name under the path rules of every system.
 fn plain(part: &str) -> Result<()> {
     let why = match part {
         "" => "a part of it is empty",
         "." | ".." => "a part of it is . or ..",
-        _ if part.contains(['/', '\\']) => "a part of it holds a path separator",
-        _ if part.contains('\0') => "it holds a NUL",
+        _ if part.contains(['/', '\\']) => "a part of it contains a path separator",
+        _ if part.contains('\0') => "it contains a NUL byte",
         _ => return Ok(()),
     };
     Err(bad(part, why))

@@ -1,9 +1,11 @@
-//! Opens files and folders of the library, through links. One rule for reading and for writing
-//! (docs/reliability.md, "Links"): a link inside the library is followed, wherever it leads, if the
-//! user who runs stvc made it, or root, unless it leads to another part of the library or to a
-//! folder that contains it: `secrets.json` must not pass for a lorebook. A link of anybody else is
-//! not followed at all: a library that another user can write could otherwise make stvc read and
-//! write whatever that user cannot.
+//! Opens files and folders of the library. Reading and writing treat links by the same rule
+//! (docs/reliability.md, "Links"):
+//!
+//! A link inside the library is followed if root or the user who runs stvc created the link. The
+//! target must not be in another part of the library (`secrets.json` must not be read as a
+//! lorebook) or a folder that contains the library. Links of other users are never followed.
+//! Otherwise, another user with write access to the library could make stvc read and write files
+//! that the other user cannot access.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,24 +17,24 @@ use super::{LibraryPath, TimelineName, is_attachment};
 use crate::folder::{Folder, Link};
 use crate::real_path;
 
-/// More links in a row than a system follows.
+/// Maximum number of links that are followed in a row, as in most operating systems.
 const MOST_LINKS: usize = 40;
 
-/// An open folder, and the name of a file in it, which need not exist.
-pub(super) struct Place {
+/// An open folder, and the name of a file in the folder. The file need not exist.
+pub(super) struct FilePlace {
     pub folder: Arc<Folder>,
     pub name: OsString,
     is_linked: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum OnMissing {
     Fail,
     Make,
 }
 
-impl Place {
-    pub(super) fn find(root: &Path, path: &LibraryPath, missing: Missing) -> io::Result<Self> {
+impl FilePlace {
+    pub(super) fn find(root: &Path, path: &LibraryPath, missing: OnMissing) -> io::Result<Self> {
         let (above, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
         let (folder, is_linked) = descend(root, above, missing)?;
         let place = Self { folder: Arc::new(folder), name: name.into(), is_linked };
@@ -42,20 +44,20 @@ impl Place {
         Ok(place)
     }
 
-    /// Finds the place of a file, through links that have its name.
-    pub(super) fn follow(root: &Path, path: &LibraryPath, missing: Missing) -> io::Result<Self> {
+    /// Finds the place of a file. If the file is a link, finds the place of the link's target.
+    pub(super) fn follow(root: &Path, path: &LibraryPath, missing: OnMissing) -> io::Result<Self> {
         let mut place = Self::find(root, path, missing)?;
         for followed in 0..MOST_LINKS {
             let Some(target) = target_of(&place.folder, &place.name)? else {
                 if followed > 0 && !place.folder.has(&place.name)? {
-                    return Err(leads_nowhere());
+                    return Err(is_dangling());
                 }
                 if place.is_linked {
                     place.must_suit(root, path)?;
                 }
                 return Ok(place);
             };
-            let name = target.file_name().map(OsStr::to_owned).ok_or_else(leads_nowhere)?;
+            let name = target.file_name().map(OsStr::to_owned).ok_or_else(is_dangling)?;
             let above = match target.parent() {
                 Some(above) if !above.as_os_str().is_empty() => above,
                 _ => Path::new("."),
@@ -63,10 +65,10 @@ impl Place {
             let folder = Arc::new(place.folder.follow(above).map_err(nowhere)?);
             place = Self { folder, name, is_linked: true };
         }
-        Err(leads_nowhere())
+        Err(is_dangling())
     }
 
-    /// Refuses the target of a link if it is in another part of the library.
+    /// Refuses the target of a link if the target is in another part of the library.
     fn must_suit(&self, root: &Path, path: &LibraryPath) -> io::Result<()> {
         let root = real_path::of_existing(root)?;
         let here = real_path::of_existing(self.folder.path())?.join(&self.name);
@@ -87,7 +89,7 @@ impl Place {
 }
 
 pub fn open_file(root: &Path, path: &LibraryPath) -> io::Result<File> {
-    let place = Place::follow(root, path, Missing::Fail)?;
+    let place = FilePlace::follow(root, path, OnMissing::Fail)?;
     place.folder.open_file(&place.name)
 }
 
@@ -101,15 +103,15 @@ pub fn read(root: &Path, path: &LibraryPath) -> io::Result<Vec<u8>> {
 }
 
 pub fn open_folder(root: &Path, folder: &str) -> io::Result<Folder> {
-    descend(root, folder, Missing::Fail).map(|(folder, _)| folder)
+    descend(root, folder, OnMissing::Fail).map(|(folder, _)| folder)
 }
 
-/// Opens a folder, and returns whether a link leads there.
-fn descend(root: &Path, path: &str, missing: Missing) -> io::Result<(Folder, bool)> {
+/// Opens a folder, and returns whether a part of its path is a link.
+fn descend(root: &Path, path: &str, missing: OnMissing) -> io::Result<(Folder, bool)> {
     let (mut folder, mut is_linked) = (Folder::open(root)?, false);
     for name in path.split('/').filter(|name| !name.is_empty()).map(OsStr::new) {
         folder = match folder.folder(name) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && missing == Missing::Make => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && missing == OnMissing::Make => {
                 make(&folder, name)?
             }
             Err(error) => match target_of(&folder, name)? {
@@ -130,16 +132,17 @@ fn descend(root: &Path, path: &str, missing: Missing) -> io::Result<(Folder, boo
     Ok((folder, is_linked))
 }
 
-/// Whether a command may write a file here: only where a timeline's own file, a lorebook or an
-/// attachment can be. stvc never writes `secrets.json`, `config.yaml` and all else of SillyTavern.
+/// Returns whether stvc may write a file at `path`: only main files of timelines, lorebooks and
+/// attachments. stvc never writes `secrets.json`, `config.yaml` or other files of SillyTavern.
 pub(super) fn is_place(path: &LibraryPath) -> bool {
-    // SillyTavern cuts the ending off a very long name of a lorebook.
+    // The ending is not checked: SillyTavern truncates a very long name of a lorebook and its
+    // ending.
     let book = path.as_str().strip_prefix("worlds/");
     let is_book = book.is_some_and(|name| !name.contains('/'));
     is_book || TimelineName::of_file(path).is_some() || is_attachment(path)
 }
 
-/// Creates a folder, durably, with the owner of the one above it.
+/// Creates a folder durably. The folder gets the owner of its parent folder.
 fn make(above: &Folder, name: &OsStr) -> io::Result<Folder> {
     match above.make_folder(name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return above.folder(name),
@@ -158,7 +161,7 @@ fn target_of(folder: &Folder, name: &OsStr) -> io::Result<Option<PathBuf>> {
         Some(Link { is_own: false, .. }) => {
             let path = folder.path().join(name);
             let why = format!(
-                "{} is a link that another user made; stvc follows only those of the user who runs it",
+                "{} is a link created by another user; stvc follows only links of the user who runs it",
                 path.display()
             );
             Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
@@ -166,11 +169,11 @@ fn target_of(folder: &Folder, name: &OsStr) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// A link without a target must not look like a missing file: a write would create a file where
-/// nobody expects one.
+/// Converts `NotFound` for the target of a link: a link without a target must not be mistaken for a
+/// missing file, because a write would create a file in an unexpected place.
 fn nowhere(error: io::Error) -> io::Error {
     match error.kind() {
-        io::ErrorKind::NotFound => leads_nowhere(),
+        io::ErrorKind::NotFound => is_dangling(),
         _ => error,
     }
 }
@@ -180,6 +183,6 @@ fn other_part() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
-fn leads_nowhere() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "it is a link that leads nowhere")
+fn is_dangling() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is a link whose target does not exist")
 }

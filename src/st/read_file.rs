@@ -1,5 +1,5 @@
-//! Reads long files. Most of the time would be page faults: so the kernel is asked for large pages
-//! where it has them, and all cores take part, because the first to touch a page has to wait for it.
+//! Reads large files. Page faults would take most of the time, so large pages are requested from
+//! the kernel, and all cores read in parallel, because each first access to a page waits.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,14 +9,15 @@ use memmap2::MmapMut;
 
 use crate::parallel::{cores, each};
 
-/// Files shorter than this are read into ordinary memory.
+/// Minimum size of files that are read into large pages, in bytes. Smaller files are read into
+/// ordinary memory.
 const LONG: u64 = 1 << 20;
 
-/// Longer ones are not read: SillyTavern reads a file as one string, and no JavaScript engine has
-/// longer strings.
+/// Maximum size of files that are read, in bytes. SillyTavern reads a file as one string, and no
+/// JavaScript engine supports longer strings.
 const LONGEST: u64 = 512 << 20;
 
-/// Files at least this long are read by all cores.
+/// Minimum size of files that all cores read in parallel, in bytes.
 const VERY_LONG: usize = 8 << 20;
 
 const LARGE_PAGE: usize = 2 << 20;
@@ -25,7 +26,8 @@ pub struct FileBytes(Memory);
 
 enum Memory {
     Heap(Vec<u8>),
-    /// Anonymous memory, never the mapped file: others may cut that short at any time.
+    /// Anonymous memory, not a mapping of the file, because another program may truncate the file
+    /// at any time.
     Pages(MmapMut, Range<usize>),
 }
 
@@ -79,11 +81,12 @@ impl std::fmt::Debug for FileBytes {
     }
 }
 
-/// Reads a file. All parts are read through one handle: a save by a rename does not mix two files.
+/// Reads a file. All parts are read through one handle, so that a concurrent save by rename cannot
+/// mix two versions.
 pub(super) fn read_file(mut file: File) -> io::Result<FileBytes> {
     let length = file.metadata()?.len();
     if length > LONGEST {
-        let why = "it is longer than 512 MiB; not even SillyTavern can read that";
+        let why = "it is larger than 512 MiB, which SillyTavern cannot read either";
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     if length < LONG {
@@ -97,9 +100,10 @@ pub(super) fn read_file(mut file: File) -> io::Result<FileBytes> {
     Ok(FileBytes(Memory::Pages(pages, range)))
 }
 
-/// Returns fresh memory, in large pages if the system has them, and a range of `length` in it.
+/// Returns new memory, in large pages if the system supports them, and a range of `length` bytes in
+/// it.
 fn large_pages(length: usize) -> io::Result<(MmapMut, Range<usize>)> {
-    // One more than needed: a large page begins at a multiple of its size.
+    // One additional page: a large page begins at a multiple of its size.
     let pages = MmapMut::map_anon(length.next_multiple_of(LARGE_PAGE) + LARGE_PAGE)?;
     #[cfg(target_os = "linux")]
     let _ = pages.advise(memmap2::Advice::HugePage);

@@ -1,8 +1,8 @@
 //! Every use of a lorebook in a library: by chats, groups, character cards, personas and the
 //! settings.
 //!
-//! A lorebook that nothing uses may be removed, so nothing here guesses: files that cannot be read
-//! are recorded, and then no lorebook is certain to be unused.
+//! stvc may remove unused lorebooks, so it must be certain that a lorebook is unused. Files that
+//! cannot be read are recorded: while such a file exists, no lorebook is certain to be unused.
 
 use super::card::card_lorebook;
 use super::json::Raw;
@@ -18,20 +18,23 @@ use std::io::{self, BufRead, BufReader};
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The user of a lorebook.
+/// A place that names a lorebook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum User {
-    /// A chat, by its header.
+    /// A chat whose header names the lorebook.
     Chat(TimelineName),
-    /// A chat of a group, by the group's file.
+    /// A group chat whose metadata is in the group's file. The value is the path of the group's
+    /// file.
     Group(String),
-    /// Every chat: it is chosen in the settings.
+    /// Every chat, because the lorebook is selected globally in the settings.
     AllChats,
-    /// A character's chats: an additional lorebook, chosen in the settings.
+    /// All chats of a character, because the settings list the lorebook as an additional lorebook
+    /// of the character.
     Character(String),
-    /// A character, by its card.
+    /// A character whose card names the lorebook. The value is the file name of the card, without
+    /// ending.
     Card(String),
-    /// A persona; the one in use if it has no name.
+    /// A persona. The value is empty for the persona in use.
     Persona(String),
 }
 
@@ -41,19 +44,19 @@ pub struct Reference {
     pub user: User,
 }
 
-/// An entry of a map from checkpoints to lorebooks, which ST-Auto-Recap keeps in the metadata of the
-/// chat that they were made of.
+/// An entry of ST-Auto-Recap's map from checkpoints to lorebooks. The map is in the metadata of the
+/// chat `owner`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapEntry {
     pub owner: TimelineName,
-    /// The checkpoint's chat, as typed.
+    /// Name of the checkpoint's chat, as the user typed it.
     pub checkpoint: String,
     pub book: String,
     pub is_there: bool,
 }
 
 impl MapEntry {
-    /// Returns the timelines that the checkpoint may be: its name may have the ending of a file.
+    /// Returns the timelines that `checkpoint` may refer to: the name may include a file ending.
     fn chats(&self) -> impl Iterator<Item = TimelineName> {
         let ids = [Some(self.checkpoint.as_str()), self.checkpoint.strip_suffix(CHAT_ENDING)];
         let names = ids.into_iter().flatten().filter_map(chat_name);
@@ -65,16 +68,18 @@ impl MapEntry {
 pub struct References {
     pub list: Vec<Reference>,
     pub maps: Vec<MapEntry>,
-    /// Files that could not be read, and why: there may be more references.
+    /// Files that could not be read or parsed, with reasons. These files may contain further
+    /// references.
     pub unreadable: Vec<(String, String)>,
-    /// Those of them that the system could not read; the others hold something invalid.
+    /// The files in `unreadable` that failed with an I/O error; the other files have invalid
+    /// content.
     pub unread: Vec<(String, String)>,
 }
 
 impl References {
-    /// Returns the lorebooks among `names` (see [`Library::lorebooks`]) that nothing uses, as far as
-    /// could be read. A checkpoint that exists uses the lorebook that a map says, also if its own
-    /// metadata names another.
+    /// Returns the lorebooks among `names` (see [`Library::lorebooks`]) to which no reference was
+    /// found. An existing checkpoint also uses the lorebook that a map assigns to the checkpoint,
+    /// even if the checkpoint's own metadata names another lorebook.
     pub fn unused<'n>(&self, names: &'n [String]) -> Vec<&'n str> {
         let mapped = self.maps.iter().filter(|entry| entry.is_there).map(|entry| &entry.book);
         let named = self.list.iter().map(|reference| &reference.book).chain(mapped);
@@ -124,8 +129,8 @@ impl References {
     }
 }
 
-/// Some systems ignore case and the form of accents in names; on such a one a lorebook must not
-/// count as unused.
+/// Folds case and normalizes accents. Some file systems ignore these differences, so a reference
+/// that differs from a file name only in case or accents must count as a use.
 fn folded(name: &str) -> String {
     name.nfc().flat_map(char::to_lowercase).collect()
 }
@@ -135,8 +140,8 @@ fn items(list: Option<Raw<'_>>) -> Vec<Raw<'_>> {
 }
 
 impl Library {
-    /// Searches for every use of a lorebook. Of chats only the first line is read, of cards only the
-    /// text.
+    /// Searches the library for every use of a lorebook. Reads only the first line of each chat,
+    /// and only the text of each card.
     pub fn references(&self, scan: &Scan) -> References {
         let found = References { unreadable: scan.unreadable.clone(), ..Default::default() };
         let mut search = Search { library: self, chats: scan.chats.iter().collect(), found };
@@ -144,7 +149,7 @@ impl Library {
             search.chat(name);
         }
         for subject in search.files("groups", ".json") {
-            // Groups that the system cannot read are in the scan already.
+            // The scan has already recorded the group files that could not be read.
             if let Ok(bytes) = parsed(&subject).and_then(|path| read(self.root(), &path)) {
                 search.group(&bytes, &subject);
             }
@@ -188,10 +193,12 @@ impl Search<'_> {
             Ok(line) => line,
             Err(error) => return self.found.not_read(path.as_str(), &error),
         };
-        // A group chat that begins with a message has its metadata in the group's file.
+        // A group chat that begins with a message has no header: its metadata is in the group's
+        // file.
         let Some(header) = Chat::header_of(&line, name.category()).header else { return };
-        // SillyTavern reads invalid UTF-8 leniently. A byte order mark makes it lose the header, but
-        // not for good.
+        // SillyTavern reads invalid UTF-8 leniently. A byte order mark hides the header from
+        // SillyTavern, but removing the mark makes the header visible again, so the lorebook counts
+        // as used.
         let header = String::from_utf8_lossy(header);
         match Raw::parse_str(header.trim_start_matches('\u{feff}').trim()) {
             Some(header) => {
@@ -203,8 +210,8 @@ impl Search<'_> {
         }
     }
 
-    /// A group's file has the metadata of its open chat and, in SillyTavern 1.12, of its other
-    /// chats.
+    /// Records the uses in a group's file, which has the metadata of the group's open chat and, in
+    /// SillyTavern 1.12, of the group's other chats.
     fn group(&mut self, bytes: &[u8], subject: &str) {
         let text = String::from_utf8_lossy(bytes);
         let Some(group) = Raw::parse_str(&text).filter(Raw::is_object) else {
@@ -253,12 +260,14 @@ fn first_line(file: File) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Returns the file of the lorebook that a chat is bound to; none also if the chat cannot be read.
+/// Returns the path of the lorebook that a chat is bound to; `None` if the chat has no lorebook or
+/// cannot be read.
 pub fn lorebook_of(library: &Library, groups: &Groups, name: &TimelineName) -> Option<LibraryPath> {
     bound_with(library, groups, name, |path| read(library.root(), path).ok())
 }
 
-/// Returns the lorebook that a chat is bound to if its group's file is what `group` returns.
+/// Returns the path of the lorebook that a chat is bound to. `group` returns the content of the
+/// group's file, which may be planned content that is not written yet.
 fn bound_with(
     library: &Library,
     groups: &Groups,
@@ -272,7 +281,7 @@ fn bound_with(
     lorebook_path(&bound_lorebook(&chat, name, group.as_deref())?)
 }
 
-/// Returns the chats that are bound to the lorebook at `book`, without those that cannot be read.
+/// Returns the chats that are bound to the lorebook at `book`. Unreadable chats are left out.
 pub fn users_of_lorebook(library: &Library, book: &LibraryPath) -> Result<Vec<TimelineName>> {
     let scan = library.scan()?;
     let mut users = scan.chats;
@@ -283,14 +292,14 @@ pub fn users_of_lorebook(library: &Library, book: &LibraryPath) -> Result<Vec<Ti
 pub struct PossibleUsers {
     pub chats: Vec<TimelineName>,
     pub others: Vec<String>,
-    /// Chats and folders of chats that cannot be read.
+    /// Paths of chats, and of folders of chats, that could not be read.
     pub unread: Vec<String>,
 }
 
-/// Returns all that name the lorebook at `book`, and checkpoints that ST-Auto-Recap maps to it.
-/// Names are compared as on a system that ignores case, and files that cannot be read are reported,
-/// because a lorebook is removed if this finds nothing. `group` returns the file of a group as it
-/// will be.
+/// Returns everything that names the lorebook at `book`, including checkpoints that ST-Auto-Recap
+/// maps to the lorebook. Names are compared without case, and unreadable files are reported,
+/// because the caller removes a lorebook without users. `group` returns the planned content of a
+/// group's file.
 pub fn possible_users_of_lorebook(
     library: &Library,
     book: &LibraryPath,
@@ -314,7 +323,7 @@ pub fn possible_users_of_lorebook(
     let named = references.list.iter().filter(|reference| is_named(&reference.book));
     let others = named.filter_map(|reference| match &reference.user {
         User::Chat(_) | User::Group(_) => None,
-        User::AllChats => Some("the settings, for all chats".to_owned()),
+        User::AllChats => Some("the settings (for all chats)".to_owned()),
         User::Character(name) | User::Card(name) => Some(format!("the character {name:?}")),
         User::Persona(name) if name.is_empty() => Some("the persona in use".to_owned()),
         User::Persona(name) => Some(format!("the persona {name:?}")),

@@ -1,26 +1,28 @@
-//! Is SillyTavern running on this library?
+//! Detects whether SillyTavern is running on this library.
 //!
-//! Its page keeps the open chat and every lorebook it has read in memory, and writes them back.
-//! Nothing on the disk shows that, and a port that answers does not say whose library is behind it;
-//! but on Linux the working directory and the arguments of the process do. Elsewhere it is certain
-//! only that it does not run if nothing runs that could run it.
+//! SillyTavern's page keeps the open chat and every loaded lorebook in memory, and writes them back
+//! later. No file shows whether a page is open, and a port that answers does not show which library
+//! the server uses. On Linux, the working directory and the arguments of the server's process show
+//! it. On other systems, stvc can only be certain that SillyTavern is not running: if no process
+//! could be its JavaScript runtime.
 
 use std::path::Path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Running {
-    /// `asks`: whether it asks before a page overwrites a chat with another mark, which can be
-    /// switched off.
+    /// `asks`: whether SillyTavern asks the user before its page overwrites a chat file with a
+    /// different integrity value. Users can turn off this check in SillyTavern.
     Seen {
         process: u32,
         asks: bool,
     },
     NotSeen,
-    /// This system does not say.
+    /// The operating system does not show whether SillyTavern is running.
     Unknown,
 }
 
-/// Returns the process of a SillyTavern that runs on this library, where processes can be seen.
+/// Returns the id of the SillyTavern process that runs on `library`. `None` if no such process
+/// runs, or if the operating system does not show processes.
 pub fn process_on(library: &Path) -> Option<u32> {
     match seen_on(library) {
         Running::Seen { process, .. } => Some(process),
@@ -48,7 +50,7 @@ fn seen_on(library: &Path) -> Running {
 pub(super) mod elsewhere {
     use std::process::Command;
 
-    /// Returns the names of all processes, one per line; none if this system does not say.
+    /// Returns the names of all processes, one per line; `None` if the system does not show them.
     pub fn programs() -> Option<String> {
         let (program, arguments) = if cfg!(windows) {
             ("tasklist", ["/FO", "CSV", "/NH"])
@@ -57,11 +59,12 @@ pub(super) mod elsewhere {
         };
         let output = Command::new(program).args(arguments).output().ok()?;
         let listed = String::from_utf8_lossy(&output.stdout).to_lowercase();
-        // A list without this very process is not complete.
+        // A list that does not contain this process is incomplete.
         (output.status.success() && listed.contains("stvc")).then_some(listed)
     }
 
-    /// Whether this is a JavaScript runtime, or something in which one may run unseen.
+    /// Returns whether `line` names a JavaScript runtime, or a program in which one may run unseen
+    /// (a container or a virtual machine).
     pub fn may_run_it(line: &str) -> bool {
         const NAMES: [&str; 9] =
             ["node", "bun", "deno", "electron", "docker", "podman", "wsl", "vmmem", "qemu"];
@@ -69,7 +72,8 @@ pub(super) mod elsewhere {
     }
 }
 
-/// Whether this program is the only one in its container: then SillyTavern is in another one.
+/// Returns whether stvc is the first process of its container. In this case SillyTavern runs in
+/// another container, whose processes are not visible.
 fn is_alone() -> bool {
     let own = std::env::current_exe().ok();
     own.is_some() && std::fs::read_link("/proc/1/exe").ok() == own
@@ -104,17 +108,20 @@ mod linux {
 
     use crate::regular;
 
-    /// Returns device and file number: equal for a folder by any path, also in a container.
+    /// Returns the device and file numbers, which identify a folder independently of its path, also
+    /// across containers.
     pub fn identity(path: &Path) -> Option<(u64, u64)> {
         fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
     }
 
-    /// A process, by its folder. Most files of another user's process cannot be read.
+    /// A process, identified by its folder in `/proc`. Most files of another user's process cannot
+    /// be read.
     pub struct Process(pub PathBuf);
 
     impl Process {
-        /// Whether it is a JavaScript runtime that runs SillyTavern's server, which changes to its own
-        /// folder when it starts.
+        /// Returns whether the process is a JavaScript runtime that runs SillyTavern's server. The
+        /// server changes to SillyTavern's folder when it starts, so its working directory has
+        /// SillyTavern's `package.json`.
         pub fn is_sillytavern(&self) -> bool {
             let arguments = self.words("cmdline");
             let runs = |name: &str| {
@@ -128,7 +135,8 @@ mod linux {
             package.is_some_and(|package| package["name"] == "sillytavern")
         }
 
-        /// Returns its data folder: by an argument, the environment, the configuration, or the default.
+        /// Returns the identity of the server's data folder, which is set by an argument, the
+        /// environment or the configuration file, or else is the default.
         pub fn data_folder(&self) -> Option<(u64, u64)> {
             let arguments = self.words("cmdline");
             let named = option(&arguments, "--dataRoot")
@@ -138,15 +146,17 @@ mod linux {
             identity(&self.seen(&named))
         }
 
-        /// Whether it compares the mark of a chat that a page saves, as it does by default.
+        /// Returns whether the server compares integrity values before it saves a chat, which is
+        /// the default.
         pub fn asks(&self) -> bool {
             option(&self.words("environ"), "SILLYTAVERN_BACKUPS_CHAT_CHECKINTEGRITY")
                 .or_else(|| self.configured("checkIntegrity"))
                 .is_none_or(|value| value != Path::new("false"))
         }
 
-        /// Returns a value of its configuration. Only a plain one is understood, as it writes them;
-        /// no other key has one of these names.
+        /// Returns a value of the server's configuration file. Parses only plain values, as
+        /// SillyTavern writes them. Nesting is ignored, because no other key of the file has the
+        /// name `key`.
         fn configured(&self, key: &str) -> Option<PathBuf> {
             let path = option(&self.words("cmdline"), "--configPath");
             let path = path.unwrap_or_else(|| "config.yaml".into());
@@ -158,7 +168,8 @@ mod linux {
             (!value.is_empty()).then(|| value.into())
         }
 
-        /// Resolves a path as the process does: from its folder, or, in a container, another root.
+        /// Resolves a path as the process does: relative paths from the process's working
+        /// directory, absolute paths from the process's root, which may be that of a container.
         fn seen(&self, path: &Path) -> PathBuf {
             match path.strip_prefix("/") {
                 Ok(inside) => self.0.join("root").join(inside),
@@ -172,7 +183,7 @@ mod linux {
         }
     }
 
-    /// Returns the value of `name value` or `name=value`.
+    /// Returns the value of an option that is written `name value` or `name=value`.
     fn option(words: &[PathBuf], name: &str) -> Option<PathBuf> {
         let value = |(at, word): (usize, &PathBuf)| {
             let rest = word.as_os_str().as_bytes().strip_prefix(name.as_bytes())?;

@@ -1,12 +1,12 @@
-//! The file names that SillyTavern makes: a port of the npm package `sanitize-filename` 1.6.4.
+//! Creates file names as SillyTavern does: a port of the npm package `sanitize-filename` 1.6.4.
 //!
-//! It must agree with the original to the byte, or a chat's lorebook is looked up under the wrong
-//! name.
+//! The results must match those of the package byte for byte. Otherwise stvc would look up a chat's
+//! lorebook under the wrong name.
 
 /// The longest file name that most file systems accept, in bytes.
 pub(super) const LONGEST_NAME: usize = 255;
 
-/// Returns the name that SillyTavern would give to the file; may be empty.
+/// Returns the file name that SillyTavern creates from `name`; may be empty.
 pub fn sanitize(name: &str) -> String {
     let mut name: String = name.chars().filter(|c| !is_removed(*c)).collect();
     if name.bytes().all(|b| b == b'.') || is_reserved_on_windows(&name) {
@@ -22,18 +22,19 @@ pub fn sanitize(name: &str) -> String {
 }
 
 fn is_removed(c: char) -> bool {
-    // `is_control` is C0, DEL and C1; the package keeps DEL.
+    // `is_control` matches C0, DEL and C1, but the package does not remove DEL.
     matches!(c, '/' | '?' | '<' | '>' | '\\' | ':' | '*' | '|' | '"')
         || (c.is_control() && c != '\x7f')
 }
 
-/// Whether Windows can have a file of this name.
+/// Returns whether Windows allows a file with this name.
 pub fn is_name_on_windows(name: &str) -> bool {
     let is_forbidden = |c: char| matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*') || c < ' ';
     !name.contains(is_forbidden) && !name.ends_with(['.', ' ']) && !is_device_on_windows(name)
 }
 
-/// Stricter than SillyTavern: Windows opens a device also by `con .txt`, `COM¹` and `CONIN$`.
+/// Returns whether Windows opens a device instead of a file with this name. Stricter than
+/// SillyTavern: Windows also opens devices for `con .txt`, `COM¹` and `CONIN$`.
 fn is_device_on_windows(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
     let port = ["com", "lpt"].iter().find_map(|port| stem.strip_prefix(port));
@@ -42,10 +43,10 @@ fn is_device_on_windows(name: &str) -> bool {
         || port.is_some_and(|rest| rest.chars().count() == 1 && number(rest))
 }
 
-/// `/^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$/i`
+/// Matches the package's regular expression `/^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$/i`.
 fn is_reserved_on_windows(name: &str) -> bool {
     let (stem, rest) = name.split_once('.').unwrap_or((name, ""));
-    // JavaScript's `.` matches no line separator; `\n` and `\r` are gone by now.
+    // JavaScript's `.` does not match line separators; `\n` and `\r` were removed before.
     if rest.contains(['\u{2028}', '\u{2029}']) {
         return false;
     }
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_windows_has() {
+    fn names_that_are_invalid_on_windows_are_recognised() {
         for name in ["Tide Office.jsonl", "雨 🦊.json", ".hidden", "console.json", "com10", "a.b"]
         {
             assert!(is_name_on_windows(name), "{name}");

@@ -1,20 +1,21 @@
 //! Renames sticky and cooldown effects in a chat's header when its lorebook gets another name.
 //!
-//! SillyTavern files an effect under `<book>.<uid>` and finds its entry by a hash over the whole
-//! entry and the book's name. Otherwise the effects would end with the rename.
+//! SillyTavern stores an effect under the key `<book>.<uid>` and finds the effect's entry by a hash
+//! of the entry and the book's name. If key and hash kept the old name, SillyTavern would end the
+//! effect.
 
 use super::json::{Edits, Key, Member, Raw, quote, stringify, stringify_members};
 use std::collections::{HashMap, HashSet};
 
-/// Returns the hash by which SillyTavern 1.19 identifies an entry of the chat's lorebook; none for a
-/// value that is not an entry.
+/// Returns the hash by which SillyTavern 1.19 identifies an entry of the chat's lorebook; `None` if
+/// the value is not an entry.
 ///
-/// It is the cyrb53 of `JSON.stringify({uid, world: <book>, ...rest, decorators, content})`, where
-/// `rest` is all but the uid. An entry's own `world` overrides the book's name, and every key stays
-/// where it came first.
+/// The hash is the cyrb53 of `JSON.stringify({uid, world: <book>, ...rest, decorators, content})`,
+/// where `rest` is all members except the uid. An entry's own `world` overrides the book's name,
+/// and a repeated key keeps its first position.
 pub fn effect_hash(entry: Raw<'_>, book_name: &str) -> Option<u64> {
     let members = entry.members()?;
-    // Of the text that the server sends, in which 1e999 is null.
+    // SillyTavern hashes the JSON that its server sends, in which 1e999 is null.
     let content = match entry.get("content").map(stringify).as_deref() {
         None | Some("null" | "false" | "0") => key("")?,
         Some(text) => Key::decode(text.as_bytes())?,
@@ -34,11 +35,12 @@ pub fn effect_hash(entry: Raw<'_>, book_name: &str) -> Option<u64> {
     Some(cyrb53(&stringify_members(loaded)))
 }
 
-/// Returns the value of `timedWorldInfo` after a rename of the book with these entries (key and
-/// value). Only effects of this book change.
+/// Returns the value of `timedWorldInfo` after a rename of the book from `old_book` to `new_book`.
+/// `entries` are the keys and values of the book's entries. Effects of other books do not change.
 ///
-/// Effects under the new name are left from a book that is gone. They get the old name in exchange:
-/// else a key could be repeated, and effects that had ended would start again.
+/// Effects that already have the name `new_book` belong to a deleted book. They get the name
+/// `old_book` in exchange: otherwise a key could occur twice, and effects that had ended would
+/// start again.
 pub fn rename_effects(
     timed: Raw<'_>,
     old_book: &str,
@@ -66,13 +68,14 @@ pub fn rename_effects(
 
 #[derive(Default)]
 struct Entries {
-    /// Hashes under the old name, as text, and under the new; and the reverse.
+    /// `forth` maps each entry's hash under the old book name (as text) to the hash under the new
+    /// name; `back` maps in the opposite direction.
     forth: HashMap<String, u64>,
     back: HashMap<String, u64>,
-    /// The uids, as they stand in the keys of effects.
+    /// Uids of the entries, as spelled in the keys of effects.
     uids: HashSet<Vec<u8>>,
-    /// Keys of the effects of entries that have a `world` of their own. Neither these nor their
-    /// hashes depend on the book's name.
+    /// Keys of the effects of entries that have their own `world`. For such entries, neither the
+    /// key nor the hash depends on the book's name.
     fixed: HashSet<Vec<u8>>,
 }
 
@@ -94,8 +97,8 @@ impl Entries {
         known
     }
 
-    /// Gives an effect of the book `from` the name `to` and the hash that belongs to it. None if it
-    /// is not an effect of that book.
+    /// Changes the key and the hash of an effect of the book `from` to those for the book name
+    /// `to`. Returns `None` if the effect does not belong to the book `from`.
     fn rename(
         &self,
         edits: &mut Edits<'_>,
@@ -104,11 +107,12 @@ impl Entries {
         hashes: &HashMap<String, u64>,
     ) -> Option<()> {
         let uid = uid_in(effect, from)?;
-        // SillyTavern compares hashes as text, and the uid is in the hash.
+        // SillyTavern compares hashes as text. Equal hashes imply equal uids, because the uid is
+        // part of the hashed text.
         let hash = effect.value.get("hash");
         let stored = as_text(hash).and_then(|text| String::from_utf8(text).ok());
         let new_hash = stored.and_then(|stored| hashes.get(&stored));
-        // `a.b.1` is of the book `a.b`, not of `a`.
+        // The key `a.b.1` belongs to the book `a.b`, not to `a`.
         let ours = uid.iter().all(u8::is_ascii_digit) || self.uids.contains(uid);
         if new_hash.is_none() && (!ours || self.fixed.contains(effect.key.as_bytes())) {
             return None;
@@ -123,8 +127,8 @@ impl Entries {
     }
 }
 
-/// Returns the effects of one kind; none if a key is repeated, because then it is unclear which
-/// counts.
+/// Returns the effects of one kind (sticky or cooldown); `None` if a key is repeated, because a
+/// repeated key is ambiguous.
 fn effects_in(kind: Raw<'_>) -> Option<Vec<Member<'_>>> {
     let effects = kind.members()?;
     let mut seen = HashSet::with_capacity(effects.len());
@@ -139,7 +143,7 @@ fn uid_in<'e>(effect: &'e Member<'_>, book: &str) -> Option<&'e [u8]> {
     effect.key.as_bytes().strip_prefix(book.as_bytes())?.strip_prefix(b".")
 }
 
-/// Returns JavaScript's `String(value)`; none for arrays and objects.
+/// Returns JavaScript's `String(value)`; `None` for arrays and objects.
 fn as_text(value: Option<Raw<'_>>) -> Option<Vec<u8>> {
     match value {
         None => Some(b"undefined".to_vec()),
@@ -151,8 +155,9 @@ fn as_text(value: Option<Raw<'_>>) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the decorators at the head of an entry's content, and the rest. A `@@@` line counts only
-/// after an unknown decorator, as its substitute. Content of `@@` lines alone stays as it is.
+/// Returns the decorators at the start of an entry's content, and the rest of the content. A `@@@`
+/// line counts only directly after an unknown decorator, as its substitute. If all lines begin with
+/// `@@`, the second value is the unchanged content.
 fn split_decorators(content: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     let mut decorators = Vec::new();
     let mut unknown_before = false;
@@ -182,7 +187,8 @@ fn is_known(decorator: &[u8]) -> bool {
     [&b"@@activate"[..], b"@@dont_activate"].iter().any(|known| decorator.starts_with(known))
 }
 
-/// SillyTavern's `getStringHash`: cyrb53 by bryc (public domain), seed 0, of UTF-16 units.
+/// Computes SillyTavern's `getStringHash`: cyrb53 by bryc (public domain), seed 0, over UTF-16
+/// units.
 fn cyrb53(text: &str) -> u64 {
     let (mut a, mut b) = (0xDEAD_BEEF_u32, 0x41C6_CE57_u32);
     for unit in text.encode_utf16().map(u32::from) {

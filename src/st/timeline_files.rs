@@ -1,5 +1,5 @@
-//! All files of a timeline: read from the library or rebuilt from a snapshot, changed in a few
-//! values, stored or written again.
+//! The files of a timeline, which are read from the library or rebuilt from a snapshot. Single
+//! values can be edited before the files are stored or written to the library.
 
 use super::read_file::FileBytes;
 use super::{
@@ -10,7 +10,7 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelineFiles {
     pub timeline: TimelineName,
-    /// The timeline's own file: the chat, the lorebook, the card.
+    /// The timeline's main file: the chat, the lorebook or the card.
     pub main: FileAt,
     pub lorebook: Option<BoundBook>,
     pub group: Option<FileAt>,
@@ -26,9 +26,9 @@ pub struct FileAt {
 pub struct BoundBook {
     pub name: String,
     pub path: Option<LibraryPath>,
-    /// None if the file is missing or cannot be read.
+    /// `None` if the file is missing or cannot be read.
     pub bytes: Option<FileBytes>,
-    /// Why the file, which exists, cannot be read.
+    /// Reason why the file cannot be read, although it exists.
     pub unread: Option<String>,
 }
 
@@ -52,13 +52,14 @@ impl TimelineFiles {
         Self { timeline: timeline.clone(), main, lorebook: None, group: None }
     }
 
-    pub fn let_go_of_bytes(&mut self) {
+    pub fn drop_bytes(&mut self) {
         let files = [Some(&mut self.main), self.group.as_mut()].into_iter().flatten();
         files.for_each(|file| file.bytes = Vec::new().into());
         self.lorebook.iter_mut().for_each(|book| book.bytes = None);
     }
 
-    /// Splits the chat; an empty one if the timeline is not a chat's.
+    /// Splits the chat file into header and messages. The result is empty if the timeline is not a
+    /// chat.
     pub fn split(&self) -> Chat<'_> {
         if self.timeline.is_chat() {
             Chat::split(&self.main.bytes, self.timeline.category())
@@ -72,13 +73,14 @@ impl TimelineFiles {
         is_chat.then(|| Chat::header_of(&self.main.bytes, self.timeline.category()).header)?
     }
 
-    /// Returns the chat's metadata, from its header or the group's file. `chat` is this one, split;
-    /// its messages are not needed.
+    /// Returns the chat's metadata, from its header or the group's file. `chat` is the split chat
+    /// file of this timeline; only its header is used.
     pub fn metadata<'a>(&'a self, chat: &Chat<'a>) -> Option<Raw<'a>> {
         metadata(chat, &self.timeline, self.group_bytes())
     }
 
-    /// Returns the lorebook, if its file could be read: the chat's, or the timeline's own.
+    /// Returns the lorebook that the chat is bound to, or the main file if the timeline is a
+    /// lorebook. `None` if the lorebook's file could not be read.
     pub fn book(&self) -> Option<Book<'_>> {
         if self.timeline.category() == Category::Lorebook {
             let FileAt { path, bytes } = &self.main;
@@ -93,7 +95,7 @@ impl TimelineFiles {
         self.lorebook.as_ref()?.unread.as_deref()
     }
 
-    /// Returns the lorebook's name, also if its file does not exist.
+    /// Returns the lorebook's name, even if its file does not exist.
     pub fn bound_name(&self) -> Option<&str> {
         match self.timeline.category() {
             Category::Lorebook => Some(self.timeline.chat()),
@@ -109,7 +111,7 @@ impl TimelineFiles {
         self.book().filter(|book| book.path == path).map(|book| book.bytes)
     }
 
-    /// Replaces the content of the lorebook's file, if it could be read.
+    /// Replaces the content of the lorebook's file. Does nothing if the file could not be read.
     pub fn set_book(&mut self, bytes: impl Into<FileBytes>) {
         let own = Some(&mut self.main.bytes);
         let bound = self.lorebook.as_mut().and_then(|bound| bound.bytes.as_mut());
@@ -134,8 +136,8 @@ impl TimelineFiles {
         }
     }
 
-    /// Returns the chat under another name. A running recap must name its chat, or the extension
-    /// wipes it.
+    /// Returns the files with the chat renamed. The running recap in the metadata gets the new
+    /// name, because ST-Auto-Recap deletes a running recap that names another chat.
     #[must_use]
     pub fn called(mut self, name: TimelineName) -> Self {
         let chat = name.chat().to_owned();
@@ -145,8 +147,8 @@ impl TimelineFiles {
         self
     }
 
-    /// Returns the files of a timeline that was renamed to `name`: its group lists it by that name
-    /// only.
+    /// Returns the files of a timeline that was renamed to `name`. Unlike [`called`](Self::called),
+    /// also removes the former name from the group's list of chats.
     #[must_use]
     pub fn renamed(self, name: TimelineName) -> Self {
         let former = self.timeline.clone();
@@ -173,15 +175,16 @@ impl TimelineFiles {
         self.metadata(&self.split()).is_some()
     }
 
-    /// Returns the metadata in the group's file, for chats without a header.
+    /// Returns the metadata that the group's file has for this chat; `None` if the chat has a
+    /// header.
     pub fn own_group_metadata(&self) -> Option<Vec<u8>> {
         let chat = self.split();
         let metadata = self.metadata(&chat).filter(|_| chat.header.is_none())?;
         Some(metadata.as_bytes().to_vec())
     }
 
-    /// Copies the metadata that the group's file of `other` has for this chat; returns whether that
-    /// was possible.
+    /// Replaces this chat's metadata in the group's file with the group metadata of `other`.
+    /// Returns whether the group's file changed.
     pub fn take_group_metadata(&mut self, other: &Self) -> bool {
         let new = self
             .group_bytes()

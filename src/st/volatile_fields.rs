@@ -1,11 +1,11 @@
-//! Fields that SillyTavern changes in a file because somebody opened it or wrote a message. Such a
-//! change is not a reason to store another version.
+//! Volatile fields: SillyTavern changes them when the user opens a file or writes a message. A
+//! change of volatile fields alone does not create a new version.
 
 use super::json::{Edits, Raw};
 use super::{Category, cut_card};
 
-/// Fields of a group: the open chat, dates, and the metadata of its chats, which their snapshots
-/// have.
+/// Volatile fields of a group: the open chat, dates, and the list and metadata of its chats. The
+/// snapshots of the chats contain the metadata.
 const OF_GROUPS: [&str; 8] = [
     "chat_id",
     "chats",
@@ -17,14 +17,14 @@ const OF_GROUPS: [&str; 8] = [
     "create_date",
 ];
 
-/// Whether two versions of a file, which differ, differ only in such fields.
+/// Returns whether two different versions of a file differ only in volatile fields.
 pub fn differ_by_use(category: Category, before: &[u8], after: &[u8]) -> bool {
     match category {
         Category::Group => same_but_for(before, after, &OF_GROUPS),
         Category::Card => {
             let (before, after) = (cut_card(before), cut_card(after));
             let pairs = before.texts.iter().zip(&after.texts);
-            // Texts that could not be cut out of the picture are compared with it.
+            // A text that could not be cut out is part of the picture and is compared with it.
             before.picture == after.picture
                 && before.texts.len() == after.texts.len()
                 && pairs.into_iter().all(|(before, after)| {
@@ -37,9 +37,9 @@ pub fn differ_by_use(category: Category, before: &[u8], after: &[u8]) -> bool {
     }
 }
 
-/// Returns a version of a group's file that comes from elsewhere with the chats of the file that it
-/// replaces: which are listed, which is open, and their metadata. (Chats that are received list
-/// themselves.) Returns it unchanged if either cannot be read.
+/// Returns the group file `new`, which comes from another device, with the volatile fields of
+/// `live`, the file to be replaced: its list of chats, open chat and metadata. (Received chats are
+/// added to the list later.) Returns `new` unchanged if either file is not a JSON object.
 pub fn with_chats_of_group(live: &[u8], new: &[u8]) -> Vec<u8> {
     let object = |text| Raw::parse(text).filter(Raw::is_object);
     let mut edits = Edits::new(new);
@@ -53,7 +53,8 @@ pub fn with_chats_of_group(live: &[u8], new: &[u8]) -> Vec<u8> {
     edits.apply()
 }
 
-/// Whether two objects have equal members in the same order, apart from these.
+/// Returns whether two JSON objects have equal members in the same order, ignoring the members in
+/// `apart_from`.
 fn same_but_for(before: &[u8], after: &[u8], apart_from: &[&str]) -> bool {
     let members = |text| {
         let members = Raw::parse(text)?.members()?.into_iter();
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn use_of_a_group_changes_only_volatile_fields() {
+    fn fields_that_change_when_a_group_is_used_are_volatile() {
         let same = |before: &str, after: &str| {
             differ_by_use(Category::Group, before.as_bytes(), after.as_bytes())
         };

@@ -1,8 +1,8 @@
-//! The only place where a file of the library is written or removed.
+//! Writes and removes files of the library. No other module does.
 //!
-//! The bytes are durable before they get the name, and are read back after.
+//! The bytes are durable before the file gets its name, and are read back afterwards.
 
-use super::place::{Missing, Place, is_place, open_file};
+use super::place::{FilePlace, OnMissing, is_place, open_file};
 use super::sanitize::{LONGEST_NAME, is_name_on_windows};
 use super::{Error, LibraryPath, Result};
 use crate::durable::{self, Existing, TEMP_PREFIX, Temp};
@@ -27,7 +27,7 @@ impl Fingerprint {
         Self::read(open_file(root, path), &path.under(root))
     }
 
-    /// Reads in pieces, so that a long chat needs no memory.
+    /// Reads the file in pieces, so that a long chat does not have to fit into memory.
     fn read(file: io::Result<File>, path: &Path) -> Result<Option<Self>> {
         let mut hasher = blake3::Hasher::new();
         match file.and_then(|file| hasher.update_reader(file).map(drop)) {
@@ -41,9 +41,9 @@ impl Fingerprint {
     }
 }
 
-/// Writes a file of the library at `root`, which must exist; folders below it are created. `former`
-/// is the content of the file, if it exists: a file that was saved since it was read is not
-/// overwritten. Mode and owner of a file that is replaced stay.
+/// Writes a file of the library at `root`, which must exist; creates missing folders. `former` is
+/// the fingerprint of the content to be replaced, or `None` if the file must not exist. Fails if
+/// the file was saved after it was read. A replaced file keeps its mode and owner.
 pub fn write(
     root: &Path,
     path: &LibraryPath,
@@ -53,7 +53,7 @@ pub fn write(
     must_be_a_name_here(path)?;
     must_be_a_place(path)?;
     let full = path.under(root);
-    let place = Place::follow(root, path, Missing::Make);
+    let place = FilePlace::follow(root, path, OnMissing::Make);
     let place = place.map_err(Error::io(&full))?;
     let folder = &place.folder;
     durable::clear_left_behind(folder.path());
@@ -69,7 +69,7 @@ pub fn write(
     temp.file().sync_all().map_err(Error::io(&full))?;
     let existing = match former {
         None => Existing::Keep,
-        // As late as possible: only the rename comes after.
+        // Checked as late as possible: only the rename follows.
         Some(_) if Fingerprint::read(folder.open_file(&place.name), &place.path())? != former => {
             return Err(Error::SavedMeanwhile { path: place.path() });
         }
@@ -102,15 +102,16 @@ fn holds(mut file: File, mut bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Removes a file of the library that holds `former`, durably. The caller has made sure that these
-/// bytes are in the store. A link in its place is removed, as SillyTavern does, and not its target.
+/// Durably removes a file of the library whose content is `former`. The caller must have made sure
+/// that the store has this content. If the file is a link, the link is removed and not its target,
+/// as SillyTavern does.
 pub fn remove(root: &Path, path: &LibraryPath, former: Fingerprint) -> Result<()> {
     must_be_a_place(path)?;
     let full = path.under(root);
     if Fingerprint::of_file(root, path)? != Some(former) {
         return Err(Error::SavedMeanwhile { path: full });
     }
-    let place = Place::find(root, path, Missing::Fail).map_err(Error::io(&full))?;
+    let place = FilePlace::find(root, path, OnMissing::Fail).map_err(Error::io(&full))?;
     place.folder.remove(&place.name).map_err(Error::io(&full))?;
     place.folder.sync().map_err(Error::io(&full))
 }
@@ -121,29 +122,30 @@ pub fn must_be_a_place(path: &LibraryPath) -> Result<()> {
     } else {
         Err(Error::BadName {
             name: path.to_string(),
-            why: "no chat, lorebook, card, group, picture or attachment is stored there",
+            why: "SillyTavern does not keep a chat, lorebook, card, group, picture or attachment there",
         })
     }
 }
 
-/// Returns why a file can never be written or removed at a path, if it cannot. Errors that may pass
-/// are left to the attempt.
+/// Returns the reason why a file can never be written or removed at `path`; `None` if there is no
+/// such reason. Temporary errors are not reported here: the write itself reports them.
 pub fn why_not_writable(root: &Path, path: &LibraryPath) -> Option<String> {
     if path.as_str().split('/').any(|part| part.len() > LONGEST_NAME) {
-        return Some(format!("{path} is too long"));
+        return Some(format!("a part of {path} is too long"));
     }
     let error = open_file(root, path).err()?;
-    // The path leads through a file or a link, or does not name a file.
+    // The path passes through a file or a refused link, or does not name a file.
     use io::ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory};
     let lasting = [InvalidFilename, InvalidInput, IsADirectory, NotADirectory];
-    // A link of another user: missing permissions come from the system, with its error number.
+    // stvc refused a link of another user. Missing permissions would have an error number of the
+    // operating system.
     let is_refused =
         error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
     (lasting.contains(&error.kind()) || is_refused).then(|| format!("{path}: {error}"))
 }
 
-/// Removes the small picture that SillyTavern made of a card or persona which was just written or
-/// removed: it would show the former one. Failure does not matter to anybody's data.
+/// Removes SillyTavern's thumbnail of a card or persona that was just written or removed, because
+/// the thumbnail would show the former picture. Ignores failures.
 pub fn forget_thumbnail(root: &Path, path: &LibraryPath) {
     let Some((folder, file)) = path.as_str().rsplit_once('/') else { return };
     let kind = match folder {
@@ -154,12 +156,12 @@ pub fn forget_thumbnail(root: &Path, path: &LibraryPath) {
     durable::remove_own(&root.join("thumbnails").join(kind).join(file));
 }
 
-/// Refuses a path that this system has no file names for. Windows would quietly write elsewhere: a
-/// colon opens a second stream of a file, dots and spaces at the end of a name fall off, `NUL` is a
-/// device.
+/// Refuses a path that is not a valid file name on this system. Windows would silently write
+/// elsewhere: a colon opens a second stream of a file, dots and spaces at the end of a name are
+/// dropped, `NUL` is a device.
 pub fn must_be_a_name_here(path: &LibraryPath) -> Result<()> {
     if cfg!(windows) && !path.as_str().split('/').all(is_name_on_windows) {
-        let why = "Windows has no such file names";
+        let why = "Windows does not allow this file name";
         return Err(Error::BadName { name: path.to_string(), why });
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! Lets a store read the objects of another, which is not changed.
+//! Creates stores that borrow objects: they read the objects of another store through git's
+//! `alternates` file, without copying or changing them.
 
 use std::fs;
 use std::path::Path;
@@ -6,8 +7,8 @@ use std::path::Path;
 use super::{Error, ObjectId, Result, Store};
 use crate::{durable, real_path, regular};
 
-/// Files that hold for the copy as well. Not the log: an unfinished operation in it would be
-/// finished.
+/// Private files that are copied to a borrowing store. The operation log is not copied: otherwise
+/// locking the borrowing store would finish operations that were interrupted in the original.
 const REMEMBERED: [&str; 8] = [
     "cache",
     "lineage.json",
@@ -57,7 +58,8 @@ pub(super) fn set_refs(dir: &Path, refs: impl Iterator<Item = (String, ObjectId)
 
 fn alternate(objects: &Path) -> Vec<u8> {
     let mut line = match cfg!(windows) {
-        // Git's way; but what is too long for it is understood only as it stands.
+        // Git expects slashes. But a path with the prefix `\\?\`, which long paths have, is valid
+        // only with backslashes.
         true if !objects.to_string_lossy().starts_with(r"\\?\") => {
             objects.to_string_lossy().replace('\\', "/").into_bytes()
         }

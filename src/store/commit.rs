@@ -1,4 +1,4 @@
-//! Commits: a subject for people, trailers for the machine.
+//! Encodes and decodes commits. The subject of a commit is for people, its trailers are for stvc.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::{Error, ObjectId, Result, trailer};
 
-/// A moment as git keeps it: seconds since 1970 and the offset from UTC where it was taken.
+/// A time as git stores it: seconds since 1970 and the offset from UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Time {
     /// Seconds since 1970-01-01 UTC.
@@ -17,14 +17,14 @@ pub struct Time {
 }
 
 impl Time {
-    /// Returns the date and time of day, where the calendar has it.
+    /// Returns the date and time of day; `None` if the year or the offset is out of range.
     pub fn moment(self) -> Option<DateTime<FixedOffset>> {
         let zone = FixedOffset::east_opt(self.offset)?;
         Some(DateTime::from_timestamp(self.seconds, 0)?.with_timezone(&zone))
     }
 }
 
-/// RFC 3339.
+/// Serialises the time as RFC 3339; a time out of range as an empty string.
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, out: S) -> std::result::Result<S::Ok, S::Error> {
         let text = self.moment().map(|moment| moment.to_rfc3339_opts(SecondsFormat::Secs, true));
@@ -32,7 +32,7 @@ impl Serialize for Time {
     }
 }
 
-/// Serialises seconds since 1970 as RFC 3339 in UTC.
+/// Serialises seconds since 1970 as RFC 3339 in UTC; a time out of range as `null`.
 pub(crate) fn in_utc<S: Serializer>(
     it: &Option<i64>,
     out: S,
@@ -47,9 +47,10 @@ pub struct NewCommit {
     pub parents: Vec<ObjectId>,
     /// Author's and committer's date.
     pub time: Time,
-    /// The first line. Control characters become spaces, and white space at its ends goes.
+    /// First line of the message. [`encode`] trims it and replaces control characters by spaces.
     pub subject: String,
-    /// Values are written as they are, but for line feeds; use [`trailer::encode`] for any text.
+    /// Keys and values of the trailers. [`encode`] replaces line feeds and NULs in values by
+    /// spaces; use [`trailer::encode`] for arbitrary text.
     pub trailers: Vec<(Cow<'static, str>, String)>,
 }
 
@@ -62,14 +63,16 @@ pub struct Commit {
     pub time: Time,
     /// The first line of the message.
     pub subject: String,
-    /// The lines `Key: value` of the last paragraph, in order; see [`trailer::decode`].
+    /// Lines `Key: value` of the last paragraph, in order. Values may be encoded: see
+    /// [`trailer::decode`].
     pub trailers: Vec<(String, String)>,
-    /// Whether the message is UTF-8. If it is not, what cannot be read stands as U+FFFD.
+    /// Whether the message is UTF-8. If not, `subject` and `trailers` contain U+FFFD in place of
+    /// the invalid bytes.
     pub is_text: bool,
 }
 
 impl Commit {
-    /// Returns the value of the trailer `key`, the first if there are more.
+    /// Returns the value of the first trailer with this key.
     pub fn trailer(&self, key: &str) -> Option<&str> {
         self.trailers.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
@@ -87,7 +90,7 @@ impl From<Commit> for NewCommit {
     }
 }
 
-/// Git wants a name and a mail address; a snapshot has no author but the program.
+/// Author and committer of every commit. Git requires a name and a mail address.
 const WHO: &str = "stvc <stvc@localhost>";
 
 pub fn encode(commit: &NewCommit) -> Vec<u8> {
@@ -98,7 +101,7 @@ pub fn encode(commit: &NewCommit) -> Vec<u8> {
     let Time { seconds, offset } = commit.time;
     let sign = if offset < 0 { '-' } else { '+' };
     let minutes = offset.unsigned_abs() / 60;
-    // Git knows no time before 1970.
+    // Git does not support times before 1970: they are replaced by 1970.
     let when = format!("{} {sign}{:02}{:02}", seconds.max(0), minutes / 60, minutes % 60);
     out.push_str(&format!("author {WHO} {when}\ncommitter {WHO} {when}\n\n"));
     let subject = one_line(&commit.subject);
@@ -129,7 +132,8 @@ pub fn decode(id: ObjectId, bytes: &[u8]) -> Result<Commit> {
     })
 }
 
-/// Replaces control characters by spaces: a user's message must not make a trailer.
+/// Trims the text and replaces control characters by spaces. A line feed in a user's message could
+/// otherwise begin a forged trailer.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
 }

@@ -4,28 +4,29 @@ use libdeflater::CompressionLvl;
 
 use super::{Error, Result};
 
-/// How much is done to make an object small.
+/// Compression effort: a trade-off between time and size.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// For messages as they are saved: as small as with level 3 of zlib, in half the time; level 9
-    /// would save 0.7 %.
+    /// Used when messages are saved. The result is as small as with zlib level 3, in half the time;
+    /// zlib level 9 would save another 0.7 %.
     Quick,
-    /// For steps between two saves, which the next save has to wait for.
+    /// Used when small packs are joined after a save (`fold_packs`) or objects are removed from
+    /// packs (`strip_packs`): the next command waits for the result.
     Steady,
-    /// For packs that are read for years: 5 % smaller than level 9 of zlib. The next two levels take
-    /// up to three times as long for another 0.5 %.
+    /// Used by `gc`, whose packs are read for years. The result is 5 % smaller than with zlib level
+    /// 9. The next two levels take up to three times as long and save only another 0.5 %.
     Thorough,
 }
 
-/// Makes zlib streams, each of one object. The tables are kept from one to the next: making them
-/// again costs more than a short message.
+/// Compresses objects to zlib streams. Reuses its tables, because creating them takes longer than
+/// compressing a short message.
 pub(super) struct Compressor {
     effort: Effort,
     deflate: Option<libdeflater::Compressor>,
     buffer: Vec<u8>,
 }
 
-/// From this length on the memory for the result is not kept.
+/// Maximum length of an object, in bytes, for which the result buffer is reused.
 const LONG: usize = 4 << 20;
 
 impl Compressor {
@@ -39,15 +40,16 @@ impl Compressor {
             none => none.insert(tables(self.effort)?),
         };
         let bound = deflate.zlib_compress_bound(data.len());
-        let failed = Error::git("compressing an object");
+        let failed = Error::git("cannot compress an object");
         if data.len() > LONG {
-            // Fresh from the system, so that only pages that are written to take memory.
+            // A new zeroed buffer of this size comes directly from the system, so only pages that
+            // are written take memory.
             must_have_memory(bound)?;
             let mut buffer = vec![0; bound];
             let written = deflate.zlib_compress(data, &mut buffer).map_err(failed)?;
             return Ok(buffer[..written].to_vec());
         }
-        // Zeroed once and not for every message.
+        // The buffer only grows, so it is not zeroed again for every message.
         if self.buffer.len() < bound {
             self.buffer.resize(bound, 0);
         }
@@ -56,9 +58,10 @@ impl Compressor {
     }
 }
 
-/// Asks for memory before, because libdeflate would panic without it.
+/// Creates the compression tables. Checks the available memory first, because libdeflate panics if
+/// its own allocation fails.
 fn tables(effort: Effort) -> Result<libdeflater::Compressor> {
-    // Memory that is more than enough for the tables of the level.
+    // The second number is an upper limit, in bytes, for the memory of the level's tables.
     let (level, memory) = match effort {
         Effort::Quick => (1, 2 << 20),
         Effort::Steady => (6, 2 << 20),
@@ -68,9 +71,10 @@ fn tables(effort: Effort) -> Result<libdeflater::Compressor> {
     Ok(libdeflater::Compressor::new(CompressionLvl::new(level).unwrap_or_default()))
 }
 
-/// Fails if there is not so much memory. Other threads may still use it up before us.
+/// Fails if this much memory cannot be allocated. The memory is not reserved, so another thread may
+/// still allocate it first.
 fn must_have_memory(bytes: usize) -> Result<()> {
     let reserved = Vec::<u8>::new().try_reserve_exact(bytes);
-    let no_memory = |_| Error::git("compressing an object")("there is not enough memory");
+    let no_memory = |_| Error::git("cannot compress an object")("not enough memory");
     reserved.map_err(no_memory)
 }

@@ -1,4 +1,4 @@
-//! Problems of the repository's configuration.
+//! Finds problems in git's configuration file of the repository.
 
 use super::Store;
 use crate::regular;
@@ -25,11 +25,11 @@ impl Store {
         if !matches!(version.as_deref(), Some("0" | "1")) {
             return Some("core.repositoryformatversion is neither 0 nor 1".into());
         }
-        // A clone with a work tree says what it is, too.
+        // A clone with a work tree has its repository in `.git`, which is not bare.
         match switch("core.bare") {
             Ok(true) => {}
             Ok(false) if is_inner => {}
-            Ok(false) => return Some("it does not say that the repository is bare".into()),
+            Ok(false) => return Some("core.bare is not true".into()),
             Err(why) => return Some(why),
         }
         let optional = [
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repository_with_a_work_tree_is_valid_only_inside_of_it() {
+    fn non_bare_store_is_valid_only_as_a_dot_git_folder() {
         let folder = tempfile::tempdir().unwrap();
         for (name, is_valid) in [(".git", true), ("store", false)] {
             let store = Store::create(&folder.path().join(name)).unwrap();

@@ -1,18 +1,22 @@
-//! Copies objects from one store to another. For a mirror: whole packs where most of one is wanted,
-//! so that deltas stay deltas, the rest in a pack of its own, and all of it is read back and hashed
-//! before anybody may refer to it. For an import: into the pack of the command.
+//! Copies objects from one store to another.
+//!
+//! For a mirror, a pack is copied completely if at least half of its objects are wanted, so that
+//! deltas need not be computed again. All other wanted objects go into one new pack. Everything is
+//! read back and hashed before a ref may point to it.
+//!
+//! For an import, objects are added to the pack that the command writes.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::files::{files_ending, is_there, unless_absent};
+use super::files::{exists, files_ending, unless_absent};
 use super::pack_entries::entries_in_order;
-use super::pack_file::{Opened, PackFile};
+use super::pack_file::{OpenResult, PackFile};
 use super::pack_folder::{TEMP_PREFIX, give_name, remove_pack};
 use super::packed_mark::PackedMark;
-use super::{Error, Kind, Lock, ObjectId, PackWriter, Placed, Reader, Result, Store};
+use super::{Error, Kind, Lock, ObjectId, PackSlot, PackWriter, Reader, Result, Store};
 use crate::durable::{self, Temp};
 use crate::progress::Monitor;
 use crate::regular;
@@ -24,17 +28,18 @@ pub struct Copied {
 }
 
 impl Store {
-    /// Copies these objects of `other`, which are not here. Returns when they survive a power cut
-    /// and were read back; on any failure nothing of them is left.
+    /// Copies the objects `wanted` from `other`, durably, and reads them back. On failure, removes
+    /// the packs that it added.
     pub fn copy_from(
         &self,
         _lock: &Lock,
         other: &Store,
-        wanted: &[Placed],
+        wanted: &[PackSlot],
         monitor: &mut dyn Monitor,
     ) -> Result<Copied> {
         let packs = files_ending(&other.pack_dir(), "idx")?;
-        // One that was here, perhaps damaged, may have what nothing else has.
+        // Packs that this store already has are not removed on failure: they may contain other
+        // objects.
         let here: HashSet<_> = files_ending(&self.pack_dir(), "idx")?.into_iter().collect();
         let mut attempt = |packs: &[PathBuf]| {
             let mut made = Vec::new();
@@ -47,7 +52,8 @@ impl Store {
             copied
         };
         match attempt(&packs) {
-            // Objects that are damaged in one pack may be valid in another: search for each.
+            // An object that is damaged in one pack may be valid in another. Without a list of
+            // packs, each object is searched for separately.
             Err(Error::DamagedPack { .. }) => attempt(&[]),
             done => done,
         }
@@ -56,7 +62,7 @@ impl Store {
     fn copy_and_verify(
         &self,
         other: &Store,
-        wanted: &[Placed],
+        wanted: &[PackSlot],
         packs: &[PathBuf],
         made: &mut Vec<PathBuf>,
         monitor: &mut dyn Monitor,
@@ -65,7 +71,8 @@ impl Store {
         monitor.begin("copying", Some(open.len() as u64));
         for index in packs {
             let Some(ids) = ids_if_most(index, &open)? else { continue };
-            // Removed there meanwhile: then its objects are found one by one.
+            // `None` if the pack was removed from `other` in the meantime. Its objects are then
+            // copied one by one below.
             let Some(copy) = self.copy_pack(index)? else { continue };
             made.push(copy);
             monitor.advance(ids.iter().filter(|id| open.remove(*id)).count() as u64);
@@ -75,7 +82,7 @@ impl Store {
         let mut buffer = Vec::new();
         for object in wanted.iter().filter(|object| open.contains(&object.id)) {
             let bytes = reader.read(object.id, object.kind, &mut buffer)?;
-            // Also if there is a copy here: it may be damaged.
+            // Added even if this store already has the object: the local copy may be damaged.
             pack.add_again(object.id, object.kind, bytes)?;
             monitor.advance(1);
         }
@@ -87,14 +94,14 @@ impl Store {
         Ok(Copied { objects: health.objects, bytes: lengths.sum() })
     }
 
-    /// Copies a pack and then its index: readers see a pack once its index is there. Returns `None`
-    /// if it is gone.
+    /// Copies a pack, then its index, because readers ignore a pack without an index. Returns the
+    /// path of the new index; `None` if the pack no longer exists.
     fn copy_pack(&self, index: &Path) -> Result<Option<PathBuf>> {
         let dir = self.pack_dir();
         let Some(name) = index.file_name() else { return Ok(None) };
         let target = dir.join(name);
         let pack = target.with_extension("pack");
-        // Open both first: an open file stays, whoever removes it.
+        // Both files are opened first: an open file can still be read after it is removed.
         let open = |path: &Path| unless_absent(regular::open(path), path);
         let (Some(index), Some(data)) = (open(index)?, open(&index.with_extension("pack"))?) else {
             return Ok(None);
@@ -109,7 +116,7 @@ impl Store {
         let copied = copy(data, &pack).map_err(Error::io(&pack));
         let copied = copied.and_then(|()| copy(index, &target).map_err(Error::io(&target)));
         if copied.is_err() && !was_here {
-            // Each is of no use without the other, and takes room where there may be none.
+            // A pack and its index are useless without each other, and the disk may be full.
             durable::remove_own(&target);
             durable::remove_own(&pack);
         }
@@ -127,11 +134,11 @@ impl Store {
     }
 }
 
-/// Returns the objects of a pack, if at least half of them are wanted. A damaged pack is searched
-/// object by object.
+/// Returns the ids of all objects in a pack; `None` if fewer than half of them are wanted, or if
+/// the index is damaged.
 fn ids_if_most(index: &Path, wanted: &HashSet<ObjectId>) -> Result<Option<Vec<ObjectId>>> {
     let file = PackFile::new(index.to_owned());
-    let Opened::Whole(index) = file.index()? else { return Ok(None) };
+    let OpenResult::Whole(index) = file.index()? else { return Ok(None) };
     let ids: Vec<_> = index.iter().map(|entry| entry.oid).collect();
     let hits = ids.iter().filter(|id| wanted.contains(*id)).count();
     Ok((hits > 0 && hits * 2 >= ids.len()).then_some(ids))
@@ -156,13 +163,13 @@ impl PackWriter {
         Ok(())
     }
 
-    /// Adds every object of another store's packs that this store lacks. Entries that are not
-    /// deltas are copied as they stand.
+    /// Adds every packed object of `other` that this store lacks. Entries that are not deltas are
+    /// copied without compressing them again.
     pub fn adopt(&mut self, other: &Store) -> Result<()> {
         let (reader, mut buffer) = (other.reader(), Vec::new());
         for path in files_ending(&other.pack_dir(), "idx")? {
-            // A removal that was cut short.
-            if !is_there(&path.with_extension("pack"))? {
+            // An index without a pack remains from an interrupted removal.
+            if !exists(&path.with_extension("pack"))? {
                 continue;
             }
             let damaged = |why: String| Error::DamagedPack { path: path.clone(), why };
@@ -174,8 +181,9 @@ impl PackWriter {
                 match found.header.as_kind() {
                     Some(kind) if self.has(id, kind)? => {}
                     Some(_) => {
-                        let raw = entry.sound_bytes(pack);
-                        let raw = raw.ok_or_else(|| damaged(format!("its object {id}")))?;
+                        let raw = entry.valid_bytes(pack);
+                        let raw =
+                            raw.ok_or_else(|| damaged(format!("its object {id} is damaged")))?;
                         self.append_raw(id, raw)?;
                     }
                     None => {

@@ -1,15 +1,16 @@
-//! Git's deltas. See git's `gitformat-pack`, "Deltified representation".
+//! Git's deltas. A delta describes a target by copy instructions (ranges of a base) and insert
+//! instructions (new bytes). See git's `gitformat-pack`, "Deltified representation".
 //!
-//! The base is cut into blocks of 16 bytes, each found by its hash. Where 16 bytes of the target
-//! are a block of the base, the stretch around them that both share is copied; the rest is
-//! inserted.
+//! The encoder divides the base into blocks of 16 bytes and indexes them by hash. Where 16 bytes of
+//! the target equal a block of the base, it extends the match in both directions and copies it. All
+//! other bytes of the target are inserted.
 
 use std::ops::Range;
 
-/// Shorter stretches are not worth a copy instruction.
+/// Length of a block in bytes. Shorter matches are not worth a copy instruction.
 const BLOCK: usize = 16;
-/// The most blocks of one hash that are tried, lest a repetitive base costs the square of its
-/// length.
+/// Maximum number of blocks with equal hashes that are compared, so that a repetitive base does not
+/// take quadratic time.
 const TRIES: usize = 24;
 const LONGEST_COPY: usize = 0xff_ffff;
 const LONGEST_INSERT: usize = 127;
@@ -25,7 +26,7 @@ impl Index {
         let blocks = base.len() / BLOCK;
         let size = (blocks + 1).next_power_of_two();
         let mut index = Self { heads: vec![0; size], before: vec![0; blocks], mask: size - 1 };
-        // From the end, so that of equal blocks the first is tried first.
+        // Backwards, so that among equal blocks the first one in the base is tried first.
         for block in (0..blocks).rev() {
             let slot = hash(&base[block * BLOCK..]) & index.mask;
             index.before[block] = index.heads[slot];
@@ -34,10 +35,11 @@ impl Index {
         index
     }
 
-    /// Whether the base seems to have a good part of `target`: most of a few samples.
+    /// Whether the base contains more than half of 16 samples of `target`.
     pub(super) fn has_much_of(&self, base: &[u8], target: &[u8]) -> bool {
         const PLACES: usize = 16;
-        // In so many bytes begins a block of the base, if it has them.
+        // Length of a sample. If the base contains a sample, the sample includes a complete block
+        // of the base.
         const STRETCH: usize = 2 * BLOCK;
         let Some(last) = target.len().checked_sub(STRETCH) else { return false };
         let is_there = |at: &usize| {
@@ -76,7 +78,7 @@ pub(super) fn encode(base: &[u8], index: &Index, target: &[u8], limit: usize) ->
     size(&mut delta.out, base.len());
     size(&mut delta.out, target.len());
     let mut at = 0;
-    // From here on the target is in no instruction yet.
+    // Start of the bytes in the target that no instruction covers yet.
     let mut open = 0;
     while at + BLOCK <= target.len() {
         match longest(base, index, target, open..at) {
@@ -93,14 +95,16 @@ pub(super) fn encode(base: &[u8], index: &Index, target: &[u8], limit: usize) ->
     Some(delta.out)
 }
 
-/// Appends the result to `out`; `None` if the delta is invalid, or the result too long.
+/// Applies a delta and appends the result to `out`. Returns `None` if the delta is invalid or its
+/// result is longer than `longest`.
 pub(super) fn apply(base: &[u8], mut delta: &[u8], longest: u64, out: &mut Vec<u8>) -> Option<()> {
     if read_size(&mut delta)? != base.len() {
         return None;
     }
     let length = read_size(&mut delta).filter(|length| *length as u64 <= longest)?;
     let end = out.len().checked_add(length)?;
-    // A longer result repeats something, or is forged: then memory is taken as bytes come.
+    // Reserves at most the length of base and delta together. A longer result is repetitive or
+    // forged, and its memory grows as bytes are appended.
     out.reserve(length.min(base.len() + delta.len()));
     while let Some((mark, rest)) = delta.split_first() {
         delta = rest;
@@ -145,7 +149,7 @@ fn read_size(delta: &mut &[u8]) -> Option<usize> {
         let (byte, rest) = delta.split_first()?;
         *delta = rest;
         let part = usize::from(byte & 0x7f);
-        // A size whose high bits do not fit is not a small one.
+        // Fails if the size does not fit into `usize`.
         size |= part.checked_shl(shift).filter(|shifted| shifted >> shift == part)?;
         shift += 7;
         if *byte < 0x80 {
@@ -162,8 +166,9 @@ pub(super) fn copy_of(base: usize, stretch: Range<usize>) -> Vec<u8> {
     delta.out
 }
 
-/// Returns the longest common stretch around the end of `open`, which is in no instruction yet: its
-/// place in the base, and its range in the target.
+/// Returns the longest match that includes the end of `open`: its offset in the base and its range
+/// in the target. `open` is the range of the target that no instruction covers yet, so a match may
+/// extend back into it.
 fn longest(
     base: &[u8],
     index: &Index,
@@ -198,7 +203,7 @@ fn longest(
 fn shared(a: &[u8], b: &[u8]) -> usize {
     let length = a.len().min(b.len());
     let (a, b) = (&a[..length], &b[..length]);
-    // In pieces first: they compare much faster than single bytes.
+    // Compares chunks first, which is much faster than comparing single bytes.
     const PIECE: usize = 32;
     let pieces = a.chunks_exact(PIECE).zip(b.chunks_exact(PIECE)).take_while(|(a, b)| a == b);
     let whole = pieces.count() * PIECE;
@@ -232,7 +237,7 @@ impl Delta {
                     self.out.push(byte);
                 }
             }
-            // A length of 65536 is written as none at all.
+            // A length of 65536 is encoded without length bytes.
             if part != 0x1_0000 {
                 for n in 0..3 {
                     let byte = (part >> (8 * n)) as u8;
@@ -281,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_change_is_a_small_delta() {
+    fn small_change_yields_a_small_delta() {
         let base: Vec<u8> =
             (0..200_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
         let mut target = base.clone();
@@ -290,14 +295,14 @@ mod tests {
         assert!(round_trip(&base, &base) < 40);
         round_trip(&base, b"");
         round_trip(b"", &base[..1000]);
-        // Just the length that is written as none at all, and one more.
+        // Lengths around 65536, which is encoded without length bytes.
         for length in [0xffff, 0x1_0000, 0x1_0001, 0x2_0000] {
             assert!(round_trip(&base, &base[7..7 + length]) < 16);
         }
     }
 
     #[test]
-    fn a_base_of_one_thing_over_and_over_does_not_take_forever() {
+    fn repetitive_base_is_encoded_quickly() {
         let base = vec![b'a'; 1 << 20];
         let mut target = base.clone();
         target[1 << 19] = b'b';
@@ -308,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn size_that_does_not_fit_is_no_size() {
+    fn delta_length_that_overflows_is_rejected() {
         let huge = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20];
         assert_eq!(read_size(&mut &huge[..]), None);
         let delta = [&[0][..], &huge].concat();
@@ -318,13 +323,13 @@ mod tests {
     }
 
     #[test]
-    fn no_delta_longer_than_asked_for() {
+    fn encoder_returns_no_delta_longer_than_the_limit() {
         assert!(encode(b"", &Index::new(b""), &[7; 100], 50).is_none());
     }
 
     proptest! {
         #[test]
-        fn what_is_no_delta_is_no_panic(base in any::<Vec<u8>>(), delta in any::<Vec<u8>>()) {
+        fn delta_decoder_does_not_panic_on_malformed_input(base in any::<Vec<u8>>(), delta in any::<Vec<u8>>()) {
             let mut out = Vec::new();
             let _ = apply(&base, &delta, 1 << 30, &mut out);
             let mut headed = Vec::new();
@@ -334,7 +339,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_the_bytes(
+        fn deltas_of_generated_edits_round_trip(
             base in prop::collection::vec(0..4_u8, 0..3000),
             edits in prop::collection::vec((any::<prop::sample::Index>(), 0..200_usize, prop::collection::vec(0..4_u8, 0..200)), 0..6),
         ) {

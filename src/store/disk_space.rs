@@ -1,9 +1,9 @@
-//! How much room the store takes, and room for a bad day: a file of no use (`stvc/reserve`) that
-//! the commands which make room remove first.
+//! Measures the disk space of the store, and maintains a reserve: a dummy file (`stvc/reserve`)
+//! that can be removed when the disk is full.
 //!
-//! On a full disk not even a line of the log can be written, and nothing could be removed without
-//! one. `forget`, `erase` and `gc` therefore give this file up when the disk is nearly full; the
-//! next command that writes makes it again once there is plenty of room.
+//! On a full disk not even a line of the operation log can be written, but removing snapshots
+//! requires such a line. So `forget`, `erase` and `gc` remove the reserve when the disk is nearly
+//! full. A later command that writes creates the reserve again once the disk has enough free space.
 
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
@@ -12,23 +12,25 @@ use std::path::{Path, PathBuf};
 
 use super::files::files_ending;
 use super::pack_entries::entries_in_order;
-use super::pack_file::{Opened, PackFile};
+use super::pack_file::{OpenResult, PackFile};
 use super::{Lock, ObjectId, Result, Store};
 use crate::durable;
 
-/// Enough for the log, a pack of commits, and a block of the disk for each of 200 refs.
+/// Size of the reserve in bytes: enough for a line of the log, a pack of commits, and 200 refs of
+/// one disk block each.
 const RESERVED: usize = 1 << 20;
-/// A disk with less than this is nearly full.
+/// Number of free bytes below which a disk counts as nearly full.
 const PLENTY: u64 = 64 << 20;
 
 impl Store {
-    /// Makes the reserve if the disk has plenty of room. Failures are ignored.
+    /// Creates the reserve unless it exists or the disk is nearly full. Failures are ignored.
     pub(super) fn make_reserve(&self) {
         let path = self.reserve_path();
         if path.symlink_metadata().is_ok() || self.is_disk_nearly_full() {
             return;
         }
-        // Some file systems compress, and zeros would reserve nothing there.
+        // Pseudo-random bytes, because zeros would reserve nothing on a file system that compresses
+        // files.
         let mut bytes = vec![0; RESERVED];
         blake3::Hasher::new().finalize_xof().fill(&mut bytes);
         let made = OpenOptions::new().write(true).create_new(true).open(&path);
@@ -37,7 +39,7 @@ impl Store {
         }
     }
 
-    /// Gives the reserve up if the disk is nearly full, because the caller is going to make room.
+    /// Removes the reserve if the disk is nearly full. For commands that free space afterwards.
     pub fn release_reserve(&self, _lock: &Lock) {
         if self.is_disk_nearly_full() {
             durable::remove_own(&self.reserve_path());
@@ -57,8 +59,8 @@ impl Store {
         for path in files_ending(&self.pack_dir(), "idx")? {
             let Ok(pack) = fs::metadata(path.with_extension("pack")) else { continue };
             let file = PackFile::new(path);
-            let Opened::Whole(list) = file.index()? else { continue };
-            // The checksum ends the pack.
+            let OpenResult::Whole(list) = file.index()? else { continue };
+            // The last 20 bytes of a pack are its checksum.
             for entry in entries_in_order(list, pack.len().saturating_sub(20)) {
                 let size = entry.span.end.saturating_sub(entry.span.start);
                 let known = sizes.entry(entry.id).or_insert(size);
@@ -68,7 +70,7 @@ impl Store {
         Ok(sizes)
     }
 
-    /// Returns the size of the whole repository, without the reserve.
+    /// Returns the total size in bytes of all files in the repository, except the reserve.
     pub fn bytes_on_disk(&self) -> u64 {
         let reserve = fs::symlink_metadata(self.reserve_path()).map_or(0, |found| found.len());
         let mut total: u64 = 0;

@@ -1,6 +1,7 @@
-//! The record of what was removed for good, in `stvc/erased`: ids of commits and marks of
-//! timelines, which do not tell what they were. Backups and remotes have it, and incoming snapshots
-//! are checked against it.
+//! The record of erased data, in the file `stvc/erased`. It lists the ids of erased commits and the
+//! *marks* of erased timelines: hashes that do not reveal the content, see `archive::erasure_mark`.
+//! Backups and remotes have a copy of the record. Incoming snapshots are checked against it. Files
+//! of the library that still contain erased text have marks, too: hashes of their path and content.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -10,16 +11,16 @@ use super::files;
 use super::tree::TreeEntry;
 use super::{Kind, Lock, ObjectId, RefName, Result, Store, Time, id_lists, unless_lost};
 
-/// There while commits are being removed.
+/// File that exists while commits are being removed. It lists the ids of these commits.
 const ERASING: &str = "erasing";
-/// Marks of files that still have text of what was removed, and can be removed themselves.
+/// File with the marks of the library's files that still contain erased text and can be removed.
 const COPIES: &str = "erased-copies";
-/// The file in the tree that a git server has of the record.
+/// Name of the file that contains the record, in a commit on a git server.
 const ERASED_FILE: &str = "erased";
 
-/// The record of removals: hex digits of an id or mark, with the number of times that the decision
-/// changed; odd means removed. Of two records the greater number of each counts, so that all
-/// devices end with the same one, whatever the order.
+/// Record of erased data. Maps each id or mark, as hex digits, to the number of times that it was
+/// erased or the erasure was withdrawn; an odd number means erased. Merging two records keeps the
+/// greater number, so all devices end with the same record, whatever the order of merges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Erasures(BTreeMap<String, u64>);
 
@@ -75,7 +76,8 @@ impl Erasures {
 }
 
 impl Store {
-    /// Begins to remove these commits. The next removal continues an interrupted one.
+    /// Records the commits `ids` and the timelines with `marks` as erased, before the commits are
+    /// removed. If the removal is interrupted, the next call of `erase` continues it.
     pub fn begin_erasing(&self, lock: &Lock, ids: &[ObjectId], marks: Vec<String>) -> Result<()> {
         let mut erasures = self.erasures()?;
         for hex in ids.iter().map(ToString::to_string).chain(marks) {
@@ -95,7 +97,7 @@ impl Store {
         files::remove(&self.private_dir().join(ERASING))
     }
 
-    /// Returns the marks of files outside the store that still have text of what was removed.
+    /// Returns the marks of the library's files that still contain erased text.
     pub fn left_copies(&self) -> Result<Vec<String>> {
         let path = self.private_dir().join(COPIES);
         let text = files::read(&path)?.unwrap_or_default();
@@ -117,8 +119,8 @@ impl Store {
         Ok(Erasures::parse(&text))
     }
 
-    /// Returns the record of a remote: the one of its store, or the one that was fetched from a git
-    /// server. One that cannot be read counts as empty.
+    /// Returns the record of a remote: the file in its store, merged with the record that was
+    /// fetched from a git server. A fetched record that is missing or damaged counts as empty.
     pub fn received_erasures(&self) -> Result<Erasures> {
         let mut erasures = self.erasures()?;
         if let Some(id) = self.ref_target(&RefName::erased())?
@@ -134,8 +136,8 @@ impl Store {
         files::replace(&path, text.as_bytes())
     }
 
-    /// Stores the record as a commit that depends on nothing but its content, for a git server; its
-    /// id.
+    /// Stores the record as a commit, which can be pushed to a git server. Returns the id of the
+    /// commit. Equal records have equal ids.
     pub fn commit_erasures(&self, erasures: &Erasures) -> Result<ObjectId> {
         let mut pack = self.pack_writer();
         let blob = pack.add(Kind::Blob, erasures.to_text().as_bytes())?;
@@ -161,9 +163,9 @@ impl Store {
         }
     }
 
-    /// Lets `HEAD` name a branch that is there. Git shows it first, and its name may be what nobody
-    /// shall read any more.
-    pub fn mend_head(&self, _lock: &Lock) -> Result<()> {
+    /// Points `HEAD` at an existing branch if `HEAD` names a missing branch. Otherwise it would
+    /// still contain the name of an erased branch.
+    pub fn repair_head(&self, _lock: &Lock) -> Result<()> {
         if self.has_head()? {
             return Ok(());
         }

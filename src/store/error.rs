@@ -7,27 +7,27 @@ use crate::{durable, exit};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure of the store, with its subject.
+/// An error of the store. It names the file, object or ref that it concerns.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     #[error("there is no store at {}", path.display())]
     NoStore { path: PathBuf },
-    #[error("{} is a git repository that stvc did not make", path.display())]
+    #[error("{} is a git repository that was not created by stvc", path.display())]
     Foreign { path: PathBuf },
-    #[error("{} is not empty and is no store", path.display())]
+    #[error("{} is not a store and not empty", path.display())]
     NotEmpty { path: PathBuf },
-    #[error("the store {} has format {found}; this program knows format {known} and older", path.display())]
+    #[error("the store {} has format {found}, but this version of stvc supports only formats up to {known}", path.display())]
     NewerFormat { path: PathBuf, found: String, known: u32 },
-    #[error("the store {} needs a program that knows {name:?}, and this one does not", path.display())]
+    #[error("the store {} uses the feature {name:?}, which this version of stvc does not support", path.display())]
     UnknownFeature { path: PathBuf, name: String },
     #[error("the store {} is in use by {holder}", path.display())]
     Locked { path: PathBuf, holder: String },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("packing {} takes up to {needed} bytes more on its disk, and {free} are free: the new pack is written before the old ones are removed", path.display())]
+    #[error("cannot pack {}: this needs up to {needed} bytes of free disk space, but only {free} are free (the new pack is written before the old ones are removed)", path.display())]
     NoRoom { path: PathBuf, needed: u64, free: u64 },
-    #[error("{} is a link, and no link inside a store is followed", path.display())]
+    #[error("{} is a link, and stvc does not follow links inside a store", path.display())]
     Link { path: PathBuf },
     #[error("object {id} is missing from the store")]
     Missing { id: ObjectId },
@@ -35,29 +35,29 @@ pub enum Error {
     Damaged { id: ObjectId, why: String },
     #[error("the pack {} is damaged: {why}", path.display())]
     DamagedPack { path: PathBuf, why: String },
-    #[error("a {kind} of {bytes} bytes is too long to be stored: at most {} MiB", super::longest(*kind) >> 20)]
+    #[error("cannot store a {kind} of {bytes} bytes: the limit is {} MiB", super::longest(*kind) >> 20)]
     TooLong { kind: super::Kind, bytes: u64 },
-    #[error("the ref {name} was moved by somebody else meanwhile")]
+    #[error("the ref {name} was changed by another program in the meantime")]
     RefMoved { name: String },
-    #[error("another program holds {}", path.display())]
+    #[error("another program holds the lock {}", path.display())]
     RefLocked { path: PathBuf },
-    #[error("operation {number} was begun and could not be ended: {source}")]
+    #[error("operation {number} was not finished: {source}")]
     Interrupted { number: u64, source: Box<Error> },
-    #[error("{name} is no name that git accepts for a ref")]
+    #[error("git does not accept {name} as the name of a ref")]
     BadRefName { name: String },
     #[error("{what}: {why}")]
     Git { what: String, why: String },
 }
 
-/// An error that may mean that something stored is lost.
+/// An error that may report the loss of stored data.
 pub trait Loss {
-    /// Whether it says that something stored is lost: that it is not there, or not what it was.
-    /// Then what else there is may stand in for it. Any other error says that something could not
-    /// be done or read just now, and nobody may go on as if it were not there.
+    /// Whether the error reports that stored data is missing or damaged, so that another copy or
+    /// version may be used instead. After any other error the data may still exist, and must not be
+    /// treated as missing.
     fn is_loss(&self) -> bool;
 }
 
-/// `None` for what is lost; what could not be read stays an error.
+/// Turns an error that reports lost data into `None`. Returns all other errors unchanged.
 pub fn unless_lost<T, E: Loss>(
     result: std::result::Result<T, E>,
 ) -> std::result::Result<Option<T>, E> {
@@ -75,7 +75,7 @@ impl Loss for Error {
 }
 
 impl Error {
-    /// Returns the I/O error behind it, if that is why it failed.
+    /// Returns the I/O error that caused this error, if any.
     pub fn io_error(&self) -> Option<&std::io::Error> {
         match self {
             Self::Io { source, .. } => Some(source),
@@ -84,7 +84,7 @@ impl Error {
         }
     }
 
-    /// Returns the exit code of a command that ends with it.
+    /// Returns the exit code of a command that fails with this error.
     pub fn exit(&self) -> u8 {
         match self {
             Self::NoStore { .. } => exit::NO_STORE,
@@ -94,39 +94,41 @@ impl Error {
         }
     }
 
-    /// Returns advice for the user.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {
-            Self::NoStore { .. } => "`stvc snapshot` makes it and takes the first snapshots".into(),
+            Self::NoStore { .. } => {
+                "run `stvc snapshot` to create the store and the first snapshots".into()
+            }
             Self::NewerFormat { .. } | Self::UnknownFeature { .. } => {
-                unchanged("a newer stvc wrote this; get that version")
+                unchanged("update stvc: a newer version wrote this store")
             }
             Self::Foreign { .. } | Self::NotEmpty { .. } => {
-                unchanged("choose another place with `--store DIR`")
+                unchanged("choose another folder with `--store DIR`")
             }
             Self::RefLocked { .. } => unchanged(
-                "wait for git to finish; a lock that nobody holds is removed by itself after a minute",
+                "wait until the other program finishes; stvc removes an abandoned lock after a minute",
             ),
             Self::Link { .. } => {
-                "put what it leads to in its place, if you trust that; nothing was written".into()
+                "replace the link with the file or folder that it points to, if you trust it. Nothing was written".into()
             }
-            Self::Locked { .. } => "wait for it to finish, then try again".into(),
+            Self::Locked { .. } => "wait until that process finishes, then try again".into(),
             Self::Missing { .. } | Self::Damaged { .. } => {
-                "`stvc check` lists all that is damaged; other snapshots are not affected".into()
+                "run `stvc check` to list all damage; other snapshots are not affected".into()
             }
             Self::NoRoom { .. } => {
-                "remove other files from that disk, or move the store to a larger one and name it with `--store DIR`. Nothing is lost".into()
+                "free some disk space; or move the store to a larger disk and pass its new path with `--store DIR`. Nothing is lost".into()
             }
             Self::Io { source, .. } if durable::is_held_elsewhere(source) => HELD.into(),
             Self::Io { source, .. } => match source.kind() {
                 ErrorKind::StorageFull => {
-                    "the disk is full; make room and try again. Nothing is lost".into()
+                    "free some disk space and try again. Nothing is lost".into()
                 }
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                    "stvc may not write there; check the permissions, or keep the store elsewhere with `--store DIR`. What is stored can be read, backed up, and restored into a folder: `--to DIR`".into()
+                    "check the permissions of the store; or use a store in another folder with `--store DIR`. Existing snapshots can still be read, backed up, and restored to another folder with `--to DIR`".into()
                 }
                 ErrorKind::AlreadyExists => unchanged(
-                    "what is there is not written over: choose another name, or move it away first",
+                    "choose another name; or move the existing file or folder away first",
                 ),
                 _ => return None,
             },
@@ -134,13 +136,14 @@ impl Error {
         })
     }
 
-    /// For `map_err`: an I/O error and the file it is about.
+    /// Adds the path to an I/O error, for `map_err`.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
         move |source| Error::Io { path, source }
     }
 
-    /// For `map_err`: an error of the git library and what was being done.
+    /// Adds the failed action, such as `cannot hash an object`, to an error of the git library, for
+    /// `map_err`.
     pub(crate) fn git<E: std::fmt::Display>(what: impl Into<String>) -> impl FnOnce(E) -> Error {
         let what = what.into();
         move |error| Error::Git { what, why: error.to_string() }

@@ -1,27 +1,28 @@
-//! Features that a store needs of programs beyond its format (`stvc/features`), written by later
-//! programs. Each snapshot names its own; here are those of the whole store. This program knows
-//! none yet, and must not touch a store with an unknown one.
+//! Features that a store needs in addition to its format, listed in `stvc/features`. Later versions
+//! of stvc may write this file. This version supports no features: it does not read a store that
+//! lists one for reading, and does not write to a store that lists any. In addition, each snapshot
+//! lists the features that it needs.
 
 use super::files;
 use super::{Error, Result, Store};
 
-/// The features that this program knows.
+/// The features that this version supports.
 const KNOWN: [&str; 0] = [];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum Access {
     Read,
     Write,
 }
 
 impl Store {
-    /// Refuses a store that needs something for this which is not known here. A file that is
-    /// damaged says nothing: what its snapshots need, they say themselves.
-    pub(super) fn must_be_known(&self, to: Use) -> Result<()> {
+    /// Fails if the store needs an unsupported feature for this kind of access. A damaged feature
+    /// list is ignored, because each snapshot lists the features that it needs.
+    pub(super) fn must_be_known(&self, to: Access) -> Result<()> {
         let path = self.private_dir().join("features");
         let Some(text) = files::read(&path)? else { return Ok(()) };
         for (needed_to, name) in features(&text).unwrap_or_default() {
-            let matters = needed_to == Use::Read || to == Use::Write;
+            let matters = needed_to == Access::Read || to == Access::Write;
             if matters && !KNOWN.contains(&name.as_str()) {
                 return Err(Error::UnknownFeature { path: self.path().to_owned(), name });
             }
@@ -30,9 +31,9 @@ impl Store {
     }
 }
 
-/// Lines of `read NAME` or `write NAME`, then `check` and the first 8 hex digits of the BLAKE3 of
-/// what is before that line.
-fn features(text: &[u8]) -> Option<Vec<(Use, String)>> {
+/// Parses the feature list: lines `read NAME` or `write NAME`, then a line `check` with the first 8
+/// hex digits of the BLAKE3 hash of all lines before it. Returns `None` if the list is damaged.
+fn features(text: &[u8]) -> Option<Vec<(Access, String)>> {
     let text = std::str::from_utf8(text).ok()?;
     let body = text.strip_suffix('\n')?;
     let (body, check) = match body.rsplit_once('\n') {
@@ -44,8 +45,8 @@ fn features(text: &[u8]) -> Option<Vec<(Use, String)>> {
         return None;
     }
     let feature = |line: &str| match line.split_once(' ') {
-        Some(("read", name)) => Some((Use::Read, name.to_owned())),
-        Some(("write", name)) => Some((Use::Write, name.to_owned())),
+        Some(("read", name)) => Some((Access::Read, name.to_owned())),
+        Some(("write", name)) => Some((Access::Write, name.to_owned())),
         _ => None,
     };
     Some(body.lines().filter_map(feature).collect())
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_not_touched() {
+    fn store_with_unknown_required_feature_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         let store = Store::create(&path).unwrap();

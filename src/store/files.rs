@@ -1,5 +1,5 @@
-//! The store's own files: reading, replacing and removing them. *Could not look* is an error, and
-//! never "it is not there".
+//! Reads, replaces and removes the store's own files. A file counts as missing only if the system
+//! reports that it does not exist. Any other failure is an error.
 
 use std::fs;
 use std::io;
@@ -9,12 +9,12 @@ use super::{Error, Result};
 use crate::durable::{self, Existing};
 use crate::regular;
 
-/// Returns the bytes of a file; `None` if it is not there.
+/// Returns the bytes of a file; `None` if the file does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     unless_absent(regular::read(path), path)
 }
 
-/// Writes a file, in the place of one that is there. It survives a power cut.
+/// Writes or replaces a file. A power cut leaves either the old bytes or the new ones.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     durable::write(path, bytes, Existing::Replace).map_err(Error::io(path))
 }
@@ -23,13 +23,13 @@ pub(super) fn remove(path: &Path) -> Result<()> {
     unless_absent(durable::remove(path), path).map(drop)
 }
 
-/// Syncs a folder, so that the names in it survive a power cut.
+/// Syncs a folder, so that added, renamed and removed files survive a power cut.
 pub(super) fn sync_dir(dir: &Path) -> Result<()> {
     durable::sync_dir(dir).map_err(Error::io(dir))
 }
 
-/// Returns the files in a folder whose names end so, sorted. That some of it cannot be listed is an
-/// error.
+/// Returns the files in a folder that have the extension `ending`, sorted by path. Fails if the
+/// folder cannot be listed completely.
 pub(super) fn files_ending(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
@@ -47,17 +47,17 @@ pub(super) fn files_ending(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whether there is a file, or a link to one. What cannot be looked at is an error.
+/// Whether `path` is a file or a link to a file. Fails if this cannot be determined.
 pub(super) fn is_file(path: &Path) -> Result<bool> {
     Ok(unless_absent(fs::metadata(path), path)?.is_some_and(|found| found.is_file()))
 }
 
-/// Whether there is anything of that name. What cannot be looked at is an error.
-pub(super) fn is_there(path: &Path) -> Result<bool> {
+/// Whether `path` exists, as a file, folder or link. Fails if this cannot be determined.
+pub(super) fn exists(path: &Path) -> Result<bool> {
     Ok(unless_absent(fs::symlink_metadata(path), path)?.is_some())
 }
 
-/// Turns "no such file" into `None`.
+/// Turns the error for a missing file or folder into `None`, and adds the path to any other error.
 pub(super) fn unless_absent<T>(given: io::Result<T>, path: &Path) -> Result<Option<T>> {
     match given {
         Ok(found) => Ok(Some(found)),
@@ -66,7 +66,7 @@ pub(super) fn unless_absent<T>(given: io::Result<T>, path: &Path) -> Result<Opti
     }
 }
 
-/// Whether the system says that there is no such file. Anything else that it says is about reading.
+/// Whether the error reports a missing file or folder.
 pub(super) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -1,4 +1,4 @@
-//! Whether a repository is still what it was.
+//! Detects whether a repository has changed.
 
 use std::fs;
 
@@ -31,8 +31,8 @@ impl Store {
             note(name.as_str().as_bytes());
             note(id.as_slice());
         }
-        // A command that is just moving its refs has logged what it will do, and logs when it is
-        // done.
+        // A command appends to the operation log before it moves refs, and again when it has
+        // finished. So the length of the log also changes while a command is running.
         let log = self.private_dir().join("operations.jsonl");
         if let Some(found) = unless_absent(fs::metadata(&log), &log)? {
             note(&found.len().to_le_bytes());

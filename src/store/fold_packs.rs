@@ -1,10 +1,11 @@
-//! Keeps packs few and small without anybody asking. Every snapshot adds a small pack, and reading
-//! looks through all of them; so once there are many, or they hold much beside the largest one,
-//! they are joined.
+//! Folds packs: joins small packs into one automatically. Every snapshot adds a small pack, and a
+//! reader searches all packs. So small packs are folded once there are many of them, or once they
+//! are large in comparison with the largest pack.
 //!
-//! Packs that were joined before are copied as they stand. Objects of new packs become deltas of
-//! what was there before them, as `gc` does, but only as well as a save can wait for. So every
-//! object is packed once in this way, and copied a few times in a store's life.
+//! Entries of packs that were folded before are copied unchanged. Objects of new packs become
+//! deltas of earlier objects, as in `gc`, but with less effort, because the next save waits for the
+//! result. So folding compresses each object once, and then copies it a few times during the life
+//! of a store.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -15,43 +16,46 @@ use super::compressor::Effort;
 use super::files::{self, files_ending, unless_absent};
 use super::loose::{loose_objects, refuse_linked};
 use super::object::verify;
-use super::pack_entries::{PackedEntries, copy_entries, sound_entries};
+use super::pack_entries::{PackedEntries, copy_entries, valid_entries};
 use super::pack_file::PackFile;
 use super::pack_folder::{forget_multi_pack_index, is_kept, remove_pack};
 use super::packed_mark::PackedMark;
-use super::packer::Placed;
+use super::packer::PackSlot;
 use super::recent_objects::RecentObjects;
 use super::{Error, Kind, Lock, ObjectId, Result, Store, unless_lost};
 use crate::parallel::in_parts;
-use crate::progress::Silent;
+use crate::progress::NoProgress;
 
-/// Packs are folded when there are more than this.
+/// Number of small packs above which some of them are folded.
 const MANY: usize = 20;
-/// All are folded when the others together are more than this part of the largest.
+/// All small packs are folded when their total size, without the largest pack, exceeds the size of
+/// the largest pack divided by this number.
 const PART: u64 = 5;
-/// Less than this together is left until there are many.
+/// Total size of small packs, in bytes, up to which they are folded only because of their number.
 const LITTLE: u64 = 256 << 10;
-/// So many loose objects are left as they are.
+/// Number of loose objects above which they are packed.
 const MANY_LOOSE: usize = 500;
-/// Packs this large are left for `gc`.
+/// Size in bytes from which a pack is not folded. Only `gc` repacks it.
 const LARGE: u64 = 32 << 20;
-/// No more than this is packed again in one step. A pack that is larger is copied, and left for
-/// `gc`.
+/// Maximum total size, in bytes, of new packs whose objects are compressed again in one fold.
+/// Entries of other new packs are copied unchanged, and compressed later by `gc`.
 const STEP: u64 = 2 << 20;
 
-/// Returns the best order to pack new objects in, given the new commits and all that is new:
-/// versions of one thing together, after what was there before them. Only the layer above knows
-/// what they mean.
-pub type Order<'o> = &'o dyn Fn(&Store, Vec<ObjectId>, &HashSet<ObjectId>) -> Vec<Placed>;
+/// Function that returns the order in which to pack objects, given the new commits and the ids of
+/// all new objects. Versions of one thing are neighbours, older versions first. The layer above
+/// provides this function, because the store does not know what its objects mean.
+pub type Order<'o> = &'o dyn Fn(&Store, Vec<ObjectId>, &HashSet<ObjectId>) -> Vec<PackSlot>;
 
 impl Store {
-    /// Folds packs and packs refs where there are many: after each write, in small steps.
+    /// Folds packs and packs refs, if there are many. Called after each write, so that each call
+    /// has little to do.
     pub fn tidy(&self, lock: &Lock, order: Order<'_>) -> Result<()> {
         self.fold_packs(lock, order)?;
         self.pack_refs(lock)
     }
 
-    /// Folds packs into one if there are many. A damaged pack is left alone, whole.
+    /// Folds the packs that [`choose`] selects into one, if at least two of them are valid. A
+    /// damaged pack is left unchanged.
     pub(super) fn fold_packs(&self, _lock: &Lock, order: Order<'_>) -> Result<()> {
         self.fold_loose()?;
         let dir = self.pack_dir();
@@ -62,7 +66,7 @@ impl Store {
         let (packs, largest) = small_packs(&dir)?;
         for pack in choose(packs, largest, &mark) {
             let file = PackFile::new(pack.index.clone());
-            let Some((data, entries)) = sound_entries(&file)? else { continue };
+            let Some((data, entries)) = valid_entries(&file)? else { continue };
             if pack.is_new {
                 new.extend(entries.iter().map(|entry| entry.id));
             } else {
@@ -76,9 +80,10 @@ impl Store {
         let mut ids = HashSet::new();
         new.retain(|id| !copied.contains_key(id) && ids.insert(*id));
         let objects = self.in_order(&new, &ids, &copied, order)?;
-        let packed = self.pack_onto(&mut writer, &objects, &copied, Effort::Steady, &mut Silent)?;
+        let packed =
+            self.pack_onto(&mut writer, &objects, &copied, Effort::Steady, &mut NoProgress)?;
         let Some(index) = writer.finish()? else { return Ok(()) };
-        // The old packs are removed soon.
+        // The new pack is read back before the old packs are removed.
         if let Err(error) = read_back(&index, &new) {
             let _ = remove_pack(&index);
             return Err(error);
@@ -96,7 +101,7 @@ impl Store {
         ids: &HashSet<ObjectId>,
         copied: &PackedEntries,
         order: Order<'_>,
-    ) -> Result<Vec<Placed>> {
+    ) -> Result<Vec<PackSlot>> {
         let reader = self.reader();
         let mut kinds = Vec::with_capacity(new.len());
         for id in new {
@@ -107,9 +112,9 @@ impl Store {
         objects.retain(|object| ids.contains(&object.id) || copied.contains_key(&object.id));
         let placed: HashSet<_> = objects.iter().map(|object| object.id).collect();
         let next = objects.iter().map(|object| object.slot + 1).max().unwrap_or(0);
-        // Objects of no commit: bytes that are kept for `undo`.
+        // Objects that no new commit contains, such as old bytes of files that `undo` restores.
         let others = kinds.into_iter().filter(|(id, _)| !placed.contains(id));
-        objects.extend(others.zip(next..).map(|((id, kind), slot)| Placed { id, kind, slot }));
+        objects.extend(others.zip(next..).map(|((id, kind), slot)| PackSlot { id, kind, slot }));
         Ok(objects)
     }
 
@@ -125,7 +130,7 @@ impl Store {
         for object in &loose {
             let Some(kind) = reader.kind(object.id)? else { continue };
             let mut data = Vec::new();
-            // A damaged one is left where it is.
+            // A damaged object stays loose.
             if let Some(data) = unless_lost(reader.read(object.id, kind, &mut data))? {
                 writer.add_again(object.id, kind, data)?;
                 packed.push(&object.path);
@@ -156,19 +161,20 @@ fn small_packs(dir: &Path) -> Result<(Vec<SmallPack>, u64)> {
     Ok((packs, largest))
 }
 
-/// Returns the packs to fold, in this order: first those that are copied, the largest before all.
+/// Selects the packs to fold. Returns first the packs whose entries are copied, then the new packs
+/// whose objects are compressed again; the largest first in each group.
 fn choose(mut packs: Vec<SmallPack>, largest: u64, mark: &PackedMark) -> Vec<SmallPack> {
     packs.sort_by(|a, b| (a.bytes, &a.index).cmp(&(b.bytes, &b.index)));
-    // The largest itself may be too large to be folded.
+    // The largest pack of the store is not counted, whether it is a small pack or not.
     let is_beside = |pack: &&SmallPack| pack.bytes < largest;
     let beside: u64 = packs.iter().filter(is_beside).map(|pack| pack.bytes).sum();
     if beside <= LITTLE.max(largest / PART) {
         if packs.len() <= MANY {
             return Vec::new();
         }
-        // Like git's geometric repacking: take packs as long as the next is not larger than all
-        // smaller ones together, so that large packs are not copied for the sake of a few small
-        // ones.
+        // Selects the smallest packs: enough of them that few packs remain, and each next pack that
+        // is not larger than all selected ones together. As in git's geometric repacking, a large
+        // pack is not copied for the sake of a few small ones.
         let (mut together, mut count) = (0, 0);
         for (position, pack) in packs.iter().enumerate() {
             together += pack.bytes;

@@ -1,4 +1,8 @@
-//! Fuzz targets of the git repository. Each function panics where its invariant does not hold; `src/fuzzing` lists them.
+//! Fuzz targets of the store. Each target panics if its invariant does not hold. `src/fuzzing`
+//! lists all targets.
+//!
+//! The *second reader* is a simple implementation of git's documented formats (the functions
+//! `plain_*`), with which the store's results are compared.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a fuzz target fails loudly")]
 
@@ -10,21 +14,24 @@ use gix::zlib::{Decompress, FlushDecompress, Status};
 use tempfile::TempDir;
 
 use super::pack_entries::entries_in_order;
-use super::pack_file::{Opened, PackFile};
+use super::pack_file::{OpenResult, PackFile};
 use super::pack_index::checksum;
 use super::pack_index::{self, IndexEntry};
 use super::recent_objects::RecentObjects;
 use super::{Kind, ObjectId, Store, commit, delta, object, operation_log, tree};
-use crate::progress::Silent;
+use crate::progress::NoProgress;
 
-/// The longest object that a second reader makes; inputs that make longer ones say nothing new.
+/// Maximum length in bytes of an object that the second reader decodes. Longer objects are skipped,
+/// because they test nothing new.
 const LONGEST: usize = 4 << 20;
-/// More entries of one pack are not read.
+/// Maximum number of entries that are read from one pack.
 const MOST_ENTRIES: usize = 200;
 
-/// Applying a delta agrees with a second implementation and takes no more memory than it makes. A delta that was encoded makes its target.
+/// Checks that applying a delta gives the same result as the second reader and does not allocate
+/// much more memory than needed. Checks that an encoded delta yields its target.
 ///
-/// The input is the length of the base in two bytes, the base, and the delta or target.
+/// The input is the length of the base in two bytes, the base, and bytes that are used first as a
+/// delta and then as a target.
 pub(crate) fn delta(data: &[u8]) {
     let Some((length, rest)) = data.split_first_chunk::<2>() else { return };
     let length = usize::from(u16::from_le_bytes(*length)).min(rest.len());
@@ -45,7 +52,7 @@ pub(crate) fn delta(data: &[u8]) {
     assert_eq!(plain_apply(base, &copied).as_deref(), Some(&base[stretch]));
 }
 
-/// Applies a delta as git's documentation describes it, with nothing in mind but that.
+/// Applies a delta exactly as git's documentation describes it.
 fn plain_apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = delta.iter().copied();
     let mut size = || {
@@ -99,9 +106,11 @@ thread_local! {
     static STORE: OnceCell<(TempDir, PathBuf, Vec<u8>)> = const { OnceCell::new() };
 }
 
-/// Every object that a second reader can make is read, both read equal bytes, and no other input makes the reader fail.
+/// Checks that every object which the second reader decodes is read with the same kind and bytes,
+/// and that no input makes the store's reader panic.
 ///
-/// The input is a pack. Its index is made here: the id of each object begins with its offset.
+/// The input is a pack. This function creates its index, in which the id of each object begins with
+/// the offset of the object.
 pub(crate) fn pack(data: &[u8]) {
     let Some((content, _)) = data.split_last_chunk::<20>() else { return };
     let offsets = plain_offsets(content);
@@ -136,7 +145,7 @@ pub(crate) fn pack(data: &[u8]) {
                 assert_eq!((number_of(kind), &out), (number, &bytes));
             }
         }
-        if let Ok(Opened::Whole(index)) = pack.index() {
+        if let Ok(OpenResult::Whole(index)) = pack.index() {
             entries_in_order(index, content.len() as u64);
         }
     });
@@ -157,12 +166,12 @@ fn number_of(kind: Kind) -> u8 {
     }
 }
 
-/// One entry of a pack, by git's documentation.
+/// Entry of a pack, as the second reader parses it.
 struct PlainEntry {
     kind: u8,
     size: u64,
     base: Option<usize>,
-    /// Where its stream begins.
+    /// Offset in the pack at which the zlib stream of the entry begins.
     stream: usize,
 }
 
@@ -199,7 +208,7 @@ fn plain_entry(pack: &[u8], at: usize) -> Option<PlainEntry> {
             let id: [u8; 20] = pack.get(next..next + 20)?.try_into().ok()?;
             next += 20;
             let offset = u32::from_be_bytes([id[0], id[1], id[2], id[3]]) as usize;
-            // An id that is no offset leads behind the end.
+            // Any other id gives an offset beyond the end of the pack.
             Some(if id_at(offset) == ObjectId::from(id) { offset } else { usize::MAX })
         }
         _ => return None,
@@ -207,7 +216,8 @@ fn plain_entry(pack: &[u8], at: usize) -> Option<PlainEntry> {
     Some(PlainEntry { kind, size: size.try_into().ok()?, base, stream: next })
 }
 
-/// Returns where objects begin: one after the other, as far as they can be read.
+/// Returns the offsets of entries, one after the other, up to and including the first entry that
+/// cannot be read.
 fn plain_offsets(pack: &[u8]) -> Vec<usize> {
     let (mut offsets, mut at) = (Vec::new(), 12);
     while at < pack.len() && offsets.len() < MOST_ENTRIES {
@@ -234,7 +244,7 @@ fn plain_read(
     at: usize,
     depth: usize,
 ) -> Result<Option<(u8, Vec<u8>)>, TooLong> {
-    // Deep rows are not the second reader's business.
+    // The second reader does not handle longer delta chains.
     if depth > 100 {
         return Err(TooLong);
     }
@@ -259,7 +269,8 @@ fn plain_read(
     Ok(plain_apply(&base, &bytes).map(|bytes| (kind, bytes)))
 }
 
-/// Returns what a stream holds and how long it is; `None` if it is damaged.
+/// Returns the content of a zlib stream and the length of the stream itself; `None` if the stream
+/// is damaged.
 fn plain_inflate(input: &[u8], longest: usize) -> Result<Option<(Vec<u8>, usize)>, TooLong> {
     let mut stream = Decompress::new();
     let mut out = Vec::new();
@@ -282,9 +293,12 @@ fn plain_inflate(input: &[u8], longest: usize) -> Result<Option<(Vec<u8>, usize)
     }
 }
 
-/// A damaged index is an answer, a valid one is encoded to equal bytes, and every object that is found by it has its own id.
+/// Checks that `verify_objects` reports a damaged index instead of failing, that encoding a valid
+/// index again gives equal bytes, and that an object which is found through the index has the
+/// requested id.
 ///
-/// The input is the index of a pack that is always the same. It is read as it is and with the right checksum.
+/// The input is an index for the pack of [`sample_pack`]. It is tested unchanged, and with a
+/// corrected checksum.
 pub(crate) fn pack_index(data: &[u8]) {
     one_index(data);
     if let Some((content, _)) = data.split_last_chunk::<20>() {
@@ -303,9 +317,9 @@ fn one_index(data: &[u8]) {
         });
         fs::write(index, data).expect("a file can be written");
         let store = Store::open(&folder.path().join("store")).expect("a store can be opened");
-        let health = store.verify_objects(&mut Silent).expect("a damaged index is an answer");
+        let health = store.verify_objects(&mut NoProgress).expect("a damaged index is an answer");
         let file = PackFile::new(index.clone());
-        let Ok(Opened::Whole(opened)) = file.index() else { return };
+        let Ok(OpenResult::Whole(opened)) = file.index() else { return };
         let reader = store.reader();
         let mut entries = Vec::new();
         for entry in opened.iter().take(MOST_ENTRIES) {
@@ -327,7 +341,8 @@ fn one_index(data: &[u8]) {
     });
 }
 
-/// Writes a small pack into a store and returns its path: whole objects of each kind.
+/// Writes a small pack of blobs and a tree, without deltas, into a store. Returns the path of the
+/// pack.
 pub(crate) fn sample_pack(store: &Store) -> PathBuf {
     let mut pack = store.pack_writer();
     let blob =
@@ -340,7 +355,8 @@ pub(crate) fn sample_pack(store: &Store) -> PathBuf {
     index.with_extension("pack")
 }
 
-/// A tree that git takes for one is encoded to equal bytes, and a commit's parts come back.
+/// Checks that a tree which git accepts is encoded to equal bytes, and that a commit keeps its tree
+/// and parents when it is encoded again. The input is decoded both as a tree and as a commit.
 pub(crate) fn tree(data: &[u8]) {
     let id = ObjectId::from([1; 20]);
     let raw = tree::decode_raw(id, data);
@@ -367,7 +383,8 @@ pub(crate) fn tree(data: &[u8]) {
     }
 }
 
-/// Returns a log with the right checksum in each line that has none, and panics if reading a line changes it.
+/// Adds the correct checksum to each line of a log that has none. Panics if an operation changes
+/// when it is encoded and decoded again.
 pub(crate) fn sealed_log(data: &[u8]) -> Vec<u8> {
     let mut log = Vec::new();
     for line in data.split(|byte| *byte == b'\n') {
@@ -396,7 +413,8 @@ fn contains(line: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(line, part).is_some()
 }
 
-/// Returns packs: of whole objects, of deltas of each kind, and of a row of deltas that is longer than most.
+/// Returns sample packs by name: one without deltas, one with both kinds of deltas, and one with a
+/// long delta chain.
 #[cfg(test)]
 pub(crate) fn pack_seeds() -> std::collections::BTreeMap<String, Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
@@ -453,7 +471,8 @@ impl PackBytes {
     }
 }
 
-/// Returns indices of the sample pack: as it is written, of the first version, and with offsets in the table for long packs.
+/// Returns indices of the sample pack by name: version 2 as stvc writes it, version 1, and version
+/// 2 with 8-byte offsets.
 #[cfg(test)]
 pub(crate) fn index_seeds() -> std::collections::BTreeMap<String, Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();

@@ -1,12 +1,16 @@
-//! Brings all packs and loose objects down to one pack, and drops unreachable objects.
+//! Garbage collection: repacks all packs and loose objects into one pack, and drops unreachable
+//! objects.
 //!
-//! Where the disk has no room for the new pack, packs that nothing needs are removed first; if that
-//! is not enough, nothing else is changed and the error says how much room is missing.
+//! If the disk has no space for the new pack, packs with only unreachable objects are removed
+//! first. If the space is still not enough, nothing else is changed, and the error gives the
+//! required space.
 //!
-//! A crash leaves the old packs, or the new one beside some of the old: the new pack is complete,
-//! synced and named before the first old one is removed. An unreachable object may have been
-//! written just now by a git that is still at work, so it stays until it is older than a grace
-//! time. Those that stay go into a pack of their own, which has the age of the youngest.
+//! The new pack is complete, synced and named before the first old pack is removed. So a crash
+//! leaves either all old packs, or the new pack and some of the old ones.
+//!
+//! A git process may have written an unreachable object just now, and may be about to create a ref
+//! to it. So young unreachable objects are *spared*: they are kept until a later run, in a separate
+//! pack that has the modification time of the youngest of them.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -19,16 +23,16 @@ use super::loose::{Loose, loose_objects, refuse_linked};
 use super::pack_file::PackFile;
 use super::pack_folder::{forget_multi_pack_index, is_kept, remove_pack};
 use super::packed_mark::PackedMark;
-use super::packer::Placed;
-use super::repack::Packed;
+use super::packer::PackSlot;
+use super::repack::PackStats;
 use super::{Error, Kind, Lock, ObjectId, Result, Store};
 use crate::durable;
 use crate::progress::Monitor;
 
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
-    /// The new pack; empty if there was nothing to do.
-    pub packed: Packed,
+    /// Statistics of the new pack; all zero if there was nothing to do.
+    pub packed: PackStats,
     pub packs_before: usize,
     pub loose_before: usize,
     pub bytes_before: u64,
@@ -36,7 +40,8 @@ pub struct Collected {
     pub dropped: usize,
     pub spared: usize,
     pub changed: bool,
-    /// Files that another program has open (on Windows); the next command removes them.
+    /// Number of files that could not be removed because another program has them open (on
+    /// Windows). The next command removes them.
     pub held: usize,
 }
 
@@ -47,8 +52,9 @@ pub enum Repack {
 }
 
 pub struct Collection<'c> {
-    pub objects: &'c [Placed],
-    /// Reachable objects that cannot be read. The files that hold one of them stay.
+    pub objects: &'c [PackSlot],
+    /// Reachable objects that cannot be read. Packs and loose files that contain one of them are
+    /// not removed.
     pub damaged: &'c HashSet<ObjectId>,
     pub keep_after: SystemTime,
     pub repack: Repack,
@@ -75,9 +81,9 @@ struct Plan {
     counts: Collected,
 }
 
-struct Written {
-    packed: Packed,
-    /// All that must be in the new packs.
+struct WrittenPacks {
+    packed: PackStats,
+    /// Ids of all objects that must be in the new packs.
     objects: Vec<ObjectId>,
     mark: Option<PackedMark>,
 }
@@ -97,8 +103,8 @@ impl Store {
         Ok(self.plan_collection(collection)?.counts)
     }
 
-    /// Packs what the collection keeps and drops the rest unless it is young. Calls `before_drop`
-    /// when all is packed.
+    /// Packs `collection.objects` and drops all other objects, except spared ones. Calls
+    /// `before_drop` before files are removed; on a full disk it is called a second time.
     pub fn collect(
         &self,
         _lock: &Lock,
@@ -114,7 +120,7 @@ impl Store {
             collected.held = self.remove_left_behind(&dir, collection.keep_after)?;
             return Ok(collected);
         }
-        let mut made = Made { packs: &plan.packs, indices: Vec::new() };
+        let mut made = NewPacks { packs: &plan.packs, indices: Vec::new() };
         let written = match self.write_kept(collection, &plan, &mut made, monitor) {
             Err(error) if error.io_error().is_some_and(durable::is_full) => {
                 made.take_away();
@@ -126,8 +132,8 @@ impl Store {
             written => written,
         }?;
         collected.packed = written.packed;
-        // Every object is read back before the first of the old packs is removed.
-        self.objects.let_go();
+        // Reads every object back before the first old pack is removed.
+        self.objects.close_packs();
         self.read_back(&made.indices, written.objects.into_iter(), monitor)?;
         let new = std::mem::take(&mut made.indices);
         if let Some(mark) = &written.mark {
@@ -213,20 +219,24 @@ impl Store {
         &self,
         collection: &Collection<'_>,
         plan: &Plan,
-        made: &mut Made<'_>,
+        made: &mut NewPacks<'_>,
         monitor: &mut dyn Monitor,
-    ) -> Result<Written> {
+    ) -> Result<WrittenPacks> {
         let objects = collection.objects;
         let mut written = match collection.repack {
             Repack::Thorough => {
                 let (new, packed) = self.write_packed(objects, monitor)?;
                 let mark = new.as_ref().map(|new| PackedMark::after_gc(new, &packed.volumes));
                 made.indices.extend(new);
-                Written { packed, objects: objects.iter().map(|object| object.id).collect(), mark }
+                WrittenPacks {
+                    packed,
+                    objects: objects.iter().map(|object| object.id).collect(),
+                    mark,
+                }
             }
             Repack::Quick => {
                 let old: Vec<_> = plan.rewritten().map(|pack| pack.index.clone()).collect();
-                // On a full disk, packs that nothing needs may be gone already.
+                // A first attempt on a full disk may already have removed some of these packs.
                 let there: Vec<_> = old.iter().filter(|index| index.exists()).collect();
                 let stripped = self.strip_packs(&there, objects, &plan.mark.volumes, monitor)?;
                 let mut mark = plan.mark.clone().without(&old);
@@ -237,7 +247,7 @@ impl Store {
                 made.indices.extend(stripped.index);
                 let stays = plan.rewritten().flat_map(|pack| &pack.objects);
                 let stays = stays.filter(|id| plan.wanted.contains(*id)).copied().collect();
-                Written { packed: stripped.packed, objects: stays, mark: Some(mark) }
+                WrittenPacks { packed: stripped.packed, objects: stays, mark: Some(mark) }
             }
         };
         let (index, spared) = self.write_spared(plan, monitor)?;
@@ -246,8 +256,8 @@ impl Store {
         Ok(written)
     }
 
-    /// Makes room: removes packs and loose objects that nothing needs. The caller has dropped all
-    /// references to them.
+    /// Frees space: removes packs with only unreachable objects, and unreachable loose objects.
+    /// Must be called after `before_drop`, which removes the last references to these objects.
     fn remove_unwanted(&self, plan: &Plan) -> Result<()> {
         let dir = self.pack_dir();
         let is_unwanted = |pack: &&OldPack| {
@@ -264,7 +274,8 @@ impl Store {
         files::sync_dir(&dir)
     }
 
-    /// Says how much room packing needs, if that is why it failed: at most that of the old packs.
+    /// Turns the error of a full disk into [`Error::NoRoom`]. `needed` is an upper limit for the
+    /// space that packing needs: the size of the old packs.
     fn no_room(&self, error: Error, needed: u64) -> Error {
         match free_bytes(&self.git_dir) {
             Some(free) if error.io_error().is_some_and(durable::is_full) => {
@@ -274,12 +285,13 @@ impl Store {
         }
     }
 
-    /// Writes young unreachable objects into a pack of their own, as old as the youngest of them.
+    /// Writes the spared objects into a separate pack that has the modification time of the
+    /// youngest of them. Packs that contain only spared objects are left unchanged.
     fn write_spared(
         &self,
         plan: &Plan,
         monitor: &mut dyn Monitor,
-    ) -> Result<(Option<PathBuf>, Vec<Placed>)> {
+    ) -> Result<(Option<PathBuf>, Vec<PackSlot>)> {
         let spare = &plan.spare;
         let left_alone = plan.packs.iter().filter(|pack| is_only(pack, spare));
         let stay: HashSet<_> = left_alone.flat_map(|pack| &pack.objects).collect();
@@ -287,9 +299,9 @@ impl Store {
         let mut objects = Vec::new();
         for id in spare.iter().filter(|id| !stay.contains(id)) {
             if let Some(kind) = reader.kind(*id)?
-                && reader.is_sound(*id, kind)?
+                && reader.is_valid(*id, kind)?
             {
-                objects.push(Placed { id: *id, kind, slot: 0 });
+                objects.push(PackSlot { id: *id, kind, slot: 0 });
             }
         }
         objects.sort_by_key(|object| (object.kind != Kind::Commit, object.id));
@@ -309,13 +321,14 @@ impl Store {
     }
 }
 
-/// New packs. A failure removes them again, unless they were there before.
-struct Made<'p> {
+/// Indices of new packs. When dropped, removes the packs that are still listed, so that a failure
+/// leaves nothing behind. Packs that already existed are not removed.
+struct NewPacks<'p> {
     packs: &'p [OldPack],
     indices: Vec<PathBuf>,
 }
 
-impl Made<'_> {
+impl NewPacks<'_> {
     fn take_away(&mut self) {
         for index in self.indices.drain(..) {
             if self.packs.iter().all(|pack| pack.index != index) {
@@ -325,13 +338,13 @@ impl Made<'_> {
     }
 }
 
-impl Drop for Made<'_> {
+impl Drop for NewPacks<'_> {
     fn drop(&mut self) {
         self.take_away();
     }
 }
 
-/// Whether a pack has only objects that stay because they are young: it is left as it is.
+/// Whether a pack contains only spared objects. Such a pack is left unchanged.
 fn is_only(pack: &OldPack, spare: &HashSet<ObjectId>) -> bool {
     !pack.objects.is_empty() && pack.objects.iter().all(|id| spare.contains(id))
 }

@@ -1,6 +1,6 @@
-//! Lists of ids that the store keeps in its own folder, one a line: former ids of commits
-//! (`stvc/former-ids`), commits that a check found damaged (`stvc/damaged`), and blobs of the
-//! library's own attachments (`stvc/own-attachments`).
+//! Lists of object ids in the private folder, one entry per line: former ids of commits with their
+//! new ids (`stvc/former-ids`), commits that `check` found damaged (`stvc/damaged`), and blobs of
+//! attachments that the library had itself (`stvc/own-attachments`).
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,8 @@ use super::operation_log::{Sync, append};
 use super::{Error, Lock, ObjectId, Result, Store, files};
 use crate::{durable, regular};
 
-/// Returns the ids in a file; `None` if it is not there. Lines that are not an id are ignored.
+/// Returns the ids in a file; `None` if the file does not exist. Lines that are not an id are
+/// ignored.
 pub(super) fn read(path: &Path) -> Result<Option<HashSet<ObjectId>>> {
     let text = files::read(path)?;
     let id = |line: &[u8]| ObjectId::from_hex(line).ok();
@@ -17,12 +18,13 @@ pub(super) fn read(path: &Path) -> Result<Option<HashSet<ObjectId>>> {
 }
 
 impl Store {
-    /// Records that these commits have new ids: users may have written down the old ones.
+    /// Records pairs of an old and a new commit id, because users may have written down the old
+    /// ids.
     pub fn remember_ids(&self, _lock: &Lock, ids: &[(ObjectId, ObjectId)]) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
         }
-        // An interrupted command that is given again records nothing twice.
+        // A command that is repeated after an interruption must not record a pair twice.
         let known = self.former_map()?;
         let new = ids.iter().filter(|(old, new)| known.get(old) != Some(new));
         let text: String = new.map(|(old, new)| format!("{old} {new}\n")).collect();
@@ -39,7 +41,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Returns all former ids with the present ones: a commit may be rewritten more than once.
+    /// Maps every former id to the current id of its commit. A commit may have been rewritten
+    /// several times.
     pub fn former_ids(&self) -> Result<HashMap<ObjectId, ObjectId>> {
         let map = self.former_map()?;
         let present = |old: &ObjectId| {
@@ -63,7 +66,8 @@ impl Store {
         self.private_dir().join("former-ids")
     }
 
-    /// Whether the last check found damage. Until then snapshots write again what cannot be read.
+    /// Whether the last `check` found damage that is not repaired yet. If so, a snapshot also
+    /// writes objects that are stored but cannot be read.
     pub fn is_marked_damaged(&self) -> bool {
         self.damaged_path().exists()
     }
@@ -85,7 +89,7 @@ impl Store {
         durable::overwrite(&path, text.as_bytes()).map_err(Error::io(path))
     }
 
-    pub fn mark_sound(&self) -> Result<()> {
+    pub fn mark_valid(&self) -> Result<()> {
         let path = self.damaged_path();
         if regular::read(&path).is_err() {
             return Ok(());
@@ -98,7 +102,8 @@ impl Store {
         self.private_dir().join("damaged")
     }
 
-    /// Returns attachments of the library itself, of kinds that are not imported without asking.
+    /// Returns the blobs of attachments that the library had itself, of uncommon file kinds. Other
+    /// attachments of uncommon kinds are not written to the library without permission.
     pub fn own_attachments(&self) -> Result<HashSet<ObjectId>> {
         Ok(read(&self.own_attachments_path())?.unwrap_or_default())
     }

@@ -1,19 +1,20 @@
-//! Inflates an entry of a pack. Memory is taken as bytes come, not as they are promised.
+//! Inflates an entry of a pack. The recorded length may be forged, so the memory for a long entry
+//! grows as bytes arrive.
 
 use gix::odb::pack::data;
 use gix::zlib::{Decompress, FlushDecompress, Status};
 
 pub(super) type Fault = &'static str;
 
-pub(super) type Made<T> = std::result::Result<T, Fault>;
+pub(super) type InflateResult<T> = std::result::Result<T, Fault>;
 
-/// Up to this length memory is taken at once.
+/// Maximum recorded length, in bytes, for which the memory is allocated at once.
 const AT_ONCE: usize = 1 << 20;
 /// No zlib stream inflates to more than this many times its length.
 pub(super) const ZLIB_RATIO: u64 = 1032;
 
 pub(super) struct Zlib {
-    /// For short objects, which most are: it takes a third of the time of zlib.
+    /// Decompressor for short objects, as most are. It takes a third of the time of `stream`.
     once: libdeflater::Decompressor,
     stream: Option<Decompress>,
 }
@@ -24,8 +25,8 @@ impl Default for Zlib {
     }
 }
 
-const TORN: Fault = "its bytes cannot be unpacked";
-pub(super) const TOO_LONG: Fault = "it says that it is longer than any such object";
+const TORN: Fault = "its bytes cannot be decompressed";
+pub(super) const TOO_LONG: Fault = "its recorded length exceeds the limit for such objects";
 
 pub(super) fn inflate(
     data: &data::File,
@@ -33,41 +34,42 @@ pub(super) fn inflate(
     longest: u64,
     zlib: &mut Zlib,
     out: &mut Vec<u8>,
-) -> Made<()> {
+) -> InflateResult<()> {
     let size = entry.decompressed_size;
     let there = (data.pack_end() as u64).saturating_sub(entry.data_offset);
     if size > longest {
         return Err(TOO_LONG);
     }
     if size > there.saturating_mul(ZLIB_RATIO) {
-        return Err("it says that it is longer than its pack can make it");
+        return Err("its recorded length is impossible for the size of its pack");
     }
     let size = usize::try_from(size).map_err(|_| TORN)?;
     let input = data.entry_slice(entry.data_offset..data.pack_end() as u64).ok_or(TORN)?;
     out.clear();
     if size <= AT_ONCE {
         out.resize(size, 0);
-        // A stream of another length than its entry says is wrong.
+        // The stream must inflate to exactly the recorded length.
         let made = zlib.once.zlib_decompress(input, out).map_err(|_| TORN)?;
         return if made == size { Ok(()) } else { Err(TORN) };
     }
     inflate_pieces(input, size, zlib.stream.get_or_insert_default(), out)
 }
 
-/// Inflates exactly `size` bytes, into memory that grows as they come.
+/// Inflates exactly `size` bytes. `out` grows as bytes arrive.
 fn inflate_pieces(
     mut input: &[u8],
     size: usize,
     stream: &mut Decompress,
     out: &mut Vec<u8>,
-) -> Made<()> {
+) -> InflateResult<()> {
     stream.reset();
     let mut filled = 0;
     loop {
-        // One byte more than expected: only then is it seen that the stream ends where it should.
+        // Room for one byte more than `size`, to detect a stream that is too long.
         let room = (filled * 2).clamp(AT_ONCE, size + 1);
         if out.len() < room {
-            out.try_reserve_exact(room - out.len()).map_err(|_| "it needs too much memory")?;
+            out.try_reserve_exact(room - out.len())
+                .map_err(|_| "there is not enough memory to read it")?;
             out.resize(room, 0);
         }
         let (taken, written) = (stream.total_in(), stream.total_out());
@@ -95,7 +97,7 @@ pub(super) fn begin_of<'b>(
     entry: &data::Entry,
     zlib: &mut Zlib,
     begin: &'b mut [u8],
-) -> Made<&'b [u8]> {
+) -> InflateResult<&'b [u8]> {
     let input = data.entry_slice(entry.data_offset..data.pack_end() as u64).ok_or(TORN)?;
     let stream = zlib.stream.get_or_insert_default();
     stream.reset();

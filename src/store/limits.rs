@@ -1,10 +1,11 @@
-//! How long an object may be.
+//! The maximum lengths of objects.
 
 use super::Kind;
 
-/// Returns the length up to which an object is stored and read. SillyTavern cannot have written a
-/// longer file: JavaScript has no such strings. Commits and trees are short by nature, and are read
-/// whole before anybody knows what they say.
+/// Returns the maximum length, in bytes, of an object of this kind. Longer objects are neither
+/// stored nor read. SillyTavern cannot write a file that exceeds the limit for blobs, because
+/// JavaScript has no strings of that length. Trees and commits have lower limits, because they are
+/// parsed in memory.
 pub fn longest(kind: Kind) -> u64 {
     match kind {
         Kind::Blob => 512 << 20,

@@ -1,6 +1,7 @@
-//! One writer at a time. The operating system holds the lock (`stvc/lock`), so it ends with its
-//! process, however that ends; a second file (`stvc/lock.json`) says who has it, and is emptied on
-//! the way out. Whoever gets the lock finishes what the operation log says was begun.
+//! The lock that admits one writer at a time. It is a lock of the operating system on the file
+//! `stvc/lock`, so it is released when its process ends. The *holder file* `stvc/lock.json`
+//! describes the process that holds the lock, and is emptied on release. The process that takes the
+//! lock next finishes interrupted operations.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -8,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::features::Use;
+use super::features::Access;
 use super::pack_folder::TEMP_PREFIX;
-use super::set_aside::{Judge, SetAside};
+use super::set_aside::{OperationCheck, SetAside};
 use super::{Error, LoggedOperation, Result, Store};
 use crate::{durable, file_lock, regular};
 
@@ -31,18 +32,18 @@ struct Holder {
 }
 
 impl Store {
-    /// Takes the lock for `command`, waiting up to `patience`. Finishes the refs of interrupted
-    /// operations; their files are up to the caller, see [`Store::unfinished`]. Operations that are
-    /// impossible, also by `judge`, are set aside before.
+    /// Takes the lock for `command`, waiting up to `patience`. Then sets aside the operations that
+    /// are impossible or that `judge` rejects (see `set_aside`), and moves the refs of interrupted
+    /// operations. The caller writes the files of these operations: see [`Store::unfinished`].
     pub fn lock(
         &self,
         command: &[String],
         now: &str,
         patience: Duration,
-        judge: &Judge<'_>,
+        judge: &OperationCheck<'_>,
     ) -> Result<Lock> {
         self.refuse_links()?;
-        self.must_be_known(Use::Write)?;
+        self.must_be_known(Access::Write)?;
         let dir = self.private_dir();
         durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
         let path = dir.join("lock");
@@ -60,10 +61,11 @@ impl Store {
         }
         let holder_path = self.holder_path();
         let was_killed = fs::metadata(&holder_path).is_ok_and(|found| found.len() > 0);
-        // Also where nobody is known to have been killed: a power cut takes that note with it.
+        // Done even if the holder file is empty: it is not synced, so a power cut may have emptied
+        // it.
         self.clear_temporary_files()?;
         if was_killed {
-            // It may have been its own.
+            // The killed process may have left locks on refs.
             self.clear_locks_of_packing()?;
         }
         let set_aside = self.set_aside_impossible(judge)?;
@@ -71,10 +73,12 @@ impl Store {
         self.write_format()?;
         let holder =
             Holder { pid: std::process::id(), command: command.to_owned(), since: now.to_owned() };
-        let words = serde_json::to_vec(&holder).map_err(Error::git("naming the lock's holder"))?;
-        // Not synced: what was interrupted is known by the log.
+        let words = serde_json::to_vec(&holder)
+            .map_err(Error::git("cannot record the holder of the lock"))?;
+        // The holder file is not synced, because the log records interrupted operations.
         match durable::overwrite(&holder_path, &words) {
-            // It only tells others who is at work. Who makes room must not be stopped by it.
+            // On a full disk the lock is taken without a holder file, so that commands that free
+            // space still work.
             Err(error) if durable::is_full(&error) => {}
             written => written.map_err(Error::io(&holder_path))?,
         }
@@ -104,7 +108,8 @@ impl Store {
         }
     }
 
-    /// Removes temporary files of others: only the holder of the lock writes here.
+    /// Removes temporary files of other processes. Only the process that holds the lock writes to
+    /// these folders, so the files are unused.
     fn clear_temporary_files(&self) -> Result<()> {
         let dir = self.pack_dir();
         let own = format!("{}{}-", TEMP_PREFIX, std::process::id());
@@ -112,7 +117,8 @@ impl Store {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.starts_with(TEMP_PREFIX) && !name.starts_with(&own) {
-                // A file that is held is a renamed pack that somebody still reads.
+                // A file that another program has open is an old pack that was renamed and is still
+                // being read.
                 durable::remove_unless_held(&entry.path()).map_err(Error::io(entry.path()))?;
             }
         }
@@ -123,8 +129,8 @@ impl Store {
         Ok(())
     }
 
-    /// Makes the note of the holder durable, before something is made that only the next holder can
-    /// remove.
+    /// Syncs the holder file. Called before `packed-refs` is locked: after a crash, the holder file
+    /// shows the next process that this lock is abandoned.
     pub(super) fn sync_holder(&self) -> Result<()> {
         let path = self.holder_path();
         let synced = durable::sync_file(&path);
@@ -133,12 +139,13 @@ impl Store {
 }
 
 impl Lock {
-    /// Operations without files that were interrupted, and were finished when the lock was taken.
+    /// Returns the interrupted operations that were completed when the lock was taken. They had no
+    /// files to write.
     pub fn finished(&self) -> &[LoggedOperation] {
         &self.finished
     }
 
-    /// Operations that were set aside when the lock was taken.
+    /// Returns the operations that were set aside when the lock was taken.
     pub fn set_aside(&self) -> &[SetAside] {
         &self.set_aside
     }

@@ -1,88 +1,94 @@
-//! One command as the log has it.
+//! Operations as they are recorded in the operation log.
 
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
 use super::{ObjectId, RefChange, Sequence};
 
-/// A line of the operation log.
+/// An operation: one line of the operation log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedOperation {
-    /// Counts up from 1.
+    /// Number of the operation, counting from 1.
     pub number: u64,
-    /// When, as RFC 3339.
+    /// Time of the operation, as RFC 3339.
     pub time: String,
-    /// The command line, program first.
+    /// Command line, beginning with the program.
     pub command: Vec<String>,
     #[serde(flatten)]
     pub effect: Effect,
-    /// Replaces all older ones, which were dropped: it has the refs they left, and cannot be
-    /// undone.
+    /// Whether this line replaces all older operations, which were dropped from the log. Its refs
+    /// are those that the dropped operations left behind. It cannot be undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summary: bool,
-    /// Operations before this one that were interrupted and could not be finished yet.
+    /// Numbers of earlier operations that were interrupted and not finished when this one was
+    /// logged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<u64>,
 }
 
 impl LoggedOperation {
-    /// Returns its position in the order of operations; `None` if its time cannot be read.
+    /// Returns the position of this operation in the order of operations; `None` if `time` is
+    /// invalid.
     pub fn sequence(&self) -> Option<Sequence> {
         let of_time = || DateTime::parse_from_rfc3339(&self.time).ok();
         self.effect.sequence.or_else(|| Some(Sequence::at(of_time()?.timestamp())))
     }
 
-    /// Returns the commits that hold files it wrote or replaced.
+    /// Returns the commits that contain old or new bytes of the files that this operation wrote.
     pub fn commits(&self) -> impl Iterator<Item = ObjectId> {
         self.kept().filter_map(|kept| match kept {
-            Kept::Commit(id) => Some(*id),
-            Kept::Blob(_) => None,
+            StoredAs::Commit(id) => Some(*id),
+            StoredAs::Blob(_) => None,
         })
     }
 
-    /// Returns the blobs that are such files, each with the path of the file.
+    /// Returns the blobs with old or new bytes of the files that this operation wrote, each with
+    /// the path of the file.
     pub fn blobs(&self) -> impl Iterator<Item = (&str, ObjectId)> {
         self.effect.files.iter().flat_map(|file| {
             file.before.iter().chain(&file.after).filter_map(|kept| match kept {
-                Kept::Blob(id) => Some((file.path.as_str(), *id)),
-                Kept::Commit(_) => None,
+                StoredAs::Blob(id) => Some((file.path.as_str(), *id)),
+                StoredAs::Commit(_) => None,
             })
         })
     }
 
-    fn kept(&self) -> impl Iterator<Item = &Kept> {
+    fn kept(&self) -> impl Iterator<Item = &StoredAs> {
         self.effect.files.iter().flat_map(|file| file.before.iter().chain(&file.after))
     }
 }
 
-/// The effects of a command.
+/// Effects of a command on refs and files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
-    /// Its position in the order of operations, if the time alone does not give it. Before it is
-    /// logged: that of its last snapshot.
+    /// Position in the order of operations; `None` if it follows from the time of the operation. In
+    /// an effect that is passed to `Store::transact`: the position of its last snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<Sequence>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refs: Vec<RefChange>,
-    /// The operation that it takes back.
+    /// Number of the operation that this one undoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u64>,
-    /// The other parts of that command, which it takes back with it.
+    /// Numbers of further operations that this one undoes. They belong to the same command as the
+    /// operation in `undoes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undoes_also: Vec<u64>,
-    /// The operation that was interrupted, and that it brings to its end.
+    /// Number of the interrupted operation that this one finishes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finishes: Option<u64>,
-    /// The operation before it of the same command; both are undone together.
+    /// Number of the previous operation of the same command. All operations of a command are undone
+    /// together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<u64>,
-    /// Files of the user's that the command writes, outside the store, in the order of writing.
+    /// Files of the user, outside the store, that the command writes, in the order of writing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileChange>,
-    /// The folder of these files, if it is not the one that holds the store.
+    /// Path of the library that contains `files`; `None` if the library is the folder that contains
+    /// the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
-    /// A program did it by itself.
+    /// Whether a program ran the command automatically.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub automatic: bool,
 }
@@ -92,38 +98,38 @@ impl Effect {
         Self { refs, ..Self::default() }
     }
 
-    /// Returns it without what it says about other operations.
+    /// Returns a copy of the effect without references to other operations.
     pub(super) fn alone(&self) -> Self {
         let (undoes, finishes, continues) = (None, None, None);
         Self { undoes, undoes_also: Vec::new(), finishes, continues, ..self.clone() }
     }
 }
 
-/// One file that a command wrote: where, and which objects hold its bytes before and after.
+/// A file that a command wrote, with the objects that contain its old and new bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Its path, as the layer above names it.
+    /// Path of the file, in the form that the layer above uses.
     pub path: String,
-    /// The object with its old bytes; `None` if there was no such file.
-    pub before: Option<Kept>,
-    /// The object with its new bytes; `None` if it is removed.
-    pub after: Option<Kept>,
+    /// Object with the old bytes of the file; `None` if the file did not exist.
+    pub before: Option<StoredAs>,
+    /// Object with the new bytes of the file; `None` if the file is removed.
+    pub after: Option<StoredAs>,
 }
 
 impl FileChange {
-    /// Returns the way back.
+    /// Returns the change that reverts this one.
     pub fn reversed(&self) -> Self {
         Self { path: self.path.clone(), before: self.after, after: self.before }
     }
 }
 
-/// The object that holds the bytes of a file.
+/// The object that contains the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kept {
-    /// A blob of the file alone.
+pub enum StoredAs {
+    /// A blob with exactly the bytes of the file.
     Blob(#[serde(with = "hex")] ObjectId),
-    /// A snapshot that has the file; the layer above knows where.
+    /// A snapshot that contains the file. The layer above knows how to find the file in it.
     #[serde(rename = "snapshot")]
     Commit(#[serde(with = "hex")] ObjectId),
 }
@@ -139,6 +145,7 @@ mod hex {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<ObjectId, D::Error> {
         let text = String::deserialize(input)?;
-        ObjectId::from_hex(text.as_bytes()).map_err(|_| serde::de::Error::custom("no object id"))
+        ObjectId::from_hex(text.as_bytes())
+            .map_err(|_| serde::de::Error::custom("not an object id"))
     }
 }

@@ -1,4 +1,4 @@
-//! Objects in files of their own, as git writes them.
+//! Loose objects: one file each, as git writes them.
 
 use std::collections::HashSet;
 use std::fs;
@@ -35,7 +35,7 @@ pub(super) fn loose_objects(dir: &Path) -> Result<Vec<Loose>> {
             let hex = format!("{first}{}", name.to_string_lossy());
             let Ok(id) = ObjectId::from_hex(hex.as_bytes()) else { continue };
             let path = file.path();
-            // Another program may have packed it meanwhile.
+            // Another program may have packed the object and removed its file in the meantime.
             let Some(found) = unless_absent(file.metadata(), &path)? else { continue };
             objects.push(Loose {
                 id,
@@ -48,7 +48,8 @@ pub(super) fn loose_objects(dir: &Path) -> Result<Vec<Loose>> {
     Ok(objects)
 }
 
-/// Objects in a folder that is a link are somebody else's, and must not be removed there.
+/// Fails if one of the objects is in a linked folder. The target of the link may be outside the
+/// store, where no file may be removed.
 pub(super) fn refuse_linked(loose: &[Loose]) -> Result<()> {
     let folders: HashSet<_> = loose.iter().filter_map(|object| object.path.parent()).collect();
     folders.into_iter().try_for_each(refuse_link)
@@ -61,7 +62,7 @@ pub(super) fn read_loose(id: ObjectId, file: &Path, out: &mut Vec<u8>) -> Result
     }
     let (_, size) = loose_header(id, file)?;
     if size > found.len().saturating_mul(ZLIB_RATIO) {
-        let why = "it says that it is longer than its file can make it".to_owned();
+        let why = "its recorded length is impossible for the size of its file".to_owned();
         return Err(Error::Damaged { id, why });
     }
     match loose_store(file).try_find(&id, out) {
@@ -79,7 +80,7 @@ pub(super) fn read_loose(id: ObjectId, file: &Path, out: &mut Vec<u8>) -> Result
 pub(super) fn loose_header(id: ObjectId, file: &Path) -> Result<(Kind, u64)> {
     match loose_store(file).try_header(&id) {
         Ok(Some((length, kind))) if length > longest(kind) => {
-            let why = "it says that it is longer than any such object".to_owned();
+            let why = "its recorded length exceeds the limit for such objects".to_owned();
             Err(Error::Damaged { id, why })
         }
         Ok(Some((length, kind))) => Ok((kind, length)),
@@ -95,7 +96,7 @@ fn loose_store(file: &Path) -> gix::odb::loose::Store {
 
 fn loose_error(id: ObjectId, file: &Path, error: &gix::Error) -> Error {
     match error.downcast_any_ref::<io::Error>() {
-        // Zlib's own complaints come as errors of reading, too, but not as the system's.
+        // Errors of zlib are also I/O errors, but have no error number of the system.
         Some(error) if error.raw_os_error().is_some() => {
             Error::Io { path: file.to_owned(), source: again(error) }
         }

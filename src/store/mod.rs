@@ -1,10 +1,14 @@
-//! The git repository that holds the snapshots. This layer knows objects, trees, commits, refs,
-//! packs and a lock, and nothing of chats.
+//! The git repository that contains the snapshots. This layer handles objects, trees, commits,
+//! refs, packs and the lock. It knows nothing about chats.
 //!
-//! Why a crash at any point is survived: objects go into a pack that gets its name only when it is
-//! complete and synced (`pack`); then the operation is written to the log and synced
-//! (`operations`); only then do refs move (`refs`). Whoever takes the lock next finishes the moves
-//! that the log promises (`lock`), and is told of files that it promises.
+//! A store survives a crash at any point, because each command works in this order:
+//!
+//! 1. Its objects are written to a temporary pack, which is synced and then renamed (`pack`).
+//! 2. Its operation is appended to the operation log, which is synced (`operations`).
+//! 3. Its refs are moved (`refs`).
+//!
+//! The next command that takes the lock moves the refs of an interrupted operation (`lock`). The
+//! layer above then writes the user's files that the operation did not write.
 
 mod borrow;
 pub mod commit;
@@ -78,17 +82,17 @@ pub(crate) use copy_objects::Copied;
 pub use gix::objs::Kind;
 pub(crate) use limits::longest;
 pub(crate) use lock::Lock;
-pub use logged_operation::{Effect, FileChange, Kept, LoggedOperation};
+pub use logged_operation::{Effect, FileChange, LoggedOperation, StoredAs};
 pub use object::hash;
 pub(crate) use open::{Format, MARK_TRAILER, is_repository};
 pub(crate) use operation_log::SET_ASIDE;
-pub(crate) use operations::{Before, Expiry, Transacted};
+pub(crate) use operations::{ExpireBefore, Expiry, TransactionResult};
 pub use pack::PackWriter;
-pub(crate) use packer::Placed;
+pub(crate) use packer::PackSlot;
 pub use reader::Reader;
 pub(crate) use reader::Readers;
 pub use ref_name::{RefChange, RefName};
-pub(crate) use remote::Transit;
+pub(crate) use remote::RemoteSession;
 pub use remote::{RemoteError, folder_for_now};
 pub use sequence::Sequence;
 pub(crate) use set_aside::SetAside;
@@ -101,7 +105,8 @@ pub struct Store {
     objects: Arc<object_files::ObjectFiles>,
     packed: ref_files::PackedCache,
     folding: ref_collisions::Folding,
-    /// The targets of each ref by the operation log, newest first; read when needed.
+    /// Targets of each ref according to the operation log, newest first; `None` where the ref did
+    /// not exist. Loaded on first use.
     logged: OnceLock<HashMap<RefName, Vec<Option<ObjectId>>>>,
 }
 
@@ -110,7 +115,7 @@ impl Store {
         &self.git_dir
     }
 
-    /// Returns stvc's own folder in the repository, which git ignores.
+    /// Returns the folder of stvc's own files in the repository. Git ignores this folder.
     pub fn private_dir(&self) -> PathBuf {
         self.git_dir.join(open::PRIVATE)
     }

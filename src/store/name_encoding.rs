@@ -1,19 +1,23 @@
-//! Names that git, and every file system a store may be checked out on, accept.
+//! Encodes any name as a *segment*: one component of a path in a tree, or of a ref. Git accepts
+//! every segment, and so does every file system on which a store may be checked out.
 //!
-//! A name is kept as it is where possible: CJK, emoji and spaces are fine. What is not safe is
-//! percent-encoded, byte by byte, with upper-case hex; `%` itself always is, so that decoding is
-//! unambiguous. The two rules differ because a tree allows more than a ref does.
+//! A name stays unchanged where possible, including CJK and emoji. Unsafe characters are
+//! percent-encoded, byte by byte, with upper-case hex digits. `%` itself is always encoded, so that
+//! decoding is unambiguous. Refs have stricter rules than trees: they do not allow spaces, for
+//! example.
 //!
-//! No two names have the same segment. `%` is followed by two hex digits in every segment but two
-//! kinds: the empty name is a lone `%`, and one that had to be cut has `%-` and a hash. So neither
-//! can be any other name's.
+//! No two names have the same segment. Every encoded character has two hex digits after `%`. There
+//! are two special segments: the empty name becomes a lone `%`, and a name that is too long is
+//! shortened and ends with `%-` and a hash of the name. Neither can be the segment of another name,
+//! because their `%` is not followed by two hex digits.
 
 use super::percent_encoding;
 
-/// Longer encoded names are cut and end in a hash: a file name has 255 bytes, `.lock` included.
+/// Maximum length of a segment in bytes; longer ones are shortened. A file name may have 255 bytes,
+/// and git appends `.lock`.
 const LONGEST: usize = 200;
 const KEPT_OF_LONG: usize = 150;
-/// Precedes the hash in a shortened name.
+/// Separates the beginning of a shortened segment from the hash.
 const CUT: &str = "%-";
 const HASH_DIGITS: usize = 32;
 
@@ -21,7 +25,8 @@ pub fn tree_segment(name: &[u8]) -> String {
     shorten(encode(name, tree_forbids), name)
 }
 
-/// Whether [`tree_segment`] can return it: valid on every system, and without a meaning to git.
+/// Whether [`tree_segment`] can return `segment`. Such a segment is valid on every system and has
+/// no special meaning to git.
 pub fn is_tree_segment(segment: &str) -> bool {
     match segment.split_once(CUT) {
         Some((kept, hash)) => is_hash(hash) && is_beginning(kept),
@@ -40,12 +45,14 @@ pub fn ref_segment(name: &str) -> String {
     shorten(ref_segment_unshortened(name), name.as_bytes())
 }
 
-/// Like [`ref_segment`], but `None` where the name is so long that it could not be decoded again.
+/// Like [`ref_segment`], but returns `None` if the segment would be shortened, because a shortened
+/// segment cannot be decoded.
 pub fn ref_segment_exact(name: &str) -> Option<String> {
     Some(ref_segment_unshortened(name)).filter(|encoded| encoded.len() <= LONGEST)
 }
 
-/// Undoes an encoding; invalid and shortened names stay as they are.
+/// Decodes a segment. Returns the segment unchanged if the result is not UTF-8. The end of a
+/// shortened name is lost: the result ends with `%-` and the hash.
 pub fn decode(segment: &str) -> String {
     String::from_utf8(decode_bytes(segment)).unwrap_or_else(|_| segment.to_owned())
 }
@@ -54,20 +61,22 @@ pub fn decode_bytes(segment: &str) -> Vec<u8> {
     if segment == EMPTY { Vec::new() } else { percent_encoding::undo(segment) }
 }
 
-/// The segment of the empty name.
+/// Segment of the empty name.
 const EMPTY: &str = "%";
 
-/// `%` escapes; `git~1` is `.git` on NTFS; Windows forbids the others.
+/// Whether `c` is encoded in trees and refs. `%` begins an escape, `~` occurs in `git~1` (the short
+/// name of `.git` on NTFS), and Windows forbids the other characters.
 fn tree_forbids(c: char) -> bool {
     matches!(c, '%' | '~' | '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|')
 }
 
-/// `{` alone is legal in a ref, but `@{` is not.
+/// Whether `c` is encoded in refs. Git allows `{` in a ref, but not `@{`.
 fn ref_forbids(c: char) -> bool {
     tree_forbids(c) || matches!(c, ' ' | '^' | '[' | '{')
 }
 
-/// Encodes a name in which only spaces need it, as most; every command asks for thousands.
+/// Encodes a name in which at most spaces must be encoded; returns `None` for other names. This is
+/// a fast path: most names are like this, and every command encodes thousands.
 fn plain_ref_segment(name: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_@()'!&,+#".contains(&byte);
     let is_short = (1..=LONGEST / 3).contains(&name.len());
@@ -83,7 +92,8 @@ fn ref_segment_unshortened(name: &str) -> String {
     while out.contains("..") {
         out = out.replacen("..", ".%2E", 1);
     }
-    // In any case: where the file system knows none, `a.LOCK` is the lock of `a`.
+    // Compares without regard to case: on a case-insensitive file system `a.LOCK` would be the lock
+    // of `a`.
     if let Some(dot) = out.len().checked_sub(LOCK.len())
         && out.get(dot..).is_some_and(|end| end.eq_ignore_ascii_case(LOCK))
     {
@@ -102,7 +112,7 @@ fn encode(name: &[u8], forbidden: impl Fn(char) -> bool) -> String {
     let reserved = is_windows_device(name);
     let end = name.len();
     let mut at = 0;
-    // True while only characters that HFS+ ignores came before: it reads `<U+200C>.git` as `.git`.
+    // Whether HFS+ ignores all characters so far: it reads `<U+200C>.git` as `.git`.
     let mut leading = true;
     for chunk in name.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -152,7 +162,8 @@ fn beginning(encoded: &str) -> &str {
     &encoded[..cut]
 }
 
-/// Returns the length of the escapes of the first character, or of a byte outside of characters.
+/// Returns the length of the escapes at the start of `encoded` that encode one character. If they
+/// do not encode a character, returns the length of one escape.
 fn escaped_char(encoded: &str) -> usize {
     const ESCAPE: usize = 3;
     let is_char = |bytes: usize| {
@@ -164,9 +175,9 @@ fn escaped_char(encoded: &str) -> usize {
     (1..=4).find_map(is_char).unwrap_or(ESCAPE)
 }
 
-/// Whether this can be the beginning of a shortened name. The place of the cut depends on the next
-/// character, so one of each kind is tried: of each length, escaped, and white space after a
-/// device's name.
+/// Whether `kept` can be the beginning of a shortened segment. The place where a name is shortened
+/// depends on its next character. So this function tries characters of each encoded length, and
+/// white space before a dot, which can make the name a Windows device.
 fn is_beginning(kept: &str) -> bool {
     const NEXT: [&str; 10] =
         ["x", "\u{1}", "\u{85}", "é", "雪", "🦊", " .", "\t.", "\u{a0}.", "\u{3000}."];
@@ -184,10 +195,11 @@ fn is_hash(text: &str) -> bool {
     text.len() == HASH_DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether this is a device on Windows, which ignores white space and what follows the first dot.
+/// Whether Windows treats the name as a device. Windows ignores everything after the first dot, and
+/// white space before that dot.
 fn is_windows_device(name: &[u8]) -> bool {
     let stem = name.split(|byte| *byte == b'.').next().unwrap_or_default();
-    // Most names begin like none of them.
+    // Checked first, because most names do not begin like a device.
     let first = stem.first().map(u8::to_ascii_lowercase);
     if !matches!(first, Some(b'a' | b'c' | b'l' | b'n' | b'p')) {
         return false;
@@ -210,7 +222,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Any text; texts of what must be encoded; devices and what looks like one; texts around the length at which they are cut.
+    /// Generates any text, text with characters that must be encoded, names like those of Windows
+    /// devices, and names of about the length at which segments are shortened.
     fn text() -> impl Strategy<Value = String> {
         const DEVICE: &str = "(?i:con|prn|aux|nul|com|lpt|conin|conout)[0-9¹²³$]?[ \u{a0}\u{3000}]{0,2}([.][a.]{0,3})?";
         prop_oneof![
@@ -244,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn names_git_or_a_file_system_would_trip_over_are_encoded() {
+    fn names_unsafe_for_git_or_file_systems_are_encoded() {
         for (name, segment) in [
             (".git", "%2Egit"),
             ("\u{200c}.git", "\u{200c}%2Egit"),
@@ -265,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_of_windows_are_encoded_whatever_follows_them() {
+    fn windows_device_names_are_encoded_with_any_extension() {
         for (name, segment) in [
             ("CON", "%43ON"),
             ("CON.txt", "%43ON.txt"),
@@ -290,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_name_gives_is_no_segment() {
+    fn segments_that_the_encoder_never_produces_are_invalid() {
         let long = tree_segment("雪".repeat(99).as_bytes());
         assert!(is_tree_segment(&long) && is_tree_segment("%") && is_tree_segment("%25"));
         let longer = format!("a{long}");
@@ -321,12 +334,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_leaves_no_part_of_a_character_or_escape() {
+    fn truncation_never_splits_a_character_or_an_escape() {
         let hash = |name: &str| blake3::hash(name.as_bytes()).to_hex()[..HASH_DIGITS].to_owned();
         for (last, kept) in
             [("x", 150), ("\u{85}", 145), ("\u{7f}", 148), ("é", 149), ("雪", 148), ("🦊", 147)]
         {
-            // So many bytes before it that one of its own would not fit.
+            // The encoding of `last` is one byte too long to fit before the hash.
             let name = format!("{}{last}{}", "a".repeat(kept), "b".repeat(99));
             let segment = tree_segment(name.as_bytes());
             let expected = match last {
@@ -339,18 +352,18 @@ mod tests {
             assert!(tree_segment(fits.as_bytes()).len() > 150, "{fits}");
             assert!(is_tree_segment(&tree_segment(fits.as_bytes())));
         }
-        // A lone byte of a character can be kept only where it is one in the name, too.
+        // A byte that is not valid UTF-8 in the name is kept as a single escape.
         let name = [&[b'a'; 147][..], b"\xc2", &[b'b'; 99]].concat();
         assert!(tree_segment(&name).starts_with(&format!("{}%C2{CUT}", "a".repeat(147))));
     }
 
     #[test]
-    fn long_names_are_cut_and_stay_apart() {
+    fn long_names_are_truncated_and_stay_distinct() {
         let (a, b) = ("🦊".repeat(63), format!("{}x", "🦊".repeat(62)));
         assert!(tree_segment(a.as_bytes()).len() <= LONGEST);
         assert_ne!(tree_segment(a.as_bytes()), tree_segment(b.as_bytes()));
         assert_eq!(ref_segment_exact(&a), None);
-        // What a cut name looks like is another name's text, and that is encoded.
+        // A name that looks like a shortened segment is encoded again.
         let cut = tree_segment(a.as_bytes());
         assert_ne!(tree_segment(cut.as_bytes()), cut);
         assert_ne!(ref_segment(&ref_segment(&a)), ref_segment(&a));
@@ -358,7 +371,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ref_segments_are_valid_and_decode(name in text()) {
+        fn ref_segments_are_valid_and_decode_to_the_name(name in text()) {
             let segment = ref_segment(&name);
             prop_assert!(gix::refs::FullName::try_from(format!("refs/heads/{segment}")).is_ok(), "{segment}");
             prop_assert!(segment.len() <= LONGEST);
@@ -372,7 +385,7 @@ mod tests {
         }
 
         #[test]
-        fn tree_segments_are_known_and_decode(name in bytes()) {
+        fn tree_segments_are_valid_and_decode_to_the_name(name in bytes()) {
             let segment = tree_segment(&name);
             prop_assert!(is_tree_segment(&segment), "{segment}");
             if !segment.contains(CUT) {
@@ -381,7 +394,7 @@ mod tests {
         }
 
         #[test]
-        fn a_segment_of_a_tree_is_one_that_some_name_has(segment in text()) {
+        fn only_encoded_names_are_valid_tree_segments(segment in text()) {
             let name = decode_bytes(&segment);
             if !segment.contains(CUT) {
                 prop_assert_eq!(is_tree_segment(&segment), tree_segment(&name) == segment);
@@ -389,7 +402,7 @@ mod tests {
         }
 
         #[test]
-        fn segments_of_entries_are_known_and_differ(a in bytes(), b in bytes()) {
+        fn entry_file_segments_are_valid_and_distinct(a in bytes(), b in bytes()) {
             let file = |key: &[u8]| tree_segment(&[key, b".json"].concat());
             prop_assert!(is_tree_segment(&file(&a)));
             prop_assert_eq!(a == b, file(&a) == file(&b));
@@ -401,9 +414,9 @@ mod tests {
             prop_assert_eq!(a == b, ref_segment(&a) == ref_segment(&b));
         }
 
-        /// Also a name and what another one is encoded to.
+        /// Otherwise a name could have the same segment as another name.
         #[test]
-        fn no_name_is_taken_for_an_encoded_one(name in text()) {
+        fn encoded_name_used_as_a_name_is_encoded_again(name in text()) {
             for segment in [tree_segment(name.as_bytes()), ref_segment(&name)] {
                 if segment != name {
                     prop_assert_ne!(&tree_segment(segment.as_bytes()), &segment);
@@ -414,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_names_are_encoded_as_all_others() {
+    fn fast_path_encodes_plain_names_like_the_general_path() {
         let parts = [
             "",
             "a",

@@ -1,10 +1,10 @@
-//! Where objects are on the disk: in packs and in single files, of the store itself and of others
-//! that it borrows from.
+//! Finds objects on the disk: in packs and loose files, of the store itself and of stores that it
+//! borrows from.
 //!
-//! Git's library passes over an index that it could not open just now, and then says that the
-//! object is not there. But *could not read* and *is not there* are different things: whoever takes
-//! the first for the second goes on from an older snapshot, and the newest is lost. Here an object
-//! is missing only if every place was looked at; otherwise what the system said is the answer.
+//! Git's library skips an index that it cannot open at the moment, and then reports its objects as
+//! missing. A caller that trusts this report would continue from an older snapshot, and the latest
+//! snapshot would be lost. So this module reports an object as missing only if every place could be
+//! searched. Otherwise it returns the error of the system.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,29 +16,30 @@ use gix::hash::Prefix;
 
 use super::files::{files_ending, is_absent, is_file, unless_absent};
 use super::loose::{loose_header, read_loose};
-use super::pack_file::{Opened, PackFile, again};
+use super::pack_file::{OpenResult, PackFile, again};
 use super::recent_objects::RecentObjects;
 use super::{Error, Kind, Loss, ObjectId, Result};
 
-/// Bounds the retries while other programs replace packs.
+/// Maximum number of searches for an object while other programs replace packs.
 const ROUNDS: usize = 16;
 
-/// Pages of a pack that were read stay mapped, and the system counts them as ours. So after this
-/// many bytes of objects all packs are opened again.
+/// Number of bytes of objects after which all packs are closed, to be opened again when needed.
+/// Pages of a pack that were read stay mapped until then, and the system counts them as memory of
+/// this process.
 const MUCH: u64 = 16 << 20;
 
-/// The objects of a repository; shared by all readers.
+/// The object files of a repository; shared by all readers.
 pub(super) struct ObjectFiles {
     objects: PathBuf,
     listed: Mutex<Option<Arc<Listing>>>,
-    /// Bytes that were read since packs were closed.
+    /// Number of bytes read since the packs were last closed.
     read: AtomicU64,
 }
 
 pub(super) struct Listing {
-    /// The folders of objects: its own, then those that it borrows from.
+    /// Object folders: first that of the repository, then those of its alternates.
     folders: Vec<Folder>,
-    /// The newest first: what was written last is asked for most.
+    /// All packs, newest first, because recent objects are read most often.
     packs: Vec<Arc<PackFile>>,
 }
 
@@ -65,8 +66,9 @@ impl ObjectFiles {
         }
     }
 
-    /// Closes and unmaps every pack: Windows removes no mapped file. Readers open them again.
-    pub(super) fn let_go(&self) {
+    /// Closes and unmaps every pack, because Windows cannot remove a mapped file. Readers open
+    /// packs again when needed.
+    pub(super) fn close_packs(&self) {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
@@ -74,11 +76,11 @@ impl ObjectFiles {
         let before = self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         if before + bytes as u64 > MUCH {
             self.read.store(0, Ordering::Relaxed);
-            self.let_go();
+            self.close_packs();
         }
     }
 
-    /// Lists the folders again; returns `known` if nothing changed. Open packs stay open.
+    /// Lists the packs again. Returns `known` if nothing changed. Packs that are open stay open.
     fn list_again(&self, known: Option<&Arc<Listing>>) -> Result<Arc<Listing>> {
         let mut folders = vec![Folder { path: self.objects.clone(), fans: OnceLock::new() }];
         folders.extend(self.borrowed()?);
@@ -86,7 +88,7 @@ impl ObjectFiles {
         for folder in &folders {
             list_packs(&folder.path.join("pack"), &mut found)?;
         }
-        // The newest first, and always in the same order.
+        // Newest first, then by path, so that the order is deterministic.
         found.sort_by(|a, b| b.cmp(a));
         let reused = |path: &Path| {
             let known = known?.packs.iter().find(|pack| pack.path() == path)?;
@@ -122,13 +124,14 @@ impl ObjectFiles {
         let found = gix::odb::alternate::resolve(self.objects.clone(), &here);
         let found = found.map_err(|error| match error.downcast_any_ref::<io::Error>() {
             Some(error) => Error::Io { path: path.clone(), source: again(error) },
-            None => Error::git(format!("reading {}", path.display()))(error),
+            None => Error::git(format!("cannot read {}", path.display()))(error),
         })?;
         Ok(found.into_iter().map(|path| Folder { path, fans: OnceLock::new() }).collect())
     }
 
-    /// Tries all places of an object until `take` succeeds. A copy that is damaged or cannot be
-    /// read may be valid elsewhere; otherwise a failure to read is reported before damage.
+    /// Calls `take` with each place of an object until one call succeeds: an object that is damaged
+    /// or unreadable in one place may be valid in another. If all calls fail, returns a failure to
+    /// read rather than damage. Lists the packs again and retries if they changed in the meantime.
     pub(super) fn find<T>(
         &self,
         id: ObjectId,
@@ -166,7 +169,8 @@ impl ObjectFiles {
         })
     }
 
-    /// Returns all objects with this prefix. Lists again if packs changed meanwhile.
+    /// Returns all object ids that begin with `prefix`, sorted. Searches again if packs changed in
+    /// the meantime.
     pub(super) fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>> {
         let known = self.listing()?;
         let mut listing = self.list_again(Some(&known))?;
@@ -187,9 +191,11 @@ impl ObjectFiles {
 
 #[derive(Default)]
 pub(super) struct LastListing {
-    /// Only as long as the store itself has it: nobody else keeps packs open.
+    /// The listing of the last search. Weak, so that a reader does not keep packs open that
+    /// [`ObjectFiles`] has closed.
     listing: Weak<Listing>,
-    /// The pack that had the last one: it rather has the next.
+    /// Position in `packs` of the pack that contained the last object. It likely contains the next
+    /// one.
     recent: usize,
     pub(super) never_refresh: bool,
 }
@@ -198,7 +204,7 @@ impl Listing {
     fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>> {
         let mut ids = Vec::new();
         for pack in &self.packs {
-            if let Opened::Whole(index) = pack.index()? {
+            if let OpenResult::Whole(index) = pack.index()? {
                 let mut places = 0..0;
                 let _ = index.lookup_prefix(prefix, Some(&mut places));
                 ids.extend(places.map(|place| index.oid_at_index(place).to_owned()));
@@ -252,7 +258,8 @@ impl Listing {
     }
 }
 
-/// The error for an object that is nowhere: it could not be read, else is damaged, else missing.
+/// The error for an object that was not found: the most severe one of all places. A failure to read
+/// is more severe than damage, and damage is more severe than a missing object.
 #[derive(Default)]
 struct Problem(Option<Error>);
 
@@ -270,7 +277,8 @@ impl Problem {
 }
 
 impl Folder {
-    /// [`loose`](Self::loose), but which folders there are is looked at once.
+    /// Like [`loose`](Self::loose), but looks only into fan-out folders that existed at the first
+    /// call.
     fn listed_loose(&self, id: ObjectId) -> Result<Option<PathBuf>> {
         if self.fans()?[usize::from(id.as_slice()[0])] { self.loose(id) } else { Ok(None) }
     }
@@ -335,9 +343,10 @@ impl ObjectPlace<'_> {
 mod tests {
     use super::super::{Kind, Store};
 
-    /// Windows removes no file that is mapped, and here it can be seen what is.
+    /// Windows cannot remove a mapped file. On Linux, `/proc/self/maps` shows which files are
+    /// mapped.
     #[test]
-    fn what_is_let_go_is_mapped_by_nobody_and_read_again() {
+    fn released_packs_are_unmapped_and_can_be_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap().join("store");
         let store = Store::create(&path).unwrap();
@@ -351,7 +360,7 @@ mod tests {
             maps.lines().any(|line| line.contains(&*path.to_string_lossy()))
         };
         assert!(is_mapped());
-        store.objects.let_go();
+        store.objects.close_packs();
         assert!(!is_mapped(), "a reader keeps no pack open");
         assert_eq!(reader.blob(id).unwrap(), b"a text");
         store.objects.note_read(super::MUCH as usize);

@@ -1,10 +1,10 @@
-//! Making and opening a store, and telling a store from somebody's ordinary repository.
+//! Creates and opens stores, and distinguishes a store from an ordinary repository.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use super::features::Use;
+use super::features::Access;
 use super::files::{self, unless_absent};
 use super::object_files::ObjectFiles;
 use super::{Error, Kind, Result, Store, unless_lost};
@@ -12,52 +12,54 @@ use crate::durable;
 
 pub const FORMAT: u32 = 1;
 
-/// The folder inside the repository that is stvc's own.
+/// The folder for stvc's own files inside the repository.
 pub(super) const PRIVATE: &str = "stvc";
 
-/// There in a store that is kept as a copy of others, so that a backup may be written to it.
+/// Private file that marks a store as a mirror, so that `stvc backup` may write to it.
 const MIRROR: &str = "mirror";
 
-/// Every commit on a branch of a store has this trailer.
+/// Trailer that every commit on a branch of a store has. It identifies a store that has no format
+/// file.
 pub const MARK_TRAILER: &str = "Stvc-Content";
 
 /// The state of the file `stvc/format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// The format this program writes.
+    /// The format that this program writes.
     Known,
-    /// There is no such file: the store is a clone.
+    /// The file does not exist: the store is a clone.
     Missing,
     Damaged,
 }
 
 impl Store {
     pub fn open(path: &Path) -> Result<Self> {
-        let store = match Place::look(path)? {
-            Place::Repository(git_dir) => Self::over(git_dir),
-            Place::Occupied => return Err(Error::NotEmpty { path: path.to_owned() }),
-            Place::Free => return Err(Error::NoStore { path: path.to_owned() }),
+        let store = match StoreFolder::look(path)? {
+            StoreFolder::Repository(git_dir) => Self::over(git_dir),
+            StoreFolder::Occupied => return Err(Error::NotEmpty { path: path.to_owned() }),
+            StoreFolder::Free => return Err(Error::NoStore { path: path.to_owned() }),
         };
         match store.format()? {
             Format::Known => {}
             Format::Missing | Format::Damaged => store.must_hold_snapshots()?,
         }
-        store.must_be_known(Use::Read)?;
+        store.must_be_known(Access::Read)?;
         Ok(store)
     }
 
-    /// Makes a store at `path`, which must not exist or be empty. It appears whole or not at all.
+    /// Creates a store at `path`, or opens the store that exists there. Fails if `path` has other
+    /// content. A crash leaves either the complete store or nothing at `path`.
     pub fn create(path: &Path) -> Result<Self> {
-        match Place::look(path)? {
-            Place::Repository(_) => Self::open(path),
-            Place::Occupied => Err(Error::NotEmpty { path: path.to_owned() }),
-            Place::Free => Self::create_free(path, |_| Ok(())),
+        match StoreFolder::look(path)? {
+            StoreFolder::Repository(_) => Self::open(path),
+            StoreFolder::Occupied => Err(Error::NotEmpty { path: path.to_owned() }),
+            StoreFolder::Free => Self::create_free(path, |_| Ok(())),
         }
     }
 
     pub fn create_mirror(path: &Path) -> Result<Self> {
-        match Place::look(path)? {
-            Place::Free => Self::create_free(path, mark_mirror),
+        match StoreFolder::look(path)? {
+            StoreFolder::Free => Self::create_free(path, mark_mirror),
             _ => Err(Error::NotEmpty { path: path.to_owned() }),
         }
     }
@@ -68,14 +70,14 @@ impl Store {
         durable::clear_left_behind(parent);
         let temp = durable::create_temp_dir(parent, ".stvc-new-").map_err(Error::io(parent))?;
         let made = Self::create_in(&temp).and_then(|()| mark(&temp.join(PRIVATE))).and_then(|()| {
-            // An empty folder may stand in the way on systems whose rename does not replace one.
+            // Some systems cannot rename a folder to the name of an existing empty folder.
             let _ = fs::remove_dir(path);
             durable::rename(&temp, path).map_err(Error::io(path))?;
             files::sync_dir(parent)
         });
         if made.is_err() {
             let _ = fs::remove_dir_all(&temp);
-            // Another process may have been quicker; its store is as good.
+            // Another process may have created a store at `path` first, which is then used.
             if git_dir(path)?.is_none() {
                 made?;
             }
@@ -85,10 +87,10 @@ impl Store {
 
     fn create_in(dir: &Path) -> Result<()> {
         make_private(dir).map_err(Error::io(dir))?;
-        let what = || format!("making a repository in {}", dir.display());
+        let what = || format!("cannot create a repository in {}", dir.display());
         gix::create::into(dir, gix::create::Kind::Bare, gix::create::Options::default())
             .map_err(Error::git(what()))?;
-        // Samples of hooks, which nobody will ever want here.
+        // Removes git's sample hooks, which are useless here.
         fs::remove_dir_all(dir.join("hooks")).map_err(Error::io(dir))?;
         let description =
             "Snapshots of SillyTavern timelines, written by stvc. Each branch is a chat.\n";
@@ -99,7 +101,8 @@ impl Store {
         sync_all_below(dir).map_err(Error::io(dir))
     }
 
-    /// Opens a bare repository for a backup: with snapshots, or empty. `None` if there is none.
+    /// Opens a bare repository that is empty or contains snapshots, to write a backup to it.
+    /// Returns `None` if there is no repository at `path`.
     pub fn open_bare(path: &Path) -> Result<Option<Self>> {
         match git_dir(path)? {
             None => return Ok(None),
@@ -115,7 +118,7 @@ impl Store {
         Ok(Some(store))
     }
 
-    /// Returns the store with empty caches, but for open packs.
+    /// Returns a copy of the store with empty caches. Only open packs are shared.
     pub fn refreshed(&self) -> Self {
         Self::with(self.git_dir.clone(), Arc::clone(&self.objects))
     }
@@ -141,13 +144,13 @@ impl Store {
         Self { git_dir, objects, packed, folding, logged }
     }
 
-    /// Reads the format file. A newer format than this program knows is an error.
+    /// Reads the format file. Fails if the format is newer than this program supports.
     pub fn format(&self) -> Result<Format> {
         let path = self.private_dir().join("format");
         let Some(text) = files::read(&path)? else {
             return Ok(Format::Missing);
         };
-        // The line says its own checksum: one flipped bit must not look like a newer format.
+        // The line ends with a checksum: a flipped bit must not look like a newer format.
         let Ok(text) = String::from_utf8(text) else { return Ok(Format::Damaged) };
         let line = text.trim_end();
         let number =
@@ -166,7 +169,7 @@ impl Store {
         }
     }
 
-    /// Writes the format file if it is missing or damaged. The caller has the lock.
+    /// Writes the format file if it is missing or damaged. The caller holds the lock.
     pub(super) fn write_format(&self) -> Result<()> {
         match self.format()? {
             Format::Known => Ok(()),
@@ -174,32 +177,35 @@ impl Store {
         }
     }
 
-    /// Without a format file, only branches that are all snapshots make a repository a store.
+    /// Fails unless there is a branch that points to a snapshot, and no branch that points to
+    /// another commit. Without a format file, only this distinguishes a store from an ordinary
+    /// repository.
     fn must_hold_snapshots(&self) -> Result<()> {
         let branches = self.refs("refs/heads/")?.refs;
         let reader = self.reader();
         let (mut any, mut foreign) = (false, false);
         for (_, id) in branches {
-            // A lost commit may be a snapshot, and does not make the repository foreign.
+            // A missing or damaged commit may have been a snapshot, and does not make the
+            // repository foreign.
             if let Some(commit) = unless_lost(reader.commit(id))? {
                 let snapshot = commit.trailer(MARK_TRAILER).is_some();
                 any |= snapshot;
                 foreign |= !snapshot;
             } else {
-                foreign |= reader.is_sound(id, Kind::Commit)?;
+                foreign |= reader.is_valid(id, Kind::Commit)?;
             }
         }
         if any && !foreign { Ok(()) } else { Err(Error::Foreign { path: self.git_dir.clone() }) }
     }
 }
 
-enum Place {
+enum StoreFolder {
     Repository(PathBuf),
     Occupied,
     Free,
 }
 
-impl Place {
+impl StoreFolder {
     fn look(path: &Path) -> Result<Self> {
         if let Some(dir) = git_dir(path)? {
             return Ok(Self::Repository(dir));
@@ -209,7 +215,7 @@ impl Place {
         if !is_occupied {
             return Ok(Self::Free);
         }
-        // A store appears whole: one that was not there at the first look may be now.
+        // Another process may have created a store since the first call of `git_dir`.
         Ok(git_dir(path)?.map_or(Self::Occupied, Self::Repository))
     }
 }
@@ -218,7 +224,8 @@ pub fn is_repository(path: &Path) -> bool {
     git_dir(path).is_ok_and(|found| found.is_some())
 }
 
-/// `HEAD` is not asked for: a store that lost it can still be read.
+/// Returns the git directory of the repository at `path`: `path` itself or its folder `.git`. Does
+/// not require `HEAD`, so that a store that lost this file can still be read.
 fn git_dir(path: &Path) -> Result<Option<PathBuf>> {
     let is_dir = |dir: PathBuf| -> Result<bool> {
         Ok(unless_absent(fs::metadata(&dir), &dir)?.is_some_and(|found| found.is_dir()))
@@ -255,7 +262,7 @@ fn make_private(dir: &Path) -> io::Result<()> {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
 }
 
-/// On Windows a folder in the user's profile is private already.
+/// On Windows a folder in the user's profile is already private.
 #[cfg(not(unix))]
 fn make_private(_dir: &Path) -> io::Result<()> {
     Ok(())
@@ -279,7 +286,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn store_is_readable_by_its_owner_alone() {
+    fn store_is_readable_only_by_its_owner() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
@@ -289,9 +296,10 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
-    /// Between "no repository" and "not empty" it may have been made.
+    /// `open` first looks for a repository and then for other content. A store may be created
+    /// between these two steps.
     #[test]
-    fn a_store_that_appears_is_none_or_whole() {
+    fn store_opened_during_creation_is_missing_or_complete() {
         let folder = tempfile::tempdir().unwrap();
         for round in 0..40 {
             let path = folder.path().join(round.to_string());

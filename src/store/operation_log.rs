@@ -1,10 +1,11 @@
-//! The file of the operation log, `stvc/operations.jsonl`: one JSON object a line, oldest first.
-//! Each line ends with a checksum of what stands before it, so that a flipped bit or a torn write
-//! is an unreadable line and never another operation.
+//! The file of the operation log, `stvc/operations.jsonl`: one JSON object per line, oldest first.
+//! Each line ends with a checksum of the text before it. So a flipped bit or a torn write makes the
+//! line unreadable, and never changes it into another operation.
 //!
-//! Two kinds of lines: an operation, synced before its refs move; and `{"finished":N}`, once the
-//! refs and files of operation N are in place. The second kind is a note that saves a look: if a
-//! power cut loses it, the look finds everything in place.
+//! There are two kinds of lines. An operation is written and synced before its refs move.
+//! `{"finished":N}` is written once the refs and files of operation N are in place. It only saves
+//! work: if a power cut loses the line, the next command checks operation N and finds everything in
+//! place.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -17,15 +18,17 @@ use super::{Error, LoggedOperation, Result, Store};
 use crate::durable;
 use crate::regular;
 
-/// The last member of every line.
+/// Beginning of the checksum, which is the last member of every line.
 const CHECK: &str = ",\"check\":\"";
-/// So many hex digits of the BLAKE3 of everything before.
+/// Number of hex digits of the checksum, a BLAKE3 hash of the text before it.
 const DIGITS: usize = 16;
-/// The greatest number of an operation: more than this is not exact in every JSON reader.
+/// Greatest valid number of an operation. Not every JSON parser represents greater integers
+/// exactly.
 pub(super) const LAST_NUMBER: u64 = (1 << 53) - 1;
-/// The file beside the log with lines that could not be carried out, inside the store's own folder.
+/// Private file with operations that were removed from the log because they could not be carried
+/// out.
 pub const SET_ASIDE: &str = "operations-set-aside.jsonl";
-/// So much of the end of the file is looked at first.
+/// Number of bytes at the end of the log that are read first.
 const WINDOW: u64 = 1 << 16;
 
 pub(super) enum Line {
@@ -44,7 +47,7 @@ pub(super) struct End {
     pub(super) unfinished: Vec<u64>,
 }
 
-/// Whether a line must be on the disk before anything else happens.
+/// Whether a line is synced to the disk before the function returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sync {
     Now,
@@ -60,7 +63,7 @@ impl Store {
         self.private_dir().join(SET_ASIDE)
     }
 
-    /// Returns every operation that can be read, oldest first, and how many lines cannot.
+    /// Returns all operations that can be read, oldest first, and the number of unreadable lines.
     pub fn operations(&self) -> Result<(Vec<LoggedOperation>, usize)> {
         let (lines, unreadable) = self.log_lines()?;
         let operations = lines.into_iter().filter_map(|line| match line {
@@ -70,7 +73,7 @@ impl Store {
         Ok((operations.collect(), unreadable))
     }
 
-    /// Returns every line that can be read, oldest first, and how many cannot.
+    /// Returns all lines that can be read, oldest first, and the number of unreadable lines.
     fn log_lines(&self) -> Result<(Vec<Line>, usize)> {
         let text = files::read(&self.operations_path())?.unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -86,13 +89,14 @@ impl Store {
         Ok(unfinished(self.log_lines()?.0))
     }
 
-    /// Appends an operation, durably. If that fails, the log is as it was, as far as possible.
+    /// Appends an operation to the log and syncs the log. On failure, tries to restore the log.
     pub(super) fn log_operation(&self, operation: &LoggedOperation) -> Result<()> {
         self.log_line(operation, Sync::Now)
     }
 
-    /// Appends that an operation is in place. With files outside the store it is synced: what is
-    /// saved there later must not be taken for something that came in between.
+    /// Records that an operation is complete. Must be synced if the operation wrote files outside
+    /// the store: if the line were lost, a file that is saved later would look like a change that
+    /// interrupted the operation.
     pub(super) fn log_finished(&self, number: u64, sync: Sync) -> Result<()> {
         self.log_line(&Finished { finished: number }, sync)
     }
@@ -119,7 +123,8 @@ impl Store {
         files::replace(&path, &text)
     }
 
-    /// Returns the last operation and the unfinished ones. Reads only the end of the file.
+    /// Returns the last operation and the numbers of unfinished ones. Reads only the end of the
+    /// file.
     pub(super) fn end_of_log(&self) -> Result<End> {
         let Some((path, mut file)) = self.open_log()? else { return Ok(End::default()) };
         let mut window = WINDOW;
@@ -135,7 +140,7 @@ impl Store {
         }
     }
 
-    /// Returns the operations at the end of the file, newest first.
+    /// Returns the latest operations, newest first: those in the last 64 KiB of the log.
     pub fn last_operations(&self) -> Result<Vec<LoggedOperation>> {
         let Some((path, mut file)) = self.open_log()? else { return Ok(Vec::new()) };
         let (tail, _) = tail(&mut file, WINDOW).map_err(Error::io(&path))?;
@@ -165,7 +170,8 @@ fn tail(file: &mut File, window: u64) -> io::Result<(Vec<u8>, bool)> {
     Ok((tail, begin == 0))
 }
 
-/// Returns the unfinished operations, oldest first. What was finished stays finished.
+/// Returns the unfinished operations, oldest first. An operation that was recorded as finished
+/// stays finished, even if a later operation lists it as unfinished.
 fn unfinished(lines: Vec<Line>) -> Vec<LoggedOperation> {
     let mut open: Vec<LoggedOperation> = Vec::new();
     for line in lines {
@@ -182,7 +188,8 @@ fn unfinished(lines: Vec<Line>) -> Vec<LoggedOperation> {
     open
 }
 
-/// Reads lines from the last one on; `None` if there is no operation among them.
+/// Finds the last operation and the unfinished ones. `lines` begins with the last line of the log.
+/// Returns `None` if `lines` contains no operation.
 fn end_of<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<End> {
     let mut finished = Vec::new();
     for line in lines {
@@ -190,7 +197,7 @@ fn end_of<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<End> {
             Some(Line::Finished(number)) => finished.push(number),
             Some(Line::Operation(last)) => {
                 let mut unfinished = last.unfinished.clone();
-                // A line that stands for others was finished before it was written.
+                // A summary replaces only operations that were finished before.
                 if !last.summary {
                     unfinished.push(last.number);
                 }
@@ -205,12 +212,13 @@ fn end_of<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<End> {
 
 pub(super) fn encode(record: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(record)?;
-    // Without the brace that closes the object.
+    // Removes the closing brace, which `seal` appends after the checksum.
     line.pop();
     Ok(seal(line))
 }
 
-/// Returns a line with its checksum: an object without the brace that closes it, closed.
+/// Appends the checksum, the closing brace and a line feed to `line`, a JSON object without its
+/// closing brace.
 pub(super) fn seal(mut line: Vec<u8>) -> Vec<u8> {
     let check = blake3::hash(&line).to_hex();
     line.extend_from_slice(CHECK.as_bytes());
@@ -219,7 +227,7 @@ pub(super) fn seal(mut line: Vec<u8>) -> Vec<u8> {
     line
 }
 
-/// Reads a line; `None` if its checksum is wrong.
+/// Parses a line; `None` if its checksum is wrong or its content is invalid.
 pub(super) fn decode(line: &[u8]) -> Option<Line> {
     let rest = line.strip_suffix(b"\"}")?;
     let (text, tail) = rest.split_at_checked(rest.len().checked_sub(CHECK.len() + DIGITS)?)?;
@@ -244,7 +252,7 @@ pub(super) fn append(path: &Path, line: &[u8], sync: Sync) -> io::Result<()> {
     let mut file = durable::open_to_append(path)?;
     let former = file.seek(SeekFrom::End(0))?;
     let mut text = Vec::with_capacity(line.len() + 1);
-    // A line that a power cut tore must not swallow this one.
+    // If a power cut has torn the last line, the new line must not be appended to the same line.
     if former > 0 && last_byte(&mut file)? != b'\n' {
         text.push(b'\n');
     }
@@ -254,7 +262,7 @@ pub(super) fn append(path: &Path, line: &[u8], sync: Sync) -> io::Result<()> {
         Sync::Whenever => Ok(()),
     });
     if let Err(error) = written {
-        // Whoever comes next must not find what was never acknowledged.
+        // The next command must not find an operation that this command reports as failed.
         let _ = file.set_len(former).and_then(|()| file.sync_all());
         return Err(error);
     }
@@ -278,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_changed_anywhere_is_no_line() {
+    fn log_line_with_any_flipped_bit_or_truncation_is_rejected() {
         let line = encode(&operation()).unwrap();
         let line = line.strip_suffix(b"\n").unwrap();
         assert!(matches!(decode(line), Some(Line::Operation(found)) if *found == operation()));
@@ -293,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_read_in_upper_case() {
+    fn upper_case_ids_are_accepted() {
         let text = serde_json::to_string(&operation()).unwrap();
         let upper = text.replace("0123456789012345678901234567890123456789", &"aB".repeat(20));
         let read: LoggedOperation = serde_json::from_str(&upper).unwrap();
@@ -301,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finished_is_told_by_the_end() {
+    fn unfinished_operations_are_found_from_the_end_of_the_log() {
         let first = encode(&operation()).unwrap();
         let second = LoggedOperation { number: 8, unfinished: vec![7], ..operation() };
         let second = encode(&second).unwrap();
@@ -325,7 +333,7 @@ mod tests {
             assert_eq!(end(lines), expected);
             assert_eq!(whole(lines), expected);
         }
-        // The whole log knows that operation 7 was finished before.
+        // The complete log shows that operation 7 was finished before operation 8 was logged.
         assert_eq!(whole(&[&first, &done(7), &second]), [8]);
     }
 }

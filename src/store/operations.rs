@@ -1,6 +1,6 @@
-//! Operations: what one command did to refs and to the user's files. Logged **before** anything
-//! moves, so the log is also the promise that whoever finds an operation half done can keep: every
-//! object it names is in the store and synced by then.
+//! Operations: the changes of one command to refs and to the user's files. An operation is logged
+//! **before** its first change, when all objects that it names are stored and synced. So the next
+//! command can finish an interrupted operation.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,13 +14,13 @@ use super::{
 };
 
 #[derive(Clone, Copy, Debug)]
-pub enum Before {
+pub enum ExpireBefore {
     Never,
     Moment(DateTime<FixedOffset>),
     Everything,
 }
 
-pub enum Transacted {
+pub enum TransactionResult {
     Nothing,
     Done(u64),
     FilesToWrite(Box<LoggedOperation>),
@@ -29,25 +29,31 @@ pub enum Transacted {
 pub struct Expiry {
     pub dropped: usize,
     pub refs: Vec<RefChange>,
-    /// The log without them.
+    /// Operations of the new log, in which a summary replaces the dropped ones.
     pub operations: Vec<LoggedOperation>,
 }
 
 impl Store {
-    /// Logs an operation and move its refs. With all objects written
-    /// ([`PackWriter::finish`](super::PackWriter::finish)), this is the commit point of every
-    /// command. If it has files to be written, call [`Store::finished`] when they are.
+    /// Logs an operation and moves its refs: the commit point of every command. All objects must be
+    /// written before, with [`PackWriter::finish`](super::PackWriter::finish). If the result is
+    /// [`TransactionResult::FilesToWrite`], the caller writes the files and then calls
+    /// [`Store::finished`].
     ///
-    /// If a ref cannot be moved, those that were are moved back, and the log says that it was taken
-    /// back.
-    pub fn transact(&self, lock: &Lock, time: String, mut effect: Effect) -> Result<Transacted> {
+    /// If a ref cannot be moved, the other refs are moved back, and the log records that the
+    /// operation was undone.
+    pub fn transact(
+        &self,
+        lock: &Lock,
+        time: String,
+        mut effect: Effect,
+    ) -> Result<TransactionResult> {
         effect.refs.retain(|change| change.before != change.after);
         let says_more = effect.finishes.is_some() || effect.undoes.is_some();
         if effect.refs.is_empty() && effect.files.is_empty() && !says_more {
-            return Ok(Transacted::Nothing);
+            return Ok(TransactionResult::Nothing);
         }
-        // Checked before anything is logged: a refused operation did not begin. And again once
-        // locked.
+        // The refs are checked here so that a refused operation is not logged. `move_refs` checks
+        // them again when they are locked.
         for change in &effect.refs {
             if self.ref_target(&change.name)? != change.before {
                 return Err(Error::RefMoved { name: change.name.to_string() });
@@ -78,12 +84,13 @@ impl Store {
         self.show_a_branch(&operation.effect.refs);
         if operation.effect.files.is_empty() {
             self.log_finished(operation.number, Sync::Whenever)?;
-            return Ok(Transacted::Done(operation.number));
+            return Ok(TransactionResult::Done(operation.number));
         }
-        Ok(Transacted::FilesToWrite(Box::new(operation)))
+        Ok(TransactionResult::FilesToWrite(Box::new(operation)))
     }
 
-    /// Returns the sequence of an operation at `seconds`, valid while the lock is held.
+    /// Returns the sequence that the next operation gets if it is logged at `seconds`. Valid while
+    /// the lock is held.
     pub fn next_sequence(&self, seconds: i64) -> Result<Sequence> {
         let previous = self.end_of_log()?.last.and_then(|last| last.sequence());
         Ok(Sequence::after(previous, seconds))
@@ -101,8 +108,8 @@ impl Store {
             }
         }
         self.move_refs(&back)?;
-        // The refs as they are now: kept ones stay, and others may have been moved by somebody
-        // else.
+        // Logs the actual targets: refs below `refs/stvc/kept/` are not moved back, and another
+        // program may have changed other refs.
         let mut refs = Vec::new();
         for change in &operation.effect.refs {
             let after = self.ref_target(&change.name)?;
@@ -124,8 +131,8 @@ impl Store {
         self.log_finished(number, sync)
     }
 
-    /// Points `HEAD` at a first branch, for plain `git log` and `git clone`. Failures are ignored:
-    /// the next operation tries again.
+    /// Points `HEAD` at one of the moved branches if `HEAD` names a missing branch, so that plain
+    /// `git log` and `git clone` work. Failures are ignored: the next operation tries again.
     fn show_a_branch(&self, moved: &[RefChange]) {
         let is_branch = |change: &&RefChange| change.after.is_some() && change.name.is_branch();
         let Some(branch) = moved.iter().find(is_branch) else { return };
@@ -134,7 +141,8 @@ impl Store {
         }
     }
 
-    /// Returns the targets of a ref by the log, newest first; `None` means removed.
+    /// Returns the targets of a ref according to the log, newest first; `None` where the ref did
+    /// not exist.
     pub fn last_known(&self, name: &RefName) -> Result<&[Option<ObjectId>]> {
         if self.logged.get().is_none() {
             let mut logged: HashMap<RefName, Vec<_>> = HashMap::new();
@@ -148,8 +156,8 @@ impl Store {
         Ok(self.logged.get().and_then(|logged| logged.get(name)).map_or(&[], Vec::as_slice))
     }
 
-    /// Returns refs that the log has and that are missing, with their last target, without those
-    /// that an unfinished operation moves.
+    /// Returns the refs that should exist according to the log but are missing, with their last
+    /// targets. Ignores refs that an unfinished operation changes.
     pub fn missing_refs(&self) -> Result<Vec<(RefName, ObjectId)>> {
         let unfinished: HashSet<_> = self.end_of_log()?.unfinished.into_iter().collect();
         let mut last: BTreeMap<RefName, Option<ObjectId>> = BTreeMap::new();
@@ -171,8 +179,9 @@ impl Store {
         Ok(missing)
     }
 
-    /// Finishes the refs of interrupted operations, whose objects are synced, and so those without
-    /// files. A ref that somebody else moved stays.
+    /// Moves the refs of interrupted operations. Returns the operations that are complete
+    /// afterwards, because they have no files to write. A ref that another program changed is not
+    /// moved.
     pub(super) fn finish_refs(&self, by: &[String], now: &str) -> Result<Vec<LoggedOperation>> {
         let mut finished = Vec::new();
         for operation in self.unfinished()? {
@@ -210,21 +219,22 @@ impl Store {
         self.log_outcome(operation.number, outcome, Sync::Whenever)
     }
 
-    /// Plans which operations to drop; [`Before::Everything`] includes unreadable lines.
-    pub fn plan_expiry(&self, before: Before) -> Result<Expiry> {
+    /// Selects the operations to drop. If the log has unreadable lines, selects none, except for
+    /// [`ExpireBefore::Everything`].
+    pub fn plan_expiry(&self, before: ExpireBefore) -> Result<Expiry> {
         let (mut operations, unreadable) = self.operations()?;
         let unfinished = self.end_of_log()?.unfinished;
         let is_old = |operation: &&LoggedOperation| {
             let time = DateTime::parse_from_rfc3339(&operation.time);
             let past = match before {
-                Before::Never => false,
-                Before::Moment(before) => time.is_ok_and(|time| time <= before),
-                Before::Everything => true,
+                ExpireBefore::Never => false,
+                ExpireBefore::Moment(before) => time.is_ok_and(|time| time <= before),
+                ExpireBefore::Everything => true,
             };
             (operation.summary || past) && !unfinished.contains(&operation.number)
         };
-        // A line that cannot be read may speak of anything.
-        let is_known = unreadable == 0 || matches!(before, Before::Everything);
+        // An unreadable line may refer to any operation, so no operation is dropped.
+        let is_known = unreadable == 0 || matches!(before, ExpireBefore::Everything);
         let old = operations.iter().take_while(|operation| is_known && is_old(operation)).count();
         let kept = operations.split_off(old);
         let old = operations;
@@ -232,7 +242,8 @@ impl Store {
         let Some(last) = old.last() else {
             return Ok(Expiry { dropped: 0, refs: Vec::new(), operations: kept });
         };
-        // A commit that a remaining operation needs stays, whoever kept it first.
+        // Refs that a remaining operation needs are not removed, even if a dropped operation
+        // created them.
         let mut needed: HashSet<RefName> = HashSet::new();
         for operation in &kept {
             for change in &operation.effect.refs {
@@ -245,7 +256,8 @@ impl Store {
         for change in old.iter().flat_map(|operation| &operation.effect.refs) {
             known.insert(change.name.clone(), change.after);
         }
-        // Also those that an interrupted `gc` left: nothing in the log names them any more.
+        // All refs below `refs/stvc/kept/` are checked, not only those in the log: an interrupted
+        // `gc` may have left refs that the log no longer names.
         let mut refs = Vec::new();
         for (name, id) in self.refs(RefName::KEPT)?.refs {
             if !needed.contains(&name) {
@@ -261,15 +273,17 @@ impl Store {
         Ok(Expiry { dropped, refs, operations })
     }
 
-    /// Removes the lines that were set aside: they name snapshots and files.
+    /// Removes the file with the operations that were set aside, because it names snapshots and
+    /// files that may be erased.
     pub fn remove_set_aside(&self, _lock: &Lock) -> Result<()> {
         let path = self.set_aside_path();
         files::remove(&path)
     }
 
     pub fn expire(&self, _lock: &Lock, expiry: &Expiry) -> Result<()> {
-        // The log first: a missing ref that it names would be damage; one that it does not name is
-        // dropped next time.
+        // The log is replaced before the refs are removed. After a crash in between, the next call
+        // removes these refs. In the other order, the log would name missing refs, which counts as
+        // damage.
         if expiry.dropped > 0 {
             self.replace_log(&expiry.operations, &self.end_of_log()?.unfinished)?;
         }
@@ -297,23 +311,23 @@ mod tests {
     }
 
     #[test]
-    fn transact_logs_only_effects_that_change_or_say_something() {
+    fn transact_logs_only_effects_that_change_a_ref_or_record_an_undo() {
         let (_folder, store, lock) = locked();
         let id = ObjectId::from([7; 20]);
         let same = RefChange { name: RefName::branch(["a"]), before: Some(id), after: Some(id) };
         for effect in [Effect::default(), Effect::moves(vec![same])] {
             let done = store.transact(&lock, NOW.to_owned(), effect).unwrap();
-            assert!(matches!(done, Transacted::Nothing));
+            assert!(matches!(done, TransactionResult::Nothing));
             assert_eq!(logged(&store).len(), 0);
         }
         let effect = Effect { undoes: Some(3), ..Effect::default() };
         let done = store.transact(&lock, NOW.to_owned(), effect).unwrap();
-        assert!(matches!(done, Transacted::Done(1)));
+        assert!(matches!(done, TransactionResult::Done(1)));
         assert_eq!(logged(&store)[0].effect.undoes, Some(3));
     }
 
     #[test]
-    fn operation_that_was_taken_back_is_not_part_of_a_command() {
+    fn log_record_of_a_revert_is_not_part_of_the_interrupted_command() {
         let (_folder, store, lock) = locked();
         let mut pack = store.pack_writer();
         let id = pack.add(crate::store::Kind::Blob, b"a").unwrap();

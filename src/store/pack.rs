@@ -1,9 +1,9 @@
-//! Writing objects: all that one command adds goes into one pack.
+//! Writes objects: all objects that one command adds go into one pack. A loose object would cost
+//! two syncs (of its file and its fan-out folder). A pack costs four syncs, whatever the number of
+//! objects.
 //!
-//! One pack instead of loose files, because a loose object costs two syncs (file and fan-out
-//! folder) and a pack costs four in all. The pack is written to a temporary file and gets its name
-//! when it is complete and synced; its index follows. Git looks for indices, so a pack is there for
-//! readers once its index is, and only then.
+//! The pack is written to a temporary file, synced and renamed. Then its index is written in the
+//! same way. Readers look for indices, so they see the pack only when both files are complete.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -19,7 +19,7 @@ use super::limits::longest;
 use super::object::hash;
 use super::pack_folder::{TEMP_PREFIX, give_name};
 use super::pack_index::{self, IndexEntry};
-use super::similar_blobs::{NewBlob, Ready, compress_together, parts, worth_a_thread};
+use super::similar_blobs::{EncodedBlob, NewBlob, compress_together, parts, worth_a_thread};
 use super::tree::{self, TreeEntry};
 use super::{Error, Kind, ObjectId, Reader, Result, Store};
 use crate::durable::{self, Temp};
@@ -27,11 +27,11 @@ use crate::parallel::{both, in_parts, in_turn};
 use crate::regular::read_some;
 
 const HEADER_LEN: u64 = 12;
-/// From this length on a pack is worth a second thread.
+/// Length of a pack, in bytes, from which a second thread syncs it while its checksum is computed.
 const LONG: u64 = 4 << 20;
 
-/// Collects new objects into one pack. Dropped without [`finish`](PackWriter::finish), it leaves
-/// nothing behind.
+/// Collects new objects into one pack. If dropped without [`finish`](PackWriter::finish), it leaves
+/// no file behind.
 pub struct PackWriter {
     dir: PathBuf,
     known: Reader,
@@ -39,10 +39,11 @@ pub struct PackWriter {
     length: u64,
     entries: Vec<IndexEntry>,
     added: HashSet<ObjectId>,
-    /// The store was found damaged: an object counts as stored only if it can be read.
+    /// Whether the store is known to be damaged. If so, an object counts as stored only if it can
+    /// be read.
     distrust: bool,
     compressor: Compressor,
-    /// An object could not be written, so the pack is not what `entries` say.
+    /// Whether writing an object failed, so that the pack does not match `entries`.
     broken: bool,
 }
 
@@ -50,8 +51,8 @@ impl Store {
     pub fn pack_writer(&self) -> PackWriter {
         PackWriter {
             dir: self.pack_dir(),
-            // Opened again: packs may have been replaced while waiting for the lock. At worst an
-            // object that another program packs meanwhile is written once more.
+            // Lists the packs again: they may have been replaced while this process waited for the
+            // lock. If another program packs an object later, the object is at worst written twice.
             known: Reader::of_now(self),
             out: None,
             length: 0,
@@ -65,7 +66,7 @@ impl Store {
 }
 
 impl PackWriter {
-    /// Adds an object unless the store has it; returns its id either way.
+    /// Adds an object unless the store has it. Returns the id of the object in both cases.
     pub fn add(&mut self, kind: Kind, data: &[u8]) -> Result<ObjectId> {
         let id = hash(kind, data)?;
         if !self.has(id, kind)? {
@@ -98,7 +99,7 @@ impl PackWriter {
         for (id, blob) in ids.iter().zip(blobs) {
             let known = !self.distrust && stored.contains(id);
             if !known && !self.has(*id, Kind::Blob)? {
-                // Reserved at once: one chat may have a text twice.
+                // Recorded before it is written, because one chat may contain the same text twice.
                 self.added.insert(*id);
                 new.push((*id, *blob));
             }
@@ -108,7 +109,7 @@ impl PackWriter {
         let written = self.entries.len();
         let added = in_turn(&parts, compress, |part, ready| self.append_together(part, &ready?));
         if let Err(error) = added {
-            // Whoever goes on with this pack must not take what is missing in it for written.
+            // Later calls must not assume that the objects after the failure were written.
             let written: HashSet<_> =
                 self.entries[written..].iter().map(|entry| entry.id).collect();
             for (id, _) in new.iter().filter(|(id, _)| !written.contains(id)) {
@@ -119,9 +120,9 @@ impl PackWriter {
         Ok(ids)
     }
 
-    fn append_together(&mut self, blobs: &[NewBlob<'_>], ready: &[Ready]) -> Result<()> {
+    fn append_together(&mut self, blobs: &[NewBlob<'_>], ready: &[EncodedBlob]) -> Result<()> {
         let mut offsets = Vec::with_capacity(blobs.len());
-        for ((id, blob), Ready { base, size, compressed }) in blobs.iter().zip(ready) {
+        for ((id, blob), EncodedBlob { base, size, compressed }) in blobs.iter().zip(ready) {
             let at = self.next_offset();
             offsets.push(at);
             match base {
@@ -135,7 +136,8 @@ impl PackWriter {
         Ok(())
     }
 
-    /// Whether writing failed: then nothing can be added any more, nor the pack be finished.
+    /// Whether writing an object failed, so that no object can be added and the pack cannot be
+    /// finished.
     pub fn is_broken(&self) -> bool {
         self.broken
     }
@@ -152,7 +154,8 @@ impl PackWriter {
         self.length
     }
 
-    /// Completes and syncs the pack and makes it visible; returns its index.
+    /// Completes and syncs the pack and makes it visible to readers. Returns the path of its index;
+    /// `None` if no object was added.
     pub fn finish(mut self) -> Result<Option<PathBuf>> {
         if self.broken {
             return Err(self.cannot_go_on());
@@ -165,7 +168,7 @@ impl PackWriter {
         let mut pack = out.into_inner().map_err(|error| failed(error.into_error()))?;
         let checksum = seal(pack.file(), self.entries.len()).map_err(failed)?;
         let name = self.dir.join(format!("pack-{checksum}.pack"));
-        // It may have open the file that has the name.
+        // The reader may have an existing pack of this name open.
         drop(self.known);
         give_name(pack, &name).map_err(Error::io(&name))?;
         durable::sync_dir(&self.dir).map_err(failed)?;
@@ -178,7 +181,7 @@ impl PackWriter {
             give_name(temp, &index_name)
         };
         if let Err(error) = write_index() {
-            // Without its index a pack is of no use, and takes room where there may be none.
+            // A pack without an index is useless, and the disk may be full.
             durable::remove_own(&name);
             return Err(Error::Io { path: index_name, source: error });
         }
@@ -201,11 +204,11 @@ impl PackWriter {
         if self.added.contains(&id) {
             return Ok(true);
         }
-        if self.distrust { self.known.is_sound(id, kind) } else { self.known.has(id) }
+        if self.distrust { self.known.is_valid(id, kind) } else { self.known.has(id) }
     }
 
     fn append(&mut self, id: ObjectId, kind: Kind, size: usize, compressed: &[u8]) -> Result<()> {
-        // An object that nobody could read again must not be acknowledged.
+        // A longer object could not be read again.
         if size as u64 > longest(kind) {
             return Err(Error::TooLong { kind, bytes: size as u64 });
         }
@@ -232,14 +235,15 @@ impl PackWriter {
         if self.broken {
             return Err(self.cannot_go_on());
         }
-        // Until all of it is written.
+        // Reset below, when the entry is completely written.
         self.broken = true;
         let dir = &self.dir;
         let out = match &mut self.out {
             Some(out) => out,
             None => {
                 let mut temp = Temp::within(dir, TEMP_PREFIX).map_err(Error::io(dir))?;
-                // Room for the header: the number of objects is known at the end.
+                // Space for the header, which contains the number of objects and is written at the
+                // end.
                 temp.write_all(&[0; HEADER_LEN as usize]).map_err(Error::io(dir))?;
                 self.length = HEADER_LEN;
                 self.out.insert(BufWriter::with_capacity(1 << 16, temp))
@@ -255,7 +259,7 @@ impl PackWriter {
     }
 
     fn cannot_go_on(&self) -> Error {
-        let source = io::Error::other("an object could not be written into the pack before");
+        let source = io::Error::other("an earlier object could not be written to the pack");
         Error::Io { path: self.dir.clone(), source }
     }
 }
@@ -271,7 +275,7 @@ pub(super) fn whole(kind: Kind) -> Header {
 
 fn seal(file: &mut File, objects: usize) -> io::Result<ObjectId> {
     let count = u32::try_from(objects)
-        .map_err(|_| io::Error::other("more than 2^32 objects in one pack"))?;
+        .map_err(|_| io::Error::other("a pack cannot hold more than 2^32 objects"))?;
     let length = file.stream_position()?;
     file.seek(SeekFrom::Start(0))?;
     file.write_all(&header::encode(Version::V2, count))?;
@@ -279,7 +283,7 @@ fn seal(file: &mut File, objects: usize) -> io::Result<ObjectId> {
     let checksum = if length < LONG {
         checksum(file)?
     } else {
-        // The disk has much to do meanwhile.
+        // A second thread syncs the file while this one computes the checksum.
         let same = file.try_clone()?;
         let (checksum, synced) = both(|| checksum(file), || same.sync_data());
         synced?;

@@ -1,4 +1,4 @@
-//! The entries of a pack as they stand in its file, and copying them to another pack as they are.
+//! Lists the raw entries of a pack, and copies them to another pack without compressing them again.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -7,7 +7,7 @@ use gix::odb::pack::data::entry::Header;
 use gix::odb::pack::{data, index};
 
 use super::pack::PackWriter;
-use super::pack_file::{Opened, PackFile};
+use super::pack_file::{OpenResult, PackFile};
 use super::{ObjectId, Result};
 
 pub(super) struct PackEntry {
@@ -17,7 +17,7 @@ pub(super) struct PackEntry {
 }
 
 impl PackEntry {
-    pub(super) fn sound_bytes<'p>(&self, pack: &'p data::File) -> Option<&'p [u8]> {
+    pub(super) fn valid_bytes<'p>(&self, pack: &'p data::File) -> Option<&'p [u8]> {
         let raw = pack.entry_slice(self.span.clone());
         raw.filter(|raw| self.crc32 == Some(crc32fast::hash(raw)))
     }
@@ -44,13 +44,14 @@ pub(super) fn entries_in_order(index: &index::File, end_of_last: u64) -> Vec<Pac
     entries
 }
 
-/// Returns a pack's entries, verified by their checksums; `None` if it is damaged.
-pub(super) fn sound_entries(file: &PackFile) -> Result<Option<(&data::File, Vec<PackEntry>)>> {
-    let (Opened::Whole(index), Opened::Whole(pack)) = (file.index()?, file.data()?) else {
+/// Returns the data file of a pack and all its entries; `None` if a file or the checksum of an
+/// entry is damaged.
+pub(super) fn valid_entries(file: &PackFile) -> Result<Option<(&data::File, Vec<PackEntry>)>> {
+    let (OpenResult::Whole(index), OpenResult::Whole(pack)) = (file.index()?, file.data()?) else {
         return Ok(None);
     };
     let entries = entries_in_order(index, pack.pack_end() as u64);
-    let is_sound = entries.iter().all(|entry| entry.sound_bytes(pack).is_some());
+    let is_sound = entries.iter().all(|entry| entry.valid_bytes(pack).is_some());
     Ok(is_sound.then_some((pack, entries)))
 }
 
@@ -62,9 +63,9 @@ pub(super) struct PackedAt {
 
 pub(super) type PackedEntries = HashMap<ObjectId, PackedAt>;
 
-/// Copies the entries that stay, unless another pack had them before. Returns those that must be
-/// packed again, because what they are deltas of does not stay, or is named by its id and may stand
-/// anywhere.
+/// Copies the entries that `stays` selects and that are not in `copied` yet. Returns the objects
+/// that must be packed again, because their delta base was not copied or is given by an id instead
+/// of an offset.
 pub(super) fn copy_entries(
     writer: &mut PackWriter,
     pack: &data::File,
@@ -73,7 +74,7 @@ pub(super) fn copy_entries(
     copied: &mut PackedEntries,
 ) -> Result<HashSet<ObjectId>> {
     let mut again = HashSet::new();
-    // By their places in the old pack.
+    // Places in the new pack, by offsets in the old pack.
     let mut places: HashMap<u64, PackedAt> = HashMap::with_capacity(entries.len());
     for entry in entries.iter().filter(|entry| stays(entry)) {
         let at = entry.span.start;

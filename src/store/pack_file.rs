@@ -1,12 +1,12 @@
-//! Reading a pack: whole objects and deltas.
+//! Reads objects from a pack, including those that are stored as deltas.
 //!
-//! Git's library keeps the objects that deltas led to, but not their bases; in a pack of `gc` many
-//! messages have one volume as base, which would be inflated again for every one of them. Here the
-//! bases are kept.
+//! Git's library caches decoded objects but not their delta bases. In a pack of `gc`, many messages
+//! have the same volume as their base (see `packer`), and the volume would be inflated again for
+//! each message. So this module caches bases.
 //!
-//! A pack may come from anywhere, so what it says of itself is believed only as far as its bytes
-//! allow: no object is longer than its kind may be, nor than zlib could make it of the bytes that
-//! are there; memory is taken as bytes come, not as they are promised; chains of deltas end.
+//! A pack may come from anywhere, so its recorded lengths are not trusted. No object may exceed the
+//! limit of its kind, or the length that zlib could produce from the bytes in the pack. Memory is
+//! allocated as bytes arrive. The depth of delta chains is limited.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,50 +17,53 @@ use std::sync::{Arc, OnceLock};
 use gix::odb::pack::data::entry::Header;
 use gix::odb::pack::{data, index};
 
-use super::inflate::{Fault, Made, TOO_LONG, begin_of, inflate};
+use super::inflate::{Fault, InflateResult, TOO_LONG, begin_of, inflate};
 use super::limits::longest;
 use super::recent_objects::{RecentObject, RecentObjects};
 use super::{Error, Kind, ObjectId, Result, delta};
 
-/// A longer chain of deltas than any git makes: it stops at 4095.
+/// Maximum length of a delta chain. Git writes at most 4095.
 const DEEPEST: usize = 4096;
-/// From this depth on all objects of a chain are kept, for readers that begin at its end. And the
-/// pack is checked for longer chains than git makes: such a pack was made to use up time and
-/// memory, and nothing so deep is read of it.
+/// Length of a delta chain above which all its objects are cached, because readers often begin at
+/// the end of a chain. From this length on, the pack is also checked for chains longer than
+/// [`DEEPEST`]. A pack with such a chain was made to exhaust time and memory, and its deep objects
+/// are not read.
 const DEEP: usize = 64;
-/// Shorter objects of any chain are kept: histories are read from the end, and are of small
-/// objects.
+/// Maximum length, in bytes, of objects that are cached whatever the length of their chain.
+/// Histories are read from the end and consist of small objects.
 const SMALL: usize = 32 << 10;
-/// How much may be made on the way to one object, all its bases together.
+/// Maximum total length, in bytes, of all objects that are decoded to read one object.
 const MOST_MADE: u64 = 32 << 30;
-const TOO_DEEP: Fault = "has an object that is made of more than 4096 deltas, as git writes none";
+const TOO_DEEP: Fault = "has a chain of more than 4096 deltas, which git never writes";
 
-/// A pack with its index, each opened when it is needed; shared by all readers.
+/// A pack with its index, each opened on first use; shared by all readers.
 pub(super) struct PackFile {
     path: PathBuf,
     number: u64,
-    index: OnceLock<Opened<index::File>>,
-    data: OnceLock<Opened<data::File>>,
+    index: OnceLock<OpenResult<index::File>>,
+    data: OnceLock<OpenResult<data::File>>,
     is_too_deep: OnceLock<bool>,
 }
 
-/// An opened file, or a lasting failure. A passing failure is an error instead.
-pub(super) enum Opened<T> {
+/// An opened file, or a permanent failure to open it. A temporary failure is returned as an error
+/// instead.
+pub(super) enum OpenResult<T> {
     Whole(T),
     Damaged(String),
     Gone,
 }
 
-impl<T> Opened<T> {
+impl<T> OpenResult<T> {
     pub(super) fn problem(&self) -> Option<&str> {
         match self {
             Self::Whole(_) => None,
             Self::Damaged(why) => Some(why),
-            Self::Gone => Some("it is not there"),
+            Self::Gone => Some("it is missing"),
         }
     }
 
-    /// Returns the file, which must be there and whole; `path` is the index's.
+    /// Returns the opened file. Fails if the file is missing or damaged; the error names `path`,
+    /// the index of the pack.
     pub(super) fn whole(&self, path: &Path) -> Result<&T> {
         match self {
             Self::Whole(file) => Ok(file),
@@ -85,31 +88,33 @@ impl PackFile {
     }
 
     pub(super) fn is_gone(&self) -> bool {
-        matches!(self.index.get(), Some(Opened::Gone))
-            || matches!(self.data.get(), Some(Opened::Gone))
+        matches!(self.index.get(), Some(OpenResult::Gone))
+            || matches!(self.data.get(), Some(OpenResult::Gone))
     }
 
-    pub(super) fn index(&self) -> Result<&Opened<index::File>> {
+    pub(super) fn index(&self) -> Result<&OpenResult<index::File>> {
         open(&self.index, &self.path, |path| index::File::at(path, gix::hash::Kind::Sha1))
     }
 
-    pub(super) fn data(&self) -> Result<&Opened<data::File>> {
+    pub(super) fn data(&self) -> Result<&OpenResult<data::File>> {
         let path = self.path.with_extension("pack");
         open(&self.data, &path, |path| data::File::at(path, gix::hash::Kind::Sha1))
     }
 
     pub(super) fn offset_of(&self, id: ObjectId) -> Result<Option<u64>> {
         Ok(match self.index()? {
-            Opened::Whole(index) => index.lookup(id).map(|place| index.pack_offset_at_index(place)),
-            Opened::Damaged(_) | Opened::Gone => None,
+            OpenResult::Whole(index) => {
+                index.lookup(id).map(|place| index.pack_offset_at_index(place))
+            }
+            OpenResult::Damaged(_) | OpenResult::Gone => None,
         })
     }
 
     fn data_for(&self, id: ObjectId) -> Result<&data::File> {
         match self.data()? {
-            Opened::Whole(data) => Ok(data),
-            Opened::Damaged(why) => Err(Error::Damaged { id, why: why.clone() }),
-            Opened::Gone => Err(Error::Missing { id }),
+            OpenResult::Whole(data) => Ok(data),
+            OpenResult::Damaged(why) => Err(Error::Damaged { id, why: why.clone() }),
+            OpenResult::Gone => Err(Error::Missing { id }),
         }
     }
 
@@ -141,7 +146,7 @@ impl PackFile {
         offset: u64,
         kept: &mut RecentObjects,
         out: &mut Vec<u8>,
-    ) -> Made<Kind> {
+    ) -> InflateResult<Kind> {
         let Chain { deltas, base, base_at } = self.chain(data, offset, kept)?;
         let (kind, depth, mut base) = match base {
             Base::Recent(found) if deltas.is_empty() => {
@@ -160,7 +165,8 @@ impl PackFile {
                 (kind, 0, whole)
             }
         };
-        // Neighbours may have the objects on the way as bases, or this one itself.
+        // The intermediate objects and the object itself may be bases of objects that are read
+        // next, so they are cached.
         let many = deltas.len() > DEEP;
         let last = deltas.len() - 1;
         let mut delta = std::mem::take(&mut kept.delta);
@@ -169,10 +175,10 @@ impl PackFile {
             inflate(data, entry, longest(Kind::Blob), &mut kept.zlib, &mut delta)?;
             let mut whole = Vec::new();
             delta::apply(&base, &delta, longest(kind), &mut whole)
-                .ok_or("a delta of it does not fit what it is made of")?;
+                .ok_or("one of its deltas does not fit its base")?;
             made += whole.len() as u64;
             if made > MOST_MADE {
-                return Err("it is made of too much");
+                return Err("its delta chain is too large");
             }
             if n == last {
                 *out = whole;
@@ -190,7 +196,12 @@ impl PackFile {
         Ok(kind)
     }
 
-    fn chain(&self, data: &data::File, offset: u64, kept: &mut RecentObjects) -> Made<Chain> {
+    fn chain(
+        &self,
+        data: &data::File,
+        offset: u64,
+        kept: &mut RecentObjects,
+    ) -> InflateResult<Chain> {
         let mut deltas = Vec::new();
         let mut at = offset;
         loop {
@@ -203,11 +214,11 @@ impl PackFile {
                 return Ok(Chain { deltas, base: Base::Recent(found), base_at: at });
             }
             if at >= data.pack_end() as u64 {
-                return Err("it would stand behind the end of its pack");
+                return Err("its offset is beyond the end of its pack");
             }
-            let entry = data.entry(at).map_err(|_| "its beginning cannot be read")?;
+            let entry = data.entry(at).map_err(|_| "its header cannot be read")?;
             let Some(next) = self.base_offset(&entry)? else {
-                let kind = entry.header.as_kind().ok_or("it is of no known kind")?;
+                let kind = entry.header.as_kind().ok_or("its kind is unknown")?;
                 return Ok(Chain { deltas, base: Base::Entry(kind, entry), base_at: at });
             };
             deltas.push((at, entry));
@@ -215,33 +226,35 @@ impl PackFile {
         }
     }
 
-    /// Returns where the base of a delta stands; `None` for a whole object.
-    fn base_offset(&self, entry: &data::Entry) -> Made<Option<u64>> {
+    /// Returns the offset of a delta's base; `None` for an object that is not a delta.
+    fn base_offset(&self, entry: &data::Entry) -> InflateResult<Option<u64>> {
         match (entry.header, self.index.get()) {
             (Header::OfsDelta { base_distance }, _) => entry
                 .checked_base_pack_offset(base_distance)
                 .map(Some)
-                .ok_or("what it is made of would stand before its pack"),
-            (Header::RefDelta { base_id }, Some(Opened::Whole(index))) => index
+                .ok_or("the offset of its delta base is before the start of its pack"),
+            (Header::RefDelta { base_id }, Some(OpenResult::Whole(index))) => index
                 .lookup(base_id)
                 .map(|place| Some(index.pack_offset_at_index(place)))
-                .ok_or("what it is made of is not in its pack"),
-            (Header::RefDelta { .. }, _) => Err("what it is made of is not in its pack"),
+                .ok_or("its delta base is not in its pack"),
+            (Header::RefDelta { .. }, _) => Err("its delta base is not in its pack"),
             _ => Ok(None),
         }
     }
 
-    /// Whether a chain is longer than [`DEEPEST`], or a ring. Reads only headers, each once.
+    /// Whether the pack contains a delta chain that is a cycle or longer than [`DEEPEST`]. Reads
+    /// only the headers of entries, each once.
     fn is_too_deep(&self, data: &data::File) -> bool {
         *self.is_too_deep.get_or_init(|| {
-            let Some(Opened::Whole(index)) = self.index.get() else { return true };
+            let Some(OpenResult::Whole(index)) = self.index.get() else { return true };
             let base_of = |at: u64| self.base_offset(&data.entry(at).ok()?).ok().flatten();
             let end = data.pack_end() as u64;
             let mut depths: HashMap<u64, usize> = HashMap::new();
             let mut row = Vec::new();
             for entry in index.iter() {
                 let mut at = entry.pack_offset;
-                // Down to what is known, or is not a delta, and back up.
+                // Follows the chain to an entry whose depth is known, or that is not a delta. The
+                // loop below sets the depths of the entries in between.
                 let mut depth = loop {
                     if let Some(depth) = depths.get(&at) {
                         break *depth;
@@ -287,10 +300,11 @@ impl PackFile {
             let length = match deltas.first() {
                 None => length,
                 Some((_, entry)) => {
-                    // The lengths of base and result, ten bytes each at most.
+                    // A delta begins with the lengths of its base and its result, at most ten bytes
+                    // each.
                     let mut begin = [0; 20];
                     let begin = begin_of(data, entry, &mut kept.zlib, &mut begin)?;
-                    delta::length_of(begin).ok_or("its delta has no length")?
+                    delta::length_of(begin).ok_or("its delta does not record a length")?
                 }
             };
             if length > longest(kind) { Err(TOO_LONG) } else { Ok((kind, length)) }
@@ -310,32 +324,33 @@ enum Base {
     Entry(Kind, data::Entry),
 }
 
-/// Opens a file once. What the system could not do just now is an error, and is tried again.
+/// Opens a file at the first call and stores the result in `cell`. A temporary failure is returned
+/// as an error and not stored, so the next call tries again.
 fn open<'c, T>(
-    cell: &'c OnceLock<Opened<T>>,
+    cell: &'c OnceLock<OpenResult<T>>,
     path: &Path,
     open: impl FnOnce(&Path) -> gix::Result<T>,
-) -> Result<&'c Opened<T>> {
+) -> Result<&'c OpenResult<T>> {
     if let Some(opened) = cell.get() {
         return Ok(opened);
     }
     let opened = match std::fs::metadata(path) {
-        // A pipe would keep us waiting.
-        Ok(found) if !found.is_file() => Opened::Damaged("it is not a file".into()),
+        // Opening a pipe would block.
+        Ok(found) if !found.is_file() => OpenResult::Damaged("it is not a file".into()),
         Ok(_) => match open(path) {
-            Ok(file) => Opened::Whole(file),
+            Ok(file) => OpenResult::Whole(file),
             Err(error) => match error.downcast_any_ref::<io::Error>() {
-                Some(error) if error.kind() == io::ErrorKind::NotFound => Opened::Gone,
+                Some(error) if error.kind() == io::ErrorKind::NotFound => OpenResult::Gone,
                 Some(error) => {
                     return Err(Error::Io { path: path.to_owned(), source: again(error) });
                 }
-                None => Opened::Damaged(error.to_string()),
+                None => OpenResult::Damaged(error.to_string()),
             },
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Opened::Gone,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => OpenResult::Gone,
         Err(source) => return Err(Error::Io { path: path.to_owned(), source }),
     };
-    // Another thread may have been quicker.
+    // If another thread has opened the file first, its result is used.
     Ok(cell.get_or_init(|| opened))
 }
 

@@ -1,18 +1,18 @@
-//! The folder of packs: the order in which files come and go, so that nobody sees half of a pack,
-//! and leftovers of killed commands.
+//! The folder `objects/pack`. Files are added and removed in an order in which no reader sees a
+//! partial pack. Files of killed commands are cleaned up.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
-use super::files::{self, files_ending, is_there, unless_absent};
+use super::files::{self, exists, files_ending, unless_absent};
 use super::{Error, RefName, Result, Store};
 use crate::durable::{self, Existing, Temp};
 
-/// Git removes files left behind whose names begin so.
+/// Prefix of temporary files in the folder. Git, too, removes abandoned files with this prefix.
 pub(super) const TEMP_PREFIX: &str = "tmp_pack_stvc_";
 
-/// Removes git's index over all packs, which names packs that are going to be removed.
+/// Removes git's multi-pack index, because it names packs that are going to be removed.
 pub(super) fn forget_multi_pack_index(dir: &Path) -> Result<()> {
     let mut found = false;
     for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
@@ -30,7 +30,7 @@ pub(super) fn forget_multi_pack_index(dir: &Path) -> Result<()> {
 }
 
 impl Store {
-    /// Removes git's list of commits, which may name those that are gone; git makes it again.
+    /// Removes git's commit graph, because it may name removed commits. Git creates it again.
     pub(super) fn forget_commit_graph(&self) -> Result<()> {
         let info = self.objects_dir().join("info");
         let graph = info.join("commit-graph");
@@ -46,16 +46,17 @@ impl Store {
 
     pub fn has_half_removed_packs(&self) -> Result<bool> {
         for pack in files_ending(&self.pack_dir(), "pack")? {
-            if !is_there(&pack.with_extension("idx"))? && !is_kept(&pack)? {
+            if !exists(&pack.with_extension("idx"))? && !is_kept(&pack)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Removes temporary files, packs without an index, and files without a pack. The caller has
-    /// the lock, so temporary files are unused; a pack may belong to a git that is about to name
-    /// its index. Returns the number of files that other programs hold open.
+    /// Removes temporary files, packs without an index, and files without their pack. The caller
+    /// holds the lock, so no other process uses the temporary files. A recent pack without an index
+    /// is not removed, because a git process may be about to write the index. Returns the number of
+    /// files that could not be removed because other programs have them open.
     pub(super) fn remove_left_behind(&self, packs: &Path, keep_after: SystemTime) -> Result<usize> {
         const ABOUT_TO: Duration = Duration::from_secs(60);
         let is_old = |path: &Path| {
@@ -76,27 +77,27 @@ impl Store {
                 }
             }
         }
-        // Locks on refs that only stvc writes.
+        // Abandoned locks on refs that only stvc writes.
         let kept = self.git_dir.join(RefName::KEPT);
         for entry in fs::read_dir(&kept).into_iter().flatten().flatten() {
             if entry.path().extension().is_some_and(|extension| extension == "lock") {
                 durable::remove_own(&entry.path());
             }
         }
-        // Halves of caches, of stores, of backups that were being read.
+        // Temporary files of incomplete caches, stores and incoming backups.
         let parent = durable::parent(&self.git_dir);
         for dir in [&*self.private_dir().join("folders"), &self.git_dir, parent] {
             durable::clear_left_behind(dir);
         }
         for pack in files_ending(packs, "pack")? {
-            if !is_there(&pack.with_extension("idx"))? && !is_kept(&pack)? && is_old(&pack) {
+            if !exists(&pack.with_extension("idx"))? && !is_kept(&pack)? && is_old(&pack) {
                 let _ = remove_pack(&pack);
             }
         }
-        // A power cut may have lost the pack.
+        // A power cut may have lost the pack to which the file belongs.
         for extension in ["idx"].into_iter().chain(BESIDE_PACK) {
             for path in files_ending(packs, extension)? {
-                if !is_there(&path.with_extension("pack"))? {
+                if !exists(&path.with_extension("pack"))? {
                     let _ = remove_pack(&path);
                 }
             }
@@ -106,13 +107,13 @@ impl Store {
 }
 
 impl Store {
-    /// Closes and removes packs. Removal of the indices is durable before the first pack is
+    /// Closes and removes packs. The removal of all indices is synced before the first pack is
     /// removed.
     pub(super) fn remove_packs<'p>(
         &self,
         indices: impl IntoIterator<Item = &'p PathBuf>,
     ) -> Result<()> {
-        self.objects.let_go();
+        self.objects.close_packs();
         let indices: Vec<_> = indices.into_iter().collect();
         for index in &indices {
             remove(index)?;
@@ -124,8 +125,9 @@ impl Store {
     }
 }
 
-/// Names a pack or index. On Windows an existing file may be mapped, and then cannot be replaced;
-/// it has the same bytes, unless it is damaged.
+/// Renames a temporary file to the name of a pack or index. On Windows, an existing file of that
+/// name may be mapped and cannot be replaced. The existing file stays if it has the same bytes;
+/// otherwise it is damaged, and is renamed first.
 pub(super) fn give_name(temp: Temp, name: &Path) -> io::Result<()> {
     if cfg!(windows) && name.try_exists()? {
         if temp.is_same_as(name)? {
@@ -136,12 +138,12 @@ pub(super) fn give_name(temp: Temp, name: &Path) -> io::Result<()> {
     temp.finish(name, Existing::Replace)
 }
 
-/// Files that git may write beside a pack, of no use without it.
+/// Extensions of further files that git may write for a pack. They are useless without the pack.
 pub(super) const BESIDE_PACK: [&str; 3] = ["rev", "bitmap", "mtimes"];
 
-/// Removes a pack. The index first: git ignores a pack without one, and fails on an index without
-/// its pack. The pack last: a pack without an index shows that its removal was cut short, and the
-/// next `gc` ends it.
+/// Removes a pack and its other files. The index is removed first: git ignores a pack without an
+/// index, but fails on an index without its pack. The pack is removed last: a pack without an index
+/// shows that the removal was interrupted, and the next `gc` completes it.
 pub(super) fn remove_pack(index: &Path) -> Result<()> {
     remove(&index.with_extension("idx"))?;
     for extension in BESIDE_PACK {
@@ -150,7 +152,8 @@ pub(super) fn remove_pack(index: &Path) -> Result<()> {
     remove(&index.with_extension("pack"))
 }
 
-/// Removes a file. On Windows one that is being read is renamed, and removed by the next command.
+/// Removes a file. On Windows, a file that is being read is renamed instead, and the next command
+/// removes the renamed file.
 fn remove(path: &Path) -> Result<()> {
     if !cfg!(windows) {
         return files::remove(path);
@@ -161,10 +164,10 @@ fn remove(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether somebody asked git for a pack to stay.
+/// Whether git was told to keep the pack, by a file with the extension `keep` or `promisor`.
 pub(super) fn is_kept(index: &Path) -> Result<bool> {
     for mark in ["keep", "promisor"] {
-        if is_there(&index.with_extension(mark))? {
+        if exists(&index.with_extension(mark))? {
             return Ok(true);
         }
     }

@@ -1,4 +1,4 @@
-//! The index of a pack, version 2: which object stands where. See git's `gitformat-pack`.
+//! The index of a pack, version 2: the offset of each object. See git's `gitformat-pack`.
 
 use sha1::{Digest, Sha1};
 
@@ -10,12 +10,12 @@ pub(super) struct IndexEntry {
     pub offset: u64,
 }
 
-/// Offsets from here on have their 8 bytes in a table of their own.
+/// Smallest offset that is stored with 8 bytes, in a separate table.
 const LARGE: u64 = 0x8000_0000;
 
-/// Returns the SHA-1 that ends a pack or an index. It only detects damage: no object is found by
-/// it, so unlike an object's id it need not withstand bytes that were made to collide, and is
-/// computed three times as fast; git does so as well.
+/// Returns the SHA-1 checksum at the end of a pack or index. The checksum only detects damage and
+/// does not identify an object. So it is computed without protection against collision attacks,
+/// which is three times as fast. Git does the same.
 pub(super) fn checksum(bytes: &[u8]) -> ObjectId {
     ObjectId::Sha1(Sha1::digest(bytes).into())
 }

@@ -1,5 +1,6 @@
-//! Packs that need not be packed again, and the volumes in them (`stvc/packed`). Without this file
-//! something is packed once more, or a volume is kept as long as any unreachable object.
+//! The packed mark, `stvc/packed`: lists the packs whose objects are already well compressed, and
+//! the volumes in these packs (see `packer`). If the file is lost, objects are compressed once more
+//! than necessary, and volumes are treated like unreachable objects.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,12 +10,12 @@ use super::{ObjectId, Result, Store, files};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PackedMark {
     pub best: Option<String>,
-    /// Packs that were folded since.
+    /// Names of the packs that were folded or copied since the last `gc`.
     joined: BTreeSet<String>,
     pub volumes: HashSet<ObjectId>,
 }
 
-/// In the place of the pack that `gc` made.
+/// First line of the file if no pack of `gc` exists.
 const NONE: &str = "-";
 
 impl PackedMark {
@@ -22,7 +23,8 @@ impl PackedMark {
         store.private_dir().join("packed")
     }
 
-    /// Reads the file; empty if it is missing or damaged.
+    /// Reads the mark. It is empty if the file is missing; damaged lines name packs that do not
+    /// exist.
     pub(super) fn read(store: &Store) -> Result<Self> {
         let mark = files::read(&Self::path(store))?.unwrap_or_default();
         Ok(Self::decode(&String::from_utf8_lossy(&mark)))
@@ -98,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn encoded_mark_decodes_to_the_same_mark() {
         let [one, two, three] = ["pack-1.idx", "pack-2.idx", "pack-3.idx"].map(PathBuf::from);
         let volume = |digit: &str| ObjectId::from_hex(digit.repeat(40).as_bytes()).unwrap();
         let after = PackedMark::after_gc(&one, &[volume("1")]);
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_packs_that_are_gone_are_forgotten() {
+    fn packed_mark_is_removed_only_for_removed_packs() {
         let [one, two, three] = ["pack-1.idx", "pack-2.idx", "pack-3.idx"].map(PathBuf::from);
         let mark = PackedMark::after_gc(&one, &[]).with_joined(&two, &[]).with_joined(&three, &[]);
         let mark = mark.without(&[one.clone(), two.clone()]);

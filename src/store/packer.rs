@@ -1,14 +1,14 @@
-//! How each object is packed: most of them as deltas.
+//! Decides how each object is packed: most become deltas.
 //!
-//! Good bases are known: the caller hands the objects in slots, each the versions of one thing, and
-//! slots in an order in which neighbours are alike. So a few tries are enough where git, which has
-//! only file names to go by, needs hundreds.
+//! The caller assigns each object to a slot. A slot contains the versions of one thing, and
+//! neighbouring slots contain similar things. So a few attempts find a good base, where git, which
+//! knows only file names, needs hundreds.
 //!
-//! Short messages have little in common that a delta could copy, and each compressed alone begins
-//! from nothing: half again as large as the chat compressed in one piece. So neighbours are joined
-//! to a *volume*, an object of its own that nothing refers to, and each of them is a delta that
-//! copies its stretch out of it. Git reads that as any other pack; should it ever repack, it drops
-//! the volumes and finds deltas of its own.
+//! Short messages have little in common that a delta could copy. Compressed separately, they take
+//! one and a half times the space of the chat compressed in one piece. So neighbouring messages are
+//! joined into a *volume*: an additional blob that no other object names. Each message becomes a
+//! delta that copies its range of the volume. Git reads such a pack like any other. If git repacks
+//! the store, it drops the volumes and finds its own deltas.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,56 +21,58 @@ use super::pack_entries::PackedEntries;
 use super::{Error, Kind, ObjectId, Readers, Result};
 
 #[derive(Clone, Copy, Debug)]
-pub struct Placed {
+pub struct PackSlot {
     pub id: ObjectId,
     pub kind: Kind,
     pub slot: u32,
 }
 
-/// The longest chain of deltas.
+/// Maximum length of a delta chain.
 const DEPTH: usize = 32;
-/// How many earlier slots are tried as bases, by their newest version.
+/// Number of earlier slots whose newest version is tried as a base.
 const SLOTS: usize = 8;
-/// How many earlier versions of the same thing are tried.
+/// Number of earlier versions in the same slot that are tried as bases.
 const VERSIONS: usize = 2;
-/// Bases in memory take no more than this, for each core.
+/// Maximum total length, in bytes, of the bases in memory, for each core.
 const WINDOW_BYTES: usize = 32 << 20;
-/// Larger objects are neither deltas nor bases.
+/// Maximum length, in bytes, of an object that is stored as a delta or used as a base.
 const LARGE: usize = 16 << 20;
 
-/// Longer objects are not joined: deltas find what is alike in them.
+/// Maximum length, in bytes, of an object that is joined into a volume. Longer objects are stored
+/// as deltas of similar objects, or completely.
 const MEMBER: usize = 16 << 10;
-/// The size of a volume. Whoever reads a message reads its volume.
+/// Length in bytes at which a volume is complete. Volumes are short, because reading a message
+/// inflates its entire volume.
 const VOLUME: usize = 256 << 10;
-/// About what a member of a volume costs beside its bytes.
+/// Approximate number of additional bytes for each object in a volume.
 const MEMBER_BYTES: usize = 22;
 
 #[derive(Clone, Copy)]
 pub(super) enum BaseOf {
-    /// By its place in the list.
+    /// Position of the base in the list of objects.
     Object(usize),
-    /// By the part that made it, and its number there.
+    /// Number of the part that wrote the volume, and number of the volume in that part.
     Volume(usize, usize),
 }
 
-pub(super) enum Ready {
+pub(super) enum PackRecord {
     Object { number: usize, base: Option<BaseOf>, size: usize, compressed: Vec<u8> },
     Volume { part: usize, number: usize, id: ObjectId, size: usize, compressed: Vec<u8> },
 }
 
-pub(super) enum Halt {
+pub(super) enum PackFailure {
     Failed(Error),
-    /// Something failed elsewhere.
+    /// Another part failed, so the result is not needed.
     Unwanted,
 }
 
-impl From<Error> for Halt {
+impl From<Error> for PackFailure {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-pub(super) type Packing<T> = std::result::Result<T, Halt>;
+pub(super) type Packing<T> = std::result::Result<T, PackFailure>;
 
 struct Base {
     number: usize,
@@ -83,7 +85,7 @@ struct Base {
 
 pub(super) struct Packer<'a> {
     part: usize,
-    out: &'a SyncSender<Result<Ready>>,
+    out: &'a SyncSender<Result<PackRecord>>,
     packed: &'a PackedEntries,
     window: VecDeque<Base>,
     effort: Effort,
@@ -94,20 +96,20 @@ pub(super) struct Packer<'a> {
 struct Volume {
     number: usize,
     data: Vec<u8>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedRecord>,
     members: usize,
     ratio: f32,
 }
 
-enum Waiting {
+enum QueuedRecord {
     Member { number: usize, stretch: Range<usize> },
-    Other(Ready),
+    Other(PackRecord),
 }
 
 impl<'a> Packer<'a> {
     pub(super) fn new(
         part: usize,
-        out: &'a SyncSender<Result<Ready>>,
+        out: &'a SyncSender<Result<PackRecord>>,
         packed: &'a PackedEntries,
         effort: Effort,
     ) -> Self {
@@ -119,7 +121,7 @@ impl<'a> Packer<'a> {
 
     pub(super) fn pack_part(
         &mut self,
-        objects: &[Placed],
+        objects: &[PackSlot],
         part: Range<usize>,
         readers: &Readers,
     ) -> Packing<()> {
@@ -136,7 +138,7 @@ impl<'a> Packer<'a> {
         self.close_volume()
     }
 
-    fn pack(&mut self, number: usize, object: Placed, data: Vec<u8>) -> Packing<()> {
+    fn pack(&mut self, number: usize, object: PackSlot, data: Vec<u8>) -> Packing<()> {
         self.make_room(object.slot, data.len());
         if let Some(packed) = self.packed.get(&object.id) {
             self.keep_as_base(number, object, data, packed.depth);
@@ -147,7 +149,7 @@ impl<'a> Packer<'a> {
             None => None,
         };
         let in_volume = (data.len() as f32 * self.volume.ratio) as usize + MEMBER_BYTES;
-        // Git accepts no delta of less than four bytes.
+        // An empty object would become a delta of less than four bytes, which git does not accept.
         let short = object.kind == Kind::Blob && data.len() <= MEMBER && !data.is_empty();
         let depth = match delta {
             Some((compressed, size, base)) if !short || compressed.len() < in_volume => {
@@ -159,15 +161,21 @@ impl<'a> Packer<'a> {
                 let begin = self.volume.data.len();
                 self.volume.data.extend_from_slice(&data);
                 let stretch = begin..self.volume.data.len();
-                // A line feed between: neighbours must not make a word together.
+                // A line feed separates the objects, so that the end of one and the beginning of
+                // the next do not form a word.
                 self.volume.data.push(b'\n');
                 self.volume.members += 1;
-                self.volume.waiting.push(Waiting::Member { number, stretch });
+                self.volume.waiting.push(QueuedRecord::Member { number, stretch });
                 1
             }
             _ => {
                 let compressed = self.compressor.compress(&data)?;
-                self.write(Ready::Object { number, base: None, size: data.len(), compressed })?;
+                self.write(PackRecord::Object {
+                    number,
+                    base: None,
+                    size: data.len(),
+                    compressed,
+                })?;
                 0
             }
         };
@@ -175,15 +183,16 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    fn keep_as_base(&mut self, number: usize, object: Placed, data: Vec<u8>, depth: usize) {
+    fn keep_as_base(&mut self, number: usize, object: PackSlot, data: Vec<u8>, depth: usize) {
         if data.len() <= LARGE && data.len() >= LEAST {
             let index = Index::new(&data);
-            let Placed { slot, kind, .. } = object;
+            let PackSlot { slot, kind, .. } = object;
             self.window.push_back(Base { number, slot, kind, data, index, depth });
         }
     }
 
-    /// Writes a delta, or the object itself where that is shorter; returns the depth.
+    /// Writes the delta, or the complete object if that is not longer. Returns the length of the
+    /// object's delta chain.
     fn write_delta(
         &mut self,
         number: usize,
@@ -193,31 +202,33 @@ impl<'a> Packer<'a> {
         compressed: Vec<u8>,
         depth: usize,
     ) -> Packing<usize> {
-        // A delta of an eighth is always shorter.
+        // A delta that is at most an eighth as long as the object is always shorter than the
+        // compressed object.
         if compressed.len() * 8 > data.len() {
             let plain = self.compressor.compress(data)?;
             if plain.len() <= compressed.len() + OFFSET_BYTES {
                 let size = data.len();
-                self.write(Ready::Object { number, base: None, size, compressed: plain })?;
+                self.write(PackRecord::Object { number, base: None, size, compressed: plain })?;
                 return Ok(0);
             }
         }
         let base = Some(BaseOf::Object(base));
-        self.write(Ready::Object { number, base, size, compressed })?;
+        self.write(PackRecord::Object { number, base, size, compressed })?;
         Ok(depth)
     }
 
-    /// Sends in order: while a volume is open, everything waits for it.
-    fn write(&mut self, ready: Ready) -> Packing<()> {
+    /// Sends a record, or queues it while a volume is open. Queued records are sent after the
+    /// volume, in their original order.
+    fn write(&mut self, ready: PackRecord) -> Packing<()> {
         if self.volume.members > 0 {
-            self.volume.waiting.push(Waiting::Other(ready));
+            self.volume.waiting.push(QueuedRecord::Other(ready));
             return Ok(());
         }
         self.send(ready)
     }
 
-    fn send(&self, ready: Ready) -> Packing<()> {
-        self.out.send(Ok(ready)).map_err(|_| Halt::Unwanted)
+    fn send(&self, ready: PackRecord) -> Packing<()> {
+        self.out.send(Ok(ready)).map_err(|_| PackFailure::Unwanted)
     }
 
     fn close_volume(&mut self) -> Packing<()> {
@@ -231,30 +242,31 @@ impl<'a> Packer<'a> {
             let compressed = self.compressor.compress(&data)?;
             self.volume.ratio = compressed.len() as f32 / data.len() as f32;
             let (part, id, size) = (self.part, hash(Kind::Blob, &data)?, data.len());
-            ready.push(Ready::Volume { part, number, id, size, compressed });
+            ready.push(PackRecord::Volume { part, number, id, size, compressed });
         }
         for waiting in waiting {
             ready.push(match waiting {
-                Waiting::Other(other) => other,
-                Waiting::Member { number: object, stretch } if members > 1 => {
+                QueuedRecord::Other(other) => other,
+                QueuedRecord::Member { number: object, stretch } if members > 1 => {
                     let delta = delta::copy_of(data.len(), stretch);
                     let compressed = self.compressor.compress(&delta)?;
                     let base = Some(BaseOf::Volume(self.part, number));
-                    Ready::Object { number: object, base, size: delta.len(), compressed }
+                    PackRecord::Object { number: object, base, size: delta.len(), compressed }
                 }
-                // One member alone does not need a volume.
-                Waiting::Member { number: object, stretch } => {
+                // A single object does not need a volume.
+                QueuedRecord::Member { number: object, stretch } => {
                     let (compressed, size) =
                         (self.compressor.compress(&data[stretch.clone()])?, stretch.len());
-                    Ready::Object { number: object, base: None, size, compressed }
+                    PackRecord::Object { number: object, base: None, size, compressed }
                 }
             });
         }
         ready.into_iter().try_for_each(|ready| self.send(ready))
     }
 
-    /// Returns the shortest delta and its base. A base with a long chain must be that much better.
-    fn best_delta(&self, object: Placed, data: &[u8]) -> Option<(Vec<u8>, usize)> {
+    /// Returns the best delta and the position of its base in the window. The longer the delta
+    /// chain of a base, the shorter the delta must be.
+    fn best_delta(&self, object: PackSlot, data: &[u8]) -> Option<(Vec<u8>, usize)> {
         if data.len() > LARGE || data.len() < LEAST {
             return None;
         }
@@ -283,7 +295,7 @@ impl<'a> Packer<'a> {
         best
     }
 
-    /// Drops bases that are too far away, or too many for the memory.
+    /// Removes bases from the window that are too far away or exceed the memory limit.
     fn make_room(&mut self, slot: u32, next: usize) {
         let current = self.window.iter().filter(|base| base.slot == slot).count();
         if current > VERSIONS {
@@ -292,7 +304,7 @@ impl<'a> Packer<'a> {
         } else if current == 0
             && let Some(last) = self.window.back().map(|base| base.slot)
         {
-            // Of the slot that is done, only the newest version stays.
+            // Of the previous slot, only the newest version stays.
             let newest = self.window.len() - 1;
             let mut place = 0;
             self.window.retain(|base| {
@@ -312,9 +324,9 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// Shorter objects are not worth a delta.
+/// Minimum length, in bytes, of an object that is stored as a delta or used as a base.
 const LEAST: usize = 48;
-/// About what the place of its base costs a delta.
+/// Approximate length, in bytes, of a delta's reference to its base.
 const OFFSET_BYTES: usize = 3;
 
 #[cfg(test)]
@@ -325,23 +337,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_packs_on_when_nobody_takes_it() {
+    fn packer_stops_when_the_receiver_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::create(&folder.path().join("store")).unwrap();
         let mut pack = store.pack_writer();
-        // Too long for a volume: each is written when it is packed.
+        // Each blob is too long for a volume, so it is sent as soon as it is packed.
         let blob = |n: usize| vec![n as u8; MEMBER + 1 + n];
         let ids: Vec<_> = (0..50).map(|n| pack.add(Kind::Blob, &blob(n)).unwrap()).collect();
         pack.finish().unwrap();
         let placed = ids.iter().enumerate();
         let objects: Vec<_> =
-            placed.map(|(n, id)| Placed { id: *id, kind: Kind::Blob, slot: n as u32 }).collect();
+            placed.map(|(n, id)| PackSlot { id: *id, kind: Kind::Blob, slot: n as u32 }).collect();
         let (sender, receiver) = sync_channel(1);
         let packed = PackedEntries::new();
         let mut packer = Packer::new(0, &sender, &packed, Effort::Thorough);
         drop(receiver);
         let ended = packer.pack_part(&objects, 0..objects.len(), &store.reader().shared());
-        assert!(matches!(ended, Err(Halt::Unwanted)));
+        assert!(matches!(ended, Err(PackFailure::Unwanted)));
         assert!(packer.window.is_empty(), "no second one was even read");
     }
 }

@@ -1,5 +1,5 @@
-//! Escapes of bytes as `%` and two hexadecimal digits, for all encodings of the store, each of
-//! which escapes `%` itself.
+//! Escapes bytes as `%` and two hexadecimal digits. All text encodings of the store use this
+//! module, and all of them escape `%` itself.
 
 pub(super) fn push_char(out: &mut String, c: char) {
     let mut buffer = [0; 4];
@@ -10,7 +10,7 @@ pub(super) fn push_byte(out: &mut String, byte: u8) {
     out.push_str(&format!("%{byte:02X}"));
 }
 
-/// Undoes escapes. A `%` without two hexadecimal digits stays.
+/// Replaces each escape by its byte. A `%` without two hexadecimal digits stays unchanged.
 pub(super) fn undo(text: &str) -> Vec<u8> {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();

@@ -1,4 +1,4 @@
-//! Reads objects. Each is hashed again: it is as it was stored, or the error names it.
+//! Reads objects and hashes them again, so that damage is detected.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::recent_objects::RecentObjects;
 use super::tree::{self, RawTree};
 use super::{Commit, Error, Kind, ObjectId, Result, Store, commit, unless_lost};
 
-/// Reads objects; one for each thread.
+/// Reads objects. Each thread needs its own reader.
 pub struct Reader {
     files: Arc<ObjectFiles>,
     known: RefCell<LastListing>,
@@ -22,7 +22,7 @@ impl Store {
     }
 }
 
-/// Makes readers in other threads: a reader itself stays in one.
+/// Creates readers in other threads, because a [`Reader`] cannot be shared between threads.
 pub struct Readers {
     files: Arc<ObjectFiles>,
 }
@@ -32,8 +32,8 @@ impl Readers {
         Reader::over(Arc::clone(&self.files))
     }
 
-    pub(super) fn let_go(&self) {
-        self.files.let_go();
+    pub(super) fn close_packs(&self) {
+        self.files.close_packs();
     }
 }
 
@@ -42,8 +42,8 @@ impl Reader {
         Self { files, known: RefCell::default(), kept: RefCell::default() }
     }
 
-    /// Returns a reader that never lists packs again, for callers that expect most objects to be
-    /// missing.
+    /// Returns a reader that lists the packs only once. For callers that expect most objects to be
+    /// missing: another reader would list the packs again for each missing object.
     pub(super) fn of_now(store: &Store) -> Self {
         let files = ObjectFiles::at(store.objects_dir());
         let reader = Self::over(Arc::new(files));
@@ -64,7 +64,7 @@ impl Reader {
         self.files.find(id, &mut known, &mut |place| take(place, &mut kept))
     }
 
-    /// Returns the bytes of the object `id`, which must be of `kind`, in `buffer`.
+    /// Reads the object `id`, which must be of `kind`, into `buffer` and returns its bytes.
     pub fn read<'b>(&self, id: ObjectId, kind: Kind, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
         self.find(id, |place, kept| {
             let found = place.read(id, kept, buffer)?;
@@ -79,7 +79,8 @@ impl Reader {
         Ok(buffer)
     }
 
-    /// Reads a blob without hashing it, for callers that hash the whole.
+    /// Reads a blob without hashing it. For callers that verify the hash of the complete file, or
+    /// only measure the blob.
     pub fn read_unchecked<'b>(&self, id: ObjectId, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
         self.find(id, |place, kept| place.read(id, kept, buffer))?;
         self.files.note_read(buffer.len());
@@ -111,15 +112,15 @@ impl Reader {
         let text = self.read(id, Kind::Tag, &mut buffer)?;
         let target = text.strip_prefix(b"object ").and_then(|rest| rest.get(..40));
         let target = target.and_then(|hex| ObjectId::from_hex(hex).ok());
-        target.ok_or(Error::Damaged { id, why: "it names no object".into() })
+        target.ok_or(Error::Damaged { id, why: "it does not name an object".into() })
     }
 
-    /// Returns kind and length of an object; `None` if it is missing or damaged.
+    /// Returns the kind and length of an object; `None` if the object is missing or damaged.
     pub fn look(&self, id: ObjectId) -> Result<Option<(Kind, u64)>> {
         unless_lost(self.header(id))
     }
 
-    /// Returns kind and length of an object, without reading all of it.
+    /// Returns the kind and length of an object, without decoding all its bytes.
     pub fn header(&self, id: ObjectId) -> Result<(Kind, u64)> {
         self.find(id, |place, kept| place.header(id, kept))
     }
@@ -128,7 +129,7 @@ impl Reader {
         Ok(self.look(id)?.map(|(kind, _)| kind))
     }
 
-    pub fn is_sound(&self, id: ObjectId, kind: Kind) -> Result<bool> {
+    pub fn is_valid(&self, id: ObjectId, kind: Kind) -> Result<bool> {
         Ok(unless_lost(self.read(id, kind, &mut Vec::new()).map(drop))?.is_some())
     }
 
@@ -140,7 +141,7 @@ impl Reader {
         for id in self.files.with_prefix(prefix)? {
             let is_kind = match self.kind(id)? {
                 Some(found) => found == kind,
-                None => self.is_sound(id, kind)?,
+                None => self.is_valid(id, kind)?,
             };
             if is_kind {
                 ids.push(id);

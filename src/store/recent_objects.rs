@@ -1,4 +1,4 @@
-//! Bases of deltas, kept by each reader for the next delta.
+//! Cache of objects that a reader has decoded, which may be delta bases of the next ones.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,7 +11,8 @@ const KEPT_BYTES: usize = 16 << 20;
 #[derive(Default)]
 pub(super) struct RecentObjects {
     objects: HashMap<(u64, u64), RecentObject>,
-    /// The oldest goes first, unless it was used since.
+    /// Keys of `objects`, in the order of eviction. A key whose object was used in the meantime is
+    /// moved to the end instead.
     order: VecDeque<(u64, u64)>,
     bytes: usize,
     pub zlib: Zlib,

@@ -1,18 +1,18 @@
-//! Refs whose names a file system takes for one another.
+//! Refs whose names are equal to the file system.
 //!
-//! Git gives each ref a file of its own name. Windows and macOS know no case (`abc` and `ABC` are
-//! one file), some file systems no difference between the forms of a letter (`é` in one code point
-//! or in two), and some write a name back in another form than it was given. There a second ref
-//! would take the first one's file, and a ref that is asked for would be answered by another's. But
-//! `packed-refs` is a text, and tells all names apart. So:
+//! Git stores each ref in a file of its name. Windows and macOS ignore case: `abc` and `ABC` are
+//! one file. Some file systems ignore the Unicode form of a letter (`é` as one code point or two),
+//! and some change the form of a name. All of these *fold* names. There, a second ref would
+//! overwrite the file of the first, and reading a ref could return the value of another. But
+//! `packed-refs` is a text file that distinguishes all names. So:
 //!
-//! - Where the file system folds names, only a **plain** name (ASCII without capital letters: all
-//!   of `refs/stvc/kept/`) has a file of its own. No two plain names fold into one. Every other ref
-//!   stands in `packed-refs` alone. This asks nothing but the name, so two refs that are made at
-//!   the same moment, or one after the other on two systems, need not know of each other.
-//! - A ref's file is believed only if its folder lists it under just that name.
+//! - Where the file system folds names, only a *plain* name has its own file: ASCII without capital
+//!   letters, such as all names below `refs/stvc/kept/`. No two plain names are folded into one.
+//!   Every other ref is stored only in `packed-refs`. This rule depends on nothing but the name, so
+//!   it also works if two refs are created at the same time, or on two systems.
+//! - The file of a ref is used only if its folder lists it under exactly that name.
 //!
-//! Everywhere else refs have files as ever.
+//! On all other file systems each ref has its own file.
 
 use std::fs;
 use std::io;
@@ -24,7 +24,8 @@ use unicode_normalization::UnicodeNormalization;
 use super::{Error, RefName, Result, Store};
 use crate::durable;
 
-/// How the file system of the store treats names; tested when it is needed.
+/// Whether the file system of the store ignores the case of names, and their Unicode form. Both are
+/// tested at first use.
 #[derive(Default)]
 pub(super) struct Folding {
     case: OnceLock<bool>,
@@ -32,20 +33,22 @@ pub(super) struct Folding {
 }
 
 impl Store {
-    /// Whether a ref must be packed and have no file of its own. The caller holds the lock.
+    /// Whether a ref must be stored only in `packed-refs`, without its own file. The caller holds
+    /// the lock.
     pub(super) fn must_be_packed(&self, name: &RefName) -> bool {
         let name = name.as_str();
         !is_plain(name) && (self.folds_case() || (other_form(name).is_some() && self.folds_form()))
     }
 
-    /// Whether there is a file of exactly this name.
+    /// Whether a file of exactly this name exists.
     pub(super) fn has_own_file(&self, name: &RefName) -> Result<bool> {
         let name = name.as_str();
         Ok(self.git_dir.join(name).is_file() && !self.is_anothers_file(name)?)
     }
 
     pub(super) fn is_anothers_file(&self, name: &str) -> Result<bool> {
-        // Only where the other form answers, too, can it be the other one's.
+        // If the names differ only in their Unicode form, the file can belong to another ref only
+        // if the other form of the name exists, too.
         let answers = |other: String| self.git_dir.join(other).exists();
         let in_doubt =
             !is_plain(name) && (self.folds_case() || other_form(name).is_some_and(answers));
@@ -66,7 +69,7 @@ impl Store {
         self.folds_case() || self.folds_form()
     }
 
-    /// Tests with names that nearly every store has, and none in capital letters.
+    /// Looks for folders that nearly every store has, by their names in capital letters.
     fn folds_case(&self) -> bool {
         *self.folding.case.get_or_init(|| {
             let capitals = ["OBJECTS", "REFS", "refs/HEADS", "refs/TAGS"];
@@ -74,7 +77,8 @@ impl Store {
         })
     }
 
-    /// Tests with a new file.
+    /// Creates a file and looks for it by another Unicode form of its name. If the file cannot be
+    /// created, names are assumed to be folded.
     fn folds_form(&self) -> bool {
         *self.folding.form.get_or_init(|| {
             let private = self.private_dir();
@@ -123,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn where_names_are_told_apart_refs_have_files() {
+    fn each_ref_has_its_own_file_on_case_sensitive_file_systems() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::create(&folder.path().join("store")).unwrap();
         if store.folds_case() || store.folds_form() {
@@ -139,16 +143,16 @@ mod tests {
             fs::write(&path, "").unwrap();
             assert!(store.has_own_file(&name).unwrap());
         }
-        // Both forms are there, each a file of its own.
+        // Both Unicode forms exist, each as its own file.
         fs::write(store.git_dir.join("refs/tags/e\u{301}"), "").unwrap();
         assert!(store.has_own_file(&name("refs/tags/é")).unwrap());
         assert_eq!(fs::read_dir(store.private_dir()).unwrap().count(), 1, "nothing is left over");
     }
 
-    /// What a file system does that knows no case, as far as it can be played on one that does.
+    /// Simulates a case-insensitive file system as far as possible on a case-sensitive one.
     #[cfg(unix)]
     #[test]
-    fn where_case_is_not_known_only_plain_names_have_files() {
+    fn only_lower_case_ascii_refs_have_files_on_case_insensitive_systems() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::create(&folder.path().join("store")).unwrap();
         let _ = std::os::unix::fs::symlink("objects", store.git_dir.join("OBJECTS"));

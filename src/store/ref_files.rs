@@ -1,8 +1,8 @@
-//! Reading refs from their files: one file each below `refs/`, and `packed-refs`, which git makes
-//! of many.
+//! Reads refs from their files: one file for each ref below `refs/`, and the file `packed-refs`,
+//! which contains many refs.
 //!
-//! Read here and not by git's library, because one damaged file must not hide all the others: what
-//! cannot be read is named and passed over.
+//! Git's library is not used, because with it one damaged file would hide all other refs. Here a
+//! ref that cannot be read is reported, and all others are returned.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,7 +41,8 @@ impl Store {
                 _ => damaged.push(name),
             }
         }
-        // Packed ones last: git packs a ref before it removes its file, so none is missed.
+        // `packed-refs` is read last: git adds a ref to this file before it removes the ref's own
+        // file, so no ref is missed.
         let packed = self.packed_refs()?;
         if packed.bad_lines > 0 {
             broken.push(format!("packed-refs: {} of its lines cannot be read", packed.bad_lines));
@@ -56,40 +57,42 @@ impl Store {
         for name in damaged {
             let older = refs.iter().any(|(known, _)| known.as_str() == name);
             let more = if older { "; an older value is in packed-refs" } else { "" };
-            broken.push(format!("{name}: it holds no object id{more}"));
+            broken.push(format!("{name}: it does not contain an object id{more}"));
         }
         Ok(RefList { refs, broken })
     }
 
-    /// Returns the target of a ref. One whose file is damaged counts as missing: see
-    /// [`Store::last_known`]. Whoever moves a ref calls this before, so here links on the way to it
-    /// are refused.
+    /// Returns the target of a ref; `None` if the ref does not exist. If the file of the ref is
+    /// damaged, returns the value in `packed-refs`, if any; [`Store::last_known`] has the values in
+    /// the log. Fails if the path of the ref contains a link, because the caller may be about to
+    /// change the ref.
     pub fn ref_target(&self, name: &RefName) -> Result<Option<ObjectId>> {
         self.refuse_links_to(name.as_str())?;
         match self.loose_ref(name.as_str())? {
-            // Where names fold, it may be another ref's file that answers.
+            // Where the file system folds names, the file may belong to another ref.
             Loose::Id(id) if !self.is_anothers_file(name.as_str())? => Ok(Some(id)),
             _ => Ok(self.packed_refs()?.get(name)),
         }
     }
 
-    /// Reads the file of a ref, which its folder lists, or which is known to be the ref's own.
+    /// Reads the file of a ref. Does not check whether the file belongs to another ref (see
+    /// `ref_collisions`): the caller has the name from a listing, or checks this.
     pub(super) fn loose_ref(&self, name: &str) -> Result<Loose> {
         let path = self.git_dir.join(name);
         let text = match regular::read(&path) {
             Ok(text) => text,
             Err(error) if is_no_file(&error) => return Ok(Loose::Missing),
-            // A pipe, say, is no ref; it must not hide the others.
+            // A pipe, for example, is not a ref, but it must not prevent reading the others.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(Loose::Broken),
             Err(source) => return Err(Error::Io { path, source }),
         };
-        // As strict as git: an id, a line feed, nothing else.
+        // Only an id and a line feed are accepted, as in git.
         let id = text.strip_suffix(b"\n").unwrap_or(&text);
         Ok(ObjectId::from_hex(id).map_or(Loose::Broken, Loose::Id))
     }
 
-    /// Parses `packed-refs` once, as long as the file stays the same.
-    fn packed_refs(&self) -> Result<Arc<Packed>> {
+    /// Returns the content of `packed-refs`. The file is parsed again only after it has changed.
+    fn packed_refs(&self) -> Result<Arc<PackedRefs>> {
         let path = self.git_dir.join("packed-refs");
         let Some(found) = unless_absent(fs::metadata(&path), &path)? else {
             return Ok(Arc::default());
@@ -111,26 +114,29 @@ impl Store {
 }
 
 #[derive(Default)]
-pub(super) struct Packed {
+pub(super) struct PackedRefs {
     refs: Vec<(RefName, ObjectId)>,
     bad_lines: usize,
 }
 
-impl Packed {
+impl PackedRefs {
     fn get(&self, name: &RefName) -> Option<ObjectId> {
         let found = self.refs.binary_search_by(|(known, _)| known.cmp(name));
         found.ok().map(|at| self.refs[at].1)
     }
 }
 
-pub(super) type PackedCache = Mutex<Option<(PackedStamp, Arc<Packed>)>>;
+pub(super) type PackedCache = Mutex<Option<(PackedStamp, Arc<PackedRefs>)>>;
 
-/// Recognises `packed-refs`. A moved ref changes neither its length nor always its time.
+/// Identifies a version of the file `packed-refs`. Its length is not enough, because a new target
+/// does not change the length. The time of writing is not always enough, because it may be
+/// imprecise.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct PackedStamp {
     length: u64,
     written: Option<SystemTime>,
-    /// The file's number and when it got its name; both are new when it is written anew.
+    /// Inode number and change time (seconds, nanoseconds), which change when the file is replaced.
+    /// `None` on systems other than Unix.
     file: Option<(u64, i64, i64)>,
 }
 
@@ -147,19 +153,19 @@ impl PackedStamp {
         Self { length: found.len(), written: found.modified().ok(), file: None }
     }
 
-    /// Whether every change would show. By time alone only for old files: some file systems count
-    /// in steps of two seconds.
+    /// Whether the stamp detects every later change. Without `file`, this is certain only if the
+    /// file is older than three seconds: some file systems record times in steps of two seconds.
     fn is_settled(&self) -> bool {
         let age = self.written.and_then(|written| written.elapsed().ok());
         self.file.is_some() || age.is_some_and(|age| age > Duration::from_secs(3))
     }
 }
 
-fn parse_packed(text: &[u8]) -> Packed {
+fn parse_packed(text: &[u8]) -> PackedRefs {
     let mut refs = Vec::new();
     let mut bad_lines = usize::from(!text.is_empty() && !text.starts_with(b"# pack-refs with:"));
     for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        // A line with `^` says what the tag above it leads to.
+        // A line with `^` contains the target of the tag object in the line above.
         if line.starts_with(b"#")
             || (line.starts_with(b"^") && ObjectId::from_hex(&line[1..]).is_ok())
         {
@@ -175,15 +181,17 @@ fn parse_packed(text: &[u8]) -> Packed {
             None => bad_lines += 1,
         }
     }
-    // Git sorts them; others may not. Of two of one name the last counts.
+    // Git sorts the lines, but other programs may not. If a name occurs twice, the last line
+    // counts.
     if !refs.is_sorted_by(|(a, _), (b, _): &(RefName, ObjectId)| a < b) {
         let refs_by_name: BTreeMap<_, _> = refs.drain(..).collect();
         refs.extend(refs_by_name);
     }
-    Packed { refs, bad_lines }
+    PackedRefs { refs, bad_lines }
 }
 
-/// Returns `packed-refs` with some refs changed or removed (`None`). Damaged lines stay.
+/// Returns the text of `packed-refs` with some refs changed, or removed (`None`). Damaged lines
+/// stay.
 pub(super) fn packed_text(text: &[u8], changes: &BTreeMap<&str, Option<ObjectId>>) -> Vec<u8> {
     let mut head: Vec<&[u8]> = Vec::new();
     let mut refs: BTreeMap<&[u8], Vec<u8>> = BTreeMap::new();
@@ -196,7 +204,7 @@ pub(super) fn packed_text(text: &[u8], changes: &BTreeMap<&str, Option<ObjectId>
         let name = line.get(41..).filter(is_ref);
         match (line[0], last) {
             (b'#', _) => head.push(line),
-            // It belongs to the ref above it.
+            // This line belongs to the ref in the line above.
             (b'^', Some(name)) => {
                 let peeled = [b"\n", line].concat();
                 refs.entry(name).or_default().extend(peeled);
@@ -225,10 +233,12 @@ pub(super) fn packed_text(text: &[u8], changes: &BTreeMap<&str, Option<ObjectId>
     lines.flat_map(|line| [line, b"\n"]).flatten().copied().collect()
 }
 
-/// Sorted, and without tag objects that would have to be followed.
+/// First line of a new `packed-refs`. It states that the refs are sorted and that the target of
+/// every tag object is listed.
 const PACKED_HEAD: &[u8] = b"# pack-refs with: peeled fully-peeled sorted ";
 
-/// Returns the refs that have files below `root`, such as `refs/heads`, without locks.
+/// Returns the names of refs that have files below `root`, such as `refs/heads`. Lock files are
+/// left out.
 pub(super) fn loose_names(git_dir: &Path, root: &str) -> Result<Vec<String>> {
     let mut names = files_below(git_dir, root)?;
     names.retain(|name| !name.ends_with(LOCK_ENDING));
@@ -251,7 +261,7 @@ pub(super) fn files_below(git_dir: &Path, root: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether there is no such file, but perhaps a folder.
+/// Whether the error means that no file of this name exists. A folder of this name may exist.
 fn is_no_file(error: &io::Error) -> bool {
     is_absent(error) || error.kind() == io::ErrorKind::IsADirectory
 }
@@ -270,7 +280,7 @@ mod tests {
         let lines = format!("{head}{one} refs/heads/A\n{two} refs/tags/b\n");
         assert_eq!(String::from_utf8_lossy(&new), lines);
 
-        // Git's own words, tag objects and what is damaged stay.
+        // Git's first line, the targets of tag objects, and damaged lines stay.
         let old = format!(
             "# pack-refs with: peeled \n{one} refs/tags/b\n^{two}\n{two} refs/tags/c\n^{three}\nbad line\n"
         );

@@ -1,4 +1,4 @@
-//! Names and moves of refs.
+//! Names and changes of refs.
 
 use gix::refs::FullName;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ impl RefName {
         Some(Self(format!("refs/tags/{segment}")))
     }
 
-    /// Refs that keep commits that no branch has.
+    /// Prefix of refs to commits that are not on a branch but must stay reachable, for `undo`.
     pub const KEPT: &str = "refs/stvc/kept/";
 
     pub fn kept(commit: ObjectId) -> Self {
@@ -45,7 +45,7 @@ impl RefName {
         &self.0
     }
 
-    /// Returns the tag's own name, decoded; `None` for what is no tag.
+    /// Returns the decoded name of a tag; `None` if the ref is not a tag.
     pub fn tag_name(&self) -> Option<String> {
         self.0.strip_prefix("refs/tags/").map(name_encoding::decode)
     }
@@ -64,7 +64,8 @@ impl TryFrom<String> for RefName {
     }
 }
 
-/// Whether no rule of git applies to a name: every command reads thousands.
+/// Whether a name is valid by a simple rule that is stricter than git's. This is a fast path: every
+/// command reads thousands of names.
 fn is_plain(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'%');
     let mut parts = name.split('/');
@@ -77,7 +78,8 @@ impl std::fmt::Display for RefName {
     }
 }
 
-/// One ref that moves: `None` is "not there".
+/// A change of one ref, from the target `before` to the target `after`. `None` means that the ref
+/// does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefChange {
     #[serde(rename = "ref")]
@@ -109,7 +111,7 @@ mod hex {
         let text = Option::<String>::deserialize(input)?;
         text.map(|text| {
             ObjectId::from_hex(text.as_bytes())
-                .map_err(|_| serde::de::Error::custom("no object id"))
+                .map_err(|_| serde::de::Error::custom("not an object id"))
         })
         .transpose()
     }

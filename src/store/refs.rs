@@ -1,6 +1,6 @@
-//! Refs: branches and tags. Git's library renames a ref into place but does not sync it, nor
-//! `packed-refs` when it writes that anew, so the moves are made here, by git's own protocol:
-//! `<ref>.lock` is created, written, synced, renamed; then its folder is synced.
+//! Changes refs. Git's library syncs neither the file of a ref nor a rewritten `packed-refs`, so a
+//! power cut could lose a change. This module changes refs by git's own protocol and adds the
+//! syncs: it creates, writes and syncs `<ref>.lock`, renames it to `<ref>`, and syncs the folder.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -14,24 +14,30 @@ use super::ref_files::{LOCK_ENDING, Loose, files_below, loose_names, packed_text
 use super::{Error, Kind, Lock, ObjectId, RefChange, RefName, Result, Store};
 use crate::durable;
 
-/// How long to wait for another program (`git gc`, say) to let go of a ref.
+/// Maximum time to wait for another program (such as `git gc`) to release the lock on a ref.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The most refs with files of their own, which are faster to write.
+/// Maximum number of refs with their own files. A single file is faster to write than
+/// `packed-refs`, but many files slow down every command.
 const MANY_REFS: usize = 32;
-/// An older lock was left by a power cut: nobody needs a minute for 41 bytes.
+/// Age above which a lock counts as abandoned: writing the 41 bytes of a ref takes less than a
+/// minute.
 const LEFT_BEHIND: Duration = Duration::from_secs(60);
 
 impl Store {
-    /// Moves refs. Each must still be where its change says it was. The caller holds the store's
-    /// lock and has logged the operation; nothing here can lose an object.
+    /// Moves refs. Fails if the target of a ref is no longer `before`. The caller holds the store's
+    /// lock and has logged the operation.
     ///
-    /// All are locked first, then compared, then written and synced, and only then is the first one
-    /// renamed: a git that moves one of them meanwhile is seen, and a full disk stops the whole
-    /// set. Those that must not have a file of their own ([`ref_names`](super::ref_collisions)) go
-    /// to `packed-refs`; what git has put into a file for one of them goes afterwards, so a crash
-    /// between leaves the old value. There go also many new ones, all at once: to make a lock and a
-    /// file for each, only to pack them, would take longer than all else that a first snapshot does
-    /// with them.
+    /// All refs are locked first, then compared, then written and synced. Only then is the first
+    /// lock file renamed. So a concurrent change by git is detected, and a full disk prevents all
+    /// changes, not only some.
+    ///
+    /// Refs that must not have their own file (see [`ref_collisions`](super::ref_collisions)) are
+    /// written to `packed-refs`. If git created a file for such a ref, the file is removed
+    /// afterwards. Until then the file takes precedence, so a crash in between leaves the old
+    /// value.
+    ///
+    /// If there are many new refs, they are also written to `packed-refs`: creating a lock and a
+    /// file for each would take longer than the rest of a first snapshot.
     pub(super) fn move_refs(&self, changes: &[RefChange]) -> Result<()> {
         let (new, changes): (Vec<_>, Vec<_>) =
             changes.iter().partition(|change| changes.len() > MANY_REFS && self.is_new(change));
@@ -39,11 +45,12 @@ impl Store {
         let mut locks = Vec::with_capacity(changes.len());
         let mut locked = HashSet::new();
         for change in &changes {
-            // Two names that are one to the file system have one lock.
+            // Names that are equal to the file system share one lock file.
             let is_first = !packed(change) || locked.insert(folded(change.name.as_str()));
             let target = self.git_dir.join(change.name.as_str());
             if change.name.is_kept() {
-                // Only stvc writes there, and the caller has its lock: whoever locked it is dead.
+                // Only stvc writes these refs, and the caller holds the store's lock. So an
+                // existing lock file belongs to a dead process.
                 durable::remove_own(&lock_path(&target));
             }
             locks.push(if is_first { Some(LockedFile::take(&target)?) } else { None });
@@ -61,7 +68,8 @@ impl Store {
         let gone_or_packed =
             changes.iter().filter(|change| change.after.is_none() || packed(change));
         let gone_or_packed = gone_or_packed.chain(&new);
-        // Were the file removed first, a crash would bring an older value back.
+        // `packed-refs` is written before the files of removed refs are deleted. In the other
+        // order, a crash in between would bring back an older value from `packed-refs`.
         self.write_packed_refs(
             &gone_or_packed.map(|change| (change.name.as_str(), change.after)).collect(),
         )?;
@@ -105,10 +113,11 @@ impl Store {
         {
             return Ok(());
         }
-        // Git's own lock on it says nothing of whose it is.
+        // The lock file of `packed-refs` does not name its process. After a crash, only the holder
+        // file shows that the lock is abandoned.
         self.sync_holder()?;
         let mut lock = LockedFile::take(&path)?;
-        // Read only now that nobody else writes it.
+        // The file is read after it is locked, so that a change by git is not lost.
         lock.write(&packed_text(&files::read(&path)?.unwrap_or_default(), changes))?;
         let folder = lock.commit()?;
         files::sync_dir(&folder)
@@ -117,7 +126,7 @@ impl Store {
     fn remove_empty_folders(&self, name: &RefName) {
         let depth = name.as_str().split('/').count();
         let path = self.git_dir.join(name.as_str());
-        // `refs/<kind>` stays. One that is not empty cannot be removed.
+        // `refs/<kind>` is not removed. The loop ends at the first folder that is not empty.
         for folder in path.ancestors().skip(1).take(depth.saturating_sub(3)) {
             if fs::remove_dir(folder).is_err() {
                 break;
@@ -125,7 +134,7 @@ impl Store {
         }
     }
 
-    /// Points `HEAD` at a branch, for plain `git log` and `git clone`.
+    /// Points `HEAD` at a branch, so that plain `git log` and `git clone` work.
     pub(super) fn point_head_at(&self, name: &RefName) -> Result<()> {
         let head = self.git_dir.join("HEAD");
         durable::write(&head, format!("ref: {name}\n").as_bytes(), durable::Existing::Replace)
@@ -137,7 +146,8 @@ impl Store {
         let text = String::from_utf8_lossy(&text);
         Ok(text
             .strip_prefix("ref: ")
-            // Only what git writes after a name, which may end in another kind of space.
+            // Trims only characters that git may write after the name. The name itself may end with
+            // another kind of space.
             .map(|name| name.trim_end_matches([' ', '\t', '\r', '\n']))
             .and_then(|name| RefName::try_from(name.to_owned()).ok()))
     }
@@ -147,8 +157,9 @@ impl Store {
         Ok(head.flatten().is_some())
     }
 
-    /// Packs refs when many have files of their own: each file costs every command time. As git does:
-    /// first `packed-refs` is written, then each file is removed, if it has not changed.
+    /// Moves refs to `packed-refs` if many have their own files, because each file slows down every
+    /// command. As in git, `packed-refs` is written first; then the file of each ref is removed
+    /// unless it has changed.
     pub(super) fn pack_refs(&self, _lock: &Lock) -> Result<()> {
         let mut names = loose_names(&self.git_dir, "refs/heads")?;
         names.extend(loose_names(&self.git_dir, "refs/tags")?);
@@ -159,7 +170,8 @@ impl Store {
         let mut packed: BTreeMap<RefName, ObjectId> = BTreeMap::new();
         for name in names {
             self.refuse_links_to(&name)?;
-            // An unreadable ref is left for `check`. A tag object would need its target beside it.
+            // Unreadable refs are left for `check`. A ref to a tag object is not packed, because
+            // `packed-refs` would also have to list the target of the tag.
             if let (Loose::Id(id), Ok(name)) = (self.loose_ref(&name)?, RefName::try_from(name))
                 && reader.kind(id)? == Some(Kind::Commit)
             {
@@ -171,7 +183,7 @@ impl Store {
         self.remove_packed_files(&packed)
     }
 
-    /// Removes the files of packed refs, unless another program holds or has moved them.
+    /// Removes the files of packed refs, except those that another program has locked or changed.
     fn remove_packed_files(&self, packed: &BTreeMap<RefName, ObjectId>) -> Result<()> {
         let mut folders = BTreeSet::new();
         for (name, id) in packed {
@@ -191,9 +203,9 @@ impl Store {
         Ok(())
     }
 
-    /// Removes locks that a killed process left on these refs; the caller holds the store's lock.
+    /// Removes locks that a killed process left on these refs. The caller holds the store's lock.
     pub(super) fn clear_ref_locks(&self, changes: &[RefChange]) -> Result<()> {
-        // Where a ref goes, or many come, `packed-refs` may have been written anew, too.
+        // If a ref is removed or many refs are created, `packed-refs` may also be locked.
         let is_packed =
             |change: &RefChange| change.after.is_none() || self.must_be_packed(&change.name);
         let packed = changes.len() > MANY_REFS || changes.iter().any(is_packed);
@@ -212,7 +224,7 @@ impl Store {
             let names = files_below(&self.git_dir, root)?;
             for lock in names.iter().filter(|name| name.ends_with(LOCK_ENDING)) {
                 let path = self.git_dir.join(lock);
-                // Git writes into its own at once.
+                // Only empty locks are removed, because git writes to its lock files immediately.
                 if fs::symlink_metadata(&path).is_ok_and(|found| found.len() == 0) {
                     durable::remove_own(&path);
                 }
@@ -227,7 +239,8 @@ impl Store {
     }
 }
 
-/// A file of git's that is locked by git's own protocol: `<file>.lock` is ours.
+/// A file of the repository that this process has locked by git's protocol: it has created
+/// `<file>.lock`.
 struct LockedFile {
     target: PathBuf,
     lock: Option<PathBuf>,
@@ -243,7 +256,8 @@ impl LockedFile {
         let lock = lock_path(target);
         let deadline = Instant::now() + patience;
         loop {
-            // Again each time: git removes folders of refs that it packed.
+            // The folder is created on each attempt, because git removes the folders of refs that
+            // it packs.
             let made = durable::create_dir_all(durable::parent(target));
             match made.and_then(|()| OpenOptions::new().write(true).create_new(true).open(&lock)) {
                 Ok(file) => {
@@ -274,7 +288,8 @@ impl LockedFile {
         written.map_err(Error::io(&self.target))
     }
 
-    /// Gives the file its new value; the folder to be synced.
+    /// Replaces the file by the lock file, which contains the new value. Returns the folder, which
+    /// the caller must sync.
     fn commit(mut self) -> Result<PathBuf> {
         if let Some(lock) = &self.lock {
             durable::rename(lock, &self.target).map_err(Error::io(&self.target))?;
@@ -283,7 +298,7 @@ impl LockedFile {
         Ok(durable::parent(&self.target).to_owned())
     }
 
-    /// Removes the file; the folder to be synced.
+    /// Removes the file. Returns the folder, which the caller must sync.
     fn delete(self) -> Result<PathBuf> {
         files::remove(&self.target)?;
         Ok(durable::parent(&self.target).to_owned())
@@ -317,7 +332,7 @@ mod tests {
         RefName::try_from(format!("refs/heads/chats/Mira/{number}")).unwrap()
     }
 
-    /// A store with branches that lead to commits, and their files.
+    /// Creates a store with branches that point to one commit, each with its own file.
     fn store(folder: &std::path::Path, branches: usize) -> (Store, ObjectId) {
         let store = Store::create(&folder.join("store")).unwrap();
         let mut pack = store.pack_writer();
@@ -338,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn many_refs_are_packed_and_few_are_not() {
+    fn refs_are_packed_only_above_the_limit() {
         for (branches, is_packed) in [(MANY_REFS, false), (MANY_REFS + 1, true)] {
             let folder = tempfile::tempdir().unwrap();
             let (store, id) = store(folder.path(), branches);
@@ -351,8 +366,8 @@ mod tests {
     }
 
     #[test]
-    fn many_new_refs_are_packed_at_once() {
-        // Such as have files of their own on every system.
+    fn many_new_refs_are_written_directly_to_packed_refs() {
+        // Plain names, which have their own files on every system.
         let plain = |n: usize| RefName::try_from(format!("refs/heads/chats/mira/{n}")).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (store, id) = store(folder.path(), 0);
@@ -362,7 +377,7 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         write(0, &format!("{id}\n"));
-        // One is there and moves, and one is damaged.
+        // The first ref exists and moves; the file of the second is damaged.
         write(1, "torn");
         let change = |n: usize| {
             let before = (n == 0).then_some(id);
@@ -375,14 +390,14 @@ mod tests {
         assert_eq!([0, 1, 2, MANY_REFS].map(has_file), [true, true, false, false]);
         assert!((0..=MANY_REFS).all(|n| store.ref_target(&plain(n)).unwrap() == Some(id)));
         assert!(store.refs("refs/heads/").unwrap().broken.is_empty());
-        // What came in between is seen, and then nothing moves.
+        // One of these refs already exists. This is detected, and no ref moves.
         let late: Vec<_> = (MANY_REFS..3 * MANY_REFS).map(change).collect();
         assert!(matches!(store.move_refs(&late), Err(Error::RefMoved { .. })));
         assert_eq!(store.refs("refs/heads/").unwrap().refs.len(), MANY_REFS + 1);
     }
 
     #[test]
-    fn what_is_no_commit_or_held_by_git_keeps_its_file() {
+    fn pack_refs_leaves_damaged_dangling_or_locked_refs_in_their_files() {
         let folder = tempfile::tempdir().unwrap();
         let (store, id) = store(folder.path(), MANY_REFS + 5);
         let write = |number: usize, text: &str| {
@@ -399,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_was_left_by_a_kill_hinders_nobody() {
+    fn ref_lock_of_a_killed_process_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let (store, _) = store(folder.path(), 2);
         let left = store.git_dir.join("refs/heads/chats/Mira/1.lock");

@@ -1,6 +1,6 @@
-//! A git server, spoken to by the user's own git: it has their keys and passwords. Everything is
-//! done from a bare repository of our own, made for it and gone afterwards ([`Transit`]), so git
-//! reads the user's configuration and that of nobody else; hooks and helpers are switched off.
+//! Accesses a git server through the user's git program, which has the keys and passwords. Git runs
+//! in a temporary bare repository ([`RemoteSession`]), so only the user's configuration applies.
+//! Hooks, remote helpers and automatic maintenance are disabled.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -18,37 +18,39 @@ use crate::{durable, exit};
 type Local<T> = super::Result<T>;
 
 const PREFIX: &str = ".stvc-incoming-";
-/// A server that tells of more refs than fit here is not listened to.
+/// Maximum length, in bytes, of the list of refs that is accepted from a server.
 const LONGEST_LIST: u64 = 64 << 20;
-/// Gives git the name and password from its environment, which only the user can read.
+/// Credential helper that gives git the user name and password from environment variables, which
+/// only the same user can read.
 const HELPER: &str = "!f() { test \"$1\" = get && printf 'username=%s\\npassword=%s\\n' \"$STVC_GIT_USER\" \"$STVC_GIT_PASSWORD\"; }; f";
-/// Command lines end somewhere: on Windows at 32 kB.
+/// Maximum length, in bytes, of the refspecs in one command line. Windows accepts command lines of
+/// 32 kB.
 const LONGEST_LINE: usize = 16_000;
 
-/// Returns a temporary folder in `dir`, removed when dropped.
+/// Creates a temporary folder in `dir`. The folder is removed when the result is dropped.
 pub fn folder_for_now(dir: &Path) -> Local<TempDir> {
     durable::clear_left_behind(dir);
     let prefix = format!("{PREFIX}{}-", std::process::id());
     tempfile::Builder::new().prefix(&prefix).tempdir_in(dir).map_err(Error::io(dir))
 }
 
-/// Why git failed.
+/// An error of the communication with a git server.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    #[error("there is no git on this machine")]
+    #[error("git is not installed on this machine")]
     NoGit,
     #[error("{url}: {words}")]
     Failed { url: String, words: String },
-    #[error("{url}: somebody else wrote there meanwhile")]
+    #[error("cannot update {url}: another program changed it in the meantime")]
     Raced { url: String },
-    #[error("{url}: it holds {what}, which no backup of stvc's holds")]
+    #[error("{url} was not created by `stvc backup`: it contains {what}")]
     Foreign { url: String, what: String },
     #[error(transparent)]
     Store(#[from] Error),
 }
 
 impl RemoteError {
-    /// Returns the exit code of a command that ends with it.
+    /// Returns the exit code of a command that fails with this error.
     pub fn exit(&self) -> u8 {
         match self {
             Self::Foreign { .. } => exit::REFUSED,
@@ -71,35 +73,38 @@ impl RemoteError {
         };
         Some(match self {
             Self::NoGit => {
-                "a git server is reached through git: install it (https://git-scm.com), or back up to a file or folder, which need none".into()
+                "install git (https://git-scm.com); or back up to a file or folder, which does not need git".into()
             }
             Self::Raced { .. } => "try again. Nothing is lost".into(),
-            Self::Foreign { .. } => "make an empty repository there, for the chats alone".into(),
+            Self::Foreign { .. } => {
+                "create an empty repository on the server, only for this backup".into()
+            }
             Self::Failed { words, .. } if says(words, NO_LOGIN) => {
-                "the server wants to know who you are, and git has no key or password for it: try `git ls-remote ADDRESS`. Nothing is lost".into()
+                "give git a key or password for this server, and test it with `git ls-remote ADDRESS`. Nothing is lost".into()
             }
             Self::Failed { words, .. } if says(words, &["not allowed", "not support"]) => {
-                unchanged("only ssh://, https://, http:// and git:// lead to a git server")
+                unchanged("use an address that begins with ssh://, https://, http:// or git://")
             }
             Self::Failed { .. } => {
-                "is the server there, and the address right? What was interrupted is begun anew next time: try again. Nothing is lost".into()
+                "check the address and the server, then try again: an interrupted transfer starts over. Nothing is lost".into()
             }
             Self::Store(error) => return error.hint(),
         })
     }
 }
 
-/// A repository for one conversation with a server.
-pub struct Transit {
+/// A temporary repository for the communication with one server.
+pub struct RemoteSession {
     dir: PathBuf,
     url: Url,
     asks: bool,
-    // Last, so that nothing in it is open any more when it goes.
+    // The last field, so that the folder is removed after all other fields are dropped.
     folder: TempDir,
 }
 
-impl Transit {
-    /// Creates one in `beside`, with the objects of `store`. `asks`: git may ask for a password.
+impl RemoteSession {
+    /// Creates the temporary repository in the folder `beside`. If `store` is given, the repository
+    /// can read its objects. `asks` allows git to ask the user for a password.
     pub fn new(beside: &Path, store: Option<&Store>, url: &Url, asks: bool) -> Local<Self> {
         let folder = folder_for_now(beside)?;
         let dir = folder.path().join("store");
@@ -110,7 +115,7 @@ impl Transit {
         Ok(Self { dir, url: url.clone(), asks, folder })
     }
 
-    /// Returns the refs of the server.
+    /// Returns the refs of the server with their targets.
     pub fn list(&self) -> Result<BTreeMap<String, ObjectId>, RemoteError> {
         let text = self.git(&["ls-remote", "--refs", "--quiet", "--end-of-options"], &[])?;
         let mut refs = BTreeMap::new();
@@ -119,13 +124,14 @@ impl Transit {
                 .split_once('\t')
                 .and_then(|(id, name)| Some((name, ObjectId::from_hex(id.as_bytes()).ok()?)));
             let (name, id) =
-                parsed.ok_or_else(|| self.failed("its list of branches cannot be read"))?;
+                parsed.ok_or_else(|| self.failed("cannot read its list of branches"))?;
             refs.insert(name.to_owned(), id);
         }
         Ok(refs)
     }
 
-    /// Fetches refs, each as `from:to`, into packs; `have` are commits that need not be sent.
+    /// Fetches refs by refspecs of the form `from:to`. The server does not send objects of the
+    /// commits in `have`.
     pub fn fetch(&self, refspecs: &[String], have: &[ObjectId]) -> Result<(), RemoteError> {
         self.set_refs(have.iter().map(|id| (format!("refs/have/{id}"), *id)))?;
         if self.fetched()?.folds_names() && refspecs.iter().any(|refspec| refspec.contains('*')) {
@@ -135,8 +141,9 @@ impl Transit {
         }
     }
 
-    /// Fetches refs by patterns where two may share a file: first under numbers, which are then
-    /// named in `packed-refs`.
+    /// Fetches refs by patterns where the file system folds names, so that two refs may share a
+    /// file. Each ref is first fetched under a number; then the refs are written to `packed-refs`
+    /// under their names.
     fn fetch_numbered(&self, kinds: &[String]) -> Result<(), RemoteError> {
         let prefixes = kinds.iter().filter_map(|kind| kind.trim_start_matches('+').split_once('*'));
         let prefixes: Vec<_> = prefixes.map(|(prefix, _)| prefix).collect();
@@ -149,7 +156,7 @@ impl Transit {
         let mut refs = Vec::new();
         for (name, number) in names.into_iter().zip(numbers) {
             let id = store.ref_target(&RefName::try_from(number)?)?;
-            let id = id.ok_or_else(|| self.failed("git fetched less than was asked for"))?;
+            let id = id.ok_or_else(|| self.failed("git fetched fewer refs than requested"))?;
             refs.push((name, id));
         }
         Ok(self.set_refs(refs.into_iter())?)
@@ -172,8 +179,8 @@ impl Transit {
         Ok(())
     }
 
-    /// Moves the server's refs: first fast-forwards, atomically if possible, then the others, each
-    /// only if it has not moved.
+    /// Updates refs of the server: first the fast-forwards, atomically if the server supports it,
+    /// then the forced changes, each only if the target on the server is still `before`.
     pub fn push(&self, forward: &[RefChange], forced: &[RefChange]) -> Result<(), RemoteError> {
         if !forward.is_empty() {
             let refs =
@@ -228,12 +235,13 @@ impl Transit {
         }
     }
 
-    /// Returns the fetched repository, opened, and its folder, which goes when dropped.
+    /// Returns the repository with the fetched objects, and its folder, which is removed when
+    /// dropped.
     pub fn into_store(self) -> Local<(Store, TempDir)> {
         Ok((self.fetched()?, self.folder))
     }
 
-    /// Returns the repository with what was fetched so far.
+    /// Returns the repository with everything fetched so far.
     pub fn fetched(&self) -> Local<Store> {
         Store::open_bare(&self.dir)?.ok_or_else(|| Error::NoStore { path: self.dir.clone() })
     }
@@ -242,14 +250,16 @@ impl Transit {
         set_refs(&self.dir, refs)
     }
 
-    /// Runs git; what it printed. The address comes after the options, then `more`.
+    /// Runs git and returns its standard output. The command line is `arguments`, the address of
+    /// the server, and `more`.
     fn git(&self, arguments: &[&str], more: &[&str]) -> Result<Vec<u8>, RemoteError> {
         let nowhere = self.dir.join("no-hooks");
         let mut command = Command::new("git");
         command.arg("--git-dir").arg(&self.dir);
         for setting in [
             format!("core.hooksPath={}", nowhere.display()),
-            // Also where the user's own configuration turns one address into another.
+            // Only these protocols are allowed, even if the user's configuration replaces the
+            // address.
             "protocol.allow=never".into(),
             "protocol.ssh.allow=always".into(),
             "protocol.https.allow=always".into(),
@@ -271,15 +281,15 @@ impl Transit {
         }
         let (address, login) = self.url.split_login();
         if let Some(login) = login {
-            // Only for this server, also after a redirect. The empty one disables the user's
-            // helpers.
+            // The login is used only for this server, not for a server to which it redirects. The
+            // empty helper disables the user's credential helpers.
             for helper in ["", HELPER] {
                 command.arg("-c").arg(format!("credential.{}.helper={helper}", self.url.server()));
             }
             command.env("STVC_GIT_USER", login.user).env("STVC_GIT_PASSWORD", login.password);
         }
         command.args(arguments).arg(address).args(more);
-        // Whatever repository this was started in, it is not the one that is meant.
+        // Git must ignore any repository in which stvc was started.
         for name in [
             "GIT_DIR",
             "GIT_WORK_TREE",
@@ -294,7 +304,7 @@ impl Transit {
             command.env_remove(name);
         }
         command.env("GIT_ALLOW_PROTOCOL", "ssh:git+ssh:ssh+git:https:http:git");
-        // Git's words are examined.
+        // Git's messages are parsed, so they must be in English.
         command.env("LC_ALL", "C");
         if !self.asks {
             command.env("GIT_TERMINAL_PROMPT", "0");
@@ -303,7 +313,7 @@ impl Transit {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => RemoteError::NoGit,
-            _ => self.failed(&format!("git could not be started: {error}")),
+            _ => self.failed(&format!("cannot start git: {error}")),
         })?;
         let errors = child.stderr.take();
         let listen = move || {
@@ -311,7 +321,7 @@ impl Transit {
             if let Some(mut errors) = errors {
                 let mut buffer = [0; 4096];
                 while let Ok(read @ 1..) = read_some(&mut errors, &mut buffer) {
-                    // The end is what matters.
+                    // Only the last 64 KiB of git's messages are needed.
                     said.extend_from_slice(&buffer[..read]);
                     let more = said.len().saturating_sub(1 << 16);
                     said.drain(..more);
@@ -339,7 +349,7 @@ impl Transit {
         match (read, ended) {
             (Ok(()), Ok(status)) if status.success() => Ok(printed),
             (Ok(()), Ok(_)) => {
-                // A refused push says on its output what was refused.
+                // On a push, git prints the refused refs to standard output.
                 let is_push = arguments.first() == Some(&"push");
                 let reasons = if is_push { [said, printed].concat() } else { said };
                 Err(self.failed(&in_words(&String::from_utf8_lossy(&reasons))))
@@ -353,7 +363,7 @@ impl Transit {
     }
 }
 
-/// Whether a push was refused because a ref is not where it was.
+/// Whether a push was refused because a ref on the server has changed.
 fn is_raced(words: &str) -> bool {
     [
         "stale info",
@@ -368,7 +378,7 @@ fn is_raced(words: &str) -> bool {
     .any(|sign| words.contains(sign))
 }
 
-/// Returns the reasons in git's output, on one line.
+/// Returns the error messages in git's output on one line, at most the last six.
 fn in_words(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| {
         !line.is_empty()
@@ -383,7 +393,7 @@ fn in_words(text: &str) -> String {
         .collect();
     let begin = lines.len().saturating_sub(6);
     if lines.is_empty() {
-        "git failed and did not say why".into()
+        "git failed without an error message".into()
     } else {
         lines[begin..].join("; ")
     }

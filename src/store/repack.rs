@@ -1,4 +1,4 @@
-//! Packs objects on all cores, into a new pack or behind the entries of one.
+//! Packs objects on all cores, into a new pack or at the end of a pack that is being written.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,13 +11,13 @@ use gix::odb::pack::data::entry::Header;
 use super::compressor::Effort;
 use super::pack::{PackWriter, whole};
 use super::pack_entries::PackedEntries;
-use super::packer::{BaseOf, Halt, Packer, Placed, Ready};
+use super::packer::{BaseOf, PackFailure, PackRecord, PackSlot, Packer};
 use super::{Error, Kind, ObjectId, Readers, Result, Store};
 use crate::parallel::{cores, in_parts};
 use crate::progress::Monitor;
 
 #[derive(Clone, Debug, Default)]
-pub struct Packed {
+pub struct PackStats {
     pub objects: usize,
     pub deltas: usize,
     pub bytes: u64,
@@ -27,9 +27,9 @@ pub struct Packed {
 impl Store {
     pub(super) fn write_packed(
         &self,
-        objects: &[Placed],
+        objects: &[PackSlot],
         monitor: &mut dyn Monitor,
-    ) -> Result<(Option<PathBuf>, Packed)> {
+    ) -> Result<(Option<PathBuf>, PackStats)> {
         monitor.begin("packing", Some(objects.len() as u64));
         let mut writer = self.pack_writer();
         let none = PackedEntries::new();
@@ -37,42 +37,46 @@ impl Store {
         Ok((writer.finish()?, packed))
     }
 
-    /// Writes `objects` behind what a pack has. Those that are `there` only serve as bases.
+    /// Appends `objects` to the pack of `writer`. Objects in `there` are already in that pack and
+    /// only serve as bases.
     pub(super) fn pack_onto(
         &self,
         writer: &mut PackWriter,
-        objects: &[Placed],
+        objects: &[PackSlot],
         there: &PackedEntries,
         effort: Effort,
         monitor: &mut dyn Monitor,
-    ) -> Result<Packed> {
-        let offset = |object: &Placed| there.get(&object.id).map(|there| there.offset);
+    ) -> Result<PackStats> {
+        let offset = |object: &PackSlot| there.get(&object.id).map(|there| there.offset);
         let mut offsets: Vec<Option<u64>> = objects.iter().map(offset).collect();
         let mut volumes: HashMap<(usize, usize), u64> = HashMap::new();
-        let mut packed = Packed { objects: objects.len(), ..Packed::default() };
+        let mut packed = PackStats { objects: objects.len(), ..PackStats::default() };
         let readers = self.reader().shared();
         let parts = parts(objects, &readers)?;
-        // The lengths of all objects were read, and so every pack is mapped.
-        readers.let_go();
-        // The channel holds few, so that a slow disk does not fill the memory.
-        let (sender, receiver) = sync_channel::<Result<Ready>>(64);
+        // Reading the lengths of all objects has mapped every pack.
+        readers.close_packs();
+        // The channel has room for few records, so that they do not fill the memory if the disk is
+        // slow.
+        let (sender, receiver) = sync_channel::<Result<PackRecord>>(64);
         std::thread::scope(|scope| -> Result<()> {
             for (n, part) in parts.into_iter().enumerate() {
                 let (sender, readers) = (sender.clone(), &readers);
                 let work = move || {
                     let mut packer = Packer::new(n, &sender, there, effort);
-                    if let Err(Halt::Failed(error)) = packer.pack_part(objects, part, readers) {
+                    if let Err(PackFailure::Failed(error)) =
+                        packer.pack_part(objects, part, readers)
+                    {
                         let _ = sender.send(Err(error));
                     }
                 };
                 Builder::new().spawn_scoped(scope, work).map_err(Error::io(&self.git_dir))?;
             }
             drop(sender);
-            // Whatever fails here ends the loop and with it the channel, and so all packers.
+            // Any failure ends the loop, which closes the channel and stops all packers.
             for ready in receiver {
                 let offset = writer.next_offset();
                 match ready? {
-                    Ready::Object { number, base, size, compressed } => {
+                    PackRecord::Object { number, base, size, compressed } => {
                         offsets[number] = Some(offset);
                         packed.deltas += usize::from(base.is_some());
                         let header = match base {
@@ -83,7 +87,8 @@ impl Store {
                                         volumes.get(&(part, number)).copied()
                                     }
                                 };
-                                // A delta without a base would be noticed only when it is read.
+                                // This is checked here, because a delta without a base would be
+                                // noticed only when it is read.
                                 let at = at.filter(|at| *at < offset);
                                 let at = at.ok_or_else(|| lost_base(objects[number].id))?;
                                 Header::OfsDelta { base_distance: offset - at }
@@ -93,7 +98,7 @@ impl Store {
                         writer.append_entry(objects[number].id, header, size, &compressed)?;
                         monitor.advance(1);
                     }
-                    Ready::Volume { part, number, id, size, compressed } => {
+                    PackRecord::Volume { part, number, id, size, compressed } => {
                         volumes.insert((part, number), offset);
                         packed.volumes.push(id);
                         writer.append_entry(id, whole(Kind::Blob), size, &compressed)?;
@@ -108,15 +113,16 @@ impl Store {
 }
 
 fn lost_base(id: ObjectId) -> Error {
-    let why = "what it is a delta of was not written before it".to_owned();
-    Error::Git { what: format!("packing object {id}"), why }
+    let why = "its delta base was not written before it".to_owned();
+    Error::Git { what: format!("cannot pack object {id}"), why }
 }
 
-/// Returns a stretch of slots for each core; the first object of each has no base.
-fn parts(objects: &[Placed], readers: &Readers) -> Result<Vec<Range<usize>>> {
-    let lengths = |part: &[Placed]| {
+/// Divides the objects into a range for each core, of about equal total lengths. A slot is never
+/// divided. A delta and its base are always in the same range.
+fn parts(objects: &[PackSlot], readers: &Readers) -> Result<Vec<Range<usize>>> {
+    let lengths = |part: &[PackSlot]| {
         let reader = readers.reader();
-        let length = |object: &Placed| {
+        let length = |object: &PackSlot| {
             Ok(reader.look(object.id)?.map_or(0, |(_, length)| length).saturating_add(SMALL))
         };
         part.iter().map(length).collect::<Result<Vec<_>>>()
@@ -136,5 +142,5 @@ fn parts(objects: &[Placed], readers: &Readers) -> Result<Vec<Range<usize>>> {
     Ok(parts)
 }
 
-/// Bytes that an object costs beside its own.
+/// Fixed cost of packing an object, expressed as a number of bytes.
 const SMALL: u64 = 200;

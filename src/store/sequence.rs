@@ -1,9 +1,10 @@
 //! The order in which snapshots were created.
 //!
-//! Clocks have one-second resolution here and can be set back, so a time does not order two
-//! snapshots. A sequence does: it is the time of the operation, or, where the clock has not
-//! advanced since the operation before, that operation's sequence with its counter increased (a
-//! hybrid logical clock). Snapshots of one operation have the same sequence.
+//! Times have a resolution of one second here, and clocks can be set back, so times alone do not
+//! order snapshots. A [`Sequence`] does. It is a hybrid logical clock: the time of the operation,
+//! and a counter. If the clock has not advanced since the previous operation, the new sequence is
+//! that of the previous operation with its counter increased. All snapshots of one operation have
+//! the same sequence.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,7 +35,7 @@ impl Sequence {
         }
     }
 
-    /// Returns the sequence unless `seconds` alone gives it.
+    /// Returns the sequence; `None` if it equals `Sequence::at(seconds)` and need not be stored.
     pub fn unless_at(self, seconds: i64) -> Option<Self> {
         (self != Self::at(seconds)).then_some(self)
     }
@@ -53,7 +54,7 @@ pub struct NotASequence;
 impl FromStr for Sequence {
     type Err = NotASequence;
 
-    /// Parses exactly what `Display` writes: no sign before a positive number, no leading zeros.
+    /// Accepts only text that `Display` writes: no sign before a positive number, no leading zeros.
     fn from_str(text: &str) -> Result<Self, NotASequence> {
         let (seconds, nth) = text.split_once('.').ok_or(NotASequence)?;
         let seconds = seconds.parse().map_err(|_| NotASequence)?;
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn sequence_has_one_spelling() {
+    fn sequence_accepts_only_its_canonical_form() {
         for text in ["0.0", "1794700000.3", "-5.1", "9223372036854775807.4294967295"] {
             assert_eq!(text.parse::<Sequence>().unwrap().to_string(), text);
         }

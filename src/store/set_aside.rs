@@ -1,9 +1,10 @@
-//! Operations of the log that cannot be carried out. Another program may have written such a line,
-//! or damage that its checksum does not show. One of them must not block every later command, so it
-//! is taken out of the log before anything moves; its bytes stay in a file beside the log.
+//! Sets operations aside: moves lines of the operation log that cannot be carried out to the file
+//! `stvc/operations-set-aside.jsonl`. Such a line was written by another program, or it is damaged
+//! in a way that its checksum does not reveal. It must not block every later command, so it is
+//! moved before any ref changes.
 //!
-//! The file is synced before the log is replaced: a crash in between leaves the line in both, and
-//! the next command that takes the lock sets it aside again.
+//! The other file is synced before the log is replaced. A crash in between leaves the line in both
+//! files, and the next command that takes the lock sets the operation aside again.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,15 +14,18 @@ use super::operation_log::{LAST_NUMBER, Line, Sync, append, decode};
 use super::{Error, Kind, LoggedOperation, RefChange, RefName, Result, Store};
 use crate::regular;
 
-/// Numbers go up by one. Lines that cannot be read leave gaps, but not one like this.
+/// Maximum difference between the numbers of two successive operations. Numbers increase by one,
+/// but unreadable lines leave gaps.
 const WIDEST_GAP: u64 = 1_000_000;
 
-/// The longest component of a ref: a file name, with `.lock`.
+/// Maximum length, in bytes, of a component of a ref. It must be a valid file name even with
+/// `.lock` appended.
 const LONGEST_PART: usize = 250;
 const LONGEST_NAME: usize = 1000;
 
-/// Says why the layer above cannot carry out an operation, if it cannot.
-pub type Judge<'j> = dyn Fn(&LoggedOperation) -> Option<String> + 'j;
+/// Check by the layer above. Returns the reason why an operation cannot be carried out; `None` if
+/// it can.
+pub type OperationCheck<'j> = dyn Fn(&LoggedOperation) -> Option<String> + 'j;
 
 #[derive(Clone, Debug)]
 pub struct SetAside {
@@ -30,9 +34,9 @@ pub struct SetAside {
 }
 
 impl Store {
-    /// Sets impossible unfinished operations aside, and notes unknown unfinished numbers as
-    /// finished.
-    pub(super) fn set_aside_impossible(&self, judge: &Judge<'_>) -> Result<Vec<SetAside>> {
+    /// Sets aside the unfinished operations that are impossible. If the log lists a number as
+    /// unfinished but has no such operation, records the number as finished.
+    pub(super) fn set_aside_impossible(&self, judge: &OperationCheck<'_>) -> Result<Vec<SetAside>> {
         let mut all = Vec::new();
         loop {
             let end = self.end_of_log()?;
@@ -48,7 +52,7 @@ impl Store {
             }
             let too_great = || {
                 let last = end.last.clone().filter(|last| last.number >= LAST_NUMBER)?;
-                Some((last, "no number is left for the operation after it".to_owned()))
+                Some((last, "there is no number left for the next operation".to_owned()))
             };
             let Some((operation, why)) = found.or_else(too_great) else {
                 let is_known = |number: &u64| unfinished.iter().any(|open| open.number == *number);
@@ -73,7 +77,7 @@ impl Store {
         append(&aside, &[lines[at], b"\n"].concat(), Sync::Now).map_err(Error::io(&aside))?;
         let rest = [&lines[..at], &lines[at + 1..]].concat().join(&b'\n');
         files::replace(&path, &rest)?;
-        // Operations after it list it as unfinished.
+        // Later operations list the removed one as unfinished.
         if self.end_of_log()?.unfinished.contains(&operation.number)
             && lines[at + 1..].iter().any(|line| !line.is_empty())
         {
@@ -82,7 +86,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns why an operation cannot be one of this log, or why its refs cannot move.
+    /// Returns the reason why an operation cannot belong to this log, or why its refs cannot be
+    /// moved; `None` if it is possible.
     pub(super) fn why_impossible(&self, operation: &LoggedOperation) -> Result<Option<String>> {
         let operations = self.operations()?.0;
         let at = operations.iter().rposition(|found| found == operation).unwrap_or_default();
@@ -111,18 +116,18 @@ impl Store {
             let is_right = match kind {
                 Some(Kind::Commit) => true,
                 Some(Kind::Tag) => name.starts_with("refs/tags/"),
-                // A ref to a lost object is not moved.
+                // The ref is removed, or its new target is missing and the ref will not be moved.
                 None => true,
                 Some(_) => false,
             };
             if !is_right {
-                return Ok(Some(format!("it leads {name} to an object that is not a commit")));
+                return Ok(Some(format!("it points {name} at an object that is not a commit")));
             }
             let is_own = ["refs/heads/", "refs/tags/"].iter().any(|root| name.starts_with(root));
             let is_kept = after.is_some_and(|after| RefName::kept(after).as_str() == name);
-            // `erase` removes whatever refs lead to what goes.
+            // Any ref may be removed, because `erase` removes all refs to erased commits.
             if after.is_some() && !is_own && !is_kept {
-                return Ok(Some(format!("stvc has no ref {name}")));
+                return Ok(Some(format!("stvc does not use the ref {name}")));
             }
         }
         self.why_in_the_way(operation)

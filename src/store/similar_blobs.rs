@@ -1,6 +1,6 @@
-//! Blobs that are saved together and are much alike: ST-Auto-Recap copies the whole lorebook into
-//! every other message. The first is compressed, the others become deltas of it, which is both
-//! smaller and faster.
+//! Compresses similar blobs that are saved together. For example, ST-Auto-Recap copies the entire
+//! lorebook into every second message. The first of several similar blobs is compressed, and the
+//! others become deltas of it, which is both smaller and faster.
 
 use std::slice::Chunks;
 
@@ -11,21 +11,25 @@ use crate::parallel::cores;
 
 pub(super) type NewBlob<'b> = (ObjectId, &'b [u8]);
 
-/// A blob as it is written: compressed, or a delta of one of those before it.
-pub(super) struct Ready {
+/// A blob as it is written to the pack: compressed, or as a compressed delta of an earlier blob.
+pub(super) struct EncodedBlob {
     pub base: Option<usize>,
     pub size: usize,
     pub compressed: Vec<u8>,
 }
 
-/// Shorter blobs are compressed as fast.
+/// Minimum length, in bytes, of a blob that is stored as a delta or used as a base. Shorter blobs
+/// are compressed just as fast.
 const LEAST: usize = 4 << 10;
-/// Longer blobs would need too much memory.
+/// Maximum length, in bytes, of a blob that is stored as a delta or used as a base. Longer blobs
+/// would need too much memory.
 const LARGE: usize = 4 << 20;
-/// So many bytes are worth a second thread, however few blobs they are.
+/// Total length of all blobs, in bytes, from which a second thread is worth its cost even for few
+/// blobs.
 const LONG: usize = 1 << 20;
 
-/// Parts are no longer, lest one core works on one while another has nothing to do.
+/// Maximum number of blobs in a part. With longer parts, some cores would be idle while the last
+/// part is compressed.
 const MANY: usize = 512;
 
 pub(super) fn worth_a_thread<'b>(blobs: impl Iterator<Item = &'b [u8]>) -> usize {
@@ -39,12 +43,13 @@ pub(super) fn parts<'p, 'b>(blobs: &'p [NewBlob<'b>]) -> Chunks<'p, NewBlob<'b>>
     blobs.chunks(if blobs.len() < least { least } else { of_one })
 }
 
-/// The number of bases that are kept: between two blobs that are alike stand others.
+/// Number of bases that are tried. One is not enough, because other blobs come between similar
+/// ones.
 const BASES: usize = 4;
 
-pub(super) fn compress_together(blobs: &[NewBlob<'_>]) -> Result<Vec<Ready>> {
+pub(super) fn compress_together(blobs: &[NewBlob<'_>]) -> Result<Vec<EncodedBlob>> {
     let mut compressor = Compressor::new(Effort::Quick);
-    // The one that was used last comes first.
+    // Numbers and indices of the bases, the most recently used first.
     let mut bases: Vec<(usize, Index)> = Vec::with_capacity(BASES + 1);
     let mut ready = Vec::with_capacity(blobs.len());
     for (n, (_, blob)) in blobs.iter().enumerate() {
@@ -60,14 +65,14 @@ pub(super) fn compress_together(blobs: &[NewBlob<'_>]) -> Result<Vec<Ready>> {
             Some((at, delta)) => {
                 bases[..=at].rotate_right(1);
                 let (base, size) = (Some(bases[0].0), delta.len());
-                Ready { base, size, compressed: compressor.compress(&delta)? }
+                EncodedBlob { base, size, compressed: compressor.compress(&delta)? }
             }
             None => {
                 if is_long {
                     bases.insert(0, (n, Index::new(blob)));
                     bases.truncate(BASES);
                 }
-                Ready { base: None, size: blob.len(), compressed: compressor.compress(blob)? }
+                EncodedBlob { base: None, size: blob.len(), compressed: compressor.compress(blob)? }
             }
         });
     }
@@ -80,7 +85,7 @@ mod tests {
 
     use super::super::Store;
 
-    /// Text that says nothing twice.
+    /// Returns pseudo-random letters, without repeated passages.
     fn noise(seed: u64, bytes: usize) -> Vec<u8> {
         let mut state = seed;
         let byte = || {
@@ -91,23 +96,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_takes_room_once_and_is_read_as_it_was() {
+    fn similar_blobs_are_stored_as_deltas_and_read_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::create(&folder.path().join("store")).unwrap();
         let common = noise(1, 100_000);
         let mut blobs: Vec<Vec<u8>> = Vec::new();
         for n in 0..30 {
-            // Some of these are long enough to be a base themselves.
+            // Some of these blobs are long enough to be bases.
             blobs.push(noise(100 + n, 300 + 1000 * (n as usize % 6)));
             blobs.push([&noise(200 + n, 500), &common[..], &noise(300 + n, 10)].concat());
         }
         let list: Vec<&[u8]> = blobs.iter().map(Vec::as_slice).collect();
         let mut writer = store.pack_writer();
         let mut ids = writer.add_blobs(&list, &HashSet::new()).unwrap();
-        // Each core has a first one; compressed, all of them would take eighteen times as much.
+        // Each core compresses only one of the long blobs completely. Without deltas, the pack
+        // would have about 18 times the length of `common`.
         let most = crate::parallel::cores() * common.len();
         assert!((writer.bytes() as usize) < most, "{} bytes, not {most}", writer.bytes());
-        // Alone in its way, too short, too long, and nothing at all.
+        // A blob unlike the others, one of the minimum length, one that is too short, one that is
+        // too long, and an empty one.
         let others = [noise(7, 50_000), noise(8, 4096), noise(9, 4095), noise(10, 5 << 20), vec![]];
         let list: Vec<&[u8]> = others.iter().map(Vec::as_slice).collect();
         ids.extend(writer.add_blobs(&list, &HashSet::new()).unwrap());

@@ -1,23 +1,24 @@
-//! Writes packs again without some of their objects, quickly: what stays is copied as it stands,
-//! and only deltas of something that goes are packed again.
+//! Rewrites packs without some of their objects, quickly: the remaining entries are copied
+//! unchanged, and only deltas whose base is removed are packed again.
 //!
-//! A volume holds the texts of several messages. It goes, whole, if one of these goes.
+//! A volume contains the text of several messages (see `packer`). It is removed if one of these
+//! messages is removed.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::compressor::Effort;
-use super::pack_entries::{PackEntry, PackedEntries, copy_entries, sound_entries};
+use super::pack_entries::{PackEntry, PackedEntries, copy_entries, valid_entries};
 use super::pack_file::PackFile;
-use super::packer::Placed;
-use super::repack::Packed;
+use super::packer::PackSlot;
+use super::repack::PackStats;
 use super::{ObjectId, Result, Store};
 use crate::progress::Monitor;
 
 pub(super) struct Stripped {
-    /// The index of the new pack; `None` if no object stays.
+    /// Path of the new pack's index; `None` if no object remains.
     pub index: Option<PathBuf>,
-    pub packed: Packed,
+    pub packed: PackStats,
     pub lost_volumes: HashSet<ObjectId>,
 }
 
@@ -25,7 +26,7 @@ impl Store {
     pub(super) fn strip_packs(
         &self,
         packs: &[&PathBuf],
-        objects: &[Placed],
+        objects: &[PackSlot],
         volumes: &HashSet<ObjectId>,
         monitor: &mut dyn Monitor,
     ) -> Result<Stripped> {
@@ -37,15 +38,16 @@ impl Store {
         let (mut again, mut lost_volumes) = (HashSet::new(), HashSet::new());
         for index in packs {
             let file = PackFile::new((*index).clone());
-            let Some((data, entries)) = sound_entries(&file)? else {
-                // Whatever can still be read of it is packed again.
+            let Some((data, entries)) = valid_entries(&file)? else {
+                // The pack is damaged, so its entries are not copied: its objects are packed again.
                 let list = file.index()?.whole(index)?;
                 again.extend(list.iter().map(|entry| entry.oid));
                 continue;
             };
             lost_volumes.extend(entries.iter().map(|entry| entry.id));
             let gone = entries.iter().filter(|entry| goes(entry));
-            // Where the volumes stand, among others, that hold the text of an object that goes.
+            // Offsets of the bases of removed objects. A volume at one of these offsets contains
+            // the text of a removed object.
             let lost: HashSet<_> = gone.filter_map(|entry| entry.base_offset(data)).collect();
             let stays = |entry: &PackEntry| {
                 let is_lost = volumes.contains(&entry.id) && lost.contains(&entry.span.start);
@@ -55,7 +57,7 @@ impl Store {
         }
         lost_volumes.retain(|id| volumes.contains(id) && !copied.contains_key(id));
         let is_again =
-            |object: &&Placed| again.contains(&object.id) && !copied.contains_key(&object.id);
+            |object: &&PackSlot| again.contains(&object.id) && !copied.contains_key(&object.id);
         let rest: Vec<_> = objects.iter().filter(is_again).copied().collect();
         let mut packed = self.pack_onto(&mut writer, &rest, &copied, Effort::Steady, monitor)?;
         packed.objects += copied.len();

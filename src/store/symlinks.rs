@@ -1,6 +1,5 @@
-//! No link inside a store is followed where something is written: a folder that others write to,
-//! too, could lead every write wherever they like. The store's own folder may be reached through a
-//! link, which is its user's choice; nothing in it may be one.
+//! Refuses links inside a store, in places that stvc writes to. If other users can write to the
+//! folder, a link could redirect every write. The path of the store itself may contain links.
 
 use std::fs::{self, FileType};
 use std::path::Path;
@@ -9,7 +8,7 @@ use super::files::unless_absent;
 use super::{Error, Result, Store};
 use crate::regular;
 
-/// Places that are written to; refs are checked when they are.
+/// Paths in the repository that stvc writes to. Refs are checked when they are written.
 const PLACES: [&str; 11] = [
     "HEAD",
     "packed-refs",
@@ -25,7 +24,7 @@ const PLACES: [&str; 11] = [
 ];
 
 impl Store {
-    /// Refuses to write if there is a link in it, or a pipe in the place of one of its files.
+    /// Fails if a place that stvc writes to is a link, or is neither a file nor a folder.
     pub fn refuse_links(&self) -> Result<()> {
         for place in PLACES {
             refuse_link(&self.git_dir.join(place))?;
@@ -39,7 +38,7 @@ impl Store {
         Ok(())
     }
 
-    /// Refuses a link anywhere on the way to `name`, such as a ref.
+    /// Fails if a component of the path `name`, such as that of a ref, is a link.
     pub(super) fn refuse_links_to(&self, name: &str) -> Result<()> {
         let mut path = self.git_dir.clone();
         for part in Path::new(name) {
@@ -50,7 +49,7 @@ impl Store {
     }
 }
 
-/// Refuses what is itself a link, or neither file nor folder; what is not there is none.
+/// Fails if `path` is a link, or is neither a file nor a folder. A missing path is accepted.
 pub(super) fn refuse_link(path: &Path) -> Result<()> {
     match unless_absent(fs::symlink_metadata(path), path)? {
         Some(found) => refuse_kind(found.file_type(), path),

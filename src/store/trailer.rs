@@ -1,16 +1,16 @@
-//! Trailers: the lines `Key: value` of a commit's last paragraph, and how a value that may be any
-//! text stands in one.
+//! Trailers: the lines `Key: value` of a commit's last paragraph, and the encoding of arbitrary
+//! text in their values.
 //!
-//! A value is taken as it stands between `": "` and the line feed; nothing is trimmed here. But
-//! git, and whoever else reads trailers, does trim, each its own kind of white space, and some end
-//! a line at more than a line feed. So a name is written in such a way that it has neither white
-//! space at its ends nor anything that could end a line.
+//! A value is the text between `": "` and the line feed, without trimming. But git and other
+//! programs trim different kinds of white space, and some of them end a line at other characters,
+//! too. So an encoded value has no white space at its ends, and no character that could end a line.
 
 use super::percent_encoding;
 
 pub fn encode(value: &str) -> String {
     if value.is_empty() {
-        // Nothing after the colon would not survive, and a lone `%` stands for no other text.
+        // Other programs may drop a trailer with an empty value. A lone `%` is not the encoding of
+        // any other text.
         return "%".to_owned();
     }
     let mut out = String::with_capacity(value.len());
@@ -25,7 +25,8 @@ pub fn encode(value: &str) -> String {
     out
 }
 
-/// Returns the text that [`encode`] gave. What it cannot have given stays as it is.
+/// Reverses [`encode`]. Invalid escapes stay unchanged, and so does a value that would not be
+/// UTF-8.
 pub fn decode(value: &str) -> String {
     match value {
         "%" => String::new(),
@@ -33,7 +34,8 @@ pub fn decode(value: &str) -> String {
     }
 }
 
-/// Returns the trailers of a message, in order. The first paragraph is the subject.
+/// Returns the trailers of a message, in order. A message of one paragraph has only a subject, and
+/// no trailers.
 pub(super) fn parse(message: &str) -> Vec<(String, String)> {
     let Some((_, last)) = message.trim_end_matches('\n').rsplit_once("\n\n") else {
         return Vec::new();
@@ -42,7 +44,7 @@ pub(super) fn parse(message: &str) -> Vec<(String, String)> {
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// JavaScript and Python also end lines at these two separators.
+/// Whether a program may end a line at `c`. JavaScript and Python also do so at U+2028 and U+2029.
 fn ends_a_line(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
@@ -56,7 +58,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Any text, and texts of what is lost most easily.
+    /// Generates any text, and text of characters that are easily lost.
     fn text() -> impl Strategy<Value = String> {
         prop_oneof![
             any::<String>(),
@@ -66,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_readable() {
+    fn encoded_names_stay_readable() {
         assert_eq!(encode("chats/Mira Voss/雨 — 100 %"), "chats/Mira Voss/雨 — 100 %25");
         assert_eq!(encode("abc\u{3000}"), "abc%E3%80%80");
         assert_eq!(encode(" a b "), "%20a b%20");
@@ -75,15 +77,15 @@ mod tests {
     }
 
     #[test]
-    fn what_earlier_versions_wrote_is_read_as_it_was() {
-        // Every space was escaped where one came last.
+    fn encodings_of_earlier_versions_are_decoded() {
+        // Earlier versions escaped every space if the value ended with a space.
         assert_eq!(decode("%20a%20b%20"), " a b ");
         assert_eq!(decode(""), "");
         assert_eq!(decode("100% and %zz and %+5"), "100% and %zz and %+5");
     }
 
     #[test]
-    fn a_message_is_read_to_the_letter() {
+    fn trailers_are_parsed_without_trimming() {
         let message = "subject\n\nbody: text\n\nA: 1\nno trailer\nB:  two \nA: \nC: x: y\r\n\n";
         let pairs = [("A", "1"), ("B", " two "), ("A", ""), ("C", "x: y\r")];
         assert_eq!(parse(message), pairs.map(|(key, value)| (key.into(), value.into())));
@@ -98,12 +100,12 @@ mod tests {
         }
 
         #[test]
-        fn different_values_differ(a in text(), b in text()) {
+        fn different_values_have_different_encodings(a in text(), b in text()) {
             prop_assert_eq!(a == b, encode(&a) == encode(&b));
         }
 
         #[test]
-        fn no_reader_can_trim_or_break_one(value in text()) {
+        fn encoded_value_is_one_line_without_surrounding_whitespace(value in text()) {
             let encoded = encode(&value);
             prop_assert_eq!(encoded.trim(), encoded.as_str());
             prop_assert_eq!(encoded.lines().count(), 1);

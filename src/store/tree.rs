@@ -1,4 +1,5 @@
-//! Tree objects: encoded in git's order, and decoded as they were written, by whomever.
+//! Encodes and decodes tree objects. Encoded trees are sorted as git requires. Decoded trees may
+//! come from any program.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -9,12 +10,12 @@ use super::{Error, ObjectId, Result};
 pub enum Mode {
     /// `100644`: a file as stvc writes it.
     File,
-    /// Any other file: a program, or one with other rights.
+    /// Any other file: an executable, or one with other permissions.
     OtherFile,
     /// `40000`: a folder.
     Folder,
     Link,
-    /// A commit of another repository, or unknown to git.
+    /// A submodule, or a mode that git does not know.
     Other,
 }
 
@@ -51,10 +52,11 @@ impl TreeEntry {
     }
 }
 
-/// Encodes files and folders. Names hold neither a NUL nor a slash: see `name_encoding`.
+/// Encodes a tree of files and folders. Names must contain neither NUL nor `/`: see
+/// `name_encoding`.
 pub fn encode(entries: &[TreeEntry]) -> Vec<u8> {
     let mut sorted: Vec<_> = entries.iter().collect();
-    sorted.sort_by(|a, b| gits_order(a, b));
+    sorted.sort_by(|a, b| git_order(a, b));
     let mut out = Vec::with_capacity(sorted.len() * 48);
     for TreeEntry { mode, name, id } in sorted {
         let mode: &[u8] = if *mode == Mode::Folder { b"40000 " } else { b"100644 " };
@@ -78,7 +80,8 @@ impl EntryBytes<'_> {
     }
 }
 
-/// Returns the entries of a tree; the last is `None` if the rest is not a tree.
+/// Returns the entries of a tree. If the bytes cannot be parsed to the end, the last item is
+/// `None`.
 pub fn entries(bytes: &[u8]) -> impl Iterator<Item = Option<EntryBytes<'_>>> {
     let mut left = bytes;
     std::iter::from_fn(move || {
@@ -103,7 +106,8 @@ fn split_entry(bytes: &[u8]) -> Option<(EntryBytes<'_>, &[u8])> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawTree {
     pub entries: Vec<TreeEntry>,
-    /// Whether git accepts it: sorted, no name twice, modes without leading zeros.
+    /// Whether git accepts the tree: its entries are sorted, their names are valid and differ, and
+    /// their modes are known and have no leading zeros.
     pub is_gits: bool,
 }
 
@@ -114,11 +118,12 @@ pub fn decode_raw(id: ObjectId, bytes: &[u8]) -> Result<RawTree> {
         let Some(EntryBytes { mode, name, id: object }) = found else { return Err(no_tree(id)) };
         is_gits &= !mode.starts_with(b"0") && !name.is_empty() && !name.contains(&b'/');
         let entry = TreeEntry { mode: Mode::read(mode), name: name.to_owned(), id: object };
-        let in_order = |last: &TreeEntry| gits_order(last, &entry) == Ordering::Less;
+        let in_order = |last: &TreeEntry| git_order(last, &entry) == Ordering::Less;
         is_gits &= entry.mode != Mode::Other && entries.last().is_none_or(in_order);
         entries.push(entry);
     }
-    // A folder sorts with a slash at the end, so a file of its name may stand elsewhere.
+    // A folder is sorted as if its name ended with a slash. So a file of the same name need not be
+    // its neighbour, and is searched for separately.
     let is_folder = |entry: &&TreeEntry| entry.mode == Mode::Folder;
     let folders: HashSet<_> = entries.iter().filter(is_folder).map(|entry| &entry.name).collect();
     let mut others = entries.iter().filter(|entry| !is_folder(entry));
@@ -127,10 +132,10 @@ pub fn decode_raw(id: ObjectId, bytes: &[u8]) -> Result<RawTree> {
 }
 
 pub fn no_tree(id: ObjectId) -> Error {
-    Error::Damaged { id, why: "it is no tree".into() }
+    Error::Damaged { id, why: "it is not a tree".into() }
 }
 
-fn gits_order(a: &TreeEntry, b: &TreeEntry) -> Ordering {
+fn git_order(a: &TreeEntry, b: &TreeEntry) -> Ordering {
     let end = |entry: &TreeEntry| (entry.mode == Mode::Folder).then_some(b'/');
     a.name.iter().copied().chain(end(a)).cmp(b.name.iter().copied().chain(end(b)))
 }
@@ -147,11 +152,11 @@ mod tests {
     }
 
     #[test]
-    fn trees_are_gits_or_not() {
+    fn only_canonical_trees_are_marked_as_git_trees() {
         for gits in [
             &[][..],
             &[("100644", "a"), ("100755", "b"), ("120000", "c")],
-            // A folder sorts with a slash at the end, so a file of its name may stand elsewhere.
+            // A folder is sorted as if its name ended with a slash: `a.b`, `a/`, `a0`.
             &[("100644", "a.b"), ("40000", "a"), ("100644", "a0")],
         ] {
             assert!(raw(gits).unwrap().is_gits, "{gits:?}");
@@ -171,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_tell_files_from_folders() {
+    fn modes_are_classified_as_file_folder_link_or_other() {
         for (mode, expected) in [
             ("100644", Mode::File),
             ("100755", Mode::OtherFile),
@@ -186,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_damaged() {
+    fn malformed_tree_is_damaged() {
         let id = ObjectId::from([1; 20]);
         for bytes in [&b"100644 a"[..], b"100644", b"100644 a\0short", b"1234567890 a\0"] {
             assert!(matches!(decode_raw(id, bytes), Err(Error::Damaged { .. })), "{bytes:?}");

@@ -1,10 +1,10 @@
-//! Addresses of git servers: none that would let git run something else.
+//! Addresses of git servers. Addresses that would let git run another program are refused.
 
 use std::fmt;
 
 use super::percent_encoding;
 
-/// An address that git may be given.
+/// The address of a git server, checked by [`Url::parse`]. When printed, its password is hidden.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(String);
 
@@ -13,29 +13,32 @@ pub(super) struct Login {
     pub password: String,
 }
 
-/// The ways to a server that git may take.
+/// The protocols that git may use.
 const SCHEMES: [&str; 6] = ["ssh", "git+ssh", "ssh+git", "https", "http", "git"];
 
 impl Url {
-    /// Parses an address. `None`: it is none, but a path. An error says why it is refused.
+    /// Parses an address. Returns `None` if the text is a path. The error is the reason why the
+    /// address is refused.
     pub fn parse(text: &str) -> Result<Option<Self>, &'static str> {
         if text.starts_with('-') {
-            return Err("it begins with -, which a program would take for an option");
+            return Err("it begins with -, so git would read it as an option");
         }
         if text.chars().any(char::is_control) {
-            return Err("there are control characters in it");
+            return Err("it contains control characters");
         }
         if let Some((scheme, rest)) = text.split_once("://") {
             if !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
-                return Err("only ssh://, https://, http:// and git:// lead to a git server");
+                return Err("only ssh://, https://, http:// and git:// are supported");
             }
-            // `ssh://-oProxyCommand=…`: git refuses it, too.
+            // Git, too, refuses addresses like `ssh://-oProxyCommand=…`, which ssh would read as an
+            // option.
             if rest.starts_with(['-', '/']) || rest.contains("@-") {
-                return Err("it names no server");
+                return Err("it does not name a valid server");
             }
-            // Git talks to its helpers in lines.
+            // Git passes the address to its credential helpers line by line, so a line feed could
+            // forge a line.
             if percent_encoding::undo(rest).iter().any(u8::is_ascii_control) {
-                return Err("there are control characters in it");
+                return Err("it contains control characters");
             }
             return Ok(Some(Self(text.to_owned())));
         }
@@ -44,15 +47,16 @@ impl Url {
             return Ok(None);
         }
         if path.starts_with(':') {
-            return Err("helpers of git are not run; name a server with ssh:// or https://");
+            return Err("git's remote helpers are not supported; use ssh:// or https://");
         }
         if path.is_empty() || host.contains("@-") {
-            return Err("it names no server and path");
+            return Err("it does not name a valid server and path");
         }
         Ok(Some(Self(text.to_owned())))
     }
 
-    /// Splits off name and password: every user can read the arguments of a process.
+    /// Returns the address for the command line of git, and the login if the address has one for
+    /// HTTP. The address has no password, because every user can read the arguments of a process.
     pub(super) fn split_login(&self) -> (String, Option<Login>) {
         let whole = || (self.0.clone(), None);
         let Some((scheme, rest)) = self.0.split_once("://") else { return whole() };
@@ -60,7 +64,7 @@ impl Url {
         let Some((login, host)) = rest[..end].rsplit_once('@') else { return whole() };
         let Some((user, password)) = login.split_once(':') else { return whole() };
         let text = |part| String::from_utf8_lossy(&percent_encoding::undo(part)).into_owned();
-        // To a server by SSH the name belongs into the address, and a password is of no use.
+        // For SSH the user name belongs to the address, and a password is not used.
         let (kept, login) = if scheme.to_ascii_lowercase().starts_with("http") {
             ("", Some(Login { user: text(user), password: text(password) }))
         } else {
@@ -77,7 +81,8 @@ impl Url {
         format!("{scheme}://{host}")
     }
 
-    /// `text` with the password of an address in it hidden: logs and notes are read by others.
+    /// Returns `text` with the password of an address replaced by `***`, because others may read
+    /// the output. Other text is returned unchanged.
     pub fn without_password(text: &str) -> String {
         let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
         let host = rest.split('/').next().unwrap_or_default();
@@ -108,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_servers_are_addresses() {
+    fn only_server_addresses_are_urls_and_unsafe_ones_are_refused() {
         for address in [
             "ssh://host/chats.git",
             "https://user:secret@host/chats.git",
@@ -138,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_not_among_the_arguments_of_git() {
+    fn password_is_not_passed_as_a_git_argument() {
         for (address, argument, login) in [
             (
                 "https://me:s%40:cret@host:81/x.git",
@@ -163,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_not_shown() {
+    fn password_is_hidden_in_output() {
         let url = Url::parse("https://me:s3cret@host/x.git").unwrap().unwrap();
         assert_eq!(url.to_string(), "https://me:***@host/x.git");
         assert_eq!(format!("{url:?}"), "\"https://me:***@host/x.git\"");

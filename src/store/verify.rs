@@ -1,15 +1,16 @@
-//! Verifies the repository: every object of every file is read, unpacked and hashed.
+//! Verifies the repository: reads, decompresses and hashes every object in every pack and loose
+//! file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use gix::odb::pack::index::Version;
 
-use super::files::{files_ending, is_there};
+use super::files::{exists, files_ending};
 use super::loose::{Loose, loose_objects, read_loose};
 use super::object::verify;
-use super::pack_entries::sound_entries;
-use super::pack_file::{Opened, PackFile};
+use super::pack_entries::valid_entries;
+use super::pack_file::{OpenResult, PackFile};
 use super::pack_index::checksum;
 use super::recent_objects::RecentObjects;
 use super::{Error, Loss, ObjectId, Result, Store};
@@ -19,10 +20,11 @@ use crate::progress::Monitor;
 #[derive(Debug, Default)]
 pub struct Health {
     pub objects: u64,
-    /// Objects without a valid copy, and why.
+    /// Objects without a valid copy, with the reason.
     pub damaged: BTreeMap<ObjectId, String>,
     pub files: Vec<DamagedFile>,
-    /// Indices without packs: if nothing is missing, an unfinished removal that `gc` ends.
+    /// Indices without packs. If no object is missing, they remain from an interrupted removal,
+    /// which `gc` completes.
     pub without_pack: Vec<DamagedFile>,
     sound: HashSet<ObjectId>,
 }
@@ -42,7 +44,7 @@ impl DamagedFile {
 }
 
 impl Health {
-    pub fn is_sound(&self, id: ObjectId) -> bool {
+    pub fn is_valid(&self, id: ObjectId) -> bool {
         self.sound.contains(&id)
     }
 
@@ -57,22 +59,22 @@ impl Health {
 }
 
 impl Store {
-    /// Reads every object. A failure to read just now is an error: the object may be valid.
+    /// Reads every object. Fails on a temporary failure to read, because the object may be valid.
     pub fn verify_objects(&self, monitor: &mut dyn Monitor) -> Result<Health> {
         let mut health = Health::default();
         let dir = self.pack_dir();
         for path in files_ending(&dir, "pack")? {
-            if !is_there(&path.with_extension("idx"))? {
-                let why = "it has no index, so git does not see it; a command was interrupted, or the index was lost";
+            if !exists(&path.with_extension("idx"))? {
+                let why = "its index is missing, so git ignores it: a command was interrupted, or the index was lost";
                 let file = DamagedFile::new(self, &path, why);
                 health.files.push(DamagedFile { harmful: false, ..file });
             }
         }
         for index in files_ending(&dir, "idx")? {
-            if is_there(&index.with_extension("pack"))? {
+            if exists(&index.with_extension("pack"))? {
                 self.verify_pack(&index, &mut health, monitor)?;
             } else {
-                let file = DamagedFile::new(self, &index, "its pack is not there");
+                let file = DamagedFile::new(self, &index, "its pack is missing");
                 health.without_pack.push(file);
             }
         }
@@ -95,10 +97,10 @@ impl Store {
         let pack = || indices.first().cloned().unwrap_or_default();
         let damage = file.or_else(|| health.damaged.values().next().map(|why| (pack(), why)));
         if let Some((path, why)) = damage {
-            let why = format!("what was read back is not what was written: {why}");
+            let why = format!("it differs from the data that was written: {why}");
             return Err(Error::DamagedPack { path, why });
         }
-        match wanted.find(|id| !health.is_sound(*id)) {
+        match wanted.find(|id| !health.is_valid(*id)) {
             Some(id) => Err(Error::Missing { id }),
             None => Ok(health),
         }
@@ -113,7 +115,7 @@ impl Store {
         let pack_path = path.with_extension("pack");
         let file = PackFile::new(path.to_owned());
         let (data, index) = match (file.data()?, file.index()?) {
-            (Opened::Whole(data), Opened::Whole(index)) => (data, index),
+            (OpenResult::Whole(data), OpenResult::Whole(index)) => (data, index),
             (data, index) => {
                 let (subject, why) = match data.problem() {
                     Some(why) => (pack_path.as_path(), why),
@@ -136,18 +138,21 @@ impl Store {
         if index.pack_checksum() != data.checksum() {
             health.damaged_file(self, path, "it is the index of another pack");
         }
-        // An object in the wrong place is not found, and of two with one id one hides the other.
+        // A lookup does not find an id that is out of order. If an id is listed twice, one entry
+        // hides the other.
         let mut entries = (0..).zip(index.iter());
         if !entries.all(|(place, entry)| index.lookup(entry.oid) == Some(place)) {
-            health.damaged_file(self, path, "its objects are not in order, or one is there twice");
+            health.damaged_file(self, path, "its objects are out of order, or one is listed twice");
         }
-        // Version 1 has no checksums of objects. In a changed pack they are wrong, too.
+        // Indices of version 1 have no checksums of objects. If other damage was found, these
+        // checksums may be wrong, too, and are not reported again.
         let has_checksums = index.version() != Version::V1;
-        if health.files.len() == former && has_checksums && sound_entries(&file)?.is_none() {
-            health.damaged_file(self, path, "it has a wrong checksum of an object");
+        if health.files.len() == former && has_checksums && valid_entries(&file)?.is_none() {
+            health.damaged_file(self, path, "the checksum of one of its objects is wrong");
         }
         monitor.begin("reading objects", Some(u64::from(index.num_objects())));
-        // In the order in which they stand, so that a base of many deltas is made once.
+        // Objects are read in the order of their offsets, so that a base of many deltas is decoded
+        // once.
         let mut objects: Vec<_> =
             index.iter().map(|entry| (entry.pack_offset, entry.oid)).collect();
         objects.sort_unstable();
@@ -200,7 +205,7 @@ impl Store {
     }
 }
 
-/// Objects between two reports of progress.
+/// Number of objects between two progress reports.
 const STRETCH: usize = 1 << 14;
 
 #[cfg(test)]
@@ -208,10 +213,11 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::progress::Silent;
+    use crate::progress::NoProgress;
     use crate::store::fuzzing::sample_pack;
 
-    /// Returns what `check` says of the files of a store whose index was changed; the checksum of the index is right again.
+    /// Changes the index of a sample pack and corrects its checksum. Returns the problems that
+    /// `check` finds in the store's files.
     fn files_of_changed_index(change: impl FnOnce(&mut [u8])) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::create(&folder.path().join("store")).unwrap();
@@ -223,14 +229,15 @@ mod tests {
         bytes[end..].copy_from_slice(checksum.as_slice());
         fs::write(&index, bytes).unwrap();
         let store = Store::open(store.path()).unwrap();
-        let health = store.verify_objects(&mut Silent).unwrap();
+        let health = store.verify_objects(&mut NoProgress).unwrap();
         health.files.into_iter().map(|file| file.why).collect()
     }
 
     #[test]
-    fn index_with_an_offset_behind_its_end_is_damaged() {
+    fn index_with_an_offset_beyond_its_end_is_damaged() {
         assert!(files_of_changed_index(|_| {}).is_empty());
-        // Four objects: behind their ids and checksums, the high bit of the first offset.
+        // Sets the high bit of the first offset, which comes after the ids and checksums of the
+        // four objects.
         let files = files_of_changed_index(|bytes| bytes[8 + 1024 + 4 * 24] |= 0x80);
         assert!(files[0].contains("it cannot be opened"), "{files:?}");
     }
@@ -242,18 +249,18 @@ mod tests {
     }
 
     #[test]
-    fn index_with_a_wrong_checksum_of_an_object_is_damaged() {
+    fn index_with_a_wrong_object_checksum_is_damaged() {
         let files = files_of_changed_index(|bytes| bytes[8 + 1024 + 4 * 20] ^= 1);
-        assert_eq!(files, ["it has a wrong checksum of an object"]);
+        assert_eq!(files, ["the checksum of one of its objects is wrong"]);
     }
 
     #[test]
-    fn index_with_an_id_in_the_place_of_another_is_damaged() {
+    fn index_with_a_duplicate_id_is_damaged() {
         let files = files_of_changed_index(|bytes| {
             let first = bytes[8 + 1024..][..20].to_vec();
             bytes[8 + 1024 + 3 * 20..][..20].copy_from_slice(&first);
         });
-        assert_eq!(files, ["its objects are not in order, or one is there twice"]);
+        assert_eq!(files, ["its objects are out of order, or one is listed twice"]);
     }
 
     #[test]
@@ -264,6 +271,6 @@ mod tests {
             bytes[first..second].copy_from_slice(&ids[20..]);
             bytes[second..second + 20].copy_from_slice(&ids[..20]);
         });
-        assert_eq!(files, ["its objects are not in order, or one is there twice"]);
+        assert_eq!(files, ["its objects are out of order, or one is listed twice"]);
     }
 }

@@ -1,13 +1,13 @@
-//! The user's configuration of a store: shown, and changed key by key.
+//! Shows and changes the user's configuration of a store.
 
 use crate::engine::{self, ConfigurationError, Workspace, configuration};
 use crate::settings::Key;
 use crate::verbs::Result;
 
-/// A key, and the change to make.
+/// The setting to show, and an optional change of its value.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// `None`: all keys.
+    /// Name of the setting. `None` selects all settings.
     pub key: Option<String>,
     pub change: Change,
 }
@@ -21,15 +21,15 @@ pub enum Change {
     Unset,
 }
 
-/// Keys with their values.
+/// The requested settings. A value is `None` if the configuration does not set the key.
 pub struct Report {
     pub settings: Vec<(Key, Option<String>)>,
 }
 
-/// Returns settings, after the change if there is one.
+/// Applies the change, if any, and returns the requested settings.
 pub fn config(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = match options.change {
-        // Setting something is reason enough to create a store.
+        // Only setting a value creates a missing store.
         Change::Set(_) => workspace.find_or_create_store()?,
         Change::None | Change::Unset => workspace.open_store()?,
     };

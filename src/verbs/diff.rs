@@ -1,5 +1,5 @@
-//! Compares two snapshots, a snapshot with the files, two timelines since their fork point, or each
-//! snapshot of a timeline with the one before it.
+//! Compares two snapshots, a snapshot with the current files, two timelines since their fork point,
+//! or each snapshot of a timeline with the previous snapshot.
 
 use serde::Deserialize;
 
@@ -17,39 +17,41 @@ use crate::verbs::Result;
 /// Moments to compare.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Options {
-    /// A moment; without `after` also `A...B`: two timelines since their fork point.
+    /// The older moment. If `after` is `None`, `A...B` is also accepted and compares two timelines
+    /// since their fork point.
     pub before: String,
-    /// `None`: the files as they are now.
+    /// The newer moment. `None` compares `before` with the current files.
     pub after: Option<String>,
     pub only: Option<Part>,
     #[serde(default)]
     pub stat: bool,
-    /// Only for [`history`].
+    /// Maximum number of comparisons. Only [`history`] uses this limit.
     #[serde(skip)]
     pub limit: Option<usize>,
 }
 
-/// Two states ready to be compared. Changes are slices of what was read, so they live as long as
-/// this.
+/// The loaded files of two moments. The result of [`Comparison::changes`] borrows from these files.
 pub struct Comparison {
-    /// `None`: there was nothing before.
+    /// The older moment. `None` if `after` is the first moment of its timeline.
     pub before: Option<Compared>,
-    /// `None`: the files as they are now.
+    /// The newer moment. `None` if the newer side is the current files.
     pub after: Option<Compared>,
-    /// For two timelines: the number of first messages that they share.
+    /// Number of messages that both timelines share at the beginning. `None` unless two timelines
+    /// are compared.
     pub shared: Option<usize>,
     pub findings: Vec<Finding>,
-    old: Option<Loaded>,
-    new: Option<Loaded>,
+    old: Option<LoadedFiles>,
+    new: Option<LoadedFiles>,
 }
 
-/// A compared moment.
+/// One side of a comparison.
 pub struct Compared {
     pub snapshot: Snapshot,
-    /// The snapshot with the lorebook, if it changed after `snapshot` was created.
+    /// The snapshot that contains the lorebook of this moment. `None` if the lorebook did not
+    /// change after `snapshot` was created.
     pub book: Option<Snapshot>,
     pub at: Option<usize>,
-    /// The name that always means this moment.
+    /// Permanent name of this moment; see docs/moments.md.
     pub moment: String,
 }
 
@@ -64,12 +66,12 @@ impl Compared {
     }
 }
 
-struct Loaded {
+struct LoadedFiles {
     files: TimelineFiles,
     card: Option<OpenCard>,
 }
 
-impl From<TimelineFiles> for Loaded {
+impl From<TimelineFiles> for LoadedFiles {
     fn from(files: TimelineFiles) -> Self {
         let is_card = files.timeline.category() == Category::Card;
         let card = is_card.then(|| OpenCard::of(&files.main.bytes));
@@ -78,10 +80,11 @@ impl From<TimelineFiles> for Loaded {
 }
 
 impl Comparison {
-    /// Returns all changes, or only those of one part.
+    /// Returns the changes of one part, or of all parts if `only` is `None`.
     pub fn changes(&self, only: Option<Part>) -> Vec<Change<'_>> {
         let mut changes = compare(&side(&self.old), &side(&self.new), only);
-        // An unknown lorebook was neither added nor removed.
+        // If the lorebook of one moment is unknown, the comparison would report the other lorebook
+        // as added or removed.
         if self.findings.iter().any(|finding| finding.code == Code::LorebookThenUnknown) {
             changes.retain(|change| change.part != Part::Lorebook);
         }
@@ -89,19 +92,19 @@ impl Comparison {
     }
 }
 
-fn side(loaded: &Option<Loaded>) -> Side<'_> {
+fn side(loaded: &Option<LoadedFiles>) -> Side<'_> {
     match loaded {
         Some(loaded) => Side::of(&loaded.files, loaded.card.as_ref()),
         None => Side::nothing(),
     }
 }
 
-/// Reads two states.
+/// Loads the files of both moments.
 pub fn diff(workspace: &Workspace, options: &Options) -> Result<Comparison> {
     let store = workspace.open_store()?;
     let (before, after, is_fork) = sides(workspace, options, &store)?;
     let mut findings = Vec::new();
-    let mut load = |moment: &Moment| -> Result<Option<Loaded>> {
+    let mut load = |moment: &Moment| -> Result<Option<LoadedFiles>> {
         let then = StateThen::rebuild(&store, moment, NeedBook::IfKnown)?;
         findings.extend(then.findings);
         Ok(Some(then.contents.files.into()))
@@ -130,7 +133,7 @@ fn sides(
     if let Some(after) = &options.after {
         return Ok((names.moment(&options.before)?, Some(names.moment(after)?), false));
     }
-    // A chat's name may contain dots itself.
+    // A chat's name may contain `...`, so the text is first looked up as a single moment.
     let not_one = match names.moment(&options.before) {
         Err(error @ (NoSuch::NoSuchSnapshot { .. } | NoSuch::Unreadable { .. })) => error,
         found => return Ok((found?, None, false)),
@@ -149,9 +152,9 @@ fn sides(
     Err(problem.unwrap_or(not_one).into())
 }
 
-/// Calls `each` with every moment of a timeline compared with the one before it, newest first. The
-/// first moment of a fork is compared with its fork point, and comes last. One pair at a time is in
-/// memory.
+/// Compares each moment of a timeline with the previous moment and passes each comparison to
+/// `each`, newest first. The oldest moment of a fork is compared with the fork point in the parent.
+/// Only one comparison is in memory at a time.
 pub fn history(
     workspace: &Workspace,
     options: &Options,
@@ -163,7 +166,7 @@ pub fn history(
     let moment = names.moment(&options.before)?;
     moment.taken()?;
     let (own, origin) = names.back_from(&moment)?;
-    let load = |moment: &Moment| -> Result<(Loaded, Vec<Finding>)> {
+    let load = |moment: &Moment| -> Result<(LoadedFiles, Vec<Finding>)> {
         let then = StateThen::rebuild(&store, moment, NeedBook::Yes)?;
         Ok((then.contents.files.into(), then.findings))
     };

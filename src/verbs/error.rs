@@ -4,17 +4,16 @@ use crate::archive::merge::Side;
 use crate::archive::{self, SnapshotId};
 use crate::engine::copies::CopyError;
 use crate::engine::sillytavern_runs::RestoreCommand;
-use crate::engine::written_since::{ChangeSince, Offer};
+use crate::engine::written_since::{ChangeSince, EarlierState};
 use crate::engine::{self, TagError};
 use crate::hint::{Hint, unchanged};
 use crate::store::{self, Loss};
 use crate::words::{clean, listed, shell};
 use crate::{exit, history, st};
 
-/// The result of a verb.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a verb failed.
+/// The reason why a verb failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -26,97 +25,97 @@ pub enum Error {
     Restore(#[from] RestoreError),
     #[error(transparent)]
     Undo(#[from] UndoError),
-    #[error("this is no regular expression: {why}")]
+    #[error("invalid regular expression: {why}")]
     BadPattern { why: String },
-    #[error("{child} does not come from {parent}: they share no message")]
+    #[error("{child} is not a fork of {parent}: they share no messages")]
     NoParent { parent: String, child: String },
-    #[error("{timeline} is still in SillyTavern: {}", path.display())]
+    #[error("cannot erase {timeline}: its file still exists: {}", path.display())]
     StillThere { timeline: String, path: PathBuf },
     #[error("{option} needs exactly one timeline")]
     NeedsOneTimeline { option: &'static str },
-    #[error("{path} is not what is to be stored: it was not saved yet")]
+    #[error("{path} has unsaved changes in SillyTavern")]
     NotSaved { path: String },
-    #[error("{option} is for checkpoints")]
+    #[error("{option} applies only to checkpoints")]
     NeedsCheckpoint { option: &'static str },
-    #[error("{option} cannot be given together with {other}")]
+    #[error("{option} cannot be used with {other}")]
     Together { option: &'static str, other: &'static str },
-    #[error("it is not said what to keep")]
+    #[error("no retention policy: none was given and none is configured")]
     NoPolicy,
-    #[error("{name:?} cannot be a chat's name: {why}")]
+    #[error("{name:?} cannot be used as a name: {why}")]
     BadName { name: String, why: &'static str },
     #[error("there is no lorebook {name:?}")]
     NoSuchLorebook { name: String },
-    #[error("{path} is not copied: it {why}")]
+    #[error("cannot copy {path}: it {why}")]
     DamagedLorebook { path: String, why: &'static str },
     #[error("there is no group {name:?}")]
     NoSuchGroup { name: String },
-    #[error("there are several groups called {name:?}")]
+    #[error("several groups are named {name:?}")]
     SeveralGroups { name: String },
-    #[error("no entry is called {name:?}{}", book.as_ref().map(|book| format!(" in the lorebook {book:?}")).unwrap_or_default())]
+    #[error("there is no entry {name:?}{}", book.as_ref().map(|book| format!(" in the lorebook {book:?}")).unwrap_or_default())]
     NoSuchEntry { name: String, book: Option<String> },
-    #[error("it is not said which lorebook is meant")]
+    #[error("`--at` requires exactly one lorebook")]
     NeedsOneLorebook,
     #[error("snapshot {snapshot} has no lorebook")]
     NoLorebookThen { snapshot: SnapshotId },
-    #[error("{at:?} is more than one step")]
+    #[error("{at:?} has several steps, but only one is allowed here")]
     OneStep { at: String },
-    #[error("no chat is stored yet")]
+    #[error("the store has no chats yet")]
     NoChat,
-    #[error("no chat has the lorebook {book:?}, so there are no messages to count")]
+    #[error("a message number cannot be used here, because no chat uses the lorebook {book:?}")]
     NoChatWith { book: String },
-    /// Failed after a part was done, which stays.
+    /// A failure after some steps were completed. The completed steps are not rolled back.
     #[error("{source}")]
     Partway { source: Box<Error> },
 }
 
-/// Why nothing was merged.
+/// The reason why nothing was merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
     #[error("{timeline} has no lorebook")]
     NoLorebook { timeline: String },
-    #[error("{name:?} is an older state of {timeline}")]
+    #[error("{name:?} is not the latest snapshot of {timeline}")]
     NotNewest { name: String, timeline: String },
-    #[error("{book} cannot be merged: {why}")]
+    #[error("cannot merge {book}: {why}")]
     Unmergeable { book: String, why: &'static str },
-    #[error("{}", if *count == 1 { "1 conflict is not settled".to_owned() } else { format!("{count} conflicts are not settled") })]
+    #[error("{}", if *count == 1 { "1 conflict is not resolved".to_owned() } else { format!("{count} conflicts are not resolved") })]
     Conflicts { count: usize, into: String, from: String, local: Option<Side> },
     #[error("neither {into} nor {from} was set aside by a sync")]
     NotSetAside { into: String, from: String },
 }
 
-/// Why nothing was restored.
+/// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    #[error("{path} is there already")]
+    #[error("{path} exists already")]
     NameTaken { path: String },
-    #[error("a deleted chat was called {timeline}, and its snapshots are under that name")]
+    #[error("{timeline} is the name of a deleted chat that still has snapshots")]
     NameStored { timeline: String },
-    #[error("something else is there: {}", listed(paths))]
+    #[error("the restore would replace {}", listed(paths))]
     InTheWay {
         paths: Vec<String>,
         restore: RestoreCommand,
         chat_is_free: bool,
         can_be_copied: bool,
     },
-    #[error("{path} is not what it was when the restore was planned")]
+    #[error("{path} changed after the restore was planned")]
     NotExpected { path: String },
     #[error("{} is not empty", path.display())]
     NotEmpty { path: PathBuf },
 }
 
-/// Why nothing was undone.
+/// The reason why nothing was undone.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
     #[error(
-        "operation {number} cannot be undone before operation {first}, which undid operation {undone} later"
+        "cannot undo operation {number} yet: operation {first} is later (it undid operation {undone}) and must be undone first"
     )]
     UndoneBelow { number: u64, first: u64, undone: u64 },
-    #[error("operation {number} cannot be undone: {} since", first_changes(changes))]
+    #[error("cannot undo operation {number}: {} since", first_changes(changes))]
     ChangedSince {
         number: u64,
         changes: Vec<ChangeSince>,
-        offers: Vec<Offer>,
-        /// It only wrote files where there were none, so there is no state before it.
+        offers: Vec<EarlierState>,
+        /// The operation only created files, so there is no earlier snapshot to offer.
         is_new: bool,
     },
 }
@@ -159,17 +158,17 @@ impl Loss for Error {
 }
 
 impl Error {
-    /// Marks an error that follows a step which was done, and stays.
+    /// Wraps an error that happened after some steps were completed.
     pub(super) fn partway(self) -> Self {
         Self::Partway { source: Box::new(self) }
     }
 
-    /// Returns the exit code of a command that fails with this.
+    /// Returns the exit code of a command that fails with this error.
     pub fn exit(&self) -> u8 {
         self.advice().0
     }
 
-    /// Returns the next step for the user.
+    /// Returns a hint that tells the user what to do next.
     pub fn hint(&self) -> Option<Hint> {
         self.advice().1
     }
@@ -186,53 +185,53 @@ impl Error {
             Self::Partway { source } => {
                 let (exit, hint) = source.advice();
                 let more = hint.map_or(String::new(), |hint| format!("{}. ", hint.words));
-                let hint = format!("{more}What was done before that stays; give the command again");
+                let hint = format!("{more}The steps before this error are complete and stay");
                 (exit, Some(hint.into()))
             }
             Self::NoPolicy => usage(
-                "say what stays, such as `stvc forget --keep-last 10 --keep-daily 30 --dry-run`, or write a [retention] table into stvc/config.toml in the store",
+                "pass one, for example `stvc forget --keep-last 10 --keep-daily 30 --dry-run`; or add a [retention] table to stvc/config.toml in the store",
             ),
             Self::NeedsCheckpoint { option } => usage(&format!(
-                "add `--at N` or `--scenes` to {option}; `--tag NAME` names the state as it is"
+                "use {option} together with `--at N` or `--scenes`; use `--tag NAME` to tag a snapshot of the current files"
             )),
-            Self::Together { option, .. } => usage(&format!("leave out {option:?} or the other")),
+            Self::Together { option, other } => usage(&format!("omit {option} or {other}")),
             Self::NeedsOneTimeline { option } => {
                 usage(&format!("name the chat: `stvc snapshot \"Chat name\" {option} …`"))
             }
             Self::BadPattern { .. } => {
-                usage("without `--regex` words are searched for as they are")
+                usage("omit `--regex` to search for the text as it is written")
             }
             Self::NeedsOneLorebook => usage("name it: `stvc lore \"Lorebook\" --at …`"),
             Self::OneStep { .. } => usage(
-                "write one of ~N, @DATE and :N, or a moment with its name, such as `Chat@yesterday~1`",
+                "pass only one of ~N, @DATE and :N, or a complete moment such as `Chat@yesterday~1`",
             ),
             Self::BadName { .. } => (exit::USAGE, None),
-            Self::NotSaved { .. } => refused("save the chat, and ask again"),
-            Self::NoParent { .. } => {
-                refused("name the chat that it was forked from; `stvc timelines --tree` shows all")
-            }
+            Self::NotSaved { .. } => refused("save the chat in SillyTavern, then try again"),
+            Self::NoParent { .. } => refused(
+                "name the chat from which it was forked; run `stvc timelines --tree` to list all forks",
+            ),
             Self::StillThere { .. } => refused(
-                "delete the chat in SillyTavern first; the next snapshot would take it again",
+                "delete the chat in SillyTavern first, otherwise the next snapshot stores it again",
             ),
             Self::NoSuchGroup { .. } | Self::SeveralGroups { .. } => {
-                failed("name it by its file under groups/, without `.json`")
+                failed("use the name of the group's file in `groups`, without `.json`")
             }
             Self::NoSuchLorebook { .. } => {
-                failed("it is called as its file in `worlds`, without `.json`")
+                failed("use the name of the lorebook's file in `worlds`, without `.json`")
             }
             Self::DamagedLorebook { .. } => {
-                failed("`stvc doctor` names the latest valid version that is stored")
+                failed("run `stvc doctor` to look for a valid version in the store")
             }
             Self::NoSuchEntry { book: Some(book), .. } => {
-                failed(&format!("`stvc lore {}` lists its entries", shell(book)))
+                failed(&format!("run `stvc lore {}` to list its entries", shell(book)))
             }
             Self::NoSuchEntry { .. } => failed(
-                "`stvc lore` lists lorebooks and entries; `stvc search` looks into what they say",
+                "run `stvc lore` to list lorebooks and entries; run `stvc search` to search their text",
             ),
             Self::NoLorebookThen { .. } | Self::NoChatWith { .. } => {
-                failed("`--at` takes a date, too: `--at yesterday`")
+                failed("pass a date instead, for example `--at yesterday`")
             }
-            Self::NoChat => failed("`stvc snapshot` takes the first snapshots"),
+            Self::NoChat => failed("run `stvc snapshot` to create the first snapshots"),
         }
     }
 }
@@ -241,7 +240,7 @@ impl MergeError {
     fn advice(&self) -> (u8, Option<Hint>) {
         let (exit, hint) = match self {
             Self::NoLorebook { .. } => {
-                let hint = "only chats that are bound to a lorebook can be merged; `stvc doctor` tells of missing ones";
+                let hint = "bind a lorebook to the chat in SillyTavern first; run `stvc doctor` to find missing lorebooks";
                 return (exit::FAILED, Some(hint.into()));
             }
             Self::Conflicts { into, from, local, .. } => {
@@ -250,17 +249,17 @@ impl MergeError {
             Self::NotSetAside { into, from } => {
                 let (into, from) = (clean(into), clean(from));
                 let ways = format!(
-                    "write `--keep a` for the values of {into}, `--keep b` for those of {from}"
+                    "use `--keep a` to keep the values of {into}; use `--keep b` to keep the values of {from}"
                 );
                 (exit::USAGE, ways)
             }
             Self::Unmergeable { .. } => (
                 exit::REFUSED,
-                "mend the file, or bring a sound state of it back with `stvc restore … --only lorebook`".into(),
+                "repair the lorebook's file; or run `stvc restore … --only lorebook` to restore a valid version".into(),
             ),
             Self::NotNewest { timeline, .. } => {
                 let way = format!(
-                    "name the timeline {timeline}: its lorebook as it is now is merged into. To go back first: `stvc restore`"
+                    "use the name {timeline} to merge into its current lorebook; to merge into an older lorebook, first restore it with `stvc restore`"
                 );
                 (exit::USAGE, way)
             }
@@ -269,17 +268,18 @@ impl MergeError {
     }
 }
 
-/// Returns the commands that settle the conflicts of two lorebooks. `local` is the side with the
-/// values of this device, if a sync set one of the two aside.
+/// Returns the commands that resolve the conflicts of two lorebooks. `local` is the side with the
+/// values of this device. `local` is `None` unless a sync set one of the two timelines aside (see
+/// [`merge`](super::merge)).
 pub fn ways_to_settle(into: &str, from: &str, local: Option<Side>) -> String {
     let merge = format!("stvc merge {} {}", shell(into), shell(from));
     if local.is_some() {
         format!(
-            "`{merge} --keep local --yes` keeps the local values, `{merge} --keep remote --yes` the remote ones; or edit both lorebooks in SillyTavern until they agree"
+            "run `{merge} --keep local --yes` to keep the local values; run `{merge} --keep remote --yes` to keep the remote values; or edit both lorebooks in SillyTavern until they agree"
         )
     } else {
         format!(
-            "`{merge} --keep a --yes` keeps the values of {}, `{merge} --keep b --yes` takes those of {}; or edit both lorebooks in SillyTavern until they agree",
+            "run `{merge} --keep a --yes` to keep the values of {}; run `{merge} --keep b --yes` to keep the values of {}; or edit both lorebooks in SillyTavern until they agree",
             clean(into),
             clean(from)
         )
@@ -292,21 +292,23 @@ impl RestoreError {
             Self::InTheWay { restore, chat_is_free, can_be_copied, .. } => {
                 let mut ways = Vec::new();
                 if restore.only.is_none() && *chat_is_free {
-                    ways.push(format!("`{restore} --only chat` leaves the lorebook as it is now"));
+                    ways.push(format!("run `{restore} --only chat` to keep the current lorebook"));
                 }
                 if restore.only.is_none() && *can_be_copied {
-                    ways.push(format!("`{restore} --as Restored` makes a chat of its own of it"));
+                    ways.push(format!("run `{restore} --as Restored` to restore it as a new chat"));
                 }
                 ways.push(format!(
-                    "`{restore} --overwrite` stores what is there and then replaces it"
+                    "run `{restore} --overwrite` to store the current files and then replace them"
                 ));
-                ways.push(format!("`{restore} --to restored` writes the files into that folder"));
+                ways.push(format!(
+                    "run `{restore} --to restored` to write the files into the folder `restored`"
+                ));
                 ways.join("; ").into()
             }
             Self::NameTaken { .. } | Self::NameStored { .. } => unchanged("choose another name"),
-            Self::NotExpected { .. } => {
-                unchanged("somebody wrote it meanwhile; look at the plan again")
-            }
+            Self::NotExpected { .. } => unchanged(
+                "run the command again and review the new plan: another program changed the file",
+            ),
             Self::NotEmpty { .. } => "choose a folder that does not exist yet".into(),
         }
     }
@@ -316,20 +318,20 @@ impl UndoError {
     fn hint(&self) -> Hint {
         unchanged(match self {
             Self::UndoneBelow { number, first, undone } => format!(
-                "run `stvc undo {first}` first, which redoes operation {undone}, then `stvc undo {number}`"
+                "run `stvc undo {first}` first to redo operation {undone}; then run `stvc undo {number}`"
             ),
             Self::ChangedSince { offers, .. } if !offers.is_empty() => {
-                let restore = |offer: &Offer| {
+                let restore = |offer: &EarlierState| {
                     format!("`stvc restore {} --as {}`", offer.moment, shell(&offer.name))
                 };
                 let restores: Vec<_> = offers.iter().map(restore).collect();
-                format!("{} restores the state before it as a chat of its own", restores.join(", "))
+                format!("run {} to restore the earlier snapshot as a new chat", restores.join(", "))
             }
             Self::ChangedSince { is_new: true, .. } => {
-                "nothing was there before it; delete the chat in SillyTavern if you do not want it, its snapshots stay".into()
+                "delete the new chat in SillyTavern if you do not need it; its snapshots stay in the store".into()
             }
             Self::ChangedSince { .. } => {
-                "`stvc operations` lists what was done since; `stvc undo N` undoes one of them".into()
+                "run `stvc operations` to list later operations; run `stvc undo N` to undo one of them".into()
             }
         })
     }

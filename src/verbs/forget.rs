@@ -1,8 +1,9 @@
-//! Removes snapshots from the history by a policy, timeline by timeline.
+//! Removes snapshots from the history of each timeline according to a retention policy.
 //!
-//! Tagged snapshots, fork points, the latest of each timeline and those of an unknown format always
-//! stay. The history between those that stay is rewritten, and former ids still name them. Nothing
-//! is lost before `gc` drops it.
+//! Tagged snapshots, fork points, the latest snapshot of each timeline and snapshots of an unknown
+//! format are never removed. The history is rewritten so that it contains only the remaining
+//! snapshots. A remaining snapshot can get a new id, but its former id is still accepted as a name.
+//! Removed snapshots remain in the store until `gc` drops them.
 
 use std::collections::HashSet;
 
@@ -18,44 +19,45 @@ use crate::st::TimelineName;
 use crate::store::{Loss, ObjectId, Store};
 use crate::verbs::{Error, Result};
 
-/// Timelines and the policy; an empty policy means the store's configuration.
+/// The timelines and the retention policy. If the policy is empty, the policy in the store's
+/// configuration applies.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Empty: all.
+    /// Names of the timelines. An empty list selects all timelines.
     pub timelines: Vec<String>,
     pub policy: Policy,
     pub dry_run: bool,
 }
 
-/// A timeline and the snapshots that it loses, newest first.
+/// A timeline and the snapshots that are removed from it, newest first.
 pub struct Timeline {
     pub name: TimelineName,
     pub kept: usize,
     pub forgotten: Vec<Snapshot>,
 }
 
-/// Snapshots that were removed.
+/// The removed snapshots. In a dry run, the snapshots that would be removed.
 #[derive(Default)]
 pub struct Report {
-    /// Only those that lose something.
+    /// Only the timelines from which snapshots are removed.
     pub timelines: Vec<Timeline>,
     pub kept: usize,
-    /// The number of snapshots that stay under another id.
+    /// Number of remaining snapshots whose id changed.
     pub rewritten: usize,
-    /// Freed once `gc` drops the objects.
+    /// Size of the objects that only the removed snapshots use. `gc` frees this space.
     pub bytes: u64,
     pub policy: Policy,
     pub dry_run: bool,
 }
 
 impl Report {
-    /// Counts the forgotten snapshots of all timelines.
+    /// Counts the removed snapshots of all timelines.
     pub fn forgotten(&self) -> usize {
         self.timelines.iter().map(|timeline| timeline.forgotten.len()).sum()
     }
 }
 
-/// Removes snapshots from the history.
+/// Removes the snapshots that the policy does not retain.
 pub fn forget(
     workspace: &Workspace,
     options: &Options,
@@ -99,10 +101,10 @@ pub fn forget(
     if let Some(held) = &held {
         store.release_reserve(&held.lock);
     }
-    monitor.begin("joining up the history", None);
+    monitor.begin("rewriting the history", None);
     let mut operation = Operation::new(workspace, &store, None);
     let rewritten = rewrite_history::without(&mut operation.pack, &store, &history, &gone)?;
-    report.rewritten = rewritten.anew().len();
+    report.rewritten = rewritten.rewritten_ids().len();
     if let Some(held) = &held {
         operation.follow(&rewritten)?;
         operation.finish(held)?;
@@ -125,8 +127,8 @@ fn wanted(
     found.collect::<Result<_>>().map(Some)
 }
 
-/// Returns the snapshots that always stay: the latest of each timeline, tagged ones, and fork
-/// points.
+/// Returns the snapshots that are never removed: the latest snapshot of each timeline, tagged
+/// snapshots, and fork points.
 fn fixed(history: &History) -> HashSet<SnapshotId> {
     let owners = Owners::of(history);
     let mut fixed: HashSet<_> = history.heads().map(|(_, head)| head.id).collect();
@@ -141,15 +143,15 @@ fn fixed(history: &History) -> HashSet<SnapshotId> {
     fixed
 }
 
-/// Returns the snapshots of a later format than this program knows, and all before them: they are
-/// neither removed nor rewritten.
+/// Returns the snapshots whose format is newer than this program supports, and all their ancestors.
+/// These snapshots are neither removed nor rewritten.
 fn newer(store: &Store, history: &History) -> Result<HashSet<SnapshotId>> {
     let reader = store.reader();
     let mut newer = Vec::new();
     for snapshot in history.iter() {
         match read_manifest(&reader, snapshot.tree) {
             Err(archive::Error::NewerFormat { .. }) => newer.push(snapshot.id),
-            // A damaged one may go.
+            // A damaged snapshot may be removed, but any other error stops the command.
             Err(error) if !error.is_loss() => return Err(error.into()),
             _ => {}
         }
@@ -157,7 +159,7 @@ fn newer(store: &Store, history: &History) -> Result<HashSet<SnapshotId>> {
     Ok(history.past(newer))
 }
 
-/// Returns the size of the objects that only these snapshots have.
+/// Returns the size of the objects that only the snapshots in `gone` use.
 fn freed(store: &Store, history: &History, gone: &HashSet<SnapshotId>) -> Result<u64> {
     if gone.is_empty() {
         return Ok(0);

@@ -5,15 +5,15 @@ use std::time::Duration;
 use crate::engine::Workspace;
 use crate::engine::collect::{Disposal, collect};
 use crate::progress::Monitor;
-use crate::store::{Before, Collected};
+use crate::store::{Collected, ExpireBefore};
 use crate::verbs::Result;
 
-/// Ages at which things are dropped.
+/// Ages beyond which undo data and unreachable objects are dropped.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Operations older than this can no longer be undone.
+    /// Age beyond which an operation can no longer be undone.
     pub undo: Duration,
-    /// Unreachable objects older than this are dropped.
+    /// Age beyond which an unreachable object is dropped.
     pub grace: Duration,
     pub dry_run: bool,
 }
@@ -29,20 +29,21 @@ impl Default for Options {
     }
 }
 
-/// The repacked store.
+/// The result of packing the store and dropping objects.
 pub struct Report {
     pub collected: Collected,
+    /// Number of operations that can no longer be undone.
     pub expired: usize,
     pub dry_run: bool,
 }
 
-/// Collects garbage.
+/// Packs the store and drops unreachable objects that are older than the grace period.
 pub fn gc(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
-    // A span beyond the calendar keeps everything.
+    // If the duration is beyond the calendar's range, no operation expires.
     let span = chrono::Duration::from_std(options.undo).ok();
     let before = span.and_then(|span| workspace.now.checked_sub_signed(span));
-    let before = before.map_or(Before::Never, Before::Moment);
+    let before = before.map_or(ExpireBefore::Never, ExpireBefore::Moment);
     let disposal = Disposal { before, grace: options.grace, dry_run: options.dry_run };
     let (collected, expired) = collect(workspace, &store, &held, disposal, monitor)?;
     Ok(Report { collected, expired, dry_run: options.dry_run })

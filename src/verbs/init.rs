@@ -1,4 +1,4 @@
-//! Creates the store; `snapshot` does that by itself, too.
+//! Creates the store. `snapshot` also creates the store if it does not exist.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use crate::engine::Workspace;
 use crate::store::Store;
 use crate::verbs::Result;
 
-/// The store, and whether it was created now.
+/// The store's path, and whether this command created the store.
 pub struct Report {
     pub path: PathBuf,
     pub created: bool,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::archive::{self, Role, Snapshot};
 use crate::engine::{Workspace, changed_timelines};
 use crate::history::owner_of_snapshot::Owners;
-use crate::history::pairs::{Begin, Pair, Pairs};
+use crate::history::pairs::{Pair, Pairs, StartBook};
 use crate::history::{self, History, name_lookup};
 use crate::store::{Reader, Store};
 use crate::verbs::Result;
@@ -15,59 +15,62 @@ use crate::verbs::Result;
 /// Snapshots to list.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Only this timeline and its parent; of a chat also the changes of its lorebook alone.
+    /// List only this timeline, including the part before its fork point. For a chat, changes of
+    /// its lorebook alone are also listed. `None` lists all timelines.
     pub timeline: Option<String>,
-    /// In seconds since 1970.
+    /// Start of the listed period, in seconds since 1970.
     pub since: Option<i64>,
+    /// End of the listed period, in seconds since 1970.
     pub until: Option<i64>,
     pub limit: Option<usize>,
 }
 
-/// A listed snapshot.
 #[derive(Serialize)]
 pub struct LoggedSnapshot {
     #[serde(skip)]
     pub snapshot: Snapshot,
-    /// For a change of the lorebook alone: the chat's snapshot at that time.
+    /// The chat's snapshot at that time, if only the lorebook changed. `snapshot` is then a
+    /// snapshot of the lorebook.
     #[serde(serialize_with = "archive::id_if_any", skip_serializing_if = "Option::is_none")]
     pub chat: Option<Snapshot>,
-    /// The name that always means this moment.
+    /// Permanent name of this moment; see docs/moments.md.
     pub moment: String,
-    /// The number of moments since it, in the timeline that was asked for.
+    /// Number of later moments in the requested timeline: the `N` in `~N`. `None` if all timelines
+    /// are listed, or if the snapshot is a checkpoint that `~N` does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<usize>,
     #[serde(skip)]
     pub tags: Vec<String>,
     #[serde(skip)]
     pub is_head: bool,
-    /// Whether it is the latest of a timeline whose file is gone. False without a library.
+    /// Whether `snapshot` is the latest snapshot of a timeline whose file no longer exists. Always
+    /// false if the library cannot be opened.
     #[serde(skip)]
     pub is_deleted: bool,
-    /// Whether it differs from the one before only in the lorebook.
+    /// Whether `snapshot` differs from the previous snapshot only in the lorebook.
     pub lorebook_only: bool,
-    /// As the last check found.
+    /// Whether the last `stvc check` found `snapshot` damaged.
     #[serde(rename = "damaged")]
     pub is_damaged: bool,
 }
 
-/// Listed snapshots.
 pub struct Report {
-    /// Newest first; parents after children.
+    /// Newest first. Every snapshot comes before its parents.
     pub entries: Vec<LoggedSnapshot>,
-    /// Without the limit.
+    /// Number of entries before `Options::limit` is applied.
     pub total: usize,
-    /// Messages about unreadable snapshots.
+    /// Descriptions of unreadable snapshots.
     pub broken: Vec<String>,
 }
 
-struct Listed<'h> {
+struct LogRow<'h> {
     snapshot: &'h Snapshot,
     chat: Option<&'h Snapshot>,
     moment: String,
     step: Option<usize>,
 }
 
-impl<'h> Listed<'h> {
+impl<'h> LogRow<'h> {
     fn alone(snapshot: &'h Snapshot) -> Self {
         Self { snapshot, chat: None, moment: snapshot.id.to_string(), step: None }
     }
@@ -79,13 +82,13 @@ impl<'h> Listed<'h> {
     }
 }
 
-/// Lists snapshots.
+/// Lists the snapshots of one timeline, or of all timelines.
 pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = workspace.open_store()?;
     let history = workspace.history(&store)?;
     let mut listed = match &options.timeline {
         Some(text) => of_timeline(workspace, &store, &history, text)?,
-        None => history.newest_first().into_iter().map(Listed::alone).collect(),
+        None => history.newest_first().into_iter().map(LogRow::alone).collect(),
     };
     listed.retain(|listed| {
         let time = listed.snapshot.time.seconds;
@@ -97,7 +100,7 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     let tags = history.tags_by_snapshot();
     let deleted = changed_timelines::deleted(workspace.library().ok().as_ref(), &history);
     let (reader, damaged) = (store.reader(), store.known_damaged());
-    let entry = |Listed { snapshot, chat, moment, step }: Listed<'_>| LoggedSnapshot {
+    let entry = |LogRow { snapshot, chat, moment, step }: LogRow<'_>| LoggedSnapshot {
         moment,
         lorebook_only: chat.is_some() || is_lorebook_only(snapshot, &history, &reader),
         is_damaged: damaged.contains(&snapshot.id.0),
@@ -113,17 +116,18 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     Ok(Report { entries: listed.into_iter().map(entry).collect(), total, broken })
 }
 
-/// Returns the moments of a timeline, as `~N` counts them, and checkpoints between them.
+/// Returns the moments of a timeline in the order in which `~N` counts them. Checkpoints, which
+/// `~N` does not count, are listed between these moments.
 fn of_timeline<'h>(
     workspace: &Workspace,
     store: &Store,
     history: &'h History,
     text: &str,
-) -> Result<Vec<Listed<'h>>> {
+) -> Result<Vec<LogRow<'h>>> {
     let library = workspace.library().ok();
     let name = name_lookup::ever(text, history, library.as_ref())?;
     let pairs = match history.head(&name) {
-        Some(head) => Pairs::new(store, history).back_from(head, Begin::Latest)?,
+        Some(head) => Pairs::new(store, history).back_from(head, StartBook::Latest)?,
         None => Vec::new(),
     };
     let in_line: HashSet<_> = pairs.iter().map(|pair| pair.own.id).collect();
@@ -140,18 +144,19 @@ fn of_timeline<'h>(
     for (step, pair) in pairs.iter().enumerate() {
         let is_newer = |other: &&Snapshot| other.sequence > pair.latest().sequence;
         while let Some(newer) = beside.next_if(is_newer) {
-            listed.push(Listed::alone(newer));
+            listed.push(LogRow::alone(newer));
         }
-        listed.push(Listed::of_pair(step, pair));
+        listed.push(LogRow::of_pair(step, pair));
     }
-    listed.extend(beside.map(Listed::alone));
+    listed.extend(beside.map(LogRow::alone));
     if listed.is_empty() {
         return Err(history::Error::no_such_timeline(text).into());
     }
     Ok(listed)
 }
 
-/// Compares the files only where the number of messages did not change.
+/// Returns whether a snapshot differs from the previous snapshot only in the lorebook. The files
+/// are compared only if the number of messages is unchanged.
 fn is_lorebook_only(snapshot: &Snapshot, history: &History, reader: &Reader) -> bool {
     let before = snapshot.parents.first().and_then(|parent| history.get(*parent));
     let Some(before) = before.filter(|before| {

@@ -1,18 +1,23 @@
-//! Merges the lorebook of one timeline into that of another.
+//! Merges the lorebook of one timeline into the lorebook of another timeline.
 //!
-//! Order: read both as they are now, and their common ancestor; merge; with `write`, store both
-//! first, log the operation, write the one file. The chats and the other lorebook are not touched.
+//! Order: read both current lorebooks and their common ancestor; merge; with `write`, store both
+//! lorebooks, log the operation, and write the changed file. The chats and the other lorebook are
+//! not changed.
+//!
+//! If both devices made changes that a sync cannot merge, the sync stores the local state as a new
+//! timeline under another name. This new timeline was *set aside* by the sync. The user resolves
+//! the conflict by merging the two timelines.
 
 use crate::archive::merge::{Merged, Side, Unmergeable, merge_books};
 use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State};
 use crate::engine::Workspace;
 use crate::engine::device::Device;
-use crate::engine::files::{Closed, FileAction, FilePlan, Leave};
-use crate::engine::operation::{FinalSnapshot, Follows, Operation};
-use crate::engine::reload_page::{Written, reload};
+use crate::engine::files::{ChatOpenState, FileAction, FilePlan, WritePermissions};
+use crate::engine::operation::{FinalSnapshot, Operation, SnapshotParents};
+use crate::engine::reload_page::{WriteEffects, reload};
 use crate::history::History;
 use crate::history::at_message::read_book;
-use crate::history::moment::Named;
+use crate::history::moment::NameKind;
 use crate::history::state_then::{NeedBook, StateThen};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
@@ -25,56 +30,62 @@ use std::borrow::Cow;
 /// Lorebooks to merge.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// Timeline whose lorebook is changed.
     pub into: String,
-    /// A timeline or snapshot.
+    /// Timeline or snapshot whose lorebook is merged into the lorebook of `into`.
     pub from: String,
-    /// `None`: with conflicts nothing is written.
+    /// Values to keep in conflicts. If `None` and there are conflicts, nothing is written.
     pub keep: Option<Keep>,
-    /// False: it is only planned.
+    /// Write the merged lorebook. If false, the merge is only planned.
     pub write: bool,
-    /// The hash of the result that was shown before.
+    /// Hash of the merged lorebook in the plan that the user accepted. If the result differs,
+    /// nothing is written.
     pub expected: Option<Blake3>,
-    pub closed: Closed,
-    /// Also while ST-Auto-Recap is at work in the lorebook that is changed.
+    pub closed: ChatOpenState,
+    /// Merge even while ST-Auto-Recap is working on the lorebook that is changed.
     pub allow_active_queue: bool,
 }
 
 /// The side whose values are kept in conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// The lorebook that is changed.
+    /// The lorebook of `Options::into`, which is changed.
     A,
-    /// The lorebook that is merged into it.
+    /// The lorebook of `Options::from`.
     B,
-    /// This device, where a sync set one of the two aside.
+    /// The lorebook with the values of this device. Refused unless a sync set one of the two
+    /// timelines aside.
     Local,
-    /// Another device, where a sync set one of the two aside.
+    /// The lorebook with the values of the other device. Refused unless a sync set one of the two
+    /// timelines aside.
     Remote,
 }
 
-/// A merge, or its plan.
+/// The result of a merge, or the plan of a merge.
 pub struct Report {
     pub into: TimelineName,
     pub from: Source,
-    /// The common ancestor, if one is known and has a lorebook.
+    /// Snapshot of the common ancestor. `None` if no ancestor with a lorebook is known.
     pub base: Option<Snapshot>,
-    /// The side with the values of this device, where a sync set one of the two aside.
+    /// The side with the values of this device. `None` unless a sync set one of the two timelines
+    /// aside.
     pub local: Option<Side>,
     pub merged: Merged,
-    /// The lorebook that is changed; its hash is that of the merged book.
+    /// The lorebook file that is changed. Its hash is the hash of the merged lorebook.
     pub file: FileAction,
-    /// Snapshots of the files before the merge.
+    /// Snapshots that contain the files as they were before the merge.
     pub safety: Vec<Snapshot>,
-    /// Whether former bytes are kept outside of any snapshot.
+    /// Whether the former content of the file was stored separately because no snapshot contains
+    /// it.
     pub kept: bool,
     pub findings: Vec<Finding>,
     pub planned: bool,
 }
 
-/// The lorebook that was merged into the other.
+/// The lorebook of [`Options::from`].
 pub struct Source {
     pub timeline: TimelineName,
-    /// `None`: the file as it is now.
+    /// The snapshot from which the lorebook was read. `None` if the current file was read.
     pub snapshot: Option<SnapshotId>,
     pub is_same_file: bool,
 }
@@ -83,7 +94,7 @@ struct Book {
     timeline: TimelineName,
     path: LibraryPath,
     bytes: Vec<u8>,
-    /// `None`: it is the file.
+    /// The snapshot from which the lorebook was read. `None` if the current file was read.
     stored: Option<SnapshotId>,
 }
 
@@ -94,13 +105,13 @@ impl Book {
     }
 }
 
-/// Merges two lorebooks.
+/// Merges the lorebook of `options.from` into the lorebook of `options.into`.
 pub fn merge(
     workspace: &Workspace,
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
-    // The lock keeps other stvc processes out, not SillyTavern; see `operation`.
+    // The lock excludes other stvc processes, but not SillyTavern; see `engine::operation`.
     let (store, held) = workspace.open(!options.write)?;
     let library = workspace.library()?;
     monitor.begin("reading lorebooks", None);
@@ -108,9 +119,10 @@ pub fn merge(
     let groups = library.scan()?.groups;
     let (head, ours) = ours(workspace, options, &store, &groups, &history)?;
     let (other, theirs) = theirs(workspace, options, &store, &groups)?;
-    // No branch may lead to them.
+    // `head` and `other` may not be reachable from a branch.
     history.add(&store, [head.id, other.id])?;
-    // An earlier state of the same timeline is the common ancestor.
+    // If `theirs` is an earlier snapshot of the same timeline, that snapshot is the common
+    // ancestor.
     let is_earlier = theirs.stored.is_some() && theirs.timeline == ours.timeline;
     let base = match history.merge_base(head.id, &history.past([other.id])) {
         _ if is_earlier => Some((other.clone(), theirs.bytes.clone())),
@@ -148,7 +160,7 @@ pub fn merge(
     let is_same_file = theirs.stored.is_none() && theirs.path == ours.path;
     let new = Some(Cow::Borrowed(merged.bytes.as_slice()));
     let mut plan = FilePlan::new(ours.path.clone(), Some(ours.bytes.clone()), new);
-    let changes = !plan.is_there();
+    let changes = !plan.is_up_to_date();
     let file = plan.action();
     let mut findings = noticed(&merged, &ours, &theirs);
     if changes {
@@ -156,7 +168,8 @@ pub fn merge(
     }
     let mut safe = Vec::new();
     let mut kept = false;
-    // A conflict settled in favour of the file changes no file, but is recorded, too.
+    // If all conflicts are resolved in favour of the existing file, the file does not change, but
+    // the merge is recorded.
     let settled = options.keep.is_some() && !merged.conflicts.is_empty();
     if let Some(held) = held.filter(|_| changes || settled) {
         if options.expected.is_some_and(|expected| expected != file.blake3) {
@@ -168,14 +181,16 @@ pub fn merge(
         let mine = operation.take_safety(&library, &ours.timeline)?;
         let mut joined = theirs.stored.filter(|_| theirs.timeline != ours.timeline);
         if theirs.stored.is_none() && theirs.timeline != ours.timeline {
-            // Values that are not merged must not be in that file alone.
+            // Create a snapshot of the other lorebook, so that its rejected values are also in the
+            // store.
             let other = operation.take_safety(&library, &theirs.timeline)?;
             joined = other.as_ref().map(|(taken, _)| taken.id);
             let is_new = |taken: &Snapshot| history.get(taken.id).is_none();
             safe.extend(other.map(|(taken, _)| taken).filter(is_new));
         }
         if let (Some((before, _)), Some(joined)) = (&mine, joined) {
-            // Recorded, so that the next merge of the two begins here.
+            // Record the merge in a snapshot with both sides as parents, so that this snapshot is
+            // the common ancestor in the next merge of the two timelines.
             operation.message = Some(words.clone());
             let after =
                 leave_trace(&library, &groups, &ours, &merged, before, joined, &mut operation)?;
@@ -183,8 +198,9 @@ pub fn merge(
         }
         let why = format!("{} as it was before {} was merged into it", ours.path, theirs.path);
         let had: Vec<_> = mine.iter().map(|(taken, manifest)| (taken.id, manifest)).collect();
-        let leave = Leave { closed: options.closed, active_queue: options.allow_active_queue };
-        let planned = operation.write_files(library.root(), vec![plan], &had, leave, &why)?;
+        let permissions =
+            WritePermissions { closed: options.closed, active_queue: options.allow_active_queue };
+        let planned = operation.write_files(library.root(), vec![plan], &had, permissions, &why)?;
         let ending = FinalSnapshot { message: &words, ..FinalSnapshot::default() };
         operation.end_with(&library, &ours.timeline, &ending)?;
         if is_same_file {
@@ -194,7 +210,7 @@ pub fn merge(
         operation.finish(&held)?;
         kept = planned.kept;
         safe.splice(0..0, mine.map(|(taken, _)| taken));
-        findings.push(reload(library.root(), ours.timeline.as_str(), Written::REPLACED));
+        findings.push(reload(library.root(), ours.timeline.as_str(), WriteEffects::REPLACED));
     }
     Ok(Report {
         into: ours.timeline,
@@ -210,8 +226,8 @@ pub fn merge(
     })
 }
 
-/// Returns the side with the values of this device, if a sync set one of the two aside here or on
-/// another device.
+/// Returns the side with the values of this device, or `None` if neither timeline was set aside by
+/// a sync. The sync may have run on this device or on another device.
 fn local_side(
     store: &Store,
     history: &History,
@@ -219,7 +235,7 @@ fn local_side(
     theirs: &Snapshot,
 ) -> Result<Option<Side>> {
     for (aside, side) in [(theirs, Side::Theirs), (ours, Side::Ours)] {
-        if let Some(device) = Device::that_set_aside(history, aside) {
+        if let Some(device) = Device::of_set_aside_timeline(history, aside) {
             let is_here = device.id == Device::of(store)?.id;
             return Ok(Some(if is_here { side } else { side.other() }));
         }
@@ -227,7 +243,8 @@ fn local_side(
     Ok(None)
 }
 
-/// Creates a snapshot of the chat with the merged book, which follows both sides.
+/// Creates a snapshot of the chat with the merged lorebook. The parents of the snapshot are the
+/// snapshots of both sides. Returns `None` if the chat has no lorebook.
 fn leave_trace(
     library: &Library,
     groups: &Groups,
@@ -242,7 +259,7 @@ fn leave_trace(
         return Ok(None);
     }
     captured.files.set_book(merged.bytes.clone());
-    let follows = Follows::joined(before.clone(), Some(joined));
+    let follows = SnapshotParents::joined(before.clone(), Some(joined));
     let taken = operation.take(&State::of(&captured.files), Kind::SNAPSHOT, follows)?;
     Ok(Some(taken.id))
 }
@@ -267,7 +284,8 @@ fn ours(
     Ok((head, book))
 }
 
-/// Returns the file of a timeline if it exists, otherwise the stored lorebook.
+/// Reads the lorebook to merge from: the current file if `options.from` is the name of a timeline
+/// whose file exists, otherwise the stored lorebook.
 fn theirs(
     workspace: &Workspace,
     options: &Options,
@@ -278,7 +296,8 @@ fn theirs(
     let moment = workspace.moment(&options.from, store)?;
     let snapshot = moment.taken()?;
     let mut book = None;
-    if moment.named == Named::Timeline && snapshot.timeline.file().under(library.root()).exists() {
+    if moment.named == NameKind::Timeline && snapshot.timeline.file().under(library.root()).exists()
+    {
         book = file_now(library, groups, &snapshot.timeline)?;
     }
     if book.is_none() {
@@ -299,25 +318,23 @@ fn file_now(library: &Library, groups: &Groups, timeline: &TimelineName) -> Resu
 fn noticed(merged: &Merged, ours: &Book, theirs: &Book) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !merged.with_base && ours.bytes != theirs.bytes {
-        let what = "it is not known from which state both lorebooks come: nothing is removed, and every difference in an entry that both have is a conflict";
+        let what = "the lorebooks have no known common ancestor: no entry is removed, and every difference within an entry is a conflict";
         findings.push(Finding::new(Code::MergeNoBase, ours.path.as_str(), what));
     }
     if merged.queue_left > 0 {
         let pieces = match merged.queue_left {
-            1 => "1 piece".into(),
-            many => format!("{many} pieces"),
+            1 => "1 queued task was".into(),
+            many => format!("{many} queued tasks were"),
         };
-        let what = format!(
-            "{pieces} of work waiting in its queue stayed there: a queue belongs to its chat"
-        );
+        let what = format!("{pieces} not merged: a queue belongs to its chat");
         findings.push(Finding::new(Code::MergeQueueLeft, theirs.path.as_str(), what));
     }
     for registry in &merged.not_renumbered {
         let what = format!(
-            "the registry {} (UID {}) lists entries by UIDs that are others now, in a notation that is not changed",
+            "the registry {} (UID {}) still lists old UIDs: stvc cannot edit its format",
             registry.title, registry.uid
         );
-        let remedy = "look at the entry after the merge, and correct its UIDs";
+        let remedy = "review the entry after the merge and correct its UIDs";
         let finding = Finding::new(Code::MergeRegistry, ours.path.as_str(), what);
         findings.push(finding.remedy(remedy));
     }
@@ -332,8 +349,8 @@ fn shared(library: &Library, ours: &Book) -> Result<Option<Finding>> {
     }
     let list = listed(&users);
     let message =
-        format!("this lorebook is also used by {list}: they get what is merged into it, too");
-    let remedy = "`stvc doctor --fix` gives each fork a copy of its own";
+        format!("this lorebook is also used by {list}, so the merge changes it for them, too");
+    let remedy = "run `stvc doctor --fix` to give each fork its own copy";
     let finding = Finding::new(Code::LorebookShared, ours.path.as_str(), message);
     Ok(Some(finding.remedy(remedy)))
 }

@@ -1,4 +1,4 @@
-//! Traces one message through the snapshots of its timeline and of related ones.
+//! Lists the versions of one message in the snapshots of its timeline and of related timelines.
 
 use std::sync::Arc;
 
@@ -12,7 +12,6 @@ use crate::st::TimelineName;
 use crate::store::{ObjectId, Reader, unless_lost};
 use crate::verbs::Result;
 
-/// A message.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub timeline: String,
@@ -24,30 +23,36 @@ pub struct Options {
 pub struct Report {
     pub timeline: TimelineName,
     pub message: usize,
+    /// Whether the latest snapshot of the timeline contains the message.
     pub is_there: bool,
+    /// The latest snapshot that contains the message.
     pub last: Snapshot,
     /// Newest first.
     pub versions: Vec<Version>,
-    /// Without the limit.
+    /// Number of versions before `Options::limit` is applied.
     pub total: usize,
-    pub elsewhere: Vec<Elsewhere>,
-    /// Messages about unreadable snapshots.
+    pub elsewhere: Vec<MessageElsewhere>,
+    /// Descriptions of unreadable snapshots.
     pub broken: Vec<String>,
 }
 
-/// A version of a message, and the first snapshot with it.
+/// A version of a message.
 pub struct Version {
+    /// The first snapshot that contains this version.
     pub snapshot: Snapshot,
-    /// Its number there, and its JSON; `None` if that is lost.
+    /// Number of the message in the snapshot, and the JSON of the message. The JSON is `None` if
+    /// the store has lost it.
     pub after: (usize, Option<Arc<[u8]>>),
-    /// `None`: the message was not there.
+    /// Number and JSON of the previous version. `None` if the message did not exist in the previous
+    /// snapshot.
     pub before: Option<(usize, Option<Arc<[u8]>>)>,
-    /// It was deleted before this version.
+    /// Whether the message had been deleted before this version.
     pub is_again: bool,
 }
 
 impl Version {
-    /// Returns the change as `diff` reports it; `None` if one of the texts cannot be read.
+    /// Returns the change as `diff` reports it. Returns `None` if this version or the previous
+    /// version cannot be read.
     pub fn change(&self) -> Option<Change<'_>> {
         let after = (self.after.0, self.after.1.as_deref()?);
         match &self.before {
@@ -57,35 +62,38 @@ impl Version {
     }
 }
 
-/// A message in another timeline.
-pub struct Elsewhere {
+/// The message in another timeline.
+pub struct MessageElsewhere {
     pub timeline: TimelineName,
     pub head: Snapshot,
-    /// Its number and its JSON; `None` if it was deleted there.
+    /// Number and JSON of the message in `head`. `None` if the message was deleted from that
+    /// timeline.
     pub now: Option<(usize, Option<Arc<[u8]>>)>,
-    /// The first snapshot here with this version.
+    /// The first snapshot of the requested timeline with the version in `now`. `None` if the
+    /// requested timeline never had that version.
     pub same_as: Option<Snapshot>,
-    /// Whether that is the latest version.
+    /// Whether the version in `now` is the latest version in the requested timeline.
     pub is_same: bool,
 }
 
-/// Returns the history of a message.
+/// Reads the versions of a message, and the message in related timelines.
 pub fn message_versions(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = workspace.open_store()?;
     let history = workspace.history(&store)?;
     let library = workspace.library().ok();
     let head = name_lookup::stored(&options.timeline, &history, library.as_ref())?;
-    let Some(told) = MessageHistory::read(&store, &history, head, options.message)? else {
+    let Some(message_history) = MessageHistory::read(&store, &history, head, options.message)?
+    else {
         let messages = usize::try_from(head.messages).unwrap_or(usize::MAX);
         let finding = message_not_found(&head.timeline, messages, options.message);
         return Err(engine::Error::refused(finding).into());
     };
     let reader = store.reader();
-    let total = told.versions.len();
+    let total = message_history.versions.len();
     let limit = options.limit.unwrap_or(total);
     let mut versions = Vec::new();
-    for (n, version) in told.versions.iter().enumerate().take(limit) {
-        let before = match told.versions.get(n + 1).filter(|_| !version.is_again) {
+    for (n, version) in message_history.versions.iter().enumerate().take(limit) {
+        let before = match message_history.versions.get(n + 1).filter(|_| !version.is_again) {
             Some(older) => Some((older.number, line(&reader, older.id)?)),
             None => None,
         };
@@ -96,16 +104,16 @@ pub fn message_versions(workspace: &Workspace, options: &Options) -> Result<Repo
             is_again: version.is_again,
         });
     }
-    let newest = told.versions.first().map(|version| version.id);
+    let newest = message_history.versions.first().map(|version| version.id);
     let mut elsewhere = Vec::new();
-    for other in &told.elsewhere {
+    for other in &message_history.elsewhere {
         let id = other.now.map(|(_, id)| id);
-        let same_as = told.versions.iter().find(|version| Some(version.id) == id);
+        let same_as = message_history.versions.iter().find(|version| Some(version.id) == id);
         let now = match other.now {
             Some((number, id)) => Some((number, line(&reader, id)?)),
             None => None,
         };
-        elsewhere.push(Elsewhere {
+        elsewhere.push(MessageElsewhere {
             timeline: other.head.timeline.clone(),
             head: other.head.clone(),
             now,
@@ -116,12 +124,12 @@ pub fn message_versions(workspace: &Workspace, options: &Options) -> Result<Repo
     Ok(Report {
         timeline: head.timeline.clone(),
         message: options.message,
-        is_there: told.is_there,
-        last: told.last.clone(),
+        is_there: message_history.is_there,
+        last: message_history.last.clone(),
         versions,
         total,
         elsewhere,
-        broken: told.broken,
+        broken: message_history.broken,
     })
 }
 

@@ -1,8 +1,9 @@
-//! One file or folder per command: plan, do, report.
+//! Implements the commands, one file or folder per command.
 //!
-//! Every verb is `fn verb(&Workspace, &Options, &mut dyn Monitor) -> Result<Report>`. A report is
-//! data, which the front end puts into words. Problems in the user's data are findings; an error
-//! means "could not do it". A verb uses the engine and the history, never another verb.
+//! The function of a command is called a verb. Its signature is `fn verb(&Workspace, &Options, &mut
+//! dyn Monitor) -> Result<Report>`; some verbs need fewer parameters. A report contains data, and
+//! the front end formats the data as text. Problems in the user's data are reported as findings; an
+//! error means that the command failed. A verb uses the engine and the history, never another verb.
 
 pub mod backup;
 pub mod check;

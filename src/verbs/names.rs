@@ -1,4 +1,4 @@
-//! Names for completion. Unreadable ones are left out.
+//! Lists names for shell completion. Names that cannot be read are omitted, and errors are ignored.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub fn tags(workspace: &Workspace) -> Vec<String> {
     tags.filter_map(|(name, _)| name.tag_name()).collect()
 }
 
-/// Returns the latest snapshots, newest first.
+/// Returns the latest `count` snapshots of all timelines, newest first.
 pub fn latest_snapshots(workspace: &Workspace, count: usize) -> Vec<Snapshot> {
     let history = workspace.open_store().ok().and_then(|store| History::load(&store).ok());
     history.iter().flat_map(History::newest_first).take(count).cloned().collect()

@@ -1,16 +1,17 @@
-//! The operation log.
+//! Lists the operation log.
 
 use crate::engine::Workspace;
-use crate::engine::operation::log::{self, Logged};
+use crate::engine::operation::log::{self, LogEntry};
 use crate::verbs::Result;
 
 /// Operations, newest first.
 pub struct Report {
-    pub entries: Vec<Logged>,
+    pub entries: Vec<LogEntry>,
+    /// Number of lines in the log that cannot be read.
     pub unreadable: usize,
 }
 
-/// Reads the log.
+/// Reads at most `limit` operations from the log.
 pub fn operations(workspace: &Workspace, limit: Option<usize>) -> Result<Report> {
     let store = workspace.open_store()?;
     let (mut entries, unreadable) = log::load(&store)?;

@@ -1,4 +1,4 @@
-//! The messages of a snapshot, as a person reads them.
+//! Reads the messages of a snapshot as text for a person.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -18,14 +18,16 @@ use crate::verbs::Result;
 #[derive(Clone, Debug, Deserialize)]
 pub struct Options {
     pub snapshot: String,
+    /// Numbers of the messages. `None` selects all messages.
     #[serde(skip)]
     pub messages: Option<RangeInclusive<usize>>,
-    /// Also those hidden from the prompt; named messages are never left out.
+    /// Also return messages that are hidden from the prompt. If `messages` is given, hidden
+    /// messages are always returned.
     #[serde(skip)]
     pub with_hidden: bool,
 }
 
-/// A message.
+/// A message in the form that is shown to the user.
 #[derive(Serialize)]
 pub struct SpokenMessage {
     #[serde(rename = "index")]
@@ -35,29 +37,29 @@ pub struct SpokenMessage {
     pub is_user: bool,
     #[serde(rename = "hidden")]
     pub is_hidden: bool,
-    /// In seconds since 1970.
+    /// Date of the message, in seconds since 1970.
     #[serde(serialize_with = "store::in_utc")]
     pub said: Option<i64>,
     pub text: String,
-    /// All texts to choose from, and the shown one.
+    /// Texts of all swipes. `shown` is the index of the displayed swipe.
     pub swipes: Vec<String>,
     #[serde(rename = "swipe")]
     pub shown: Option<usize>,
     pub reasoning: Option<String>,
 }
 
-/// Messages of a snapshot.
+/// The requested messages of a snapshot.
 pub struct Report {
     pub snapshot: Snapshot,
     pub messages: Vec<SpokenMessage>,
     pub total: usize,
-    /// The number of hidden messages that were left out.
+    /// Number of hidden messages that were omitted.
     pub hidden: usize,
-    /// Messages about lost ones.
+    /// Descriptions of messages that the store has lost.
     pub broken: Vec<String>,
 }
 
-/// Reads messages, and only those that are asked for.
+/// Reads the requested messages. Other messages are not read from the store.
 pub fn read(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = workspace.open_store()?;
     let Moment { snapshot, upto, .. } = workspace.moment(&options.snapshot, &store)?;
@@ -89,13 +91,14 @@ pub fn read(workspace: &Workspace, options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// Writes a story into a new file.
+/// Writes exported messages to a new file. Fails if the file exists.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let written = durable::write(path, bytes, durable::Existing::Keep);
     written.map_err(|source| store::Error::Io { path: path.to_owned(), source }.into())
 }
 
-/// Reads one message; `None` for a blank line. An invalid line is its own text.
+/// Reads one message. Returns `None` for a blank line. A line that is not a valid message is
+/// returned unchanged as the text of a message without a name.
 fn one(reader: &Reader, number: usize, id: ObjectId) -> store::Result<Option<SpokenMessage>> {
     let bytes = reader.blob(id)?;
     if st::is_blank(&bytes) {

@@ -1,16 +1,18 @@
-//! Creates snapshots of earlier states from what messages carry. They are marked as reconstructed,
-//! and inserted into the history where they belong.
+//! Creates snapshots of earlier moments from the data in messages. These snapshots have the kind
+//! `reconstructed`, and are inserted into the history before the snapshots of later moments.
 
 use std::collections::BTreeMap;
 
 use crate::archive::{self, ContentId, Folders, Kind, NewSnapshot, Snapshot, State};
 use crate::auto_recap::scene_breaks;
 use crate::engine::operation::Operation;
-use crate::engine::take_first::take_as_it_is;
+use crate::engine::safety_snapshots::take_as_it_is;
 use crate::engine::{self, Workspace};
-use crate::history::at_message::{Found as Then, Made, Origin, Past, make, message_not_found};
-use crate::history::origin::{Lineage, Newcomer, without_blank_end};
-use crate::history::pairs::{Begin, Pair, Pairs};
+use crate::history::at_message::{
+    Origin, PastPairs, RebuiltState, StateAtMessage, make, message_not_found,
+};
+use crate::history::origin::{Lineage, NewTimeline, without_blank_end};
+use crate::history::pairs::{Pair, Pairs, StartBook};
 use crate::history::rewrite_history::{Insertion, insert};
 use crate::history::{self, History, name_lookup};
 use crate::progress::Monitor;
@@ -19,53 +21,55 @@ use crate::st::{self, Captured, Disk, TimelineName};
 use crate::store::{Store, Time};
 use crate::verbs::Result;
 
-/// Messages to reconstruct.
+/// The moments to reconstruct.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub timeline: String,
-    /// `None`: the end of every scene.
+    /// Number of the last message of the moment. `None` selects the end of every scene.
     pub at: Option<usize>,
     pub dry_run: bool,
 }
 
-/// The outcome of one message.
+/// The outcome for the moment at which `message` was the last message.
 pub struct Reconstruction {
     pub message: usize,
     pub scene: Option<String>,
-    pub result: Found,
+    pub result: ReconstructOutcome,
 }
 
-/// The outcome of a reconstruction.
-pub enum Found {
-    /// No snapshot in a dry run.
+/// The outcome of reconstructing one moment.
+pub enum ReconstructOutcome {
+    /// The moment was reconstructed. The snapshot is `None` in a dry run.
     Made(Option<Box<Snapshot>>, Box<Origin>),
-    /// It was stored or reconstructed before.
+    /// The store already has a snapshot of this moment.
     Known(Box<Snapshot>),
+    /// The moment cannot be reconstructed, for the reasons in the findings.
     Lost(Vec<Finding>),
-    /// It precedes the fork point, so it is in the history of this parent.
+    /// The message precedes the fork point, so the moment belongs to the history of this parent.
     OfParent(TimelineName),
 }
 
-/// Reconstructed snapshots.
+/// The outcomes of a reconstruction.
 pub struct Report {
     pub timeline: TimelineName,
     pub outcomes: Vec<Reconstruction>,
     pub findings: Vec<Finding>,
-    /// Whether a snapshot of the chat as it is was created first.
+    /// Whether a snapshot of the current files was created first.
     pub taken_first: bool,
-    /// The number of snapshots that got a new id because others were inserted before them.
+    /// Number of existing snapshots that got a new id because reconstructed snapshots were inserted
+    /// before them.
     pub rewritten: usize,
     pub dry_run: bool,
 }
 
 impl Report {
-    /// Counts the states with a wanted outcome.
-    pub fn count(&self, wanted: impl Fn(&Found) -> bool) -> usize {
+    /// Counts the moments whose outcome satisfies `wanted`.
+    pub fn count(&self, wanted: impl Fn(&ReconstructOutcome) -> bool) -> usize {
         self.outcomes.iter().filter(|outcome| wanted(&outcome.result)).count()
     }
 }
 
-/// Reconstructs states.
+/// Creates snapshots of the requested moments, and inserts them into the history.
 pub fn reconstruct(
     workspace: &Workspace,
     options: &Options,
@@ -75,11 +79,11 @@ pub fn reconstruct(
         let (_folder, elsewhere) = workspace.on_a_copy()?;
         return carry_out(&elsewhere, options, monitor);
     }
-    // Planned on a copy first: errors come before anything is written, and nothing is if nothing
-    // can be.
+    // Plan on a copy of the store first, so that errors occur before anything is written, and so
+    // that nothing is written if no moment can be reconstructed.
     let planned = Options { dry_run: true, ..options.clone() };
     let plan = reconstruct(workspace, &planned, monitor)?;
-    if !plan.outcomes.iter().any(|outcome| matches!(outcome.result, Found::Made(..))) {
+    if !plan.outcomes.iter().any(|outcome| matches!(outcome.result, ReconstructOutcome::Made(..))) {
         return Ok(Report { taken_first: false, dry_run: false, ..plan });
     }
     carry_out(workspace, options, monitor)
@@ -96,7 +100,8 @@ fn carry_out(
     let name = name_lookup::timeline(&options.timeline, Some(&library), &here)?;
     let captured = st::capture(&library, &scan.groups, &name, &Disk)?;
     let wanted = wanted(&captured, options)?;
-    // The insertion needs a snapshot to precede.
+    // A reconstructed snapshot is inserted before an existing snapshot, so the chat must have at
+    // least one snapshot.
     let first = take_as_it_is(workspace, Some(std::slice::from_ref(&name)), monitor)?;
     let (store, held) = workspace.open(options.dry_run)?;
     let mut lineage = Lineage::load(&store, &scan)?;
@@ -104,10 +109,10 @@ fn carry_out(
     let history = History::load(&store)?;
     let all = Pairs::new(&store, &history);
     let pairs = match history.head(&name) {
-        Some(head) => all.back_from(head, Begin::Latest)?,
+        Some(head) => all.back_from(head, StartBook::Latest)?,
         None => Vec::new(),
     };
-    let past = Past::new(&store, &all.books, &pairs);
+    let past = PastPairs::new(&store, &all.books, &pairs);
     let mut report = Report {
         timeline: name.clone(),
         outcomes: Vec::new(),
@@ -121,14 +126,17 @@ fn carry_out(
     let mut made = Vec::new();
     for (message, scene) in wanted {
         let result = match &fork {
-            Some((shared, parent)) if (message as u64) < *shared => Found::OfParent(parent.clone()),
+            Some((shared, parent)) if (message as u64) < *shared => {
+                ReconstructOutcome::OfParent(parent.clone())
+            }
             _ => find(&store, &past, &captured, message, &mut made, &mut report.findings)?,
         };
         report.outcomes.push(Reconstruction { message, scene, result });
         monitor.advance(1);
     }
     if options.at.is_some()
-        && let [Reconstruction { result: Found::Lost(findings), .. }] = report.outcomes.as_slice()
+        && let [Reconstruction { result: ReconstructOutcome::Lost(findings), .. }] =
+            report.outcomes.as_slice()
     {
         return Err(engine::Error::Refused { findings: findings.clone() }.into());
     }
@@ -149,7 +157,8 @@ fn carry_out(
     Ok(report)
 }
 
-/// Returns messages with the names of the scenes that end there.
+/// Returns the numbers of the messages to reconstruct. Each has the name of the scene that ends
+/// with this message, if there is such a scene.
 fn wanted(captured: &Captured, options: &Options) -> Result<Vec<(usize, Option<String>)>> {
     let chat = captured.files.split();
     let breaks = scene_breaks(&chat);
@@ -167,7 +176,8 @@ fn wanted(captured: &Captured, options: &Options) -> Result<Vec<(usize, Option<S
     }
 }
 
-/// Returns the fork point of a timeline, and its parent.
+/// Returns the number of messages that a timeline shares with its parent, and the parent. Returns
+/// `None` if the timeline is not a fork.
 fn fork_of(lineage: &Lineage, name: &TimelineName) -> Option<(u64, TimelineName)> {
     let (own, origin) = lineage.own(name)?;
     Some((own.first()?.fork_at?, origin?.timeline))
@@ -175,24 +185,28 @@ fn fork_of(lineage: &Lineage, name: &TimelineName) -> Option<(u64, TimelineName)
 
 fn find(
     store: &Store,
-    past: &Past<'_>,
+    past: &PastPairs<'_>,
     captured: &Captured,
     message: usize,
-    made: &mut Vec<(usize, Made)>,
+    made: &mut Vec<(usize, RebuiltState)>,
     findings: &mut Vec<Finding>,
-) -> Result<Found> {
+) -> Result<ReconstructOutcome> {
     let chat = captured.files.split().upto(message);
     let bound = captured.files.lorebook.is_some();
     let tells = |pair: &Pair<'_>| {
         pair.own.kind != Kind::IMPORT && pair.is_own && (!bound || pair.own.lorebook.is_some())
     };
     if let Some(known) = past.taken_at(&chat, tells)? {
-        return Ok(Found::Known(Box::new(known.own.clone())));
+        return Ok(ReconstructOutcome::Known(Box::new(known.own.clone())));
     }
     let book = match past.find(&captured.files, message) {
-        Ok(Then::Taken { snapshot, .. }) => return Ok(Found::Known(snapshot)),
-        Ok(Then::Cut { book }) => book,
-        Err(history::Error::Unknowable { finding }) => return Ok(Found::Lost(vec![*finding])),
+        Ok(StateAtMessage::Taken { snapshot, .. }) => {
+            return Ok(ReconstructOutcome::Known(snapshot));
+        }
+        Ok(StateAtMessage::Cut { book }) => book,
+        Err(history::Error::Unknowable { finding }) => {
+            return Ok(ReconstructOutcome::Lost(vec![*finding]));
+        }
         Err(error) => return Err(error.into()),
     };
     match make(&store.reader(), &captured.files, message, Some(&book)) {
@@ -200,26 +214,28 @@ fn find(
             findings.extend(state.findings.clone());
             let origin = Box::new(state.origin.clone());
             made.push((message, state));
-            Ok(Found::Made(None, origin))
+            Ok(ReconstructOutcome::Made(None, origin))
         }
-        Err(history::Error::Unknowable { finding }) => Ok(Found::Lost(vec![*finding])),
+        Err(history::Error::Unknowable { finding }) => Ok(ReconstructOutcome::Lost(vec![*finding])),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Writes the commits to insert, oldest first, with message and content.
+/// Writes the contents of the reconstructed snapshots into the pack. Returns the commits to insert,
+/// oldest first, with message numbers and content ids.
 fn insertions(
     store: &Store,
     lineage: &Lineage,
     captured: &Captured,
-    made: Vec<(usize, Made)>,
+    made: Vec<(usize, RebuiltState)>,
     operation: &mut Operation<'_>,
 ) -> Result<Vec<(usize, ContentId, Insertion)>> {
     let own = lineage.own(&captured.files.timeline).map(|(own, _)| own).unwrap_or_default();
     let offset = own.last().map_or(0, |newest| newest.time.offset);
     let mut list = Vec::new();
-    // From the end: a state cannot be newer than a longer one. (A scene's record may have been
-    // rewritten long after.)
+    // Iterates from the longest state to the shortest, so that no state gets a later time than a
+    // longer state. The time in a scene's record may be too late, because the record may have been
+    // rewritten long after the scene ended.
     let mut latest = i64::MAX;
     for (message, state) in made.into_iter().rev() {
         let whole = State::made(&state.files, Some(message as u64));
@@ -239,7 +255,7 @@ fn insertions(
         let time = Time { seconds, offset };
         let mut new = NewSnapshot::of(&whole, Kind::RECONSTRUCTED, time);
         new.source = Some(source);
-        let newcomer = Newcomer::of_state(&whole);
+        let newcomer = NewTimeline::of_state(&whole);
         let commit = new.commit(written.tree);
         list.push((message, whole.manifest.content, Insertion { commit, newcomer }));
     }
@@ -247,12 +263,12 @@ fn insertions(
     Ok(list)
 }
 
-/// Looks up the new snapshots, which have ids only now.
+/// Adds the new snapshots to the report. Their ids are known only after the insertion.
 fn name_new(report: &mut Report, history: &History, contents: &[(usize, ContentId)]) {
     let Some(head) = history.head(&report.timeline) else { return };
     let (own, _) = history.own(head);
     for outcome in &mut report.outcomes {
-        let Found::Made(snapshot, _) = &mut outcome.result else { continue };
+        let ReconstructOutcome::Made(snapshot, _) = &mut outcome.result else { continue };
         let content = contents.iter().find(|(message, _)| *message == outcome.message);
         let found = content.and_then(|(_, content)| {
             own.iter().find(|found| found.content == *content && found.kind == Kind::RECONSTRUCTED)

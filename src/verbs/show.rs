@@ -1,4 +1,4 @@
-//! One snapshot, with its files and its last messages.
+//! Shows one moment, with its files and its last messages.
 
 use crate::archive::{Manifest, Snapshot, State};
 use crate::auto_recap;
@@ -11,18 +11,20 @@ use crate::st::{
 };
 use crate::verbs::Result;
 
-/// One snapshot in detail.
+/// One moment in detail.
 pub struct Report {
-    /// By its name of today.
+    /// Current name of the timeline. `snapshot` may have a former name.
     pub timeline: TimelineName,
     pub snapshot: Snapshot,
-    /// The name that always means this moment; see docs/moments.md.
+    /// Permanent name of this moment; see docs/moments.md.
     pub moment: String,
-    /// The snapshot with the lorebook, if it changed after `snapshot` was created.
+    /// The snapshot that contains the lorebook of this moment. `None` if the lorebook did not
+    /// change after `snapshot` was created.
     pub book: Option<Snapshot>,
-    /// The last message, if one was named.
+    /// Number of the moment's last message, if the requested name contained a message number.
     pub at: Option<usize>,
-    /// Where the parts come from, if no snapshot has this state.
+    /// Sources of the chat and the lorebook. `None` if the moment was stored in snapshots and did
+    /// not have to be reconstructed.
     pub origin: Option<Origin>,
     pub tags: Vec<String>,
     pub contents: Contents,
@@ -33,17 +35,17 @@ pub struct Report {
 /// The contents of a moment's files.
 pub struct Contents {
     pub manifest: Manifest,
-    /// With their numbers, oldest first.
+    /// The last messages with their numbers, oldest first.
     pub last_messages: Vec<(usize, MessageText)>,
-    /// Key and title of each entry.
+    /// Key and title of each lorebook entry.
     pub entries: Vec<(String, String)>,
-    /// Field and text of a character's card.
+    /// Name and text of each field of a character card. Empty for other timelines.
     pub card: Vec<(&'static str, String)>,
 }
 
 const LAST: usize = 3;
 
-/// Shows a moment.
+/// Reads a moment, with its files and its last messages.
 pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let store = workspace.open_store()?;
     let moment = workspace.moment(name, &store)?;
@@ -52,7 +54,7 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let then = StateThen::rebuild(&store, &moment, NeedBook::IfKnown)?;
     let StateThen { snapshot, contents, mut problems, book_of, origin, findings: noticed } = then;
     for attachment in &contents.attachments {
-        let loss = attachment.glance(&store.reader())?;
+        let loss = attachment.check_headers(&store.reader())?;
         loss.into_iter().for_each(|loss| problems.lose_attachment(loss));
     }
     let chat = contents.files.split();
@@ -74,7 +76,7 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     let template = library.as_ref().map(Library::book_template).cloned().unwrap_or_default();
     let has = |path: &_| library.as_ref().is_some_and(|library| library.has(path));
     findings.extend(rules::of_stored(&contents.files, &chat, &template, has));
-    // A moment that no snapshot has by itself has other files than its snapshot.
+    // The manifest of `snapshot` does not describe a moment that is composed of several snapshots.
     let manifest = if origin.is_some() || book_of.is_some() {
         State::of(&contents.files).manifest
     } else {
@@ -103,7 +105,7 @@ pub fn show(workspace: &Workspace, name: &str) -> Result<Report> {
     })
 }
 
-/// The fields that people write, in the order of SillyTavern's form.
+/// The card fields that users write, in the order of SillyTavern's form.
 const FIELDS: [&str; 11] = [
     "name",
     "description",
@@ -121,7 +123,7 @@ const FIELDS: [&str; 11] = [
 fn fields(card: &[u8]) -> Vec<(&'static str, String)> {
     let text = OpenCard::of(card).text.unwrap_or_default();
     let Some(root) = Raw::parse(&text) else { return Vec::new() };
-    // The first version of cards had everything at the top.
+    // Cards in the V1 format have no `data` object. Their fields are at the top level.
     let data = root.get("data").filter(Raw::is_object).unwrap_or(root);
     let said = |field: &'static str| {
         let value = data.get(field)?;

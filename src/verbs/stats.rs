@@ -1,4 +1,4 @@
-//! Sizes: of the store, of each timeline's share, of the largest messages.
+//! Measures the size of the store, the share of each timeline, and the largest messages.
 
 use std::collections::HashMap;
 
@@ -19,40 +19,43 @@ use crate::verbs::Result;
 pub struct Report {
     pub snapshots: usize,
     pub tags: usize,
-    /// The size of all states as copies of their files.
+    /// Total size of the files of all snapshots, as if each snapshot were a full copy.
     pub bytes_as_copies: u64,
     pub bytes_stored: u64,
-    /// Largest first.
-    pub timelines: Vec<Share>,
+    /// Sorted by `bytes`, largest first.
+    pub timelines: Vec<TimelineShare>,
+    /// Size of the objects that several timelines use.
     pub bytes_shared: u64,
-    pub largest: Vec<Large>,
+    pub largest: Vec<LargeMessage>,
+    /// Number of snapshots and refs that cannot be read.
     pub damaged: usize,
-    /// Files of the library that are not stored.
+    /// Finding about files of the library that are not stored.
     pub left_out: Option<Finding>,
 }
 
-/// The share of one timeline.
+/// The snapshots and the storage space of one timeline.
 #[derive(Serialize)]
-pub struct Share {
+pub struct TimelineShare {
     #[serde(rename = "timeline")]
     pub name: TimelineName,
-    /// How many snapshots it has of its own.
+    /// Number of the timeline's own snapshots, without the snapshots of its parent.
     pub snapshots: usize,
-    /// Stored for it alone.
+    /// Size of the objects that only this timeline uses.
     pub bytes: u64,
+    /// Total size of the files of these snapshots, as if each snapshot were a full copy.
     pub bytes_as_copies: u64,
 }
 
-/// A large message, and what it consists of.
+/// A large message, and the sizes of its parts in bytes.
 #[derive(Serialize)]
-pub struct Large {
+pub struct LargeMessage {
     pub timeline: TimelineName,
     pub index: usize,
     pub name: String,
     pub bytes: u64,
     pub text: u64,
     pub swipes: u64,
-    /// Copies of the lorebook that ST-Auto-Recap stores in it.
+    /// Size of the copies of the lorebook that ST-Auto-Recap stores in the message.
     pub lorebook: u64,
     pub rest: u64,
 }
@@ -79,8 +82,8 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
         largest: Vec::new(),
         damaged: history.broken.len(),
     };
-    let mut shares: HashMap<&TimelineName, Share> = HashMap::new();
-    let share = |name: &TimelineName| Share {
+    let mut shares: HashMap<&TimelineName, TimelineShare> = HashMap::new();
+    let share = |name: &TimelineName| TimelineShare {
         name: name.clone(),
         snapshots: 0,
         bytes_as_copies: 0,
@@ -101,7 +104,7 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
                 entry.bytes_as_copies = entry.bytes_as_copies.saturating_add(bytes);
                 report.bytes_as_copies = report.bytes_as_copies.saturating_add(bytes);
             }
-            // An unknown format is not damage.
+            // A snapshot with an unknown format does not count as damaged.
             Err(archive::Error::NewerFormat { .. }) => {}
             Err(error) if !error.is_loss() => return Err(error.into()),
             Err(_) => report.damaged += 1,
@@ -121,7 +124,8 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
     Ok(report)
 }
 
-/// Returns the size of what is stored for each timeline alone; under `None`, for several.
+/// Returns, for each timeline, the size of the objects that only this timeline uses. The key `None`
+/// has the size of the objects that several timelines use.
 fn shared_bytes(
     store: &Store,
     history: &History,
@@ -133,13 +137,14 @@ fn shared_bytes(
         by_timeline.entry(owners.of_snapshot(snapshot)).or_default().push(snapshot.tree);
     }
     let names: Vec<_> = by_timeline.keys().copied().collect();
-    // Maps an object to the index of its only timeline; `several` stands for more than one.
+    // Maps an object to the index in `names` of the only timeline that uses the object, or to
+    // `several` if more than one timeline uses it.
     let several = names.len();
     let mut whose: HashMap<ObjectId, usize> = HashMap::new();
     for (n, name) in names.iter().enumerate() {
         let mut reach = Reach::new(store.reader());
         for tree in by_timeline.get(name).into_iter().flatten() {
-            // Damage is counted elsewhere.
+            // Lost objects are ignored here: `stats` counts damaged snapshots.
             unless_lost(reach.visit(*tree, &mut |id, _| {
                 whose.entry(id).and_modify(|owner| *owner = several).or_insert(n);
             }))?;
@@ -153,9 +158,9 @@ fn shared_bytes(
     Ok(bytes)
 }
 
-fn largest(store: &Store, history: &History) -> Result<Vec<Large>> {
+fn largest(store: &Store, history: &History) -> Result<Vec<LargeMessage>> {
     let reader = store.reader();
-    let mut found: Vec<Large> = Vec::new();
+    let mut found: Vec<LargeMessage> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     let mut line = Vec::new();
     for (name, head) in history.heads() {
@@ -177,7 +182,7 @@ fn largest(store: &Store, history: &History) -> Result<Vec<Large>> {
     Ok(found)
 }
 
-fn made_of(timeline: &TimelineName, index: usize, line: &[u8]) -> Large {
+fn made_of(timeline: &TimelineName, index: usize, line: &[u8]) -> LargeMessage {
     let length = |value: Option<Raw<'_>>| value.map_or(0, |value| value.as_bytes().len() as u64);
     let message = Message::read(line);
     let raw = message.map(|message| message.raw());
@@ -188,7 +193,7 @@ fn made_of(timeline: &TimelineName, index: usize, line: &[u8]) -> Large {
     let swipes = length(raw.and_then(|raw| raw.get("swipes")))
         + length(raw.and_then(|raw| raw.get("swipe_info")));
     let bytes = line.len() as u64;
-    Large {
+    LargeMessage {
         timeline: timeline.clone(),
         index,
         name: message.and_then(|message| message.name()).unwrap_or_default(),

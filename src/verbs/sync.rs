@@ -1,16 +1,16 @@
-//! `sync REMOTE`: fetch, reconcile, push.
+//! Synchronises the store with a remote: fetch, reconcile, push.
 //!
-//! Order: snapshots of what changed here; the remote's history, verified; one operation with
-//! objects, log, refs and files; then the remote. If another device was faster there, it starts
-//! again with what that wrote.
+//! Order: create snapshots of local changes; fetch and validate the remote's history; apply that
+//! history to objects, log, refs and files in one operation; push. If another device pushed in the
+//! meantime, start again with the fetch.
 
 use crate::engine::copies::{CopyError, CopyPlace, mirror, server};
-use crate::engine::files::{Action, Closed, FileAction};
+use crate::engine::files::{Action, ChatOpenState, FileAction};
 use crate::engine::receive::{
     self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Request, Source,
 };
-use crate::engine::reload_page::{Written, reload};
-use crate::engine::take_first::take_what_is_ready;
+use crate::engine::reload_page::{WriteEffects, reload};
+use crate::engine::safety_snapshots::take_what_is_ready;
 use crate::engine::{self, Workspace};
 use crate::progress::Monitor;
 use crate::rules::Finding;
@@ -22,40 +22,44 @@ use crate::verbs::Result;
 #[derive(Clone, Debug)]
 pub struct Options {
     pub place: CopyPlace,
-    /// Whether git may ask on the terminal.
+    /// Whether git may prompt on the terminal, for example for a password.
     pub asks: bool,
-    pub closed: Closed,
+    pub closed: ChatOpenState,
     pub dry_run: bool,
 }
 
-/// The outcome for each timeline, and what was sent.
+/// The outcome for each timeline, and the pushed changes.
 #[derive(Default)]
 pub struct Report {
+    /// Number of snapshots of local changes that were created first.
     pub taken_first: usize,
-    /// The number of unreadable timelines, of which earlier states were sent.
+    /// Number of timelines whose current files could not be stored. Only their earlier snapshots
+    /// were sent.
     pub failed: usize,
-    /// The number of the remote's branches and tags that were not taken because of problems.
+    /// Number of branches and tags of the remote that were not imported because of invalid or
+    /// unsupported snapshots.
     pub left_there: usize,
     pub entries: Vec<ReceivedTimeline>,
     pub tags: Vec<ReceivedTag>,
     pub files: Vec<FileAction>,
-    /// `None` in a dry run.
+    /// Result of the push. `None` in a dry run.
     pub sent: Option<mirror::Report>,
     pub findings: Vec<Finding>,
     pub dry_run: bool,
 }
 
 impl Report {
-    /// Counts the timelines with a wanted outcome.
+    /// Counts the timelines whose outcome satisfies `wanted`.
     pub fn count(&self, wanted: impl Fn(&Outcome) -> bool) -> usize {
         self.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     }
 }
 
-/// Attempts while another device is faster.
+/// Maximum number of attempts. An attempt is repeated if another device pushes or SillyTavern saves
+/// a file in the meantime.
 const ATTEMPTS: usize = 5;
 
-/// Brings this device and a remote to the same state.
+/// Synchronises this device with a remote.
 pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let (workspace, begun) = workspace.for_recovery();
     let workspace = &workspace;
@@ -70,7 +74,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     if let CopyPlace::Folder(folder) = &options.place {
         mirror::look(folder, workspace.find_store()?.as_ref())?;
     }
-    // A dry run creates snapshots, too, on a copy.
+    // A dry run also creates snapshots of local changes, but in a copy of the store.
     let copy = if options.dry_run { Some(workspace.on_a_copy()?) } else { None };
     let workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy);
     let mut report = Report { dry_run: options.dry_run, ..Report::default() };
@@ -86,14 +90,14 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     let written = report.files.iter().any(|file| file.action != Action::Keep);
     if written && !options.dry_run {
         let replaced = report.files.iter().any(|file| file.replaces);
-        let written = Written { replaced, ..Written::REPLACED };
+        let written = WriteEffects { replaced, ..WriteEffects::REPLACED };
         report.findings.push(reload(workspace.library()?.root(), "files", written));
     }
     Ok(report)
 }
 
 fn not_shared(destination: String) -> CopyError {
-    let why = "two devices meet in a folder or on a git server";
+    let why = "`stvc sync` requires a folder or a git server";
     CopyError::UnknownDestination { destination, why }
 }
 
@@ -105,7 +109,7 @@ fn exchange(
 ) -> Result<()> {
     for attempt in 1.. {
         let unsent = match take_in(workspace, options, report, monitor) {
-            // SillyTavern saved a file just then; the next attempt starts from that.
+            // SillyTavern saved a file during this attempt. The next attempt reads the new content.
             Err(
                 engine::Error::LeftAlone { .. }
                 | engine::Error::St(st::Error::SavedMeanwhile { .. }),
@@ -133,7 +137,8 @@ fn exchange(
                 | engine::Error::Copy(CopyError::NotHere { .. })
                 | engine::Error::Store(store::Error::RefMoved { .. }),
             ) if attempt < ATTEMPTS => {}
-            // It may have been forgotten and collected here meanwhile.
+            // `forget` and `gc` may have removed the missing object from the local store in the
+            // meantime.
             Err(error) if attempt < ATTEMPTS && error.is_loss() => {}
             Err(error) => return Err(error.into()),
         }
@@ -141,7 +146,7 @@ fn exchange(
     Ok(())
 }
 
-/// Takes in the remote's history; returns the options for sending.
+/// Imports the remote's history. Returns the refs that must not be sent to the remote.
 fn take_in(
     workspace: &Workspace,
     options: &Options,
@@ -163,16 +168,16 @@ fn take_in(
         dry_run: options.dry_run,
     };
     let done = receive::reconcile(workspace, &request, monitor)?;
-    report.left_there = done.incoming.withheld.odd.len();
+    report.left_there = done.incoming.withheld.invalid.len();
     report.tags.extend(done.tags);
     report.files.extend(done.files);
-    // An earlier attempt may have reported it.
+    // An earlier attempt may have reported the same finding.
     for finding in done.findings {
         if !report.findings.contains(&finding) {
             report.findings.push(finding);
         }
     }
-    // An earlier attempt's outcome stays unless there is news.
+    // The outcome of an earlier attempt is retained unless this attempt changed the timeline.
     for entry in done.entries {
         let is_it = |known: &&mut ReceivedTimeline| {
             known.timeline == entry.timeline && known.set_aside() == entry.set_aside()

@@ -1,27 +1,27 @@
-//! Tags: names for snapshots.
+//! Lists, adds and deletes tags, the user-given names of snapshots.
 
 use crate::archive::{Kind, Snapshot, SnapshotId, State};
-use crate::engine::operation::{Follows, Operation};
+use crate::engine::operation::{Operation, SnapshotParents};
 use crate::engine::{self, TagError, Workspace, tags};
-use crate::history::moment::{Book, Moment, Named};
+use crate::history::moment::{Book, Moment, NameKind};
 use crate::history::state_then::{NeedBook, StateThen};
 use crate::history::{History, name_lookup};
 use crate::store::{Effect, LoggedOperation, ObjectId, RefChange, RefName, Store};
 use crate::verbs::Result;
 
-/// List, add or delete tags.
+/// The action to perform.
 #[derive(Clone, Debug)]
 pub enum Options {
-    /// All tags, or one.
+    /// Lists the tag `name`, or all tags if `name` is `None`.
     List { name: Option<String> },
-    /// Names a snapshot.
+    /// Adds a tag to a snapshot.
     Add {
         name: String,
         snapshot: String,
-        /// Also if another snapshot has the name.
+        /// Move the tag if it already exists on another snapshot.
         lead: bool,
     },
-    /// Removes a name; the snapshot stays while its timeline has it.
+    /// Deletes a tag. A snapshot that is part of a timeline is not affected.
     Delete { name: String },
 }
 
@@ -31,7 +31,7 @@ pub struct Tag {
     pub snapshot: Snapshot,
 }
 
-/// Lists, adds or deletes tags, and returns them.
+/// Lists, adds or deletes tags. Returns the listed, added or deleted tags.
 pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
     let store = workspace.open_store()?;
     match options {
@@ -92,9 +92,10 @@ pub fn tag(workspace: &Workspace, options: &Options) -> Result<Vec<Tag>> {
     }
 }
 
-/// Returns the snapshot that has both files of a moment. Where the lorebook changed after the
-/// chat's snapshot was created, that is a new one: at the end of the timeline if the moment is its
-/// latest, otherwise beside it.
+/// Returns a snapshot with both files of a moment. If the lorebook changed after the chat's
+/// snapshot was created, no such snapshot exists yet, and a new snapshot is created. If the moment
+/// is the latest of its timeline, the new snapshot is added to the timeline. Otherwise the new
+/// snapshot is a checkpoint, which moves no branch.
 fn snapshot_of(store: &Store, moment: &Moment, operation: &mut Operation<'_>) -> Result<Snapshot> {
     let taken = moment.taken()?.clone();
     if !matches!(moment.book, Book::Snapshot(_)) {
@@ -105,21 +106,22 @@ fn snapshot_of(store: &Store, moment: &Moment, operation: &mut Operation<'_>) ->
         return Err(engine::Error::Refused { findings: then.findings }.into());
     }
     let state = State::of(&then.contents.files);
-    let follows = Follows::previous(taken);
+    let follows = SnapshotParents::previous(taken);
     Ok(match moment.named {
-        Named::Timeline => operation.take(&state, Kind::SNAPSHOT, follows)?,
-        Named::State => operation.commit(&state, Kind::CHECKPOINT, follows)?,
+        NameKind::Timeline => operation.take(&state, Kind::SNAPSHOT, follows)?,
+        NameKind::State => operation.commit(&state, Kind::CHECKPOINT, follows)?,
     })
 }
 
-/// A checkpoint may hang by its tag alone; the operation log must still find it.
+/// Returns the ref change that keeps a snapshot reachable, so that the deletion of its tag can be
+/// undone. A checkpoint may be reachable only through its tag.
 fn keeping(store: &Store, id: ObjectId) -> Result<RefChange> {
     let name = RefName::kept(id);
     let before = store.ref_target(&name)?;
     Ok(RefChange { name, before, after: Some(id) })
 }
 
-/// Returns the target of a tag that an interrupted command deleted.
+/// Returns the target of a tag that an interrupted run of this command has deleted.
 fn was_deleted(done: &LoggedOperation, tag: &RefName, name: &str) -> Result<ObjectId> {
     let change = done.effect.refs.iter().find(|change| change.name == *tag);
     let before = change.and_then(|change| change.before);

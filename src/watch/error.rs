@@ -3,21 +3,19 @@ use std::path::PathBuf;
 use crate::hint::{Hint, unchanged};
 use crate::{engine, exit, st, store, verbs};
 
-/// The result of a step of the watch.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of the watch.
+/// An error of the watch or of its installation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     #[error(transparent)]
     Verb(#[from] verbs::Error),
-    #[error("this library is watched already{}", process.as_ref().map_or(String::new(), |id| format!(", by process {}", id.trim())))]
+    #[error("another `stvc watch` is already running for this library{}", process.as_ref().map_or(String::new(), |id| format!(" (process {})", id.trim())))]
     Watched { process: Option<String> },
-    /// A unit of that name was not written by this program.
-    #[error("{} is there already and was not written by stvc", path.display())]
+    #[error("{} exists already and was not written by stvc", path.display())]
     UnitInTheWay { path: PathBuf },
-    #[error("it is not known where your home folder is")]
+    #[error("cannot find your home folder")]
     NoHome,
 }
 
@@ -36,11 +34,9 @@ impl Error {
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::Verb(error) => return error.hint(),
-            Self::Watched { .. } => {
-                "one is enough: it takes a snapshot after every save. Stop it first if you want to start another".into()
-            }
-            Self::UnitInTheWay { .. } => unchanged("look at it, and move it away"),
-            Self::NoHome => "set HOME or XDG_CONFIG_HOME".into(),
+            Self::Watched { .. } => "stop the running `stvc watch` first".into(),
+            Self::UnitInTheWay { .. } => unchanged("check the file and move it away"),
+            Self::NoHome => "set the environment variable HOME or XDG_CONFIG_HOME".into(),
         })
     }
 }

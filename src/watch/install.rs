@@ -1,5 +1,5 @@
-//! Have the system start the watch: a unit for systemd or a task for Windows is written; elsewhere
-//! the user is told what to do.
+//! Sets up the automatic start of the watch: writes a unit for systemd or a task for Windows. On
+//! other systems, only returns instructions for the user.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub enum Starter {
 }
 
 impl Starter {
-    /// Returns the one of this system.
+    /// Returns the service manager of this system.
     pub fn here() -> Self {
         if cfg!(windows) {
             Self::TaskScheduler
@@ -44,11 +44,11 @@ impl Starter {
     }
 }
 
-/// The result of installing, with steps for the user.
+/// The result of installing or uninstalling, with steps for the user.
 pub struct Installed {
-    /// The file that was written.
+    /// The file that was written or removed, if any.
     pub written: Option<PathBuf>,
-    /// Lines of text and commands, in order.
+    /// Explanations and commands for the user, in order.
     pub steps: Vec<InstallStep>,
 }
 
@@ -57,7 +57,7 @@ pub struct Installed {
 pub enum InstallStep {
     /// An explanation.
     Say(String),
-    /// A command, or the content of a file.
+    /// A command to type, or the content of a file to create.
     Type(String),
 }
 
@@ -65,10 +65,12 @@ fn say(words: &str) -> InstallStep {
     InstallStep::Say(words.into())
 }
 
-/// Marks a unit that may be replaced.
+/// The text that marks a unit that stvc wrote and may replace. Do not change this text, because it
+/// is searched in existing files.
 const OURS: &str = "# Written by `stvc watch --install`; the next time writes it anew.";
 
-/// Installs the watch of this library. `program` and `options` are its command line.
+/// Sets up the automatic start of the watch for this library. `program` and `options` form the
+/// command line of the watch. `configuration` is the folder of the user's configuration files.
 pub fn install(
     workspace: &Workspace,
     starter: Starter,
@@ -99,7 +101,7 @@ pub fn install(
     Ok(Installed { written, steps })
 }
 
-/// Uninstalls the watch of this library.
+/// Removes the automatic start of the watch for this library.
 pub fn uninstall(
     workspace: &Workspace,
     starter: Starter,
@@ -108,14 +110,14 @@ pub fn uninstall(
     let name = name_of(workspace.library()?.root());
     let file = starter.unit_file(configuration, &name)?;
     let is_removed = file.as_deref().map_or(Ok(false), remove_unit)?;
-    let mut first = "Have it started no more:";
+    let mut first = "Do not start it at login any more:";
     let stop = match starter {
         Starter::Systemd if !is_removed => {
-            let steps = vec![say("Nothing was installed for this library.")];
+            let steps = vec![say("The watch is not installed for this library.")];
             return Ok(Installed { written: None, steps });
         }
         Starter::Systemd => {
-            first = "Stop it, and have it started no more:";
+            first = "Stop it, and do not start it at login any more:";
             format!("systemctl --user disable --now {name}; systemctl --user daemon-reload")
         }
         Starter::Termux => format!("rm ~/.termux/boot/{name}"),
@@ -129,7 +131,7 @@ pub fn uninstall(
     Ok(Installed { written, steps: vec![say(first), InstallStep::Type(stop)] })
 }
 
-fn is_there(path: &Path) -> Result<bool> {
+fn exists(path: &Path) -> Result<bool> {
     match fs::read(path) {
         Ok(there) if is_ours(&there) => Ok(true),
         Ok(_) => Err(Error::UnitInTheWay { path: path.to_owned() }),
@@ -139,7 +141,7 @@ fn is_there(path: &Path) -> Result<bool> {
 }
 
 fn remove_unit(path: &Path) -> Result<bool> {
-    let is_there = is_there(path)?;
+    let is_there = exists(path)?;
     if is_there {
         let io = |source| st::Error::Io { path: path.to_owned(), source };
         durable::remove(path).map_err(io)?;
@@ -151,14 +153,14 @@ fn name_of(root: &Path) -> String {
     format!("stvc-watch-{}", &Blake3::of(text(root).as_bytes()).to_string()[..8])
 }
 
-/// Returns whether the file has our mark, in UTF-8 or UTF-16.
+/// Returns whether the file contains [`OURS`], in UTF-8 or UTF-16.
 fn is_ours(file: &[u8]) -> bool {
     let plain: Vec<u8> = file.iter().copied().filter(|byte| *byte != 0).collect();
     memchr::memmem::find(&plain, OURS.as_bytes()).is_some()
 }
 
 fn write_unit(path: &Path, unit: &[u8]) -> Result<()> {
-    is_there(path)?;
+    exists(path)?;
     let io = |source| st::Error::Io { path: path.to_owned(), source };
     let folder = durable::parent(path);
     durable::create_dir_all(folder).map_err(io)?;
@@ -188,7 +190,7 @@ fn unit(root: &Path, words: &[String]) -> String {
     )
 }
 
-/// Quotes a word for systemd, with `%` and `$` doubled.
+/// Quotes a word for the command line of a systemd unit, with `%` and `$` doubled.
 fn systemd_word(word: &str) -> String {
     let mut out = String::from("\"");
     for c in word.chars() {
@@ -217,9 +219,9 @@ fn steps_to_start(
             InstallStep::Type(format!(
                 "systemctl --user daemon-reload && systemctl --user enable --now {name}"
             )),
-            say("Also while you are not logged in:"),
+            say("Keep it running while you are not logged in:"),
             InstallStep::Type("loginctl enable-linger".into()),
-            say("What it did:"),
+            say("Show its log:"),
             InstallStep::Type(format!("journalctl --user -u {name}")),
         ],
         Starter::TaskScheduler => vec![
@@ -237,7 +239,7 @@ fn steps_to_start(
                 "mkdir -p ~/.termux/boot && printf '%s\\n' '#!/data/data/com.termux/files/usr/bin/sh' termux-wake-lock {} > ~/.termux/boot/{name}",
                 shell_word(&format!("exec {shell}"))
             )),
-            say("It starts with the phone; to start it now:"),
+            say("It starts with the phone. Start it now:"),
             InstallStep::Type(format!("sh ~/.termux/boot/{name} &")),
         ],
         Starter::Launchd => {
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn words_reach_the_program_as_they_are() {
+    fn arguments_are_escaped_for_systemd_and_launchd() {
         let unit = unit(Path::new("/home/a/100% $"), &words());
         let line = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
         assert_eq!(
@@ -292,7 +294,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_shell_understands_the_script_for_termux() {
+    fn termux_script_is_valid_shell_with_quoted_arguments() {
         let dir = tempfile::tempdir().unwrap();
         let steps = steps_to_start(Starter::Termux, "n", &words(), None);
         let InstallStep::Type(line) = &steps[1] else { panic!() };

@@ -1,8 +1,8 @@
-//! Watch over a library: a snapshot after every save, without the user.
+//! Watches a library and creates a snapshot after every save.
 //!
-//! File events only say that it is time to look; what changed is found as `snapshot` finds it. So
-//! an event that is lost, or a file system that tells none, costs time and never a state: the
-//! library is also looked at every now and then.
+//! A file event only triggers a scan, which detects changes in the same way as `stvc snapshot`. The
+//! library is also scanned at intervals, so that lost or unsupported events delay a snapshot but
+//! never prevent it.
 
 mod error;
 mod save_finished;
@@ -25,22 +25,22 @@ pub use wake::{Listener, Waker, waker};
 use crate::engine::configuration::{self, Configuration};
 use crate::engine::gate::GatePolicy;
 use crate::engine::{LibraryPlace, Workspace, changed_timelines};
-use crate::progress::Silent;
+use crate::progress::NoProgress;
 use crate::rules::Finding;
 use crate::st::TimelineName;
 use crate::store::Store;
-use crate::verbs::snapshot::{self, Report, Subject, Taken, TakenTimeline};
+use crate::verbs::snapshot::{self, Report, SnapshotResult, Subject, TimelineResult};
 use crate::verbs::{self, forget, gc};
-use save_finished::Due;
-use single_watcher::Guard;
-use wake::Heard;
+use save_finished::SaveTimer;
+use single_watcher::WatchLock;
+use wake::Signal;
 use watcher::Watcher;
 
-/// The interval of looks without events.
+/// The interval of scans if no file events arrive.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// The interval where the system reports no changes.
+/// The interval of scans if the system does not support file events.
 const POLL_EVERY: Duration = Duration::from_secs(5);
-/// The interval of looking for a missing folder.
+/// The interval of checks whether a missing library or store is reachable again.
 const SEEK_EVERY: Duration = Duration::from_secs(2);
 /// The interval of `forget` and `gc`, if a retention policy is configured.
 const TIDY_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -57,16 +57,17 @@ pub fn is_running(workspace: &Workspace) -> bool {
 /// The settings of the watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The time without changes before a snapshot.
+    /// The time without changes after which a snapshot is created.
     pub settle: Duration,
-    /// The longest wait for ST-Auto-Recap's queue.
+    /// The longest wait for ST-Auto-Recap's queue. A timeline that waits longer is stored as an
+    /// autosave.
     pub patience: Duration,
-    /// The interval of looks instead of file events.
+    /// The interval of scans, if scans are used instead of file events.
     pub poll: Option<Duration>,
 }
 
 impl Options {
-    /// Limits the settings, so that it neither spins nor overflows the clock.
+    /// Limits the settings, to prevent a busy loop and an overflow of the clock.
     fn within_reason(self) -> Self {
         let longest = |span: Duration| span.min(LONGEST);
         Self {
@@ -77,35 +78,37 @@ impl Options {
     }
 }
 
-/// A report of the watch.
+/// An event that the watch reports.
 pub enum Event<'a> {
-    /// It began. `polling` is the interval, and the reason, if there are no file events.
+    /// The watch started. If there are no file events, `polling` is the interval of scans and the
+    /// reason.
     Started { root: &'a Path, polling: Option<(Duration, String)> },
-    /// Something was stored, or could not be.
+    /// A scan created snapshots, found deleted timelines, or could not read a timeline.
     Looked(&'a Report),
     /// These timelines wait for the queue of their lorebooks.
     Waiting(&'a [TimelineName]),
     /// The library or its store cannot be reached.
     Gone(String),
-    /// They are reachable again.
+    /// The library and its store are reachable again.
     Back,
-    /// An error; it is tried again.
+    /// A scan failed. The watch retries.
     Failed(&'a verbs::Error),
     /// The retention policy removed snapshots.
     Tidied(&'a forget::Report),
-    /// Another finding: an interrupted command was finished.
+    /// Other findings, for example that an interrupted command was finished.
     Noticed(&'a [Finding]),
 }
 
-/// The totals of a watch.
+/// The numbers of snapshots that a watch created.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summary {
     pub taken: usize,
-    /// Those that were created while the queue was working.
+    /// The number of snapshots that were created while work was pending in ST-Auto-Recap's queue.
     pub autosaves: usize,
 }
 
-/// Watches until the waker says stop. `clock` returns the time of each snapshot.
+/// Watches until [`Waker::stop`] is called. `clock` returns the time of each snapshot. `tell`
+/// receives the events.
 pub fn watch(
     workspace: &Workspace,
     options: &Options,
@@ -119,7 +122,7 @@ pub fn watch(
     if workspace.find_store()?.is_none() {
         Store::create(&path)?;
     }
-    // What was found is watched, and not what may be found later in its place.
+    // Use fixed paths, so that the watch never switches to another library.
     let workspace = Workspace {
         automatic: true,
         library: LibraryPlace::At(root.clone()),
@@ -128,13 +131,13 @@ pub fn watch(
         ..workspace.clone()
     };
     let mut watch = Watch {
-        guard: Some(Guard::take(&workspace.open_store()?)?),
+        guard: Some(WatchLock::take(&workspace.open_store()?)?),
         workspace,
         context: Context { root: &root, options: options.within_reason(), clock, waker, listener },
         tell,
         watcher: None,
-        due: Due::at_once(options.within_reason().settle),
-        waiting: Waiting::default(),
+        due: SaveTimer::at_once(options.within_reason().settle),
+        waiting: WaitingTimelines::default(),
         reported: Reported::default(),
         tidied: None,
         summary: Summary::default(),
@@ -156,12 +159,12 @@ struct Watch<'a> {
     context: Context<'a>,
     tell: &'a mut dyn FnMut(Event<'_>),
     workspace: Workspace,
-    /// `None` while the library is missing.
-    guard: Option<Guard>,
-    /// `None` if there are no file events.
+    /// The lock of this watch; `None` while the library is missing.
+    guard: Option<WatchLock>,
+    /// The subscription to file events; `None` if there are no file events.
     watcher: Option<Watcher>,
-    due: Due,
-    waiting: Waiting,
+    due: SaveTimer,
+    waiting: WaitingTimelines,
     reported: Reported,
     tidied: Option<Instant>,
     summary: Summary,
@@ -169,9 +172,9 @@ struct Watch<'a> {
 
 /// Timelines that wait for the queue of their lorebooks.
 #[derive(Default)]
-struct Waiting {
+struct WaitingTimelines {
     since: BTreeMap<TimelineName, Instant>,
-    /// The store could not be written: no wait ends before.
+    /// The time before which no wait ends, set after the store could not be written.
     not_before: Option<Instant>,
 }
 
@@ -181,12 +184,12 @@ struct Reported {
     configuration: Option<Finding>,
 }
 
-/// The timelines that a look stores though they are not ready.
+/// The timelines that a scan stores although they are not ready.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unready {
-    /// Those that have waited long enough.
+    /// Timelines that have waited long enough.
     Late,
-    /// All, because the watch ends.
+    /// All timelines, because the watch ends.
     All,
 }
 
@@ -195,22 +198,23 @@ impl Watch<'_> {
         let mut looked = Instant::now();
         loop {
             let latest = looked + self.interval();
-            // While the library is missing nothing is due, or it would never rest.
+            // While the library is missing, ignore snapshots that are due. Otherwise the loop would
+            // not wait.
             let sooner = [self.due.when(), self.out_of_patience()].into_iter().flatten();
             let next = sooner.filter(|_| self.guard.is_some()).fold(latest, Instant::min);
             match self.context.listener.wait(next) {
-                Heard::Stop => break,
-                Heard::Change => self.due.note(Instant::now()),
-                Heard::Nothing => {}
+                Signal::Stop => break,
+                Signal::Change => self.due.note(Instant::now()),
+                Signal::Nothing => {}
             }
             let now = Instant::now();
             if self.guard.is_none() {
                 looked = now;
                 if self.is_gone().is_none() {
-                    self.guard = Some(Guard::take(&self.workspace.open_store()?)?);
+                    self.guard = Some(WatchLock::take(&self.workspace.open_store()?)?);
                     self.listen();
                     (self.tell)(Event::Back);
-                    self.due = Due::at_once(self.context.options.settle);
+                    self.due = SaveTimer::at_once(self.context.options.settle);
                 }
                 continue;
             }
@@ -230,8 +234,8 @@ impl Watch<'_> {
                 self.listen();
             }
             self.look_at_configuration();
-            // Without events most likely nothing changed, and the store need not be locked. If that
-            // cannot be told, the snapshot says why.
+            // Without events, most likely nothing changed. Check this first, because the check does
+            // not lock the store. If the check fails, the snapshot reports the error.
             if is_due || changed_timelines::has_changed(&self.workspace).unwrap_or(true) {
                 self.look(Unready::Late);
             }
@@ -243,11 +247,12 @@ impl Watch<'_> {
         Ok(self.summary)
     }
 
-    /// Subscribes to file events. Returns the interval and the reason if that is not possible.
+    /// Subscribes to file events. If that is not possible, returns the interval of scans and the
+    /// reason.
     fn listen(&mut self) -> Option<(Duration, String)> {
         self.watcher = None;
         if let Some(poll) = self.context.options.poll {
-            return Some((poll, "as you asked for".into()));
+            return Some((poll, "requested with --poll".into()));
         }
         match Watcher::new(self.context.root, self.context.waker.clone()) {
             Ok(watcher) => {
@@ -271,20 +276,21 @@ impl Watch<'_> {
         Some(save_finished::patience_ends(*since, patience, self.waiting.not_before))
     }
 
-    /// Returns why the library cannot be read. A missing drive must not look like a library without
-    /// chats.
+    /// Returns the reason if the library or its store cannot be read. A missing drive must not look
+    /// like a library without chats.
     fn is_gone(&self) -> Option<String> {
         let library = self.workspace.library().err();
         library.or_else(|| self.workspace.open_store().err()).map(|error| error.to_string())
     }
 
-    /// Begins a new command: each look is one.
+    /// Begins a new command for the operation log, because each scan is logged as a command of its
+    /// own.
     fn begin_command(&mut self) {
         self.workspace.now = (self.context.clock)();
         self.workspace.command = self.workspace.command.again();
     }
 
-    /// Reports a damaged configuration once. Every look reads it again.
+    /// Reads the configuration again, and reports once if it is invalid.
     fn look_at_configuration(&mut self) {
         let Ok(store) = self.workspace.open_store() else { return };
         let found = configuration::finding(&store);
@@ -297,7 +303,7 @@ impl Watch<'_> {
     fn look(&mut self, unready: Unready) {
         self.begin_command();
         let looked =
-            snapshot::snapshot(&self.workspace, &snapshot::Options::default(), &mut Silent);
+            snapshot::snapshot(&self.workspace, &snapshot::Options::default(), &mut NoProgress);
         let notices = self.workspace.take_notices();
         if !notices.is_empty() {
             (self.tell)(Event::Noticed(&notices));
@@ -325,11 +331,11 @@ impl Watch<'_> {
             autosave: true,
             ..snapshot::Options::default()
         };
-        match snapshot::snapshot(&self.workspace, &options, &mut Silent) {
+        match snapshot::snapshot(&self.workspace, &options, &mut NoProgress) {
             Ok(report) => {
                 self.summary.autosaves += taken(&report);
                 self.note(&report);
-                // A timeline that is still not ready waits again from now on.
+                // These timelines no longer wait. If one is refused again, a new wait begins.
                 self.waiting.since.retain(|timeline, _| !late.contains(timeline));
             }
             Err(error) => self.failed(&error),
@@ -342,15 +348,15 @@ impl Watch<'_> {
         let unreadable = report.unreadable.iter();
         let mut failed: BTreeSet<_> =
             unreadable.map(|found| (found.subject.clone(), found.message.clone())).collect();
-        for TakenTimeline { timeline, result } in &report.timelines {
+        for TimelineResult { timeline, result } in &report.timelines {
             match result {
-                Taken::Refused(_) => {
+                SnapshotResult::Refused(_) => {
                     self.waiting.since.entry(timeline.clone()).or_insert_with(|| {
                         begin_to_wait.push(timeline.clone());
                         Instant::now()
                     });
                 }
-                Taken::Failed(why) => {
+                SnapshotResult::Failed(why) => {
                     failed.insert((timeline.to_string(), why.clone()));
                 }
                 _ => {
@@ -358,8 +364,8 @@ impl Watch<'_> {
                 }
             }
         }
-        // A file that was being written is read again soon; one that stays unreadable is reported
-        // once.
+        // After a new failure, scan again soon, because the file may have been incomplete during a
+        // save. A file that stays unreadable is reported once.
         let is_news = failed.iter().any(|failure| !self.reported.failures.contains(failure));
         if is_news {
             self.due.note(Instant::now());
@@ -373,7 +379,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Reports a failure once. The next look tries again.
+    /// Reports a failure once. The next scan retries.
     fn failed(&mut self, error: &verbs::Error) {
         self.waiting.not_before = Some(Instant::now() + POLL_EVERY);
         if self.reported.failures.insert((String::new(), error.to_string())) {
@@ -384,7 +390,7 @@ impl Watch<'_> {
 
     fn tidy(&mut self) {
         let is_done = self.tidied.is_some_and(|when| when.elapsed() < TIDY_EVERY);
-        // The retention policy is unknown before the configuration is corrected.
+        // The retention policy is unknown while the configuration is invalid.
         if is_done || self.reported.configuration.is_some() {
             return;
         }
@@ -399,15 +405,15 @@ impl Watch<'_> {
             return Ok(());
         }
         self.begin_command();
-        let report = forget::forget(&self.workspace, &forget::Options::default(), &mut Silent)?;
+        let report = forget::forget(&self.workspace, &forget::Options::default(), &mut NoProgress)?;
         if !report.timelines.is_empty() {
             (self.tell)(Event::Tidied(&report));
         }
-        gc::gc(&self.workspace, &gc::Options::default(), &mut Silent)?;
+        gc::gc(&self.workspace, &gc::Options::default(), &mut NoProgress)?;
         Ok(())
     }
 }
 
 fn taken(report: &Report) -> usize {
-    report.timelines.iter().filter(|found| matches!(found.result, Taken::New(..))).count()
+    report.timelines.iter().filter(|found| matches!(found.result, SnapshotResult::New(..))).count()
 }

@@ -1,20 +1,21 @@
-//! When a save counts as finished, and it is time for a snapshot: once the files were left alone
-//! for a moment, and in a storm of saves now and then.
+//! Debounces saves: a snapshot is due when the files have not changed for the settle time, and at
+//! intervals during continuous saving.
 
 use std::time::{Duration, Instant};
 
-/// Continuous saving is interrupted after this many quiet times.
+/// During continuous saving, a snapshot is due after this multiple of the settle time.
 const STORM: u32 = 10;
 
-pub(super) struct Due {
+pub(super) struct SaveTimer {
     settle: Duration,
-    /// The first and last change without a snapshot.
+    /// The times of the first and the last change after the last snapshot; `None` if nothing
+    /// changed.
     changes: Option<(Instant, Instant)>,
-    /// Due since then, whatever happens.
+    /// If set, a snapshot is due at this time even if nothing changed.
     at_once: Option<Instant>,
 }
 
-impl Due {
+impl SaveTimer {
     pub(super) fn at_once(settle: Duration) -> Self {
         Self { settle, changes: None, at_once: Some(Instant::now()) }
     }
@@ -29,7 +30,7 @@ impl Due {
         self.at_once = None;
     }
 
-    /// Returns when it is due; `None` if nothing changed.
+    /// Returns the time at which a snapshot is due. Returns `None` if nothing changed.
     pub(super) fn when(&self) -> Option<Instant> {
         let settled =
             self.changes.map(|(first, last)| (last + self.settle).min(first + self.settle * STORM));
@@ -37,7 +38,8 @@ impl Due {
     }
 }
 
-/// Returns when a wait ends, but not before a failed write is tried again.
+/// Returns the time at which the wait for ST-Auto-Recap's queue ends: `patience` after `since`, but
+/// not before `not_before`, the time of the next attempt after a failed write.
 pub(super) fn patience_ends(
     since: Instant,
     patience: Duration,
@@ -52,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_does_not_end_before_the_next_attempt() {
+    fn wait_ends_no_earlier_than_the_next_attempt() {
         let now = Instant::now();
         let later = now + Duration::from_secs(9);
         let patience = Duration::from_secs(2);
@@ -62,9 +64,9 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_waits_for_quiet_and_not_for_ever() {
+    fn snapshot_is_debounced_with_a_maximum_delay() {
         let settle = Duration::from_secs(1);
-        let mut due = Due::at_once(settle);
+        let mut due = SaveTimer::at_once(settle);
         let now = Instant::now();
         assert!(due.when().is_some_and(|when| when <= now));
         due.clear();

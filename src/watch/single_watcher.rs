@@ -1,5 +1,5 @@
-//! One watch a library. The operating system holds the lock, so it ends with its process, however
-//! that ends.
+//! Ensures that only one watch runs for a library. The operating system releases the lock when the
+//! process ends.
 
 use std::fs::File;
 
@@ -7,9 +7,9 @@ use crate::store::{self, Store};
 use crate::watch::error::{Error, Result};
 use crate::{durable, file_lock, regular};
 
-pub(super) struct Guard(File);
+pub(super) struct WatchLock(File);
 
-impl Guard {
+impl WatchLock {
     pub(super) fn take(store: &Store) -> Result<Self> {
         store.refuse_links()?;
         let dir = store.private_dir();
@@ -23,19 +23,19 @@ impl Guard {
             let process = process.and_then(|words| String::from_utf8(words).ok());
             return Err(Error::Watched { process });
         }
-        // Only for people who ask who it is.
+        // The process id is only used in the error message of a second watch.
         let _ = durable::overwrite(&words, std::process::id().to_string().as_bytes());
         Ok(Self(file))
     }
 }
 
-/// Returns whether somebody watches, without waiting or a trace.
+/// Returns whether a watch is running. Does not wait or write.
 pub(super) fn is_held(store: &Store) -> bool {
     let file = regular::open(&store.private_dir().join("watch.lock"));
     file.and_then(|file| file_lock::is_held(&file)).unwrap_or(false)
 }
 
-impl Drop for Guard {
+impl Drop for WatchLock {
     fn drop(&mut self) {
         file_lock::unlock(&self.0);
     }

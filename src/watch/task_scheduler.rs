@@ -1,7 +1,9 @@
-//! The watch as a task of Windows: a file for `schtasks /Create /XML`, because its command line
-//! takes no more than 262 characters of a program's.
+//! The watch as a scheduled task of Windows. The task is defined in an XML file for `schtasks
+//! /Create /XML`, because without a file `schtasks` accepts at most 262 characters for the command
+//! line of a task.
 
-/// Returns the user as Windows names it: without that only an administrator could create the task.
+/// Returns the name of the Windows user. Only an administrator could create a task that does not
+/// name its user.
 pub(super) fn user() -> Option<String> {
     let name = std::env::var("USERNAME").ok()?;
     Some(match std::env::var("USERDOMAIN") {
@@ -10,7 +12,7 @@ pub(super) fn user() -> Option<String> {
     })
 }
 
-/// Returns the task in the encoding that `schtasks` reads.
+/// Returns the XML definition of the task in UTF-16, which `schtasks` reads.
 pub(super) fn task(description: &str, words: &[String], user: Option<&str>) -> Vec<u8> {
     let text = xml(description, words, user);
     [0xFEFF].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
@@ -19,7 +21,7 @@ pub(super) fn task(description: &str, words: &[String], user: Option<&str>) -> V
 fn xml(description: &str, words: &[String], user: Option<&str>) -> String {
     let user = user.map(|user| format!("<UserId>{}</UserId>", escape(user))).unwrap_or_default();
     let words: Vec<_> = words.iter().map(|word| argument(word)).collect();
-    // A program of the console would have a window; its host has none.
+    // Without `conhost.exe --headless`, a console program would open a window.
     let arguments = format!("--headless {}", words.join(" "));
     format!(
         r#"<?xml version="1.0" encoding="UTF-16"?>
@@ -43,7 +45,7 @@ fn xml(description: &str, words: &[String], user: Option<&str>) -> String {
     )
 }
 
-/// Quotes a word for Windows, with every backslash before a quote doubled.
+/// Quotes a word for a Windows command line. Doubles every backslash directly before a quote.
 fn argument(word: &str) -> String {
     let mut out = String::from("\"");
     let mut backslashes = 0;
@@ -63,7 +65,7 @@ fn argument(word: &str) -> String {
     out
 }
 
-/// Escapes text for XML. Drops control characters, which no Windows path has.
+/// Escapes text for XML. Drops control characters, which Windows paths cannot contain.
 pub(super) fn escape(text: &str) -> String {
     let text: String = text.chars().filter(|c| *c >= ' ').collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
@@ -74,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_reach_the_program_as_they_are() {
+    fn arguments_are_quoted_for_windows() {
         assert_eq!(argument(r"C:\Users\Ann & Bo\stvc.exe"), r#""C:\Users\Ann & Bo\stvc.exe""#);
         assert_eq!(argument(r"C:\data\"), r#""C:\data\\""#);
         assert_eq!(argument(r#"a\"b"#), r#""a\\\"b""#);
@@ -82,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_xml_in_utf_16() {
+    fn task_definition_is_xml_in_utf_16() {
         let words = [r"C:\Users\雨 & <Bo>\stvc.exe", "--data", r"C:\ST\data"].map(str::to_owned);
         let bytes = task("chats of A & B", &words, Some(r"HOME\雨"));
         assert_eq!(bytes[..2], [0xFF, 0xFE]);
@@ -92,12 +94,12 @@ mod tests {
         let mut command = std::process::Command::new("python3");
         command.args(["-X", "utf8", "-c", script]);
         command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        // Somebody else's parser, where there is one.
+        // Parse the XML with Python, if Python is installed.
         let Ok(mut child) = command.spawn() else { return };
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), &bytes).unwrap();
-        let told = child.wait_with_output().unwrap();
+        let output = child.wait_with_output().unwrap();
         assert_eq!(
-            String::from_utf8(told.stdout).unwrap().lines().collect::<Vec<_>>(),
+            String::from_utf8(output.stdout).unwrap().lines().collect::<Vec<_>>(),
             [
                 "chats of A & B",
                 r"HOME\雨",

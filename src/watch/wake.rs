@@ -1,26 +1,25 @@
-//! How the watch is woken: by a change, or to stop. Any number of rings while nobody listens are
-//! one.
+//! Wakes the watch after a change, or to stop. Several rings while the watch is busy count as one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Instant;
 
-/// Wakes the watch.
+/// A handle that wakes the watch.
 #[derive(Clone)]
 pub struct Waker {
     sender: SyncSender<()>,
     stop: Arc<AtomicBool>,
 }
 
-/// Waits for the waker.
+/// The receiving end of a [`Waker`].
 pub struct Listener {
     receiver: Receiver<()>,
     stop: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum Signal {
     Change,
     Stop,
     Nothing,
@@ -34,9 +33,9 @@ pub fn waker() -> (Waker, Listener) {
 }
 
 impl Waker {
-    /// Reports a change.
+    /// Reports a change of the library.
     pub fn ring(&self) {
-        // Full: it rings already.
+        // If the channel is full, an earlier ring is pending.
         let _ = self.sender.try_send(());
     }
 
@@ -48,14 +47,14 @@ impl Waker {
 }
 
 impl Listener {
-    pub(super) fn wait(&self, until: Instant) -> Heard {
+    pub(super) fn wait(&self, until: Instant) -> Signal {
         let rung = self.receiver.recv_timeout(until.saturating_duration_since(Instant::now()));
         match rung {
-            _ if self.stop.load(Ordering::SeqCst) => Heard::Stop,
-            Ok(()) => Heard::Change,
-            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
-            // Nobody is left who could ring.
-            Err(RecvTimeoutError::Disconnected) => Heard::Stop,
+            _ if self.stop.load(Ordering::SeqCst) => Signal::Stop,
+            Ok(()) => Signal::Change,
+            Err(RecvTimeoutError::Timeout) => Signal::Nothing,
+            // All wakers were dropped.
+            Err(RecvTimeoutError::Disconnected) => Signal::Stop,
         }
     }
 }
@@ -66,16 +65,16 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn rings_are_heard_once_and_a_stop_always() {
+    fn repeated_signals_wake_the_watch_once_and_stop_is_permanent() {
         let (waker, listener) = waker();
         let soon = || Instant::now() + Duration::from_millis(1);
-        assert_eq!(listener.wait(soon()), Heard::Nothing);
+        assert_eq!(listener.wait(soon()), Signal::Nothing);
         (0..5).for_each(|_| waker.ring());
-        assert_eq!(listener.wait(soon()), Heard::Change);
-        assert_eq!(listener.wait(soon()), Heard::Nothing);
+        assert_eq!(listener.wait(soon()), Signal::Change);
+        assert_eq!(listener.wait(soon()), Signal::Nothing);
         waker.ring();
         waker.stop();
-        assert_eq!(listener.wait(soon()), Heard::Stop);
-        assert_eq!(listener.wait(soon()), Heard::Stop);
+        assert_eq!(listener.wait(soon()), Signal::Stop);
+        assert_eq!(listener.wait(soon()), Signal::Stop);
     }
 }

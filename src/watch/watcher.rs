@@ -1,4 +1,5 @@
-//! File events, from the system. They are hints: only that something changed, not what.
+//! File events from the system. An event only triggers a scan; the scan finds out which files
+//! changed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,19 +21,19 @@ impl Watcher {
     pub(super) fn new(root: &Path, waker: Waker) -> notify::Result<Self> {
         let outdated = Arc::new(AtomicBool::new(false));
         let flag = outdated.clone();
-        // Events have the path as the system has it.
+        // Events contain canonical paths.
         let root = root.canonicalize()?;
         let base = root.clone();
         let heard = move |event: notify::Result<notify::Event>| match event {
             Ok(event) => match meaning(&base, &event) {
-                Meaning::Nothing => {}
-                Meaning::Change => waker.ring(),
-                Meaning::OtherFolders => {
+                EventMeaning::Nothing => {}
+                EventMeaning::Change => waker.ring(),
+                EventMeaning::OtherFolders => {
                     flag.store(true, Ordering::SeqCst);
                     waker.ring();
                 }
             },
-            // Too many at once, or a folder that went away: look.
+            // Events were lost, or a folder was deleted. Create a new watcher and scan the library.
             Err(_) => {
                 flag.store(true, Ordering::SeqCst);
                 waker.ring();
@@ -46,7 +47,8 @@ impl Watcher {
         Ok(Self { _inner: inner, outdated })
     }
 
-    /// Returns whether a folder came or went, so that it must be recreated.
+    /// Returns whether a watched folder was created or deleted, so that the watcher must be
+    /// recreated.
     pub(super) fn is_outdated(&self) -> bool {
         self.outdated.load(Ordering::SeqCst)
     }
@@ -56,32 +58,32 @@ fn folders(root: &Path) -> impl Iterator<Item = PathBuf> {
     FOLDERS.iter().map(|folder| root.join(folder)).filter(|folder| folder.is_dir())
 }
 
-enum Meaning {
+enum EventMeaning {
     Nothing,
     Change,
-    /// One of the watched folders came or went.
+    /// A watched folder was created or deleted, or events were lost.
     OtherFolders,
 }
 
-fn meaning(root: &Path, event: &notify::Event) -> Meaning {
+fn meaning(root: &Path, event: &notify::Event) -> EventMeaning {
     match event.kind {
-        // Also what stvc reads itself.
+        // Ignore other access events, because stvc itself causes them by reading.
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => {}
-        EventKind::Access(_) => return Meaning::Nothing,
-        _ if event.need_rescan() => return Meaning::OtherFolders,
+        EventKind::Access(_) => return EventMeaning::Nothing,
+        _ if event.need_rescan() => return EventMeaning::OtherFolders,
         _ => {}
     }
-    let mut found = Meaning::Nothing;
+    let mut found = EventMeaning::Nothing;
     for path in &event.paths {
-        let Ok(inside) = path.strip_prefix(root) else { return Meaning::OtherFolders };
+        let Ok(inside) = path.strip_prefix(root) else { return EventMeaning::OtherFolders };
         let mut parts = inside.iter();
-        let Some(first) = parts.next() else { return Meaning::OtherFolders };
+        let Some(first) = parts.next() else { return EventMeaning::OtherFolders };
         if !FOLDERS.iter().any(|folder| first == *folder) {
             continue;
         }
-        let Some(name) = parts.next_back() else { return Meaning::OtherFolders };
+        let Some(name) = parts.next_back() else { return EventMeaning::OtherFolders };
         if !name.to_string_lossy().starts_with(TEMP_PREFIX) {
-            found = Meaning::Change;
+            found = EventMeaning::Change;
         }
     }
     found
@@ -89,13 +91,13 @@ fn meaning(root: &Path, event: &notify::Event) -> Meaning {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wake::{Heard, waker};
+    use super::super::wake::{Signal, waker};
     use super::*;
     use std::fs;
     use std::time::{Duration, Instant};
 
     #[test]
-    fn changes_ring_and_reading_does_not() {
+    fn watcher_reports_writes_but_not_reads() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         fs::create_dir_all(root.join("chats/Mira")).unwrap();
@@ -105,13 +107,13 @@ mod tests {
         let heard = |limit: u64| listener.wait(Instant::now() + Duration::from_millis(limit));
         fs::read(root.join("chats/Mira/a.jsonl")).unwrap();
         fs::write(root.join("settings.json"), "{}").unwrap();
-        assert_eq!(heard(200), Heard::Nothing);
+        assert_eq!(heard(200), Signal::Nothing);
         fs::write(root.join("chats/Mira/a.jsonl"), "{}\n{}").unwrap();
-        assert_eq!(heard(10_000), Heard::Change);
+        assert_eq!(heard(10_000), Signal::Change);
         assert!(!watcher.is_outdated());
         fs::create_dir(root.join("worlds")).unwrap();
         while !watcher.is_outdated() {
-            assert_eq!(heard(10_000), Heard::Change);
+            assert_eq!(heard(10_000), Signal::Change);
         }
     }
 }

@@ -159,14 +159,14 @@ fn story() -> Sandbox {
 }
 
 #[test]
-fn every_place_opens_by_links_keys_and_addresses() {
+fn every_place_of_the_viewer_opens_by_link_keyboard_and_address() {
     let sandbox = story();
     let Some(visit) = Visit::begin(&sandbox, &[], "walk") else { return };
     visit.end();
 }
 
 #[test]
-fn html_and_scripts_in_a_chat_stay_text() {
+fn html_and_scripts_in_a_chat_are_shown_as_text() {
     let sandbox = Sandbox::empty();
     let hostile = [
         "<img src=x onerror=\"window.hit=1\"><script>window.hit=1</script>",
@@ -196,7 +196,7 @@ fn html_and_scripts_in_a_chat_stay_text() {
 }
 
 #[test]
-fn every_place_fits_a_phone_and_is_accessible_in_both_languages() {
+fn viewer_fits_a_phone_and_is_accessible_in_both_languages() {
     let sandbox = story();
     let Some(visit) = Visit::begin(&sandbox, &["--write"], "fits") else { return };
     visit.end();
@@ -262,7 +262,7 @@ fn refused_undo_offers_the_earlier_version_in_one_click() {
 
 /// A standalone file works without the program and contains nothing of other chats.
 #[test]
-fn standalone_file_works_without_the_program_and_has_one_chat() {
+fn standalone_file_works_without_stvc_and_contains_only_one_chat() {
     let sandbox = story();
     sandbox.write("chats/Secret/Diary.jsonl", chat("confided", 3, Some("Harbour")));
     sandbox.take(&[]);
@@ -300,7 +300,7 @@ fn map_draws_the_snapshots_that_log_graph_lists() {
 
 /// A change of the lorebook alone is a stop of the slider, with a label in both languages.
 #[test]
-fn viewer_requests_the_moments_that_the_program_named() {
+fn viewer_requests_moments_by_the_names_from_the_api() {
     let sandbox = story();
     for label in [["en-US", "lorebook changed"], ["zh-CN", "世界书有改动"]] {
         let Some(visit) = Visit::begin_with(&sandbox, &["--write"], "moments", &label) else {
@@ -312,7 +312,7 @@ fn viewer_requests_the_moments_that_the_program_named() {
 
 /// The line of a fork starts at a dot of its parent.
 #[test]
-fn dot_of_the_map_selects_the_snapshot_of_its_own_lane() {
+fn map_dot_selects_a_snapshot_of_its_own_timeline() {
     let sandbox = story();
     sandbox.stvc(&["restore", "Tide Office~1", "--as", "From here"]).exits(0);
     let Some(visit) = Visit::begin(&sandbox, &["--write"], "dots") else { return };

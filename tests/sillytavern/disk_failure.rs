@@ -14,7 +14,7 @@ const NOTES: &str = "High water at four.";
 
 /// The new SillyTavern was started before, so it has characters, lorebooks and settings.
 #[test]
-fn restore_all_into_a_started_1_19_keeps_its_files() {
+fn restore_all_keeps_the_files_of_a_sillytavern_1_19_already_in_use() {
     with_retries(|| {
         let folder = tempfile::tempdir().unwrap();
         let backup = folder.path().join("stories.stvc");
@@ -40,7 +40,7 @@ fn restore_all_into_a_started_1_19_keeps_its_files() {
 
 /// The new SillyTavern was never started.
 #[test]
-fn restore_all_into_a_new_1_12_restores_everything() {
+fn restore_all_restores_everything_into_a_new_sillytavern_1_12() {
     with_retries(|| {
         let folder = tempfile::tempdir().unwrap();
         let backup = folder.path().join("stories.stvc");

@@ -4,7 +4,7 @@ use crate::common::assert_same;
 use crate::session::{Session, with_retries};
 
 #[test]
-fn group_chat_restores_and_forks_stay_separate_in_1_19() {
+fn restored_and_forked_group_chats_stay_separate_in_1_19() {
     with_retries(|| {
         let Some(mut session) = Session::open("group-1.19", "1.19.0") else { return };
         scenario(&mut session);
@@ -13,7 +13,7 @@ fn group_chat_restores_and_forks_stay_separate_in_1_19() {
 
 /// Group chats of 1.12 have no header; their metadata is in the group's file.
 #[test]
-fn group_chat_restores_and_forks_stay_separate_in_1_12() {
+fn restored_and_forked_group_chats_stay_separate_in_1_12() {
     with_retries(|| {
         let Some(mut session) = Session::open("group-1.12", "1.12.14") else { return };
         scenario(&mut session);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::session::{Session, with_retries};
 
 #[test]
-fn history_tells_the_message_at_which_an_entry_changed() {
+fn history_names_the_message_at_which_an_entry_changed() {
     with_retries(|| {
         let Some(mut session) = Session::open("lorebook-history", "1.19.0") else { return };
         let main = session.writer.character("Mira Voss", "The tide is low.");

@@ -9,7 +9,7 @@ use crate::common::assert_same;
 use crate::session::{Session, with_retries};
 
 #[test]
-fn restore_over_an_open_chat_is_refused_unless_the_chat_is_closed() {
+fn restore_is_refused_while_the_chat_may_be_open_in_sillytavern() {
     with_retries(|| {
         let Some(mut session) = Session::open("open-chat", "1.19.0") else { return };
         let main = session.writer.character("Mira Voss", "The tide is low.");
@@ -121,7 +121,7 @@ pub fn without_integrity(chat: &[u8]) -> String {
 
 /// A group's file lists its chats, and the page has that list in memory.
 #[test]
-fn open_group_drops_a_new_chat_unless_the_page_is_reloaded() {
+fn open_page_removes_a_new_chat_from_its_group_unless_reloaded() {
     with_retries(|| {
         let Some(mut session) = Session::open("open-group", "1.19.0") else { return };
         session.writer.character("Mira Voss", "The tide is low.");

@@ -160,7 +160,7 @@ fn requests_cannot_set_paths_or_command_line_options() {
             assert!(!verb.arguments.contains(&name), "{} {name}", verb.name);
             for value in [json!("/tmp/x"), json!(true), json!(null)] {
                 let why = refusal_of(verb, name, value);
-                assert!(why.contains(&format!("there is no argument {name:?}")), "{why}");
+                assert!(why.contains(&format!("unknown argument {name:?}")), "{why}");
             }
         }
     }
@@ -168,7 +168,7 @@ fn requests_cannot_set_paths_or_command_line_options() {
 
 /// An argument that the options do not read would be accepted and ignored.
 #[test]
-fn every_listed_argument_is_read() {
+fn every_listed_api_argument_is_parsed() {
     for verb in VERBS {
         for name in verb.arguments {
             let why = refusal_of(verb, name, json!({ "no": "such value" }));
@@ -254,7 +254,7 @@ fn api_plans_equal_command_line_plans() {
 
 /// Pages of a snapshot's lorebook; each entry says whether it changed since.
 #[test]
-fn lorebook_is_paged_and_marks_entries_changed_since() {
+fn lorebook_is_paged_and_marks_entries_that_changed_later() {
     let mut sandbox = Sandbox::empty();
     let book = |texts: &[&str]| {
         let entry = |(n, text): (usize, &&str)| {
@@ -298,7 +298,7 @@ fn api_changes_can_be_undone() {
     assert!(lines.iter().any(|line| line["type"] == "file" && line["path"] == CHAT));
     assert_eq!(sandbox.read(CHAT), before, "a plan changes nothing");
     let there: Vec<_> =
-        lines.iter().map(|line| &line["there"]).filter(|it| it.is_string()).collect();
+        lines.iter().map(|line| &line["blake3_before"]).filter(|it| it.is_string()).collect();
     let wish = json!({ "snapshot": "Mira/one~1", "expect": there });
     // The request has no `expect`, or the file was saved after the plan.
     let refused = |args: &Value, words: &str| {
@@ -308,10 +308,13 @@ fn api_changes_can_be_undone() {
         assert!(answer["lines"][0]["message"].as_str().unwrap().contains(words), "{answer}");
         assert_eq!(sandbox.read(CHAT), there);
     };
-    refused(&json!({ "snapshot": "Mira/one~1" }), "something else is there");
-    refused(&json!({ "snapshot": "Mira/one~1", "expect": [] }), "is not what it was");
+    refused(&json!({ "snapshot": "Mira/one~1" }), "the restore would replace chats/Mira/one.jsonl");
+    refused(
+        &json!({ "snapshot": "Mira/one~1", "expect": [] }),
+        "changed after the restore was planned",
+    );
     sandbox.append(CHAT, &message("Mira", 9));
-    refused(&wish, "is not what it was");
+    refused(&wish, "changed after the restore was planned");
     sandbox.write(CHAT, &before);
     change("restore", wish.clone());
     assert_ne!(sandbox.read(CHAT), before);
@@ -331,14 +334,14 @@ fn map_has_a_lane_for_each_timeline() {
     let lines = answer["lines"].as_array().unwrap();
     assert_eq!((&lines[0]["lanes"], &lines[0]["columns"]), (&json!(2), &json!(2)));
     assert_eq!(lines[1]["dots"].as_array().unwrap().len(), 2);
-    assert_eq!((&lines[2]["leaves"], &lines[2]["fork_at"]), (&json!(0), &json!(2)));
+    assert_eq!((&lines[2]["parent"], &lines[2]["fork_at"]), (&json!(0), &json!(2)));
     let lanes = ask(&sandbox, "graph", json!({ "lanes_only": true }));
     assert_eq!(lanes["lines"][1]["dots"], Value::Null);
 }
 
 /// Snapshots of the same second keep their order, even if the clock went back.
 #[test]
-fn dots_of_a_lane_end_with_the_latest_snapshot() {
+fn map_dots_of_a_timeline_are_in_snapshot_order() {
     let mut sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/one.jsonl", chat("one", 2, None));
     for seconds in [0, 0, -5, 10] {

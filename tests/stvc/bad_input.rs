@@ -341,7 +341,7 @@ fn invalid_file_does_not_fail_the_snapshot_of_another_chat() {
 }
 
 #[test]
-fn advice_contains_no_git_jargon() {
+fn usage_error_mentions_quotes_only_for_names_with_spaces() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     let answer = sandbox.stvc(&["restore", "Tide", "Office"]).exits(2);
     assert!(answer.stderr.contains("A name with spaces needs quotes"), "{}", answer.stderr);

@@ -27,7 +27,7 @@ fn codes(answer: &Answer) -> Vec<String> {
 }
 
 #[test]
-fn req_02_active_queue_refuses_snapshot() {
+fn req_02_snapshot_is_refused_while_the_queue_is_active() {
     for status in ["pending", "in_progress", "retrying"] {
         for arguments in [&["snapshot", "Harbour"][..], &["snapshot", "Harbour", "--at", "3"]] {
             let (sandbox, _) = with_queue(&[status]);
@@ -67,7 +67,7 @@ fn req_02_refusal_prints_error_and_finding() {
 }
 
 #[test]
-fn req_02_queue_override_is_recorded() {
+fn req_02_snapshot_records_that_an_active_queue_was_allowed() {
     let (sandbox, _) = with_queue(&["pending", "in_progress"]);
     let answer = sandbox.json(&["snapshot", "Harbour", "--allow-active-queue"]).exits(0);
     assert_eq!(codes(&answer), ["queue-active"]);
@@ -76,7 +76,11 @@ fn req_02_queue_override_is_recorded() {
     assert_eq!(state["queue_was_empty"], false);
     assert_eq!(state["active_operations"], 2);
     assert!(
-        sandbox.stvc(&["show", "Harbour"]).exits(0).stdout.contains("2 operations waited in it")
+        sandbox
+            .stvc(&["show", "Harbour"])
+            .exits(0)
+            .stdout
+            .contains("2 operations pending when this snapshot was created")
     );
     assert!(
         sandbox.git(&["show", "HEAD:snapshot.json"]).contains("\"queue_was_empty\": false"),
@@ -85,7 +89,7 @@ fn req_02_queue_override_is_recorded() {
 }
 
 #[test]
-fn req_67_queue_work_on_later_message_refuses_too() {
+fn req_67_queue_operation_on_a_later_message_prevents_a_checkpoint() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary {
         queue: Some(vec![Operation::new("pending").about(11)]),
@@ -137,7 +141,7 @@ fn req_33_checkpoint_at_a_missing_message_is_refused() {
 }
 
 #[test]
-fn req_34_unready_scene_is_a_warning() {
+fn req_34_scene_that_is_not_ready_is_a_warning() {
     let sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
     // A complete scene in the running recap has no finding.
@@ -233,7 +237,7 @@ fn req_37_strict_mode_refuses_with_the_extensions_messages() {
 
 /// Strict mode refuses for five reasons; everything else stays a warning.
 #[test]
-fn req_37_strict_mode_refuses_for_five_reasons_only() {
+fn req_37_strict_mode_refuses_only_for_five_reasons() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.scenes[1].recap = String::new();
@@ -455,7 +459,7 @@ fn req_12_restore_prints_a_readable_report() {
     Running recap:  v1 (2 scenes)
     Combined recap: 100 messages
     Lorebook:       5 entries
-    Taken:          2026-11-14 23:46:40 +0000 (1 hour ago)
+    Created:        2026-11-14 23:46:40 +0000 (1 hour ago)
     ");
     let line = sandbox
         .json(&["restore", "The ferry leaves", "--dry-run", "--as", "x"])
@@ -473,7 +477,7 @@ fn req_12_restore_prints_a_readable_report() {
     let answer = sandbox.stvc(&["restore", "Before the storm", "--to", "../plain"]).exits(0);
     insta::assert_snapshot!(answer.stdout.lines().skip(2).collect::<Vec<_>>().join("\n"), @"
     Checkpoint:     Before the storm
-    Taken:          2026-11-15 00:46:40 +0000 (just now)
+    Created:        2026-11-15 00:46:40 +0000 (just now)
     ");
 }
 
@@ -599,7 +603,7 @@ fn req_42_scenes_of_a_renamed_chat_keep_their_checkpoints() {
 }
 
 #[test]
-fn checkpoint_before_the_first_snapshot_has_no_parent() {
+fn checkpoint_before_the_first_snapshot_does_not_create_a_fork() {
     let mut sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
     sandbox.stvc(&["snapshot", "Harbour", "--at", "7", "--tag", "CP"]).exits(0);

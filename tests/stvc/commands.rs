@@ -38,24 +38,24 @@ fn words(answer: &Answer) -> String {
 }
 
 #[test]
-fn commands_before_the_first_snapshot() {
+fn commands_suggest_the_first_snapshot_when_nothing_is_stored() {
     let sandbox = library();
     assert_snapshot!(words(&sandbox.stvc(&["status"]).exits(0)), @"
     new  Ann / Harbour    3 msgs     no snapshot yet
     new  Bo / Storm 雨    1 msg      no snapshot yet
     new  lorebook / Lore  2 entries  no snapshot yet
-    Nothing is stored yet. `stvc snapshot` takes the first snapshots.
+    There are no snapshots yet. Run `stvc snapshot` to create the first.
     ");
     let log = words(&sandbox.stvc(&["log"]).exits(10));
     assert_snapshot!(log.replace(sandbox.store().to_str().unwrap(), "STORE"), @"
     error: there is no store at STORE
-    hint: `stvc snapshot` makes it and takes the first snapshots
+    hint: run `stvc snapshot` to create the store and the first snapshots
     ");
     assert_snapshot!(words(&sandbox.stvc(&["snapshot"]).exits(0)), @"
     AAAAAAAAAA  Ann / Harbour    3 messages
     BBBBBBBBBB  Bo / Storm 雨    1 message
     CCCCCCCCCC  lorebook / Lore  2 entries
-    3 snapshots taken.
+    3 snapshots created.
     ");
     assert_snapshot!(words(&sandbox.stvc(&["snapshot"]).exits(0)), @"Nothing changed in 3 timelines.");
     assert_snapshot!(words(&Sandbox::empty().stvc(&["snapshot"]).exits(0)), @"There are no chats here yet.");
@@ -69,12 +69,12 @@ fn status_and_diff_show_changes() {
     assert_snapshot!(words(&sandbox.stvc(&["status"]).exits(0)), @"
     changed  Ann / Harbour    3 → 4 msgs  chat  1 snapshot  AAAAAAAAAA  2 hours ago
     changed  lorebook / Lore  2 entries         1 snapshot  BBBBBBBBBB  2 hours ago
-    1 unchanged. `stvc snapshot` takes the others.
-    No watch is running. No backup was taken yet.
+    1 unchanged. Run `stvc snapshot` to store the changes.
+    No watch is running. There is no backup yet.
     ");
     assert_snapshot!(words(&sandbox.stvc(&["diff", "Harbour"]).exits(0)), @"
     --- AAAAAAAAAA Ann / Harbour (3 messages, 2 hours ago)
-    +++ the files now
+    +++ current files
     Messages
       ~ #2  Ann: [-Better-]{+Much better+}.
       + #3  Wren: And now?
@@ -126,7 +126,7 @@ fn log_shows_the_history() {
     assert_snapshot!(words(&sandbox.stvc(&["show", "lamp"]).exits(0)), @"
     snapshot   AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
     timeline   Ann / Harbour
-    taken      2026-11-14 23:47:40 +0000 (2 hours ago)
+    created    2026-11-14 23:47:40 +0000 (2 hours ago)
     subject    Harbour: 3 messages
     tags       lamp
     kind       snapshot
@@ -139,14 +139,14 @@ fn log_shows_the_history() {
          0  Lamp
          1  Quay
 
-    It ends with:
+    Last messages:
       #0 Ann: The harbour is dark.
       #1 Wren: I light the lamp.
       #2 Ann: Better.
     ");
     let checked = sandbox.stvc(&["check"]).exits(0).stdout;
     assert!(
-        checked.starts_with("The store is sound: ") && checked.contains(", 5 snapshots"),
+        checked.starts_with("The store is valid: ") && checked.contains(" and 5 snapshots,"),
         "{checked}"
     );
 }
@@ -159,43 +159,43 @@ fn restore_recreates_a_deleted_chat() {
         |answer: &Answer| words(answer).replace(sandbox.library().to_str().unwrap(), "LIBRARY");
     assert_snapshot!(place(&sandbox.stvc(&["restore", "Harbour"]).exits(0)), @"
     restored       chats/Ann/Harbour.jsonl  411 bytes
-    already there  worlds/Lore.json  131 bytes
-    Restored and verified in LIBRARY: Ann / Harbour, 4 messages, taken just now.
-    note: chats/Ann/Harbour: SillyTavern writes back what it has in memory
-      if it is running, reload its page before you go on
+    unchanged      worlds/Lore.json  131 bytes
+    Restored and verified in LIBRARY: Ann / Harbour, 4 messages, created just now.
+    note: chats/Ann/Harbour: an open page of SillyTavern may overwrite this change with its next save
+      reload SillyTavern's page before you use it again
     ");
     assert_snapshot!(place(&sandbox.stvc(&["restore", "Harbour"]).exits(0)), @"
-    already there  chats/Ann/Harbour.jsonl  411 bytes
-    already there  worlds/Lore.json  131 bytes
-    Nothing to do: the files are those of snapshot AAAAAAAAAA (Ann / Harbour, 4 messages, taken just now).
+    unchanged      chats/Ann/Harbour.jsonl  411 bytes
+    unchanged      worlds/Lore.json  131 bytes
+    Nothing to do: the files match snapshot AAAAAAAAAA (Ann / Harbour, 4 messages, created just now).
     ");
     assert_snapshot!(place(&sandbox.stvc(&["restore", "Harbour~1"]).exits(4)), @"
-    error: something else is there: chats/Ann/Harbour.jsonl, worlds/Lore.json
-    hint: `stvc restore AAAAAAAAAA --as Restored` makes a chat of its own of it; `stvc restore AAAAAAAAAA --overwrite` stores what is there and then replaces it; `stvc restore AAAAAAAAAA --to restored` writes the files into that folder
+    error: the restore would replace chats/Ann/Harbour.jsonl, worlds/Lore.json
+    hint: run `stvc restore AAAAAAAAAA --as Restored` to restore it as a new chat; run `stvc restore AAAAAAAAAA --overwrite` to store the current files and then replace them; run `stvc restore AAAAAAAAAA --to restored` to write the files into the folder `restored`
     ");
     sandbox.append(CHAT, "{}");
     sandbox.wait(60);
     let place =
         |answer: &Answer| words(answer).replace(sandbox.library().to_str().unwrap(), "LIBRARY");
     assert_snapshot!(place(&sandbox.stvc(&["restore", "Harbour~1", "--overwrite"]).exits(0)), @"
-    What was there is kept as snapshot AAAAAAAAAA.
+    The previous version is kept as snapshot AAAAAAAAAA.
     replaced       chats/Ann/Harbour.jsonl  328 bytes
     replaced       worlds/Lore.json  125 bytes
-    Restored and verified in LIBRARY: Ann / Harbour, 3 messages, taken 2 hours ago.
-    note: chats/Ann/Harbour: SillyTavern writes back what it has in memory
-      if it is running, reload its page before you go on
+    Restored and verified in LIBRARY: Ann / Harbour, 3 messages, created 2 hours ago.
+    note: chats/Ann/Harbour: an open page of SillyTavern may overwrite this change with its next save
+      reload SillyTavern's page before you use it again
     ");
 }
 
 #[test]
 fn checkpoints_and_tags_are_listed() {
     let mut sandbox = story();
-    assert_snapshot!(words(&sandbox.stvc(&["tag"]).exits(0)), @"There are no tags yet. `stvc tag NAME SNAPSHOT` makes one.");
+    assert_snapshot!(words(&sandbox.stvc(&["tag"]).exits(0)), @"There are no tags yet. Run `stvc tag NAME SNAPSHOT` to create one.");
     assert_snapshot!(words(&sandbox.stvc(&["snapshot", "Harbour", "--at", "1"]).exits(0)), @"
     AAAAAAAAAA  Ann / Harbour  2 messages  Harbour @1
-    1 snapshot taken.
-    note: chats/Ann/Harbour: its lorebook is that of now, not of message 1
-      for the lorebook of then: `stvc restore … --at N`, or `stvc reconstruct`, where ST-Auto-Recap has noted it
+    1 snapshot created.
+    note: chats/Ann/Harbour: it contains the current lorebook, not the lorebook at message 1
+      if ST-Auto-Recap recorded the lorebook at that message, run `stvc restore … --at N` or `stvc reconstruct` to get it
     ");
     sandbox.wait(1);
     sandbox.stvc(&["snapshot", "Harbour", "--at", "99", "--dry-run"]).exits(4);
@@ -210,8 +210,8 @@ fn checkpoints_and_tags_are_listed() {
     let head = sandbox.json(&["show", "Harbour"]).exits(0).of_type("snapshot").remove(0);
     assert_eq!(head["messages"], 4);
     assert_snapshot!(words(&sandbox.stvc(&["tag", "lamp", "Storm"]).exits(1)), @r#"
-    error: the tag "lamp" is already used for snapshot AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
-    hint: choose another name, or `stvc tag lamp SNAPSHOT --move`
+    error: the tag "lamp" exists already, for snapshot AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+    hint: choose another name; run `stvc tag lamp SNAPSHOT --move` to move the tag
     "#);
     sandbox.stvc(&["snapshot", "Storm", "--tag", "lamp"]).exits(1);
     assert_snapshot!(words(&sandbox.stvc(&["tag", "--delete", "lamp"]).exits(0)), @"deleted lamp  AAAAAAAAAA  Ann / Harbour  2 hours ago");
@@ -232,7 +232,7 @@ fn repeated_checkpoint_creates_no_second_snapshot() {
 
 /// Every way to name the latest snapshot of a chat and its parent.
 #[test]
-fn ways_to_name_a_snapshot() {
+fn snapshot_is_found_by_every_kind_of_name() {
     let sandbox = story();
     sandbox.stvc(&["tag", "the lamp: lit", "Harbour"]).exits(0);
     let newest = sandbox.json(&["show", "Harbour"]).exits(0).of_type("snapshot").remove(0);
@@ -281,7 +281,7 @@ fn ways_to_name_a_snapshot() {
 fn ambiguous_name_lists_its_candidates() {
     let sandbox = story();
     assert_snapshot!(words(&sandbox.stvc(&["show", "a"]).exits(1)), @r#"
-    error: "a" can mean several
+    error: "a" is ambiguous
       chats/Ann/Harbour
       chats/Bo/Storm 雨
     hint: type more of the name
@@ -317,7 +317,7 @@ fn demo_runs_a_round_trip() {
     $ stvc restore "Tide Office~1" --overwrite --only chat
     $ stvc check
     "#);
-    assert!(answer.stdout.contains("the restored files are the same to the byte"));
+    assert!(answer.stdout.contains("the restored files are identical to the originals"));
     assert_eq!(answer.stderr, "");
     // Leaves no file in the working folder, the temporary folder or the user's store.
     let mut command = sandbox.command(&["demo"]);

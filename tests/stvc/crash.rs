@@ -10,7 +10,6 @@ use crate::common::{
     mark_last_operation_unfinished, message, resolve_ref,
 };
 
-/// Branch of the chat `A`.
 const BRANCH: &str = "refs/heads/chats/Mira/a";
 
 const CHATS: [&str; 4] =
@@ -196,7 +195,7 @@ fn recovery_finishes_a_logged_deletion() {
 }
 
 #[test]
-fn ref_locks_of_killed_process_do_not_block() {
+fn ref_locks_of_a_killed_process_do_not_block_commands() {
     let two = Two::new();
     two.reset_branch();
     fs::write(two.file("refs/heads/chats/Mira/a.lock"), format!("{}\n", two.second.id)).unwrap();
@@ -205,7 +204,7 @@ fn ref_locks_of_killed_process_do_not_block() {
 }
 
 #[test]
-fn stale_ref_locks_do_not_block() {
+fn stale_ref_locks_do_not_block_commands() {
     for words in ["", "1234"] {
         let two = Two::new();
         let lock = loose_ref(&two.sandbox.store(), BRANCH).with_extension("lock");
@@ -217,7 +216,7 @@ fn stale_ref_locks_do_not_block() {
 }
 
 #[test]
-fn lock_of_a_dead_process_does_not_block() {
+fn lock_of_a_dead_process_does_not_block_commands() {
     for words in ["{", "\0\0\0", "{\"pid\":1}"] {
         let two = Two::new();
         fs::write(two.file("stvc/lock.json"), words).unwrap();
@@ -262,7 +261,7 @@ fn number(line: &str) -> Option<u64> {
 /// Killed between the two renames: the pack has its name, its index does not, and neither log nor
 /// refs have changed.
 #[test]
-fn pack_without_its_index_does_not_block() {
+fn pack_without_its_index_does_not_block_commands() {
     let two = Two::new();
     two.reset_branch();
     let log = fs::read_to_string(two.file("stvc/operations.jsonl")).unwrap();
@@ -287,7 +286,7 @@ fn index_of(sandbox: &Sandbox, id: &str) -> PathBuf {
 }
 
 #[test]
-fn incomplete_store_does_not_block() {
+fn incomplete_store_does_not_prevent_the_first_snapshot() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     fs::create_dir_all(sandbox.path(".stvc-new-4711.tmp/objects")).unwrap();
@@ -299,7 +298,7 @@ fn incomplete_store_does_not_block() {
 /// Another program locks a ref: the command fails and logs that, so that recovery does not finish
 /// it.
 #[test]
-fn refused_operation_is_not_finished_later() {
+fn failed_operation_is_not_finished_by_recovery() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     let first = Stored::take(&sandbox, A);
@@ -319,7 +318,7 @@ fn refused_operation_is_not_finished_later() {
 
 /// Killed between log and refs: nothing is damaged, and nothing is reported.
 #[test]
-fn command_interrupted_before_moving_refs_is_not_damage() {
+fn check_does_not_report_an_interrupted_command_as_damage() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     let stored = Stored::take(&sandbox, A);

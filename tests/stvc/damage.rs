@@ -81,7 +81,7 @@ fn assert_snapshot_after_damage(extension: &str, damage: impl Fn(usize) -> Damag
 }
 
 #[test]
-fn snapshot_after_a_lost_pack_can_be_restored() {
+fn new_snapshot_created_after_a_pack_was_lost_can_be_restored() {
     assert_snapshot_after_damage("pack", |_| Damage::Deleted);
     assert_snapshot_after_damage("idx", |_| Damage::Deleted);
     assert_snapshot_after_damage("idx", |length| Damage::CutTo(length / 2));
@@ -89,7 +89,7 @@ fn snapshot_after_a_lost_pack_can_be_restored() {
 
 /// `check` advises to take a new snapshot while the files exist.
 #[test]
-fn snapshot_after_a_damaged_pack_can_be_restored() {
+fn new_snapshot_created_after_a_pack_was_damaged_can_be_restored() {
     assert_snapshot_after_damage("pack", |length| Damage::CutTo(length / 2));
     assert_snapshot_after_damage("pack", |_| Damage::CutTo(0));
     assert_snapshot_after_damage("pack", |_| Damage::Flipped(60));

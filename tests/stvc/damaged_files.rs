@@ -67,7 +67,7 @@ fn every_byte(three: &ThreeTimelines, file: &Path, step: usize, names: &[&str]) 
 }
 
 #[test]
-fn damaged_head_is_reported_and_not_needed() {
+fn damaged_head_is_reported_and_does_not_block_commands() {
     for damage in [Damage::Deleted, Damage::CutTo(0), Damage::CutTo(9), Damage::Flipped(2)] {
         on_a_new_store("HEAD", damage, |three| {
             assert_reported_and_survived(three, "HEAD", damage, 0)
@@ -78,7 +78,7 @@ fn damaged_head_is_reported_and_not_needed() {
 }
 
 #[test]
-fn damaged_git_config_is_reported_and_not_needed() {
+fn damaged_git_config_is_reported_and_does_not_block_commands() {
     for damage in [Damage::Deleted, Damage::CutTo(0), Damage::CutTo(9), Damage::Flipped(0)] {
         on_a_new_store("config", damage, |three| {
             assert_reported_and_survived(three, "config", damage, 0)
@@ -109,7 +109,7 @@ fn damaged_format_file_is_reported_and_rewritten() {
 }
 
 #[test]
-fn damaged_ref_is_reported_and_does_not_block() {
+fn damaged_ref_is_reported_and_does_not_block_commands() {
     for file in ["refs/heads/chats/Mira/b", "refs/tags/keep"] {
         for damage in [Damage::CutTo(0), Damage::CutTo(20), Damage::Flipped(5), Damage::Flipped(0)]
         {
@@ -148,7 +148,7 @@ fn damaged_packed_refs_are_reported() {
 }
 
 #[test]
-fn damaged_packed_refs_do_not_block() {
+fn damaged_packed_refs_do_not_block_commands() {
     for damage in [
         Damage::Deleted,
         Damage::CutTo(0),

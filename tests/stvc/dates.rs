@@ -40,7 +40,10 @@ fn snapshot_is_named_by_its_date() {
     }
     assert_eq!(messages(&sandbox, "Tide Office@2 days ago~1"), 4);
     let early = sandbox.stvc(&["show", "Tide Office@2001-01-01"]).exits(1).stderr;
-    assert!(early.contains("was not stored yet then: its first snapshot is of 20"), "{early}");
+    assert!(
+        early.contains("has no snapshot from that time: its first snapshot is from 20"),
+        "{early}"
+    );
     sandbox.stvc(&["show", "Tide Office@someday"]).exits(1);
     sandbox.stvc(&["show", "@2 days ago"]).exits(1);
     sandbox.stvc(&["diff", "Tide Office@2 weeks ago", "Tide Office@2 days ago"]).exits(0);
@@ -72,11 +75,11 @@ fn log_is_limited_by_dates() {
     assert_eq!(count(&["--since", "now"]), 0);
     assert_eq!(count(&["-n", "0"]), 0);
     let none = sandbox.stvc(&["log", "--since", "now"]).exits(0).stdout;
-    assert_eq!(none, "No snapshot was taken then.\n");
+    assert_eq!(none, "There are no snapshots from that time.\n");
     let none = sandbox.stvc(&["log", "-n", "0"]).exits(0).stdout;
     assert_eq!(none, "… and 3 more\n");
     let wrong = sandbox.stvc(&["log", "--since", "someday"]).exits(2).stderr;
-    assert!(wrong.contains("\"someday\" is no date; write 2026-11-01"), "{wrong}");
+    assert!(wrong.contains("\"someday\" is not a date: write 2026-11-01"), "{wrong}");
 }
 
 #[test]

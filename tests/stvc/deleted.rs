@@ -25,22 +25,19 @@ fn restore_all_restores_present_chats_and_lists_deleted_ones() {
     fs::remove_file(sandbox.path(B)).unwrap();
     sandbox.wait(60);
     let answer = sandbox.stvc(&["snapshot"]).exits(0);
-    assert!(answer.stdout.contains("was deleted; 3 messages kept"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("  deleted; 3 messages kept"), "{}", answer.stdout);
     assert_eq!(head(&sandbox, "Mira/b")["kind"], "deleted");
     // Recorded once.
     sandbox.wait(60);
     let again = sandbox.stvc(&["snapshot"]).exits(0);
-    assert!(!again.stdout.contains("was deleted"), "{}", again.stdout);
+    assert!(!again.stdout.contains("deleted; "), "{}", again.stdout);
     let backup = sandbox.folder().join("all.stvc");
     sandbox.stvc(&["backup", backup.to_str().unwrap()]).exits(0);
 
     let fresh = Sandbox::empty();
     fresh.stvc(&["import", backup.to_str().unwrap()]).exits(0);
     let words = fresh.stvc(&["restore", "--all"]).exits(0).stdout;
-    assert!(
-        words.contains("1 timeline had been deleted before and is left out: Mira / b"),
-        "{words}"
-    );
+    assert!(words.contains("1 timeline skipped, recorded as deleted: Mira / b"), "{words}");
     assert_eq!(fresh.read(A), a);
     assert!(!fresh.path(B).exists());
     let counted = fresh.json(&["restore", "--all", "--dry-run"]).exits(0).of_type("summary");
@@ -52,7 +49,7 @@ fn restore_all_restores_present_chats_and_lists_deleted_ones() {
 }
 
 #[test]
-fn recreated_chat_is_not_deleted() {
+fn recreated_chat_is_no_longer_reported_as_deleted() {
     let mut sandbox = library();
     let b = sandbox.read(B);
     fs::remove_file(sandbox.path(B)).unwrap();
@@ -73,35 +70,35 @@ fn recreated_chat_is_not_deleted() {
 }
 
 #[test]
-fn renamed_chat_and_lost_drive_are_not_deletions() {
+fn renamed_chat_and_missing_folder_are_not_reported_as_deletions() {
     let mut sandbox = library();
     fs::rename(sandbox.path(B), sandbox.path("chats/Mira/c.jsonl")).unwrap();
     sandbox.wait(60);
     let output = sandbox.stvc(&["snapshot"]).exits(0).stdout;
-    assert!(output.contains("was called b") && !output.contains("was deleted"), "{output}");
+    assert!(output.contains("was called b") && !output.contains("deleted; "), "{output}");
     fs::remove_dir_all(sandbox.path("chats/Mira")).unwrap();
     sandbox.wait(60);
     let output = sandbox.stvc(&["snapshot"]).exits(0).stdout;
-    assert!(!output.contains("was deleted"), "{output}");
+    assert!(!output.contains("deleted; "), "{output}");
     sandbox.stvc(&["restore", "--all"]).exits(0);
     assert!(sandbox.path(A).exists());
 }
 
 #[test]
-fn another_library_is_not_a_deletion() {
+fn store_used_with_another_library_reports_no_deletion() {
     let sandbox = library();
     let (store, other) = (sandbox.store(), Sandbox::empty());
     other.write("chats/Voss/c.jsonl", chat("c", 2, None));
     let store = store.to_str().unwrap();
     for from in [&other, &sandbox, &other] {
         let output = from.stvc(&["--store", store, "snapshot"]).exits(0).stdout;
-        assert!(!output.contains("was deleted"), "{output}");
+        assert!(!output.contains("deleted; "), "{output}");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn disconnected_drive_is_not_a_deletion() {
+fn disconnected_drive_is_not_reported_as_a_deletion() {
     let mut sandbox = library();
     let drive = sandbox.folder().join("drive");
     fs::create_dir(&drive).unwrap();
@@ -111,6 +108,6 @@ fn disconnected_drive_is_not_a_deletion() {
     fs::rename(&drive, sandbox.folder().join("unplugged")).unwrap();
     sandbox.wait(60);
     let answer = sandbox.stvc(&["snapshot"]).exits(3);
-    assert!(!answer.stdout.contains("was deleted"), "{}", answer.stdout);
+    assert!(!answer.stdout.contains("deleted; "), "{}", answer.stdout);
     assert!(answer.stderr.contains("chats/Wren: it is a link to"), "{}", answer.stderr);
 }

@@ -58,7 +58,7 @@ fn architecture_document_names_existing_files() {
         "cli",
         "engine",
         "history",
-        "lines",
+        "json_output",
         "rules",
         "st",
         "store",
@@ -126,7 +126,7 @@ fn json_document_has_every_line_and_count() {
         });
         words.collect::<String>().trim_start_matches('_').to_owned()
     };
-    let lines = within("src/lines/mod.rs", "\npub enum Line<'a> {");
+    let lines = within("src/json_output/mod.rs", "\npub enum Line<'a> {");
     let lines = lines.split_once("\n}").unwrap().0.lines();
     let variant = |line: &str| {
         let name = line.strip_prefix("    ")?.split(['(', ' ']).next()?;
@@ -140,7 +140,8 @@ fn json_document_has_every_line_and_count() {
     assert_eq!(lines, documented);
     let mut seen = 0;
     for file in ["change", "copies", "keep", "look"] {
-        let text = fs::read_to_string(root.join(format!("src/lines/answers/{file}.rs"))).unwrap();
+        let text =
+            fs::read_to_string(root.join(format!("src/json_output/answers/{file}.rs"))).unwrap();
         for counts in text.split("counts! {").skip(1) {
             let counts = counts.split_once('}').unwrap().0;
             let is_name = |word: &&str| word.bytes().all(|c| c == b'_' || c.is_ascii_lowercase());

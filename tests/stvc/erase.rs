@@ -104,7 +104,11 @@ fn erase_does_not_claim_success_while_a_reader_holds_the_pack() {
     let erase = || sandbox.stvc(&["erase", "Secret garden", "--yes"]);
     if cfg!(windows) {
         for answer in [erase(), erase()] {
-            assert!(answer.stderr.contains("another program has them open"), "{}", answer.stderr);
+            assert!(
+                answer.stderr.contains("stop the program that has them open"),
+                "{}",
+                answer.stderr
+            );
             assert_ne!(answer.code, 0);
         }
     }
@@ -362,7 +366,7 @@ fn erase_keeps_shared_lorebook_and_backups_by_default() {
 }
 
 #[test]
-fn req_97_erase_names_backups_that_received_the_timeline_before_its_head_was_forgotten() {
+fn req_97_erase_names_backups_made_before_snapshots_were_forgotten() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     let file = sandbox.folder().join("all.stvc").display().to_string();
@@ -406,7 +410,7 @@ fn req_97_erase_removes_the_text_from_folder_backups_on_request() {
         fs::remove_file(sandbox.path(path)).unwrap();
     }
     let plan = sandbox.stvc(&["erase", "Hidden garden", "--dry-run"]).exits(0);
-    assert!(plan.stderr.contains("`--copies` removes it there"), "{}", plan.stderr);
+    assert!(plan.stderr.contains("use `--copies` to remove it there"), "{}", plan.stderr);
     assert!(everything_in(&folder).contains(WORDS));
     let answer = sandbox.json(&["erase", "Hidden garden", "--yes", "--copies"]).exits(0);
     assert!(answer.of_type("copy").is_empty());
@@ -458,13 +462,13 @@ const REMOVABLE: [&str; 3] =
     ["backups/chat_mira_20261101-183000.jsonl", "worlds/Private.json", OWN_PICTURE];
 
 #[test]
-fn erase_copies_without_a_name_removes_the_copies_of_an_earlier_erase() {
+fn erase_copies_option_without_name_removes_copies_of_an_earlier_erase() {
     let (sandbox, folder) = with_copies();
     let nothing = sandbox.stvc(&["erase", "--copies", "--yes"]).exits(0).stdout;
     assert!(nothing.contains("Nothing to do"), "{nothing}");
     let answer = sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
     assert!(
-        answer.stdout.contains("`stvc erase --copies` removes the copies"),
+        answer.stdout.contains("Run `stvc erase --copies` to remove the accessible copies"),
         "{}",
         answer.stdout
     );
@@ -495,7 +499,7 @@ fn erase_copies_without_a_name_removes_the_copies_of_an_earlier_erase() {
 }
 
 #[test]
-fn erase_copies_keeps_files_used_since_the_erase() {
+fn erase_copies_option_keeps_files_that_are_used_again() {
     let (sandbox, _) = with_copies();
     sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
     let mut newcomer = chat("new", 2, Some("Private"));
@@ -530,7 +534,7 @@ fn erase_removes_only_unshared_files_of_the_chat() {
 }
 
 #[test]
-fn erase_copies_keeps_a_new_chat_with_the_erased_name() {
+fn erase_copies_option_keeps_a_new_chat_with_the_erased_name() {
     let (mut sandbox, folder) = with_copies();
     sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
     sandbox.wait(60);
@@ -556,13 +560,13 @@ fn erase_of_a_fork_reports_messages_kept_by_its_parent() {
     sandbox.stvc(&["snapshot"]).exits(0);
     fs::remove_file(sandbox.path(fork)).unwrap();
     let output = sandbox.stvc(&["erase", "Mira/Fork", "--yes"]).exits(0).stdout;
-    let sentence = "Forked from Mira / Secret garden: the messages before the fork stay there, and in the backups of it.";
+    let sentence = "Messages up to the fork point stay in Mira / Secret garden and in backups.";
     assert!(output.contains(sentence), "{output}");
     assert!(!everything(&sandbox).contains("of the fork alone"));
 }
 
 #[test]
-fn erase_copies_keeps_a_picture_shown_by_another_chat() {
+fn erase_copies_option_keeps_a_picture_that_another_chat_shows() {
     let (sandbox, _) = with_copies();
     let mut other = chat("other", 2, None);
     let line = format!("\n{{\"name\":\"Mira\",\"mes\":\"![](/{OWN_PICTURE})\"}}");
@@ -573,7 +577,7 @@ fn erase_copies_keeps_a_picture_shown_by_another_chat() {
 }
 
 #[test]
-fn erase_copies_after_an_erase_removes_the_history_of_the_lorebook() {
+fn erase_copies_option_removes_the_history_of_the_lorebook() {
     let (sandbox, folder) = with_copies();
     sandbox.stvc(&["erase", "Secret garden", "--yes"]).exits(0);
     sandbox.stvc(&["erase", "--copies", "--yes"]).exits(0);

@@ -13,7 +13,7 @@ mod restore_to_folder;
 mod snapshot_after_save;
 
 #[test]
-fn examples_run() {
+fn api_examples_run_and_return_the_expected_results() {
     let sandbox = Sandbox::empty();
     let lines = |messages: &[&str]| {
         let messages = messages.iter().map(|words| format!("\n{{\"mes\":\"{words}\"}}"));

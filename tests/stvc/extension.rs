@@ -43,12 +43,16 @@ fn extension_is_installed_and_removed() {
 }
 
 #[test]
-fn remove_keeps_files_that_are_not_the_extensions() {
+fn extension_commands_keep_files_that_stvc_did_not_create() {
     let sandbox = library();
     sandbox.write("extensions/stvc/index.js", "// somebody else's");
     for deed in ["install", "update", "remove"] {
         let refused = sandbox.stvc(&["extension", deed]).exits(4);
-        assert!(refused.stderr.contains("did not put it there"), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains("exists already and was not created by stvc"),
+            "{}",
+            refused.stderr
+        );
     }
     fs::remove_dir_all(sandbox.path(FOLDER)).unwrap();
     sandbox.stvc(&["extension", "install"]).exits(0);
@@ -137,7 +141,7 @@ fn update_never_mixes_old_and_new_modules() {
 }
 
 #[test]
-fn interrupted_update_is_completed_or_reverted_by_the_next() {
+fn interrupted_update_is_completed_or_reverted_by_the_next_update() {
     let aside = ".stvc-replaced/stvc";
     // The old folder is moved away, and the new one is not in place yet.
     let sandbox = library();
@@ -164,7 +168,7 @@ fn interrupted_update_is_completed_or_reverted_by_the_next() {
 
 #[cfg(unix)]
 #[test]
-fn link_or_clone_in_place_of_the_folder_is_not_changed() {
+fn link_or_git_clone_in_place_of_the_extension_is_not_changed() {
     let sandbox = library();
     let elsewhere = sandbox.folder().join("my-clone");
     fs::create_dir_all(elsewhere.join(".git")).unwrap();

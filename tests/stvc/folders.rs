@@ -2,7 +2,7 @@
 //! equal that of a new store.
 
 use proptest::prelude::*;
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::{check, restore, snapshot};
 
 use crate::common::Sandbox;
@@ -18,10 +18,10 @@ fn write(sandbox: &Sandbox, messages: &[String]) {
 /// Takes a snapshot and compares its tree with that of a new store.
 fn take(sandbox: &Sandbox) {
     let options = snapshot::Options::default();
-    snapshot::snapshot(&sandbox.workspace(), &options, &mut Silent).unwrap();
+    snapshot::snapshot(&sandbox.workspace(), &options, &mut NoProgress).unwrap();
     let fresh = Sandbox::empty();
     fresh.write(CHAT, sandbox.read(CHAT));
-    snapshot::snapshot(&fresh.workspace(), &options, &mut Silent).unwrap();
+    snapshot::snapshot(&fresh.workspace(), &options, &mut NoProgress).unwrap();
     let tree = |sandbox: &Sandbox| sandbox.git(&["rev-parse", "refs/heads/chats/Mira/long^{tree}"]);
     assert_eq!(tree(sandbox), tree(&fresh));
 }
@@ -31,7 +31,7 @@ fn said(words: &str) -> String {
 }
 
 #[test]
-fn moved_folders_are_read_again() {
+fn message_folders_with_shifted_messages_are_stored_correctly() {
     let sandbox = Sandbox::empty();
     let mut messages: Vec<_> = (0..350).map(|n| said(&format!("message {n}"))).collect();
     write(&sandbox, &messages);
@@ -46,13 +46,13 @@ fn moved_folders_are_read_again() {
     let bytes = sandbox.read(CHAT);
     std::fs::remove_file(sandbox.path(CHAT)).unwrap();
     let options = restore::Options { snapshot: "long".into(), ..restore::Options::default() };
-    restore::restore(&sandbox.workspace(), &options, &mut Silent).unwrap();
+    restore::restore(&sandbox.workspace(), &options, &mut NoProgress).unwrap();
     assert_eq!(sandbox.read(CHAT), bytes);
-    assert!(check::check(&sandbox.workspace(), &mut Silent).unwrap().is_sound());
+    assert!(check::check(&sandbox.workspace(), &mut NoProgress).unwrap().is_valid());
 }
 
 #[test]
-fn folders_with_equal_bytes_are_distinguished() {
+fn message_folders_with_equal_bytes_are_distinguished() {
     let sandbox = Sandbox::empty();
     let mut messages = vec![String::new(); 250];
     write(&sandbox, &messages);
@@ -60,7 +60,7 @@ fn folders_with_equal_bytes_are_distinguished() {
     messages.push(said("at last"));
     write(&sandbox, &messages);
     take(&sandbox);
-    assert!(check::check(&sandbox.workspace(), &mut Silent).unwrap().is_sound());
+    assert!(check::check(&sandbox.workspace(), &mut NoProgress).unwrap().is_valid());
 }
 
 /// Removes, inserts and repeats ranges of whole folders and of single messages.
@@ -73,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn known_folders_do_not_change_the_tree(edits in prop::collection::vec(edit(), 1..6)) {
+    fn reuse_of_known_message_folders_yields_the_same_tree(edits in prop::collection::vec(edit(), 1..6)) {
         let sandbox = Sandbox::empty();
         let mut messages: Vec<_> = (0..330).map(|n| said(&format!("m{}", n % 7))).collect();
         write(&sandbox, &messages);

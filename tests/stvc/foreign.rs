@@ -129,7 +129,7 @@ fn links_in_the_store_are_not_followed() {
 }
 
 #[test]
-fn gc_removes_nothing_behind_a_link() {
+fn gc_removes_nothing_in_a_linked_folder() {
     let stage = Stage::new();
     let store = stage.sandbox.store();
     let fan = store.join("objects/ab");
@@ -145,7 +145,7 @@ fn gc_removes_nothing_behind_a_link() {
 
 /// A user may move the whole store to another disk.
 #[test]
-fn store_may_be_a_link() {
+fn store_folder_may_be_a_symbolic_link() {
     let stage = Stage::new();
     let elsewhere = stage.outside.join("store");
     fs::rename(stage.sandbox.store(), &elsewhere).unwrap();
@@ -205,7 +205,7 @@ fn with_pipe_and_device(path: &Path, mut look: impl FnMut(&str)) {
 }
 
 #[test]
-fn pipe_in_the_library_does_not_block() {
+fn named_pipe_in_the_library_does_not_hang_commands() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, Some("Harbour")));
     sandbox.write("chats/Mira/b.jsonl", chat("b", 3, None));
@@ -241,7 +241,7 @@ fn pipe_in_the_library_does_not_block() {
 }
 
 #[test]
-fn pipe_as_a_backup_does_not_block() {
+fn named_pipe_given_as_a_backup_does_not_hang_commands() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -269,7 +269,7 @@ fn pipe_as_a_backup_does_not_block() {
 }
 
 #[test]
-fn pipe_in_a_folder_does_not_block() {
+fn named_pipe_in_a_mirror_does_not_hang_commands() {
     let stage = Stage::new();
     stage.sandbox.stvc(&["snapshot"]).exits(0);
     let mirror = stage.mirror.clone();

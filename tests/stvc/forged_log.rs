@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use stvc::internals::rules::{Code, Finding};
 use stvc::internals::store::{RefName, Store};
-use stvc::progress::Silent;
-use stvc::verbs::snapshot::{self, Taken, TakenTimeline};
+use stvc::progress::NoProgress;
+use stvc::verbs::snapshot::{self, SnapshotResult, TimelineResult};
 
 use crate::common::{A, Sandbox, assert_no_panic, assert_valid, chat, copy_folder, message};
 
@@ -124,13 +124,14 @@ impl Forgery {
 /// Takes a snapshot, which must succeed. Returns the findings.
 fn snapshot(sandbox: &Sandbox, what: &str) -> Vec<Finding> {
     let workspace = sandbox.workspace();
-    let report = snapshot::snapshot(&workspace, &snapshot::Options::default(), &mut Silent);
+    let report = snapshot::snapshot(&workspace, &snapshot::Options::default(), &mut NoProgress);
     let report = report.unwrap_or_else(|error| panic!("{what}: {error}"));
     // A link to another part of the library is reported and not stored.
     let is_link =
-        |timeline: &TakenTimeline| sandbox.path(timeline.timeline.file().as_str()).is_symlink();
-    let taken = |timeline: &TakenTimeline| {
-        is_link(timeline) || matches!(timeline.result, Taken::New(..) | Taken::Unchanged(..))
+        |timeline: &TimelineResult| sandbox.path(timeline.timeline.file().as_str()).is_symlink();
+    let taken = |timeline: &TimelineResult| {
+        is_link(timeline)
+            || matches!(timeline.result, SnapshotResult::New(..) | SnapshotResult::Unchanged(..))
     };
     assert!(report.timelines.iter().all(taken), "{what}");
     workspace.take_notices()
@@ -386,7 +387,7 @@ fn recovery_writes_settings_only_if_configured() {
 
 #[test]
 #[cfg(unix)]
-fn recovery_writes_through_no_link() {
+fn recovery_never_writes_through_a_link() {
     use std::os::unix::fs::symlink;
     let forgery = Forgery::new();
     for (folder, target, path) in [
@@ -529,7 +530,7 @@ fn valid_operation_is_finished_when_a_forged_one_follows() {
 }
 
 #[test]
-fn erase_removes_lines_that_were_set_aside() {
+fn erase_deletes_the_file_of_rejected_log_lines() {
     let forgery = Forgery::new();
     let sandbox = forgery.copy(&line(&forgery.file("secrets.json")));
     assert_no_panic(sandbox.stvc(&["snapshot"])).exits(0);

@@ -32,7 +32,7 @@ fn forgotten(answer: &Answer) -> u64 {
 }
 
 #[test]
-fn forget_keeps_the_latest_and_relinks_the_history() {
+fn forget_keeps_the_latest_snapshots_and_relinks_the_history() {
     let mut sandbox = Sandbox::empty();
     let ids = saves(&mut sandbox, 10, 60);
     let before = sandbox.files();
@@ -105,7 +105,7 @@ fn forget_keeps_the_latest_of_each_hour_day_week_and_month() {
 }
 
 #[test]
-fn forget_keeps_tags_fork_points_and_the_latest() {
+fn forget_keeps_tagged_snapshots_fork_points_and_the_latest_snapshot() {
     let mut sandbox = Sandbox::empty();
     let ids = saves(&mut sandbox, 8, 60);
     sandbox.stvc(&["tag", "part one", &ids[2]]).exits(0);
@@ -180,7 +180,7 @@ fn forget_uses_the_configured_policy() {
 }
 
 #[test]
-fn forget_keeps_snapshots_from_the_future() {
+fn forget_keeps_snapshots_dated_in_the_future() {
     let mut sandbox = Sandbox::empty();
     saves(&mut sandbox, 3, 60);
     let mut command = sandbox.command(&["forget", "--keep-within", "1d"]);
@@ -190,7 +190,7 @@ fn forget_keeps_snapshots_from_the_future() {
 }
 
 #[test]
-fn forget_leaves_a_damaged_history_alone() {
+fn forget_changes_nothing_in_a_damaged_history() {
     let mut sandbox = Sandbox::empty();
     saves(&mut sandbox, 4, 60);
     let pack = std::fs::read_dir(sandbox.store().join("objects/pack")).unwrap().flatten();
@@ -234,7 +234,7 @@ fn forget_killed_midway_loses_nothing() {
 }
 
 #[test]
-fn stats_count_what_the_store_contains() {
+fn stats_count_snapshots_timelines_and_bytes() {
     let mut sandbox = Sandbox::empty();
     saves(&mut sandbox, 5, 60);
     sandbox.stvc(&["restore", "Harbour", "--as", "What if"]).exits(0);
@@ -260,5 +260,5 @@ fn stats_count_what_the_store_contains() {
         .map(|part| large[*part].as_u64().unwrap())
         .sum();
     assert_eq!(sum, large["bytes"].as_u64().unwrap());
-    assert!(sandbox.stvc(&["stats"]).exits(0).stdout.contains("As copies of the files"));
+    assert!(sandbox.stvc(&["stats"]).exits(0).stdout.contains("Separate copies would take "));
 }

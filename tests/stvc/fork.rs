@@ -22,7 +22,10 @@ fn fork_at_last_message_gets_a_copy_of_the_current_lorebook() {
     assert!(!sandbox.store().exists());
 
     let made = sandbox.stvc(&["fork", "Tide Office", "--at", "2"]).exits(0);
-    assert!(made.stdout.contains("a copy of the one of now: it may know what happens after #2"));
+    assert!(
+        made.stdout
+            .contains("a copy of the current lorebook, which may include what happens after #2")
+    );
     let fork = "chats/Mira/Tide Office - Branch #1.jsonl";
     let lines = |bytes: Vec<u8>| -> Vec<_> {
         String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
@@ -83,8 +86,8 @@ fn damaged_at_message_3() -> Sandbox {
 fn fork_at_message_with_damaged_lorebook_uses_the_last_valid_one() {
     let sandbox = damaged_at_message_3();
     let made = sandbox.stvc(&["fork", "Tide Office", "--at", "3"]).exits(0);
-    assert!(made.stdout.contains("a copy of the older one of snapshot"), "{}", made.stdout);
-    assert!(made.stderr.contains("the last valid one known before that"), "{}", made.stderr);
+    assert!(made.stdout.contains("a copy of the older lorebook in snapshot"), "{}", made.stdout);
+    assert!(made.stderr.contains("the latest valid one before it is used"), "{}", made.stderr);
     assert!(String::from_utf8(forked_book(&sandbox)).unwrap().contains("First."));
     // `restore` uses it too.
     sandbox.stvc(&["undo"]).exits(0);
@@ -99,8 +102,8 @@ fn fork_reports_an_older_lorebook_when_the_current_one_is_damaged() {
     let sandbox = damaged_at_message_3();
     sandbox.write(LORE, [0; 40]);
     let made = sandbox.stvc(&["fork", "Tide Office"]).exits(0);
-    assert!(made.stdout.contains("a copy of the older one of snapshot"), "{}", made.stdout);
-    assert!(!made.stdout.contains("of now"), "{}", made.stdout);
+    assert!(made.stdout.contains("a copy of the older lorebook in snapshot"), "{}", made.stdout);
+    assert!(!made.stdout.contains("the current lorebook"), "{}", made.stdout);
     assert!(String::from_utf8(forked_book(&sandbox)).unwrap().contains("Last."));
 }
 
@@ -111,14 +114,14 @@ fn fork_is_refused_without_a_valid_lorebook() {
         sandbox.write(LORE, "");
         let before = sandbox.files();
         let refused = sandbox.stvc(&[&["fork", "Tide Office"], at].concat()).exits(1);
-        let why = "worlds/Lore.json is not copied: it is empty";
+        let why = "cannot copy worlds/Lore.json: it is empty";
         assert!(refused.stderr.contains(why), "{}", refused.stderr);
         assert_same(&sandbox.files(), &before);
     }
 }
 
 #[test]
-fn fork_refuses_impossible_requests() {
+fn fork_refuses_missing_messages_missing_chats_and_used_names() {
     let sandbox = library();
     let files = sandbox.files();
     let late = sandbox.stvc(&["fork", "Tide Office", "--at", "6"]).exits(4);
@@ -131,7 +134,7 @@ fn fork_refuses_impossible_requests() {
 }
 
 #[test]
-fn fork_checks_the_queue_first() {
+fn fork_is_refused_while_the_queue_is_active() {
     let sandbox = Sandbox::empty();
     let mut recap = RecapLibrary::new("Mira", "Harbour");
     recap.queue = Some(vec![Operation::new("pending").about(3)]);

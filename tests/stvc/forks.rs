@@ -23,7 +23,7 @@ fn new_files(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8
 }
 
 #[test]
-fn req_19_req_28_restore_as_changes_only_names_in_the_header() {
+fn req_19_req_28_restored_copy_differs_only_in_the_names_in_its_header() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
@@ -88,7 +88,7 @@ fn restored_copy_is_a_fork_of_its_source() {
 }
 
 #[test]
-fn req_28_restore_as_refuses_a_used_name_and_never_overwrites_a_book() {
+fn req_28_restored_copy_never_uses_an_existing_chat_or_lorebook_name() {
     let sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -102,7 +102,7 @@ fn req_28_restore_as_refuses_a_used_name_and_never_overwrites_a_book() {
     let before = sandbox.files();
     for taken in ["What if", "what IF", "Harbour nights", "Harbour nights.jsonl"] {
         let answer = sandbox.stvc(&["restore", "Harbour", "--as", taken]).exits(4);
-        assert!(answer.stderr.contains("is there already"), "{}", answer.stderr);
+        assert!(answer.stderr.contains("exists already"), "{}", answer.stderr);
     }
     sandbox.stvc(&["restore", "Harbour", "--as", " "]).exits(2);
     assert_same(&sandbox.files(), &before);
@@ -126,7 +126,7 @@ fn copied_lorebook_is_named_after_the_new_chat() {
 }
 
 #[test]
-fn req_20_alternating_restores_yield_the_right_pair() {
+fn req_20_every_restore_writes_the_matching_chat_and_lorebook() {
     let mut sandbox = Sandbox::empty();
     let mut states = BTreeMap::new();
     let mut library = RecapLibrary::default();
@@ -213,7 +213,7 @@ fn restored_chat_does_not_name_a_deleted_parent() {
 }
 
 #[test]
-fn imported_chat_without_lorebook_gets_the_nearest_one() {
+fn imported_chat_without_lorebook_is_restored_with_the_nearest_one() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
@@ -308,7 +308,7 @@ fn req_71_group_chats_of_both_layouts_are_restored() {
 }
 
 #[test]
-fn running_effects_continue_under_the_new_name() {
+fn timed_effects_in_a_fork_get_the_name_of_its_new_lorebook() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     let chat = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
     let book = sandbox.read("worlds/Tide Office Lore.json");
@@ -363,13 +363,17 @@ fn name_of_a_deleted_chat_stays_reserved() {
     let before = sandbox.snapshot_ids();
     for name in ["Other", "oTHER"] {
         let answer = sandbox.stvc(&["restore", "Harbour", "--as", name]).exits(4);
-        assert!(answer.stderr.contains("its snapshots are under that name"), "{}", answer.stderr);
+        assert!(
+            answer.stderr.contains("is the name of a deleted chat that still has snapshots"),
+            "{}",
+            answer.stderr
+        );
     }
     assert_eq!(sandbox.snapshot_ids(), before);
 }
 
 #[test]
-fn fork_restored_at_a_parent_message_keeps_its_name() {
+fn fork_restored_at_a_message_of_its_parent_keeps_its_name() {
     let mut sandbox = Sandbox::empty();
     let full = RecapLibrary::default();
     let early = RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 5) };
@@ -413,7 +417,7 @@ fn new_chat_is_written_to_the_renamed_characters_folder() {
 }
 
 #[test]
-fn restore_as_of_a_grown_chat_uses_the_snapshot() {
+fn fork_point_is_found_in_messages_that_a_chat_added_later() {
     let mut sandbox = Sandbox::empty();
     let full = RecapLibrary { messages: 40, ..RecapLibrary::default() };
     RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 5) }.write(&sandbox);
@@ -464,7 +468,7 @@ proptest! {
     /// With any tree of forks, `--as` changes no existing file, and the new book has the entries of
     /// the source byte for byte.
     #[test]
-    fn req_25_restore_as_changes_no_existing_file(tree in fork_trees(), pick in any::<prop::sample::Index>()) {
+    fn req_25_restore_under_a_new_name_changes_no_existing_file(tree in fork_trees(), pick in any::<prop::sample::Index>()) {
         let sandbox = Sandbox::empty();
         let mut chats = vec![RecapLibrary::default()];
         for (n, (parent, at, own_book)) in tree.into_iter().enumerate() {

@@ -47,7 +47,7 @@ fn failed_snapshot_changes_nothing() {
 
 /// The pack fits, the longer operation log does not.
 #[test]
-fn unlogged_snapshot_moves_no_ref() {
+fn snapshot_that_cannot_be_logged_moves_no_ref() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 3, None));
     let first = Stored::take(&sandbox, A);
@@ -134,7 +134,7 @@ fn full_disk_is_reported_and_loses_nothing() {
     let codes: Vec<_> = codes.into_iter().filter(|line| line.split(' ').count() == 2).collect();
     assert_eq!(codes, ["snapshot 1", "log 0", "check 0", "snapshot 0", "check 0"], "{answer:?}");
     assert!(answer.stderr.contains(".stvc"), "{}", answer.stderr);
-    assert!(answer.stderr.contains("the disk is full"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("free some disk space and try again"), "{}", answer.stderr);
     let ids = git_log(&sandbox.folder().join("after"));
     assert_eq!(ids.lines().count(), 2, "{ids}");
     assert!(ids.contains(&first.id));
@@ -193,7 +193,7 @@ fn library_with_much_to_remove() -> Sandbox {
 }
 
 #[test]
-fn forget_erase_gc_and_backup_elsewhere_work_on_a_full_disk() {
+fn forget_erase_gc_and_backup_to_another_disk_work_on_a_full_disk() {
     let sandbox = library_with_much_to_remove();
     let copies = sandbox.folder().join("copies");
     fs::create_dir(&copies).unwrap();
@@ -226,7 +226,7 @@ fn forget_erase_gc_and_backup_elsewhere_work_on_a_full_disk() {
 }
 
 #[test]
-fn backup_on_a_full_disk_reports_missing_latest_state() {
+fn backup_from_a_full_disk_reports_changes_that_were_not_stored() {
     let sandbox = library_with_much_to_remove();
     let copy = sandbox.folder().join("all.stvc");
     let steps = format!(
@@ -270,7 +270,7 @@ fn gc_reports_needed_space_and_loses_nothing() {
     let Some(answer) = on_own_disk(&sandbox, "16m", steps) else { return };
     assert_eq!(codes(&answer), ["=gc 1", "=check 0", "=restore 0"], "{answer:?}");
     assert!(answer.stderr.contains("the new pack is written before the old ones"), "{answer:?}");
-    assert!(answer.stderr.contains("remove other files from that disk"), "{answer:?}");
+    assert!(answer.stderr.contains("free some disk space; or move the store"), "{answer:?}");
 }
 
 #[test]

@@ -195,7 +195,7 @@ fn git_diff_names_the_changed_message_and_entry() {
 }
 
 #[test]
-fn clone_is_a_store() {
+fn git_clone_of_a_store_is_a_store() {
     let mut sandbox = with_history();
     let ids = sandbox.snapshot_ids();
     let before = sandbox.files();
@@ -282,7 +282,7 @@ fn stvc_works_after_git_gc() {
 }
 
 #[test]
-fn snapshots_add_one_pack_and_packs_stay_few() {
+fn each_snapshot_adds_one_pack_and_the_number_of_packs_is_limited() {
     let mut sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     assert_eq!((packs(&sandbox.store()), loose_objects(&sandbox.store())), (1, 0));
@@ -305,7 +305,7 @@ fn snapshots_add_one_pack_and_packs_stay_few() {
 
 /// `git maintenance` writes an index over all packs; after folding it must not name removed packs.
 #[test]
-fn packs_are_folded_under_a_multi_pack_index() {
+fn packs_that_a_multi_pack_index_names_are_folded() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     let chat = "chats/Mira Voss/The Tide Office — part 1 (雨).jsonl";
     for n in 0..30 {

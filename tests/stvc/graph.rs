@@ -57,9 +57,9 @@ fn graph_shows_forks_of_forks() {
     assert_snapshot!(output_without_ids(&sandbox.stvc(&["timelines", "--tree"]).exits(0)), @"
     Mira / Alone   1 message
     Mira / Story   4 messages
-    ├─ after #1  Early fork   2 messages, 0 of its own
-    └─ after #2  Fork   5 messages, 2 of its own
-       └─ after #3  Fork of the fork   5 messages, 1 of its own   [dawn]
+    ├─ after #1  Early fork   2 messages, 0 after the fork
+    └─ after #2  Fork   5 messages, 2 after the fork
+       └─ after #3  Fork of the fork   5 messages, 1 after the fork   [dawn]
     ");
 }
 
@@ -97,9 +97,9 @@ fn deleted_and_renamed_timelines_are_marked() {
     ");
     assert_snapshot!(output_without_ids(&sandbox.stvc(&["timelines", "--tree"]).exits(0)), @"
     Mira / The Tide   5 messages   was called Story
-    ├─ after #1  Early fork   2 messages, 0 of its own
-    └─ after #2  Fork   5 messages, 2 of its own   (deleted)
-       └─ after #3  Fork of the fork   5 messages, 1 of its own   [dawn]
+    ├─ after #1  Early fork   2 messages, 0 after the fork
+    └─ after #2  Fork   5 messages, 2 after the fork   (deleted)
+       └─ after #3  Fork of the fork   5 messages, 1 after the fork   [dawn]
     Mira / Alone   1 message
     ");
     let answer = sandbox.json(&["timelines", "--tree"]).exits(0);
@@ -120,7 +120,7 @@ fn deleted_and_renamed_timelines_are_marked() {
 }
 
 #[test]
-fn long_graph_is_folded() {
+fn long_graph_combines_unmarked_snapshots_into_one_line() {
     let mut sandbox = Sandbox::empty();
     let texts: Vec<String> = (0..45).map(|n| format!("message {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

@@ -58,15 +58,23 @@ fn foreign_repository_is_refused_and_unchanged() {
     let theirs = sandbox.folder().join("theirs");
     fs::create_dir(&theirs).unwrap();
     git(&theirs, &["init", "-q"]);
-    assert_refused_and_unchanged(&sandbox, &theirs, "a git repository that stvc did not make");
+    assert_refused_and_unchanged(
+        &sandbox,
+        &theirs,
+        "a git repository that was not created by stvc",
+    );
     fs::write(theirs.join("file"), "theirs").unwrap();
     git(&theirs, &["add", "file"]);
     let commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "theirs"];
     git(&theirs, &commit);
-    assert_refused_and_unchanged(&sandbox, &theirs, "a git repository that stvc did not make");
+    assert_refused_and_unchanged(
+        &sandbox,
+        &theirs,
+        "a git repository that was not created by stvc",
+    );
     let bare = sandbox.folder().join("bare.git");
     git(&theirs, &["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
-    assert_refused_and_unchanged(&sandbox, &bare, "a git repository that stvc did not make");
+    assert_refused_and_unchanged(&sandbox, &bare, "a git repository that was not created by stvc");
 }
 
 #[test]
@@ -74,11 +82,11 @@ fn file_or_unrelated_folder_is_not_a_store() {
     let sandbox = library();
     let file = sandbox.folder().join("file");
     fs::write(&file, "something").unwrap();
-    assert_refused_and_unchanged(&sandbox, &file, "is not empty and is no store");
+    assert_refused_and_unchanged(&sandbox, &file, "is not a store and not empty");
     let folder = sandbox.folder().join("folder");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("letter"), "something").unwrap();
-    assert_refused_and_unchanged(&sandbox, &folder, "is not empty and is no store");
+    assert_refused_and_unchanged(&sandbox, &folder, "is not a store and not empty");
 }
 
 #[test]
@@ -213,7 +221,7 @@ fn manifest_cannot_name_paths_outside_the_library() {
     ] {
         let forged =
             forge(&sandbox, &stored.id, |manifest| manifest["files"][0]["path"] = path.into());
-        assert_writes_nothing(&sandbox, &forged, "cannot name a file of the library");
+        assert_writes_nothing(&sandbox, &forged, "is not a valid name of a library file");
     }
     stored.assert_restores(&sandbox);
 }
@@ -240,7 +248,7 @@ fn manifest_can_only_name_files_of_its_timeline() {
 }
 
 #[test]
-fn tree_with_dot_segments_writes_nothing_outside() {
+fn tree_with_dot_segments_writes_nothing_outside_the_library() {
     let sandbox = library();
     let stored = Stored::take(&sandbox, A);
     let id = &stored.id;
@@ -287,7 +295,7 @@ fn tree_with_dot_segments_writes_nothing_outside() {
 /// the link.
 #[cfg(unix)]
 #[test]
-fn restore_follows_links_of_the_user() {
+fn restore_follows_links_owned_by_the_user() {
     let sandbox = library();
     let outside = sandbox.folder().join("outside");
     fs::rename(sandbox.path("chats/Mira"), &outside).unwrap();
@@ -305,7 +313,7 @@ fn restore_follows_links_of_the_user() {
 /// Only root can give a link to another user.
 #[cfg(unix)]
 #[test]
-fn links_of_another_user_are_reported_and_not_followed() {
+fn links_owned_by_another_user_are_reported_and_not_followed() {
     let sandbox = library();
     let stored = Stored::take(&sandbox, A);
     let outside = sandbox.folder().join("outside");
@@ -323,7 +331,7 @@ fn links_of_another_user_are_reported_and_not_followed() {
     assert!(log.iter().all(|it| it["timeline"] != "chats/Mira/b"), "{log:?}");
     fs::remove_file(outside.join("a.jsonl")).unwrap();
     let answer = assert_no_panic(sandbox.stvc(&["restore", &stored.id])).exits(1);
-    assert!(answer.stderr.contains("a link that another user made"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("a link created by another user"), "{}", answer.stderr);
     assert!(!outside.join("a.jsonl").exists());
 }
 
@@ -367,7 +375,7 @@ fn control_characters_of_a_foreign_store_do_not_reach_the_terminal() {
 
 /// A place in which not even root can create a folder.
 #[test]
-fn unwritable_place_is_reported_and_nothing_is_lost() {
+fn unwritable_folder_is_reported_and_nothing_is_lost() {
     let sandbox = library();
     fs::write(sandbox.folder().join("file"), "something").unwrap();
     let store = sandbox.folder().join("file/store");

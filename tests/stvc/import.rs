@@ -50,7 +50,7 @@ fn backups_are_assigned_to_their_chats() {
 }
 
 #[test]
-fn imported_state_is_restored_byte_for_byte() {
+fn imported_snapshot_is_restored_byte_for_byte() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["import"]).exits(0);
     let to = sandbox.folder().join("old");
@@ -61,7 +61,7 @@ fn imported_state_is_restored_byte_for_byte() {
 }
 
 #[test]
-fn imported_state_is_not_reported_as_lacking_an_existing_lorebook() {
+fn imported_snapshot_yields_no_finding_about_an_existing_lorebook() {
     let sandbox = Sandbox::empty();
     let now = chat("one", 6, Some("Harbour"));
     let then = now.split(|byte| *byte == b'\n').take(4).collect::<Vec<_>>().join(&b'\n');
@@ -120,7 +120,7 @@ fn importing_twice_adds_nothing_and_a_dry_run_changes_nothing() {
 }
 
 #[test]
-fn ids_from_before_an_import_stay_valid() {
+fn snapshot_ids_stay_valid_after_an_import() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["tag", "keep", "Tide Office"]).exits(0);
@@ -204,7 +204,7 @@ fn empty_truncated_and_unreadable_backups_do_not_block_others() {
 }
 
 #[test]
-fn backup_dated_later_than_the_chat_does_not_become_latest() {
+fn backup_dated_after_the_chat_does_not_become_the_latest_snapshot() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     let old = sandbox.read("backups/chat_mira_voss_20261114-235828.jsonl");
     sandbox.write("backups/chat_mira_voss_20991231-235959.jsonl", old);
@@ -274,7 +274,7 @@ fn missing_import_folder_is_not_reported_as_missing_library() {
     assert!(!answer.stderr.contains("--data"), "{}", answer.stderr);
     let mut elsewhere = sandbox.command(&["--data", "/no/such/folder", "status"]);
     let result = crate::common::answer(elsewhere.output().unwrap()).exits(1);
-    assert!(result.stderr.contains("name your SillyTavern folder"), "{}", result.stderr);
+    assert!(result.stderr.contains("pass your SillyTavern folder"), "{}", result.stderr);
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn backup_is_assigned_to_the_chat_with_its_messages() {
 }
 
 #[test]
-fn names_without_ascii_are_distinguished_by_the_key_hash() {
+fn backups_of_non_ascii_names_are_distinguished_by_the_key_hash() {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/雪/a.jsonl", spoken("A", "one two"));
     sandbox.write("chats/雨/a.jsonl", spoken("A", "one two"));
@@ -392,7 +392,7 @@ fn ambiguous_backup_becomes_a_separate_timeline() {
     let found = answer.of_type("finding");
     assert_eq!(finding_codes(&answer), ["backup-ambiguous", "backup-ambiguous"]);
     let message = found[0]["message"].as_str().unwrap();
-    assert!(message.contains("\"Mira Voss\" or of \"Mira-Voss\""), "{message}");
+    assert!(message.contains("may belong to \"Mira Voss\" or \"Mira-Voss\""), "{message}");
     assert_eq!(
         imported(&sandbox),
         [

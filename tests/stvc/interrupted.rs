@@ -39,7 +39,7 @@ fn file_left_unwritten_by_sync_is_written_by_the_next_command() {
 }
 
 #[test]
-fn chat_saved_before_sync_could_write_it_keeps_its_ancestor() {
+fn both_versions_of_a_chat_saved_during_interrupted_sync_are_kept() {
     let (mut one, mut two, folder, old, new) = unfinished_sync();
     let saved = [&old, format!("\n{}", message("two", 4)).as_bytes()].concat();
     two.write(A, &saved);
@@ -53,7 +53,7 @@ fn chat_saved_before_sync_could_write_it_keeps_its_ancestor() {
 }
 
 #[test]
-fn lorebook_saved_before_sync_could_write_it_is_merged() {
+fn lorebook_saved_during_an_interrupted_sync_is_merged() {
     let book = |pier: &str, gull: &str| {
         format!(
             r#"{{"entries":{{"0":{{"uid":0,"comment":"Pier","content":"{pier}"}},"1":{{"uid":1,"comment":"Gull","content":"{gull}"}}}}}}"#
@@ -114,7 +114,7 @@ fn interrupted_undo_is_applied_once() {
 }
 
 #[test]
-fn interrupted_restore_as_is_finished_by_the_same_command() {
+fn interrupted_restore_under_a_new_name_is_finished_by_the_same_command() {
     for between in [false, true] {
         let sandbox = Sandbox::empty();
         sandbox.write("worlds/Harbour.json", r#"{"entries":{}}"#);
@@ -173,7 +173,7 @@ fn operation_is_reverted_when_one_file_cannot_be_written() {
         crate::common::run_with_file_limit(&two, 128, &["--json", "sync", text(&folder)]).exits(1);
     let error = &answer.of_type("error")[0];
     assert!(error["message"].as_str().unwrap().contains("b.jsonl"), "{error}");
-    assert!(error["hint"].as_str().unwrap().contains("taken back"), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("All its changes were reverted"), "{error}");
     assert_eq!(two.files(), before);
     assert_eq!(two.git(&["for-each-ref", "refs/heads"]), heads);
     assert_valid(&two);
@@ -183,7 +183,7 @@ fn operation_is_reverted_when_one_file_cannot_be_written() {
 
 /// An operation whose objects are lost cannot be finished, and must not block later commands.
 #[test]
-fn unfinishable_operation_does_not_block() {
+fn operation_that_cannot_be_finished_does_not_block_commands() {
     let (_one, two, _folder, old, _) = unfinished_sync();
     // The latest pack holds the snapshot to be written.
     let packs = crate::common::files_with_extension(&two.store().join("objects/pack"), "pack");

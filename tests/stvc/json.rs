@@ -274,7 +274,7 @@ fn control_characters_in_json_are_escaped_and_not_lost() {
 }
 
 #[test]
-fn exit_1_means_failed() {
+fn exit_code_1_means_failure() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     run(&sandbox, &["snapshot", "no such chat"], 1);
     run(&sandbox, &["snapshot"], 0);
@@ -297,7 +297,7 @@ fn exit_1_means_failed() {
 }
 
 #[test]
-fn exit_2_means_wrong_usage() {
+fn exit_code_2_means_wrong_usage() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     // A line that cannot be parsed has no command and no summary.
     for arguments in [
@@ -317,7 +317,7 @@ fn exit_2_means_wrong_usage() {
 }
 
 #[test]
-fn exit_3_means_partly_done() {
+fn exit_code_3_means_partial_success() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     std::fs::create_dir(sandbox.path("groups/broken.json")).unwrap();
     let answer = run(&sandbox, &["snapshot"], 3);
@@ -329,7 +329,7 @@ fn exit_3_means_partly_done() {
 }
 
 #[test]
-fn exit_4_means_refused() {
+fn exit_code_4_means_refusal() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     run(&sandbox, &["snapshot"], 0);
     run(&sandbox, &["snapshot", "Snow shrine", "--at", "99"], 4);
@@ -342,7 +342,7 @@ fn exit_4_means_refused() {
 }
 
 #[test]
-fn exit_10_means_no_store() {
+fn exit_code_10_means_no_store() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     for arguments in
         [&["log"][..], &["show", "x"], &["diff", "x"], &["restore", "x"], &["check"], &["tag"]]

@@ -1,7 +1,7 @@
 //! After every command that writes a chat or a lorebook, the latest snapshot equals the files.
 
 use serde_json::Value;
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::snapshot::{Options, snapshot};
 
 use crate::common::devices::{chats_and_lorebooks, sync, synced_pair};
@@ -36,7 +36,7 @@ fn cut_to(sandbox: &Sandbox, lines: usize) {
 }
 
 #[test]
-fn restored_chat_is_the_latest() {
+fn latest_snapshot_contains_the_restored_chat() {
     let mut sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let (good, chat) = (newest(&sandbox), sandbox.read(CHAT));
@@ -86,7 +86,7 @@ fn restored_chat_is_the_latest() {
 }
 
 #[test]
-fn restored_parts_and_past_states_are_the_latest() {
+fn restored_parts_are_in_the_latest_snapshot() {
     let mut sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"one more"}"#);
@@ -129,7 +129,7 @@ fn merged_lorebook_is_in_the_latest_snapshot() {
 }
 
 #[test]
-fn repaired_timelines_end_with_the_files_on_disk() {
+fn latest_snapshots_contain_the_files_that_doctor_repaired() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["doctor", "--fix", "--yes"]);
     let lines = sandbox.json(&["status"]).exits(0).of_type("timeline");
@@ -145,7 +145,7 @@ fn repaired_timelines_end_with_the_files_on_disk() {
 
 /// On another device, and in a library that lost everything.
 #[test]
-fn req_78_received_state_is_the_latest() {
+fn req_78_latest_snapshots_contain_the_files_that_sync_received() {
     let everything = |sandbox: &Sandbox| {
         let lines = sandbox.json(&["status"]).exits(0).of_type("timeline");
         assert!(lines.iter().all(|line| line["state"] == "unchanged"), "{lines:?}");
@@ -179,7 +179,7 @@ fn req_78_received_state_is_the_latest() {
 }
 
 #[test]
-fn safety_snapshots_are_skipped_by_names() {
+fn undo_skips_later_watch_snapshots_of_other_chats() {
     let mut sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     cut_to(&sandbox, 3);
@@ -194,12 +194,12 @@ fn safety_snapshots_are_skipped_by_names() {
     sandbox.wait(60);
     let mut workspace = sandbox.workspace();
     workspace.automatic = true;
-    snapshot(&workspace, &Options::default(), &mut Silent).unwrap();
+    snapshot(&workspace, &Options::default(), &mut NoProgress).unwrap();
 
     let answer = sandbox.stvc(&["undo"]).exits(0);
     assert!(answer.stdout.contains("restore"), "{}", answer.stdout);
     assert!(
-        answer.stdout.contains("Not undone: 1 later operation of `stvc watch`"),
+        answer.stdout.contains("Not undone: 1 later operation by `stvc watch`"),
         "{}",
         answer.stdout
     );
@@ -212,7 +212,7 @@ fn safety_snapshots_are_skipped_by_names() {
     sandbox.wait(60);
     workspace = sandbox.workspace();
     workspace.automatic = true;
-    snapshot(&workspace, &Options::default(), &mut Silent).unwrap();
+    snapshot(&workspace, &Options::default(), &mut NoProgress).unwrap();
     let refused = sandbox.stvc(&["undo"]).exits(4);
     assert!(refused.stderr.contains("1 message was added to"), "{}", refused.stderr);
     let command = refused.stderr.split("`stvc ").nth(1).unwrap().split('`').next().unwrap();

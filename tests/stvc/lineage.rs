@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::{snapshot, timelines};
 
 use crate::common::Sandbox;
 
 /// Returns parent and shared messages by timeline.
 fn tree(sandbox: &Sandbox) -> BTreeMap<String, (Option<String>, Option<u64>)> {
-    let report = timelines::timelines(&sandbox.workspace(), &mut Silent).unwrap();
+    let report = timelines::timelines(&sandbox.workspace(), &mut NoProgress).unwrap();
     let entry = |timeline: &timelines::Timeline| {
         let parent = timeline.fork.parent.as_ref().map(|parent| parent.chat().to_owned());
         (timeline.name.chat().to_owned(), (parent, timeline.fork.fork_at))
@@ -20,7 +20,8 @@ fn tree(sandbox: &Sandbox) -> BTreeMap<String, (Option<String>, Option<u64>)> {
 }
 
 fn snapshot(sandbox: &Sandbox) -> snapshot::Report {
-    snapshot::snapshot(&sandbox.workspace(), &snapshot::Options::default(), &mut Silent).unwrap()
+    snapshot::snapshot(&sandbox.workspace(), &snapshot::Options::default(), &mut NoProgress)
+        .unwrap()
 }
 
 /// A chat under construction.
@@ -162,7 +163,7 @@ fn fields_that_sillytavern_changes_later_do_not_hide_forks() {
 
 /// Chats are first compared by samples of their messages.
 #[test]
-fn fork_of_a_long_stored_chat_without_a_parent_name_is_found() {
+fn fork_of_a_long_chat_is_found_without_a_parent_name() {
     let sandbox = Sandbox::empty();
     let main = Story::new("Main", 60);
     main.write(&sandbox);
@@ -202,7 +203,7 @@ fn forks_at_first_and_last_message_are_found() {
 }
 
 #[test]
-fn circular_main_chat_links_terminate() {
+fn circular_main_chat_links_yield_one_fork() {
     let sandbox = Sandbox::empty();
     let mut a = Story::new("a", 6);
     let mut b = a.fork("b", 3);
@@ -217,7 +218,7 @@ fn circular_main_chat_links_terminate() {
 }
 
 #[test]
-fn renamed_chat_continues_and_deleted_chat_is_kept() {
+fn renamed_chat_continues_its_timeline_and_deleted_chat_stays_stored() {
     let mut sandbox = Sandbox::empty();
     let mut story = Story::new("old name", 6);
     story.write(&sandbox);
@@ -270,7 +271,7 @@ fn fork_of_a_deleted_parent_is_not_a_rename() {
 }
 
 #[test]
-fn chats_follow_a_renamed_character() {
+fn chats_of_a_renamed_character_keep_their_timelines() {
     let sandbox = Sandbox::empty();
     Story::new("one", 4).write(&sandbox);
     Story::new("two", 5).write(&sandbox);
@@ -299,7 +300,7 @@ fn req_75_shrunk_or_replaced_chat_is_stored_with_an_alarm() {
     greeting.write(&sandbox);
     let answer = sandbox.stvc(&["snapshot"]).exits(0);
     assert!(
-        answer.stderr.contains("it had 40 messages and now has nothing but its greeting"),
+        answer.stderr.contains("it had 40 messages and now has only its greeting"),
         "{}",
         answer.stderr
     );
@@ -414,7 +415,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn lineage_is_recovered_from_one_snapshot_of_all(steps in prop::collection::vec(step(), 0..24)) {
+    fn lineage_is_recovered_from_one_snapshot_of_all_chats(steps in prop::collection::vec(step(), 0..24)) {
         let sandbox = Sandbox::empty();
         let (stories, parents) = live(&steps, |_, _| {});
         stories.iter().for_each(|story| story.write(&sandbox));
@@ -423,7 +424,7 @@ proptest! {
     }
 
     #[test]
-    fn lineage_is_recovered_from_snapshots_while_growing(steps in prop::collection::vec(step(), 0..12)) {
+    fn lineage_is_recovered_from_snapshots_of_growing_chats(steps in prop::collection::vec(step(), 0..12)) {
         let sandbox = Sandbox::empty();
         Story::new("c0", 4).write(&sandbox);
         snapshot(&sandbox);
@@ -500,7 +501,7 @@ fn main_chat_stored_after_its_forks_becomes_their_parent() {
 }
 
 #[test]
-fn chat_with_main_chat_is_a_child_in_any_order() {
+fn chat_that_names_a_main_chat_is_a_fork_in_any_snapshot_order() {
     for late in
         [["main", "first", "second"], ["second", "main", "first"], ["first", "main", "second"]]
     {
@@ -541,7 +542,11 @@ fn parent_can_be_set_by_the_user() {
 
     let before = tree(&sandbox);
     let answer = sandbox.stvc(&["timelines", "first", "--parent", "main"]).exits(0);
-    assert!(answer.stdout.contains("first comes from Mira / main"), "{}", answer.stdout);
+    assert!(
+        answer.stdout.contains("Mira / first is a fork of Mira / main (forked after #8)."),
+        "{}",
+        answer.stdout
+    );
     let found = tree(&sandbox);
     assert_eq!(found["first"], (Some("main".into()), Some(9)));
     assert_eq!(found["main"], (None, None));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
-use stvc::api::mailbox::Mailbox;
+use stvc::api::mailbox::{Mailbox, MailboxWaker};
 
 use crate::common::watching::{LIMIT, Watching, signal};
 use crate::common::{
@@ -82,7 +82,8 @@ fn mailbox_answers_requests() {
     let longer = sandbox.read(CHAT);
     assert_eq!(ask(&sandbox, 3, "snapshot", json!({ "timelines": ["Mira/one"] }))["exit"], 0);
     let plan = ask(&sandbox, 4, "restore", json!({ "snapshot": "Mira/one~1", "dry_run": true }));
-    let there = plan["lines"].as_array().unwrap().iter().find_map(|line| line["there"].as_str());
+    let there =
+        plan["lines"].as_array().unwrap().iter().find_map(|line| line["blake3_before"].as_str());
     let args = json!({ "snapshot": "Mira/one~1", "expect": [there.unwrap()] });
     assert_eq!(ask(&sandbox, 5, "restore", args)["exit"], 0);
     assert_eq!(sandbox.read(CHAT), before);
@@ -104,19 +105,19 @@ fn mailbox_answers_requests() {
 }
 
 #[test]
-fn invalid_requests_are_answered_and_do_not_block() {
+fn invalid_requests_are_answered_and_do_not_block_later_requests() {
     let sandbox = library();
     let watching = Watching::start(&sandbox, &[]);
     watching.snapshot_of(4);
     let valid = |verb: &str| json!({ "protocol": 1, "verb": verb }).to_string();
     let odd = [
-        ("{".to_owned(), "no request"),
-        ("[]".to_owned(), "no request"),
-        (String::new(), "no request"),
+        ("{".to_owned(), "invalid request"),
+        ("[]".to_owned(), "invalid request"),
+        (String::new(), "invalid request"),
         ("\u{0}".repeat(70_000), "longer than"),
         (json!({ "protocol": 9, "verb": "log" }).to_string(), "protocol 9"),
-        (valid("gc"), "no verb"),
-        (valid("forget"), "no verb"),
+        (valid("gc"), "unknown verb \"gc\""),
+        (valid("forget"), "unknown verb \"forget\""),
         (
             json!({ "protocol": 1, "verb": "show", "args": { "to": "/etc" } }).to_string(),
             "arguments",
@@ -138,7 +139,10 @@ fn invalid_requests_are_answered_and_do_not_block() {
     fs::File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
     fs::rename(&path, sandbox.path(&format!("{FOLDER}/stvc-req-{}.json", id(200)))).unwrap();
     let answer = fetch(&sandbox, &id(200));
-    assert!(answer["lines"][0]["message"].as_str().unwrap().contains("too old"), "{answer}");
+    assert!(
+        answer["lines"][0]["message"].as_str().unwrap().contains("it expired before it was served"),
+        "{answer}"
+    );
     // A link is not followed, a folder is ignored, and so is a foreign name.
     #[cfg(unix)]
     {
@@ -212,7 +216,7 @@ fn read_only_mailbox_changes_nothing_and_reports_alarms() {
 }
 
 #[test]
-fn req_92_alarm_restores_the_snapshot_before_the_loss_after_more_saves() {
+fn req_92_alarm_names_the_snapshot_before_the_loss_even_after_more_saves() {
     let sandbox = library();
     sandbox.write(CHAT, chat("one", 38, None));
     sandbox.take(&[]);
@@ -237,7 +241,7 @@ fn req_92_alarm_restores_the_snapshot_before_the_loss_after_more_saves() {
         .unwrap()
         .iter()
         .filter(|line| line["type"] == "file")
-        .map(|line| line["there"].clone())
+        .map(|line| line["blake3_before"].clone())
         .collect();
     let done = ask(
         &sandbox,
@@ -254,7 +258,7 @@ fn req_92_alarm_restores_the_snapshot_before_the_loss_after_more_saves() {
 /// ignored, and the next request is served.
 #[cfg(target_os = "linux")]
 #[test]
-fn foreign_files_in_the_mailbox_do_not_block() {
+fn foreign_files_in_the_mailbox_do_not_block_requests() {
     if !can_trace() {
         return;
     }
@@ -287,7 +291,7 @@ fn foreign_files_in_the_mailbox_do_not_block() {
 /// remove.
 #[cfg(unix)]
 #[test]
-fn new_watch_replaces_a_killed_one() {
+fn new_watch_answers_the_requests_of_a_killed_watch() {
     let sandbox = library();
     let mut watching = Watching::start(&sandbox, &[]);
     watching.snapshot_of(4);
@@ -301,13 +305,21 @@ fn new_watch_replaces_a_killed_one() {
     watching.stop();
 }
 
+struct StopOnDrop(MailboxWaker);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 /// A request that panics is answered with an error, and the next one is served.
 #[test]
 fn panicking_request_does_not_end_the_watch() {
     let sandbox = library();
     sandbox.take(&[]);
     let (workspace, mailbox) = (sandbox.workspace(), Mailbox::default());
-    let (bell, is_broken) = (mailbox.bell(), AtomicBool::new(false));
+    let (bell, is_broken) = (mailbox.waker(), AtomicBool::new(false));
     let clock = || {
         // Simulates a defect.
         assert!(!is_broken.load(Ordering::Relaxed), "the clock is broken");
@@ -315,12 +327,17 @@ fn panicking_request_does_not_end_the_watch() {
     };
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| mailbox.serve(&workspace, &clock, true));
+        // A failed assertion must not leave the scope waiting for the mailbox.
+        let _stop = StopOnDrop(bell.clone());
         assert_eq!(ask(&sandbox, 1, "log", json!({}))["exit"], 0);
         is_broken.store(true, Ordering::Relaxed);
         for n in 2..4 {
             let answer = ask(&sandbox, n, "log", json!({}));
             let error = answer["lines"][0]["message"].as_str().unwrap();
-            assert!(answer["exit"] == 1 && error.contains("broke down over \"log\""), "{answer}");
+            assert!(
+                answer["exit"] == 1 && error.contains("crashed while it ran \"log\""),
+                "{answer}"
+            );
         }
         // A status that cannot be written does not end it either.
         bell.news(Vec::new());
@@ -480,9 +497,9 @@ fn restore_from_one_page_is_announced_to_others() {
         &sandbox,
         4,
         "restore",
-        json!({ "snapshot": "one~1", "rereads": true, "expect": [file(&plan)["there"]] }),
+        json!({ "snapshot": "one~1", "rereads": true, "expect": [file(&plan)["blake3_before"]] }),
     );
-    let mark = file(&done)["mark"].as_str().unwrap().to_owned();
+    let mark = file(&done)["integrity"].as_str().unwrap().to_owned();
     assert_eq!(
         String::from_utf8(sandbox.read(CHAT)).unwrap().replace(&mark, "1").into_bytes(),
         first
@@ -490,7 +507,10 @@ fn restore_from_one_page_is_announced_to_others() {
     // Notified before the next answer.
     ask(&sandbox, 5, "hello", json!({}));
     let written = status(&sandbox)["written"].clone();
-    assert_eq!(written[0], json!({ "operation": done["operation"], "paths": [CHAT], "gone": [] }));
+    assert_eq!(
+        written[0],
+        json!({ "operation": done["operation"], "paths": [CHAT], "removed": [] })
+    );
     assert_eq!(ask(&sandbox, 6, "library", json!({})).get("operation"), None);
     watching.stop();
 }

@@ -45,6 +45,7 @@ mod import;
 mod interrupted;
 mod invalid_snapshots;
 mod json;
+mod language;
 mod latest_snapshot;
 mod layers;
 mod lineage;

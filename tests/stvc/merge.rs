@@ -80,13 +80,17 @@ fn merge_is_shown_first_and_can_be_undone() {
         [&["merge", "Main", "What if"][..], &["merge", "Main", "What if", "--yes", "--dry-run"]]
     {
         let answer = sandbox.stvc(arguments).exits(0);
-        assert!(answer.stdout.contains("+ UID 0  Gull (UID 2 there)"), "{}", answer.stdout);
+        assert!(
+            answer.stdout.contains("+ UID 0  Gull (UID 2 in the other lorebook)"),
+            "{}",
+            answer.stdout
+        );
         assert!(answer.stdout.contains("- UID 0  Quay"), "{}", answer.stdout);
         assert!(answer.stdout.contains("of the {+whole +}harbour"), "{}", answer.stdout);
         assert!(
-            answer
-                .stdout
-                .contains("Nothing has been changed. `stvc merge Main \"What if\" --yes` does it."),
+            answer.stdout.contains(
+                "Nothing has been changed. Run `stvc merge Main \"What if\" --yes` to merge."
+            ),
             "{}",
             answer.stdout
         );
@@ -95,7 +99,7 @@ fn merge_is_shown_first_and_can_be_undone() {
     }
     let answer = sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(0);
     assert!(answer.stdout.contains("Merged and verified"), "{}", answer.stdout);
-    assert!(answer.stdout.contains("reload its page"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("reload SillyTavern's page"), "{}", answer.stdout);
     fork.main_is(&[(0, "Gull", GULL), edited, (2, "Bell", BELL)]);
     let mut after = sandbox.files();
     after.insert(MAIN.into(), before[MAIN].clone());
@@ -113,7 +117,7 @@ fn merge_is_shown_first_and_can_be_undone() {
 
 /// The first merge is in the history, so its conflicts are not reported again.
 #[test]
-fn second_merge_starts_from_the_first() {
+fn second_merge_uses_the_first_as_its_base() {
     let fork = Fork::new();
     let (here, there) = (
         (0, "Quay", "Dry stones under the old lamp."),
@@ -146,7 +150,7 @@ fn merge_with_conflicts_is_refused_until_resolved() {
     assert!(shown.stdout.contains("1 conflict"), "{}", shown.stdout);
     let refused = sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(4);
     assert!(
-        refused.stdout.contains("! UID 0  Quay: content changed in both"),
+        refused.stdout.contains("! UID 0  Quay: content changed on both sides"),
         "{}",
         refused.stdout
     );
@@ -169,19 +173,19 @@ fn merge_with_conflicts_is_refused_until_resolved() {
 }
 
 #[test]
-fn entry_removed_here_and_edited_there_stays() {
+fn entry_removed_on_one_side_and_edited_on_the_other_stays() {
     let fork = Fork::new();
     let edited = (0, "Quay", "Wet stones under the old lamp, and a boat.");
     fork.write(&[edited, MIRA], &[MIRA]);
     let sandbox = &fork.sandbox;
     let answer = sandbox.stvc(&["merge", "Main", "What if", "--yes"]).exits(4);
     assert!(
-        answer.stdout.contains("removed in What if, edited in Main; it stays"),
+        answer.stdout.contains("edited in Main, removed in What if; kept"),
         "{}",
         answer.stdout
     );
     let settled = sandbox.stvc(&["merge", "Main", "What if", "--yes", "--keep", "b"]).exits(0);
-    let resolution = "1 conflict: settled for the values that worlds/Lore.json has.";
+    let resolution = "1 conflict: the values of worlds/Lore.json are kept.";
     assert!(settled.stdout.contains(resolution), "{}", settled.stdout);
     fork.main_is(&[edited, MIRA]);
     let fork = Fork::new();
@@ -244,7 +248,7 @@ fn merge_prints_documented_json() {
 }
 
 #[test]
-fn snapshot_can_be_merged_but_not_merged_into() {
+fn snapshot_can_be_the_source_but_not_the_target_of_a_merge() {
     let mut fork = Fork::new();
     fork.write(&[QUAY, MIRA], &[QUAY, MIRA, (2, "Gull", GULL)]);
     fork.sandbox.stvc(&["snapshot", "What if", "--tag", "with gull"]).exits(0);
@@ -287,7 +291,7 @@ fn unmergeable_lorebooks_are_reported() {
     sandbox.write("chats/Mira/None.jsonl", chat(None, "Bare."));
     sandbox.stvc(&["snapshot"]).exits(0);
     let same = sandbox.stvc(&["merge", "Main", "Same", "--yes"]).exits(0);
-    assert!(same.stdout.contains("both chats use this one lorebook"), "{}", same.stdout);
+    assert!(same.stdout.contains("both chats use this lorebook"), "{}", same.stdout);
     for (a, b) in [("Main", "None"), ("None", "Main")] {
         let none = sandbox.stvc(&["merge", a, b]).exits(1);
         assert!(none.stderr.contains("chats/Mira/None has no lorebook"), "{}", none.stderr);
@@ -299,7 +303,7 @@ fn unmergeable_lorebooks_are_reported() {
         sandbox.write(&fork.book, broken);
         let before = sandbox.files();
         let answer = sandbox.stvc(&["merge", "Main", "What if", "--yes", "--keep", "a"]).exits(4);
-        assert!(answer.stderr.contains("cannot be merged"), "{}", answer.stderr);
+        assert!(answer.stderr.contains("cannot merge worlds/"), "{}", answer.stderr);
         sandbox.stvc(&["merge", "What if", "Main", "--yes", "--keep", "b"]).exits(4);
         assert_same(&sandbox.files(), &before);
     }

@@ -145,7 +145,7 @@ proptest! {
 /// While message numbers are stable, a message is a file of the store, and git lists the same
 /// versions.
 #[test]
-fn git_log_lists_the_same_versions() {
+fn git_log_lists_the_same_message_versions() {
     let mut writer = Writer::new();
     for edit in [
         Edit::Say,

@@ -124,16 +124,16 @@ fn folder_that_is_not_a_mirror_is_not_changed() {
     // A folder with a file, a repository with a work tree, a bare one, a library's store, a file.
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("letter.txt"), "Dear Mira").unwrap();
-    refused(&folder, "not empty");
+    refused(&folder, "the folder is not empty");
     git(&folder, &["init", "-q"]);
     git(&folder, &["add", "."]);
     git(&folder, &["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "work"]);
-    refused(&folder, "a git repository that is no backup");
+    refused(&folder, "a git repository that was not created by `stvc backup`");
     let bare = sandbox.folder().join("bare");
     git(sandbox.folder(), &["clone", "-q", "--bare", text(&folder), text(&bare)]);
-    refused(&bare, "a git repository that is no backup");
+    refused(&bare, "a git repository that was not created by `stvc backup`");
     let other = chat_with_two_snapshots();
-    refused(&other.store(), "a store of its own");
+    refused(&other.store(), "it is the store of another library");
     let own = sandbox.store();
     let before = crate::common::files(&own.join("refs"));
     for place in [own.clone(), own.join("objects"), own.join("copy")] {
@@ -184,7 +184,7 @@ fn mirror_loses_nothing_without_prune() {
 }
 
 #[test]
-fn mirror_with_other_snapshots_keeps_them() {
+fn backup_to_a_mirror_with_other_snapshots_is_refused() {
     let sandbox = chat_with_two_snapshots();
     let mirror = mirror_of(&sandbox);
     let mut other = chat_with_two_snapshots();
@@ -195,7 +195,11 @@ fn mirror_with_other_snapshots_keeps_them() {
     other.stvc(&["snapshot"]).exits(0);
     let before = tree(&mirror.join("refs"));
     let answer = other.stvc(&["backup", text(&mirror)]).exits(4);
-    assert!(answer.stderr.contains("holds snapshots that are not here"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("has snapshots of chats/Mira/a that this store does not have"),
+        "{}",
+        answer.stderr
+    );
     assert!(tree(&mirror.join("refs")) == before);
     other.stvc(&["backup", text(&mirror), "--overwrite"]).exits(0);
     let id = &sandbox.snapshot_ids()[0];
@@ -283,11 +287,11 @@ fn damaged_mirror_is_repaired_by_the_next_backup() {
 }
 
 #[test]
-fn missing_backup_parent_folder_is_not_created() {
+fn backup_does_not_create_the_missing_parent_folder() {
     let sandbox = chat_with_two_snapshots();
     let stick = sandbox.folder().join("media/stick/chats");
     let answer = sandbox.stvc(&["backup", text(&stick)]).exits(1);
-    assert!(answer.stderr.contains("plugged in"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("connect the drive"), "{}", answer.stderr);
     assert!(!sandbox.folder().join("media").exists());
     for name in ["x.zip", "chats.stvc.bak", "notes.txt"] {
         let answer = sandbox.stvc(&["backup", text(&sandbox.folder().join(name))]).exits(2);

@@ -7,8 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use stvc::progress::Silent;
-use stvc::verbs::snapshot::{self, Taken};
+use stvc::progress::NoProgress;
+use stvc::verbs::snapshot::{self, SnapshotResult};
 use stvc::verbs::{check, restore, tag};
 
 use crate::common::{Sandbox, assert_same, files};
@@ -276,10 +276,11 @@ impl Model {
     /// Takes snapshots of everything that changed, or of one chat and its lorebook.
     fn snapshot(&mut self, named: Option<&'static str>) {
         let timelines = named.map(str::to_owned).into_iter().collect();
-        let asked = snapshot::Asked { timelines, ..Default::default() };
+        let asked = snapshot::SnapshotRequest { timelines, ..Default::default() };
         let subject = asked.try_into().unwrap();
         let options = snapshot::Options { subject, ..Default::default() };
-        let report = snapshot::snapshot(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
+        let report =
+            snapshot::snapshot(&self.sandbox.workspace(), &options, &mut NoProgress).unwrap();
         let mut outcomes = report.timelines.iter().peekable();
         let mut untouched = 0;
         let mut names: Vec<_> = match named {
@@ -305,10 +306,10 @@ impl Model {
                 continue;
             };
             match (&outcome.result, newest) {
-                (Taken::Unchanged(snapshot, _), Some(head)) => {
+                (SnapshotResult::Unchanged(snapshot, _), Some(head)) => {
                     assert_eq!(snapshot.id.to_string(), self.snapshots[head].id)
                 }
-                (Taken::New(snapshot, _), None) => {
+                (SnapshotResult::New(snapshot, _), None) => {
                     let at = self.record(snapshot.id.to_string(), name, state);
                     self.heads.insert(name, at);
                 }
@@ -335,10 +336,10 @@ impl Model {
         // Sometimes beyond the last message.
         let at = at.index(lines.len());
         let timelines = vec![timeline.into()];
-        let asked = snapshot::Asked { timelines, at: Some(at), ..Default::default() };
+        let asked = snapshot::SnapshotRequest { timelines, at: Some(at), ..Default::default() };
         let subject = asked.try_into().unwrap();
         let options = snapshot::Options { subject, ..Default::default() };
-        let report = snapshot::snapshot(&self.sandbox.workspace(), &options, &mut Silent);
+        let report = snapshot::snapshot(&self.sandbox.workspace(), &options, &mut NoProgress);
         // Trailing blank lines are not messages.
         let messages = lines.iter().rposition(|line| !line.trim_ascii().is_empty()).unwrap_or(0);
         if at >= messages {
@@ -350,7 +351,7 @@ impl Model {
         }
         *chat = lines[..at + 2].join(&b'\n');
         match &report.unwrap().timelines[0].result {
-            Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags) => {
+            SnapshotResult::New(snapshot, tags) | SnapshotResult::Unchanged(snapshot, tags) => {
                 assert_eq!(tags.len(), 1);
                 let at = self.record(snapshot.id.to_string(), timeline, state);
                 self.tags.insert(tags[0].clone(), at);
@@ -375,10 +376,11 @@ impl Model {
         let target = restore::Target::InPlace {
             only: None,
             overwrite: restore::Overwrite::All,
-            leave: Default::default(),
+            permissions: Default::default(),
         };
         let options = restore::Options { snapshot: name, target, ..Default::default() };
-        let report = restore::restore(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
+        let report =
+            restore::restore(&self.sandbox.workspace(), &options, &mut NoProgress).unwrap();
         assert_eq!(report.source.snapshot.id.to_string(), taking.id);
         // The group lists the chat already, so its file stays.
         let own = file(timeline);
@@ -435,7 +437,7 @@ impl Model {
             target: restore::Target::Folder { dir: to.path().into(), only: None },
             ..Default::default()
         };
-        restore::restore(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
+        restore::restore(&self.sandbox.workspace(), &options, &mut NoProgress).unwrap();
         assert_same(&files(to.path()), &taking.files);
     }
 }
@@ -470,7 +472,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn store_equals_a_model_of_plain_copies(steps in vec(step(), 10..45)) {
+    fn store_restores_the_same_files_as_a_model_of_plain_copies(steps in vec(step(), 10..45)) {
         let mut model = Model::new();
         for step in &steps {
             model.take(step);
@@ -480,8 +482,8 @@ proptest! {
         for taking in &model.snapshots {
             model.restore_to(taking);
         }
-        let report = check::check(&model.sandbox.workspace(), &mut Silent).unwrap();
-        prop_assert!(report.is_sound(), "{:?}", report.findings);
+        let report = check::check(&model.sandbox.workspace(), &mut NoProgress).unwrap();
+        prop_assert!(report.is_valid(), "{:?}", report.findings);
         model.sandbox.git(&["fsck", "--strict"]);
     }
 }

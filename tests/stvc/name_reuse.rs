@@ -44,7 +44,7 @@ fn new_chat_with_a_deleted_name_has_its_own_history() {
 }
 
 #[test]
-fn chat_without_messages_is_another_one_only_after_a_deletion() {
+fn chat_without_messages_is_a_new_chat_only_after_a_deletion() {
     let mut sandbox = library();
     sandbox.write(A, chat("Mira", 0, None));
     take(&mut sandbox);

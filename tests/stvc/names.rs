@@ -187,7 +187,7 @@ fn every_chat_is_restored_under_its_own_name() {
 }
 
 #[test]
-fn every_chat_grows_separately() {
+fn grown_chats_with_unusual_names_get_one_new_snapshot_each() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.wait(60);
@@ -205,7 +205,7 @@ fn every_chat_grows_separately() {
 
 /// The name of a lorebook and the keys of its entries.
 #[test]
-fn lorebooks_and_entries_of_every_name_are_restored() {
+fn lorebooks_and_entries_with_unusual_names_are_restored() {
     let sandbox = Sandbox::empty();
     for (n, name) in odd_book_names().into_iter().enumerate() {
         let text = serde_json::to_string(&name).unwrap();
@@ -237,7 +237,7 @@ fn lorebooks_and_entries_of_every_name_are_restored() {
 }
 
 #[test]
-fn tags_of_every_name_are_restored() {
+fn tags_with_unusual_names_are_restored() {
     let sandbox = Sandbox::empty();
     sandbox.write("chats/Mira/a.jsonl", "{\"chat_metadata\":{}}\n{\"mes\":\"a\"}");
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -252,7 +252,7 @@ fn tags_of_every_name_are_restored() {
             Ok(_) => drop(given.insert(name)),
             Err(error) => {
                 // Only names that are too long for a ref or that have another meaning.
-                let reasons = ["too long", "a chat is called that", "~N", "a snapshot's id"];
+                let reasons = ["too long", "a chat has this name", "~N", "a snapshot id"];
                 let words = error.to_string();
                 assert!(reasons.iter().any(|reason| words.contains(reason)), "{name:?}: {words}");
             }
@@ -458,7 +458,7 @@ fn nothing_is_lost_on_a_case_insensitive_file_system() {
 }
 
 #[test]
-fn tag_cannot_look_like_another_name() {
+fn tag_that_looks_like_an_id_moment_or_chat_name_is_refused() {
     let mut sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let ids = sandbox.snapshot_ids();
@@ -473,7 +473,7 @@ fn tag_cannot_look_like_another_name() {
         &chat.to_uppercase(),
     ] {
         let answer = sandbox.stvc(&["tag", bad, &ids[0]]).exits(2);
-        assert!(answer.stderr.contains("cannot be a tag"), "{bad}: {}", answer.stderr);
+        assert!(answer.stderr.contains("invalid tag"), "{bad}: {}", answer.stderr);
         sandbox.stvc(&["snapshot", "Tide Office", "--tag", bad]).exits(2);
     }
     // A tag in use is not moved without `--move`.

@@ -107,7 +107,7 @@ fn archive(target: &str) -> String {
 
 /// Neither program nor archive of an earlier build may remain.
 #[test]
-fn build_leaves_no_archive_of_a_target_that_failed() {
+fn build_removes_archives_of_targets_that_failed() {
     let project = Project::new();
     let earlier = format!("dist/{}", archive(FAILING_TARGET));
     project.script(&format!("target/{FAILING_TARGET}/release/stvc"), STVC);
@@ -120,7 +120,7 @@ fn build_leaves_no_archive_of_a_target_that_failed() {
 }
 
 #[test]
-fn modes_of_files_do_not_change_an_archive() {
+fn file_modes_do_not_change_the_archive() {
     let project = Project::new();
     project.script("bin/git", "#!/bin/sh\necho 1762600000\n");
     let sums = || {
@@ -134,7 +134,7 @@ fn modes_of_files_do_not_change_an_archive() {
 }
 
 #[test]
-fn packed_programs_install_and_run() {
+fn packaged_programs_can_be_installed_and_run() {
     let Some(project) = Project::packed() else { return };
     let output = project.try_here().exits(0).stdout;
     for name in ["SHA256SUMS", "is complete", "runs", "packages agree", "stvc with stvc-linux-x64"]
@@ -155,7 +155,7 @@ fn release_packages_need_every_platform() {
 }
 
 #[test]
-fn try_fails_for_a_program_of_another_commit() {
+fn try_script_fails_for_a_program_of_another_commit() {
     let Some(project) = Project::packed() else { return };
     let mut command = project.command("packaging/try", &["--here", "--no-cargo"]);
     let printed = answer(command.env("STVC_COMMIT", "def").output().unwrap()).exits(1).stdout;
@@ -164,7 +164,7 @@ fn try_fails_for_a_program_of_another_commit() {
 }
 
 #[test]
-fn try_fails_for_an_archive_that_differs_from_its_checksum() {
+fn try_script_fails_for_an_archive_that_differs_from_its_checksum() {
     let project = Project::new();
     project.run("packaging/build", &[TARGET]).exits(0);
     let sums = project.path("dist/SHA256SUMS");
@@ -175,7 +175,7 @@ fn try_fails_for_an_archive_that_differs_from_its_checksum() {
 }
 
 #[test]
-fn try_fails_without_packages() {
+fn try_script_fails_without_packages() {
     let project = Project::new();
     fs::create_dir(project.path("dist")).unwrap();
     let output = project.try_here().exits(1).stdout;
@@ -183,4 +183,30 @@ fn try_fails_without_packages() {
         output.contains("not tried  archives") && output.contains("not tried  npm"),
         "{output}"
     );
+}
+
+/// A renamed test would otherwise silently leave the sample, or no longer be skipped.
+#[test]
+fn packaging_test_names_existing_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let script = fs::read_to_string(root.join("packaging/test")).unwrap();
+    let sample = script.split_once("sample=(\n").unwrap().1.split_once("\n  )").unwrap().0;
+    let skipped =
+        script.split("--skip ").skip(1).map(|rest| rest.split([' ', ')']).next().unwrap());
+    let names: Vec<_> = sample.split_whitespace().chain(skipped).collect();
+    assert!(names.len() > 12, "{names:?}");
+    let mut sources = String::new();
+    let mut open = vec![root.join("src"), root.join("tests/stvc")];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            sources += &fs::read_to_string(path).unwrap();
+        }
+    }
+    for name in names {
+        let name = name.rsplit("::").next().unwrap();
+        let exists = [format!("fn {name}"), format!("mod {name};")];
+        assert!(exists.iter().any(|text| sources.contains(text)), "no test {name}");
+    }
 }

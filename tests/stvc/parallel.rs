@@ -40,7 +40,7 @@ fn numbers(sandbox: &Sandbox) -> Vec<u64> {
 
 /// Each process stores its own timeline; the first one creates the store.
 #[test]
-fn parallel_snapshots_of_different_timelines() {
+fn parallel_snapshots_of_different_timelines_are_all_stored() {
     for processes in [2, 8] {
         let sandbox = library(processes);
         let paths: Vec<_> = (0..processes).map(path).collect();
@@ -66,7 +66,7 @@ fn parallel_snapshots_of_different_timelines() {
 
 /// All store everything; one is first, and the others find nothing new.
 #[test]
-fn parallel_snapshots_of_the_same_timelines() {
+fn parallel_snapshots_of_the_same_timelines_are_stored_once() {
     for processes in [2, 8] {
         let sandbox = library(3);
         let children: Vec<_> =
@@ -86,7 +86,7 @@ fn parallel_snapshots_of_the_same_timelines() {
 
 /// Enough snapshots that packs are folded while others wait.
 #[test]
-fn eight_growing_timelines_at_once() {
+fn eight_processes_store_growing_timelines_in_parallel() {
     const ROUNDS: usize = 6;
     let sandbox = library(8);
     let grow = |n: usize| {
@@ -114,7 +114,7 @@ fn eight_growing_timelines_at_once() {
 }
 
 #[test]
-fn readers_work_while_a_writer_does() {
+fn readers_work_while_a_writer_runs() {
     let sandbox = library(2);
     let first = Stored::take(&sandbox, &path(0));
     let done = AtomicBool::new(false);

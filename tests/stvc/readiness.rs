@@ -83,7 +83,7 @@ fn merge_refuses_a_lorebook_with_active_queue() {
 }
 
 #[test]
-fn state_stored_during_queue_work_is_reported_on_restore() {
+fn restore_reports_a_snapshot_that_contains_an_active_queue() {
     let (sandbox, _) = chat_with_active_queue();
     sandbox.stvc(&["snapshot", "--allow-active-queue"]).exits(0);
     let answer = sandbox.stvc(&["restore", NAME, "--as", "Another ending"]).exits(0);
@@ -94,7 +94,7 @@ fn state_stored_during_queue_work_is_reported_on_restore() {
 }
 
 #[test]
-fn backup_stores_changes_first() {
+fn backup_creates_snapshots_of_changes_first() {
     let mut sandbox = Sandbox::from_fixture("1.19.0");
     let backup = sandbox.folder().join("all.stvc");
     let destination = backup.to_str().unwrap();
@@ -130,7 +130,7 @@ fn timeline_with_active_queue_is_left_out_of_a_backup() {
 }
 
 #[test]
-fn sync_leaves_timelines_with_active_queue_alone() {
+fn sync_sends_the_last_snapshot_of_timelines_with_active_queue() {
     let (sandbox, library) = chat_with_active_queue();
     let remote = sandbox.folder().join("remote");
     let remote = remote.to_str().unwrap();
@@ -161,7 +161,7 @@ fn of_line<'a>(lines: &'a [Value], kind: &str) -> &'a Value {
 }
 
 #[test]
-fn fork_at_a_message_follows_the_readiness_check() {
+fn fork_at_a_message_is_subject_to_the_readiness_check() {
     let sandbox = Sandbox::empty();
     RecapLibrary::default().write(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -188,7 +188,7 @@ fn fork_at_a_message_follows_the_readiness_check() {
 }
 
 #[test]
-fn fork_waits_for_the_queue_unless_overridden() {
+fn fork_with_active_queue_is_refused_unless_the_option_allows_it() {
     let (sandbox, library) = chat_with_active_queue();
     for way in ["fork", "restore"] {
         let name = format!("By {way}");
@@ -197,7 +197,7 @@ fn fork_waits_for_the_queue_unless_overridden() {
         assert!(refused.stderr.contains("1 operation in queue"), "{}", refused.stderr);
         assert!(refused.stderr.contains("--wait"), "{}", refused.stderr);
         let waited = sandbox.stvc(&[&words[..], &["--wait", "0.3"]].concat()).exits(4);
-        assert!(waited.stderr.contains("not done in that time"), "{}", waited.stderr);
+        assert!(waited.stderr.contains("the waiting time is over"), "{}", waited.stderr);
         let answer = sandbox.json(&[&words[..], &["--allow-active-queue"]].concat()).exits(0);
         let active = |line: &&Value| line["code"] == "queue-active" && line["level"] == "warning";
         assert!(answer.of_type("finding").iter().any(|line| active(&line)), "{}", answer.stdout);
@@ -215,7 +215,7 @@ fn fork_waits_for_the_queue_unless_overridden() {
 }
 
 #[test]
-fn fork_reports_recap_version_combined_count_and_entries() {
+fn fork_reports_recap_version_combined_recap_and_entry_count() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary { combined: Some(("So far.".into(), 8)), ..RecapLibrary::default() };
     library.write(&sandbox);
@@ -238,7 +238,7 @@ fn fork_reports_recap_version_combined_count_and_entries() {
 }
 
 #[test]
-fn safety_snapshot_during_queue_work_is_marked() {
+fn first_snapshot_with_active_queue_is_marked_as_autosave() {
     for words in [&["reconstruct", NAME, "--all"][..], &["import"]] {
         let (sandbox, library) = chat_with_active_queue();
         sandbox.append(&library.chat_path(), r#"{"name":"Wren","mes":"one more"}"#);

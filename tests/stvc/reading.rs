@@ -77,7 +77,7 @@ fn story_omits_hidden_messages() {
         read.stdout,
         "Mira\nThe tide is low.\n\nCome in.\n\nMira\nSecond <b>try</b>.\n\nYou\nI ring the bell.\n"
     );
-    assert!(read.stderr.contains("1 hidden message left out"), "{}", read.stderr);
+    assert!(read.stderr.contains("1 hidden message omitted"), "{}", read.stderr);
     let all =
         sandbox.stvc(&["show", "Mira/one", "--text", "--hidden", "--dates", "--no-names"]).exits(0);
     assert!(
@@ -100,8 +100,14 @@ fn exported_story_never_replaces_a_file() {
     // An existing file is not overwritten.
     fs::write(&page, "mine").unwrap();
     let kept = sandbox.stvc(&write).exits(1).stderr;
-    assert!(kept.contains("is not written over: choose another name"), "{kept}");
+    assert!(
+        kept.contains("choose another name; or move the existing file or folder away first"),
+        "{kept}"
+    );
     let kept = sandbox.stvc(&["view", "--out", page.to_str().unwrap()]).exits(1).stderr;
-    assert!(kept.contains("is not written over: choose another name"), "{kept}");
+    assert!(
+        kept.contains("choose another name; or move the existing file or folder away first"),
+        "{kept}"
+    );
     assert_eq!(fs::read_to_string(&page).unwrap(), "mine");
 }

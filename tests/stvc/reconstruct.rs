@@ -34,7 +34,7 @@ fn header(chat: &[u8]) -> serde_json::Value {
 }
 
 #[test]
-fn req_46_req_47_req_49_reconstruct_creates_the_past_of_a_chat() {
+fn req_46_req_47_req_49_reconstruct_creates_earlier_snapshots_of_a_chat() {
     let mut sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
@@ -89,7 +89,7 @@ fn req_46_req_47_req_49_reconstruct_creates_the_past_of_a_chat() {
 }
 
 #[test]
-fn entries_are_completed_from_a_later_state_and_reported() {
+fn rebuilt_entries_get_missing_fields_from_a_later_version() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     // The extension's records have no scanDepth and always an empty keysecondary; the current book
@@ -122,7 +122,7 @@ fn entries_are_completed_from_a_later_state_and_reported() {
 }
 
 #[test]
-fn req_48_unknown_parts_are_reported() {
+fn req_48_reconstruct_reports_messages_without_a_recorded_lorebook() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.write(&sandbox);
@@ -188,7 +188,7 @@ fn restored_from_notes(notes: Vec<Entry>) -> (Vec<String>, Vec<(String, String)>
 }
 
 #[test]
-fn req_50_req_51_req_52_rebuilt_lorebook_keeps_gaps_and_registries_resolve() {
+fn req_50_req_51_req_52_rebuilt_lorebook_keeps_gaps_and_registries() {
     let lore = |uid: i64| Entry::new(uid, &format!("lore-{uid}"), "x");
     let registry = |uid: i64| Entry::registry(uid, "lore", &[(1, "lore-1"), (7, "lore-7")]);
     let all = vec![lore(7), lore(6), registry(5), lore(2), lore(1), lore(0)];
@@ -293,7 +293,7 @@ fn fork_is_reconstructed_from_its_own_scenes() {
 }
 
 #[test]
-fn invalid_scene_records_do_not_fail() {
+fn invalid_scene_records_do_not_make_reconstruct_fail() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.scenes[0].entries = vec![
@@ -324,7 +324,7 @@ fn dry_run_writes_nothing() {
 fn library_without_the_extension_has_nothing_to_reconstruct() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     let answer = sandbox.stvc(&["reconstruct", "Snow shrine"]).exits(0);
-    assert!(answer.stdout.contains("nothing to reconstruct from"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("Nothing to reconstruct: no message of "), "{}", answer.stdout);
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn refused_reconstruct_writes_nothing() {
 }
 
 #[test]
-fn snapshot_without_lorebook_is_not_a_source() {
+fn snapshot_without_lorebook_is_not_used_for_an_earlier_message() {
     let mut sandbox = Sandbox::empty();
     let full = RecapLibrary::default();
     let early = RecapLibrary { main_chat: None, ..full.fork("Harbour nights", 3) };
@@ -370,7 +370,7 @@ fn reconstruct_keeps_the_largest_uid() {
 }
 
 #[test]
-fn snapshot_before_the_scene_record_is_not_its_end() {
+fn restore_at_scene_end_skips_snapshot_without_the_scene_record() {
     let mut sandbox = Sandbox::empty();
     let full = RecapLibrary::default();
     // Saved right after message 7: no scene break, no record, the previous lorebook.
@@ -396,10 +396,10 @@ fn combined_recap_of_later_scenes_is_removed_and_reported() {
     library.write(&sandbox);
     sandbox.stvc(&["snapshot"]).exits(0);
     let answer = sandbox.stvc(&["snapshot", "Harbour", "--at", "7"]).exits(0);
-    assert!(answer.stderr.contains("the combined recap tells of 12 messages"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("the combined recap covers 12 messages"), "{}", answer.stderr);
     let answer = sandbox.stvc(&["restore", "Harbour nights", "--at", "7", "--as", "then"]).exits(0);
     assert!(
-        answer.stdout.contains("The combined recap told of 12 messages, and is taken out."),
+        answer.stdout.contains("The combined recap covered 12 messages and was removed."),
         "{}",
         answer.stdout
     );

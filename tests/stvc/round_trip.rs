@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use proptest::prelude::*;
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::{self, restore, snapshot};
 
 use crate::common::generated_library;
@@ -111,7 +111,7 @@ fn edited() -> (Sandbox, Files, Files) {
 }
 
 #[test]
-fn overwritten_files_are_stored_first() {
+fn restore_stores_files_before_it_overwrites_them() {
     let (sandbox, before, after) = edited();
     let refused = sandbox.stvc(&["restore", NAME]).exits(4);
     assert!(refused.stderr.contains(CHAT) && refused.stderr.contains(BOOK));
@@ -130,7 +130,7 @@ fn overwritten_files_are_stored_first() {
 }
 
 #[test]
-fn restore_of_one_part_leaves_the_other() {
+fn restore_of_only_chat_or_lorebook_leaves_the_other_unchanged() {
     let (sandbox, before, after) = edited();
     sandbox.stvc(&["snapshot", NAME]).exits(0);
     let old = sandbox.chat_ids().pop().unwrap();
@@ -153,7 +153,7 @@ fn restore_of_one_part_leaves_the_other() {
 }
 
 #[test]
-fn dry_run_changes_nothing() {
+fn dry_run_of_restore_or_snapshot_changes_nothing() {
     let (sandbox, _, after) = edited();
     sandbox.stvc(&["restore", NAME, "--overwrite", "--dry-run"]).exits(0);
     sandbox.stvc(&["snapshot", "--dry-run"]).exits(0);
@@ -170,7 +170,7 @@ fn dry_run_changes_nothing() {
 
 /// The chat is deleted, so it cannot be stored; its lorebook has changed.
 #[test]
-fn overwritten_lorebook_without_chat_is_stored_first() {
+fn restore_stores_a_lorebook_without_chat_before_overwriting_it() {
     let (sandbox, before, after) = edited();
     fs::remove_file(sandbox.path(CHAT)).unwrap();
     sandbox.stvc(&["restore", NAME]).exits(4);
@@ -185,7 +185,7 @@ fn overwritten_lorebook_without_chat_is_stored_first() {
 
 /// A chat of the newer layout has its metadata in its own file; its group only lists it.
 #[test]
-fn group_chat_is_listed_in_its_group_again() {
+fn restored_group_chat_is_listed_in_its_group_again() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let (chat, group) = ("group chats/Ferry main.jsonl", "groups/1794700910763.json");
@@ -206,7 +206,7 @@ fn group_chat_is_listed_in_its_group_again() {
 
 /// A chat of the older layout has no header: its metadata is restored into the group's file.
 #[test]
-fn group_chat_without_a_header_gets_its_metadata_back() {
+fn restore_writes_metadata_of_headerless_group_chat_into_its_group() {
     let sandbox = Sandbox::from_fixture("1.12.6");
     sandbox.stvc(&["snapshot"]).exits(0);
     let group = "groups/1794702122839.json";
@@ -306,7 +306,7 @@ proptest! {
         }
         let before = sandbox.files();
         let workspace = sandbox.workspace();
-        let taken = snapshot::snapshot(&workspace, &snapshot::Options::default(), &mut Silent).unwrap();
+        let taken = snapshot::snapshot(&workspace, &snapshot::Options::default(), &mut NoProgress).unwrap();
         prop_assert_eq!(taken.failed(), 0);
         let chats = taken.timelines.iter().filter(|taken| taken.timeline.is_chat()).count();
         prop_assert_eq!(chats, library.timelines.len());
@@ -317,14 +317,14 @@ proptest! {
         }
         for name in &library.timelines {
             let options = restore::Options { snapshot: name.clone(), ..Default::default() };
-            restore::restore(&workspace, &options, &mut Silent).unwrap();
+            restore::restore(&workspace, &options, &mut NoProgress).unwrap();
         }
         assert_same(&sandbox.files(), &before);
-        let checked = verbs::check::check(&workspace, &mut Silent).unwrap();
-        prop_assert!(checked.is_sound(), "{:?}", checked.findings);
+        let checked = verbs::check::check(&workspace, &mut NoProgress).unwrap();
+        prop_assert!(checked.is_valid(), "{:?}", checked.findings);
         prop_assert_eq!(checked.snapshots, all);
         // A second snapshot is empty.
-        let again = snapshot::snapshot(&workspace, &snapshot::Options::default(), &mut Silent).unwrap();
+        let again = snapshot::snapshot(&workspace, &snapshot::Options::default(), &mut NoProgress).unwrap();
         prop_assert_eq!(again.objects, 0);
     }
 }

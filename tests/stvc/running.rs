@@ -63,7 +63,7 @@ fn file(answer: &crate::common::Answer) -> Value {
 }
 
 #[test]
-fn open_chat_gets_a_new_integrity_value_and_no_other_change() {
+fn restored_open_chat_differs_only_in_its_new_integrity_value() {
     let (mut sandbox, first, second) = story(HEADER);
     let running = Running::on(&sandbox, "backups:\n  chat:\n    checkIntegrity: true\n");
     let plan = sandbox.json(&["restore", "Harbour~1", "--overwrite", "--dry-run"]).exits(0);
@@ -71,7 +71,7 @@ fn open_chat_gets_a_new_integrity_value_and_no_other_change() {
     assert_eq!(file(&plan), file(&done), "what is planned is done");
     let there = sandbox.read(CHAT);
     let given = mark(&there);
-    assert_eq!(given, file(&done)["mark"]);
+    assert_eq!(given, file(&done)["integrity"]);
     assert_eq!(given.as_str().unwrap().len(), 36, "as SillyTavern writes them: {given}");
     let text = String::from_utf8(there.clone()).unwrap();
     assert_eq!(text.replace(given.as_str().unwrap(), "1").into_bytes(), first);
@@ -106,7 +106,7 @@ fn open_chat_gets_a_new_integrity_value_and_no_other_change() {
 /// Killed at any rename or sync, the file is old or new, and the next command finishes the
 /// operation.
 #[test]
-fn restore_with_new_integrity_value_survives_kills() {
+fn killed_restore_with_a_new_integrity_value_is_finished_later() {
     if !can_trace() {
         return;
     }
@@ -147,12 +147,12 @@ fn restore_of_a_closed_chat_is_byte_for_byte() {
     let (sandbox, first, second) = story(HEADER);
     let done = sandbox.json(&["restore", "Harbour~1", "--overwrite"]).exits(0);
     assert_eq!(sandbox.read(CHAT), first);
-    assert_eq!(file(&done).get("mark"), None);
+    assert_eq!(file(&done).get("integrity"), None);
     // The page was opened since and has the integrity value of both states: undo writes a new one.
     let running = Running::on(&sandbox, "");
     let undone = sandbox.json(&["undo"]).exits(0);
     let given = mark(&sandbox.read(CHAT));
-    assert_eq!(given, file(&undone)["mark"]);
+    assert_eq!(given, file(&undone)["integrity"]);
     let text = String::from_utf8(sandbox.read(CHAT)).unwrap();
     assert_eq!(text.replace(given.as_str().unwrap(), "1").into_bytes(), second);
     sandbox.stvc(&["restore", "Harbour~1", "--overwrite", "--chat-closed"]).exits(0);
@@ -169,7 +169,10 @@ fn lorebook_is_not_replaced_while_sillytavern_runs() {
     let here = sandbox.files();
     let refused = sandbox.json(&["restore", "Harbour~2", "--overwrite"]).exits(4);
     let error = &refused.of_type("error")[0];
-    assert!(error["message"].as_str().unwrap().ends_with(&format!("over {BOOK}")), "{error}");
+    assert!(
+        error["message"].as_str().unwrap().ends_with(&format!("could overwrite {BOOK}")),
+        "{error}"
+    );
     assert!(error["hint"].as_str().unwrap().contains("--overwrite --only chat`"), "{error}");
     assert_eq!(sandbox.files(), here);
     sandbox.stvc(&["restore", "Harbour~2", "--overwrite", "--only", "chat"]).exits(0);

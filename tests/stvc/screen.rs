@@ -66,8 +66,8 @@ fn everyday_commands_fit_80_columns() {
     assert_snapshot!(at(&sandbox, Some(80), &["status"]), @"
     changed  Mira the Lightho…- 2026-11-01@18h30m12s    8 → 9 msgs  chat  1 hour ago
     deleted  Mira the Lightho…@18h30m12s - Branch #11   5 msgs            1 hour ago
-    3 unchanged. `stvc snapshot` takes the others.
-    No watch is running. No backup was taken yet.
+    3 unchanged. Run `stvc snapshot` to store the changes.
+    No watch is running. There is no backup yet.
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["timelines"]), @"
     changed    Mira the Lighth…- 2026-11-01@18h30m12s   8 → 9 msgs  chat  1 hour ago
@@ -78,9 +78,9 @@ fn everyday_commands_fit_80_columns() {
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["timelines", "--tree"]), @"
     Mira the Lighthouse K…se Keeper - 2026-11-01@18h30m12s   9 messages   (changed)
-    ├─ after #3  Mira the Li…2s - Branch #11   5 messages, 1 of its own   (deleted)
-    ├─ after #3  Mira th…Branch #10   5 messages, 1 of its own   [the storm begins]
-    └─ after #3  Mira the Lighth…1@18h30m12s - Branch #2   5 messages, 1 of its own
+    ├─ after #3  Mira the …- Branch #11   5 messages, 1 after the fork   (deleted)
+    ├─ after #3  Mira t…anch #10   5 messages, 1 after the fork   [the storm begins]
+    └─ after #3  Mira the Light…8h30m12s - Branch #2   5 messages, 1 after the fork
     lorebook / Lore   1 entry
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["log", "--graph"]), @"
@@ -106,8 +106,8 @@ fn everyday_commands_fit_80_columns() {
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["tag"]), @"the storm begins  IDIDIDIDID  Mira the Lighth…8h30m12s - Branch #10   1 hour ago");
     assert_snapshot!(at(&sandbox, Some(80), &["snapshot", "--dry-run"]), @"
-    would take  Mira the Lighthouse…eper - 2026-11-01@18h30m12s   9 messages (was 8)
-    1 snapshot would be taken, 3 unchanged, 1 deleted (`stvc timelines` shows them).
+    would create  Mira the Lighthous…per - 2026-11-01@18h30m12s   9 messages (was 8)
+    1 snapshot would be created, 3 unchanged, 1 deleted (see `stvc timelines`).
     ");
 }
 
@@ -117,8 +117,8 @@ fn everyday_commands_fit_120_columns() {
     assert_snapshot!(at(&sandbox, Some(120), &["status"]), @"
     changed  Mira the Lighthouse Ke…se Keeper - 2026-11-01@18h30m12s   8 → 9 msgs  chat  1 snapshot   IDIDIDIDID  1 hour ago
     deleted  Mira the Lighthouse Ke…026-11-01@18h30m12s - Branch #11   5 msgs            2 snapshots  IDIDIDIDID  1 hour ago
-    3 unchanged. `stvc snapshot` takes the others.
-    No watch is running. No backup was taken yet.
+    3 unchanged. Run `stvc snapshot` to store the changes.
+    No watch is running. There is no backup yet.
     ");
     assert_snapshot!(at(&sandbox, Some(120), &["timelines"]), @"
     changed    Mira the Lighthouse Keeper…ighthouse Keeper - 2026-11-01@18h30m12s   8 → 9 msgs  chat  IDIDIDIDID  1 hour ago
@@ -144,7 +144,7 @@ fn everyday_commands_fit_120_columns() {
 }
 
 #[test]
-fn pipe_gets_one_record_per_line() {
+fn piped_output_has_one_record_per_line() {
     let sandbox = library();
     assert_snapshot!(at(&sandbox, None, &["log"]), @"
     IDIDIDIDID Mira the Lighthouse Keeper / Mira the Lighthouse Keeper - 2026-11-01@18h30m12s - Branch #11  5 messages, 2026-11-14 23:50, deleted  Mira: branch 11 4: 5996496a31bb873a b87d2a652b5e1984
@@ -168,8 +168,8 @@ fn pipe_gets_one_record_per_line() {
     2 matches.
     ");
     assert_snapshot!(at(&sandbox, None, &["operations", "-n", "2"]), @r#"
-    6  2026-11-14 23:50  stvc snapshot  went on with 2 timelines
-    5  2026-11-14 23:50  stvc tag "the storm begins" "Branch #10"  set 1 tag
+    6  2026-11-14 23:50  stvc snapshot  updated 2 timelines
+    5  2026-11-14 23:50  stvc tag "the storm begins" "Branch #10"  created 1 tag
     "#);
 }
 
@@ -238,7 +238,7 @@ fn long_output_goes_to_the_pager() {
     // A missing pager is reported and the output printed; a pager may exit early.
     let missing = on_a_terminal(&sandbox, &["log"], &[("PAGER", "no-such-pager -R")]);
     assert_eq!(missing.lines().filter(|line| line.contains("Mira / a")).count(), 19, "{missing}");
-    assert!(missing.contains("the pager \"no-such-pager -R\" cannot be used"), "{missing}");
+    assert!(missing.contains("cannot run the pager \"no-such-pager -R\""), "{missing}");
     let short = on_a_terminal(&sandbox, &["log"], &[("PAGER", "head -n 1")]);
     assert_eq!(short.lines().count(), 1, "{short}");
     // It can be configured.

@@ -139,7 +139,7 @@ fn search_accepts_words_phrases_and_scopes() {
 }
 
 #[test]
-fn each_text_is_read_once() {
+fn search_lists_each_text_once() {
     let mut sandbox = Sandbox::empty();
     let mut lines = vec![r#"{"chat_metadata":{}}"#.to_owned()];
     for n in 0..12 {
@@ -192,7 +192,7 @@ fn invalid_message_lines_are_searched_as_text() {
 }
 
 #[test]
-fn missing_text_is_reported_and_the_rest_is_searched() {
+fn missing_object_is_reported_and_all_other_texts_are_searched() {
     let sandbox = story();
     let lost =
         sandbox.git(&["rev-parse", "refs/heads/chats/Mira/Story:chat/messages/000/00001.json"]);

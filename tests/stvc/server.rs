@@ -54,13 +54,13 @@ fn server_backup_sends_only_new_objects() {
     assert_eq!(again.lines().pop().unwrap()["new_snapshots"], 1);
     assert!(count() - before < 10, "{} objects for one message", count() - before);
     let none = sandbox.stvc(&["backup", &url]).exits(0);
-    assert!(none.stdout.starts_with("Nothing is new"), "{}", none.stdout);
+    assert!(none.stdout.starts_with("Nothing to do: "), "{}", none.stdout);
     assert_eq!(refs(&server), refs(&sandbox.store()));
     let log = sandbox.json(&["log"]).exits(0).stdout;
     assert_eq!(sandbox.json(&["--store", &url, "log"]).exits(0).stdout, log);
     sandbox.stvc(&["--store", &url, "gc"]).exits(2);
     let checked = sandbox.stvc(&["check", &url]).exits(0);
-    assert!(checked.stdout.contains("The backup is sound"), "{}", checked.stdout);
+    assert!(checked.stdout.contains("The backup is valid"), "{}", checked.stdout);
     let last = sandbox.json(&["backup", "--last", &url]).exits(0).of_type("copy");
     assert_eq!((&last[0]["kind"], &last[0]["destination"]), (&"git".into(), &url.clone().into()));
     // A clone of it is a store.
@@ -119,7 +119,7 @@ fn failed_transfer_changes_nothing() {
         assert!(tree(&sandbox.store()) == here, "something changed here");
     };
     set_connection(&sandbox, "down");
-    fails("Could not resolve hostname", "is the server there");
+    fails("Could not resolve hostname", "check the address and the server");
     set_connection(&sandbox, "cut");
     let cut = assert_no_panic(sandbox.stvc(&["backup", &url, "--no-snapshot"])).exits(1);
     assert!(cut.stderr.contains("try again"), "{}", cut.stderr);
@@ -130,7 +130,11 @@ fn failed_transfer_changes_nothing() {
     for command in [&["backup", "--no-snapshot"][..], &["import"], &["check"]] {
         let mut command = sandbox.command(&[command, &[&url]].concat());
         let answer = answer(command.env("PATH", sandbox.folder()).output().unwrap()).exits(1);
-        assert!(answer.stderr.contains("there is no git on this machine"), "{}", answer.stderr);
+        assert!(
+            answer.stderr.contains("git is not installed on this machine"),
+            "{}",
+            answer.stderr
+        );
     }
     let nobody =
         sandbox.stvc(&["backup", "http://me:s3cret@127.0.0.1:9/chats.git", "--no-snapshot"]);
@@ -205,7 +209,7 @@ fn password_in_an_address_never_becomes_a_process_argument() {
 }
 
 #[test]
-fn user_git_configuration_cannot_redirect() {
+fn git_configuration_of_the_user_cannot_redirect_a_backup() {
     let sandbox = chat_with_two_snapshots();
     let evidence = sandbox.folder().join("evidence");
     let config = format!(

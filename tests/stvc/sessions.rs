@@ -84,7 +84,7 @@ fn offered(answer: &Answer) -> Vec<String> {
 }
 
 #[test]
-fn session_lost_chat() {
+fn session_restores_a_lost_chat() {
     let mut session = Session::new(library());
     session.run(&["status"], 0);
     session.run(&["snapshot"], 0);
@@ -92,7 +92,7 @@ fn session_lost_chat() {
     // SillyTavern overwrote it with an empty chat.
     session.sandbox.write(A, chat("Mira", 1, Some("Harbour")));
     let status = session.run(&["status"], 0).stdout;
-    assert!(status.contains("12 → 1 msgs"), "{status}");
+    assert!(status.contains("12 → 1 msg "), "{status}");
     session.run(&["snapshot"], 0);
     session.run(&["log", "Tide Office"], 0);
     session.run(&["diff", "Tide Office~1", "Tide Office"], 0);
@@ -111,7 +111,7 @@ fn session_lost_chat() {
 }
 
 #[test]
-fn another_ending() {
+fn session_forks_and_merges_a_chat() {
     let mut session = Session::new(library());
     session.run(&["snapshot"], 0);
     session.run(&["fork", "Tide Office", "--at", "4", "--dry-run"], 0);
@@ -135,7 +135,7 @@ fn another_ending() {
 }
 
 #[test]
-fn session_two_computers() {
+fn session_syncs_two_computers() {
     let mut one = Session::new(library());
     let folder = one.sandbox.folder().join("shared");
     one.run(&["sync"], 2);
@@ -159,7 +159,7 @@ fn session_two_computers() {
 
 /// Thirty branches of one story; three mention the bell, and one of them had other words before.
 #[test]
-fn session_search_in_30_branches() {
+fn session_finds_text_in_30_branches() {
     let sandbox = Sandbox::empty();
     let begin = String::from_utf8(chat("Mira", 8, Some("Harbour"))).unwrap();
     let bell = |n: usize, text: &str| message(&format!("branch {n}: {text}"), 8);
@@ -185,7 +185,7 @@ fn session_search_in_30_branches() {
 }
 
 #[test]
-fn session_lorebook_two_weeks_ago() {
+fn session_shows_the_lorebook_of_two_weeks_ago() {
     let mut session = Session::new(library());
     session.run(&["snapshot"], 0);
     session.sandbox.wait(16 * 86_400);
@@ -201,11 +201,11 @@ fn session_lorebook_two_weeks_ago() {
     assert!(story.contains("Tide Office #12") && story.contains("Ashes"), "{story}");
     // Before the first snapshot nothing is known, and an error says so.
     let before = session.run(&["lore", "Pier", "--at", "2 months ago"], 1).stderr;
-    assert!(before.contains("was not stored yet then"), "{before}");
+    assert!(before.contains("has no snapshot from that time"), "{before}");
 }
 
 #[test]
-fn session_earlier_version_of_a_message() {
+fn session_shows_an_earlier_version_of_a_message() {
     let mut session = Session::new(library());
     session.run(&["snapshot"], 0);
     let edited = String::from_utf8(session.sandbox.read(A)).unwrap().replace("Mira 7:", "Mira, 7:");

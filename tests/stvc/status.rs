@@ -38,7 +38,7 @@ fn status_lists_changes() {
     assert_eq!(states, [("chats/Mira/a", &same), ("chats/Mira/b", &same), ("worlds/Lore", &other)]);
     sandbox.wait(60);
     let taken = sandbox.stvc(&["snapshot"]).exits(0).stdout;
-    assert!(taken.contains("lorebook / Lore") && taken.contains("1 snapshot taken"), "{taken}");
+    assert!(taken.contains("lorebook / Lore") && taken.contains("1 snapshot created"), "{taken}");
     // A chat's name includes its lorebook.
     let both = sandbox.json(&["snapshot", "Mira/a"]).exits(0).of_type("snapshot");
     assert_eq!(both[0]["unchanged"], false);
@@ -54,9 +54,9 @@ fn status_lists_changes() {
     assert_eq!(only, [false, true, false]);
     // Only the named ones.
     let some = sandbox.stvc(&["status", "Mira / b"]).exits(0).stdout;
-    assert!(some.contains("Nothing changed since the last snapshots; 1 timeline."), "{some}");
+    assert!(some.contains("No changes since the latest snapshots of 1 timeline."), "{some}");
     let none = sandbox.stvc(&["status", "nobody"]).exits(0).stdout;
-    assert!(none.contains("No timeline has that in its name."), "{none}");
+    assert!(none.contains("No timeline has a name that contains this text."), "{none}");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn status_names_the_last_backup() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     let status = |sandbox: &Sandbox| sandbox.stvc(&["status"]).exits(0).stdout;
-    assert!(status(&sandbox).contains("No watch is running. No backup was taken yet."));
+    assert!(status(&sandbox).contains("No watch is running. There is no backup yet."));
     let file = sandbox.folder().join("all.stvc");
     sandbox.stvc(&["backup", text(&file)]).exits(0);
     sandbox.wait(2 * 86_400);
@@ -96,7 +96,7 @@ fn status_names_timelines_waiting_for_the_queue() {
 }
 
 #[test]
-fn damaged_snapshots_are_marked_with_the_last_valid_one() {
+fn damaged_snapshot_is_listed_with_the_last_valid_snapshot() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     let sound = sandbox.json(&["show", "Mira/a"]).exits(0).of_type("snapshot")[0]["id"].clone();
@@ -111,11 +111,11 @@ fn damaged_snapshots_are_marked_with_the_last_valid_one() {
     sandbox.stvc(&["check"]).exits(1);
     let answer = sandbox.json(&["timelines"]).exits(0);
     let line = line(&answer, "a");
-    assert_eq!((&line["damaged"], &line["last_sound"]), (&true.into(), &sound));
+    assert_eq!((&line["damaged"], &line["last_valid"]), (&true.into(), &sound));
     let log = sandbox.json(&["log", "Mira/a"]).exits(0).of_type("snapshot");
     assert_eq!((&log[0]["damaged"], &log[1]["damaged"]), (&true.into(), &false.into()));
     let status = sandbox.stvc(&["status"]).exits(0).stderr;
-    assert!(status.contains("the last sound one is"), "{status}");
+    assert!(status.contains("the latest valid one is"), "{status}");
     assert!(sandbox.stvc(&["log"]).exits(0).stdout.contains("damaged"));
     // The files still have it: the next snapshot repairs the store, and `check` confirms it.
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -172,5 +172,5 @@ fn checkpoint_name_follows_the_template() {
     sandbox.stvc(&named).exits(0);
     sandbox.stvc(&["snapshot", "Mira/a", "--at", "2", "--name", "{nonsense}"]).exits(2);
     let alone = sandbox.stvc(&["snapshot", "--name", "x"]).exits(2).stderr;
-    assert!(alone.contains("--name is for checkpoints"), "{alone}");
+    assert!(alone.contains("--name applies only to checkpoints"), "{alone}");
 }

@@ -25,7 +25,7 @@ fn colours_follow_options_and_terminal() {
 }
 
 #[test]
-fn quiet_prints_only_the_answer() {
+fn quiet_option_prints_only_results_and_errors() {
     let sandbox = library();
     let quiet = |arguments: &[&str], code| {
         let answer = sandbox.stvc(&[&["--quiet"], arguments].concat()).exits(code);
@@ -151,6 +151,6 @@ fn repeated_findings_are_grouped() {
     }
     let errors = sandbox.stvc(&["snapshot"]).exits(0).stderr;
     assert_eq!(errors.matches("does not exist").count(), 1, "{errors}");
-    assert!(errors.contains("the same for 29 others: chats/Mira/Branch 01"), "{errors}");
+    assert!(errors.contains("also applies to 29 others: chats/Mira/Branch 01"), "{errors}");
     assert_eq!(sandbox.json(&["status"]).of_type("finding").len(), 30);
 }

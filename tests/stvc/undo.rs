@@ -118,7 +118,7 @@ fn undo_does_not_overwrite_later_changes() {
 }
 
 #[test]
-fn operations_list_commands() {
+fn operations_lists_commands_and_their_undos() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["tag", "here", "Tide Office"]).exits(0);
@@ -132,10 +132,10 @@ fn operations_list_commands() {
     assert_eq!(lines[2]["refs"].as_array().unwrap().len(), 18);
     let text = sandbox.stvc(&["operations", "-n", "2"]).exits(0).stdout;
     assert!(
-        text.contains("stvc tag here \"Tide Office\"  (undone by 3; `stvc undo 3` redoes it)"),
+        text.contains("stvc tag here \"Tide Office\"  (undone by 3; run `stvc undo 3` to redo it)"),
         "{text}"
     );
-    assert!(!text.contains("moved 18 timelines"), "{text}");
+    assert!(!text.contains("18 timelines"), "{text}");
     let already = sandbox.json(&["undo", "2"]).exits(0);
     assert_eq!(already.of_type("operation")[0]["undone_by"], json!(3));
     sandbox.stvc(&["undo", "99"]).exits(1);
@@ -144,7 +144,7 @@ fn operations_list_commands() {
 }
 
 #[test]
-fn tag_and_a_timeline_that_name_the_same_snapshot_are_undone_together() {
+fn snapshot_and_its_tag_are_undone_together() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"one more"}"#);
@@ -187,7 +187,7 @@ fn numbers(sandbox: &Sandbox) -> Vec<u64> {
 }
 
 #[test]
-fn undo_reverts_restore_all_as_a_whole() {
+fn one_undo_reverts_every_file_of_restore_all() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let (refs_before, files_before) = (refs(&sandbox.store()), sandbox.files());
@@ -213,7 +213,7 @@ fn undo_reverts_restore_all_as_a_whole() {
 }
 
 #[test]
-fn undo_reverts_restore_all_overwrite_as_a_whole() {
+fn one_undo_reverts_every_file_that_restore_all_overwrote() {
     for fixture in ["1.19.0", "1.12.6"] {
         let sandbox = Sandbox::from_fixture(fixture);
         sandbox.stvc(&["snapshot"]).exits(0);
@@ -286,7 +286,7 @@ fn restore_all_skips_an_unwritable_timeline() {
 }
 
 #[test]
-fn undo_reverts_the_initial_snapshots_of_a_command() {
+fn undo_of_a_command_also_reverts_the_snapshots_it_created_first() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"not stored"}"#);
@@ -330,7 +330,7 @@ fn undo_after_an_undone_restore_reverts_the_previous_operation() {
 }
 
 #[test]
-fn refused_undo_names_later_writes_and_offers_the_previous_state() {
+fn refused_undo_names_later_changes_and_offers_the_earlier_snapshot() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.append(CHAT, r#"{"name":"Wren","mes":"never stored"}"#);
@@ -369,7 +369,7 @@ fn refused_undo_names_later_writes_and_offers_the_previous_state() {
 }
 
 #[test]
-fn refused_undo_of_a_fork_names_later_writes() {
+fn refused_undo_of_a_fork_names_later_changes() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["restore", "Tide Office — part 1 (雨)", "--as", "What if"]).exits(0);
@@ -379,7 +379,13 @@ fn refused_undo_of_a_fork_names_later_writes() {
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("1 message was added to chats/Mira Voss/What if since"), "{message}");
     assert_eq!(error["offers"], json!([]));
-    assert!(error["hint"].as_str().unwrap().contains("nothing was there before it"), "{error}");
+    assert!(
+        error["hint"]
+            .as_str()
+            .unwrap()
+            .contains("delete the new chat in SillyTavern if you do not need it"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -388,11 +394,11 @@ fn every_undo_prints_the_redo_command() {
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["tag", "here", "Tide Office"]).exits(0);
     let words = sandbox.stvc(&["undo"]).exits(0).stdout;
-    assert!(words.contains("`stvc undo 3` redoes it."), "{words}");
+    assert!(words.contains("Run `stvc undo 3` to redo it."), "{words}");
     let redone = sandbox.json(&["undo", "3"]).exits(0).of_type("summary");
     assert_eq!((&redone[0]["operation"], &redone[0]["redo"]), (&json!(3), &json!(4)));
     let words = sandbox.stvc(&["operations"]).exits(0).stdout;
-    assert!(words.contains("(undone by 4; `stvc undo 4` redoes it)"), "{words}");
+    assert!(words.contains("(undone by 4; run `stvc undo 4` to redo it)"), "{words}");
     sandbox.stvc(&["show", "here"]).exits(0);
 }
 
@@ -441,7 +447,7 @@ fn undo_reverts_every_part_of_a_command() {
 }
 
 #[test]
-fn redo_out_of_order_names_the_required_redo() {
+fn redo_in_the_wrong_order_names_the_redo_to_run_first() {
     let mut sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["tag", "here", "Tide Office"]).exits(0);
@@ -461,7 +467,7 @@ fn redo_out_of_order_names_the_required_redo() {
     for later in ["9", "10", "11", "12"] {
         let refused = sandbox.stvc(&["undo", later]).exits(4).stderr;
         let first = if later.parse::<u64>().unwrap() % 2 == 0 { "14" } else { "13" };
-        assert!(refused.contains(&format!("before operation {first}, ")), "{refused}");
+        assert!(refused.contains(&format!("yet: operation {first} is later ")), "{refused}");
         assert!(refused.contains(&format!("`stvc undo {first}` first")), "{refused}");
         assert_eq!(refs(&sandbox.store()), before);
     }
@@ -472,7 +478,7 @@ fn redo_out_of_order_names_the_required_redo() {
 }
 
 #[test]
-fn redo_out_of_order_is_refused_even_if_the_state_matches() {
+fn redo_in_the_wrong_order_is_refused_even_if_the_state_matches() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     let files = sandbox.files();
@@ -485,7 +491,7 @@ fn redo_out_of_order_is_refused_even_if_the_state_matches() {
     sandbox.stvc(&["undo"]).exits(0);
     assert_eq!(refs(&sandbox.store()), without);
     let refused = sandbox.stvc(&["undo", "4"]).exits(4).stderr;
-    assert!(refused.contains("before operation 5, which undid operation 2"), "{refused}");
+    assert!(refused.contains("yet: operation 5 is later (it undid operation 2)"), "{refused}");
     sandbox.stvc(&["undo", "5"]).exits(0);
     assert_ne!(refs(&sandbox.store()), without);
     sandbox.stvc(&["undo", "4"]).exits(0);
@@ -554,7 +560,7 @@ fn undo_of_a_fork_keeps_a_lorebook_used_by_another_chat() {
 }
 
 #[test]
-fn undo_removes_a_restored_missing_lorebook() {
+fn undo_of_a_restore_removes_the_lorebook_that_was_missing() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.stvc(&["snapshot"]).exits(0);
     std::fs::remove_file(sandbox.path(BOOK)).unwrap();
@@ -577,7 +583,7 @@ fn undo_of_a_fork_keeps_a_lorebook_used_by_settings() {
 }
 
 #[test]
-fn undo_of_a_restored_group_offers_no_second_group() {
+fn refused_undo_of_a_group_restore_suggests_no_second_group() {
     const GROUP: &str = "groups/1.json";
     let group = |name: &str| json!({ "id": "1", "name": name, "chats": ["g"] }).to_string();
     let mut sandbox = Sandbox::empty();

@@ -21,12 +21,12 @@ fn run(sandbox: &Sandbox, arguments: &[&str]) -> Answer {
 }
 
 #[test]
-fn other_users_are_mentioned() {
+fn finding_mentions_other_users() {
     let sandbox = two_users();
     for command in [&["snapshot"][..], &["status"], &["stats"], &["doctor"], &["check"]] {
         let result = run(&sandbox, command);
         assert!(
-            result.stdout.contains("there are other users, too: alice"),
+            result.stdout.contains("the library has other users: alice"),
             "{command:?}: {}",
             result.stdout
         );
@@ -42,7 +42,7 @@ fn other_users_are_mentioned() {
 }
 
 #[test]
-fn all_users_runs_for_every_user() {
+fn all_users_option_runs_the_command_for_every_user() {
     let sandbox = two_users();
     let result = run(&sandbox, &["--json", "snapshot", "--all-users"]).exits(0);
     let users: Vec<_> = result.of_type("user").iter().map(|line| line["user"].clone()).collect();
@@ -77,7 +77,7 @@ fn all_users_runs_for_every_user() {
 }
 
 #[test]
-fn failing_user_does_not_block_others() {
+fn failure_for_one_user_does_not_block_the_others() {
     let sandbox = two_users();
     fs::write(sandbox.folder().join("data/alice/.stvc"), "no store").unwrap();
     let result = run(&sandbox, &["snapshot", "--all-users"]).exits(3);
@@ -87,7 +87,7 @@ fn failing_user_does_not_block_others() {
 }
 
 #[test]
-fn all_users_works_without_a_default_user() {
+fn all_users_option_works_without_a_default_user() {
     let sandbox = two_users();
     let data = sandbox.folder().join("data");
     fs::rename(data.join("default-user"), data.join("bob")).unwrap();
@@ -101,7 +101,7 @@ fn all_users_works_without_a_default_user() {
 }
 
 #[test]
-fn errors_list_a_few_of_500_names() {
+fn error_lists_five_of_500_user_names_and_counts_the_rest() {
     let sandbox = Sandbox::without_library();
     let data = sandbox.folder().join("data");
     for number in 0..500 {

@@ -138,7 +138,7 @@ fn printed_address_opens_the_viewer() {
 }
 
 #[test]
-fn foreign_requests_are_refused() {
+fn requests_from_other_origins_or_without_the_secret_are_refused() {
     let sandbox = library();
     let view = View::start(&sandbox, &["--write"]);
     let (port, known) = (view.port, view.known());
@@ -258,7 +258,7 @@ fn two_views_can_run_and_a_used_port_is_reported() {
     }
     let port = one.port.to_string();
     let taken = sandbox.stvc(&["view", "--no-open", "--port", &port]).exits(1);
-    assert!(taken.stderr.contains("another program has that port"), "{}", taken.stderr);
+    assert!(taken.stderr.contains("omit `--port` to use a free port"), "{}", taken.stderr);
     // Without a store there is nothing to view.
     Sandbox::empty().stvc(&["view", "--no-open"]).exits(10);
 }
@@ -302,7 +302,7 @@ fn printed_address_works_once() {
     assert_ne!(view.code, view.secret);
     let again = view.enter(&view.code);
     assert_eq!(status(&again), 403, "{again}");
-    assert!(again.contains("start `stvc view` again"), "{again}");
+    assert!(again.contains("run `stvc view` again"), "{again}");
     // The viewer keeps its secret, also after a reload.
     for _ in 0..2 {
         assert_eq!(status(&view.get("/", "")), 200);
@@ -313,7 +313,7 @@ fn printed_address_works_once() {
 /// Every user can read the arguments of a process.
 #[cfg(unix)]
 #[test]
-fn browser_is_opened_on_a_private_file_that_is_removed() {
+fn browser_gets_the_secret_from_a_private_temporary_file() {
     use std::os::unix::fs::PermissionsExt;
 
     let sandbox = library();
@@ -376,7 +376,7 @@ fn clients_without_secret_cannot_use_all_connections() {
 }
 
 #[test]
-fn client_that_reads_no_answer_is_disconnected() {
+fn client_that_does_not_read_its_answer_is_disconnected() {
     let sandbox = Sandbox::empty();
     let long = "a rather long message ".repeat(20_000);
     sandbox.write("chats/Mira/one.jsonl", chat(&long, 40, None));

@@ -18,7 +18,7 @@ const MESSAGE: &str =
 
 /// `UPDATE_DOCS=1 cargo test --locked --test stvc walkthrough` writes the boxes into both pages.
 #[test]
-fn documented_output_is_what_the_program_prints() {
+fn documented_output_equals_the_printed_output() {
     let mut home = writers_library();
     let boxes = [
         watch(),

@@ -99,7 +99,7 @@ fn only_one_watch_runs_per_library() {
     let mut watching = Watching::start(&sandbox, &[]);
     watching.snapshot_of(1);
     let second = sandbox.stvc(&["watch"]).exits(11);
-    assert!(second.stderr.contains(&format!("by process {}", watching.child.id())), "{second:?}");
+    assert!(second.stderr.contains(&format!("(process {})", watching.child.id())), "{second:?}");
     // Other commands work, and the lock ends with its process.
     sandbox.stvc(&["snapshot"]).exits(0);
     watching.kill();
@@ -107,7 +107,7 @@ fn only_one_watch_runs_per_library() {
 }
 
 #[test]
-fn watch_polls_without_file_events() {
+fn watch_polls_when_file_events_are_unavailable() {
     let sandbox = Sandbox::empty();
     sandbox.save("chats/Mira/one.jsonl", chat(1, "none"));
     let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
@@ -123,7 +123,7 @@ fn watch_polls_without_file_events() {
 
 #[cfg(unix)]
 #[test]
-fn watch_waits_for_the_queue_with_a_limit() {
+fn watch_waits_for_the_queue_up_to_a_time_limit() {
     let sandbox = Sandbox::empty();
     let mut library = RecapLibrary::default();
     library.write(&sandbox);
@@ -335,7 +335,7 @@ fn install_writes_a_working_systemd_unit() {
     assert!(removed.contains("systemctl --user disable --now stvc-watch-"), "{removed}");
     assert!(!path.exists());
     let none = sandbox.stvc(&["watch", "--uninstall"]).exits(0).stdout;
-    assert!(none.contains("Nothing was installed"), "{none}");
+    assert!(none.contains("The watch is not installed"), "{none}");
 }
 
 #[test]

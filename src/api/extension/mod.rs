@@ -1,8 +1,8 @@
-//! The extension for SillyTavern's page: its files are part of the program and are written into the
-//! user's folder of extensions. A new version is written into a folder of its own, which then
-//! replaces the old one: the page finds the old modules or the new ones, never some of each. The
-//! old folder waits in `REPLACED` until the user's files in it were moved over. `recover` finishes
-//! or reverts an interrupted update.
+//! Installs the extension for SillyTavern's page. The extension's files are part of the program and
+//! are written into a folder among the user's extensions. A new version is written into a separate
+//! folder, which then replaces the old folder. Thus SillyTavern's page loads either the old modules
+//! or the new ones, never a mixture. The old folder stays in `REPLACED` until the user's own files
+//! in it have been moved to the new folder. `recover` finishes or reverts an interrupted update.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,10 +23,11 @@ use crate::verbs;
 use crate::words::listed;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Tells our folder from somebody else's, and our files from edited ones.
+/// The file that lists the installed version and the hash of each of its files. It identifies a
+/// folder that stvc wrote, and detects edited files.
 const NOTE: &str = "stvc.json";
-/// Holds the former version while it is replaced. It has no manifest, so that SillyTavern loads
-/// nothing from it.
+/// The folder that contains the old version during an update. It has no manifest, so SillyTavern
+/// loads nothing from it.
 const REPLACED: &str = ".stvc-replaced";
 
 macro_rules! files {
@@ -47,7 +48,7 @@ const FILES: [(&str, &str); 11] = files![
     "style.css",
 ];
 
-/// Returns every file of the extension.
+/// Returns the name and the text of every file of the extension.
 pub fn files() -> Vec<(&'static str, String)> {
     let own = |(name, text): (&'static str, &str)| match name {
         "manifest.json" => (name, text.replace("0.0.0", VERSION)),
@@ -63,40 +64,40 @@ pub fn files() -> Vec<(&'static str, String)> {
     files
 }
 
-/// The folder of the extension.
+/// The state of the extension's folder.
 pub enum State {
-    /// Also after an installation that was interrupted before it wrote anything.
+    /// The folder does not exist, or an installation was interrupted before it wrote a file.
     Absent,
-    /// Something else under the same name.
+    /// The folder, or a file in its place, was not written by stvc.
     Foreign,
     Installed(Installed),
 }
 
 /// An installed version.
 pub struct Installed {
-    note: Note,
-    /// Files that were changed since.
+    note: InstallRecord,
+    /// Files that were changed after stvc wrote them.
     pub edited: Vec<String>,
     is_incomplete: bool,
-    /// Names in the folder that stvc did not write.
+    /// Names of files and folders in the extension's folder that stvc did not write.
     others: Vec<OsString>,
 }
 
 impl Installed {
-    /// Returns the version of the program that wrote it.
+    /// Returns the version of stvc that wrote the extension.
     pub fn version(&self) -> &str {
         &self.note.version
     }
 }
 
-/// Why the extension is not installed or removed.
+/// An error while installing or removing the extension.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Verb(#[from] verbs::Error),
-    #[error("{} is there already, and stvc did not put it there", path.display())]
+    #[error("{} exists already and was not created by stvc", path.display())]
     Foreign { path: PathBuf },
-    #[error("changed since stvc put it there: {}", listed(files))]
+    #[error("files of the extension were changed: {}", listed(files))]
     Edited { files: Vec<String> },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
@@ -105,7 +106,7 @@ pub enum Error {
 type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Returns the exit code.
+    /// Returns the exit code for this error.
     pub fn exit(&self) -> u8 {
         match self {
             Self::Verb(error) => error.exit(),
@@ -114,38 +115,39 @@ impl Error {
         }
     }
 
-    /// Returns advice for the user.
+    /// Returns a hint for the user.
     pub fn hint(&self) -> Option<Hint> {
         match self {
             Self::Verb(error) => error.hint(),
-            Self::Foreign { .. } => Some(unchanged("look at it, and move it away")),
+            Self::Foreign { .. } => Some(unchanged("check the file and move it away")),
             Self::Edited { .. } => {
-                Some(unchanged("keep a copy of what you changed, and delete these files"))
+                Some(unchanged("copy your changes elsewhere, then delete these files"))
             }
             Self::Io { .. } => None,
         }
     }
 }
 
-/// The version that stvc wrote, and the hash of each file.
+/// The installed version, and the hash of each of its files. Stored in [`NOTE`].
 #[derive(PartialEq, Serialize, Deserialize)]
-struct Note {
+struct InstallRecord {
     version: String,
     files: BTreeMap<String, Blake3>,
 }
 
-/// Returns the folder of the extension.
+/// Returns the path of the extension's folder.
 pub fn folder(workspace: &Workspace) -> Result<PathBuf> {
     let library = workspace.library().map_err(verbs::Error::from)?;
     Ok(library.root().join("extensions").join("stvc"))
 }
 
-/// Looks at the folder.
+/// Examines the folder of the extension.
 pub fn state(workspace: &Workspace) -> Result<State> {
     look(&folder(workspace)?)
 }
 
-/// A folder that cannot be read is neither ours nor not.
+/// Examines an extension folder. Fails if the folder cannot be read, because its author is then
+/// unknown.
 fn look(folder: &Path) -> Result<State> {
     let entries = match fs::symlink_metadata(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::Absent),
@@ -161,7 +163,9 @@ fn look(folder: &Path) -> Result<State> {
         return Ok(State::Absent);
     }
     let Some(note) = read(folder, NOTE)? else { return Ok(State::Foreign) };
-    let Ok(note) = serde_json::from_slice::<Note>(&note) else { return Ok(State::Foreign) };
+    let Ok(note) = serde_json::from_slice::<InstallRecord>(&note) else {
+        return Ok(State::Foreign);
+    };
     let is_plain = |name: &String| !name.contains(['/', '\\']) && !name.starts_with('.');
     if !note.files.keys().all(is_plain) {
         return Ok(State::Foreign);
@@ -203,7 +207,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| Error::Io { path: path.to_owned(), source }
 }
 
-/// Installs this version, or replaces another by it.
+/// Installs this version of the extension, or replaces another version.
 pub fn install(workspace: &Workspace) -> Result<State> {
     let folder = folder(workspace)?;
     let around = durable::parent(&folder);
@@ -211,7 +215,8 @@ pub fn install(workspace: &Workspace) -> Result<State> {
     recover(&folder)?;
     let texts = files();
     let hash = |(name, text): &(&str, String)| ((*name).to_owned(), Blake3::of(text.as_bytes()));
-    let note = Note { version: VERSION.to_owned(), files: texts.iter().map(hash).collect() };
+    let note =
+        InstallRecord { version: VERSION.to_owned(), files: texts.iter().map(hash).collect() };
     let mut others = Vec::new();
     if let Some(there) = ours(&folder)? {
         if there.note == note && !there.is_incomplete {
@@ -232,13 +237,13 @@ pub fn install(workspace: &Workspace) -> Result<State> {
         .and_then(|()| others.iter().try_for_each(|name| carry_over(&folder, &new, name)))
         .and_then(|()| replace(&folder, &new));
     let _ = fs::remove_dir_all(&temp);
-    // Also if it could not be synced that the new folder is there.
+    // `recover` must run even if syncing the new folder failed.
     recover(&folder)?;
     replaced?;
     state(workspace)
 }
 
-fn write_version(folder: &Path, note: &Note, texts: &[(&str, String)]) -> Result<()> {
+fn write_version(folder: &Path, note: &InstallRecord, texts: &[(&str, String)]) -> Result<()> {
     fs::create_dir(folder).map_err(failed(folder))?;
     for (name, text) in texts {
         write(folder, name, text.as_bytes())?;
@@ -246,8 +251,8 @@ fn write_version(folder: &Path, note: &Note, texts: &[(&str, String)]) -> Result
     write(folder, NOTE, &serde_json::to_vec_pretty(note).unwrap_or_default())
 }
 
-/// Links a user's file into the new folder, so that it is there as soon as the folder is. Folders
-/// are moved afterwards.
+/// Links or copies a user's file into the new folder, before the new folder replaces the old one.
+/// The user's folders are moved after the replacement.
 fn carry_over(folder: &Path, new: &Path, name: &OsString) -> Result<()> {
     let (from, to) = (folder.join(name), new.join(name));
     if fs::symlink_metadata(&from).map_err(failed(&from))?.is_file() {
@@ -260,7 +265,7 @@ fn carry_over(folder: &Path, new: &Path, name: &OsString) -> Result<()> {
     }
 }
 
-/// Replaces the folder, which goes to [`REPLACED`].
+/// Moves the old folder into [`REPLACED`], and renames `new` to `folder`.
 fn replace(folder: &Path, new: &Path) -> Result<()> {
     let around = durable::parent(folder);
     let waiting = around.join(REPLACED);
@@ -279,8 +284,8 @@ fn replace(folder: &Path, new: &Path) -> Result<()> {
     durable::sync_dir(around).map_err(failed(around))
 }
 
-/// Ends an interrupted update: brings the old folder back if the new one is not in its place; else
-/// moves the user's files into the new one and removes the old one.
+/// Finishes or reverts an interrupted update. If `folder` does not exist, restores the old folder.
+/// Otherwise moves the user's files from the old folder to `folder`, and removes the old folder.
 fn recover(folder: &Path) -> Result<()> {
     let around = durable::parent(folder);
     let waiting = around.join(REPLACED);
@@ -306,7 +311,7 @@ fn recover(folder: &Path) -> Result<()> {
             for name in note.files.keys() {
                 remove_file(&old, name)?;
             }
-            // Last: it says whose these files are.
+            // The record is removed last, because it identifies the other files as written by stvc.
             remove_file(&old, NOTE)?;
             durable::clear_left_behind(&old);
             remove_empty(&old);
@@ -316,15 +321,15 @@ fn recover(folder: &Path) -> Result<()> {
     durable::sync_dir(around).map_err(failed(around))
 }
 
-/// Removes a folder unless something is in it. Retries once, because a passing failure must not
-/// leave it for ever.
+/// Removes a folder if it is empty. Retries once, because no later command removes the folder.
 fn remove_empty(folder: &Path) {
     if fs::remove_dir(folder).is_err() {
         let _ = fs::remove_dir(folder);
     }
 }
 
-/// Moves a user's file into the new folder, under another name if a different file is there.
+/// Moves a user's file from the old folder to `folder`. If `folder` has a different file of this
+/// name, `.former` is appended to the name.
 fn move_over(old: &Path, folder: &Path, name: &OsStr) -> Result<()> {
     let from = old.join(name);
     let mut to = folder.join(name);
@@ -341,7 +346,7 @@ fn move_over(old: &Path, folder: &Path, name: &OsStr) -> Result<()> {
     durable::rename(&from, &to).map_err(failed(&to))
 }
 
-/// Removes the extension.
+/// Removes the extension. The user's own files in its folder stay.
 pub fn remove(workspace: &Workspace) -> Result<()> {
     let folder = folder(workspace)?;
     recover(&folder)?;
@@ -353,12 +358,13 @@ pub fn remove(workspace: &Workspace) -> Result<()> {
         remove_file(&folder, NOTE)?;
     }
     durable::clear_left_behind(&folder);
-    // The user's files stay.
+    // The folder is not empty if it contains the user's own files.
     let rest = if fs::remove_dir(&folder).is_ok() { parent } else { &folder };
     durable::sync_dir(rest).map_err(failed(rest))
 }
 
-/// Returns our installed version. An edited file is an error.
+/// Returns the installed version, or `None` if the extension is not installed. Fails if a file was
+/// edited or if stvc did not write the folder.
 fn ours(folder: &Path) -> Result<Option<Installed>> {
     match look(folder)? {
         State::Absent => Ok(None),

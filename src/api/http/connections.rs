@@ -1,16 +1,17 @@
-//! Open connections. One that has not shown the secret has a deadline, and cannot keep out one that
-//! has.
+//! Limits open connections. A client is known once it has sent the secret or an unused code. A
+//! connection that sends or reads too slowly is closed. Connections of unknown clients cannot crowd
+//! out those of known clients.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::task::AbortHandle;
 
-/// With the secret; a browser opens a handful.
+/// The maximum number of connections of known clients. A browser opens about six.
 const KNOWN: usize = 64;
-/// Without it. One more replaces the oldest.
+/// The maximum number of connections of unknown clients. A new connection replaces the oldest.
 const UNKNOWN: usize = 32;
-/// How long a visitor may take to ask, and to read an answer.
+/// The maximum time for a client to send a request or to read an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -19,7 +20,7 @@ pub(super) struct Connections(Mutex<Vec<Connection>>);
 struct Connection {
     number: u64,
     task: AbortHandle,
-    /// `None` while the answer is prepared.
+    /// The time when the connection is closed, or `None` while the server prepares an answer.
     due: Option<Instant>,
     is_known: bool,
 }

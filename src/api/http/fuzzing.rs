@@ -1,4 +1,4 @@
-//! The fuzz target of the server. It panics where its invariant does not hold; `src/fuzzing` lists it.
+//! The fuzz target of the HTTP server. `src/fuzzing` lists all targets.
 
 #![allow(clippy::expect_used, reason = "a fuzz target fails loudly")]
 
@@ -12,7 +12,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use memchr::memmem;
 
 use super::gate::Gate;
-use super::server::{Shared, visit};
+use super::server::{ServerState, visit};
 use crate::api::Rights;
 use crate::engine::fuzzing::Scene;
 
@@ -22,10 +22,12 @@ thread_local! {
     static SCENE: OnceCell<Scene> = const { OnceCell::new() };
 }
 
-/// Without the secret nobody gets anything but the files of the page. A code is worth one secret. With the secret every request has an answer, and none
-/// changes anything where that is not allowed.
+/// Panics if one of these invariants does not hold: Without the secret, a client receives only the
+/// viewer's files. A code is exchanged for the secret only once. With the secret, no request makes
+/// the server fail, and a read-only server changes no files.
 ///
-/// The input is all that a visitor sends. In a second visit `{SECRET}` and `{CODE}` in it are the secret and a code of the server.
+/// The input contains all bytes that a client sends. It is sent twice: unchanged, and with
+/// `{SECRET}` and `{CODE}` replaced by the server's secret and a valid code.
 pub(crate) fn http(data: &[u8]) {
     SCENE.with(|scene| {
         let scene = scene.get_or_init(Scene::new);
@@ -33,7 +35,7 @@ pub(crate) fn http(data: &[u8]) {
         let secret = gate.secret().to_owned();
         let address = gate.new_address().expect("random numbers");
         let code = address.rsplit('=').next().unwrap_or_default().to_owned();
-        let shared = Arc::new(Shared::new(gate, scene.workspace(), Rights::Read));
+        let shared = Arc::new(ServerState::new(gate, scene.workspace(), Rights::Read));
 
         let said = answers(&shared, data.to_vec());
         assert!(memmem::find(&said, secret.as_bytes()).is_none(), "the secret was given away");
@@ -68,18 +70,18 @@ fn replaced(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns all that the server answers to a visitor who sends this and then listens.
-fn answers(shared: &Arc<Shared>, sent: Vec<u8>) -> Vec<u8> {
+/// Returns all bytes that the server answers to a client that sends `sent`.
+fn answers(shared: &Arc<ServerState>, sent: Vec<u8>) -> Vec<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     let mut said = Vec::new();
     runtime.block_on(visit(Arc::clone(shared), 1, Visitor { sent, read: 0, said: &mut said }));
-    // The server ends every answer that it begins: each has a status.
+    // Every answer begins with a status line.
     assert!(said.is_empty() || said.starts_with(b"HTTP/1."));
     said
 }
 
-/// A connection without a network.
+/// A connection in memory.
 struct Visitor<'v> {
     sent: Vec<u8>,
     read: usize,

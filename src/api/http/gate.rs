@@ -1,5 +1,6 @@
-//! Admits requests. Each rule is there because some server lacked it: pages of other origins reach
-//! servers on this machine, too, under names of their own.
+//! Admits or denies HTTP requests. Pages of other origins can send requests to servers on this
+//! machine, even under host names of their own (DNS rebinding). Each rule prevents an attack that
+//! succeeded against another server.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,44 +9,45 @@ use hyper::{Method, Uri};
 
 use crate::api::random_hex;
 
-/// The viewer's files are public. Its data needs the secret, which is given in exchange for an
-/// unused code. There is no cookie: a browser would send it to every other server on this machine.
+/// Checks requests. The viewer's files are public. Requests for data need the secret, which a
+/// client receives in exchange for an unused code. The secret is not in a cookie, because a browser
+/// would send the cookie to every other server on this machine.
 #[derive(Debug)]
 pub struct Gate {
-    /// 256 bits, in hexadecimal.
+    /// 256 random bits in hexadecimal.
     secret: String,
-    /// Each opens the page once.
+    /// Codes that were not used yet. Each code can be exchanged for the secret once.
     codes: Mutex<Vec<String>>,
     port: u16,
 }
 
-/// What an admitted request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Admitted {
-    /// The path of a public file.
+pub enum AdmittedRequest {
+    /// A request for a public file, with its path.
     Page(String),
-    /// The secret, in exchange for a code.
+    /// An exchange of a code for the secret.
     Enter,
-    /// Whether the store changed.
+    /// A request for the state, which tells the viewer whether the store changed.
     State,
     Api,
 }
 
-impl Admitted {
-    /// Whether the visitor has shown a secret of this server.
+impl AdmittedRequest {
+    /// Returns whether the client has sent the secret or an unused code.
     pub fn is_known(&self) -> bool {
         !matches!(self, Self::Page(_))
     }
 }
 
-/// Why a request is denied.
+/// The reason for denying a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
     ForeignHost,
     ForeignOrigin,
     NoSecret,
     BadMethod,
-    /// A form of another page could send anything else.
+    /// The content type is not JSON. A form on another website could send any other type without a
+    /// CORS preflight.
     NotJson,
 }
 
@@ -60,21 +62,21 @@ impl Denied {
         }
     }
 
-    /// Returns the text of the answer.
+    /// Returns the text of the HTTP answer.
     pub fn words(self) -> &'static str {
         match self {
-            Self::ForeignHost => "This server is only called 127.0.0.1 or localhost.",
-            Self::ForeignOrigin => "Another page may not ask.",
+            Self::ForeignHost => "Use 127.0.0.1 or localhost to reach this server.",
+            Self::ForeignOrigin => "Requests from other websites are not allowed.",
             Self::NoSecret => {
-                "Open the address that `stvc view` printed. It works once: if it was opened before, start `stvc view` again."
+                "Open the address that `stvc view` printed. It works only once. If you have used it, run `stvc view` again."
             }
-            Self::BadMethod => "This cannot be done here.",
-            Self::NotJson => "A request is JSON and says so.",
+            Self::BadMethod => "This method is not allowed here.",
+            Self::NotJson => "A request must be JSON, with the content type application/json.",
         }
     }
 }
 
-/// The header with the secret, which only a page of this origin can set.
+/// The header that contains the secret. Only a page of this origin can set the header.
 pub const SECRET_HEADER: &str = "x-stvc";
 pub const CODE_HEADER: &str = "x-stvc-code";
 
@@ -83,8 +85,8 @@ impl Gate {
         Ok(Self { secret: random_hex::<32>()?, codes: Mutex::default(), port })
     }
 
-    /// Returns an address that opens the page once. The code stands behind the `#`, so that no
-    /// browser sends it anywhere by itself.
+    /// Returns an address that opens the viewer once. The code follows the `#`, because browsers do
+    /// not send that part of an address to servers.
     pub fn new_address(&self) -> std::io::Result<String> {
         let code = random_hex::<32>()?;
         let address = format!("http://127.0.0.1:{}/#code={code}", self.port);
@@ -92,18 +94,18 @@ impl Gate {
         Ok(address)
     }
 
-    /// Returns the secret that each request must carry.
+    /// Returns the secret, which each request for data must contain.
     pub fn secret(&self) -> &str {
         &self.secret
     }
 
-    /// The host's name is checked first.
+    /// Checks a request. The host name is checked first, to prevent DNS rebinding.
     pub fn admit(
         &self,
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
-    ) -> Result<Admitted, Denied> {
+    ) -> Result<AdmittedRequest, Denied> {
         let names = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
         let host = single(headers, header::HOST.as_str());
         let named_by = uri.authority().map(|authority| authority.as_str());
@@ -123,23 +125,24 @@ impl Gate {
             secret.is_some_and(|secret| is_equal(&self.secret, secret))
         };
         match (method, uri.path()) {
-            (&Method::GET, "/state") if has_secret() => Ok(Admitted::State),
+            (&Method::GET, "/state") if has_secret() => Ok(AdmittedRequest::State),
             (&Method::GET, "/state") => Err(Denied::NoSecret),
-            (&Method::GET | &Method::HEAD, path) => Ok(Admitted::Page(path.to_owned())),
-            // Requests without an origin are denied.
+            (&Method::GET | &Method::HEAD, path) => Ok(AdmittedRequest::Page(path.to_owned())),
+            // Browsers send an origin with every POST request, so a POST request without one is
+            // denied.
             (&Method::POST, "/api" | "/enter") if origin.is_none() => Err(Denied::ForeignOrigin),
             (&Method::POST, "/api") if !has_secret() => Err(Denied::NoSecret),
             (&Method::POST, "/api" | "/enter") if !is_json(headers) => Err(Denied::NotJson),
-            (&Method::POST, "/api") => Ok(Admitted::Api),
+            (&Method::POST, "/api") => Ok(AdmittedRequest::Api),
             (&Method::POST, "/enter") => match single(headers, CODE_HEADER) {
-                Some(code) if self.use_code(code) => Ok(Admitted::Enter),
+                Some(code) if self.use_code(code) => Ok(AdmittedRequest::Enter),
                 _ => Err(Denied::NoSecret),
             },
             _ => Err(Denied::BadMethod),
         }
     }
 
-    /// Returns whether the code was unused, and uses it.
+    /// Removes a code from the unused codes. Returns whether the code was unused.
     fn use_code(&self, code: &str) -> bool {
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
         let unused = codes.len();
@@ -160,7 +163,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     json.is_some_and(|json| json.trim() == "application/json")
 }
 
-/// Checks what the browser says about the origin. Only a link on another page may lead here.
+/// Returns whether a page of another site sent the request. Following a link on another site is
+/// allowed.
 fn is_cross_site(headers: &HeaderMap, method: &Method) -> bool {
     let from = single(headers, "sec-fetch-site");
     let is_visit = *method == Method::GET
@@ -171,7 +175,7 @@ fn is_cross_site(headers: &HeaderMap, method: &Method) -> bool {
     }
 }
 
-/// Returns a header that occurs once.
+/// Returns the value of a header, or `None` unless the header occurs exactly once.
 fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let mut all = headers.get_all(name).iter();
     let first = all.next()?.to_str().ok()?;
@@ -194,7 +198,7 @@ mod tests {
         method: &str,
         uri: &str,
         headers: &[(&'static str, &str)],
-    ) -> Result<Admitted, Denied> {
+    ) -> Result<AdmittedRequest, Denied> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
@@ -202,7 +206,11 @@ mod tests {
         gate.admit(&method.parse().unwrap(), &uri.parse().unwrap(), &map)
     }
 
-    fn ask(method: &str, uri: &str, headers: &[(&'static str, &str)]) -> Result<Admitted, Denied> {
+    fn ask(
+        method: &str,
+        uri: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<AdmittedRequest, Denied> {
         ask_at(&gate(), method, uri, headers)
     }
 
@@ -212,23 +220,26 @@ mod tests {
     const KNOWN: (&str, &str) = (SECRET_HEADER, SECRET);
 
     #[test]
-    fn whoever_has_the_secret_is_let_in() {
-        assert_eq!(ask("GET", "/page.js", &[HOST]), Ok(Admitted::Page("/page.js".into())));
-        assert_eq!(ask("GET", "/", &[("host", "localhost:4711")]), Ok(Admitted::Page("/".into())));
-        assert_eq!(ask("GET", "/state", &[HOST, KNOWN]), Ok(Admitted::State));
-        assert_eq!(ask("POST", "/api", &[HOST, KNOWN, ORIGIN, JSON]), Ok(Admitted::Api));
-        // A link in a mail or on another page may lead here.
+    fn gate_admits_page_requests_and_requests_with_the_secret() {
+        assert_eq!(ask("GET", "/page.js", &[HOST]), Ok(AdmittedRequest::Page("/page.js".into())));
+        assert_eq!(
+            ask("GET", "/", &[("host", "localhost:4711")]),
+            Ok(AdmittedRequest::Page("/".into()))
+        );
+        assert_eq!(ask("GET", "/state", &[HOST, KNOWN]), Ok(AdmittedRequest::State));
+        assert_eq!(ask("POST", "/api", &[HOST, KNOWN, ORIGIN, JSON]), Ok(AdmittedRequest::Api));
+        // The user may follow a link in an email or on another site.
         let link = [HOST, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
-        assert_eq!(ask("GET", "/", &link), Ok(Admitted::Page("/".into())));
+        assert_eq!(ask("GET", "/", &link), Ok(AdmittedRequest::Page("/".into())));
     }
 
     #[test]
-    fn code_is_accepted_once() {
+    fn address_code_is_accepted_only_once() {
         let gate = gate();
         let enter = [HOST, ORIGIN, JSON, (CODE_HEADER, CODE)];
-        assert_eq!(ask_at(&gate, "POST", "/enter", &enter), Ok(Admitted::Enter));
+        assert_eq!(ask_at(&gate, "POST", "/enter", &enter), Ok(AdmittedRequest::Enter));
         assert_eq!(ask_at(&gate, "POST", "/enter", &enter), Err(Denied::NoSecret));
-        // Nor is it the secret, nor the secret a code.
+        // A code does not work as the secret, and the secret does not work as a code.
         let api = [HOST, ORIGIN, JSON, (SECRET_HEADER, CODE)];
         assert_eq!(ask("POST", "/api", &api), Err(Denied::NoSecret));
         let enter = [HOST, ORIGIN, JSON, (CODE_HEADER, SECRET)];
@@ -236,16 +247,16 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_is() {
+    fn gate_refuses_requests_without_secret_or_from_other_origins() {
         let foreign = ("origin", "http://evil.example");
         let code = (CODE_HEADER, CODE);
         for (method, uri, headers, why) in [
             ("GET", "/state", &[HOST][..], Denied::NoSecret),
             ("GET", "/state", &[HOST, (SECRET_HEADER, "ab")], Denied::NoSecret),
             ("GET", "/state", &[HOST, KNOWN, KNOWN], Denied::NoSecret),
-            // A cookie says nothing.
+            // A cookie is not accepted instead of the secret.
             ("GET", "/state", &[HOST, ("cookie", "stvc4711=abab")], Denied::NoSecret),
-            // Another name for this machine.
+            // A host name that is not one of the server's two names.
             ("GET", "/", &[("host", "evil.example:4711")], Denied::ForeignHost),
             ("GET", "/", &[("host", "127.0.0.1")], Denied::ForeignHost),
             ("GET", "/", &[("host", "127.0.0.1:80")], Denied::ForeignHost),
@@ -253,7 +264,7 @@ mod tests {
             ("GET", "/", &[], Denied::ForeignHost),
             ("GET", "/", &[HOST, HOST], Denied::ForeignHost),
             ("GET", "http://evil.example/", &[HOST], Denied::ForeignHost),
-            // Another origin's page.
+            // A page of another origin.
             ("GET", "/", &[HOST, foreign], Denied::ForeignOrigin),
             ("POST", "/api", &[HOST, KNOWN, foreign, JSON], Denied::ForeignOrigin),
             ("POST", "/api", &[HOST, KNOWN, ("origin", "null"), JSON], Denied::ForeignOrigin),
@@ -266,7 +277,7 @@ mod tests {
                 &[HOST, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")],
                 Denied::ForeignOrigin,
             ),
-            // A form of another page, which the browser sends without asking.
+            // A form on another site, which the browser submits without a CORS preflight.
             ("POST", "/api", &[HOST, ORIGIN, JSON], Denied::NoSecret),
             ("POST", "/enter", &[HOST, ORIGIN, JSON], Denied::NoSecret),
             ("POST", "/enter", &[HOST, ORIGIN, code], Denied::NotJson),
@@ -286,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_long_and_differ() {
+    fn every_secret_is_long_and_unique() {
         let (one, other) = (Gate::new(1).unwrap(), Gate::new(1).unwrap());
         assert_eq!(one.secret.len(), 64);
         assert_ne!(one.secret, other.secret);

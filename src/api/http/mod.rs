@@ -1,4 +1,4 @@
-//! The API over HTTP, for a page in a browser on this machine.
+//! The API over HTTP, for the viewer in a browser on this machine.
 
 mod connections;
 #[cfg(any(test, fuzzing))]
@@ -7,6 +7,6 @@ mod gate;
 mod redirect;
 mod server;
 
-pub use gate::{Admitted, CODE_HEADER, Denied, Gate, SECRET_HEADER};
+pub use gate::{AdmittedRequest, CODE_HEADER, Denied, Gate, SECRET_HEADER};
 pub use redirect::Redirect;
-pub use server::{Linger, Server};
+pub use server::{IdleTimeout, Server};

@@ -1,6 +1,6 @@
-//! A file that leads the browser to the page. Every user of a machine can read the arguments of a
-//! process, so the address, which holds a code, is not among them: the browser gets the path of a
-//! file that only its own user can read.
+//! A local file that redirects the browser to the viewer. Every user of a machine can read the
+//! arguments of a process, and the viewer's address contains a code. Therefore the browser is
+//! started with the path of this file, which only the current user can read.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// The file, which is removed with this value.
+/// A file that redirects the browser. The file is deleted when this value is dropped.
 pub struct Redirect {
     _folder: TempDir,
     path: PathBuf,
 }
 
 impl Redirect {
-    /// Writes a file that leads to an address, in a folder of its own.
+    /// Writes a file that redirects to `address` into a new private folder.
     pub fn to(address: &str) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("stvc-view-");
@@ -35,7 +35,7 @@ impl Redirect {
         Ok(Self { _folder: folder, path })
     }
 
-    /// Returns the private file that the browser opens.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }

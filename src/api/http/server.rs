@@ -1,4 +1,5 @@
-//! The server: on this machine only, for few visitors and small requests, until no page is open.
+//! The viewer's HTTP server. It accepts only connections from this machine, and stops when no
+//! viewer is open.
 
 use std::convert::Infallible;
 use std::io;
@@ -16,7 +17,7 @@ use hyper::{Request as HttpRequest, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 
 use super::connections::{Connections, PATIENCE};
-use super::gate::{Admitted, Denied, Gate};
+use super::gate::{AdmittedRequest, Denied, Gate};
 use super::redirect::Redirect;
 use crate::api::{Answer, Request, Rights, page, security_policy, serve};
 use crate::engine::{CommandRun, Workspace};
@@ -25,28 +26,28 @@ use crate::system_clock;
 const LONGEST_REQUEST: usize = 64 << 10;
 const LONGEST_HEAD: usize = 16 << 10;
 
-/// When the server ends by itself.
+/// The idle times after which the server stops.
 #[derive(Clone, Copy, Debug)]
-pub struct Linger {
-    /// After the last request of a page.
+pub struct IdleTimeout {
+    /// The time since the last request of a viewer.
     pub after: Duration,
-    /// After the start, if no page was opened.
+    /// The time since the start, if no viewer was opened.
     pub unvisited: Duration,
 }
 
-impl Default for Linger {
+impl Default for IdleTimeout {
     fn default() -> Self {
         Self { after: Duration::from_secs(60), unvisited: Duration::from_secs(15 * 60) }
     }
 }
 
-/// A bound server that does not run yet.
+/// A server that listens on its port but does not serve requests yet.
 pub struct Server {
     listener: TcpListener,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
-pub(super) struct Shared {
+pub(super) struct ServerState {
     gate: Gate,
     workspace: Workspace,
     rights: Rights,
@@ -56,27 +57,27 @@ pub(super) struct Shared {
 }
 
 impl Server {
-    /// Binds a port, or a free one.
+    /// Listens on `port`, or on a free port if `port` is `None`.
     pub fn bind(workspace: Workspace, rights: Rights, port: Option<u16>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0)))?;
         listener.set_nonblocking(true)?;
         let gate = Gate::new(listener.local_addr()?.port())?;
-        let shared = Shared::new(gate, workspace, rights);
+        let shared = ServerState::new(gate, workspace, rights);
         Ok(Self { listener, shared: Arc::new(shared) })
     }
 
-    /// Returns an address that opens the page once.
+    /// Returns an address that opens the viewer once.
     pub fn new_address(&self) -> io::Result<String> {
         self.shared.gate.new_address()
     }
 
-    /// Keeps a file that leads a browser here until a page was opened.
+    /// Keeps the redirecting file until a viewer has been opened.
     pub fn keep(&self, redirect: Redirect) {
         *self.shared.redirect.lock().unwrap_or_else(PoisonError::into_inner) = Some(redirect);
     }
 
-    /// Serves until no page is open any more, or `stop` is set.
-    pub fn run(self, linger: Linger, stop: &AtomicBool) -> io::Result<()> {
+    /// Serves requests until no viewer is open or `stop` is set.
+    pub fn run(self, linger: IdleTimeout, stop: &AtomicBool) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -90,12 +91,13 @@ impl Server {
             while !stop.load(Ordering::Relaxed) && !shared.is_over(begin, linger) {
                 shared.connections.end_overdue();
                 let wait = tokio::time::timeout(Duration::from_millis(250), listener.accept());
-                // Nobody came, or went away before we accepted.
+                // No client connected, or a client disconnected before it was accepted.
                 let Ok(Ok((stream, _))) = wait.await else { continue };
                 number += 1;
                 let visit =
                     tokio::task::spawn(visit(Arc::clone(&shared), number, TokioIo::new(stream)));
-                // The task begins when this one waits again, so it is in the list by then.
+                // The new task starts only when this task waits again, so the connection is
+                // registered first.
                 shared.connections.add(number, visit.abort_handle());
             }
             Ok(())
@@ -104,7 +106,7 @@ impl Server {
 }
 
 pub(super) async fn visit<S: hyper::rt::Read + hyper::rt::Write + Unpin>(
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     number: u64,
     stream: S,
 ) {
@@ -116,20 +118,20 @@ pub(super) async fn visit<S: hyper::rt::Read + hyper::rt::Write + Unpin>(
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .max_buf_size(LONGEST_HEAD)
-        // It would panic where the clock shows a time before 1970.
+        // hyper's date header panics if the clock shows a time before 1970.
         .auto_date_header(false)
         .serve_connection(stream, service)
         .await;
     shared.connections.remove(number);
 }
 
-impl Shared {
+impl ServerState {
     pub(super) fn new(gate: Gate, workspace: Workspace, rights: Rights) -> Self {
         let (seen, connections, redirect) = Default::default();
         Self { gate, workspace, rights, seen, connections, redirect }
     }
 
-    fn is_over(&self, begin: Instant, linger: Linger) -> bool {
+    fn is_over(&self, begin: Instant, linger: IdleTimeout) -> bool {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match seen {
             Some(seen) => seen.elapsed() > linger.after,
@@ -141,7 +143,8 @@ impl Shared {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Returns a value that changes whenever the store does, and whether the page may write.
+    /// Returns JSON with a value that changes whenever the store changes, and whether the viewer
+    /// may write.
     fn state(&self) -> String {
         let state = self.workspace.find_store().ok().flatten().and_then(|store| {
             let heads = store.refs("refs/heads/").ok()?;
@@ -161,23 +164,23 @@ impl Shared {
 type Body = Full<Bytes>;
 
 async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerState>,
     number: u64,
     request: HttpRequest<Incoming>,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let admitted = shared.gate.admit(&parts.method, &parts.uri, &parts.headers);
-    let is_known = admitted.as_ref().is_ok_and(Admitted::is_known);
+    let is_known = admitted.as_ref().is_ok_and(AdmittedRequest::is_known);
     shared.connections.asked(number, is_known);
     if is_known {
         shared.note();
     }
     let mut response = match admitted {
         Err(denied) => deny(denied),
-        Ok(Admitted::Page(path)) => file(&path),
-        Ok(Admitted::Enter) => enter(shared),
-        Ok(Admitted::State) => state(shared).await,
-        Ok(Admitted::Api) => api(shared, body).await,
+        Ok(AdmittedRequest::Page(path)) => file(&path),
+        Ok(AdmittedRequest::Enter) => enter(shared),
+        Ok(AdmittedRequest::State) => state(shared).await,
+        Ok(AdmittedRequest::Api) => api(shared, body).await,
     };
     for (name, value) in SAFE {
         response.headers_mut().insert(*name, HeaderValue::from_static(value));
@@ -186,7 +189,8 @@ async fn answer(
     response
 }
 
-/// Sent with every answer: nothing is cached, framed, sniffed, or loaded from elsewhere.
+/// Headers of every answer. They forbid caching, framing, guessing the content type, and loading
+/// from other origins.
 const SAFE: &[(&str, &str)] = &[
     ("content-security-policy", security_policy::SERVED),
     ("x-content-type-options", "nosniff"),
@@ -211,14 +215,14 @@ fn deny(denied: Denied) -> Response<Body> {
     plain(denied.status(), TEXT, denied.words())
 }
 
-/// Gives the secret in exchange for a code.
-fn enter(shared: &Shared) -> Response<Body> {
+/// Answers with the secret, after the code was accepted.
+fn enter(shared: &ServerState) -> Response<Body> {
     shared.redirect.lock().unwrap_or_else(PoisonError::into_inner).take();
     let secret = serde_json::json!({ "secret": shared.gate.secret() });
     plain(200, JSON, secret.to_string())
 }
 
-async fn state(shared: &Arc<Shared>) -> Response<Body> {
+async fn state(shared: &Arc<ServerState>) -> Response<Body> {
     let shared = Arc::clone(shared);
     let state = tokio::task::spawn_blocking(move || shared.state()).await;
     plain(200, JSON, state.unwrap_or_default())
@@ -227,22 +231,22 @@ async fn state(shared: &Arc<Shared>) -> Response<Body> {
 fn file(path: &str) -> Response<Body> {
     match page::at(path) {
         Some((kind, text)) => plain(200, kind, text),
-        None => plain(404, TEXT, "There is nothing here."),
+        None => plain(404, TEXT, "Not found."),
     }
 }
 
-async fn api(shared: &Arc<Shared>, body: Incoming) -> Response<Body> {
+async fn api(shared: &Arc<ServerState>, body: Incoming) -> Response<Body> {
     let body = tokio::time::timeout(PATIENCE, Limited::new(body, LONGEST_REQUEST).collect());
     let bytes = match body.await {
-        Err(_) => return plain(408, TEXT, "That took too long."),
-        Ok(Err(_)) => return plain(413, TEXT, "That is too long for a request."),
+        Err(_) => return plain(408, TEXT, "The request took too long."),
+        Ok(Err(_)) => return plain(413, TEXT, "The request is too long."),
         Ok(Ok(body)) => body.to_bytes(),
     };
     let shared = Arc::clone(shared);
     let answered = tokio::task::spawn_blocking(move || {
         let answer = match Request::read(&bytes) {
             Ok(request) => {
-                // The time of the request, not of the server's start.
+                // Each request uses the current time, not the time when the server started.
                 let now = system_clock::now_or_1970();
                 let command = ["stvc", "view"].map(str::to_owned);
                 let command = command.into_iter().chain(request.words()).collect();
@@ -256,6 +260,6 @@ async fn api(shared: &Arc<Shared>, body: Incoming) -> Response<Body> {
     });
     match answered.await {
         Ok(answer) => plain(200, JSON, answer),
-        Err(_) => plain(500, TEXT, "This went wrong; the server goes on."),
+        Err(_) => plain(500, TEXT, "An internal error occurred. The server is still running."),
     }
 }

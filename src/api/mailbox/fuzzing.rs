@@ -1,4 +1,4 @@
-//! The fuzz target of the mailbox. It panics where its invariant does not hold; `src/fuzzing` lists it.
+//! The fuzz target of the mailbox. `src/fuzzing` lists all targets.
 
 #![allow(clippy::expect_used, reason = "a fuzz target fails loudly")]
 
@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use std::fs;
 use std::path::Path;
 
-use super::{PROTOCOL, Served};
+use super::{MailboxService, PROTOCOL};
 use crate::engine::fuzzing::Scene;
 use crate::st::mailbox::{ANSWER, MAILBOX, REQUEST};
 
@@ -14,9 +14,10 @@ thread_local! {
     static SCENE: OnceCell<Scene> = const { OnceCell::new() };
 }
 
-/// Every request is taken away and answered. Without the session of this watch nothing in the library or the store changes.
+/// Panics if one of these invariants does not hold: Every request is removed and answered. Without
+/// the session of this watch, a request changes nothing in the library or the store.
 ///
-/// The input is a request as the page writes it.
+/// The input is the content of a request file.
 pub(crate) fn mailbox(data: &[u8]) {
     SCENE.with(|scene| {
         let scene = scene.get_or_init(Scene::new);
@@ -28,7 +29,7 @@ pub(crate) fn mailbox(data: &[u8]) {
         let workspace = scene.workspace();
         let clock = || workspace.now;
         let session = "a session that no input has".to_owned();
-        let mut served = Served::new(&workspace, &clock, session, scene.library());
+        let mut served = MailboxService::new(&workspace, &clock, session, scene.library());
         served.look();
         assert!(!request.exists(), "the request was taken away");
         let answer = fs::read(folder.join(format!("{ANSWER}{id}.json"))).expect("an answer");

@@ -1,4 +1,4 @@
-//! How much one page may ask.
+//! Limits the rate of requests.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_have_a_limit_of_their_own() {
+    fn change_requests_have_a_separate_limit() {
         let mut limits = Limits::default();
         for _ in 0..CHANGES {
             assert!(limits.admit(Rights::Change).is_ok());

@@ -1,12 +1,13 @@
-//! The API over files that SillyTavern itself writes and serves, for a page that has no other way
-//! to this program (docs/mailbox.md). The page writes a request into `user/files` by SillyTavern's
-//! own file API; the watch removes it and writes an answer, which the page fetches and deletes. Any
-//! script in that page can do the same: hence the closed list of verbs, and limits.
+//! The API over files, for the extension in SillyTavern's page, which cannot reach this program in
+//! another way (docs/mailbox.md). The page writes a request into `user/files` with SillyTavern's
+//! file API. The watch removes the request and writes an answer, which the page fetches and
+//! deletes. Every script in SillyTavern's page can send requests. Therefore the list of verbs is
+//! closed, and the rate of requests is limited.
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
-mod letters;
 mod limits;
+mod request_files;
 mod status;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,102 +23,104 @@ use notify::{EventKind, Watcher as _};
 use super::{Answer, Refusal, Rights, random_hex, serve};
 use crate::engine::configuration::Configuration;
 use crate::engine::{CommandRun, Workspace};
-pub use letters::PROTOCOL;
-use letters::{Letter, Letters};
 use limits::Limits;
+pub use request_files::PROTOCOL;
+use request_files::{RequestFile, RequestFolder};
 pub use status::Alarm;
 use status::Status;
 
-/// Unfetched answers and unserved requests are removed after this.
+/// The age after which answers that were not fetched and requests that were not served are removed.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// The status is refreshed so long after the last request.
+/// The time after the last request during which the status file is rewritten regularly.
 const ATTENTION: Duration = Duration::from_secs(5 * 60);
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How often the folder is listed without file events.
+/// The interval at which the folder is listed if there are no file events.
 const POLL: Duration = Duration::from_millis(500);
-/// How often a missing folder is looked for.
+/// The interval at which to check whether a missing folder exists now.
 const SEEK: Duration = Duration::from_secs(2);
-/// How often the folder is listed although there are file events.
+/// The interval at which the folder is listed even if there are file events, in case an event is
+/// lost.
 const LOOK: Duration = Duration::from_secs(60);
-/// How many ids are remembered, so that none is served twice.
+/// The number of request ids that are remembered, so that no request is served twice.
 const KNOWN: usize = 4096;
 
 type Clock<'a> = &'a dyn Fn() -> chrono::DateTime<chrono::FixedOffset>;
 
-/// What wakes the mailbox.
-enum Ring {
+enum WakeReason {
     Mail,
     News(Vec<Alarm>),
     Stop,
 }
 
-/// Wakes the mailbox.
+/// A handle that wakes the mailbox.
 #[derive(Clone)]
-pub struct Bell(Sender<Ring>);
+pub struct MailboxWaker(Sender<WakeReason>);
 
-impl Bell {
-    /// Reports findings about new snapshots.
+impl MailboxWaker {
+    /// Passes on alarms about new snapshots, which the status file lists.
     pub fn news(&self, alarms: Vec<Alarm>) {
-        let _ = self.0.send(Ring::News(alarms));
+        let _ = self.0.send(WakeReason::News(alarms));
     }
 
     /// Stops the mailbox.
     pub fn stop(&self) {
-        let _ = self.0.send(Ring::Stop);
+        let _ = self.0.send(WakeReason::Stop);
     }
 }
 
 /// A mailbox that is not served yet.
 pub struct Mailbox {
-    bell: Bell,
-    rings: Receiver<Ring>,
+    bell: MailboxWaker,
+    rings: Receiver<WakeReason>,
 }
 
 impl Default for Mailbox {
     fn default() -> Self {
         let (sender, rings) = channel();
-        Self { bell: Bell(sender), rings }
+        Self { bell: MailboxWaker(sender), rings }
     }
 }
 
 impl Mailbox {
     /// Returns a handle that wakes the mailbox.
-    pub fn bell(&self) -> Bell {
+    pub fn waker(&self) -> MailboxWaker {
         self.bell.clone()
     }
 
-    /// Serves it until the bell says stop; with `poll`, without file events.
+    /// Serves requests until [`MailboxWaker::stop`] is called. With `poll`, file events are not
+    /// used.
     pub fn serve(self, workspace: &Workspace, clock: Clock<'_>, poll: bool) {
         let Ok(library) = workspace.library() else { return };
         let Ok(session) = random_hex::<16>() else { return };
         let folder = library.root().join(crate::st::mailbox::MAILBOX);
-        let mut served = Served::new(workspace, clock, session, library.root().to_owned());
+        let mut served = MailboxService::new(workspace, clock, session, library.root().to_owned());
         let mut watcher = None;
-        served.tell();
+        served.write_status();
         loop {
-            // The folder comes with the first file, and a library may go and come back.
+            // SillyTavern creates the folder with its first file, and a drive can be disconnected
+            // and reconnected.
             if watcher.is_none() && !poll && folder.is_dir() {
                 let bell = self.bell.clone();
                 let heard = move |event: notify::Result<notify::Event>| {
                     if event.map_or(true, |event| is_mail(&event)) {
-                        let _ = bell.0.send(Ring::Mail);
+                        let _ = bell.0.send(WakeReason::Mail);
                     }
                 };
                 watcher = notify::recommended_watcher(heard).ok();
                 let mode = notify::RecursiveMode::NonRecursive;
                 let watches = watcher.as_mut().map(|watcher| watcher.watch(&folder, mode).is_ok());
                 watcher = watcher.filter(|_| watches == Some(true));
-                // Requests from before the events.
+                // Serves requests that were written before the file events were enabled.
                 served.look();
             }
             let wait = if folder.is_dir() { served.wait(watcher.is_some()) } else { SEEK };
             match self.rings.recv_timeout(wait) {
-                Ok(Ring::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                Ok(Ring::News(alarms)) => {
+                Ok(WakeReason::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(WakeReason::News(alarms)) => {
                     served.status.news(alarms);
-                    served.tell();
+                    served.write_status();
                 }
-                Ok(Ring::Mail) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(WakeReason::Mail) | Err(RecvTimeoutError::Timeout) => {}
             }
             if !folder.is_dir() {
                 watcher = None;
@@ -129,35 +132,47 @@ impl Mailbox {
     }
 }
 
-/// Whether a request may have come. Reading the folder and writing answers are events, too, which
-/// must not wake it again.
+/// Returns whether an event may report a new request. Reading the folder and writing answers also
+/// cause events, which must not wake the mailbox.
 fn is_mail(event: &notify::Event) -> bool {
     let is_read = matches!(event.kind, EventKind::Access(kind)
         if kind != AccessKind::Close(AccessMode::Write));
     let mut names = event.paths.iter().filter_map(|path| path.file_name());
-    event.need_rescan() || !is_read && names.any(letters::is_request)
+    event.need_rescan() || !is_read && names.any(request_files::is_request)
 }
 
-struct Served<'a> {
+struct MailboxService<'a> {
     workspace: &'a Workspace,
     clock: Clock<'a>,
-    /// Tells requests made for this watch from prepared ones: a file from an archive, for example.
+    /// A random id of this watch. A request that changes data must contain it, so that a request
+    /// file prepared by someone else, for example in an archive, is refused.
     session: String,
-    letters: Letters,
+    request_folder: RequestFolder,
     limits: Limits,
     status: Status,
     known: VecDeque<String>,
-    /// Answers by name, and since when.
+    /// The names of answers that were not fetched yet, with the time when each was written.
     answers: BTreeMap<OsString, Instant>,
     asked: Option<Instant>,
-    told: Option<Instant>,
+    status_written: Option<Instant>,
 }
 
-impl<'a> Served<'a> {
+impl<'a> MailboxService<'a> {
     fn new(workspace: &'a Workspace, clock: Clock<'a>, session: String, library: PathBuf) -> Self {
         let (limits, status, known, answers) = Default::default();
-        let (letters, asked, told) = (Letters::new(library), None, None);
-        Self { workspace, clock, session, letters, limits, status, known, answers, asked, told }
+        let (request_folder, asked, status_written) = (RequestFolder::new(library), None, None);
+        Self {
+            workspace,
+            clock,
+            session,
+            request_folder,
+            limits,
+            status,
+            known,
+            answers,
+            asked,
+            status_written,
+        }
     }
 
     fn wait(&self, hears: bool) -> Duration {
@@ -166,7 +181,8 @@ impl<'a> Served<'a> {
             wait = wait.min(LIFETIME.saturating_sub(first.elapsed()));
         }
         if self.is_attended() {
-            let since = self.told.map_or(HEARTBEAT, |told| told.elapsed());
+            let since =
+                self.status_written.map_or(HEARTBEAT, |status_written| status_written.elapsed());
             wait = wait.min(HEARTBEAT.saturating_sub(since));
         }
         wait.max(Duration::from_millis(10))
@@ -177,27 +193,28 @@ impl<'a> Served<'a> {
     }
 
     fn look(&mut self) {
-        for letter in self.letters.waiting() {
+        for letter in self.request_folder.waiting() {
             self.answer(&letter);
         }
-        let letters = &self.letters;
+        let request_folder = &self.request_folder;
         self.answers.retain(|name, since| {
             let is_old = since.elapsed() >= LIFETIME;
             if is_old {
-                letters.remove(name);
+                request_folder.remove(name);
             }
-            !is_old && letters.has(name)
+            !is_old && request_folder.has(name)
         });
-        self.letters.clear(LIFETIME);
-        let is_time = self.told.is_none_or(|told| told.elapsed() >= HEARTBEAT);
+        self.request_folder.clear(LIFETIME);
+        let is_time =
+            self.status_written.is_none_or(|status_written| status_written.elapsed() >= HEARTBEAT);
         if self.is_attended() && is_time {
-            self.tell();
+            self.write_status();
         }
     }
 
-    fn answer(&mut self, letter: &Letter) {
-        let read = self.letters.take(letter, LIFETIME);
-        // Another process took it, or it is gone.
+    fn answer(&mut self, letter: &RequestFile) {
+        let read = self.request_folder.take(letter, LIFETIME);
+        // Another process served the request, or the page deleted it.
         let Some(read) = read else { return };
         if self.known.contains(&letter.id) {
             return;
@@ -209,42 +226,44 @@ impl<'a> Served<'a> {
         let changes = read.as_ref().is_ok_and(|asked| asked.needs() == Rights::Change);
         let must_tell = !self.is_attended() || changes;
         self.asked = Some(Instant::now());
-        let verb = read.as_ref().map_or("", letters::Asked::verb);
+        let verb = read.as_ref().map_or("", request_files::MailboxRequest::verb);
         let answer = read.and_then(|asked| {
             self.limits.admit(asked.needs())?;
             if changes && asked.session.as_ref() != Some(&self.session) {
                 return Err(Refusal::Session { verb });
             }
-            // A request that panics must not leave the others without an answer.
+            // If one request panics, the other requests must still be answered.
             let served = catch_unwind(AssertUnwindSafe(|| self.serve(&asked)));
             served.map_err(|_| Refusal::BrokeDown { verb })
         });
         let answer = answer.unwrap_or_else(|why| Answer::refused(&why));
-        // The page need not be told again of what it asked for itself.
+        // The answer contains the number of the new operation, so that the page does not treat its
+        // own change as someone else's.
         let newest =
             || self.workspace.open_store().ok()?.last_operations().ok()?.into_iter().next();
         let operation = changes.then(newest).flatten().map(|operation| operation.number);
-        let put =
-            self.letters.put(&letter.id, &answer, &self.session, operation).or_else(|error| {
-                // A full disk may have room for a short answer.
+        let put = self.request_folder.put(&letter.id, &answer, &self.session, operation).or_else(
+            |error| {
+                // A full disk may still have room for this shorter answer.
                 let refusal = Refusal::Unwritable { verb, why: error.to_string() };
                 let refused = Answer::refused(&refusal);
-                self.letters.put(&letter.id, &refused, &self.session, operation)
-            });
+                self.request_folder.put(&letter.id, &refused, &self.session, operation)
+            },
+        );
         if let Ok(name) = put {
             self.answers.insert(name, Instant::now());
         }
         if must_tell {
-            self.tell();
+            self.write_status();
         }
     }
 
-    fn serve(&self, asked: &letters::Asked) -> Answer {
+    fn serve(&self, asked: &request_files::MailboxRequest) -> Answer {
         let Some(request) = &asked.request else { return Answer::default() };
         let command = ["stvc", "extension"].map(str::to_owned);
         let command = command.into_iter().chain(request.words()).collect();
         let workspace = Workspace {
-            // A person asked for it.
+            // The user sent the request, so the change is not automatic.
             automatic: false,
             command: CommandRun::new(command),
             now: (self.clock)(),
@@ -255,27 +274,29 @@ impl<'a> Served<'a> {
 
     fn rights(&self) -> Rights {
         let configuration = self.workspace.open_store().and_then(|store| Configuration::of(&store));
-        // A configuration that cannot be read may say no.
+        // If the configuration cannot be read, changes are forbidden, because the configuration may
+        // forbid them.
         let may_write = configuration.is_ok_and(|configuration| configuration.extension.write);
         if may_write { Rights::Change } else { Rights::Read }
     }
 
-    fn tell(&mut self) {
-        // A failed write is retried no sooner than the next regular one.
-        self.told = Some(Instant::now());
+    fn write_status(&mut self) {
+        // The time is set even if writing fails, so that a failed write is retried only after the
+        // usual interval.
+        self.status_written = Some(Instant::now());
         let status = catch_unwind(AssertUnwindSafe(|| {
-            self.status.told(self.workspace, (self.clock)(), self.rights(), &self.session)
+            self.status.to_json(self.workspace, (self.clock)(), self.rights(), &self.session)
         }));
         if let Ok(status) = status {
-            let _ = self.letters.put_status(&status);
+            let _ = self.request_folder.put_status(&status);
         }
     }
 
     fn end(mut self) {
         for name in self.answers.keys() {
-            self.letters.remove(name);
+            self.request_folder.remove(name);
         }
         self.status.end();
-        self.tell();
+        self.write_status();
     }
 }

@@ -1,31 +1,33 @@
-//! The status, which the page reads without asking: whether the watch runs, the newest snapshots,
-//! and problems.
+//! The status file, which SillyTavern's page reads without sending a request. It shows whether the
+//! watch is running, the latest snapshots, and alarms.
 
 use chrono::{DateTime, FixedOffset};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::letters::PROTOCOL;
+use super::request_files::PROTOCOL;
 use crate::api::Rights;
 use crate::engine::Workspace;
 use crate::store::FileChange;
 
-/// Limits: the timelines that changed last, alarms, and operations that wrote files.
+/// The maximum numbers of timelines, of alarms, of operations that wrote files, and of paths per
+/// operation.
 const TIMELINES: usize = 50;
 const ALARMS: usize = 20;
 const WRITTEN: usize = 20;
 const PATHS: usize = 100;
 
-/// A problem that the user should know: a chat shrank, or was overwritten.
+/// A problem to show to the user at once: a chat became shorter or was overwritten.
 #[derive(Clone, Debug, Serialize)]
 pub struct Alarm {
     pub code: String,
-    /// A timeline or file.
+    /// The name of the timeline, or the path of the file, that has the problem.
     pub subject: String,
     pub message: String,
-    /// The moment to restore, by its ids: later snapshots do not change its meaning.
+    /// The moment to restore, named by snapshot ids, so that later snapshots do not change its
+    /// meaning.
     pub snapshot: Option<String>,
-    /// In seconds since 1970.
+    /// The time when the problem was noticed, in seconds since 1970.
     pub noticed: i64,
 }
 
@@ -46,7 +48,7 @@ impl Status {
         self.is_over = true;
     }
 
-    pub fn told(
+    pub fn to_json(
         &self,
         workspace: &Workspace,
         now: DateTime<FixedOffset>,
@@ -55,7 +57,7 @@ impl Status {
     ) -> Value {
         let store = workspace.open_store();
         let history = store.as_ref().ok().and_then(|store| workspace.history(store).ok());
-        // Every page that has one of these in memory reads it again.
+        // SillyTavern's page reloads the files of these operations that it has in memory.
         let operations = store.ok().and_then(|store| store.last_operations().ok());
         let written =
             operations.iter().flatten().filter(|operation| !operation.effect.files.is_empty());
@@ -63,12 +65,13 @@ impl Status {
             let paths: Vec<_> =
                 operation.effect.files.iter().map(|change| change.path.as_str()).collect();
             let is_gone = |change: &&FileChange| change.after.is_none();
-            let gone =
+            let removed =
                 operation.effect.files.iter().filter(is_gone).map(|change| change.path.as_str());
-            // If there are too many, none is named: all may be meant.
-            let gone: Vec<_> = gone.take(PATHS).collect();
+            // `paths` is null if there are too many paths. The page then assumes that every file
+            // was written.
+            let removed: Vec<_> = removed.take(PATHS).collect();
             let paths = (paths.len() <= PATHS).then_some(paths);
-            json!({ "operation": operation.number, "paths": paths, "gone": gone })
+            json!({ "operation": operation.number, "paths": paths, "removed": removed })
         });
         let mut heads: Vec<_> = history.iter().flat_map(|history| history.heads()).collect();
         heads.retain(|(name, _)| name.is_chat());
@@ -77,7 +80,7 @@ impl Status {
             let (id, taken) = (head.id.to_string(), head.time.seconds);
             json!({ "timeline": name.as_str(), "snapshot": id, "taken": taken, "messages": head.messages })
         };
-        // A chat that was erased since is not mentioned.
+        // Alarms about chats that have been erased are left out.
         let is_known = |alarm: &&Alarm| {
             let name = crate::st::TimelineName::parse(&alarm.subject).ok();
             name.zip(history.as_ref()).is_none_or(|(name, history)| history.head(&name).is_some())

@@ -1,4 +1,4 @@
-//! The files of the viewer, which are part of the program: nothing is fetched from elsewhere.
+//! The viewer's files. They are part of the program, and the viewer loads nothing else.
 
 /// A file of the viewer.
 pub struct Asset {
@@ -9,7 +9,7 @@ pub struct Asset {
 
 macro_rules! assets {
     ($($kind:ident $file:literal),* $(,)?) => {
-        /// Every file of the viewer, by path. Its modules are served as one script.
+        /// All files of the viewer. The JavaScript modules are served as one script, `/page.js`.
         pub const ASSETS: &[Asset] = &[
             $(Asset {
                 path: concat!("/", $file),

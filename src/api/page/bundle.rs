@@ -1,6 +1,7 @@
-//! The modules of the page as one script, for one request and for a page in a file, where modules
-//! cannot be loaded. A module becomes a function that is called once and returns its exports. An
-//! import is therefore a value, not a binding: modules export functions, classes and constants.
+//! Bundles the viewer's JavaScript modules into one script, because a page that was opened from a
+//! file cannot load modules. Each module becomes a function that is called once and returns the
+//! module's exports. An import copies a value and is not updated later. Therefore modules export
+//! only functions, classes and constants.
 
 use std::sync::OnceLock;
 
@@ -18,7 +19,7 @@ pub fn script() -> &'static str {
     })
 }
 
-/// Returns the type and the text of the file at a path.
+/// Returns the content type and the text of the viewer's file at `path`.
 pub fn at(path: &str) -> Option<(&'static str, &'static str)> {
     let path = match path {
         "/" => "/index.html",
@@ -68,7 +69,8 @@ fn imports(module: &Asset) -> impl Iterator<Item = (String, String)> {
     lines(module).into_iter().filter_map(|line| import(&line))
 }
 
-/// Returns the lines of a module, with each import joined into one: the formatter splits long ones.
+/// Returns the lines of a module. An import that the formatter has split over several lines becomes
+/// one line.
 fn lines(module: &Asset) -> Vec<String> {
     let is_open = |line: &&mut String| line.starts_with("import ") && !line.ends_with(';');
     let mut lines: Vec<String> = Vec::new();
@@ -81,7 +83,7 @@ fn lines(module: &Asset) -> Vec<String> {
     lines
 }
 
-/// `import { a, b } from "./c.js";`
+/// Parses `import { a, b } from "./c.js";`. Returns the names and the path.
 fn import(line: &str) -> Option<(String, String)> {
     let (names, from) = line.strip_prefix("import ")?.split_once(" from \"./")?;
     Some((names.to_owned(), format!("/{}", from.strip_suffix("\";")?)))
@@ -114,9 +116,9 @@ mod tests {
         ASSETS.iter().filter(|asset| asset.path.ends_with(".js"))
     }
 
-    /// What the bundle takes for granted.
+    /// Checks the assumptions that the bundler makes about the modules.
     #[test]
-    fn modules_import_in_one_statement_and_export_what_does_not_change() {
+    fn modules_use_only_imports_and_exports_that_the_bundler_supports() {
         for module in modules() {
             for line in lines(module) {
                 assert!(!line.starts_with("export let"), "{}: {line}", module.path);
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn import_that_spans_lines_is_read() {
+    fn import_that_spans_several_lines_is_parsed() {
         let text = "import {\n  a,\n  b,\n} from \"./c.js\";\nconst d = 1;\n";
         let module = Asset { path: "/e.js", kind: JS, text };
         assert_eq!(lines(&module), ["import { a, b, } from \"./c.js\";", "const d = 1;"]);
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_module_comes_once_and_after_what_it_imports() {
+    fn script_contains_every_module_once_before_its_first_use() {
         let script = script();
         for module in modules().filter(|module| module.path != MAIN) {
             let begins = format!("const {} = (() => {{", variable(module.path));

@@ -1,10 +1,10 @@
-//! The viewer: its files, and the viewer with all its data in one file.
+//! The viewer's files, and the viewer with all its data in one file.
 
 mod assets;
 mod bundle;
-mod kept;
 mod one_file;
+mod stored_answers;
 
 pub use assets::{ASSETS, Asset};
 pub use bundle::at;
-pub use one_file::{Options, Written, write};
+pub use one_file::{Options, PageStats, write};

@@ -1,6 +1,6 @@
-//! The viewer with timelines in one file that opens without any program: each of its requests is
-//! answered beforehand. It has the snapshots of these timelines and nothing of others, so that it
-//! can be given away.
+//! Writes the viewer and some timelines into one file. The file opens without a server, because it
+//! contains the answers to all requests that the viewer sends. It contains no data of other
+//! timelines, so that the file can be shared.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::bundle;
-use super::kept::{Kept, Rows};
+use super::stored_answers::{Rows, StoredAnswers};
 use crate::api::{Answer, Request, Rights, security_policy, serve};
 use crate::archive::message_lives::MessageLists;
 use crate::archive::{Blake3, Snapshot};
@@ -21,32 +21,32 @@ use crate::progress::Monitor;
 use crate::store::{self, ObjectId, Store, unless_lost};
 use crate::verbs::Result;
 
-/// As many as the page asks for at a time (`PAGE` and `LANES` in standalone.js, `pages` in api.js).
+/// The viewer's page sizes: `PAGE` and `LANES` in standalone.js, and `count` of `pages` in api.js.
 const PAGE: usize = 50;
 const LANES: usize = 200;
 const LONG_PAGE: usize = 1000;
 
-/// Which timelines, and where to.
+/// The timelines to write, and the destination.
 pub struct Options {
-    /// None: all chats.
+    /// The names of the timelines. All chats if empty.
     pub timelines: Vec<String>,
-    /// It must not exist.
+    /// The file to create. It must not exist.
     pub out: PathBuf,
 }
 
-/// Counts of a written page.
-pub struct Written {
+/// The counts and the size of a written file.
+pub struct PageStats {
     pub timelines: usize,
     pub snapshots: usize,
     pub bytes: u64,
 }
 
-/// Writes the page.
+/// Writes the viewer and the answers into one file.
 pub fn write(
     workspace: &Workspace,
     options: &Options,
     monitor: &mut dyn Monitor,
-) -> Result<Written> {
+) -> Result<PageStats> {
     let store = workspace.open_store()?;
     let history = workspace.history(&store)?;
     let library = workspace.library().ok();
@@ -62,8 +62,8 @@ pub fn write(
     let own = |head: &&'_ Snapshot| history.own(head).0.into_iter().cloned().collect::<Vec<_>>();
     let stories: Vec<_> = heads.iter().map(own).collect();
     let snapshots = stories.iter().map(Vec::len).sum();
-    monitor.begin("writing the page", Some(snapshots as u64));
-    // Nobody who wrote in a chat could know it.
+    monitor.begin("writing the viewer", Some(snapshots as u64));
+    // The nonce depends on the ids of all snapshots, so the author of a message cannot predict it.
     let ids = stories.iter().flatten().flat_map(|it| it.id.to_string().into_bytes());
     let nonce = &Blake3::of(&ids.collect::<Vec<_>>()).to_string()[..32];
     let mut write = || -> io::Result<u64> {
@@ -78,7 +78,7 @@ pub fn write(
             snapshots: stories.iter().flatten().map(|it| it.id.to_string()).collect(),
             lists: MessageLists::new(Store::reader(&store)),
             pages: HashMap::new(),
-            kept: Kept::begin(out)?,
+            kept: StoredAnswers::begin(out)?,
         };
         page.library()?;
         for (head, story) in heads.iter().zip(&stories) {
@@ -91,7 +91,7 @@ pub fn write(
     };
     let failed = |source| store::Error::Io { path: options.out.clone(), source };
     let bytes = write().map_err(failed)?;
-    Ok(Written { timelines: heads.len(), snapshots, bytes })
+    Ok(PageStats { timelines: heads.len(), snapshots, bytes })
 }
 
 fn head(nonce: &str) -> String {
@@ -119,13 +119,14 @@ struct Page<'a> {
     timelines: HashSet<&'a str>,
     snapshots: HashSet<String>,
     lists: MessageLists,
-    /// Pages of messages by object ids: most snapshots share them with the one before.
+    /// Stored pages of messages, by the object ids of the messages. Most snapshots share pages with
+    /// the previous snapshot.
     pages: HashMap<Vec<ObjectId>, Rows>,
-    kept: Kept<'a>,
+    kept: StoredAnswers<'a>,
 }
 
 impl Page<'_> {
-    /// Answers a request, with these timelines alone.
+    /// Answers a request. Lines about timelines that are not in this file are removed.
     fn ask(&self, verb: &str, arguments: &Value) -> io::Result<Answer> {
         let request = Request::of(verb, Some(arguments.clone())).map_err(io::Error::other)?;
         let mut answer = serve(self.workspace, &request, Rights::Read);
@@ -134,7 +135,8 @@ impl Page<'_> {
         Ok(answer)
     }
 
-    /// Drops references to timelines that are not in this file.
+    /// Returns the line without references to timelines that are not in this file, or `None` if the
+    /// whole line is about such a timeline.
     fn own(&self, verb: &str, line: Box<RawValue>) -> Option<Box<RawValue>> {
         match verb {
             "library" | "graph" | "log" => {
@@ -168,7 +170,7 @@ impl Page<'_> {
         self.kept.keep(verb, &arguments, &answer)
     }
 
-    /// Keeps all pages of an answer, and returns their lines.
+    /// Stores all pages of an answer, and returns their lines.
     fn all(&mut self, verb: &str, of: &Value, size: usize) -> io::Result<Vec<Box<RawValue>>> {
         let (mut lines, mut next) = (Vec::new(), Some(0));
         while let Some(first) = next {
@@ -220,8 +222,8 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Returns the moments of the log, newest first, as the page asks for them (`momentOf` in
-    /// standalone.js).
+    /// Stores the log of a timeline. Returns its moments, newest first, in the form that the viewer
+    /// requests (`momentOf` in standalone.js).
     fn log(&mut self, timeline: &str) -> io::Result<Vec<String>> {
         let lines = self.all("log", &json!({ "timeline": timeline }), LONG_PAGE)?;
         let lines = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line.get()).ok());
@@ -235,7 +237,8 @@ impl Page<'_> {
         for (n, ids) in list.chunks(PAGE).enumerate() {
             let first = n * PAGE;
             let arguments = json!({ "snapshot": moment, "first": first, "count": PAGE });
-            // The next message tells whether there is another page.
+            // The next message is part of the key, because the answer says whether another page
+            // follows.
             let known =
                 [ids, list.get(first + PAGE..first + PAGE + 1).unwrap_or_default()].concat();
             match self.pages.get(&known) {
@@ -255,13 +258,14 @@ fn moment_of(line: &Value) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// Returns the id of the chat's snapshot in a moment, which may also name its lorebook's snapshot
-/// and a message.
+/// Returns the id of the chat's snapshot in a moment. A moment can also contain the id of the
+/// lorebook's snapshot and a message number.
 fn chat_of(moment: &str) -> &str {
     moment.split(['+', ':']).next().unwrap_or_default()
 }
 
-/// Removes the snapshot from a line, so that all snapshots with the same message or entry share it.
+/// Removes the fields that name the snapshot from a line, so that snapshots with an equal message
+/// or entry share the line.
 fn timeless(line: Box<RawValue>) -> Box<RawValue> {
     let text = line.get();
     let fields = match text {
@@ -273,7 +277,7 @@ fn timeless(line: Box<RawValue>) -> Box<RawValue> {
     RawValue::from_string(without).unwrap_or(line)
 }
 
-/// Sets the first field of that name, a string, to null.
+/// Sets the first field called `field` that has a string value to null.
 fn without(text: String, field: &str) -> String {
     let begin = format!("\"{field}\":\"");
     let Some(at) = text.find(&begin) else { return text };
@@ -293,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_without_where_it_stands() {
+    fn snapshot_and_timeline_fields_become_null_and_text_is_unchanged() {
         let line = r#"{"type":"message","snapshot":"abc","timeline":"chats/M/a \"b\" \\","index":1,"text":"\"timeline\":\"x\""}"#;
         let told = timeless(RawValue::from_string(line.to_owned()).unwrap());
         assert_eq!(

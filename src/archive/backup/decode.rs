@@ -1,4 +1,4 @@
-//! Reading a backup. Memory is bounded whatever the stream holds: zstd's window, and one object.
+//! Reads a backup. Whatever the stream contains, memory is limited to zstd's window and one object.
 
 use std::io::{self, BufRead, Read};
 
@@ -9,29 +9,29 @@ use super::{AGE_MAGIC, BackupError, Header, LONGEST_HEADER, MAGIC, Result, VERSI
 use crate::regular::read_some;
 use crate::store::{Kind, longest};
 
-/// The kind of the last record.
+/// Kind of the last record, which ends the stream.
 pub(super) const END: u8 = 0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peek {
+pub enum BackupKind {
     Plain,
     Encrypted,
     Other,
 }
 
-pub fn peek(begin: &[u8]) -> Peek {
+pub fn peek(begin: &[u8]) -> BackupKind {
     if begin.starts_with(MAGIC.as_bytes()) {
-        Peek::Plain
+        BackupKind::Plain
     } else if begin.starts_with(AGE_MAGIC) {
-        Peek::Encrypted
+        BackupKind::Encrypted
     } else {
-        Peek::Other
+        BackupKind::Other
     }
 }
 
 pub struct Decoder<R: Read> {
     header: Header,
-    stream: Option<Zstd<'static, Hashed<R>>>,
+    stream: Option<Zstd<'static, HashingReader<R>>>,
     object: Vec<u8>,
     commits: u64,
     objects: u64,
@@ -39,9 +39,10 @@ pub struct Decoder<R: Read> {
 }
 
 impl<R: Read> Decoder<R> {
-    /// Reads the header, which is not to be trusted before the end of the stream.
+    /// Reads the header. The header must not be trusted before the end of the stream, where its
+    /// checksum is compared.
     pub fn new(input: R) -> Result<Self> {
-        let mut input = Hashed::new(input);
+        let mut input = HashingReader::new(input);
         let mut line = Vec::new();
         read_line(&mut input, &mut line, MAGIC.len() as u64 + 12)?;
         let version = std::str::from_utf8(&line).ok().and_then(|line| line.strip_prefix(MAGIC));
@@ -64,8 +65,8 @@ impl<R: Read> Decoder<R> {
         &self.header
     }
 
-    /// Returns the next object. `None` means that it was the last one, and that every byte of the
-    /// stream is as it was written.
+    /// Returns the next object. Returns `None` if all objects were read and the checksum of the
+    /// stream is correct.
     pub fn next_object(&mut self) -> Result<Option<(Kind, &[u8])>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         let mut kind = [0];
@@ -76,20 +77,23 @@ impl<R: Read> Decoder<R> {
             1 => Kind::Commit,
             2 => Kind::Tree,
             3 => Kind::Blob,
-            other => return Err(BackupError::damaged(format!("a record of kind {other}"))),
+            other => {
+                return Err(BackupError::damaged(format!("a record has the unknown kind {other}")));
+            }
         };
         if self.objects == self.header.objects {
-            return Err(BackupError::damaged("it has more objects than its header says"));
+            return Err(BackupError::damaged("it has more objects than its header states"));
         }
         if length > longest(kind) {
             let most = longest(kind) >> 20;
             return Err(BackupError::damaged(format!("a {kind} in it is longer than {most} MiB")));
         }
         self.object.clear();
-        // Grows as bytes come, not as they are promised.
+        // The buffer grows with the bytes that are read, not with the stated length, which may be
+        // forged.
         let read = stream.by_ref().take(length).read_to_end(&mut self.object).map_err(reading)?;
         if read as u64 != length {
-            return Err(BackupError::damaged("it ends too early"));
+            return Err(BackupError::damaged("it is truncated"));
         }
         self.objects += 1;
         self.commits += u64::from(kind == Kind::Commit);
@@ -97,12 +101,13 @@ impl<R: Read> Decoder<R> {
         Ok(Some((kind, &self.object)))
     }
 
-    /// Checks the rest of the last record: counts and hash must be right, and nothing may follow.
+    /// Checks the end of the stream: its counts and its checksum must be correct, and no data may
+    /// follow.
     fn finish(&mut self, objects: u64) -> Result<()> {
         let Some(mut stream) = self.stream.take() else { return Ok(()) };
         let bytes = read_number(&mut stream)?;
         if read_some(&mut stream, &mut [0]).map_err(reading)? > 0 {
-            return Err(BackupError::damaged("something follows its last record"));
+            return Err(BackupError::damaged("there is data after its last record"));
         }
         let promised = (self.header.objects, self.header.snapshots);
         if (objects, bytes) != (self.objects, self.bytes)
@@ -115,10 +120,10 @@ impl<R: Read> Decoder<R> {
         let mut written = [0; 32];
         input.read_exact(&mut written).map_err(reading)?;
         if hash != blake3::Hash::from_bytes(written) {
-            return Err(BackupError::damaged("its bytes are not those that were written (BLAKE3)"));
+            return Err(BackupError::damaged("its bytes do not match its BLAKE3 checksum"));
         }
         if read_some(&mut input, &mut [0]).map_err(reading)? > 0 {
-            return Err(BackupError::damaged("something follows its end"));
+            return Err(BackupError::damaged("there is data after its end"));
         }
         Ok(())
     }
@@ -128,8 +133,9 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, longest: u64) -> Resu
     input.take(longest).read_until(b'\n', line).map_err(reading)?;
     match line.pop() {
         Some(b'\n') => Ok(()),
-        // No backup has such a long first line; a short file may have been cut.
-        _ if longest == LONGEST_HEADER => Err(BackupError::damaged("its header has no end")),
+        // Without a line feed, the first line is not that of a backup, but the second line may be a
+        // truncated header.
+        _ if longest == LONGEST_HEADER => Err(BackupError::damaged("its header does not end")),
         _ => Err(BackupError::Foreign),
     }
 }
@@ -147,8 +153,9 @@ fn read_number(input: &mut impl Read) -> Result<u64> {
     Err(BackupError::damaged("a number in it is too large"))
 }
 
-/// Hashes what is taken out of the buffer: zstd takes no more than its frame.
-struct Hashed<R> {
+/// Buffered reader that hashes the bytes that are consumed from its buffer. zstd consumes only its
+/// frame, so the checksum that follows the frame is not hashed.
+struct HashingReader<R> {
     input: R,
     buffer: Vec<u8>,
     at: usize,
@@ -156,13 +163,13 @@ struct Hashed<R> {
     hasher: blake3::Hasher,
 }
 
-impl<R: Read> Hashed<R> {
+impl<R: Read> HashingReader<R> {
     fn new(input: R) -> Self {
         Self { input, buffer: vec![0; 1 << 17], at: 0, end: 0, hasher: blake3::Hasher::new() }
     }
 }
 
-impl<R: Read> BufRead for Hashed<R> {
+impl<R: Read> BufRead for HashingReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.at == self.end {
             self.at = 0;
@@ -178,7 +185,7 @@ impl<R: Read> BufRead for Hashed<R> {
     }
 }
 
-impl<R: Read> Read for Hashed<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let here = self.fill_buf()?;
         let taken = here.len().min(bytes.len());

@@ -1,4 +1,4 @@
-//! Writing a backup.
+//! Writes a backup.
 
 use std::io::{self, Write};
 
@@ -8,16 +8,19 @@ use zstd::stream::write::Encoder;
 use super::{BackupError, Header, LONGEST_OBJECT, MAGIC, Result, VERSION};
 use crate::parallel::cores;
 use crate::progress::Monitor;
-use crate::store::{Kind, Placed, Reader};
+use crate::store::{Kind, PackSlot, Reader};
 
-/// The last level before zstd searches exhaustively: 19 takes ten times as long and saves a tenth.
+/// Compression level: the highest level at which zstd does not search exhaustively. Level 19 takes
+/// ten times as long and saves only a tenth.
 const LEVEL: i32 = 15;
-/// Similar objects stand together: a window twice as long saves nothing of plain chats, and 3 % of
-/// what ST-Auto-Recap writes.
+/// Length of zstd's window, as a power of two. Similar objects are neighbours, so a window twice as
+/// long saves nothing for plain chats, and only 3 % for chats with data of ST-Auto-Recap.
 const LOOK_BACK_LOG: u32 = 22;
-/// Larger tables take up to three times as long, and save as little.
+/// Sizes of zstd's search tables. Larger tables take up to three times as long and save equally
+/// little.
 const TABLES: [CParameter; 2] = [CParameter::ChainLog(19), CParameter::HashLog(18)];
-/// A job of each core: 18 MB of memory in all, where 4 MiB would need 40.
+/// Number of bytes that a core compresses at a time. The encoder needs 18 MB of memory in total;
+/// with jobs of 4 MiB it would need 40 MB.
 const JOB: u32 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,15 +29,15 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-/// Writes a backup of `objects`, in that order. The hash of each is verified as it is read.
+/// Writes a backup of `objects`, in this order. Verifies the hash of each object when it is read.
 pub fn encode<W: Write>(
     out: W,
     header: &Header,
-    objects: &[Placed],
+    objects: &[PackSlot],
     reader: &Reader,
     monitor: &mut dyn Monitor,
 ) -> Result<(W, Totals)> {
-    let mut out = Hashed { out, hasher: blake3::Hasher::new() };
+    let mut out = HashingWriter { out, hasher: blake3::Hasher::new() };
     let line = serde_json::to_string(header).map_err(|error| BackupError::Io(error.into()))?;
     write!(out, "{MAGIC}{VERSION}\n{line}\n").map_err(BackupError::Io)?;
     let mut stream = compressed(out).map_err(BackupError::Io)?;
@@ -84,7 +87,8 @@ fn number_of(kind: Kind) -> u8 {
     }
 }
 
-/// Seven bits a byte, the lowest first; the eighth says that more follow.
+/// Appends a number with seven bits per byte, lowest bits first. The eighth bit is set if more
+/// bytes follow.
 fn push_number(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
@@ -93,12 +97,12 @@ fn push_number(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-struct Hashed<W> {
+struct HashingWriter<W> {
     out: W,
     hasher: blake3::Hasher,
 }
 
-impl<W: Write> Write for Hashed<W> {
+impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.hasher.update(&bytes[..written]);

@@ -7,17 +7,17 @@ pub type Result<T> = std::result::Result<T, BackupError>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    #[error("it is no backup of stvc's")]
+    #[error("it is not a backup created by stvc")]
     Foreign,
-    #[error("it has format {found}; this program knows format 1")]
+    #[error("its format ({found}) is not supported by this version of stvc")]
     Newer { found: String },
-    #[error("it is encrypted, and no passphrase was given")]
+    #[error("it is encrypted, but no passphrase was given")]
     Encrypted,
     #[error("the passphrase is wrong, or the beginning of the file is damaged")]
     WrongPassphrase,
     #[error("it is damaged: {why}")]
     Damaged { why: String },
-    #[error("it holds what no backup of stvc's holds: {why}")]
+    #[error("it contains data that stvc never writes to a backup: {why}")]
     Hostile { why: String },
     #[error("object {id} is longer than 512 MiB")]
     TooLong { id: ObjectId },
@@ -38,26 +38,25 @@ impl BackupError {
 
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {
-            Self::Foreign => unchanged("a backup is what `stvc backup` wrote"),
-            Self::Newer { .. } => unchanged("a newer stvc wrote this; get that version"),
+            Self::Foreign => unchanged("name a file or folder that `stvc backup` created"),
+            Self::Newer { .. } => unchanged("update stvc: a newer version wrote this backup"),
             Self::Encrypted | Self::WrongPassphrase => unchanged(
-                "type it on a terminal, or name it with `--passphrase-file FILE` or `--passphrase-command COMMAND`",
+                "enter the passphrase on a terminal, or use `--passphrase-file FILE` or `--passphrase-command COMMAND`",
             ),
-            Self::Damaged { .. } | Self::Hostile { .. } => {
-                unchanged("nothing of it was taken in; use another backup")
-            }
+            Self::Damaged { .. } | Self::Hostile { .. } => unchanged("use another backup"),
             Self::Io(source) if source.kind() == io::ErrorKind::StorageFull => {
-                "the disk is full; make room and try again. Nothing is lost".into()
+                "free some disk space and try again. Nothing is lost".into()
             }
             _ => return None,
         })
     }
 }
 
-/// For `map_err`: errors of the system stay, all others mean that the bytes are damaged.
+/// Converts a read error, for `map_err`. Errors of the operating system stay I/O errors; any other
+/// error means that the backup is damaged.
 pub(super) fn reading(error: io::Error) -> BackupError {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => BackupError::damaged("it ends too early"),
+        io::ErrorKind::UnexpectedEof => BackupError::damaged("it is truncated"),
         _ if error.raw_os_error().is_some() => BackupError::Io(error),
         _ => BackupError::damaged(error.to_string()),
     }

@@ -1,4 +1,4 @@
-//! The header: what a backup says of itself, in one line of JSON.
+//! The header of a backup: one line of JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::store::{ObjectId, RefName};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     pub program: String,
-    /// When it was taken, as RFC 3339.
+    /// Time of creation, in RFC 3339 format.
     pub taken: String,
     pub whole: bool,
     pub timelines: Vec<String>,
@@ -31,7 +31,7 @@ impl Header {
             serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
         header.refs()?;
         if DateTime::parse_from_rfc3339(&header.taken).is_err() {
-            return Err(damaged(format!("{:?} is no time", header.taken)));
+            return Err(damaged(format!("{:?} is not a valid time", header.taken)));
         }
         for name in &header.timelines {
             TimelineName::parse(name).map_err(|error| damaged(error.to_string()))?;
@@ -42,7 +42,8 @@ impl Header {
         Ok(header)
     }
 
-    /// Returns the branches and tags, checked: nothing else may be led anywhere by a backup.
+    /// Returns the branches and tags in the backup. Any other ref is an error, because importing a
+    /// backup must not change other refs.
     pub fn refs(&self) -> Result<BTreeMap<RefName, ObjectId>> {
         let check = |(name, id): (&String, &String)| {
             let ours = name.starts_with("refs/heads/") || name.starts_with("refs/tags/");
@@ -60,7 +61,8 @@ impl Header {
     }
 }
 
-/// Returns an object with no key in it twice: of two, a reader would take the one or the other.
+/// Deserialises an object and refuses repeated keys, because two programs could choose different
+/// values.
 fn each_once<'de, D: Deserializer<'de>>(
     input: D,
 ) -> std::result::Result<BTreeMap<String, String>, D::Error> {
@@ -79,7 +81,7 @@ fn each_once<'de, D: Deserializer<'de>>(
             let mut refs = BTreeMap::new();
             while let Some((name, id)) = map.next_entry::<String, String>()? {
                 if refs.contains_key(&name) {
-                    return Err(A::Error::custom(format!("{name} is there twice")));
+                    return Err(A::Error::custom(format!("{name} occurs twice")));
                 }
                 refs.insert(name, id);
             }
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_needed_and_others_are_skipped() {
+    fn header_requires_every_known_field_and_ignores_unknown_ones() {
         let mut more = header();
         more["mood"] = json!({ "sunny": true });
         assert_eq!(read(&more).unwrap(), read(&header()).unwrap());
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_so_is_refused() {
+    fn header_with_invalid_or_duplicate_values_is_refused() {
         for (field, value) in [
             ("taken", json!("yesterday")),
             ("timelines", json!(["a"])),

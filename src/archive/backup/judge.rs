@@ -1,6 +1,6 @@
-//! Judges every snapshot of a backup, because somebody else may have written it. Its objects were
-//! hashed while they were read, so they are what their ids say. A bad snapshot does not affect the
-//! others.
+//! Validates every snapshot of a backup, because another program may have written the backup.
+//! Objects need not be hashed again: they were hashed while they were read. An invalid snapshot
+//! does not affect the others.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -15,74 +15,75 @@ pub type Lengths = HashMap<ObjectId, (Kind, u64)>;
 
 pub type KnownSnapshots = HashSet<ObjectId>;
 
-pub enum Given<'l> {
-    /// All that there are: each was hashed, and none may be there that no snapshot has.
+pub enum ObjectScope<'l> {
+    /// All objects of the backup, with their lengths. Each object must belong to a snapshot.
     All(&'l Lengths),
-    /// The store is asked for each. Known snapshots, and all before them, are skipped.
+    /// Objects of the store. Known snapshots and their ancestors are skipped.
     Beyond,
 }
 
-pub struct Found {
+pub struct JudgedCommit {
     pub id: ObjectId,
     pub parents: Vec<ObjectId>,
-    pub what: What,
+    pub what: CommitKind,
 }
 
-pub enum What {
+pub enum CommitKind {
     Snapshot(Box<Snapshot>, Verdict),
     Known,
     Nothing(String),
 }
 
-impl Found {
+impl JudgedCommit {
     pub fn is_fit(&self) -> bool {
         match &self.what {
-            What::Snapshot(_, verdict) => verdict.may_be_taken_in(),
-            What::Known => true,
-            What::Nothing(_) => false,
+            CommitKind::Snapshot(_, verdict) => verdict.may_be_taken_in(),
+            CommitKind::Known => true,
+            CommitKind::Nothing(_) => false,
         }
     }
 
     pub fn can_be_shared(&self) -> bool {
         let is_read = match &self.what {
-            What::Snapshot(_, verdict) => verdict.can_be_restored(),
-            What::Known | What::Nothing(_) => true,
+            CommitKind::Snapshot(_, verdict) => verdict.can_be_restored(),
+            CommitKind::Known | CommitKind::Nothing(_) => true,
         };
         self.is_fit() && is_read
     }
 
     fn open_case(&mut self) -> Option<(&Snapshot, &mut Verdict)> {
         match &mut self.what {
-            What::Snapshot(snapshot, verdict) => Some((snapshot, verdict)),
-            What::Known | What::Nothing(_) => None,
+            CommitKind::Snapshot(snapshot, verdict) => Some((snapshot, verdict)),
+            CommitKind::Known | CommitKind::Nothing(_) => None,
         }
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for JudgedCommit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
-            What::Snapshot(snapshot, Verdict::Unsound(problems)) => {
+            CommitKind::Snapshot(snapshot, Verdict::Unsound(problems)) => {
                 write!(f, "snapshot {}: {problems}", snapshot.id)
             }
-            What::Nothing(why) => f.write_str(why),
+            CommitKind::Nothing(why) => f.write_str(why),
             _ => Ok(()),
         }
     }
 }
 
-pub struct Judged {
-    pub commits: Vec<Found>,
+pub struct JudgedBackup {
+    pub commits: Vec<JudgedCommit>,
     pub objects: usize,
 }
 
-impl Judged {
-    /// Returns the first of what is wrong, in words; none: all of it may be taken in.
+impl JudgedBackup {
+    /// Describes the first commit that cannot be imported, or returns `None` if all commits can be
+    /// imported.
     pub fn first_problem(&self) -> Option<String> {
-        self.commits.iter().find(|found| !found.is_fit()).map(Found::to_string)
+        self.commits.iter().find(|found| !found.is_fit()).map(JudgedCommit::to_string)
     }
 
-    /// Returns the objects of attachments that are lost, so that nobody tries to copy them.
+    /// Returns the missing or damaged objects of attachments, which cannot be copied.
     pub fn lost_objects(&self) -> HashSet<ObjectId> {
         let losses = self.snapshots().flat_map(|(_, verdict)| verdict.lost_attachments());
         losses.filter_map(|loss| loss.object).map(|(id, _)| id).collect()
@@ -90,8 +91,8 @@ impl Judged {
 
     pub fn snapshots(&self) -> impl Iterator<Item = (&Snapshot, &Verdict)> {
         self.commits.iter().filter_map(|found| match &found.what {
-            What::Snapshot(snapshot, verdict) => Some((&**snapshot, verdict)),
-            What::Known | What::Nothing(_) => None,
+            CommitKind::Snapshot(snapshot, verdict) => Some((&**snapshot, verdict)),
+            CommitKind::Known | CommitKind::Nothing(_) => None,
         })
     }
 }
@@ -99,19 +100,20 @@ impl Judged {
 pub fn judge(
     store: &Store,
     refs: &BTreeMap<RefName, ObjectId>,
-    given: &Given<'_>,
+    given: &ObjectScope<'_>,
     known: &KnownSnapshots,
     monitor: &mut dyn Monitor,
-) -> Result<Judged> {
-    let mut walk = Walk { reader: store.reader(), given, known, seen: HashSet::new() };
+) -> Result<JudgedBackup> {
+    let mut walk = BackupWalk { reader: store.reader(), given, known, seen: HashSet::new() };
     let mut commits = walk.commits(refs.values().copied().collect())?;
     let (mut wholes, reader) = (Wholes::default(), store.reader());
     let mut trees: HashMap<ObjectId, Option<Problem>> = HashMap::new();
     for found in &commits {
-        if let What::Snapshot(snapshot, _) = &found.what
+        if let CommitKind::Snapshot(snapshot, _) = &found.what
             && !trees.contains_key(&snapshot.tree)
         {
-            // A lost object may be an attachment. Others are found when the snapshot is rebuilt.
+            // A lost object is ignored here, because it may belong to an attachment. Any other lost
+            // object is found when the snapshot is rebuilt.
             let mut look = |id, kind| Ok(walk.look(id, kind)?.err().filter(hinders));
             let problem = wholes.look(&reader, snapshot.tree, &mut look).map_err(unreadable)?;
             let problem = problem.filter(|problem| !matches!(problem, Problem::Lacks { .. }));
@@ -120,8 +122,9 @@ pub fn judge(
     }
     monitor.begin("rebuilding snapshots", Some(commits.len() as u64));
     let mut validator = Validator::new(store.reader());
-    // Timeline by timeline: neighbours share most of their messages.
-    let mut order: Vec<_> = commits.iter_mut().filter_map(Found::open_case).collect();
+    // Snapshots are ordered by timeline, because the validator caches the messages of the last
+    // snapshot and neighbours share most of them.
+    let mut order: Vec<_> = commits.iter_mut().filter_map(JudgedCommit::open_case).collect();
     order.sort_by(|(a, _), (b, _)| {
         (&a.timeline, a.time.seconds).cmp(&(&b.timeline, b.time.seconds))
     });
@@ -131,7 +134,8 @@ pub fn judge(
             continue;
         }
         let problem = trees.get(&snapshot.tree).cloned().flatten();
-        // Not even to be read.
+        // The tree is too deep, or one of its objects too long, so the snapshot must not even be
+        // read.
         if problem.as_ref().is_some_and(hinders) {
             *verdict = Verdict::Sound.and(problem);
             continue;
@@ -141,14 +145,14 @@ pub fn judge(
             *verdict = verdict.clone().and(problem);
         }
     }
-    let all_fit = commits.iter().all(Found::is_fit);
-    if all_fit && matches!(given, Given::All(lengths) if walk.seen.len() != lengths.len()) {
-        return Err(BackupError::hostile("objects that no snapshot has"));
+    let all_fit = commits.iter().all(JudgedCommit::is_fit);
+    if all_fit && matches!(given, ObjectScope::All(lengths) if walk.seen.len() != lengths.len()) {
+        return Err(BackupError::hostile("objects that do not belong to any snapshot"));
     }
-    Ok(Judged { commits, objects: walk.seen.len() })
+    Ok(JudgedBackup { commits, objects: walk.seen.len() })
 }
 
-/// Returns all objects of some trees, each tree before its contents, without those that are lost.
+/// Returns all objects of these trees without `lost` objects, each tree before its contents.
 pub fn objects_of(
     store: &Store,
     trees: impl IntoIterator<Item = ObjectId>,
@@ -161,23 +165,23 @@ pub fn objects_of(
     Ok(objects)
 }
 
-struct Walk<'l> {
+struct BackupWalk<'l> {
     reader: Reader,
-    given: &'l Given<'l>,
+    given: &'l ObjectScope<'l>,
     known: &'l KnownSnapshots,
     seen: HashSet<ObjectId>,
 }
 
-impl Walk<'_> {
-    fn commits(&mut self, mut open: Vec<ObjectId>) -> Result<Vec<Found>> {
+impl BackupWalk<'_> {
+    fn commits(&mut self, mut open: Vec<ObjectId>) -> Result<Vec<JudgedCommit>> {
         let mut met = HashSet::new();
         let mut commits = Vec::new();
         while let Some(id) = open.pop() {
             if !met.insert(id) {
                 continue;
             }
-            if matches!(self.given, Given::Beyond) && self.known.contains(&id) {
-                commits.push(Found { id, parents: Vec::new(), what: What::Known });
+            if matches!(self.given, ObjectScope::Beyond) && self.known.contains(&id) {
+                commits.push(JudgedCommit { id, parents: Vec::new(), what: CommitKind::Known });
                 continue;
             }
             let found = self.commit(id)?;
@@ -187,8 +191,9 @@ impl Walk<'_> {
         Ok(commits)
     }
 
-    fn commit(&mut self, id: ObjectId) -> Result<Found> {
-        let nothing = |why: String| Found { id, parents: Vec::new(), what: What::Nothing(why) };
+    fn commit(&mut self, id: ObjectId) -> Result<JudgedCommit> {
+        let nothing =
+            |why: String| JudgedCommit { id, parents: Vec::new(), what: CommitKind::Nothing(why) };
         match self.look(id, Kind::Commit).map_err(unreadable)? {
             Ok(()) => {}
             Err(Problem::Lacks { why }) => return Ok(nothing(why)),
@@ -200,10 +205,10 @@ impl Walk<'_> {
             Err(error) => return Err(error.into()),
         };
         let what = match Snapshot::read(&commit) {
-            Ok(snapshot) => What::Snapshot(Box::new(snapshot), Verdict::Sound),
-            Err(error) => What::Nothing(error.to_string()),
+            Ok(snapshot) => CommitKind::Snapshot(Box::new(snapshot), Verdict::Sound),
+            Err(error) => CommitKind::Nothing(error.to_string()),
         };
-        Ok(Found { id, parents: commit.parents, what })
+        Ok(JudgedCommit { id, parents: commit.parents, what })
     }
 
     fn look(
@@ -213,18 +218,18 @@ impl Walk<'_> {
     ) -> archive::Result<std::result::Result<(), Problem>> {
         let lacks = |why: String| Err(Problem::Lacks { why });
         let header = match self.given {
-            Given::All(lengths) => lengths.get(&id).copied(),
-            Given::Beyond => match self.reader.header(id) {
+            ObjectScope::All(lengths) => lengths.get(&id).copied(),
+            ObjectScope::Beyond => match self.reader.header(id) {
                 Err(error @ store::Error::Damaged { .. }) => return Ok(lacks(error.to_string())),
                 header => unless_lost(header)?,
             },
         };
         Ok(match header {
-            None => lacks(format!("object {id}, which others refer to, is not there")),
+            None => lacks(format!("object {id} is missing, but other objects refer to it")),
             Some((_, length)) if length > LONGEST_OBJECT => {
                 Err(Problem::TooLong { what: format!("object {id}") })
             }
-            Some((found, _)) if found != kind => lacks(format!("object {id} is no {kind}")),
+            Some((found, _)) if found != kind => lacks(format!("object {id} is not a {kind}")),
             Some(_) => {
                 self.seen.insert(id);
                 Ok(())
@@ -233,7 +238,8 @@ impl Walk<'_> {
     }
 }
 
-/// For `map_err`: the judge judges; that it could not is the disk's fault.
+/// Converts an error, for `map_err`. An error of the store does not mean that the backup is
+/// invalid.
 fn unreadable(error: archive::Error) -> BackupError {
     match error {
         archive::Error::Store(error) => BackupError::Store(error),

@@ -1,10 +1,9 @@
-//! A backup: everything that some branches and tags lead to, in one stream. `docs/backup.md` has
-//! the format byte for byte.
+//! Backups. A backup is a stream of all objects that are reachable from some branches and tags.
+//! `docs/backup.md` specifies the format byte for byte.
 //!
-//! Values in, values out: this module writes to what it is given and reads from it, one object at a
-//! time. Whoever reads believes nothing before [`Decoder::next_object`] has said that the stream is
-//! over, because only then its hash was compared; and then only of what [`judge`](fn@judge) has
-//! found nothing wrong with.
+//! Streams are read and written one object at a time. A caller must not trust any data before
+//! [`Decoder::next_object`] has returned `None`, because the checksum is at the end of the stream.
+//! After that, the caller must use only snapshots that [`judge`](fn@judge) accepted.
 
 mod decode;
 mod encode;
@@ -13,24 +12,26 @@ mod header;
 mod judge;
 mod seal;
 
-pub use decode::{Decoder, Peek, peek};
+pub use decode::{BackupKind, Decoder, peek};
 pub use encode::encode;
 pub use error::{BackupError, Result};
 pub use header::Header;
-pub use judge::{Found, Given, Judged, KnownSnapshots, Lengths, What, judge, objects_of};
-pub use seal::{Passphrase, Sealable, unseal};
+pub use judge::{
+    CommitKind, JudgedBackup, JudgedCommit, KnownSnapshots, Lengths, ObjectScope, judge, objects_of,
+};
+pub use seal::{BackupOutput, Passphrase, unseal};
 
-/// The first line of every backup, without the version and the line feed.
+/// First line of every backup, without the version and the line feed.
 const MAGIC: &str = "stvc backup ";
-/// The first bytes of a file that age encrypted.
+/// First bytes of a file that was encrypted with age.
 const AGE_MAGIC: &[u8] = b"age-encryption.org/";
-/// The version that this program writes.
+/// Version of the backup format.
 const VERSION: u32 = 1;
-/// The longest window that is accepted: a reader needs that much memory, 128 MB. Backups written
-/// here need 8 MB.
+/// Maximum length of zstd's window in a backup, as a power of two. A window of this length needs
+/// 128 MB of memory. Backups written by stvc need 8 MB.
 const WINDOW_LOG: u32 = 27;
-/// Longer objects are refused on both sides. SillyTavern cannot read a longer file: JavaScript has
-/// no such strings.
+/// Maximum length of an object, for reading and writing. SillyTavern cannot read a longer file,
+/// because JavaScript strings cannot be that long.
 const LONGEST_OBJECT: u64 = 512 << 20;
-/// Longer headers are refused: each timeline has a line of some hundred bytes in it.
+/// Maximum length of the header, which contains some hundred bytes per timeline.
 const LONGEST_HEADER: u64 = 64 << 20;

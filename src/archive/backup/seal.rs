@@ -1,4 +1,4 @@
-//! Encryption by age: `age --decrypt` opens such a backup, too.
+//! Encrypts backups in the format of age. `age --decrypt` can decrypt these backups too.
 
 use std::io::{self, Read, Write};
 use std::iter;
@@ -7,32 +7,33 @@ use age::secrecy::SecretString;
 use age::stream::StreamWriter;
 use age::{DecryptError, Decryptor, Encryptor, scrypt};
 
-use super::{BackupError, Peek, Result, peek};
+use super::{BackupError, BackupKind, Result, peek};
 
-/// The scrypt work factor, as a power of two: age's default, 256 MB and about a second.
+/// Work factor of scrypt, as a power of two. This is the default of age: a key takes 256 MB of
+/// memory and about a second.
 const WORK: u8 = 18;
-/// More than this is not even tried: 1 GB.
+/// Maximum work factor that is accepted. A higher work factor would need more than 1 GB of memory.
 const MOST_WORK: u8 = 20;
 
-/// A passphrase. It is never shown.
+/// Passphrase of an encrypted backup. Its text is never shown, not even by `Debug`.
 #[derive(Clone, Debug)]
 pub struct Passphrase(SecretString);
 
 impl Passphrase {
-    /// Returns a passphrase; none if it is empty.
+    /// Returns a passphrase, or `None` if `text` is empty.
     pub fn new(text: String) -> Option<Self> {
         if text.is_empty() { None } else { Some(Self(SecretString::from(text))) }
     }
 }
 
 /// The output of a backup, plain or encrypted.
-pub enum Sealable<W: Write> {
+pub enum BackupOutput<W: Write> {
     Plain(W),
     Sealed(Box<StreamWriter<W>>),
 }
 
-impl<W: Write> Sealable<W> {
-    /// Encrypts with the passphrase, if there is one.
+impl<W: Write> BackupOutput<W> {
+    /// Creates an output that encrypts if a passphrase is given.
     pub fn new(out: W, passphrase: Option<&Passphrase>) -> io::Result<Self> {
         let Some(passphrase) = passphrase else { return Ok(Self::Plain(out)) };
         let mut recipient = scrypt::Recipient::new(passphrase.0.clone());
@@ -50,7 +51,7 @@ impl<W: Write> Sealable<W> {
     }
 }
 
-impl<W: Write> Write for Sealable<W> {
+impl<W: Write> Write for BackupOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(out) => out.write(bytes),
@@ -66,14 +67,14 @@ impl<W: Write> Write for Sealable<W> {
     }
 }
 
-/// Returns a backup as it was before it was encrypted, if it was.
+/// Returns the plain content of a backup. Decrypts the backup if it is encrypted.
 pub fn unseal<'r>(
     mut input: impl Read + 'r,
     passphrase: Option<&Passphrase>,
 ) -> Result<Box<dyn Read + 'r>> {
     let mut begin = Vec::new();
     input.by_ref().take(32).read_to_end(&mut begin).map_err(super::error::reading)?;
-    let encrypted = peek(&begin) == Peek::Encrypted;
+    let encrypted = peek(&begin) == BackupKind::Encrypted;
     let input = io::Cursor::new(begin).chain(input);
     if !encrypted {
         return Ok(Box::new(input));
@@ -83,16 +84,20 @@ pub fn unseal<'r>(
     identity.set_max_work_factor(MOST_WORK);
     let failed = |error| match error {
         DecryptError::Io(error) => super::error::reading(error),
-        DecryptError::UnknownFormat => BackupError::Newer { found: "of a later age".into() },
-        DecryptError::ExcessiveWork { .. } => {
-            BackupError::hostile("a passphrase that takes more than 1 GB to try")
+        DecryptError::UnknownFormat => {
+            BackupError::Newer { found: "a newer version of age".into() }
         }
-        DecryptError::InvalidHeader => BackupError::damaged("its first lines are not age's"),
+        DecryptError::ExcessiveWork { .. } => {
+            BackupError::hostile("a passphrase check that needs more than 1 GB of memory")
+        }
+        DecryptError::InvalidHeader => {
+            BackupError::damaged("its first lines are not a valid age header")
+        }
         _ => BackupError::WrongPassphrase,
     };
     let decryptor = Decryptor::new_buffered(io::BufReader::new(input)).map_err(failed)?;
     if !decryptor.is_scrypt() {
-        return Err(BackupError::hostile("a key: stvc encrypts with a passphrase"));
+        return Err(BackupError::hostile("a public key: stvc encrypts only with a passphrase"));
     }
     Ok(Box::new(decryptor.decrypt(iter::once(&identity as _)).map_err(failed)?))
 }
@@ -107,7 +112,8 @@ mod tests {
         Passphrase::new("correct horse".into()).unwrap()
     }
 
-    /// As `Sealable` encrypts, but with next to no work, so that many can be tried.
+    /// Encrypts as `BackupOutput` does, but with a minimal work factor, so that tests can decrypt
+    /// often.
     fn sealed() -> Vec<u8> {
         let mut recipient = scrypt::Recipient::new(passphrase().0);
         recipient.set_work_factor(1);
@@ -117,7 +123,7 @@ mod tests {
         out.finish().unwrap()
     }
 
-    /// All that comes out of it.
+    /// Returns the decrypted content.
     fn open(bytes: &[u8], passphrase: Option<&Passphrase>) -> Result<Vec<u8>> {
         let mut content = Vec::new();
         let mut input = unseal(bytes, passphrase)?;
@@ -126,22 +132,22 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_with_its_passphrase_alone() {
+    fn encrypted_backup_opens_only_with_its_passphrase() {
         let bytes = sealed();
         assert_eq!(open(&bytes, Some(&passphrase())).unwrap(), CONTENT);
         assert!(matches!(open(&bytes, None), Err(BackupError::Encrypted)));
         let wrong = Passphrase::new("correct horses".into()).unwrap();
         assert!(matches!(open(&bytes, Some(&wrong)), Err(BackupError::WrongPassphrase)));
-        // What is not encrypted is as it is, whoever asks.
+        // Plain content is returned unchanged, with or without a passphrase.
         assert_eq!(open(CONTENT, Some(&passphrase())).unwrap(), CONTENT);
     }
 
     #[test]
-    fn every_flipped_byte_and_every_missing_end_is_noticed() {
+    fn every_flipped_byte_and_every_truncation_is_detected() {
         let bytes = sealed();
         let noticed = |bytes: &[u8], at: usize| {
-            // Where not even the first line is age's, it is no encrypted backup, nor any other.
-            let is_none = peek(bytes) != Peek::Encrypted && !bytes.starts_with(b"stvc");
+            // Without age's first line the content is not recognised as a backup.
+            let is_none = peek(bytes) != BackupKind::Encrypted && !bytes.starts_with(b"stvc");
             assert!(is_none || open(bytes, Some(&passphrase())).is_err(), "byte {at}");
         };
         for at in 0..bytes.len() {
@@ -153,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_work_is_not_begun() {
+    fn backup_with_excessive_work_factor_is_refused() {
         let bytes = sealed();
         let end = bytes.windows(3).position(|window| window == b" 1\n").unwrap();
         let more = [&bytes[..end], b" 21\n", &bytes[end + 3..]].concat();

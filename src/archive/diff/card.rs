@@ -1,19 +1,20 @@
-//! A character by its fields, and files that are neither chat nor lorebook.
+//! Changes of character cards, and of files that are neither chats nor lorebooks, by field.
 
 use super::metadata::by_path;
-use super::{Change, Part, Root, Side, rewritten, whole};
+use super::{Change, Part, Root, Side, rewritten, whole_part_change};
 use crate::st::Raw;
 
 pub(super) fn card<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Change<'a>> {
     let mut changes = of_json(Root::Card, before.card, after.card);
     if before.picture != after.picture && before.picture.is_some() == after.picture.is_some() {
-        changes.push(whole(Part::Card, Root::Picture, before.picture, after.picture));
+        changes.push(whole_part_change(Part::Card, Root::Picture, before.picture, after.picture));
     }
     changes.extend(of_json(Root::File, before.file, after.file));
     changes
 }
 
-/// By path where both are objects; else as a whole.
+/// Compares two files by field if both are JSON objects; otherwise, returns one change for the
+/// complete file.
 fn of_json<'a>(root: Root, before: Option<&'a [u8]>, after: Option<&'a [u8]>) -> Vec<Change<'a>> {
     if before == after {
         return Vec::new();
@@ -21,7 +22,7 @@ fn of_json<'a>(root: Root, before: Option<&'a [u8]>, after: Option<&'a [u8]>) ->
     let object = |text: Option<&'a [u8]>| text.and_then(Raw::parse).filter(Raw::is_object);
     let changes = match (object(before), object(after)) {
         (Some(old), Some(new)) => by_path(Part::Card, root, old, new, &[]),
-        _ => return vec![whole(Part::Card, root, before, after)],
+        _ => return vec![whole_part_change(Part::Card, root, before, after)],
     };
     if changes.is_empty() { vec![rewritten(Part::Card, root, before, after)] } else { changes }
 }

@@ -1,26 +1,28 @@
-//! Lorebook entries, by UID and by content.
+//! Changes of lorebook entries, matched by UID and content.
 //!
-//! A UID alone does not name an entry: SillyTavern gives a deleted one's to the next. So what
-//! stands under the same key is the same entry only if title or content are alike; and what is gone
-//! from one key and found under another has moved.
+//! A UID alone does not identify an entry: SillyTavern reuses the UIDs of deleted entries. Two
+//! values under one key are the same entry only if their title or content is similar. An entry that
+//! has another key than before was moved.
 
 use std::collections::{HashMap, HashSet};
 
 use super::value::{Rules, fields, members, same, side_by_side};
 use super::{
-    Change, ChangeKind, Location, MessagePlace, Part, Root, rewritten, value_change, whole,
+    Change, ChangeKind, Location, MessagePlace, Part, Root, rewritten, value_change,
+    whole_part_change,
 };
 use crate::archive::entry_identity::{Entries, pairs};
 use crate::st::{Key, Raw};
 
-/// Everything that changed: entries by key, then the book's other values.
+/// Returns all changes: first those of entries, sorted by key, then those of the book's other
+/// values.
 pub(super) fn lorebook<'a>(before: Option<&'a [u8]>, after: Option<&'a [u8]>) -> Vec<Change<'a>> {
     if before == after {
         return Vec::new();
     }
     let object = |bytes: Option<&'a [u8]>| bytes.and_then(Raw::parse).filter(Raw::is_object);
     let (Some(old), Some(new)) = (object(before), object(after)) else {
-        return vec![whole(Part::Lorebook, Root::Book, before, after)];
+        return vec![whole_part_change(Part::Lorebook, Root::Book, before, after)];
     };
     let entries = (members(old.get("entries")), members(new.get("entries")));
     let mut changes = Vec::new();
@@ -62,7 +64,7 @@ fn by_entry<'a>(old: &Entries<'a>, new: &Entries<'a>) -> Vec<Change<'a>> {
     let without = |book: &'_ Entries<'a>, taken: &HashSet<&Key>| -> Vec<(Key, Raw<'a>)> {
         book.iter().filter(|(key, _)| !taken.contains(key)).cloned().collect()
     };
-    // Keys under which something went, and keys under which something came.
+    // Entries without a counterpart in the other book: removed entries and added entries.
     let (gone, come) = (without(old, &left), without(new, &arrived));
     let came: HashMap<&Key, Raw<'a>> = come.iter().map(|(key, entry)| (key, *entry)).collect();
     let went: HashSet<&Key> = gone.iter().map(|(key, _)| key).collect();
@@ -84,7 +86,8 @@ fn by_entry<'a>(old: &Entries<'a>, new: &Entries<'a>) -> Vec<Change<'a>> {
     changes
 }
 
-/// Returns the change of one entry, given key and value before and after.
+/// Returns the change of one entry, given its key and value before and after. Returns `None` if the
+/// entry exists on neither side.
 pub fn entry_change<'a>(
     before: Option<(&Key, Raw<'a>)>,
     after: Option<(&Key, Raw<'a>)>,
@@ -151,7 +154,7 @@ fn edited<'a>(from: &Key, to: &Key, before: Raw<'a>, after: Raw<'a>) -> Change<'
 mod tests {
     use super::*;
 
-    fn told(before: &str, after: &str) -> Vec<String> {
+    fn format_changes(before: &str, after: &str) -> Vec<String> {
         let book = |entries: &str| format!(r#"{{"entries":{{{entries}}}}}"#).into_bytes();
         let (before, after) = (book(before), book(after));
         let key = |place: &MessagePlace| match place {
@@ -172,7 +175,7 @@ mod tests {
         r#"{"uid":3,"comment":"Tide","content":"The tide waits for nobody at all","order":1}"#;
 
     #[test]
-    fn an_entry_keeps_its_identity() {
+    fn changed_entry_is_reported_as_one_change_not_as_removed_and_added() {
         let is = |entry: &str| format!(r#""3":{entry}"#);
         for (change, expected) in [
             (TIDE.replace("\"Tide\"", "\"Ebb\""), "[Renamed] 3"),
@@ -184,32 +187,38 @@ mod tests {
             ),
             (TIDE.replace("\"order\":1", "\"order\": 1"), "[Rewritten] 3"),
         ] {
-            assert_eq!(told(&is(TIDE), &is(&change)), [expected], "{change}");
+            assert_eq!(format_changes(&is(TIDE), &is(&change)), [expected], "{change}");
         }
     }
 
     #[test]
-    fn a_uid_is_no_identity() {
+    fn reused_uid_is_not_treated_as_the_same_entry() {
         let gull =
             r#"{"uid":3,"comment":"Gull","content":"Grey birds scream above each harbour wall"}"#;
-        assert_eq!(told(&format!(r#""3":{TIDE}"#), &format!(r#""3":{gull}"#)), ["[Reused] 3"]);
-        // The old entry lives on elsewhere, and its UID has another.
+        assert_eq!(
+            format_changes(&format!(r#""3":{TIDE}"#), &format!(r#""3":{gull}"#)),
+            ["[Reused] 3"]
+        );
+        // The old entry was moved, and a new entry has its UID.
         let moved = format!(r#""3":{gull},"5":{}"#, TIDE.replace("\"uid\":3", "\"uid\":5"));
-        assert_eq!(told(&format!(r#""3":{TIDE}"#), &moved), ["[Added] 3", "[Moved, Edited] 3 → 5"]);
+        assert_eq!(
+            format_changes(&format!(r#""3":{TIDE}"#), &moved),
+            ["[Added] 3", "[Moved, Edited] 3 → 5"]
+        );
     }
 
     #[test]
-    fn what_is_found_word_for_word_elsewhere_is_not_what_is_alike_here() {
+    fn swapped_entries_count_as_moved_and_a_copied_entry_counts_as_added() {
         let sea = |uid: u8| TIDE.replace("Tide", "The sea").replace(":3,", &format!(":{uid},"));
         let gulls = |uid: u8| {
             format!(r#"{{"uid":{uid},"comment":"The gulls","content":"Grey birds scream"}}"#)
         };
         let book = |a: &str, b: &str| format!(r#""3":{a},"5":{b}"#);
-        let changed_places = told(&book(&sea(3), &gulls(5)), &book(&gulls(3), &sea(5)));
+        let changed_places = format_changes(&book(&sea(3), &gulls(5)), &book(&gulls(3), &sea(5)));
         assert_eq!(changed_places, ["[Moved, Edited] 5 → 3", "[Moved, Edited] 3 → 5"]);
-        // A copy under another key is a copy, whatever became of the first.
+        // A copy under another key is an added entry, even if the original was edited.
         let sound = sea(3).replace("nobody", "some");
-        let copied = told(&format!(r#""3":{}"#, sea(3)), &book(&sound, &sea(5)));
+        let copied = format_changes(&format!(r#""3":{}"#, sea(3)), &book(&sound, &sea(5)));
         assert_eq!(copied, ["[Edited] 3", "[Added] 5"]);
     }
 }

@@ -1,4 +1,5 @@
-//! The change of one message: edited, another swipe shown, hidden, a new recap.
+//! Classifies the change of one message: for example, edited, hidden, another swipe, or a new
+//! recap.
 
 use super::ChangeKind::{self, Edited, Hidden, Link, Recap, Rewritten, Shown, Swipe};
 use super::value::{Field, PathStep, Rules, fields};
@@ -21,7 +22,7 @@ pub(super) fn compare<'a>(before: &'a [u8], after: &'a [u8]) -> (Vec<ChangeKind>
     if kinds.is_empty() {
         kinds.push(Rewritten);
     }
-    // Beside something with a name, an edit matters only if it is of what was said.
+    // An edit comes after more specific kinds, unless the text or the speaker changed.
     let said = fields
         .iter()
         .any(|field| field.kind == Edited && (field.is(&["mes"]) || field.is(&["name"])));
@@ -31,7 +32,8 @@ pub(super) fn compare<'a>(before: &'a [u8], after: &'a [u8]) -> (Vec<ChangeKind>
 }
 
 struct Context {
-    /// Another swipe is shown, so all that comes with a swipe is another too.
+    /// Whether another swipe is shown than before. If true, changed fields that belong to the shown
+    /// swipe are not edits.
     switched: bool,
     swiped: bool,
     mirror: Option<usize>,
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn each_flip_has_its_name() {
+    fn message_changes_are_classified_by_kind() {
         let message = r#"{"mes":"x","is_system":false,"extra":{"a":1}}"#;
         for (after, expected) in [
             (r#"{"mes":"x","is_system":true,"extra":{"a":1}}"#, vec![Hidden]),
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_is_no_edit_and_an_edit_no_switch() {
+    fn swipe_changes_and_edits_are_distinguished() {
         let one = r#"{"mes":"a","send_date":"1","swipe_id":0,"swipes":["a"],"extra":{"g":1}}"#;
         let added =
             r#"{"mes":"b","send_date":"2","swipe_id":1,"swipes":["a","b"],"extra":{"g":2}}"#;

@@ -1,8 +1,9 @@
-//! Messages, aligned by what they say.
+//! Changes of messages. The messages of both sides are aligned by content.
 //!
-//! First what both sides have in the same order, by [`Identity`], which leaves out what is flipped
-//! afterwards. Of what is left, the same message elsewhere was moved; in each replaced stretch,
-//! what is one message with other words was edited; the rest came or went.
+//! First, messages that both sides have in the same order are matched by [`Identity`], which
+//! ignores values that may change later. An unmatched message that the other side has at another
+//! position was moved. Between matched messages, similar messages are versions of one edited
+//! message. All other messages were added or removed.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -14,10 +15,11 @@ use super::{Change, ChangeKind, MessagePlace, Part, message, pairing};
 use crate::archive::message_identity::Identity;
 use crate::st::is_blank;
 
-/// After this long the alignment settles for what it has.
+/// Time limit of the alignment. When it is reached, the best result so far is used.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Everything that changed, in the order of the chat after; what went stands where it was.
+/// Returns all changes, in the order of the new chat. A removed message is listed at its old
+/// position.
 pub(in crate::archive) fn messages<'a>(before: &[&'a [u8]], after: &[&'a [u8]]) -> Vec<Change<'a>> {
     let mut found = Vec::new();
     let (stretches, equal) = align(before, after);
@@ -27,59 +29,66 @@ pub(in crate::archive) fn messages<'a>(before: &[&'a [u8]], after: &[&'a [u8]]) 
         while let Some((old, new)) = equal.next_if(|(_, new)| *new < stretch.new.start) {
             found.extend(flip(old, new, before, after));
         }
-        tell(stretch, &partners, before, after, &mut found);
+        add_changes(stretch, &partners, before, after, &mut found);
     }
     found.extend(equal.filter_map(|(old, new)| flip(old, new, before, after)));
     found
 }
 
-/// Returns the change of one message, by its numbers; `None` if it did not change.
+/// Returns the change of one message, given its number and line before and after, or `None` if the
+/// message did not change.
 pub fn message_change<'a>(
     before: Option<(usize, &'a [u8])>,
     after: (usize, &'a [u8]),
 ) -> Option<Change<'a>> {
     match before {
         Some((_, was)) if was == after.1 => None,
-        Some(before) => Some(changed(before, after, Tie::InPlace)),
+        Some(before) => Some(changed(before, after, MatchKind::InPlace)),
         None => Some(added(after)),
     }
 }
 
-type Numbered<'a> = (usize, &'a [u8]);
+type NumberedMessage<'a> = (usize, &'a [u8]);
 
-fn added((number, line): Numbered<'_>) -> Change<'_> {
+fn added((number, line): NumberedMessage<'_>) -> Change<'_> {
     let (part, place) = (Part::Message, MessagePlace::Message(number));
     let kinds = vec![ChangeKind::Added];
     Change { part, kinds, place, from: None, before: None, after: Some(line), fields: Vec::new() }
 }
 
-fn removed((number, line): Numbered<'_>) -> Change<'_> {
+fn removed((number, line): NumberedMessage<'_>) -> Change<'_> {
     let kinds = vec![ChangeKind::Removed];
     let from = Some(MessagePlace::Message(number));
     Change { kinds, from, before: Some(line), after: None, ..added((number, line)) }
 }
 
-fn changed<'a>((old, was): Numbered<'a>, (new, is): Numbered<'a>, tie: Tie) -> Change<'a> {
+fn changed<'a>(
+    (old, was): NumberedMessage<'a>,
+    (new, is): NumberedMessage<'a>,
+    tie: MatchKind,
+) -> Change<'a> {
     let (mut kinds, fields) =
         if was == is { (Vec::new(), Vec::new()) } else { message::compare(was, is) };
-    if tie == Tie::Moved {
+    if tie == MatchKind::Moved {
         kinds.insert(0, ChangeKind::Moved);
     }
     let from = Some(MessagePlace::Message(old));
     Change { kinds, from, before: Some(was), fields, ..added((new, is)) }
 }
 
-/// Messages between two that both sides have: gone on one side, new on the other.
-struct Stretch {
+/// Unmatched messages between two matched ones, as ranges of the old and of the new chat.
+struct UnmatchedRange {
     old: Range<usize>,
     new: Range<usize>,
 }
 
 type Pairs = Vec<(usize, usize)>;
 
-/// Returns the stretches without a counterpart, and the pairs between them, both in order.
-fn align(before: &[&[u8]], after: &[&[u8]]) -> (Vec<Stretch>, Pairs) {
-    // Most of a chat is as it was: what is equal to the byte at both ends need not be read.
+/// Returns the ranges of unmatched messages, and the pairs of matched messages, both in order.
+/// Equal lines at the start and the end are in neither.
+fn align(before: &[&[u8]], after: &[&[u8]]) -> (Vec<UnmatchedRange>, Pairs) {
+    // Most of a chat is unchanged, so equal lines at the start and the end are skipped without
+    // parsing.
     let head = before.iter().zip(after).take_while(|(a, b)| a == b).count();
     let (before, after) = (&before[head..], &after[head..]);
     let tail = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a == b).count();
@@ -96,20 +105,21 @@ fn align(before: &[&[u8]], after: &[&[u8]]) -> (Vec<Stretch>, Pairs) {
     let (mut old_at, mut new_at) = (0, 0);
     for op in ops.iter().filter(|op| matches!(op, DiffOp::Equal { .. })) {
         let (old, new) = (op.old_range(), op.new_range());
-        stretches.push(Stretch { old: old_at..old.start, new: new_at..new.start });
+        stretches.push(UnmatchedRange { old: old_at..old.start, new: new_at..new.start });
         (old_at, new_at) = (old.end, new.end);
         pairs.extend(old.zip(new));
     }
-    stretches.push(Stretch { old: old_at..before.len(), new: new_at..after.len() });
+    stretches.push(UnmatchedRange { old: old_at..before.len(), new: new_at..after.len() });
     stretches.retain(|stretch| !stretch.old.is_empty() || !stretch.new.is_empty());
     let shift = |range: &Range<usize>| range.start + head..range.end + head;
-    let stretches = stretches.iter().map(|s| Stretch { old: shift(&s.old), new: shift(&s.new) });
+    let stretches =
+        stretches.iter().map(|s| UnmatchedRange { old: shift(&s.old), new: shift(&s.new) });
     let pairs = pairs.into_iter().map(|(old, new)| (old + head, new + head));
     (stretches.collect(), pairs.collect())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tie {
+enum MatchKind {
     Moved,
     InPlace,
 }
@@ -117,11 +127,11 @@ enum Tie {
 #[derive(Default)]
 struct Partners {
     old: HashSet<usize>,
-    of_new: HashMap<usize, (usize, Tie)>,
+    of_new: HashMap<usize, (usize, MatchKind)>,
 }
 
 impl Partners {
-    fn find(before: &[&[u8]], after: &[&[u8]], stretches: &[Stretch]) -> Self {
+    fn find(before: &[&[u8]], after: &[&[u8]], stretches: &[UnmatchedRange]) -> Self {
         let mut partners = Self::default();
         let mut gone: HashMap<Identity, VecDeque<usize>> = HashMap::new();
         for old in stretches.iter().flat_map(|stretch| stretch.old.clone()) {
@@ -135,7 +145,7 @@ impl Partners {
             }
             if let Some(old) = gone.get_mut(&Identity::of(after[new])).and_then(VecDeque::pop_front)
             {
-                partners.join(old, new, Tie::Moved);
+                partners.join(old, new, MatchKind::Moved);
             }
         }
         for stretch in stretches {
@@ -144,21 +154,22 @@ impl Partners {
             let new = stretch.new.clone().filter(|new| !partners.of_new.contains_key(new));
             let new: Vec<_> = new.map(|new| (new, after[new])).collect();
             for (old, new) in pairing::edits(&old, &new) {
-                partners.join(old, new, Tie::InPlace);
+                partners.join(old, new, MatchKind::InPlace);
             }
         }
         partners
     }
 
-    fn join(&mut self, old: usize, new: usize, tie: Tie) {
+    fn join(&mut self, old: usize, new: usize, tie: MatchKind) {
         self.old.insert(old);
         self.of_new.insert(new, (old, tie));
     }
 }
 
-/// Returns the changes of one stretch: what went stands before what came in its place.
-fn tell<'a>(
-    stretch: &Stretch,
+/// Adds the changes in one range of unmatched messages to `found`. Removed messages come before the
+/// messages that replace them.
+fn add_changes<'a>(
+    stretch: &UnmatchedRange,
     partners: &Partners,
     before: &[&'a [u8]],
     after: &[&'a [u8]],
@@ -169,13 +180,13 @@ fn tell<'a>(
     for new in stretch.new.clone() {
         let partner = partners.of_new.get(&new);
         match partner {
-            // Removed ones before the one that it replaces come first.
-            Some((old, Tie::InPlace)) => {
+            // First, add the messages that were removed before the edited message.
+            Some((old, MatchKind::InPlace)) => {
                 while let Some(gone) = gone.next_if(|gone| gone < old) {
                     found.push(removed(gone));
                 }
             }
-            Some((_, Tie::Moved)) => {}
+            Some((_, MatchKind::Moved)) => {}
             None => found.extend(gone.by_ref().map(removed)),
         }
         found.push(match partner {
@@ -194,7 +205,7 @@ fn flip<'a>(old: usize, new: usize, before: &[&'a [u8]], after: &[&'a [u8]]) -> 
 mod tests {
     use super::*;
 
-    fn told(before: &[&str], after: &[&str]) -> Vec<String> {
+    fn format_changes(before: &[&str], after: &[&str]) -> Vec<String> {
         let bytes = |lines: &[&str]| -> Vec<Vec<u8>> {
             lines.iter().map(|line| line.as_bytes().to_vec()).collect()
         };
@@ -217,24 +228,24 @@ mod tests {
     }
 
     #[test]
-    fn an_inserted_message_is_one_change() {
-        assert_eq!(told(&["a", "b", "c"], &["x", "a", "b", "c"]), ["Added 0"]);
-        assert_eq!(told(&["a", "b", "c"], &["a", "c"]), ["Removed 1 → 1"]);
-        assert_eq!(told(&["a", "b"], &["a", "b"]), [""; 0]);
+    fn inserted_or_removed_message_is_one_change() {
+        assert_eq!(format_changes(&["a", "b", "c"], &["x", "a", "b", "c"]), ["Added 0"]);
+        assert_eq!(format_changes(&["a", "b", "c"], &["a", "c"]), ["Removed 1 → 1"]);
+        assert_eq!(format_changes(&["a", "b"], &["a", "b"]), [""; 0]);
     }
 
     #[test]
-    fn a_moved_message_is_one_change() {
-        assert_eq!(told(&["a", "b", "c", "d"], &["d", "a", "b", "c"]), ["Moved 3 → 0"]);
+    fn moved_message_is_one_change() {
+        assert_eq!(format_changes(&["a", "b", "c", "d"], &["d", "a", "b", "c"]), ["Moved 3 → 0"]);
     }
 
     #[test]
-    fn an_edited_message_is_itself() {
+    fn edited_message_is_reported_as_one_edit_not_as_removed_and_added() {
         let was = r#"{"name":"A","send_date":"1","mes":"hello"}"#;
         let is = r#"{"name":"A","send_date":"1","mes":"good day"}"#;
-        assert_eq!(told(&[was, "b"], &[is, "b"]), ["Edited 0 → 0"]);
+        assert_eq!(format_changes(&[was, "b"], &[is, "b"]), ["Edited 0 → 0"]);
         assert_eq!(
-            told(&["x", was, "b"], &["n", is, "b"]),
+            format_changes(&["x", was, "b"], &["n", is, "b"]),
             ["Removed 0 → 0", "Added 0", "Edited 1 → 1"]
         );
     }

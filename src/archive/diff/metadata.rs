@@ -1,7 +1,8 @@
-//! Changes of metadata, of the header and of the group by path; of the running recap by version.
+//! Changes of metadata, header and group file, by path. Changes of the running recap are listed by
+//! version.
 
 use super::value::{Field, PathStep, Rules, fields, members};
-use super::{Change, Location, Part, Root, Side, rewritten, value_change, whole};
+use super::{Change, Location, Part, Root, Side, rewritten, value_change, whole_part_change};
 use crate::auto_recap::RECAP_VERSIONS;
 use crate::st::{Key, Raw};
 
@@ -23,30 +24,30 @@ pub(super) fn metadata<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Change<'a
 fn header<'a>(before: Option<&'a [u8]>, after: Option<&'a [u8]>, changes: &mut Vec<Change<'a>>) {
     let object = |line: Option<&'a [u8]>| line.and_then(Raw::parse).filter(Raw::is_object);
     let (Some(old), Some(new)) = (object(before), object(after)) else {
-        changes.push(whole(Part::Metadata, Root::Header, before, after));
+        changes.push(whole_part_change(Part::Metadata, Root::Header, before, after));
         return;
     };
     let has_metadata = |header: Raw<'a>| header.get("chat_metadata").is_some_and(|m| m.is_object());
-    let told: &[&str] =
+    let skipped: &[&str] =
         if has_metadata(old) && has_metadata(new) { &["chat_metadata"] } else { &[] };
-    changes.extend(by_path(Part::Metadata, Root::Header, old, new, told));
+    changes.extend(by_path(Part::Metadata, Root::Header, old, new, skipped));
     if changes.is_empty() {
         changes.push(rewritten(Part::Metadata, Root::Header, before, after));
     }
 }
 
-/// Compares the group's own values, without the metadata of this and other chats.
+/// Compares the values of a group file, except the metadata of its chats.
 fn group<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Change<'a>> {
     let object = |file: Option<&'a [u8]>| file.and_then(Raw::parse).filter(Raw::is_object);
     match (object(before.group), object(after.group)) {
         (Some(old), Some(new)) => {
             by_path(Part::Metadata, Root::Group, old, new, &["chat_metadata", "past_metadata"])
         }
-        _ => vec![whole(Part::Metadata, Root::Group, before.group, after.group)],
+        _ => vec![whole_part_change(Part::Metadata, Root::Group, before.group, after.group)],
     }
 }
 
-/// Two objects, value by value, without some of their members.
+/// Compares two objects value by value, except the members in `without`.
 pub(super) fn by_path<'a>(
     part: Part,
     root: Root,
@@ -80,7 +81,8 @@ fn keys(field: &Field<'_>) -> Vec<Key> {
     field.path.iter().filter_map(key).collect()
 }
 
-/// Compares the versions of the running recap by their numbers; `None` for any other field.
+/// Compares the versions of the running recap by their numbers. Returns `None` for any other field,
+/// or if the versions are not numbered in ascending order.
 fn versions<'a>(field: &Field<'a>) -> Option<Vec<Change<'a>>> {
     if !field.is(&RECAP_VERSIONS) {
         return None;

@@ -1,7 +1,7 @@
-//! Changes between two states, as a writer sees them: messages added, edited, moved, hidden;
-//! lorebook entries renamed or edited by field; metadata by path. Messages are aligned by content.
-//! Nothing is left out: every change has its whole value before and after, and where bytes differ
-//! and no value does, that is a change too.
+//! Changes between two states of a timeline, as a user understands them: messages added, edited,
+//! moved or hidden; lorebook entries renamed or edited by field; metadata by path. Messages are
+//! aligned by content. Every change has the complete value before and after. A difference in bytes
+//! only, for example in spacing, is a change too.
 
 mod card;
 mod lorebook;
@@ -23,50 +23,51 @@ pub(super) use messages::messages as message_changes;
 pub use value::{Field, joined, set_change};
 pub use words::{Piece, words};
 
-/// The part of a timeline that a change is in.
+/// Part of a timeline that contains a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
     #[serde(rename(deserialize = "chat"))]
     Message,
-    /// An entry of the lorebook, or the book itself.
+    /// Entry of the lorebook, or another value in the lorebook.
     Lorebook,
-    /// A value of the chat's metadata, of its header, or of its group.
+    /// Value in the chat's metadata, in its header, or in the file of its group.
     Metadata,
-    /// A value of a character's card, its picture, or another file that is no chat.
+    /// Value in a character card, the card's picture, or another file that is neither a chat nor a
+    /// lorebook.
     Card,
 }
 
 impl Part {
-    /// Every part, in the order of a diff.
+    /// All parts, in the order in which a diff lists them.
     pub const ALL: [Part; 4] = [Part::Message, Part::Lorebook, Part::Metadata, Part::Card];
 }
 
-/// How a value changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKind {
     Added,
     Removed,
-    /// In another place: a message among the others, an entry under another UID.
+    /// A message has another position, or an entry has another UID.
     Moved,
-    /// The UID now names another entry.
+    /// The UID now belongs to another entry.
     Reused,
-    /// Another value.
+    /// The value changed.
     Edited,
-    /// Swipes were added, taken away, or another one is shown.
+    /// Swipes were added or removed, or another swipe is shown.
     Swipe,
-    /// A message is kept from the prompt now.
+    /// A message is no longer in the prompt.
     Hidden,
     /// A message is in the prompt again.
     Shown,
-    /// A message's recap: versions, the chosen one, scene breaks.
+    /// The recap data of a message changed.
     Recap,
-    /// A message's links to checkpoints and branches.
+    /// The links of a message to checkpoints and branches changed.
     Link,
     Renamed,
-    /// An entry's place among the others, and nothing else.
+    /// The position of an entry in the order of entries changed.
     Order,
-    /// Equal values in other bytes: order, spacing, a repeated key.
+    /// Only the bytes changed, not the values: for example, the order of keys, spacing, or a
+    /// repeated key.
     Rewritten,
 }
 
@@ -96,7 +97,7 @@ impl ChangeKind {
     }
 }
 
-/// The root of a path.
+/// JSON object or file in which the path of a value begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Root {
@@ -104,26 +105,26 @@ pub enum Root {
     Header,
     Group,
     Book,
-    /// The text of a card.
+    /// JSON text in a character card.
     Card,
     Picture,
     File,
 }
 
-/// A value's place.
+/// Path of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     pub root: Root,
-    /// One key after the other; none: the whole.
+    /// Keys on the path from the root; empty if the value is the complete root.
     pub keys: Vec<Key>,
-    /// In a list of versions: the one of this number.
+    /// Number of the version, if the value is a version of the running recap.
     pub version: Option<i64>,
 }
 
-/// The message, lorebook entry or value that changed.
+/// Position of a change: a message, a lorebook entry or another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessagePlace {
-    /// A message: its number after the change, or before it where it was removed.
+    /// Number of a message after the change, or before the change if the message was removed.
     Message(usize),
     Entry(Key),
     Value(Location),
@@ -133,15 +134,15 @@ pub enum MessagePlace {
 #[derive(Clone, Debug)]
 pub struct Change<'a> {
     pub part: Part,
-    /// The most important first. Never empty.
+    /// Kinds of the change, most important first; never empty.
     pub kinds: Vec<ChangeKind>,
-    /// Its place after the change.
+    /// Place after the change, or before the change if the message or entry was removed.
     pub place: MessagePlace,
-    /// Its place before, if it was there.
+    /// Place before the change; `None` if the message or entry is new, and for other values.
     pub from: Option<MessagePlace>,
     pub before: Option<&'a [u8]>,
     pub after: Option<&'a [u8]>,
-    /// Its parts that differ, where both values are objects.
+    /// Fields that differ, if both values are objects; may be empty.
     pub fields: Vec<Field<'a>>,
 }
 
@@ -151,7 +152,7 @@ impl Change<'_> {
         self.kinds.first().copied().unwrap_or(ChangeKind::Edited)
     }
 
-    /// Whether this and nothing else happened.
+    /// Returns whether `kind` is the only kind of this change.
     pub fn is_only(&self, kind: ChangeKind) -> bool {
         self.kinds == [kind]
     }
@@ -168,14 +169,14 @@ pub struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// Returns the state before a first snapshot.
+    /// Returns an empty state, for comparison with the first snapshot.
     pub fn nothing() -> Self {
         let chat = Chat { header: None, messages: Vec::new() };
         let (metadata, book, group, card, picture, file) = Default::default();
         Self { chat, metadata, book, group, card, picture, file }
     }
 
-    /// `card` is the card among them, opened.
+    /// Parses the state of `files`. `card` is the parsed card, if `files` is a character card.
     pub fn of(files: &'a TimelineFiles, card: Option<&'a OpenCard>) -> Self {
         let chat = files.split();
         let metadata = files.metadata(&chat);
@@ -196,14 +197,14 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Returns how many first messages both have.
+    /// Returns the number of first messages that both sides share.
     pub fn shared_with(&self, other: &Side<'_>) -> usize {
         let pairs = self.chat.messages.iter().zip(&other.chat.messages);
         pairs.take_while(|(a, b)| a == b || Identity::of(a) == Identity::of(b)).count()
     }
 }
 
-/// Everything that changed from `before` to `after`, or only what changed in one part.
+/// Returns the changes from `before` to `after`: all changes, or only those in the part `only`.
 pub fn diff<'a>(before: &Side<'a>, after: &Side<'a>, only: Option<Part>) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     for part in Part::ALL.into_iter().filter(|part| only.is_none_or(|only| only == *part)) {
@@ -227,7 +228,7 @@ fn value_change<'a>(
     Change { part, kinds, place, from: None, before, after, fields: Vec::new() }
 }
 
-fn whole<'a>(
+fn whole_part_change<'a>(
     part: Part,
     root: Root,
     before: Option<&'a [u8]>,
@@ -242,5 +243,5 @@ fn rewritten<'a>(
     before: Option<&'a [u8]>,
     after: Option<&'a [u8]>,
 ) -> Change<'a> {
-    Change { kinds: vec![ChangeKind::Rewritten], ..whole(part, root, before, after) }
+    Change { kinds: vec![ChangeKind::Rewritten], ..whole_part_change(part, root, before, after) }
 }

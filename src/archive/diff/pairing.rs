@@ -1,4 +1,4 @@
-//! Pairs removed and added messages that are one message, edited.
+//! Pairs removed and added messages that are versions of one message.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,15 +6,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::words::tokens;
 use crate::st::{self, Message};
 
-/// Texts that have at least this share of their words in common are one text, edited.
+/// Minimum share of common words for two texts to be versions of one text.
 const ALIKE: f32 = 0.5;
-/// The words of a text that are compared.
+/// Maximum number of words of a text that are compared.
 const WORDS: usize = 400;
-/// The longest distance between two messages, among those without a partner: keeps the work in
-/// proportion.
+/// Maximum distance between the positions of two messages whose texts are compared. Limits the
+/// number of comparisons.
 const REACH: usize = 16;
 
-/// The words of a text, without their order.
+/// Hashes of the words of a text, without the order of the words.
 pub(in crate::archive) struct Bag(Vec<u64>);
 
 impl Bag {
@@ -32,7 +32,7 @@ impl Bag {
         Self(hashes)
     }
 
-    /// Returns the share of words in common: 0 none, 1 all.
+    /// Returns the share of common words, from 0 to 1.
     pub fn likeness(&self, other: &Bag) -> f32 {
         let (mut a, mut b, mut common) = (0, 0, 0);
         while let (Some(left), Some(right)) = (self.0.get(a), other.0.get(b)) {
@@ -47,13 +47,13 @@ impl Bag {
     }
 }
 
-type Stamp = (Vec<u8>, String);
+type MessageStamp = (Vec<u8>, String);
 
-/// A message without a partner.
+/// Unmatched message.
 struct Candidate<'a> {
     index: usize,
-    stamp: Option<Stamp>,
-    /// None if it is no message at all.
+    stamp: Option<MessageStamp>,
+    /// Name of the speaker; `None` if the line is not a message.
     speaker: Option<String>,
     text: String,
     bag: Bag,
@@ -82,7 +82,7 @@ impl<'a> Candidate<'a> {
         if st::is_blank(self.line) || st::is_blank(other.line) {
             return 0.0;
         }
-        // The other's swipe is shown now.
+        // The text that one message shows is a swipe of the other message too.
         let has = |one: &Candidate<'_>, text: &String| {
             !text.trim().is_empty() && (one.text == *text || one.swipes.contains(text))
         };
@@ -111,15 +111,16 @@ pub(super) fn edits(old: &[(usize, &[u8])], new: &[(usize, &[u8])]) -> Vec<(usiz
     pairs
 }
 
-/// Pairs a single message with a single one of the same speaker: without a date, only its place
-/// identifies a message.
+/// Pairs two messages without dates, if each side has only this message left and the speaker is the
+/// same. Without a date, a rewritten message can only be recognised by its position.
 fn by_place(old: &[Candidate<'_>], new: &[Candidate<'_>]) -> Option<(usize, usize)> {
     let ([old], [new]) = (old, new) else { return None };
     let dateless = |one: &Candidate<'_>| one.stamp.is_none().then(|| one.speaker.clone()).flatten();
     (dateless(old)? == dateless(new)?).then_some((old.index, new.index))
 }
 
-/// Pairs by date and speaker where these are unique: imported chats give all messages one date.
+/// Pairs messages with the same date and speaker, if no other message on either side has them: in
+/// imported chats, all messages may have the same date.
 fn by_stamp(old: &[Candidate<'_>], new: &[Candidate<'_>]) -> Vec<(usize, usize)> {
     let (in_old, in_new) = (unique_stamps(old), unique_stamps(new));
     let mut pairs: Vec<_> = in_old
@@ -130,7 +131,7 @@ fn by_stamp(old: &[Candidate<'_>], new: &[Candidate<'_>]) -> Vec<(usize, usize)>
     pairs
 }
 
-fn unique_stamps<'c>(list: &'c [Candidate<'_>]) -> HashMap<&'c Stamp, Option<usize>> {
+fn unique_stamps<'c>(list: &'c [Candidate<'_>]) -> HashMap<&'c MessageStamp, Option<usize>> {
     let mut found = HashMap::new();
     for one in list {
         if let Some(stamp) = &one.stamp {
@@ -143,7 +144,7 @@ fn unique_stamps<'c>(list: &'c [Candidate<'_>]) -> HashMap<&'c Stamp, Option<usi
 fn by_text(old: &[Candidate<'_>], new: &[Candidate<'_>]) -> Vec<(usize, usize)> {
     let mut scores = Vec::new();
     for (at, one) in old.iter().enumerate() {
-        // Where the other list is longer or shorter, the same share of the way into it.
+        // If the lists differ in length, search around the proportional position.
         let middle = at * new.len() / old.len();
         let near = middle.saturating_sub(REACH)..new.len().min(middle + REACH + 1);
         for (other_at, other) in near.clone().zip(&new[near]) {
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_and_a_speaker_name_a_message() {
+    fn messages_with_equal_unique_date_and_speaker_are_paired() {
         let old = [
             r#"{"name":"A","send_date":"1","mes":"yes"}"#,
             r#"{"name":"A","send_date":"2","mes":"b"}"#,
@@ -193,7 +194,7 @@ mod tests {
             r#"{"name":"A","send_date":"1","mes":"no"}"#,
         ];
         assert_eq!(pairs(&old, &new), [(0, 1)]);
-        // One date for all says nothing.
+        // A date that all messages have does not identify a message.
         let same = [
             r#"{"name":"A","send_date":"1","mes":"p"}"#,
             r#"{"name":"A","send_date":"1","mes":"q"}"#,
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_date_the_place_names_a_message() {
+    fn undated_messages_are_paired_by_position_and_speaker() {
         let (yes, no) = (r#"{"name":"A","mes":"yes"}"#, r#"{"name":"A","mes":"no"}"#);
         assert_eq!(pairs(&[yes], &[no]), [(0, 0)]);
         assert_eq!(pairs(&[yes], &[no, no]), []);
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn alike_texts_are_one() {
+    fn messages_with_similar_text_are_paired() {
         let old = [r#"{"mes":"the bell rings over the bay"}"#, "torn line of a chat"];
         let new = ["torn line of a cat", r#"{"mes":"the bell rings over the harbour"}"#, "else"];
         assert_eq!(pairs(&old, &new), [(0, 1), (1, 0)]);

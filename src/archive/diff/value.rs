@@ -1,11 +1,12 @@
-//! Compares two JSON values, however they are formatted.
+//! Compares two JSON values, independent of their formatting.
 
 use std::collections::{HashMap, HashSet};
 
 use super::ChangeKind;
 use crate::st::{Key, Raw};
 
-/// Deeper than this values are compared as a whole: a hostile file must not exhaust the stack.
+/// Maximum depth of recursion. Deeper values are compared as raw text, so that a malicious file
+/// cannot exhaust the stack.
 const DEPTH: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,30 +16,31 @@ pub enum PathStep {
 }
 
 impl PathStep {
-    /// Whether it is the member of that name.
+    /// Returns whether this step is the key `name`.
     pub fn is(&self, name: &str) -> bool {
         matches!(self, PathStep::Key(key) if key.as_bytes() == name.as_bytes())
     }
 }
 
-/// A value at a path inside a message, an entry or the metadata, on both sides.
+/// Changed value inside a message, a lorebook entry or the metadata: its path, and its value before
+/// and after.
 #[derive(Clone, Debug)]
 pub struct Field<'a> {
     pub path: Vec<PathStep>,
-    /// To which of the change's kinds it belongs.
+    /// Kind of the change of this value.
     pub kind: ChangeKind,
     pub before: Option<Raw<'a>>,
     pub after: Option<Raw<'a>>,
 }
 
 impl Field<'_> {
-    /// Whether its path begins so.
+    /// Returns whether the path of the value begins with these keys.
     pub fn is_in(&self, names: &[&str]) -> bool {
         self.path.len() >= names.len()
             && self.path.iter().zip(names).all(|(step, name)| step.is(name))
     }
 
-    /// Whether this is its path.
+    /// Returns whether the path of the value consists of exactly these keys.
     pub fn is(&self, names: &[&str]) -> bool {
         self.path.len() == names.len() && self.is_in(names)
     }
@@ -63,14 +65,14 @@ pub fn joined(path: &[PathStep]) -> String {
 
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
-    /// Lists that are compared item by item.
+    /// Keys of the lists that are compared item by item.
     pub lists: &'static [&'static str],
-    /// Objects that are gone into even if one side does not have them.
+    /// Keys of the objects whose members are compared even if one side does not have the object.
     pub opened: &'static [&'static str],
 }
 
 impl Rules {
-    /// Lists as a whole.
+    /// Rules that compare every list as one value.
     pub const PLAIN: Rules = Rules { lists: &[], opened: &[] };
 }
 
@@ -97,7 +99,7 @@ fn walk<'a>(
         let (old, new) = (members(before), members(after));
         let both = match (&old, &new) {
             (Some(_), Some(_)) => true,
-            // An empty object has no parts by which to tell that it is there.
+            // An empty object has no members to list, so it is compared as one value.
             (Some(one), None) => opened && after.is_none() && !one.is_empty(),
             (None, Some(one)) => opened && before.is_none() && !one.is_empty(),
             (None, None) => false,
@@ -133,7 +135,8 @@ fn walk<'a>(
 
 pub(super) type Members<'a> = Vec<(Key, Raw<'a>)>;
 
-/// Returns the members of an object. Of a repeated key the last counts, as in JavaScript.
+/// Returns the members of an object, or `None` if the value is not an object. If a key is repeated,
+/// the last value counts, as in JavaScript.
 pub(super) fn members(value: Option<Raw<'_>>) -> Option<Members<'_>> {
     let all = value.filter(Raw::is_object)?.members()?;
     let mut seen = HashSet::with_capacity(all.len());
@@ -151,7 +154,8 @@ pub(super) fn members(value: Option<Raw<'_>>) -> Option<Members<'_>> {
 
 pub(super) type Row<'m, 'a> = (&'m Key, Option<Raw<'a>>, Option<Raw<'a>>);
 
-/// Returns the members of two objects by key: first those of `old`, then new ones.
+/// Returns each key of two objects with its values in `old` and `new`: first the keys of `old`,
+/// then the keys that only `new` has.
 pub(super) fn side_by_side<'m, 'a>(old: &'m Members<'a>, new: &'m Members<'a>) -> Vec<Row<'m, 'a>> {
     let by_key = |list: &'m Members<'a>| -> HashMap<&'m [u8], Raw<'a>> {
         list.iter().map(|(key, value)| (key.as_bytes(), *value)).collect()
@@ -166,7 +170,8 @@ pub(super) fn side_by_side<'m, 'a>(old: &'m Members<'a>, new: &'m Members<'a>) -
     first.chain(second).collect()
 }
 
-/// Whether two values are equal as JSON. Numbers are compared as they are written.
+/// Returns whether two values are equal as JSON. Numbers are compared as text: `1` and `1.0`
+/// differ.
 pub(crate) fn same(a: Raw<'_>, b: Raw<'_>) -> bool {
     same_to(a, b, DEPTH)
 }
@@ -194,7 +199,8 @@ fn same_to(a: Raw<'_>, b: Raw<'_>, depth: usize) -> bool {
     }
 }
 
-/// For two lists of texts, such as an entry's keys: what the second has more, and what it lacks.
+/// Compares two lists of strings, such as the keywords of an entry, as sets. Returns the added and
+/// the removed items, or `None` if a value is not a list of strings.
 pub fn set_change<'a>(before: Raw<'a>, after: Raw<'a>) -> Option<(Vec<Raw<'a>>, Vec<Raw<'a>>)> {
     let texts = |list: Raw<'a>| -> Option<Vec<(Key, Raw<'a>)>> {
         list.items()?.into_iter().map(|item| Some((Key::decode(item.as_bytes())?, item))).collect()
@@ -217,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_value_may_be_written_differently() {
+    fn values_are_equal_despite_different_json_spelling() {
         for (a, b) in [
             (r#"{"a":1,"b":[1,2]}"#, r#"{ "b" : [1, 2], "a":1 }"#),
             (r#""é\n""#, r#""\u00e9\u000a""#),
@@ -232,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_named_by_their_path() {
+    fn changed_values_are_named_by_their_path() {
         let rules = Rules { lists: &["swipes"], opened: &["extra"] };
         let before = raw(r#"{"mes":"x","swipes":["a"],"o":{"k":{"l":1}},"gone":{"a":1}}"#);
         let after = raw(r#"{"mes":"x","swipes":["a","b"],"o":{"k":{"l":2}},"extra":{"e":1}}"#);
@@ -242,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_does_not_matter() {
+    fn deeply_nested_values_are_compared() {
         let deep = |leaf: &str| format!("{}{leaf}{}", "{\"a\":".repeat(5_000), "}".repeat(5_000));
         let (one, two) = (deep("1"), deep("2"));
         assert!(!same(raw(&one), raw(&two)));

@@ -1,4 +1,4 @@
-//! Two texts compared word by word.
+//! Compares two texts word by word.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -6,35 +6,35 @@ use std::time::{Duration, Instant};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use unicode_width::UnicodeWidthChar;
 
-/// After this long the comparison of two texts settles for what it has.
+/// Time limit of the comparison. When it is reached, the best result so far is used.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A piece of a text that was kept, removed or added.
+/// Piece of a text: unchanged, removed or added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'t> {
     Same(&'t str),
-    /// Only in the first.
+    /// Text that only the old version contains.
     Removed(&'t str),
-    /// Only in the second.
+    /// Text that only the new version contains.
     Added(&'t str),
 }
 
-struct Stretch {
+struct DiffRange {
     old: Range<usize>,
     new: Range<usize>,
     same: bool,
 }
 
-/// Two texts word by word; where a writing has no spaces, sign by sign.
+/// Compares two texts word by word, or character by character in scripts without spaces.
 pub fn words<'t>(before: &'t str, after: &'t str) -> Vec<Piece<'t>> {
     let (old, new) = (tokens(before), tokens(after));
     let deadline = Some(Instant::now() + PATIENCE);
     let ops = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, deadline);
     let (old_ends, new_ends) = (ends(&old), ends(&new));
-    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut stretches: Vec<DiffRange> = Vec::new();
     for op in &ops {
         let bytes = |ends: &[usize], range: Range<usize>| ends[range.start]..ends[range.end];
-        let next = Stretch {
+        let next = DiffRange {
             old: bytes(&old_ends, op.old_range()),
             new: bytes(&new_ends, op.new_range()),
             same: matches!(op, DiffOp::Equal { .. }),
@@ -42,7 +42,7 @@ pub fn words<'t>(before: &'t str, after: &'t str) -> Vec<Piece<'t>> {
         push(&mut stretches, next, before);
     }
     if is_confetti(&stretches, before, after) {
-        stretches = vec![Stretch { old: 0..before.len(), new: 0..after.len(), same: false }];
+        stretches = vec![DiffRange { old: 0..before.len(), new: 0..after.len(), same: false }];
     }
     let mut pieces = Vec::new();
     for stretch in stretches {
@@ -57,9 +57,9 @@ pub fn words<'t>(before: &'t str, after: &'t str) -> Vec<Piece<'t>> {
     pieces
 }
 
-/// Adds a stretch. Changes with only spaces and signs between them are joined, because `[a][b]
-/// [c][d]` is hard to read.
-fn push(stretches: &mut Vec<Stretch>, next: Stretch, before: &str) {
+/// Adds a range. Two changes that are separated only by spaces and punctuation are joined to one,
+/// because many short changes are hard to read.
+fn push(stretches: &mut Vec<DiffRange>, next: DiffRange, before: &str) {
     if next.same {
         stretches.push(next);
         return;
@@ -79,8 +79,9 @@ fn push(stretches: &mut Vec<Stretch>, next: Stretch, before: &str) {
     }
 }
 
-/// Whether so little is left that only chance keeps it: then one text stands for the other.
-fn is_confetti(stretches: &[Stretch], before: &str, after: &str) -> bool {
+/// Returns whether the texts have so little in common that the matches are accidental. The caller
+/// then shows the complete text as replaced.
+fn is_confetti(stretches: &[DiffRange], before: &str, after: &str) -> bool {
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
     let same = stretches.iter().filter(|stretch| stretch.same);
     let kept: usize = same.map(|stretch| letters(&before[stretch.old.clone()])).sum();
@@ -97,25 +98,25 @@ fn ends(tokens: &[&str]) -> Vec<usize> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum CharClass {
     Word,
     Space,
     Sign,
     Mark,
 }
 
-fn class(c: char) -> Class {
+fn class(c: char) -> CharClass {
     match c.width() {
-        _ if c.is_whitespace() => Class::Space,
-        Some(0) => Class::Mark,
-        // Writings without spaces: every sign for itself.
-        Some(2) => Class::Sign,
-        _ if c.is_alphanumeric() => Class::Word,
-        _ => Class::Sign,
+        _ if c.is_whitespace() => CharClass::Space,
+        Some(0) => CharClass::Mark,
+        // In scripts without spaces, every character is a token.
+        Some(2) => CharClass::Sign,
+        _ if c.is_alphanumeric() => CharClass::Word,
+        _ => CharClass::Sign,
     }
 }
 
-/// Words, stretches of space, and single signs; together they are the text.
+/// Splits a text into words, runs of white space, and single characters.
 pub(super) fn tokens(text: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut start = 0;
@@ -123,21 +124,21 @@ pub(super) fn tokens(text: &str) -> Vec<&str> {
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
         let mut kind = class(c);
-        let before_word = || chars.clone().next().is_some_and(|(_, c)| class(c) == Class::Word);
+        let before_word = || chars.clone().next().is_some_and(|(_, c)| class(c) == CharClass::Word);
         // `don't` is one word.
-        if matches!(c, '\'' | '’') && last == Some(Class::Word) && before_word() {
-            kind = Class::Word;
+        if matches!(c, '\'' | '’') && last == Some(CharClass::Word) && before_word() {
+            kind = CharClass::Word;
         }
         let joins = match kind {
-            Class::Mark => true,
-            Class::Sign => false,
+            CharClass::Mark => true,
+            CharClass::Sign => false,
             _ => last == Some(kind),
         };
         if !joins && at > start {
             tokens.push(&text[start..at]);
             start = at;
         }
-        if kind != Class::Mark {
+        if kind != CharClass::Mark {
             last = Some(kind);
         }
     }
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_changed_changes() {
+    fn word_diff_marks_only_changed_words() {
         assert_eq!(
             words("The old bell rings.", "The new bell rings twice."),
             [
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_become_one() {
+    fn adjacent_word_changes_are_merged() {
         assert_eq!(
             words("one two three four five", "one 2 3 four five"),
             [Same("one "), Removed("two three"), Added("2 3"), Same(" four five")]
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_the_text() {
+    fn joined_tokens_equal_the_text() {
         for text in ["", " a  b\n", "e\u{301}te\u{301} 👩‍👧 x", "\u{301}"] {
             assert_eq!(tokens(text).concat(), text);
         }

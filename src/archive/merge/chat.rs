@@ -1,17 +1,20 @@
-//! Merges two states of a chat file: messages of the side that changed them, metadata of both.
+//! Merges two states of a chat file. The result has the messages of the side that changed them, and
+//! the merged metadata of both sides.
 
 use super::Side;
-use super::entry_fields::{Mixed, mix};
+use super::entry_fields::{MergedFields, mix};
 use crate::st::{Chat, Key, Raw};
 
-/// Metadata that SillyTavern writes with every generated message: never a conflict.
+/// Metadata that SillyTavern writes with every generated message. Different values of these fields
+/// are never a conflict.
 const WRITTEN_WITH_MESSAGES: [&str; 2] = ["lastInContextMessageId", "timedWorldInfo"];
 const METADATA: &str = "chat_metadata";
 
-/// Merges two states of a chat. Returns none if both sides changed messages, or one value of the
-/// header in two ways.
+/// Merges `theirs` into `ours`. Returns `None` if both sides changed messages, or if both changed
+/// one value of the header differently.
 ///
-/// A side whose messages are those of the other and more has all that the other has.
+/// If one side begins with all messages of the other side, the messages of the longer side are
+/// used.
 pub fn merge_chats(base: Option<&Chat<'_>>, ours: &Chat<'_>, theirs: &Chat<'_>) -> Option<Vec<u8>> {
     let was = |side: &Chat<'_>| base.is_some_and(|base| base.messages == side.messages);
     let prefer = if was(ours) || continues(&ours.messages, &theirs.messages) {
@@ -34,8 +37,8 @@ pub fn merge_chats(base: Option<&Chat<'_>>, ours: &Chat<'_>, theirs: &Chat<'_>) 
     Some(Chat { header: header.as_deref(), messages: messages.clone() }.join())
 }
 
-/// Returns whether `longer` has all messages of `messages`, with others behind them or none. A
-/// trailing newline is not a message.
+/// Returns whether `longer` begins with all of `messages`. An empty last line, which a trailing
+/// newline causes, is ignored.
 fn continues(messages: &[&[u8]], longer: &[&[u8]]) -> bool {
     let messages = match messages.split_last() {
         Some((&[], rest)) => rest,
@@ -58,7 +61,7 @@ fn merge_headers(base: &[u8], ours: &[u8], theirs: &[u8], prefer: Side) -> Optio
     Some([&text[..place.start], &metadata, &text[place.end..]].concat())
 }
 
-fn merged(mixed: Mixed) -> Option<Vec<u8>> {
+fn merged(mixed: MergedFields) -> Option<Vec<u8>> {
     let is_settled = |field: &str| WRITTEN_WITH_MESSAGES.contains(&field);
     mixed.conflicts.iter().all(|conflict| is_settled(&conflict.field)).then_some(mixed.value)
 }
@@ -88,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_merged_by_their_members_and_keep_their_bytes() {
+    fn headers_are_merged_by_member_and_keep_their_bytes() {
         let header = BASE.replace("\"x\"", "\"y\"");
         let more = "{\"mes\":\"1\"}";
         let messages = format!("{}\n{more}", BASE.replace("\"n\": 1", "\"n\": 1e21,\"v\":{}"));
@@ -98,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_written_with_messages_comes_with_them() {
+    fn message_metadata_is_taken_from_the_side_with_new_messages() {
         let with = |id: u8, name: &str| {
             let id = format!("\"lastInContextMessageId\":{id},\"n\"");
             BASE.replace("\"n\"", &id).replace("\"x\"", &format!("\"{name}\""))
@@ -109,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn two_values_for_one_member_and_messages_of_both_sides_are_not_merged() {
+    fn conflicting_members_or_messages_on_both_sides_are_not_merged() {
         assert_eq!(merge(BASE, &BASE.replace("\"x\"", "\"y\""), &BASE.replace("\"x\"", "0")), None);
         let say = |words: &str| format!("{BASE}\n{{\"mes\":\"{words}\"}}");
         assert_eq!(merge(BASE, &say("here"), &say("there")), None);

@@ -1,28 +1,29 @@
-//! The entries of the three books of a merge: read, matched, and numbered.
+//! Reads the entries of the three books of a merge, matches them, and assigns their keys in the
+//! merged book.
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::entry_identity::{Entries, Marks, pairs};
+use super::super::entry_identity::{Entries, IdentityFields, pairs};
 use crate::st::{Key, Member, Raw, uid_text};
 
 pub(super) struct Book<'a> {
     pub root: Raw<'a>,
     pub entries: Raw<'a>,
-    /// In the order of the file. No key stands twice.
+    /// Entries in file order, with unique keys.
     pub list: Vec<(Key, Raw<'a>)>,
     pub raw_keys: Vec<&'a [u8]>,
 }
 
 impl<'a> Book<'a> {
-    /// Reads it; why it cannot be merged.
+    /// Parses a book, or returns why the book cannot be merged.
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, &'static str> {
-        let root = Raw::parse(bytes).ok_or("it is no JSON")?;
-        let members = root.members().ok_or("it is no JSON object")?;
+        let root = Raw::parse(bytes).ok_or("it is not valid JSON")?;
+        let members = root.members().ok_or("it is not a JSON object")?;
         let entries = members.iter().find(|member| is_entries(member));
         let entries = entries.ok_or("it has no entries")?.value;
-        let list = entries.members().ok_or("its entries are no JSON object")?;
+        let list = entries.members().ok_or("its entries are not a JSON object")?;
         if repeats(&members) || repeats(&list) {
-            return Err("it repeats a key, and it is not certain which one counts");
+            return Err("it repeats a key, so its content is ambiguous");
         }
         let raw_keys = list.iter().map(|member| member.raw_key).collect();
         let list = list.into_iter().map(|member| (member.key, member.value)).collect();
@@ -50,8 +51,9 @@ pub(super) struct Group {
     pub theirs: Option<usize>,
 }
 
-/// Matches the entries of all three books: those of the base are followed to both sides, the rest
-/// are matched directly. In the order of ours, then of theirs.
+/// Groups the entries of all three books that are the same entry. Entries of the base are matched
+/// with both sides; all other entries of the two sides are matched with each other. The groups are
+/// in the order of `ours`, then of `theirs`.
 pub(super) fn groups(base: Option<&Book<'_>>, ours: &Book<'_>, theirs: &Book<'_>) -> Vec<Group> {
     let mut from_base: Vec<Group> = Vec::new();
     let (mut ours_known, mut theirs_known) = (HashSet::new(), HashSet::new());
@@ -88,8 +90,9 @@ pub(super) fn groups(base: Option<&Book<'_>>, ours: &Book<'_>, theirs: &Book<'_>
     all
 }
 
-/// Matches entries that are not in the base: equal under one key, then similar under one key, then
-/// with equal title and content under any key.
+/// Matches the entries of two sides that are not in the base. Entries with the same key match if
+/// they are equal or have an equal title, content or list of keywords. After that, entries with
+/// equal title and content match under any key.
 fn agreeing(
     ours: &Entries<'_>,
     of_ours: &[usize],
@@ -104,7 +107,7 @@ fn agreeing(
         let (key, entry) = &ours[*n];
         let there = by_key.get(key).filter(|there| {
             let other = theirs[**there].1;
-            *entry == other || Marks::of(*entry).agree(&Marks::of(other))
+            *entry == other || IdentityFields::of(*entry).agree(&IdentityFields::of(other))
         });
         match there {
             Some(there) => {
@@ -117,11 +120,11 @@ fn agreeing(
     let open: Vec<_> = of_theirs
         .iter()
         .filter(|n| !taken.contains(n))
-        .map(|n| (*n, Marks::of(theirs[*n].1)))
+        .map(|n| (*n, IdentityFields::of(theirs[*n].1)))
         .collect();
     let mut gone = HashSet::new();
     for n in left {
-        let marks = Marks::of(ours[n].1);
+        let marks = IdentityFields::of(ours[n].1);
         let there =
             open.iter().find(|(there, other)| !gone.contains(there) && marks.agree_wholly(other));
         if let Some((there, _)) = there {
@@ -132,9 +135,10 @@ fn agreeing(
     found
 }
 
-/// Returns the key of each group that stays. Entries of ours keep their key, unless only theirs
-/// moved it; those of theirs keep their own if it is free, else get the lowest free number, as in
-/// SillyTavern.
+/// Returns the key in the merged book for each group whose value in `stays` is true; `None` for the
+/// other groups. An entry of `ours` keeps its key, unless only `theirs` changed the key. An entry
+/// that only `theirs` has keeps its key if no other entry has the key. Otherwise, the entry gets
+/// the lowest free number, as in SillyTavern.
 pub(super) fn keys(
     base: Option<&Book<'_>>,
     ours: &Book<'_>,
@@ -182,7 +186,7 @@ pub(super) fn keys(
             without.push(n);
         }
     }
-    // A key is free if nothing that stays has it, as its key or inside.
+    // A number is free if no entry of the merged book has it as its key or as its `uid`.
     let inside = staying.iter().flat_map(|n| {
         let group = groups[*n];
         [ours.entry(group.ours), theirs.entry(group.theirs)]

@@ -1,4 +1,4 @@
-//! Merges objects field by field.
+//! Merges two JSON objects field by field.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,14 +8,15 @@ use super::object::{Part, compose};
 use super::{FieldChange, Side};
 use crate::st::{Edits, Key, Member, Raw, item_spans};
 
-/// Fields that the extension's reordering rewrites in every entry: never a conflict, and no edit
-/// that keeps an entry from being removed.
+/// Fields that ST-Auto-Recap rewrites in every entry when it reorders a lorebook. Different values
+/// of these fields are never a conflict. A change of these fields does not count as an edit, so the
+/// other side can still remove the entry.
 const CHURN: [&str; 2] = ["order", "displayIndex"];
-/// Lists that are sets of words.
+/// Fields whose value is a list that is merged as a set of strings.
 const SETS: [&str; 2] = ["key", "keysecondary"];
 
-/// The three states of a value. The base is none where nothing is known of it, and its value none
-/// where it was not there.
+/// The value of one field in all three books. `base` is `None` if there is no base, and
+/// `Some(None)` if the base does not have the field.
 #[derive(Clone, Copy)]
 pub(super) struct Sides<'a> {
     pub base: Option<Option<Raw<'a>>>,
@@ -24,27 +25,28 @@ pub(super) struct Sides<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum FieldChoice {
     Ours,
     Theirs,
     Conflict,
 }
 
 impl<'a> Sides<'a> {
-    pub(super) fn choice(&self) -> Choice {
+    pub(super) fn choice(&self) -> FieldChoice {
         let Self { base, ours, theirs } = *self;
         match base {
-            _ if alike(ours, theirs) => Choice::Ours,
-            Some(base) if alike(theirs, base) => Choice::Ours,
-            Some(base) if alike(ours, base) => Choice::Theirs,
-            // Nobody knows whether one side removed it or the other added it; what there is stays.
-            None if ours.is_none() => Choice::Theirs,
-            None if theirs.is_none() => Choice::Ours,
-            _ => Choice::Conflict,
+            _ if alike(ours, theirs) => FieldChoice::Ours,
+            Some(base) if alike(theirs, base) => FieldChoice::Ours,
+            Some(base) if alike(ours, base) => FieldChoice::Theirs,
+            // Without a base, it is unknown whether one side removed the value or the other side
+            // added it. The value stays.
+            None if ours.is_none() => FieldChoice::Theirs,
+            None if theirs.is_none() => FieldChoice::Ours,
+            _ => FieldChoice::Conflict,
         }
     }
 
-    pub(super) fn told(&self, field: String, merged: Option<&[u8]>) -> FieldChange {
+    pub(super) fn field_change(&self, field: String, merged: Option<&[u8]>) -> FieldChange {
         let bytes = |value: Option<Raw<'_>>| value.map(|value| value.as_bytes().to_vec());
         FieldChange {
             field,
@@ -64,26 +66,27 @@ fn alike(a: Option<Raw<'_>>, b: Option<Raw<'_>>) -> bool {
     }
 }
 
-pub(super) struct Mixed {
+pub(super) struct MergedFields {
     pub value: Vec<u8>,
     pub changed: Vec<FieldChange>,
     pub conflicts: Vec<FieldChange>,
 }
 
-/// Merges two objects by their members, into the text of ours. Members of which `skip` says so stay
-/// as they are in ours.
+/// Merges the members of two objects into the text of `ours`. Members for which `skip` returns true
+/// stay as in `ours`.
 pub(super) fn mix(
     base: Option<Raw<'_>>,
     ours: Raw<'_>,
     theirs: Raw<'_>,
     prefer: Side,
     skip: impl Fn(&Key) -> bool,
-) -> Mixed {
+) -> MergedFields {
     let (own, other) = (ours.members().unwrap_or_default(), theirs.members().unwrap_or_default());
     let before = base.map(|base| base.members().unwrap_or_default());
     let (mut changed, mut conflicts) = (Vec::new(), Vec::new());
     let mut parts = Vec::new();
-    // Of a repeated key the last counts; the others go or stay with it.
+    // If a key is repeated, the last value counts. If the merge removes this member, it removes the
+    // repeated ones too.
     let mut gone: HashSet<&Key> = HashSet::new();
     for (n, member) in own.iter().enumerate() {
         let counts = !own[n + 1..].iter().any(|later| later.key == member.key);
@@ -97,11 +100,11 @@ pub(super) fn mix(
             theirs: last(&other, &member.key),
         };
         match settle(&member.key, sides, prefer, &mut changed, &mut conflicts) {
-            Settled::Ours => parts.push(Part::Own(n, None)),
-            Settled::Is(None) => {
+            MergedValue::Ours => parts.push(Part::Own(n, None)),
+            MergedValue::Is(None) => {
                 gone.insert(&member.key);
             }
-            Settled::Is(Some(value)) => parts.push(Part::Own(n, Some(value))),
+            MergedValue::Is(Some(value)) => parts.push(Part::Own(n, Some(value))),
         }
     }
     parts.retain(|part| !matches!(part, Part::Own(n, _) if gone.contains(&own[*n].key)));
@@ -115,16 +118,16 @@ pub(super) fn mix(
             ours: None,
             theirs: Some(member.value),
         };
-        if let Settled::Is(Some(value)) =
+        if let MergedValue::Is(Some(value)) =
             settle(&member.key, sides, prefer, &mut changed, &mut conflicts)
         {
             parts.push(Part::New(member.raw_key.into(), value));
         }
     }
-    Mixed { value: compose(ours, &parts, theirs), changed, conflicts }
+    MergedFields { value: compose(ours, &parts, theirs), changed, conflicts }
 }
 
-enum Settled<'a> {
+enum MergedValue<'a> {
     Ours,
     Is(Option<Cow<'a, [u8]>>),
 }
@@ -135,37 +138,39 @@ fn settle<'a>(
     prefer: Side,
     changed: &mut Vec<FieldChange>,
     conflicts: &mut Vec<FieldChange>,
-) -> Settled<'a> {
+) -> MergedValue<'a> {
     let is = |names: &[&str]| names.iter().any(|name| key.as_bytes() == name.as_bytes());
     let theirs = || sides.theirs.map(|value| Cow::Borrowed(value.as_bytes()));
     let value = match sides.choice() {
-        Choice::Ours => return Settled::Ours,
-        Choice::Theirs => theirs(),
-        Choice::Conflict if is(&CHURN) => return Settled::Ours,
-        Choice::Conflict => match united(sides).filter(|_| is(&SETS)) {
+        FieldChoice::Ours => return MergedValue::Ours,
+        FieldChoice::Theirs => theirs(),
+        FieldChoice::Conflict if is(&CHURN) => return MergedValue::Ours,
+        FieldChoice::Conflict => match united(sides).filter(|_| is(&SETS)) {
             Some(list) => Some(Cow::Owned(list)),
             None => {
                 let (settled, merged) = match prefer {
                     Side::Ours => {
-                        (Settled::Ours, sides.ours.map(|value| Cow::Borrowed(value.as_bytes())))
+                        (MergedValue::Ours, sides.ours.map(|value| Cow::Borrowed(value.as_bytes())))
                     }
-                    Side::Theirs => (Settled::Is(theirs()), theirs()),
+                    Side::Theirs => (MergedValue::Is(theirs()), theirs()),
                 };
-                conflicts.push(sides.told(key.to_string_lossy(), merged.as_deref()));
+                conflicts.push(sides.field_change(key.to_string_lossy(), merged.as_deref()));
                 return settled;
             }
         },
     };
-    changed.push(sides.told(key.to_string_lossy(), value.as_deref()));
-    Settled::Is(value)
+    changed.push(sides.field_change(key.to_string_lossy(), value.as_deref()));
+    MergedValue::Is(value)
 }
 
-/// Returns the member's value; of repeated keys the last, as in JavaScript.
+/// Returns the value of a key. If the key is repeated, the last value counts, as in JavaScript.
 fn last<'a>(members: &[Member<'a>], key: &Key) -> Option<Raw<'a>> {
     members.iter().rev().find(|member| member.key == *key).map(|member| member.value)
 }
 
-/// Two lists of texts as sets: what theirs took away goes, what theirs added comes.
+/// Merges two lists of strings as sets. The result is the list of `ours`, without the strings that
+/// `theirs` removed and with the strings that `theirs` added. Returns `None` if a value is not a
+/// list of strings, or there is no base.
 fn united(sides: Sides<'_>) -> Option<Vec<u8>> {
     let texts = |list: Raw<'_>| -> Option<Vec<Key>> {
         list.items()?.iter().map(|item| Key::decode(item.as_bytes())).collect()
@@ -189,7 +194,8 @@ fn united(sides: Sides<'_>) -> Option<Vec<u8>> {
     Some(list)
 }
 
-/// Whether nobody edited the entry: the same but for its UID and its place among the others.
+/// Returns whether the entry was not edited. Changes of its UID and of its position do not count as
+/// edits.
 pub(super) fn untouched(before: Raw<'_>, after: Raw<'_>) -> bool {
     let (Some(mut old), Some(mut new)) = (before.members(), after.members()) else {
         return same(before, after);

@@ -1,10 +1,11 @@
-//! Two states of a lorebook made one, three-way: entry by entry, field by field.
+//! Three-way merge of two states of a lorebook, entry by entry and field by field. `theirs` is
+//! merged into `ours`, and `base` is the state from which both are derived.
 //!
-//! The merged book is ours with changes in the raw text: what theirs did not change keeps every
-//! byte, and what comes from theirs comes byte for byte. Entries are one by what they say and not
-//! by their UID alone (`same_entry`). An entry goes only if one side removed it and the other did
-//! not edit it; where both sides changed one value differently, both are listed and one of them
-//! stays.
+//! The merged book is the raw text of `ours` with changes: values that `theirs` did not change keep
+//! every byte, and changed values are copied from `theirs` byte for byte. Entries are matched by
+//! content, not by UID alone. An entry is removed only if one side removed the entry and the other
+//! side did not edit it. If both sides changed one value differently, the merge lists both values
+//! as a conflict and uses one of them.
 
 mod chat;
 mod entries;
@@ -21,16 +22,18 @@ use crate::auto_recap::stored::merge_registry::{self, Registries, Uids};
 use crate::auto_recap::{active_in, is_queue};
 use crate::st::{Edits, Key, Raw, entry_comment};
 use entries::{Book, Group, groups, is_entries, keys};
-use entry_fields::{Choice, Mixed, Sides, mix, untouched};
+use entry_fields::{FieldChoice, MergedFields, Sides, mix, untouched};
 use object::{Part, compose};
 
 pub use chat::merge_chats;
 pub use outcome::{
-    Conflict, ConflictKind, Edited, FieldChange, Merged, Named, Renumbered, Side, Unmergeable,
+    Conflict, ConflictKind, EditedEntry, EntryName, FieldChange, Merged, RenumberedEntry, Side,
+    Unmergeable,
 };
 
-/// Merges `theirs` into `ours`. Where both changed one value, the preferred side's is taken. An entry that one side removed and the other
-/// edited stays in any case. A base that cannot be read is as good as none.
+/// Merges `theirs` into `ours`. In a conflict, the value of the side `prefer` is used. An entry
+/// that one side removed and the other side edited always stays. If the base cannot be read, the
+/// books are merged without a base.
 pub fn merge_books(
     base: Option<&[u8]>,
     ours: &[u8],
@@ -57,8 +60,8 @@ struct Merge<'a> {
     prefer: Side,
 }
 
-/// An entry of the merged book: its key, and its value if that is not as in ours.
-struct Placed<'a> {
+/// Entry of the merged book. `value` is `None` if the value is that of `ours`.
+struct MergedEntry<'a> {
     group: Group,
     key: Key,
     value: Option<Cow<'a, [u8]>>,
@@ -95,7 +98,8 @@ impl<'a> Merge<'a> {
         out
     }
 
-    /// Whether an entry is in the merged book. The queue is not merged: it is work on a chat, and stays with ours.
+    /// Returns whether an entry is in the merged book. The operation queue of ST-Auto-Recap is not
+    /// merged, because it belongs to one chat: the queue stays as in `ours`.
     fn stays(&self, group: Group) -> bool {
         let base = self.base.as_ref().and_then(|base| base.entry(group.base));
         match (self.ours.entry(group.ours), self.theirs.entry(group.theirs)) {
@@ -108,7 +112,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// An entry that is not in the merged book.
+    /// Records an entry that is not in the merged book.
     fn gone(&self, group: Group, out: &mut Merged) {
         if let Some(place) = group.ours {
             let (key, entry) = &self.ours.list[place];
@@ -125,7 +129,7 @@ impl<'a> Merge<'a> {
         key: Key,
         registries: &Registries,
         out: &mut Merged,
-    ) -> Placed<'a> {
+    ) -> MergedEntry<'a> {
         let base = self.base.as_ref().and_then(|base| base.entry(group.base));
         let (ours, theirs) = (self.ours.entry(group.ours), self.theirs.entry(group.theirs));
         let key_of = |book: &Book<'_>, place: Option<usize>| Some(book.list.get(place?)?.0.clone());
@@ -143,7 +147,7 @@ impl<'a> Merge<'a> {
                     Some(base) => {
                         let sides =
                             Sides { base: Some(Some(base)), ours: None, theirs: Some(theirs) };
-                        let value = sides.told(String::new(), Some(theirs.as_bytes()));
+                        let value = sides.field_change(String::new(), Some(theirs.as_bytes()));
                         let kind = ConflictKind::RemovedHere;
                         out.conflicts.push(Conflict { entry: Some(entry), kind, value });
                     }
@@ -153,7 +157,7 @@ impl<'a> Merge<'a> {
             (ours, _) => {
                 if let (Some(base), Some(ours)) = (base, ours.filter(|entry| !is_queue(*entry))) {
                     let sides = Sides { base: Some(Some(base)), ours: Some(ours), theirs: None };
-                    let value = sides.told(String::new(), Some(ours.as_bytes()));
+                    let value = sides.field_change(String::new(), Some(ours.as_bytes()));
                     let (entry, kind) = (Some(named(&key, ours)), ConflictKind::RemovedThere);
                     out.conflicts.push(Conflict { entry, kind, value });
                 }
@@ -165,7 +169,7 @@ impl<'a> Merge<'a> {
             if let Some(changed) = with_field(now, "content", &lines.content) {
                 value = Some(Cow::Owned(changed));
             }
-            told_lines(&key, base, ours, theirs, &lines, out);
+            format_lines(&key, base, ours, theirs, &lines, out);
             let entry = named(&key, title);
             out.conflict(Some(&entry), lines.conflicts);
         }
@@ -180,16 +184,17 @@ impl<'a> Merge<'a> {
             }
         }
         let before = here.or(there).filter(|before| *before != key);
-        out.renumbered.extend(before.map(|before| Renumbered {
+        out.renumbered.extend(before.map(|before| RenumberedEntry {
             old: before.to_string_lossy(),
             new: key.to_string_lossy(),
             title: named(&key, title).title,
             moved: group.ours.is_some(),
         }));
-        Placed { group, key, value }
+        MergedEntry { group, key, value }
     }
 
-    /// An entry that both have: its value if it is not as in ours, and whose it is at bottom.
+    /// Merges an entry that both sides have. Returns the merged value, which is `None` if it equals
+    /// that of `ours`, and the side whose text the value is based on.
     fn both(
         &self,
         base: Option<Raw<'a>>,
@@ -215,14 +220,14 @@ impl<'a> Merge<'a> {
         if !(ours.is_object() && theirs.is_object()) {
             let sides = Sides { base: base.map(Some), ours: Some(ours), theirs: Some(theirs) };
             let choice = sides.choice();
-            let take = choice == Choice::Theirs
-                || (choice == Choice::Conflict && self.prefer == Side::Theirs);
+            let take = choice == FieldChoice::Theirs
+                || (choice == FieldChoice::Conflict && self.prefer == Side::Theirs);
             let merged = if take { theirs } else { ours };
-            let value = sides.told(String::new(), Some(merged.as_bytes()));
+            let value = sides.field_change(String::new(), Some(merged.as_bytes()));
             match choice {
-                Choice::Ours => return (None, Side::Ours),
-                Choice::Theirs => out.edited.push(Edited { entry, fields: vec![value] }),
-                Choice::Conflict => out.conflict(Some(&entry), vec![value]),
+                FieldChoice::Ours => return (None, Side::Ours),
+                FieldChoice::Theirs => out.edited.push(EditedEntry { entry, fields: vec![value] }),
+                FieldChoice::Conflict => out.conflict(Some(&entry), vec![value]),
             }
             return if take {
                 (Some(Cow::Borrowed(theirs.as_bytes())), Side::Theirs)
@@ -230,13 +235,13 @@ impl<'a> Merge<'a> {
                 (None, Side::Ours)
             };
         }
-        let Mixed { value, changed, conflicts } = mix(base, ours, theirs, self.prefer, skip);
+        let MergedFields { value, changed, conflicts } = mix(base, ours, theirs, self.prefer, skip);
         out.conflict(Some(&entry), conflicts);
         let anything = !changed.is_empty();
         if anything {
-            out.edited.push(Edited { entry, fields: changed });
+            out.edited.push(EditedEntry { entry, fields: changed });
         }
-        // An entry that only theirs changed is theirs, byte for byte.
+        // An entry that only `theirs` changed is copied byte for byte.
         if base == Some(ours) {
             return (Some(Cow::Borrowed(theirs.as_bytes())), Side::Theirs);
         }
@@ -244,8 +249,9 @@ impl<'a> Merge<'a> {
         (value.map(Cow::Owned), Side::Ours)
     }
 
-    /// Registries in JSON name entries by UIDs that may be others now.
-    fn look_at_registries(&self, placed: &[Placed<'_>], out: &mut Merged) {
+    /// Records the registries that list entries by UIDs that the merge changed, in a format in
+    /// which the UIDs cannot be replaced.
+    fn look_at_registries(&self, placed: &[MergedEntry<'_>], out: &mut Merged) {
         let old: HashSet<_> = out.renumbered.iter().map(|entry| entry.old.as_str()).collect();
         if old.is_empty() {
             return;
@@ -258,10 +264,12 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// The value of `entries`: those of ours in their places, what comes where SillyTavern would write it.
-    fn entries(&self, placed: &[Placed<'a>]) -> Vec<u8> {
-        let stays_put =
-            |placed: &Placed<'_>| placed.group.ours.filter(|n| self.ours.list[*n].0 == placed.key);
+    /// Returns the merged value of `entries`. Entries of `ours` stay at their positions; new
+    /// entries are inserted where SillyTavern would write them.
+    fn entries(&self, placed: &[MergedEntry<'a>]) -> Vec<u8> {
+        let stays_put = |placed: &MergedEntry<'_>| {
+            placed.group.ours.filter(|n| self.ours.list[*n].0 == placed.key)
+        };
         let mut parts: Vec<(Key, Part<'a>)> = Vec::new();
         for placed in placed {
             if let Some(n) = stays_put(placed) {
@@ -291,7 +299,7 @@ impl<'a> Merge<'a> {
         compose(self.ours.entries, &parts, self.theirs.entries)
     }
 
-    /// The whole file: the entries, and the book's other values.
+    /// Returns the merged file, with these entries and the merged other values of the book.
     fn book(&self, whole: &[u8], entries: Vec<u8>, out: &mut Merged) -> Vec<u8> {
         let is_entries_key = |key: &Key| key.as_bytes() == b"entries";
         let base = self.base.as_ref().map(|base| base.root);
@@ -316,8 +324,8 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// The text of a registry that is not as in ours.
-fn told_lines(
+/// Records the merged text of a registry as an edit, if the text differs from that of `ours`.
+fn format_lines(
     key: &Key,
     base: Option<Raw<'_>>,
     ours: Option<Raw<'_>>,
@@ -341,16 +349,17 @@ fn told_lines(
     }
     match out.edited.iter_mut().find(|edited| edited.entry.uid == entry.uid) {
         Some(edited) => edited.fields.push(field),
-        None => out.edited.push(Edited { entry, fields: vec![field] }),
+        None => out.edited.push(EditedEntry { entry, fields: vec![field] }),
     }
 }
 
-fn named(key: &Key, entry: Raw<'_>) -> Named {
+fn named(key: &Key, entry: Raw<'_>) -> EntryName {
     let title = entry_comment(entry).unwrap_or_default();
-    Named { uid: key.to_string_lossy(), title }
+    EntryName { uid: key.to_string_lossy(), title }
 }
 
-/// An entry with another value of one field; none if it has it already, or is no entry.
+/// Returns an entry with one field changed, or `None` if the field already has this value or the
+/// entry is not an object.
 fn with_field(entry: &[u8], field: &str, value: &str) -> Option<Vec<u8>> {
     let raw = Raw::parse(entry).filter(Raw::is_object)?;
     if raw.get(field).is_some_and(|now| now.as_str() == value) {
@@ -361,7 +370,7 @@ fn with_field(entry: &[u8], field: &str, value: &str) -> Option<Vec<u8>> {
     Some(edits.apply())
 }
 
-/// A key as the value of `uid`.
+/// Converts a key to a JSON value for the field `uid`.
 fn uid_json(key: &Key) -> String {
     let text = key.to_string_lossy();
     match text.parse::<u64>() {
@@ -370,7 +379,8 @@ fn uid_json(key: &Key) -> String {
     }
 }
 
-/// The number that a key is.
+/// Returns the key as a number, or `None` if the key is not an array index in JavaScript. Array
+/// indices come first in JavaScript objects, in ascending order.
 fn index(key: &Key) -> Option<u32> {
     let text = key.to_string_lossy();
     text.parse::<u32>().ok().filter(|number| *number < u32::MAX && number.to_string() == text)

@@ -1,4 +1,5 @@
-//! Writes an object from its own members and new ones: unchanged members keep every byte.
+//! Writes a JSON object that consists of existing and new members. Unchanged members keep every
+//! byte.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,7 +8,7 @@ use crate::st::{Raw, member_spans};
 
 pub(super) enum Part<'a> {
     Own(usize, Option<Cow<'a, [u8]>>),
-    /// One that it gets: the key as JSON, and the value.
+    /// New member: its key as JSON, and its value.
     New(Cow<'a, [u8]>, Cow<'a, [u8]>),
 }
 
@@ -31,7 +32,8 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Writes `object` with these members, in this order. An empty one gets the layout of `like`.
+/// Writes `object` with these members, in this order. If `object` is empty, the white space around
+/// new members is that of `like`.
 pub(super) fn compose(object: Raw<'_>, parts: &[Part<'_>], like: Raw<'_>) -> Vec<u8> {
     let text = object.as_bytes();
     let spans = member_spans(object, text);
@@ -54,7 +56,7 @@ pub(super) fn compose(object: Raw<'_>, parts: &[Part<'_>], like: Raw<'_>) -> Vec
             Part::New(..) => None,
         };
         match own.filter(|n| *n > 0 && place > 0) {
-            // The comma and the space before it stay with it.
+            // An existing member keeps the comma and the white space before it.
             Some(n) => out.extend_from_slice(&text[spans[n - 1].end..spans[n].start]),
             None => {
                 out.extend_from_slice(if place > 0 { b"," } else { b"" });
@@ -83,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stays_keeps_its_bytes_and_what_comes_takes_the_layout() {
+    fn unchanged_members_keep_their_bytes_and_new_ones_use_the_same_layout() {
         let object = Raw::parse_str("{ \"a\" : 1 ,\t\"b\":2, \"c\": 3 }").unwrap();
         let like = Raw::parse_str("{\n  \"x\": 0\n}").unwrap();
         let composed =

@@ -1,11 +1,12 @@
-//! The outcome of a merge, as values.
+//! Outcome of a merge.
 
 /// One of the two lorebooks that are merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Side {
-    /// The book that is merged into.
+    /// The lorebook into which the other one is merged.
     #[default]
     Ours,
+    /// The lorebook that is merged into `Ours`.
     Theirs,
 }
 
@@ -22,60 +23,61 @@ pub struct Unmergeable {
     pub why: &'static str,
 }
 
-/// The merged book, and what was done.
+/// The merged book, and its changes relative to `ours`.
 #[derive(Clone, Debug, Default)]
 pub struct Merged {
     pub bytes: Vec<u8>,
-    /// Entries that only theirs had, by their UIDs in the merged book.
-    pub added: Vec<Named>,
-    /// Entries that theirs removed, by their UIDs in ours.
-    pub removed: Vec<Named>,
-    pub edited: Vec<Edited>,
-    pub renumbered: Vec<Renumbered>,
+    /// Entries that only `theirs` has, with their UIDs in the merged book.
+    pub added: Vec<EntryName>,
+    /// Entries that `theirs` removed, with their UIDs in `ours`.
+    pub removed: Vec<EntryName>,
+    pub edited: Vec<EditedEntry>,
+    pub renumbered: Vec<RenumberedEntry>,
     pub conflicts: Vec<Conflict>,
-    /// Values beside the entries that theirs changed.
+    /// Values outside the entries that changed because of `theirs`.
     pub book: Vec<FieldChange>,
-    /// Work that waits in the queue of theirs, which is never taken over.
+    /// Number of pending operations in the queue of ST-Auto-Recap in `theirs`. The queue is never
+    /// merged.
     pub queue_left: usize,
-    /// Registries in a notation in which UIDs that are others now could not be changed.
-    pub not_renumbered: Vec<Named>,
-    /// Whether there was a base that could be read.
+    /// Registries that still list old UIDs, because stvc cannot update their format.
+    pub not_renumbered: Vec<EntryName>,
+    /// Whether the merge had a base that could be read.
     pub with_base: bool,
 }
 
-/// An entry by its key and title.
+/// UID and title of a lorebook entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// Its key.
+pub struct EntryName {
     pub uid: String,
     pub title: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edited {
-    /// By its UID in the merged book.
-    pub entry: Named,
-    /// The fields that are not as in ours any more; none: only written differently.
+pub struct EditedEntry {
+    /// Name of the entry, with its UID in the merged book.
+    pub entry: EntryName,
+    /// Fields that differ from `ours`; empty if only the bytes differ.
     pub fields: Vec<FieldChange>,
 }
 
-/// An entry that has another UID in the merged book.
+/// Entry whose UID changed in the merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Renumbered {
-    /// Its UID before: in ours if it moved there, else in theirs.
+pub struct RenumberedEntry {
+    /// Former UID of the entry: in `ours` if `moved` is true, otherwise in `theirs`.
     pub old: String,
     pub new: String,
     pub title: String,
-    /// Whether ours had it, and theirs moved it; otherwise its UID was taken.
+    /// True if `ours` has the entry and `theirs` changed its UID. False if only `theirs` has the
+    /// entry and another entry uses its UID.
     pub moved: bool,
 }
 
-/// A field in all three books, as JSON; none where it is not there.
+/// Value of a field in each book, as JSON; `None` if the book does not have the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldChange {
-    /// Its name; empty for the whole.
+    /// Name of the field; empty if the value is the complete entry.
     pub field: String,
-    /// Before both.
+    /// Value in the state from which both books are derived.
     pub base: Option<Vec<u8>>,
     pub ours: Option<Vec<u8>>,
     pub theirs: Option<Vec<u8>>,
@@ -85,25 +87,27 @@ pub struct FieldChange {
 /// A value that both sides changed differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The entry, by its UID in the merged book; none: the book itself.
-    pub entry: Option<Named>,
+    /// Entry that contains the value, with its UID in the merged book; `None` for a value outside
+    /// the entries.
+    pub entry: Option<EntryName>,
     pub kind: ConflictKind,
-    /// The values; of an entry that one side removed the whole.
+    /// Values of the field in each book; values of the complete entry if one side removed the
+    /// entry.
     pub value: FieldChange,
 }
 
-/// How the two sides conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictKind {
     Values,
-    /// Ours removed the entry and theirs edited it: it is in the merged book, as in theirs.
+    /// `ours` removed the entry and `theirs` edited it. The merged book has the entry as in
+    /// `theirs`.
     RemovedHere,
-    /// Theirs removed the entry and ours edited it: it stays.
+    /// `theirs` removed the entry and `ours` edited it. The merged book has the entry as in `ours`.
     RemovedThere,
 }
 
 impl Merged {
-    pub(super) fn conflict(&mut self, entry: Option<&Named>, values: Vec<FieldChange>) {
+    pub(super) fn conflict(&mut self, entry: Option<&EntryName>, values: Vec<FieldChange>) {
         let kind = ConflictKind::Values;
         let conflict = |value| Conflict { entry: entry.cloned(), kind, value };
         self.conflicts.extend(values.into_iter().map(conflict));

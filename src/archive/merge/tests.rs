@@ -17,7 +17,7 @@ fn entry(uid: u32, title: &str, content: &str) -> String {
     )
 }
 
-/// Key to value.
+/// Returns the entries of a book, by key.
 fn entries(book: &[u8]) -> BTreeMap<String, String> {
     let list = st::entries(book);
     list.iter().map(|(key, value)| (key.to_string_lossy(), value.as_str().to_owned())).collect()
@@ -31,7 +31,7 @@ const TIDE: &str = "The tide waits for nobody at all";
 const GULL: &str = "Grey birds scream above each harbour wall";
 
 #[test]
-fn changes_that_do_not_touch_come_together() {
+fn independent_changes_of_both_sides_are_merged() {
     let (tide, gull) = (entry(0, "Tide", TIDE), entry(1, "Gull", GULL));
     let base = book(&[(0, &tide), (1, &gull)]);
     let ours = book(&[(0, &tide.replace("nobody", "somebody")), (1, &gull)]);
@@ -43,15 +43,15 @@ fn changes_that_do_not_touch_come_together() {
         String::from_utf8(merged.bytes).unwrap(),
         String::from_utf8(book(&[(0, &both), (2, &bell)])).unwrap()
     );
-    assert_eq!(merged.added, [Named { uid: "2".into(), title: "Waker".into() }]);
-    assert_eq!(merged.removed, [Named { uid: "1".into(), title: "Gull".into() }]);
+    assert_eq!(merged.added, [EntryName { uid: "2".into(), title: "Waker".into() }]);
+    assert_eq!(merged.removed, [EntryName { uid: "1".into(), title: "Gull".into() }]);
     assert_eq!(merged.edited.len(), 1);
     assert_eq!(merged.edited[0].fields[0].field, "key");
     assert!(merged.conflicts.is_empty() && merged.renumbered.is_empty());
 }
 
 #[test]
-fn a_uid_that_both_gave_out_is_two_entries() {
+fn entry_is_renumbered_when_both_sides_added_its_uid() {
     let tide = entry(0, "Tide", TIDE);
     let base = book(&[(0, &tide)]);
     let ours = book(&[(0, &tide), (1, &entry(1, "Gull", GULL))]);
@@ -67,7 +67,7 @@ fn a_uid_that_both_gave_out_is_two_entries() {
 }
 
 #[test]
-fn a_uid_that_was_given_out_again_after_a_removal_needs_no_other() {
+fn uid_reused_after_a_removal_is_not_renumbered() {
     let base = book(&[(3, &entry(3, "Tide", TIDE))]);
     let theirs = book(&[(3, &entry(3, "Gull", GULL))]);
     let merged = merged(&base, &base, &theirs);
@@ -77,7 +77,7 @@ fn a_uid_that_was_given_out_again_after_a_removal_needs_no_other() {
 }
 
 #[test]
-fn what_one_removed_and_the_other_edited_stays_and_is_a_conflict() {
+fn entry_removed_on_one_side_and_edited_on_other_is_a_conflict() {
     let tide = entry(0, "Tide", TIDE);
     let (base, edited) = (book(&[(0, &tide)]), book(&[(0, &tide.replace("nobody", "none"))]));
     let empty = b"{\"entries\": {}}".to_vec();
@@ -87,19 +87,19 @@ fn what_one_removed_and_the_other_edited_stays_and_is_a_conflict() {
     let here = merged(&base, &empty, &edited);
     assert_eq!(entries(&here.bytes), entries(&edited));
     assert_eq!(here.conflicts[0].kind, ConflictKind::RemovedHere);
-    // Whatever is preferred: the entry is not lost.
+    // The entry stays, whichever side is preferred.
     for prefer in [Side::Ours, Side::Theirs] {
         let merged = merge_books(Some(&base), &empty, &edited, prefer).unwrap();
         assert_eq!(entries(&merged.bytes), entries(&edited));
     }
-    // The extension's reordering is no edit.
+    // Reordering by the extension does not count as an edit.
     let reordered = book(&[(0, &tide.replace("100", "999"))]);
     let merged = merged(&base, &reordered, &empty);
     assert!(merged.conflicts.is_empty() && entries(&merged.bytes).is_empty());
 }
 
 #[test]
-fn one_value_changed_by_both() {
+fn value_changed_on_both_sides_is_a_conflict() {
     let tide = entry(0, "Tide", TIDE);
     let base = book(&[(0, &tide)]);
     let ours = book(&[(0, &tide.replace("nobody", "some").replace("100", "7"))]);
@@ -113,13 +113,13 @@ fn one_value_changed_by_both() {
     assert!(text(&conflict.value.ours).contains("some"));
     assert!(text(&conflict.value.theirs).contains("many"));
     let other = merge_books(Some(&base), &ours, &theirs, Side::Theirs).unwrap();
-    // The order is never a conflict, and stays.
+    // `order` is never a conflict, and stays as in `ours`.
     assert_eq!(other.bytes, book(&[(0, &tide.replace("nobody", "many").replace("100", "7"))]));
     assert_eq!(other.conflicts.len(), 1);
 }
 
 #[test]
-fn keys_are_sets() {
+fn keys_of_both_sides_are_merged_as_sets() {
     let with = |keys: &str| book(&[(0, &entry(0, "Tide", TIDE).replace("[\"Tide\"]", keys))]);
     let (base, ours) = (with(r#"["a", "b", "c"]"#), with(r#"["a", "b", "c", "d"]"#));
     let one = merged(&base, &ours, &with(r#"["b", "c", "e", "d"]"#));
@@ -141,7 +141,7 @@ fn registry(uid: u32, lines: &[&str]) -> String {
 }
 
 #[test]
-fn registries_are_merged_by_line_with_the_new_uids() {
+fn registries_are_merged_by_line_with_renumbered_uids() {
     let (tide, gull) = (entry(1, "Tide", TIDE), entry(2, "Gull", GULL));
     let bell = entry(2, "Waker", "It rings three times before dawn");
     let base = book(&[(0, &registry(0, &["- UID=1 | name: Tide | synopsis: —"])), (1, &tide)]);
@@ -170,18 +170,18 @@ fn registries_are_merged_by_line_with_the_new_uids() {
     ];
     assert_eq!(entries(&one.bytes)["0"], registry(0, &lines));
     assert_eq!(one.edited[0].fields[0].field, "content");
-    // Taken as a whole, with another number, too.
+    // UIDs are also replaced if only `theirs` changed the registry.
     let ours =
         book(&[(0, &registry(0, &["- UID=1 | name: Tide | synopsis: —"])), (1, &tide), (2, &gull)]);
     let two = merged(&base, &ours, &theirs);
     let lines = ["- UID=1 | name: Tide | synopsis: —", "- UID=3 | name: Waker | a | b\\nmore"];
     assert_eq!(entries(&two.bytes)["0"], registry(0, &lines));
-    // One line that both changed.
+    // A line that both sides changed is a conflict.
     let theirs = book(&[(0, &registry(0, &["- UID=1 | name: Tide | synopsis: dry"])), (1, &tide)]);
     let ours = book(&[(0, &registry(0, &["- UID=1 | name: Tide | synopsis: wet"])), (1, &tide)]);
     let three = merged(&base, &ours, &theirs);
     assert_eq!((three.bytes == ours, three.conflicts.len()), (true, 1));
-    // An entry that is kept keeps its line.
+    // The registry keeps the line of an entry that stays.
     let edited = tide.replace("nobody", "one");
     let ours = book(&[(0, &registry(0, &["- UID=1 | name: Tide | synopsis: —"])), (1, &edited)]);
     let four = merged(&base, &ours, &book(&[(0, &registry(0, &[]).replace("\\n\"", "\""))]));
@@ -190,7 +190,7 @@ fn registries_are_merged_by_line_with_the_new_uids() {
 }
 
 #[test]
-fn registry_line_that_one_side_removed_stays_only_if_the_other_edited_it() {
+fn registry_line_removed_on_one_side_stays_only_if_the_other_edited_it() {
     let tide = entry(1, "Tide", TIDE);
     let with = |lines: &[&str]| book(&[(0, &registry(0, lines)), (1, &tide)]);
     let gull = "- UID=7 | name: Gull";
@@ -219,7 +219,7 @@ fn entry_that_is_not_an_object_is_merged_as_one_value() {
 }
 
 #[test]
-fn the_queue_stays_as_it_is() {
+fn merge_leaves_the_local_queue_unchanged() {
     let queue = |uid: u32, status: &str| {
         let operation = format!(r#"{{\"id\":\"op\",\"status\":\"{status}\"}}"#);
         format!(
@@ -230,7 +230,7 @@ fn the_queue_stays_as_it_is() {
     let theirs = book(&[(9, &queue(9, "pending"))]);
     let one = merged(&base, &ours, &theirs);
     assert_eq!((one.bytes.as_slice(), one.queue_left), (ours.as_slice(), 1));
-    // Neither brought along nor taken away.
+    // A queue is neither added nor removed.
     let none = book(&[]);
     let two = merged(&none, &none, &theirs);
     assert_eq!((two.bytes.as_slice(), two.queue_left), (none.as_slice(), 1));
@@ -241,7 +241,7 @@ fn the_queue_stays_as_it_is() {
 }
 
 #[test]
-fn values_beside_the_entries() {
+fn values_outside_the_entries_are_merged_by_key() {
     let with = |more: &str| format!("{{\"entries\":{{}}{more}}}").into_bytes();
     let one = merged(&with(""), &with(r#","a":1"#), &with(r#","b":[2]"#));
     assert_eq!(one.bytes, with(r#","a":1,"b":[2]"#));
@@ -251,7 +251,7 @@ fn values_beside_the_entries() {
 }
 
 #[test]
-fn without_a_base_every_difference_is_a_conflict() {
+fn merge_without_readable_base_reports_differing_entries_as_conflicts() {
     let (tide, gull) = (entry(0, "Tide", TIDE), entry(1, "Gull", GULL));
     let ours = book(&[(0, &tide), (1, &gull)]);
     let bell = entry(4, "Waker", "It rings three times before dawn");
@@ -262,13 +262,13 @@ fn without_a_base_every_difference_is_a_conflict() {
     assert_eq!(one.conflicts.len(), 1);
     assert_eq!(one.added.len(), 1);
     assert!(!one.with_base && one.removed.is_empty());
-    // A base that cannot be read is none.
+    // An unreadable base counts as missing.
     let two = merge_books(Some(b"torn"), &ours, &theirs, Side::Ours).unwrap();
     assert_eq!((two.bytes, two.with_base), (one.bytes, false));
 }
 
 #[test]
-fn books_that_are_none_are_not_merged() {
+fn merge_refuses_invalid_lorebooks_and_names_the_side() {
     let fine = book(&[]);
     for broken in [
         "",
@@ -283,14 +283,14 @@ fn books_that_are_none_are_not_merged() {
         let broken = broken.as_bytes();
         assert_eq!(merge_books(None, &fine, broken, Side::Ours).unwrap_err().side, Side::Theirs);
         assert_eq!(merge_books(None, broken, &fine, Side::Ours).unwrap_err().side, Side::Ours);
-        // There is nothing to merge then.
+        // Equal books are not parsed.
         assert_eq!(merge_books(None, broken, broken, Side::Ours).unwrap().bytes, broken);
     }
 }
 
-/// One thing that a person does with a book.
+/// One edit of a book by a user.
 #[derive(Clone, Debug)]
-enum Deed {
+enum Edit {
     Write(usize, u8),
     Rename(usize, u8),
     Key(usize, u8),
@@ -317,33 +317,33 @@ fn page(tag: u32) -> Page {
     Page { tag, title: 0, text: vec![0], keys: BTreeSet::from([0]), off: false, order: 100 }
 }
 
-fn do_all(mut pages: Pages, deeds: &[Deed], mut tag: u32) -> Pages {
-    for deed in deeds {
+fn do_all(mut pages: Pages, edits: &[Edit], mut tag: u32) -> Pages {
+    for edit in edits {
         let nth = |n: &usize| pages.keys().copied().nth(n % pages.len().max(1));
-        match deed {
-            Deed::Add => {
+        match edit {
+            Edit::Add => {
                 let free = (0..).find(|uid| !pages.contains_key(uid)).unwrap();
                 pages.insert(free, page(tag));
                 tag += 1;
             }
-            Deed::Reorder => {
+            Edit::Reorder => {
                 pages.values_mut().enumerate().for_each(|(n, page)| page.order = 1000 - n);
             }
-            Deed::Remove(n) => {
+            Edit::Remove(n) => {
                 nth(n).and_then(|uid| pages.remove(&uid));
             }
-            Deed::Move(n, to) => {
+            Edit::Move(n, to) => {
                 if let Some(uid) = nth(n).filter(|_| !pages.contains_key(to)) {
                     let page = pages.remove(&uid).unwrap();
                     pages.insert(*to, page);
                 }
             }
-            Deed::Write(n, _) | Deed::Rename(n, _) | Deed::Key(n, _) | Deed::Switch(n) => {
+            Edit::Write(n, _) | Edit::Rename(n, _) | Edit::Key(n, _) | Edit::Switch(n) => {
                 let Some(page) = nth(n).and_then(|uid| pages.get_mut(&uid)) else { continue };
-                match deed {
-                    Deed::Write(_, word) => page.text.push(*word),
-                    Deed::Rename(_, name) => page.title = *name,
-                    Deed::Key(_, key) => {
+                match edit {
+                    Edit::Write(_, word) => page.text.push(*word),
+                    Edit::Rename(_, name) => page.title = *name,
+                    Edit::Key(_, key) => {
                         if !page.keys.remove(key) {
                             page.keys.insert(*key);
                         }
@@ -373,19 +373,19 @@ fn written(pages: &Pages) -> Vec<u8> {
     book(&list.iter().map(|(uid, value)| (*uid, value.as_str())).collect::<Vec<_>>())
 }
 
-fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+fn edits() -> impl Strategy<Value = Vec<Edit>> {
     let n = || 0..6_usize;
-    let deed = prop_oneof![
-        (n(), 1..4_u8).prop_map(|(n, word)| Deed::Write(n, word)),
-        (n(), 0..4_u8).prop_map(|(n, name)| Deed::Rename(n, name)),
-        (n(), 0..4_u8).prop_map(|(n, key)| Deed::Key(n, key)),
-        n().prop_map(Deed::Switch),
-        Just(Deed::Reorder),
-        n().prop_map(Deed::Remove),
-        Just(Deed::Add),
-        (n(), 0..9_u32).prop_map(|(n, to)| Deed::Move(n, to)),
+    let edit = prop_oneof![
+        (n(), 1..4_u8).prop_map(|(n, word)| Edit::Write(n, word)),
+        (n(), 0..4_u8).prop_map(|(n, name)| Edit::Rename(n, name)),
+        (n(), 0..4_u8).prop_map(|(n, key)| Edit::Key(n, key)),
+        n().prop_map(Edit::Switch),
+        Just(Edit::Reorder),
+        n().prop_map(Edit::Remove),
+        Just(Edit::Add),
+        (n(), 0..9_u32).prop_map(|(n, to)| Edit::Move(n, to)),
     ];
-    proptest::collection::vec(deed, 0..8)
+    proptest::collection::vec(edit, 0..8)
 }
 
 fn by_tag(book: &[u8]) -> BTreeMap<i64, String> {
@@ -396,9 +396,9 @@ fn by_tag(book: &[u8]) -> BTreeMap<i64, String> {
 
 proptest! {
     #[test]
-    fn what_one_side_did_not_touch_is_the_others(base in deeds(), deeds in deeds()) {
-        let base = do_all(Pages::new(), &[vec![Deed::Add; 4], base].concat(), 0);
-        let (old, new) = (written(&base), written(&do_all(base.clone(), &deeds, 100)));
+    fn change_on_one_side_is_merged_without_conflict(base in edits(), edits in edits()) {
+        let base = do_all(Pages::new(), &[vec![Edit::Add; 4], base].concat(), 0);
+        let (old, new) = (written(&base), written(&do_all(base.clone(), &edits, 100)));
         prop_assert_eq!(&merged(&old, &new, &new).bytes, &new);
         prop_assert_eq!(&merged(&old, &new, &old).bytes, &new);
         let taken = merged(&old, &old, &new);
@@ -407,13 +407,13 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_lost(base in deeds(), ours in deeds(), theirs in deeds(), has_base in any::<bool>(), prefer in any::<bool>()) {
-        let base = do_all(Pages::new(), &[vec![Deed::Add; 4], base].concat(), 0);
+    fn merge_removes_entry_only_if_removed_and_not_edited_on_the_other_side(base in edits(), ours in edits(), theirs in edits(), has_base in any::<bool>(), prefer in any::<bool>()) {
+        let base = do_all(Pages::new(), &[vec![Edit::Add; 4], base].concat(), 0);
         let (ours, theirs) = (do_all(base.clone(), &ours, 100), do_all(base.clone(), &theirs, 200));
         let (base, ours, theirs) = (written(&base), written(&ours), written(&theirs));
         let prefer = if prefer { Side::Theirs } else { Side::Ours };
         let merged = merge_books(has_base.then_some(base.as_slice()), &ours, &theirs, prefer).unwrap();
-        // A lorebook with each UID once.
+        // The merged book is valid, and each `uid` equals its key.
         let read = Book::read(&merged.bytes).unwrap();
         for (key, entry) in &read.list {
             prop_assert_eq!(entry.get("uid").unwrap().as_str(), key.to_string_lossy());
@@ -432,7 +432,7 @@ proptest! {
                 prop_assert_eq!(now.contains_key(tag), !removed, "{}", tag);
             }
         }
-        // Every field is one side's; lists of keys have nothing that neither has.
+        // Every field has the value of one of the sides, except lists of keys.
         for (tag, entry) in &now {
             let from: Vec<_> = [here.get(tag), there.get(tag)].into_iter().flatten().map(|text| raw(text)).collect();
             for (field, value) in raw(entry) {
@@ -445,19 +445,19 @@ proptest! {
             prop_assert!(ours != theirs);
             prop_assert!(&conflict.value.merged == ours || &conflict.value.merged == theirs);
         }
-        // The same entries from the other side.
+        // Merging in the other direction gives the same set of entries.
         let back = merge_books(has_base.then_some(base.as_slice()), &theirs, &ours, Side::Ours).unwrap();
         prop_assert_eq!(by_tag(&back.bytes).into_keys().collect::<Vec<_>>(), now.into_keys().collect::<Vec<_>>());
     }
 
     #[test]
-    fn whatever_the_bytes_are(base in any::<Vec<u8>>(), ours in any::<Vec<u8>>(), theirs in any::<Vec<u8>>()) {
+    fn merge_of_arbitrary_bytes_does_not_panic(base in any::<Vec<u8>>(), ours in any::<Vec<u8>>(), theirs in any::<Vec<u8>>()) {
         let _ = merge_books(Some(&base), &ours, &theirs, Side::Ours);
         prop_assert_eq!(merge_books(Some(&base), &ours, &ours, Side::Ours).unwrap().bytes, ours);
     }
 
     #[test]
-    fn whatever_the_entries_are(base in any::<Vec<u8>>(), texts in proptest::collection::vec(odd_entry(), 0..8), at in 0..8_usize) {
+    fn merge_of_unusual_entries_yields_a_valid_lorebook(base in any::<Vec<u8>>(), texts in proptest::collection::vec(odd_entry(), 0..8), at in 0..8_usize) {
         let write = |texts: &[String]| {
             let members: Vec<_> =
                 texts.iter().enumerate().map(|(n, text)| format!("\"{n}\":{text}")).collect();
@@ -476,7 +476,7 @@ proptest! {
     }
 }
 
-/// What is hardly an entry.
+/// Generates entries with missing, repeated or unexpected members.
 fn odd_entry() -> impl Strategy<Value = String> {
     let names = ["uid", "comment", "content", "key", "order", "a"];
     let values = [

@@ -1,20 +1,21 @@
-//! Hashes lorebooks. Entries of the last one are kept: the next differs in one or two.
+//! Rebuilds and hashes lorebooks. The entries of the last lorebook are cached, because the next
+//! lorebook usually differs in one or two entries.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::needed::needed;
 use crate::archive::cut_file::Filled;
-use crate::archive::layout::{self, Noticed};
+use crate::archive::layout::{self, LayoutNotes};
 use crate::archive::problem::Problem;
 use crate::archive::{Blake3, Result};
 use crate::store::{ObjectId, Reader};
 
 #[derive(Default)]
 pub(super) struct BookFacts {
-    /// Its length and hash; none if it could not be put together, or is longer than it may be.
+    /// Length and hash of the lorebook; `None` if the lorebook is too long or could not be rebuilt.
     pub whole: Option<(u64, Blake3)>,
-    pub noticed: Noticed,
+    pub noticed: LayoutNotes,
 }
 
 #[derive(Default)]
@@ -24,7 +25,7 @@ pub(super) struct Books {
 }
 
 impl Books {
-    /// Puts the lorebook in this folder together; at most `longest` bytes.
+    /// Rebuilds the lorebook in this folder, up to `longest` bytes.
     pub(super) fn read(
         &mut self,
         reader: &Reader,
@@ -48,7 +49,8 @@ impl Books {
             Some(Filled::TooLong) | None => {}
         }
         let facts = Rc::new(facts);
-        // Another manifest may allow more.
+        // A lorebook that was too long is not cached, because another manifest may state a greater
+        // length.
         if !was_too_long {
             self.known.insert(folder, Rc::clone(&facts));
         }
@@ -61,7 +63,7 @@ impl Books {
         name: &str,
         folder: ObjectId,
         longest: u64,
-        noticed: &mut Noticed,
+        noticed: &mut LayoutNotes,
     ) -> Result<Option<Filled>> {
         let path = format!("lorebooks/{name}/");
         let Some(book) = layout::cut_file(reader, folder, &path, layout::BOOK, noticed)? else {

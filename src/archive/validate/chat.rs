@@ -1,11 +1,12 @@
-//! Hashes chats. Messages of the last one are kept: the next differs in a folder or two. Memory is
-//! bounded by the length in the manifest: a longer chat is wrong anyway.
+//! Rebuilds and hashes chats. The messages of the last chat are cached, because the next chat
+//! usually differs in one or two message folders. Memory is bounded by the length in the manifest:
+//! a longer chat is invalid anyway.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::needed::needed;
-use crate::archive::layout::{self, Noticed};
+use crate::archive::layout::{self, LayoutNotes};
 use crate::archive::part_names::PER_FOLDER;
 use crate::archive::problem::Problem;
 use crate::archive::{Blake3, Result};
@@ -27,22 +28,22 @@ impl ChatTree {
 
 #[derive(Default)]
 pub(super) struct ChatFacts {
-    /// Its length and hash; `None` if it could not be put together, or is too long.
+    /// Length and hash of the chat; `None` if the chat is too long or could not be rebuilt.
     pub whole: Option<(u64, Blake3)>,
-    /// Lines after the header that are not blank.
+    /// Number of lines after the header that are not blank.
     pub messages: u64,
-    pub noticed: Noticed,
+    pub noticed: LayoutNotes,
 }
 
 #[derive(Default)]
 pub(super) struct Chats {
     known: HashMap<ChatTree, Rc<ChatFacts>>,
-    /// Of the last chat.
+    /// Message folders of the last chat, by number and tree id.
     folders: HashMap<(usize, ObjectId), Folder>,
 }
 
 impl Chats {
-    /// Reads a chat of at most `longest` bytes.
+    /// Rebuilds and hashes a chat, up to `longest` bytes.
     pub(super) fn read(
         &mut self,
         reader: &Reader,
@@ -52,7 +53,7 @@ impl Chats {
         if let Some(known) = self.known.get(&chat) {
             return Ok(Rc::clone(known));
         }
-        let mut noticed = Noticed::default();
+        let mut noticed = LayoutNotes::default();
         let mut lines = Lines {
             chat,
             hasher: blake3::Hasher::new(),
@@ -70,7 +71,8 @@ impl Chats {
         let hash = Blake3::from_bytes(*lines.hasher.finalize().as_bytes());
         let whole = is_read.then_some((lines.hasher.count(), hash));
         let facts = Rc::new(ChatFacts { whole, messages: lines.messages, noticed });
-        // Another manifest may allow more.
+        // A chat that was too long is not cached, because another manifest may state a greater
+        // length.
         if !lines.is_too_long {
             self.known.insert(chat, Rc::clone(&facts));
         }
@@ -81,7 +83,7 @@ impl Chats {
         &mut self,
         reader: &Reader,
         lines: &mut Lines,
-        noticed: &mut Noticed,
+        noticed: &mut LayoutNotes,
     ) -> Result<()> {
         let found = layout::chat(reader, lines.chat.id, noticed)?;
         let list = match found.folder {
@@ -106,16 +108,17 @@ impl Chats {
                 let mut folders = folders.iter_mut();
                 return folders.try_for_each(|(_, folder)| lines.add_folder(reader, folder));
             }
-            // Nobody writes such folders, so nothing is kept of them.
+            // stvc does not write irregular folders, so they are not cached.
             let all = std::mem::take(&mut folders).into_iter();
             let all = all.flat_map(|(_, folder)| folder.messages).collect();
             for id in layout::in_order(all, &mut noticed.problems) {
-                lines.add_folder(reader, &mut Folder::of(vec![(0, id)], Noticed::default()))?;
+                lines.add_folder(reader, &mut Folder::of(vec![(0, id)], LayoutNotes::default()))?;
             }
             Ok(())
         };
         let added = add();
-        // Also if one could not be read: the next snapshot has most of the others, too.
+        // Cache the folders even if one could not be read, because the next snapshot shares most of
+        // the others.
         self.folders = folders.into_iter().collect();
         added
     }
@@ -123,32 +126,32 @@ impl Chats {
 
 struct Folder {
     messages: Vec<(usize, ObjectId)>,
-    noticed: Noticed,
-    joined: Option<Joined>,
+    noticed: LayoutNotes,
+    joined: Option<JoinedMessages>,
 }
 
-/// The messages of a folder, once they were read.
-struct Joined {
+/// Messages of a folder, joined by line feeds.
+struct JoinedMessages {
     bytes: Vec<u8>,
     messages: u64,
     is_split: bool,
 }
 
 impl Folder {
-    fn of(messages: Vec<(usize, ObjectId)>, noticed: Noticed) -> Self {
+    fn of(messages: Vec<(usize, ObjectId)>, noticed: LayoutNotes) -> Self {
         Self { messages, noticed, joined: None }
     }
 
     fn list(reader: &Reader, number: usize, id: ObjectId) -> Result<Self> {
-        let mut noticed = Noticed::default();
+        let mut noticed = LayoutNotes::default();
         let messages = layout::messages(reader, number, id, &mut noticed)?;
         Ok(Self::of(messages, noticed))
     }
 
-    /// Returns its messages; `None` if they take more than `room`.
-    fn joined(&mut self, reader: &Reader, room: u64) -> Result<Option<&Joined>> {
+    /// Returns the joined messages of the folder, or `None` if they need more than `room` bytes.
+    fn joined(&mut self, reader: &Reader, room: u64) -> Result<Option<&JoinedMessages>> {
         if self.joined.is_none() {
-            let mut joined = Joined { bytes: Vec::new(), messages: 0, is_split: true };
+            let mut joined = JoinedMessages { bytes: Vec::new(), messages: 0, is_split: true };
             let mut buffer = Vec::new();
             for (n, (_, id)) in self.messages.iter().enumerate() {
                 let line = reader.read(*id, Kind::Blob, &mut buffer)?;
@@ -168,7 +171,8 @@ impl Folder {
     }
 }
 
-/// Whether the folders hold what they should: all numbers from 0, a hundred in each but the last.
+/// Returns whether the folders contain all message numbers from 0 without a gap, and 100 messages
+/// in each folder except the last.
 fn is_regular(folders: &[((usize, ObjectId), Folder)]) -> bool {
     let mut next = 0;
     for (n, ((number, _), folder)) in folders.iter().enumerate() {
@@ -187,14 +191,14 @@ fn is_one_line(line: &[u8]) -> bool {
     memchr::memchr(b'\n', line).is_none()
 }
 
-/// The lines of a chat while they are hashed.
+/// Hashes a chat line by line.
 struct Lines {
     chat: ChatTree,
     hasher: blake3::Hasher,
-    /// Bytes that are left: each line takes its length and a line feed, which the last one does not
-    /// have.
+    /// Number of bytes that may still be added. Each line takes its length and one byte for a line
+    /// feed. The last line has no line feed, so `room` starts at the maximum length plus 1.
     room: u64,
-    /// Nothing is added any more.
+    /// Set when `room` is exceeded. No more folders are read after that.
     is_too_long: bool,
     is_empty: bool,
     is_split: bool,

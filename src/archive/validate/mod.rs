@@ -1,10 +1,11 @@
-//! Is a snapshot sound? The one judge of `check`, `backup`, `import`, `restore` and `show`: what it
-//! calls sound can be restored, and what it lets pass can be backed up and taken in elsewhere.
+//! Validates snapshots for `check`, `backup`, `import`, `restore` and `show`. A snapshot without
+//! fatal problems can be restored. A snapshot with neither fatal nor unsafe problems can also be
+//! imported into another store.
 //!
-//! It holds the commit against the manifest, the manifest against the shape of the tree (names,
-//! modes, order, nothing extra, messages in folders of a hundred), and every rebuilt file against
-//! its length and BLAKE3. What could not be looked at (a file that could not be opened just now) is
-//! an error and no verdict.
+//! The validator compares the commit with the manifest, the manifest with the tree (names, modes,
+//! order, nothing extra, messages in folders of a hundred), and every rebuilt file with its length
+//! and BLAKE3. If an object cannot be examined, for example because a pack could not be opened, the
+//! validator returns an error and not a verdict.
 
 mod book;
 mod chat;
@@ -21,9 +22,9 @@ pub(super) use whole_objects::{Wholes, hinders};
 
 use super::attachment_tree::{self, Verified};
 use super::cut_file::{Filled, StoredCard};
-use super::layout::{self, Noticed};
+use super::layout::{self, LayoutNotes};
 use super::manifest::LONGEST_FILE;
-use super::problem::{Problem, Problems, Weight};
+use super::problem::{Problem, Problems, Severity};
 use super::{
     AttachmentLoss, Blake3, ContentId, Contents, Error, FileRecord, LossCause, Manifest, Result,
     Role, Snapshot, Tree,
@@ -33,11 +34,13 @@ use crate::store::{Mode, ObjectId, Reader};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Sound,
-    /// Complete, but of a later format.
+    /// All objects exist and are safe, but this version of stvc does not support the format of the
+    /// snapshot.
     Newer {
         format: u64,
     },
-    /// Something is wrong with it; [`Problems::worst`] says how bad that is.
+    /// The snapshot has problems or lost attachments. [`Problems::worst`] returns the severity of
+    /// the problems.
     Unsound(Problems),
 }
 
@@ -46,7 +49,7 @@ impl Verdict {
         if problems.is_empty() { Verdict::Sound } else { Verdict::Unsound(problems) }
     }
 
-    /// Returns the attachments that cannot be restored. They prevent nothing else.
+    /// Returns the attachments that cannot be restored. Lost attachments do not affect other files.
     pub fn lost_attachments(&self) -> &[AttachmentLoss] {
         match self {
             Verdict::Unsound(problems) => problems.lost_attachments(),
@@ -54,12 +57,12 @@ impl Verdict {
         }
     }
 
-    /// Whether something is so wrong with it that its files cannot be brought back.
+    /// Returns whether the files of the snapshot cannot be restored.
     pub fn is_damaged(&self) -> bool {
         matches!(self, Verdict::Unsound(problems) if problems.is_fatal())
     }
 
-    pub fn can_be_mended(&self) -> bool {
+    pub fn is_repairable(&self) -> bool {
         let is_lost = |loss: &AttachmentLoss| loss.cause == LossCause::Lost;
         self.is_damaged() || self.lost_attachments().iter().any(is_lost)
     }
@@ -71,7 +74,7 @@ impl Verdict {
     pub fn may_be_taken_in(&self) -> bool {
         match self {
             Verdict::Sound | Verdict::Newer { .. } => true,
-            Verdict::Unsound(problems) => problems.worst() <= Some(Weight::Flaw),
+            Verdict::Unsound(problems) => problems.worst() <= Some(Severity::Flaw),
         }
     }
 
@@ -86,34 +89,35 @@ impl Verdict {
     }
 }
 
-/// Judges snapshots. Shared parts are read once; memory is bounded by one file.
+/// Validates snapshots. Parts that several snapshots share are read only once.
 pub struct Validator {
     reader: Reader,
-    trees: HashMap<ObjectId, Rc<Judged>>,
+    trees: HashMap<ObjectId, Rc<JudgedSnapshot>>,
     chats: Chats,
     books: Books,
     attachments: Verified,
     wholes: Wholes,
 }
 
-enum Judged {
+enum JudgedSnapshot {
     Newer(u64),
     Known {
-        /// `None` if the manifest cannot be read.
-        says: Option<Says>,
+        /// Facts that the manifest states; `None` if the manifest cannot be read.
+        says: Option<RecordedFacts>,
         problems: Problems,
     },
 }
 
-struct Says {
+struct RecordedFacts {
     timeline: String,
     content: ContentId,
     lorebook: Option<String>,
     messages: u64,
 }
 
-impl Says {
-    /// `messages`: how many there are, if they could be counted.
+impl RecordedFacts {
+    /// `messages` is the counted number of messages; if it is `None`, the number in the manifest is
+    /// used.
     fn of(manifest: &Manifest, messages: Option<u64>) -> Self {
         Self {
             timeline: manifest.timeline.clone(),
@@ -156,7 +160,8 @@ impl Validator {
         }
     }
 
-    /// Judges a snapshot. An error means that it could not be read just now.
+    /// Validates a snapshot. Returns an error if the snapshot could not be examined, for example
+    /// because a pack could not be opened.
     pub fn judge(&mut self, snapshot: &Snapshot) -> Result<Verdict> {
         let judged = match self.trees.get(&snapshot.tree) {
             Some(judged) => Rc::clone(judged),
@@ -167,8 +172,8 @@ impl Validator {
             }
         };
         Ok(match &*judged {
-            Judged::Newer(format) => Verdict::Newer { format: *format },
-            Judged::Known { says, problems } => {
+            JudgedSnapshot::Newer(format) => Verdict::Newer { format: *format },
+            JudgedSnapshot::Known { says, problems } => {
                 let mut problems = problems.clone();
                 if let Some(says) = says {
                     says.compare(snapshot, &mut problems);
@@ -178,27 +183,31 @@ impl Validator {
         })
     }
 
-    fn judge_tree(&mut self, tree: ObjectId) -> Result<Judged> {
-        let mut noticed = Noticed::default();
+    fn judge_tree(&mut self, tree: ObjectId) -> Result<JudgedSnapshot> {
+        let mut noticed = LayoutNotes::default();
         let says = match self.read_tree(tree, &mut noticed) {
             Err(Error::NewerFormat { found, .. }) => {
                 return Ok(match self.wholes.below(&self.reader, tree, Mode::Folder)? {
-                    None => Judged::Newer(found),
+                    None => JudgedSnapshot::Newer(found),
                     Some(problem) => {
                         let mut problems = Problems::default();
                         problems.push(problem);
-                        Judged::Known { says: None, problems }
+                        JudgedSnapshot::Known { says: None, problems }
                     }
                 });
             }
             read => needed(read, &mut noticed.problems)?.flatten(),
         };
         self.wholes.look_at_extra(&self.reader, &mut noticed)?;
-        Ok(Judged::Known { says, problems: noticed.problems })
+        Ok(JudgedSnapshot::Known { says, problems: noticed.problems })
     }
 
-    /// Judges a tree by itself. None: it has no manifest that says anything.
-    fn read_tree(&mut self, tree: ObjectId, noticed: &mut Noticed) -> Result<Option<Says>> {
+    /// Validates a tree without its commit. Returns `None` if the tree has no readable manifest.
+    fn read_tree(
+        &mut self,
+        tree: ObjectId,
+        noticed: &mut LayoutNotes,
+    ) -> Result<Option<RecordedFacts>> {
         let root = layout::root(&self.reader, tree, noticed)?;
         let Some(manifest) = root.manifest else {
             noticed.problems.push(Problem::NoManifest);
@@ -239,7 +248,7 @@ impl Validator {
             needed(read, &mut noticed.problems)?;
         }
         self.judge_attachments(&manifest, root.attachments, noticed)?;
-        Ok(Some(Says::of(&manifest, messages)))
+        Ok(Some(RecordedFacts::of(&manifest, messages)))
     }
 
     fn judge_chat(
@@ -247,7 +256,7 @@ impl Validator {
         manifest: &Manifest,
         record: &FileRecord,
         chat: ObjectId,
-        noticed: &mut Noticed,
+        noticed: &mut LayoutNotes,
     ) -> Result<Option<u64>> {
         let chat = ChatTree { id: chat, is_group: manifest.is_group() };
         let facts = self.chats.read(&self.reader, chat, longest(record))?;
@@ -264,7 +273,7 @@ impl Validator {
         &mut self,
         record: &FileRecord,
         books: ObjectId,
-        noticed: &mut Noticed,
+        noticed: &mut LayoutNotes,
     ) -> Result<()> {
         let found = layout::lorebook(&self.reader, books, record.name.as_deref(), noticed);
         let Some((name, folder)) = needed(found, &mut noticed.problems)?.flatten() else {
@@ -277,14 +286,24 @@ impl Validator {
         Ok(())
     }
 
-    fn judge_blob(&self, record: &FileRecord, blob: ObjectId, noticed: &mut Noticed) -> Result<()> {
+    fn judge_blob(
+        &self,
+        record: &FileRecord,
+        blob: ObjectId,
+        noticed: &mut LayoutNotes,
+    ) -> Result<()> {
         let bytes = self.reader.blob(blob)?;
         let whole = (bytes.len() as u64, Blake3::of(&bytes));
         compare(record, Some(whole), &mut noticed.problems);
         Ok(())
     }
 
-    fn judge_card(&self, record: &FileRecord, card: ObjectId, noticed: &mut Noticed) -> Result<()> {
+    fn judge_card(
+        &self,
+        record: &FileRecord,
+        card: ObjectId,
+        noticed: &mut LayoutNotes,
+    ) -> Result<()> {
         let Some(stored) = StoredCard::read(&self.reader, card, noticed)? else { return Ok(()) };
         let whole = match stored.fill(&self.reader, longest(record), noticed)? {
             Filled::Bytes(bytes) => Some((bytes.len() as u64, Blake3::of(&bytes))),
@@ -302,7 +321,7 @@ impl Validator {
         &mut self,
         manifest: &Manifest,
         folder: Option<ObjectId>,
-        noticed: &mut Noticed,
+        noticed: &mut LayoutNotes,
     ) -> Result<()> {
         match (&manifest.attachments, folder) {
             (Some(record), Some(folder)) => {
@@ -319,13 +338,14 @@ impl Validator {
         Ok(())
     }
 
-    /// Notes objects of another kind than the tree of attachments says: no copy could hold both, so
-    /// no other store may accept it.
-    fn judge_kinds(&self, noticed: &mut Noticed) -> Result<()> {
+    /// Adds an unsafe problem for each lost attachment object that exists as another kind of object
+    /// than its tree entry states. Every copy of the snapshot would have the same error, so no
+    /// other store may accept the snapshot.
+    fn judge_kinds(&self, noticed: &mut LayoutNotes) -> Result<()> {
         let lost = noticed.problems.lost_attachments().iter().filter_map(|loss| loss.object);
         for (id, kind) in lost.collect::<Vec<_>>() {
             if let Some(found) = self.reader.kind(id)?.filter(|found| *found != kind) {
-                let why = format!("object {id} is a {found} where a {kind} belongs");
+                let why = format!("object {id} is a {found} instead of a {kind}");
                 noticed.problems.push(Problem::Lacks { why });
             }
         }
@@ -336,7 +356,7 @@ impl Validator {
         &self,
         record: &FileRecord,
         folder: ObjectId,
-        noticed: &mut Noticed,
+        noticed: &mut LayoutNotes,
     ) -> Result<()> {
         match layout::plain_file(&self.reader, folder, &record.plain_file(), noticed)? {
             Some(file) => self.judge_blob(record, file, noticed),
@@ -345,13 +365,15 @@ impl Validator {
     }
 }
 
-/// Returns how much of a file is read: a longer one is wrong anyway.
+/// Returns the maximum length to which a file is rebuilt: the length in its record, because a
+/// longer file is invalid anyway. Returns 0 if the record exceeds the limit for all files.
 fn longest(record: &FileRecord) -> u64 {
     if record.bytes > LONGEST_FILE { 0 } else { record.bytes }
 }
 
-/// Compares a file with its record. One that could not be rebuilt without a noted reason is too
-/// long.
+/// Compares length and hash of a rebuilt file with its record. `whole` is `None` if the file could
+/// not be rebuilt. If no other problem was reported in this case, the file is longer than its
+/// record states.
 fn compare(record: &FileRecord, whole: Option<(u64, Blake3)>, problems: &mut Problems) {
     let same = whole.is_some_and(|whole| whole == (record.bytes, record.blake3));
     let is_told = whole.is_none() && (problems.is_fatal() || record.bytes > LONGEST_FILE);
@@ -362,11 +384,12 @@ fn compare(record: &FileRecord, whole: Option<(u64, Blake3)>, problems: &mut Pro
 
 pub struct Rebuilt {
     pub contents: Contents,
-    /// None of them is fatal.
+    /// Problems of the snapshot, none of which is fatal.
     pub problems: Problems,
 }
 
-/// Rebuilds a snapshot's files; fails if a [`Validator`] would say that they cannot be restored.
+/// Rebuilds the files of a snapshot. Fails if a [`Validator`] would report that the files cannot be
+/// restored.
 pub fn rebuild(reader: &Reader, snapshot: &Snapshot) -> Result<Rebuilt> {
     let tree = Tree::open(reader, snapshot.tree)?;
     let (contents, mut noticed) = tree.materialise_and_notice(reader)?;
@@ -382,7 +405,7 @@ pub fn rebuild(reader: &Reader, snapshot: &Snapshot) -> Result<Rebuilt> {
     }
     let messages = chat.message_count() as u64;
     count("manifest", contents.manifest.messages, messages, &mut problems);
-    Says::of(&contents.manifest, Some(messages)).compare(snapshot, &mut problems);
+    RecordedFacts::of(&contents.manifest, Some(messages)).compare(snapshot, &mut problems);
     if problems.is_fatal() {
         return Err(Error::Unsound { id: snapshot.id, problems: Box::new(problems) });
     }

@@ -2,7 +2,8 @@ use crate::archive::problem::{Problem, Problems};
 use crate::archive::{Error, Result};
 use crate::store::Loss;
 
-/// Turns loss into a problem; any other failure stays an error.
+/// Adds a problem and returns `None` if an object is missing or damaged. Any other failure stays an
+/// error.
 pub(super) fn needed<T, E: Into<Error>>(
     read: std::result::Result<T, E>,
     problems: &mut Problems,

@@ -1,18 +1,20 @@
-//! Checks that everything below a tree is there and safe to have: entries that are not part of a
-//! snapshot, snapshots of a newer format, and all that comes from elsewhere.
+//! Checks that all objects below a tree exist and are safe. This check is used for tree entries
+//! that the format does not define, for snapshots of a newer format, and for snapshots in backups.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::archive::layout::{Noticed, is_safe};
+use crate::archive::layout::{LayoutNotes, is_safe};
 use crate::archive::problem::Problem;
 use crate::archive::{Error, Result};
 use crate::store::{Kind, Loss, Mode, ObjectId, Reader, TreeEntry};
 
-/// A snapshot has four levels; a newer format may have more. A deeper tree could exhaust memory.
+/// Maximum number of levels in a tree. A snapshot has four levels; a newer format may have more. A
+/// deeper tree could exhaust memory.
 const DEEPEST: usize = 32;
 
-/// Asks whether an object is there and may be read; what is wrong with it, if anything.
+/// Function that checks whether an object exists and may be read. Returns the problem, or `None` if
+/// there is no problem.
 pub(in crate::archive) type Look<'l> = dyn FnMut(ObjectId, Kind) -> Result<Option<Problem>> + 'l;
 
 #[derive(Default)]
@@ -27,7 +29,8 @@ struct JudgedTree {
 }
 
 impl JudgedTree {
-    /// A problem that prevents reading replaces any other: nothing below may be read then.
+    /// Records a problem. Only the first problem is recorded, but a problem that forbids reading
+    /// the tree replaces an earlier one.
     fn note(&mut self, problem: Rc<Problem>) {
         if self.problem.is_none() || hinders(&problem) {
             self.problem = Some(problem);
@@ -39,7 +42,7 @@ pub(in crate::archive) fn hinders(problem: &Problem) -> bool {
     matches!(problem, Problem::TooLong { .. } | Problem::TooDeep)
 }
 
-struct Open {
+struct OpenTree {
     id: ObjectId,
     entries: Vec<TreeEntry>,
     at: usize,
@@ -47,8 +50,12 @@ struct Open {
 }
 
 impl Wholes {
-    /// Notes what is wrong below entries that are not part of the snapshot.
-    pub(super) fn look_at_extra(&mut self, reader: &Reader, noticed: &mut Noticed) -> Result<()> {
+    /// Checks the objects of tree entries that the format does not define, and adds their problems.
+    pub(super) fn look_at_extra(
+        &mut self,
+        reader: &Reader,
+        noticed: &mut LayoutNotes,
+    ) -> Result<()> {
         for (id, mode) in std::mem::take(&mut noticed.extra) {
             if let Some(problem) = self.below(reader, id, mode)? {
                 noticed.problems.push(problem);
@@ -112,13 +119,13 @@ impl Wholes {
         Ok(problem.cloned())
     }
 
-    /// Begins with a tree, unless it is known or cannot be read.
+    /// Opens a tree and adds it to `path`, unless the tree is known or cannot be read.
     fn enter(
         &mut self,
         reader: &Reader,
         id: ObjectId,
         look: &mut Look<'_>,
-        path: &mut Vec<Open>,
+        path: &mut Vec<OpenTree>,
     ) -> Result<()> {
         if self.known.contains_key(&id) {
             return Ok(());
@@ -134,7 +141,7 @@ impl Wholes {
                 if !tree.is_gits {
                     known.note(Rc::new(Problem::NotGits { path: format!("tree {id}") }));
                 }
-                path.push(Open { id, entries: tree.entries, at: 0, known });
+                path.push(OpenTree { id, entries: tree.entries, at: 0, known });
             }
             Err(error) if error.is_loss() => {
                 known.note(Rc::new(Problem::Lacks { why: error.to_string() }));
@@ -145,8 +152,8 @@ impl Wholes {
         Ok(())
     }
 
-    fn leave(&mut self, path: &mut Vec<Open>) {
-        let Some(Open { id, mut known, .. }) = path.pop() else { return };
+    fn leave(&mut self, path: &mut Vec<OpenTree>) {
+        let Some(OpenTree { id, mut known, .. }) = path.pop() else { return };
         if known.height > DEEPEST {
             known.note(Rc::new(Problem::TooDeep));
         }

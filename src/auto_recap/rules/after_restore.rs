@@ -1,8 +1,9 @@
-//! Compares a rebuilt state with the snapshot's own record, and with the extension's in the chat.
+//! Compares a rebuilt chat with two records: the snapshot's record, and the extension's record in
+//! the chat's header.
 //!
-//! The record in the chat describes the moment at which the checkpoint or fork was created, and
-//! stays in the header while the chat goes on. Its recaps are compared only while the chat is still
-//! at that moment; the snapshot's own record always describes the very bytes.
+//! The extension's record describes the moment at which the checkpoint or fork was created, and
+//! does not change when the chat continues. Its recap values are compared only if the chat has not
+//! continued since. The snapshot's record always describes exactly the snapshot.
 
 use crate::archive::Contents;
 use crate::auto_recap::written::{RunningRecap, checkpoint_state, combined_recap, running_recap};
@@ -13,7 +14,8 @@ struct Record {
     by: &'static str,
     version: Option<i64>,
     combined: Option<i64>,
-    /// The lorebook's name; the inner `None` is "no lorebook".
+    /// The lorebook's name. `Some(None)` means that the chat has no lorebook; `None` means that the
+    /// record does not mention a lorebook.
     lorebook: Option<Option<String>>,
 }
 
@@ -42,14 +44,14 @@ pub fn restored(contents: &Contents) -> Vec<Finding> {
     });
     let mut findings = Vec::new();
     if own.is_none() && noted.is_none() && recap.as_ref().is_some_and(|recap| recap.exists()) {
-        let message = "nothing was recorded of the recaps' state when this snapshot was taken, so it could not be compared";
+        let message = "the state of the recaps was not recorded when this snapshot was created, so it could not be compared";
         findings.push(Finding::new(Code::CheckpointStateMissing, timeline, message));
     }
     let in_use = recap.as_ref().map(|recap| recap.current_version);
     let combined = combined_recap(metadata).map(|combined| combined.message_count);
     let lorebook = st::lorebook_name(metadata);
     for Record { by, version, combined: count, lorebook: book } in own.into_iter().chain(noted) {
-        // That the version must be among the versions is a rule about the chat itself.
+        // Another rule checks that this version exists.
         if let (Some(expected), Some(found)) = (version, in_use)
             && found != Some(expected)
         {
@@ -57,7 +59,7 @@ pub fn restored(contents: &Contents) -> Vec<Finding> {
             let message = format!(
                 "Running recap version mismatch: expected v{expected} as {by} recorded, got {found}"
             );
-            let remedy = "choose the right version in the extension, or restore another snapshot: `stvc log` lists them";
+            let remedy = "choose the right version in the extension, or restore another snapshot; run `stvc log` to list the snapshots";
             findings
                 .push(Finding::new(Code::RecapVersionMismatch, timeline, message).remedy(remedy));
         }
@@ -86,9 +88,9 @@ pub fn restored(contents: &Contents) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether the chat has left the moment that the record in its header describes: its last
-/// message is another one, or its running recap got a version afterwards. A record without either
-/// value describes the chat as it is.
+/// Returns whether the chat has continued since the extension's record was written: the chat has a
+/// different last message, or its running recap has a newer version. Returns false if the record
+/// has neither a message nor a time.
 fn went_on(state: Raw<'_>, chat: &Chat<'_>, recap: Option<&RunningRecap<'_>>) -> bool {
     let last = chat.messages.iter().rposition(|line| !line.trim_ascii().is_empty());
     let last = last.and_then(|last| i64::try_from(last).ok());

@@ -2,8 +2,8 @@ use crate::auto_recap::written::attached_lorebook;
 use crate::rules::{Code, Finding, Level, Subject, brief};
 use crate::st::main_chat;
 
-/// Returns the finding about a chat that is bound to another lorebook than ST-Auto-Recap noted, or
-/// to one that is not called as the extension calls that of this chat.
+/// Returns the finding about a chat that is bound to a lorebook other than the one that
+/// ST-Auto-Recap recorded, or to a lorebook whose name does not match the extension's template.
 pub(super) fn finding(parts: &Subject<'_>) -> Option<Finding> {
     let metadata = parts.metadata?;
     let bound = parts.files.bound_name();
@@ -11,20 +11,19 @@ pub(super) fn finding(parts: &Subject<'_>) -> Option<Finding> {
     let attached = attached_lorebook(metadata);
     if let Some(attached) = attached.as_deref().filter(|attached| Some(*attached) != bound) {
         let bound = match bound {
-            Some(bound) => format!("is {:?}", brief(bound)),
-            None => "is none".into(),
+            Some(bound) => format!("{:?} is bound to it", brief(bound)),
+            None => "no lorebook is bound to it".into(),
         };
-        let message = format!(
-            "ST-Auto-Recap has noted {:?} as its lorebook, but the one bound to it {bound}",
-            brief(attached)
-        );
-        // Of a fork that was given a lorebook of its own only `world_info` is set.
+        let message =
+            format!("ST-Auto-Recap recorded {:?} as its lorebook, but {bound}", brief(attached));
+        // In a fork with its own lorebook, only `world_info` names this lorebook, so the difference
+        // is expected.
         let level = if is_fork() { Level::Info } else { Level::Warning };
         let finding = Finding::new(Code::LorebookAttachedDiffers, parts.chat_path(), message);
         return Some(finding.at(level).usual_remedy());
     }
     let (bound, template) = (bound?, parts.book_template);
-    // A book that the extension neither noted nor made is a writer's own, who may call it anything.
+    // The user may choose any name for a lorebook that the extension neither recorded nor created.
     if template.is_book_of(bound, parts.files.timeline.chat())
         || is_fork()
         || (attached.is_none() && !template.is_made(bound))
@@ -32,7 +31,7 @@ pub(super) fn finding(parts: &Subject<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "its lorebook {:?} is not called as ST-Auto-Recap calls that of this chat: {:?}",
+        "the name of its lorebook, {:?}, does not match ST-Auto-Recap's template {:?}",
         brief(bound),
         brief(template.as_str())
     );

@@ -1,5 +1,5 @@
-//! Findings about what ST-Auto-Recap keeps: recaps, scenes, registries, the queue, and what must
-//! wait for it.
+//! Findings about the data of ST-Auto-Recap (recaps, scenes, registries and the queue), and about
+//! commands that must wait until the queue is empty.
 
 mod after_restore;
 mod book_name;
@@ -11,9 +11,9 @@ mod registry;
 use crate::rules::{Book, Finding, Subject};
 
 pub use after_restore::restored;
-pub use queue::{Wish, queue_active};
+pub use queue::{QueueIntent, queue_active};
 pub use readiness::{
-    Point, READINESS, STRICT, lorebook_of_now, readiness, recap_from_future, refuse,
+    CheckpointSource, READINESS, STRICT, lorebook_of_now, readiness, recap_from_future, refuse,
 };
 
 pub(crate) fn of_chat(parts: &Subject<'_>) -> Vec<Finding> {

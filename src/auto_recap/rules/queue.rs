@@ -1,68 +1,67 @@
-//! The extension's queue, which is an entry of the lorebook.
+//! Findings about the extension's queue, which is an entry of the lorebook.
 
 use crate::auto_recap::written::{QUEUE, queue_activity, queue_operations};
 use crate::rules::{Book, BookEntry, Code, Finding, Level, Subject, brief, few, listed};
+use crate::words::count;
 
-/// An action on a lorebook in whose queue work may be pending.
+/// An action on a lorebook whose queue may have pending work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// Create a snapshot of it.
-    Take,
-    TakeAfterWaiting,
-    TakeLater,
-    TakeAnyway,
-    /// Give another chat a copy of it.
+pub enum QueueIntent {
+    /// Creates a snapshot of the lorebook.
+    Snapshot,
+    SnapshotAfterWaiting,
+    SnapshotLater,
+    SnapshotAnyway,
+    /// Copies the lorebook for another chat.
     Copy,
-    /// Write another one in its place.
+    /// Replaces the lorebook with another lorebook.
     Replace,
-    /// Restore a stored one, with the work that was pending then.
-    BringBack,
+    /// Restores a stored lorebook, including its pending work.
+    Restore,
 }
 
-/// Returns the finding about pending work in a lorebook's queue. Its results are not in the chat and
-/// the lorebook yet, so a snapshot created now would be incomplete, a copy would do the work of
-/// another chat, and a book in its place would get results that were not meant for it.
-pub fn queue_active(subject: &str, book: Option<&[u8]>, wish: Wish) -> Option<Finding> {
+/// Returns the finding about pending work in a lorebook's queue. The results of pending work are
+/// not in the lorebook yet, so a snapshot would be incomplete, a copy would perform work for the
+/// wrong chat, and a replaced lorebook would receive results that belong to the former lorebook.
+pub fn queue_active(subject: &str, book: Option<&[u8]>, intent: QueueIntent) -> Option<Finding> {
     let activity = queue_activity(book?);
     let total = activity.total();
     if total == 0 {
         return None;
     }
-    let (level, outcome, remedy) = match wish {
-        Wish::Take => (
+    let (level, outcome, remedy) = match intent {
+        QueueIntent::Snapshot => (
             Level::Error,
             "Cannot create checkpoint",
-            "`--wait` waits for it; `--allow-active-queue` takes the state as it is and says so in the snapshot",
+            "use `--wait` to wait for it; use `--allow-active-queue` to create the snapshot anyway and record the active queue in it",
         ),
-        Wish::TakeAfterWaiting => (
+        QueueIntent::SnapshotAfterWaiting => (
             Level::Error,
             "Cannot create checkpoint",
-            "it was not done in that time; `--allow-active-queue` takes the state as it is and says so in the snapshot",
+            "the waiting time is over; use `--allow-active-queue` to create the snapshot anyway and record the active queue in it",
         ),
-        Wish::TakeLater => (
+        QueueIntent::SnapshotLater => (
             Level::Warning,
             "Cannot create checkpoint yet",
-            "`stvc snapshot --wait` takes it as soon as the queue is empty; a watch does so by itself",
+            "run `stvc snapshot --wait` to create it when the queue is empty; `stvc watch` does this automatically",
         ),
-        Wish::TakeAnyway => (
+        QueueIntent::SnapshotAnyway => (
             Level::Warning,
-            "Taken all the same",
-            "its lorebook may lack what the queue was about to write",
+            "Snapshot created anyway",
+            "check the lorebook: it may lack the results of the queue",
         ),
-        Wish::Copy => (
-            Level::Error,
-            "Cannot copy its lorebook",
-            "give the command again when the queue is empty",
-        ),
-        Wish::Replace => (
+        QueueIntent::Copy => {
+            (Level::Error, "Cannot copy its lorebook", "repeat the command when the queue is empty")
+        }
+        QueueIntent::Replace => (
             Level::Error,
             "Cannot replace its lorebook",
-            "give the command again when the queue is empty; `--allow-active-queue` does it all the same",
+            "repeat the command when the queue is empty; use `--allow-active-queue` to continue anyway",
         ),
-        Wish::BringBack => (
+        QueueIntent::Restore => (
             Level::Warning,
-            "It was taken in the middle of the work, and goes on with it",
-            "`--clear-queue` drops what waits, `--trim-queue` what is about later messages",
+            "The snapshot has an active queue, and its work will continue",
+            "use `--clear-queue` to remove all pending operations; use `--trim-queue` to remove those about later messages",
         ),
     };
     let operations = if total == 1 { "operation" } else { "operations" };
@@ -84,13 +83,13 @@ pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
     if queues.len() > 1 {
         let keys: Vec<_> = queues.iter().map(|queue| brief(&queue.key)).collect();
         let message = format!(
-            "it has {} entries called {QUEUE} ({}); the extension uses the first and forgets the others",
+            "it has {} entries with the title {QUEUE} ({}); the extension uses the first and ignores the others",
             queues.len(),
             listed(&keys)
         );
         findings.push(
             Finding::new(Code::QueueSeveral, book.path, message)
-                .remedy("delete all but the first of them in SillyTavern's lorebook editor"),
+                .remedy("delete all but the first in SillyTavern's lorebook editor"),
         );
     }
     for queue in queues {
@@ -102,25 +101,25 @@ pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
 fn one_queue(parts: &Subject<'_>, book: &Book<'_>, queue: &BookEntry<'_>) -> Vec<Finding> {
     let Some(operations) = queue_operations(queue.content) else {
         let message = format!(
-            "the queue (entry {:?}) cannot be read; the extension takes it for empty",
+            "the queue (entry {:?}) cannot be read; the extension treats it as empty",
             brief(&queue.key)
         );
         return vec![
             Finding::new(Code::QueueUnreadable, book.path, message)
-                .remedy("what was queued is lost, unless an earlier snapshot has it; delete the entry, the extension makes a new one"),
+                .remedy("restore an earlier snapshot to get the queued work back; or delete the entry: the extension creates a new one"),
         ];
     };
     let past_end = operations.iter().filter(|operation| operation.is_active()).filter_map(|it| {
         let last = it.messages.iter().max().filter(|last| parts.is_past_end(**last))?;
         let message = format!(
-            "operation {:?} ({}, {}) is about message {last}, and the chat has {}",
+            "operation {:?} ({}, {}) refers to message {last}, but the chat has only {}",
             brief(&it.id),
             brief(&it.kind),
             it.status,
-            parts.messages.len(),
+            count(parts.messages.len(), "message"),
         );
         Some(Finding::new(Code::QueuePastEnd, book.path, message).remedy(
-            "clear the extension's queue once the chat is open; the operation belongs to a longer chat",
+            "open the chat and clear the extension's queue: the operation belongs to a longer chat",
         ))
     });
     few(past_end.collect())

@@ -1,21 +1,21 @@
-//! May a checkpoint be created here? The rules of ST-Auto-Recap's own plans, in their words.
+//! Readiness checks before a checkpoint, with the rules and messages from ST-Auto-Recap's plans.
 
 use crate::auto_recap::written::{combined_recap, running_recap, scene};
 use crate::rules::{Code, Finding, Level, listed};
 use crate::st::{Chat, Raw, TimelineName};
 
-/// The state that a checkpoint is created from.
+/// The chat and message that a checkpoint is created from.
 #[derive(Clone, Copy)]
-pub struct Point<'a> {
+pub struct CheckpointSource<'a> {
     pub timeline: &'a TimelineName,
-    /// Not cut at the message.
+    /// The complete chat, including messages after `message`.
     pub chat: &'a Chat<'a>,
     pub metadata: Option<Raw<'a>>,
     pub message: usize,
 }
 
-/// Returns warnings about what is not ready at this message.
-pub fn readiness(point: &Point<'_>) -> Vec<Finding> {
+/// Returns warnings about data that ST-Auto-Recap has not completed at this message.
+pub fn readiness(point: &CheckpointSource<'_>) -> Vec<Finding> {
     let at = point.message;
     let mut findings = Vec::new();
     let mut warn = |code, words: &str| {
@@ -45,8 +45,8 @@ pub fn readiness(point: &Point<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns findings about recaps that describe messages after the checkpoint's.
-pub fn recap_from_future(point: &Point<'_>) -> Vec<Finding> {
+/// Returns findings about recaps that describe messages after the checkpoint's message.
+pub fn recap_from_future(point: &CheckpointSource<'_>) -> Vec<Finding> {
     let Some(metadata) = point.metadata else { return Vec::new() };
     let later = |index: Option<i64>| index.is_some_and(|index| index > point.message as i64);
     let versions = running_recap(metadata).and_then(|recap| recap.versions).unwrap_or_default();
@@ -57,7 +57,7 @@ pub fn recap_from_future(point: &Point<'_>) -> Vec<Finding> {
         .collect();
     let running = (!numbers.is_empty()).then(|| {
         format!(
-            "the running recap has versions that tell of what comes after message {}: {}",
+            "the running recap has versions that describe messages after {}: {}",
             point.message,
             listed(&numbers)
         )
@@ -65,11 +65,11 @@ pub fn recap_from_future(point: &Point<'_>) -> Vec<Finding> {
     let combined = combined_recap(metadata).and_then(|combined| combined.message_count);
     let combined = combined.filter(|count| *count > point.message as i64 + 1).map(|count| {
         format!(
-            "the combined recap tells of {count} messages, and message {} is the last",
+            "the combined recap covers {count} messages, but the last one is message {}",
             point.message
         )
     });
-    let remedy = "`stvc restore … --at N` and `stvc reconstruct` take that out; this checkpoint keeps what is on disk";
+    let remedy = "this checkpoint keeps the recaps on disk; run `stvc restore … --at N` or `stvc reconstruct` to leave later content out";
     let finding = |message| {
         let subject = point.timeline.as_str();
         Finding::new(Code::RecapFromFuture, subject, message).remedy(remedy)
@@ -77,16 +77,16 @@ pub fn recap_from_future(point: &Point<'_>) -> Vec<Finding> {
     running.into_iter().chain(combined).map(finding).collect()
 }
 
-/// Returns the finding about a checkpoint at an earlier message: it has the lorebook on disk, which
-/// knows what came after.
+/// Returns the finding about a checkpoint at an earlier message: the checkpoint contains the
+/// lorebook on disk, which may describe later events.
 pub fn lorebook_of_now(timeline: &TimelineName, message: usize) -> Finding {
-    let what = format!("its lorebook is that of now, not of message {message}");
+    let what = format!("it contains the current lorebook, not the lorebook at message {message}");
     Finding::new(Code::LorebookOfNow, timeline.as_str(), what).remedy(
-        "for the lorebook of then: `stvc restore … --at N`, or `stvc reconstruct`, where ST-Auto-Recap has noted it",
+        "if ST-Auto-Recap recorded the lorebook at that message, run `stvc restore … --at N` or `stvc reconstruct` to get it",
     )
 }
 
-/// Codes of everything that can be not ready.
+/// Codes of all readiness warnings.
 pub const READINESS: [Code; 5] = [
     Code::SceneBreakMissing,
     Code::SceneRecapMissing,
@@ -95,12 +95,12 @@ pub const READINESS: [Code; 5] = [
     Code::SceneNotInRecap,
 ];
 
-/// Codes that block a strict checkpoint. With a message that does not exist and a queue that is not
-/// empty they are the five blockers of the extension's plans.
+/// Codes that block a strict checkpoint. Together with a missing message and an active queue, they
+/// are the five blockers in the extension's plans.
 pub const STRICT: [Code; 3] =
     [Code::SceneBreakMissing, Code::SceneLorebookMissing, Code::SceneNotInRecap];
 
-/// Returns the findings with one of `codes`, as reasons to refuse, and the others.
+/// Splits findings: those with one of `codes` become reasons to refuse, the others are unchanged.
 pub fn refuse(findings: Vec<Finding>, codes: &[Code]) -> (Vec<Finding>, Vec<Finding>) {
     let (refused, rest): (Vec<_>, _) =
         findings.into_iter().partition(|finding| codes.contains(&finding.code));

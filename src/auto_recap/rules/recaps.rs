@@ -1,14 +1,15 @@
-//! Recaps of scenes, which the messages that end them carry, and the running recap in a chat's
-//! metadata.
+//! Findings about recaps: scene recaps in the messages that end a scene, and the running recap in
+//! a chat's metadata.
 
 use memchr::memmem::Finder;
 
 use crate::auto_recap::written::{RUNNING_RECAP, RunningRecap, Scene, running_recap, scene};
-use crate::rules::{Code, Finding, Subject, brief, listed};
+use crate::rules::{Code, Finding, Subject, brief, numbered};
 use crate::st::{Raw, chat_name, main_chat};
+use crate::words::count;
 
 pub(super) fn of_scenes(parts: &Subject<'_>) -> Vec<Finding> {
-    // Nearly every message has something of the extension, but only those that end a scene have a
+    // Nearly every message has data of the extension, but only messages that end a scene have a
     // recap.
     let has_recap = Finder::new("scene_recap_");
     let lines = &parts.chat.messages;
@@ -31,24 +32,25 @@ pub(super) fn of_scenes(parts: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !wrong.is_empty() {
         let message = format!(
-            "message {}: the version in use of the scene's recap is not among its versions",
-            listed(&wrong)
+            "{}: the version in use of the scene recap is not among its versions",
+            numbered("message", &wrong)
         );
         let finding = Finding::new(Code::SceneIndexWrong, parts.chat_path(), message);
         findings.push(finding.usual_remedy());
     }
     if !differing.is_empty() {
         let message = format!(
-            "message {}: the scene's recap was changed since the extension noted its hash",
-            listed(&differing)
+            "{}: the scene recap changed after the extension recorded its hash",
+            numbered("message", &differing)
         );
         findings.push(Finding::new(Code::SceneHashDiffers, parts.chat_path(), message));
     }
     findings
 }
 
-/// Whether the version in use is not among the versions. Without versions the extension begins with
-/// number 0; where they are not a list there is nothing to choose from.
+/// Returns whether the version in use of a scene recap is not among its versions. The number 0 is
+/// always accepted, because the extension starts with it. If the versions are not a list, any
+/// number is accepted.
 fn is_index_wrong(scene: &Scene<'_>) -> bool {
     match (scene.current_index(), scene.version_count()) {
         (None, _) => true,
@@ -61,7 +63,7 @@ pub(super) fn of_running_recap(parts: &Subject<'_>) -> Vec<Finding> {
     let Some(metadata) = parts.metadata else { return Vec::new() };
     let Some(recap) = running_recap(metadata) else {
         let there = metadata.get(RUNNING_RECAP).filter(Raw::truthy);
-        return there.map(|_| unreadable(parts, "it is no object")).into_iter().collect();
+        return there.map(|_| unreadable(parts, "it is not an object")).into_iter().collect();
     };
     let mut findings: Vec<_> = foreign(parts, metadata, &recap).into_iter().collect();
     findings.extend(version_in_use(parts, &recap));
@@ -74,32 +76,32 @@ fn unreadable(parts: &Subject<'_>, why: &str) -> Finding {
     Finding::new(Code::RecapUnreadable, parts.chat_path(), message).usual_remedy()
 }
 
-/// The version in use must be among the versions. Gaps between their numbers are legal.
+/// Checks that the version in use is among the versions. Gaps between version numbers are allowed.
 fn version_in_use(parts: &Subject<'_>, recap: &RunningRecap<'_>) -> Option<Finding> {
     let Some(versions) = &recap.versions else {
         let there = recap.raw.get("versions").filter(Raw::truthy);
-        return there.map(|_| unreadable(parts, "its versions are no list"));
+        return there.map(|_| unreadable(parts, "its versions are not a list"));
     };
     if versions.iter().any(|version| version.version.is_none()) {
-        return Some(unreadable(parts, "a version's number is no whole number"));
+        return Some(unreadable(parts, "the number of a version is not an integer"));
     }
     let Some(current) = recap.current_version else {
         let there = recap.raw.get("current_version").is_some_and(|value| !value.is_null());
         return (there || recap.exists())
-            .then(|| unreadable(parts, "the number of the version in use is no whole number"));
+            .then(|| unreadable(parts, "the number of the version in use is not an integer"));
     };
     if !recap.exists() || recap.current().is_some() {
         return None;
     }
     let message = format!(
-        "the running recap's version in use is {current}, and it has only {}",
-        listed(&recap.numbers())
+        "the running recap uses version {current}, but has only {}",
+        numbered("version", &recap.numbers())
     );
     Some(Finding::new(Code::RecapVersionLost, parts.chat_path(), message).usual_remedy())
 }
 
-/// The extension wipes a running recap that says it belongs to another chat, unless the chat is a
-/// fork or looks like an import.
+/// Checks that the running recap belongs to this chat. The extension resets a running recap of
+/// another chat, unless the chat is a fork or looks like an import.
 fn foreign(parts: &Subject<'_>, metadata: Raw<'_>, recap: &RunningRecap<'_>) -> Option<Finding> {
     let id = recap.raw.get("chat_id").filter(|id| !id.is_null());
     let id = id.map(|id| id.string().unwrap_or_else(|| id.as_str().to_owned()));
@@ -118,20 +120,20 @@ fn foreign(parts: &Subject<'_>, metadata: Raw<'_>, recap: &RunningRecap<'_>) -> 
     let fate = if !recap.exists() {
         "it has no versions, so nothing is lost"
     } else if main_chat(metadata).is_some() {
-        "since the chat is a fork, the extension will keep it under this chat's name when the chat is opened"
+        "the chat is a fork, so the extension will keep the recap under this chat's name when you open the chat"
     } else if is_book_missing {
-        "since its lorebook is missing, the extension will take the chat for an import and keep it"
+        "the lorebook is missing, so the extension will treat the chat as an import and keep the recap"
     } else {
         remedy = Some(
-            "before the chat is opened, give its file that name back, or set `chat_id` in line 1 to its present name".into(),
+            "before you open the chat, rename its file back, or set `chat_id` in line 1 to its present name".into(),
         );
-        "it will be reset when the chat is opened with the extension"
+        "the extension will reset it when you open the chat"
     };
     let message = format!("{whose}; {fate}");
     Some(Finding { remedy, ..Finding::new(Code::RecapForeign, parts.chat_path(), message) })
 }
 
-/// Each version ends with a scene, whose message and recap should exist.
+/// Checks that, for each version, the message that ends its last scene exists and has a recap.
 fn versions(parts: &Subject<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
     let versions = recap.versions.as_deref().unwrap_or_default();
     let (mut past_end, mut missing) = (Vec::new(), Vec::new());
@@ -145,7 +147,7 @@ fn versions(parts: &Subject<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
             }
             continue;
         };
-        // Versions that did not change were reported before; a new one is the last, or in use.
+        // Old versions were reported before. A new version is the last one or the one in use.
         let is_new = n + 1 == versions.len() || version.version == recap.current_version;
         if (is_new || parts.is_looked_at(place))
             && scene(line).and_then(|scene| scene.recap()).is_none()
@@ -156,17 +158,17 @@ fn versions(parts: &Subject<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !past_end.is_empty() {
         let message = format!(
-            "the running recap tells of messages that are not there: version {}, and the chat has {} messages",
-            listed(&past_end),
-            parts.messages.len(),
+            "the running recap describes messages that do not exist: {}; the chat has {}",
+            numbered("version", &past_end),
+            count(parts.messages.len(), "message"),
         );
         let finding = Finding::new(Code::RecapPastEnd, parts.chat_path(), message);
         findings.push(finding.usual_remedy());
     }
     if !missing.is_empty() {
         let message = format!(
-            "the running recap tells of scenes that have no recap: version {}",
-            listed(&missing)
+            "the running recap describes scenes that have no recap: {}",
+            numbered("version", &missing)
         );
         let finding = Finding::new(Code::RecapSceneMissing, parts.chat_path(), message);
         findings.push(finding.usual_remedy());

@@ -1,4 +1,5 @@
-//! Registries, in the lorebook and in the chat's metadata, that list entries which do not exist.
+//! Findings about registries that list missing entries. Registries are in the lorebook and in the
+//! chat's metadata.
 
 use std::collections::HashSet;
 
@@ -32,13 +33,13 @@ pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
                 continue;
             }
             let message = format!(
-                "the registry of type {kind:?} lists UID {} ({:?}), and the lorebook has no such entry",
+                "the registry of type {kind:?} lists UID {} ({:?}), but the lorebook has no such entry",
                 brief(&item.uid),
                 brief(&item.name),
             );
             dangling.push(Finding::new(Code::RegistryDangling, book.path, message).remedy(
                 format!(
-                    "restore an earlier snapshot of the lorebook, or take the line out of {title:?}"
+                    "restore an earlier snapshot of the lorebook, or delete the line from {title:?}"
                 ),
             ));
         }
@@ -48,8 +49,8 @@ pub(super) fn findings(parts: &Subject<'_>, book: &Book<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The extension writes registries again from what it keeps in the chat's metadata, so what dangles
-/// there will dangle in the book.
+/// Checks the registry that is cached in the chat's metadata. The extension rewrites the lorebook's
+/// registries from this cache, so UIDs of missing entries would get into the lorebook.
 fn cached(parts: &Subject<'_>, listable: &HashSet<&str>) -> Option<Finding> {
     let mut lost = parts.metadata.map(registry_cache).unwrap_or_default();
     lost.retain(|(item, _)| !listable.contains(item.uid.as_str()));
@@ -61,13 +62,11 @@ fn cached(parts: &Subject<'_>, listable: &HashSet<&str>) -> Option<Finding> {
     };
     let names: Vec<_> = lost.iter().take(5).map(named).collect();
     let message = format!(
-        "the registry in its metadata lists UIDs that its lorebook does not have: {}{}; the extension will write them into the lorebook's registries",
+        "the registry in its metadata lists UIDs that its lorebook does not have: {}{}; the extension will write them to the lorebook's registries",
         names.join(", "),
         more(lost.len(), names.len()),
     );
-    Some(
-        Finding::new(Code::RegistryCacheDangling, parts.chat_path(), message).remedy(
-            "make sure that the right lorebook is bound; the extension reads its registries again when it next looks for entries",
-        ),
-    )
+    Some(Finding::new(Code::RegistryCacheDangling, parts.chat_path(), message).remedy(
+        "make sure that the right lorebook is bound; the extension then reads its registries again",
+    ))
 }

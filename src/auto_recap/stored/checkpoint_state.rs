@@ -1,8 +1,8 @@
-//! A snapshot's record of the state of ST-Auto-Recap, with which a restore is compared.
+//! A snapshot's record of the state of ST-Auto-Recap. Restored files are compared with this record.
 //!
-//! The names of the fields are those of the extension's own plans. Two of these are missing: the
-//! time is the commit's date (the manifest is pure content), and no file says which version of the
-//! extension wrote it.
+//! The field names come from the extension's plans. Two planned fields are left out: the time,
+//! because it is the commit's date and the manifest contains only content; and the version of the
+//! extension, because no file contains it.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -20,20 +20,21 @@ const VERSION: u64 = 2;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointState {
     pub version: u64,
-    /// The last message.
+    /// Number of the last message; `None` if the chat is empty.
     pub message_id: Option<u64>,
     pub chat_id: String,
     pub queue_was_empty: bool,
-    /// The number of operations that were pending, in progress or to be tried again.
+    /// Number of operations that were pending, in progress or being retried.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub active_operations: u64,
     pub has_scene_break: bool,
     pub has_scene_recap: bool,
     pub has_running_recap: bool,
-    /// The lorebook bound to the chat; of a fork, the one that its own was copied from.
+    /// The lorebook bound to the chat. For a fork with its own lorebook, the lorebook from which
+    /// that was copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_lorebook_name: Option<String>,
-    /// The lorebook that a fork got for its own.
+    /// The fork's own lorebook; `None` if the chat is not a fork with its own lorebook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloned_lorebook_name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,20 +47,21 @@ pub struct CheckpointState {
     pub combined_recap_message_count: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combined_recap_timestamp: Option<i64>,
-    /// The hash of the text, which stands in the chat's header.
+    /// Hash of the combined recap's text. The text itself is in the chat's header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combined_recap_content: Option<Blake3>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scene_break_name: Option<String>,
-    /// The hash of that scene's recap, which stands in the message.
+    /// Hash of the scene recap's text. The text itself is in the last message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scene_recap: Option<Blake3>,
-    /// The codes of findings.
+    /// Codes of the findings at the time of the snapshot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// Deserialises the state in a manifest; none if it is of a later version than this program knows.
+/// Deserialises the state in a manifest. Returns `None` for a version that is newer than this
+/// program supports.
 pub(crate) fn known_state<'de, D: Deserializer<'de>>(
     input: D,
 ) -> Result<Option<CheckpointState>, D::Error> {
@@ -80,13 +82,14 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl CheckpointState {
-    /// Returns the lorebook that the chat must have.
+    /// Returns the name of the lorebook that must be bound to the chat.
     pub fn bound_lorebook_name(&self) -> Option<&String> {
         self.cloned_lorebook_name.as_ref().or(self.original_lorebook_name.as_ref())
     }
 
-    /// Returns the record that a fork keeps in its chat, in the names that the extension compares.
-    /// `source` says where its lorebook comes from, if not from a file.
+    /// Returns the record that is written to a fork's chat, as JSON with the field names that the
+    /// extension compares. `source` describes the origin of the lorebook, if it was not copied from
+    /// a file.
     pub fn of_fork(
         &self,
         chat: &str,

@@ -1,9 +1,9 @@
-//! Merges registries of ST-Auto-Recap: texts that list other entries by their UID, one per line.
-//! They are merged line by line. A line is identified by the entry that it names, and gets the UID
-//! that the entry has in the merged book.
+//! Merges registries of ST-Auto-Recap. A registry is a text that lists other entries by their UID,
+//! one per line.
 //!
-//! The text is edited as it stands in the file, escapes and all. Lines that name no UID belong to
-//! the one before them that does.
+//! Registries are merged line by line. A line is identified by the entry that it names, and gets
+//! the UID that this entry has in the merged lorebook. A line without a UID belongs to the last
+//! line before it that has one. The text is edited as it is in the file, including JSON escapes.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -19,25 +19,28 @@ enum Subject {
     Unknown(String),
 }
 
-/// Entries of a book by UID, numbered as in the merge.
+/// Maps the UIDs of a lorebook's entries to the numbers of the entries in the merge.
 pub(crate) type Uids = HashMap<String, usize>;
 
 pub(crate) struct Registries {
     pub base: Uids,
     pub ours: Uids,
     pub theirs: Uids,
-    /// The UID of each entry in the merged book; none if it is not in there.
+    /// The UID of each entry in the merged lorebook; `None` if the merged lorebook does not have
+    /// the entry.
     pub now: Vec<Option<String>>,
 }
 
-/// A registry's text in the merged book, as JSON, and the lines that both changed differently.
+/// A registry's text in the merged lorebook, as JSON, and the lines that both sides changed
+/// differently.
 pub(crate) struct Merged {
     pub content: String,
     pub conflicts: Vec<FieldChange>,
 }
 
 impl Registries {
-    /// Returns the text of a registry, if the entry is one in the notation of lines.
+    /// Returns the merged text of a registry, or `None` if the entry is not a registry in line
+    /// format.
     pub(crate) fn merge(
         &self,
         base: Option<Raw<'_>>,
@@ -126,9 +129,11 @@ impl Registries {
         Merged { content: format!("\"{}\"", joined(ours, theirs, head, &merged)), conflicts }
     }
 
-    /// Returns whether a line stays that the other side does not have. If that removed it, it stays
-    /// only with its entry, and if the other side removed the entry too (and that was kept), or the
-    /// line was edited.
+    /// Returns whether to keep a line that the other side does not have. A line that was added on
+    /// this side is kept. A line that the other side removed is kept if this side edited the line,
+    /// or if the other side removed the line together with its entry; in both cases only if the
+    /// merged lorebook has the entry. A line with a UID that no entry has is kept only if it was
+    /// added or edited.
     fn stays(&self, subject: &Subject, line: &String, old: Option<&String>, other: &Uids) -> bool {
         let Some(old) = old else { return true };
         let Subject::Entry(n) = subject else { return old != line };
@@ -137,7 +142,8 @@ impl Registries {
     }
 }
 
-/// Whether an entry is a registry in JSON, whose UIDs are not changed, and names one of these.
+/// Returns whether an entry is a registry in JSON that lists one of the UIDs `old`. The merge does
+/// not update UIDs in such registries.
 pub(crate) fn keeps_old_uids(entry: Raw<'_>, old: &HashSet<&str>) -> bool {
     let content = entry.get("content");
     is_registry(entry)
@@ -148,7 +154,7 @@ pub(crate) fn keeps_old_uids(entry: Raw<'_>, old: &HashSet<&str>) -> bool {
             .any(|item| old.contains(item.uid.as_str()))
 }
 
-/// Returns the content of a registry's entry without its quotes, if it is in the notation of lines.
+/// Returns the content of a registry's entry without its quotes, if it is in line format.
 fn line_notation<'r>(content: Option<Raw<'r>>) -> Option<&'r str> {
     let content = content.filter(Raw::is_string)?;
     let is_json = content.string()?.trim_start().starts_with('{');
@@ -156,14 +162,16 @@ fn line_notation<'r>(content: Option<Raw<'r>>) -> Option<&'r str> {
     (!is_json && registry_items(Some(content)).is_ok()).then_some(text)
 }
 
-/// A registry's text in one of the books, with the UIDs of the merged book.
+/// A registry's text in one of the lorebooks, with the UIDs replaced by those of the merged
+/// lorebook.
 struct Lines<'a> {
     text: String,
-    /// Up to the first line that names a UID.
+    /// The text before the first line with a UID.
     head: &'a str,
-    /// Each line with the entry that it names, and how many lines before it name the same one.
+    /// Each line with the entry that it names, and the number of earlier lines that name the same
+    /// entry.
     items: Vec<((Subject, usize), String)>,
-    /// Line ends after the last one.
+    /// The line ends after the last line.
     tail: &'a str,
 }
 
@@ -173,7 +181,8 @@ impl Lines<'_> {
     }
 }
 
-/// Joins the lines to one text: as one side has it where that is equal.
+/// Joins the merged lines into one text. If one side has exactly these lines, returns the text of
+/// that side.
 fn joined(ours: &Lines<'_>, theirs: &Lines<'_>, head: &str, merged: &[&String]) -> String {
     fn all<'l>(lines: &'l Lines<'_>) -> impl Iterator<Item = &'l String> {
         lines.items.iter().map(|(_, line)| line)
@@ -208,7 +217,7 @@ fn conflict(base: Option<&String>, ours: &str, theirs: &str, merged: &str) -> Fi
     }
 }
 
-/// Returns the lines of a JSON string's inside, without their ends (`\n` or `\u000a`).
+/// Returns the ranges of the lines in a JSON string, without the line ends (`\n` or `\u000a`).
 fn lines(text: &str) -> Vec<Range<usize>> {
     let (mut found, mut start, mut at) = (Vec::new(), 0, 0);
     while let Some(slash) = memchr::memchr(b'\\', &text.as_bytes()[at..]) {

@@ -1,5 +1,4 @@
-//! What snapshots record of ST-Auto-Recap, and states rebuilt from its notes: it records the whole
-//! lorebook on the message that ends a scene.
+//! The data that snapshots record about ST-Auto-Recap, and lorebooks rebuilt from scene records.
 
 mod checkpoint_state;
 pub(crate) mod merge_registry;

@@ -1,19 +1,20 @@
-//! A lorebook rebuilt from the entries that were noted at the end of a scene.
+//! Rebuilds a lorebook from the entries of a scene record.
 //!
-//! For every entry it is recorded which of its fields the note had, which come from a book with the
-//! same entry, and which are SillyTavern's defaults.
+//! For every entry, the result lists which fields come from another lorebook with the same entry,
+//! and which are SillyTavern's defaults. All other fields come from the scene record.
 
 use std::collections::HashSet;
 
 use serde::Serialize;
 
 use crate::archive::diff::value::same;
-use crate::archive::entry_identity::{Marks, is_blank};
+use crate::archive::entry_identity::{IdentityFields, is_blank};
 use crate::auto_recap::written::is_queue;
 use crate::st::json::quote;
 use crate::st::{Edits, Raw, entries, entry_comment, entry_uid, replace};
 
-/// The fields of an entry in the order in which SillyTavern writes them, with its defaults.
+/// The fields of an entry in the order in which SillyTavern writes them, with SillyTavern's
+/// defaults.
 const DEFAULTS: &str = r#"{"uid":0,"key":[],"keysecondary":[],"comment":"","content":"","constant":false,
 "vectorized":false,"selective":true,"selectiveLogic":0,"addMemo":false,"order":100,
 "position":0,"disable":false,"ignoreBudget":false,"excludeRecursion":false,
@@ -31,30 +32,31 @@ fn defaults() -> impl Iterator<Item = (String, &'static str)> {
 
 pub struct Rebuilt {
     pub bytes: Vec<u8>,
-    /// In the order of the file, without the queue.
+    /// Origins of the entries, in the order of the file, without the queue.
     pub entries: Vec<EntryOrigin>,
-    /// The number of notes that are not entries, or have no UID of their own.
+    /// Number of recorded values that are not entries, or do not have a unique UID.
     pub left_out: usize,
 }
 
-/// Where an entry comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EntryOrigin {
     pub uid: String,
     pub title: String,
-    /// The book in which the same entry was found, and the fields that come from there.
+    /// Index of the lorebook from which the fields in `filled` come; `None` if no lorebook has the
+    /// entry.
     #[serde(skip)]
     pub filled_from: Option<usize>,
     pub filled: Vec<String>,
-    /// The fields that are SillyTavern's defaults.
+    /// Fields that were not recorded and have SillyTavern's default value.
     pub defaults: Vec<String>,
 }
 
-/// Rebuilds a lorebook from the noted entries. Fields that a note does not hold come from the first
-/// of `books` that has the same entry. UIDs and gaps stay; the queue is left out and an empty one is
-/// added under the key `queue`, or the next free one.
+/// Rebuilds a lorebook from the recorded entries `notes`. Fields that were not recorded come from
+/// the first of `books` that has the same entry. UIDs are not changed, and gaps between them
+/// remain. The recorded queue is left out, and an empty queue is added under the key `queue`, or
+/// the next free key.
 pub fn rebuild_book(notes: &[Raw<'_>], books: &[&[u8]], queue: i64) -> Rebuilt {
-    let marked = |(_, entry)| (entry, Marks::of(entry));
+    let marked = |(_, entry)| (entry, IdentityFields::of(entry));
     let known: Vec<Vec<_>> =
         books.iter().map(|book| entries(book).into_iter().map(marked).collect()).collect();
     let mut seen = HashSet::new();
@@ -85,32 +87,32 @@ pub fn rebuild_book(notes: &[Raw<'_>], books: &[&[u8]], queue: i64) -> Rebuilt {
         key = key.checked_add(1).unwrap_or(0);
     }
     text.push_str(&format!("\n        \"{key}\": {}\n    }}", empty_queue(key)));
-    // Everything beside the entries comes from the nearest book.
+    // All other members of the file come from the nearest lorebook.
     let whole = books.iter().find_map(|book| replace(book, &["entries"], text.as_bytes()));
     let bytes = whole.unwrap_or_else(|| format!("{{\n    \"entries\": {text}\n}}").into_bytes());
     Rebuilt { bytes, entries: origins, left_out }
 }
 
-fn counterpart<'b>(note: Raw<'_>, book: &[(Raw<'b>, Marks<'b>)]) -> Option<Raw<'b>> {
-    let (uid, marks) = (entry_uid(note), Marks::of(note));
+fn counterpart<'b>(note: Raw<'_>, book: &[(Raw<'b>, IdentityFields<'b>)]) -> Option<Raw<'b>> {
+    let (uid, marks) = (entry_uid(note), IdentityFields::of(note));
     let by_uid = book.iter().find(|(entry, known)| entry_uid(*entry) == uid && marks.agree(known));
     let found = by_uid.or_else(|| book.iter().find(|(_, known)| marks.agree_wholly(known)));
     found.map(|(entry, _)| *entry)
 }
 
-/// Returns the fields of the entry that the note holds.
+/// Returns the recorded fields that belong to the entry itself.
 fn held(note: Raw<'_>) -> Vec<(String, Raw<'_>)> {
     let members = note.members().unwrap_or_default().into_iter();
     let is_held = |(name, value): &(String, Raw<'_>)| match name.as_str() {
         "world" | "strategy" => false,
-        // It is always noted as empty.
+        // The extension always records this list as empty.
         "keysecondary" => !is_blank(*value),
         _ => true,
     };
     members.map(|member| (member.key.to_string_lossy(), member.value)).filter(is_held).collect()
 }
 
-/// Returns the entry of a book with the values that were noted.
+/// Returns the entry of a lorebook, updated with the recorded values.
 fn completed(note: Raw<'_>, entry: Raw<'_>, book: usize) -> (String, EntryOrigin) {
     let held = held(note);
     let mut edits = Edits::new(entry.as_bytes());
@@ -131,7 +133,7 @@ fn completed(note: Raw<'_>, entry: Raw<'_>, book: usize) -> (String, EntryOrigin
     (text, EntryOrigin { filled_from: Some(book), filled, ..origin(note) })
 }
 
-/// Returns an entry that no book has: the noted values, and SillyTavern's defaults.
+/// Creates an entry that no lorebook has, from the recorded values and SillyTavern's defaults.
 fn built(note: Raw<'_>) -> (String, EntryOrigin) {
     let held = held(note);
     let mut text = String::from("{");
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn req_46_the_queue_is_left_out_and_a_fresh_one_added() {
+    fn req_46_rebuilt_lorebook_gets_an_empty_queue() {
         let rebuilt = notes(
             r#"[{"uid":1,"comment":"b","content":"B","world":"W","strategy":"normal"},{"uid":0,"comment":"a","content":"A"},
                 {"uid":99,"comment":"__operation_queue","content":"{\"queue\":[{\"status\":\"pending\"}]}"}]"#,
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn req_47_req_50_req_51_uids_stay_with_their_gaps() {
+    fn req_47_req_50_req_51_rebuilt_lorebook_keeps_uids_and_gaps() {
         let list: Vec<_> = [5, 6, 7, 8, 2_000_000]
             .iter()
             .map(|uid| format!("{{\"uid\":{uid},\"comment\":\"e{uid}\"}}"))
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_is_left_out_and_counted() {
+    fn invalid_or_duplicate_entries_are_omitted_and_counted() {
         let rebuilt = notes(
             r#"[null, 7, "x", {"comment":"no uid"}, {"uid":1.5}, {"uid":3,"comment":"__proto__","content":"\ud83d"}, {"uid":3}]"#,
         );
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_entry_gives_what_the_note_does_not_hold() {
+    fn missing_fields_are_filled_from_the_same_entry_of_another_lorebook() {
         let book = br#"{"name":"kept","entries":{"7":{"uid":7,"scanDepth":3,"key":["x"],"keysecondary":["y"],"comment":"Lyra","content":"now","extra":1e21}},"extensions":{}}"#;
         let note = r#"[{"uid":7,"comment":"Lyra","content":"then","keysecondary":[],"key":[ "x" ],"order":5},{"uid":8,"comment":"other","content":"z"}]"#;
         let list = Raw::parse_str(note).unwrap().items().unwrap();
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uid_that_was_given_out_again_is_another_entry() {
+    fn entry_with_reused_uid_is_not_used_to_fill_fields() {
         let book = br#"{"entries":{"7":{"uid":7,"key":["q"],"comment":"Someone else","content":"now","scanDepth":9}}}"#;
         let note = r#"[{"uid":7,"comment":"Lyra","content":"then","key":["l"]}]"#;
         let list = Raw::parse_str(note).unwrap().items().unwrap();

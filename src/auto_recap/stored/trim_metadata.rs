@@ -1,4 +1,4 @@
-//! A chat's metadata as of an earlier message: later versions are removed from the running recap,
+//! Trims a chat's metadata to an earlier message: removes later versions from the running recap,
 //! and later entries from the cached registry.
 
 use std::collections::HashSet;
@@ -10,23 +10,25 @@ use crate::st::{Edits, Raw, item_spans, member_spans};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Trimmed {
-    /// The number of versions of the running recap.
+    /// Number of versions of the running recap before trimming.
     pub versions_before: usize,
     pub versions_after: usize,
-    /// The version in use then.
+    /// Number of the version in use after trimming; `None` if no version is left.
     pub current_version: Option<i64>,
-    /// The message count of the combined recap, if it was removed because there were fewer then.
+    /// Message count of the combined recap, if the recap was removed because it covers later
+    /// messages.
     #[serde(skip)]
     pub combined_dropped: Option<i64>,
-    /// The number of entries of the cached registry that did not exist then.
+    /// Number of entries removed from the cached registry because they did not exist at that
+    /// message.
     pub cache_dropped: usize,
 }
 
-/// Returns `text` (a header line or a group's file, in which `metadata` stands) as of message
-/// `last`. `uids` are the entries that the lorebook had then, if that is known.
+/// Returns `text` (a header line or a group's file, which contains `metadata`) as of message
+/// `last`. `uids` are the UIDs of the lorebook's entries at that message, if known.
 ///
-/// A version existed then if the last scene in it had ended. Old versions do not say which scene
-/// that is; they stay.
+/// A version of the running recap existed at that message if its last scene had ended by then. Old
+/// versions do not name their last scene, so they are kept.
 pub fn trim_metadata(
     text: &[u8],
     metadata: Raw<'_>,
@@ -89,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn req_49_only_versions_that_existed_then_are_left() {
+    fn req_49_trim_keeps_only_recap_versions_up_to_the_message() {
         let (text, trimmed) = at(9);
         assert!(text.contains(
             r#""current_version":1,"versions":[{"version":0,"new_scene_index":4},{"version":1,"new_scene_index":9}]}"#

@@ -4,12 +4,12 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::st::Raw;
 
-/// The beginning of names by the extension's own templates, the present and the old one.
+/// Prefix of the names that the extension's default templates create, current and old.
 const PREFIX: &str = "z-AutoLB-";
 const TEMPLATE: &str = "z-AutoLB-{{char}}-{{chat}}";
 const OLD_TEMPLATE: &str = "z-AutoLB-{{chat}}";
 
-/// The user's setting for the names of lorebooks, with places for the character and the chat.
+/// The user's setting for the names of lorebooks, with placeholders for the character and the chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BookTemplate {
     text: String,
@@ -48,9 +48,10 @@ impl BookTemplate {
         Self { text: text.to_owned(), parts }
     }
 
-    /// Reads the template from SillyTavern's settings; the extension's own if they have none.
+    /// Reads the template from SillyTavern's settings. Returns the extension's default template if
+    /// the settings have none.
     pub fn of_settings(settings: &[u8]) -> Self {
-        // Most have none, and a search for the word is much cheaper than reading settings.
+        // Most settings have no template, and searching for the word is much cheaper than parsing.
         if memchr::memmem::find(settings, b"nameTemplate").is_none() {
             return Self::default();
         }
@@ -64,16 +65,16 @@ impl BookTemplate {
         &self.text
     }
 
-    /// Whether the extension would give this name to the lorebook of `chat`, whatever the
-    /// character's name is: that is not always its folder's.
+    /// Returns whether the extension would give this name to the lorebook of `chat`. Any character
+    /// name is accepted, because the name of a character may differ from its folder.
     pub fn is_book_of(&self, book: &str, chat: &str) -> bool {
         let chat = book_segment(chat);
         self.fits(book, Some(&chat))
             || (self.text == TEMPLATE && Self::parse(OLD_TEMPLATE).fits(book, Some(&chat)))
     }
 
-    /// Whether a lorebook's name shows that the extension made it, for any chat. A template without
-    /// words of its own shows nothing.
+    /// Returns whether the name of a lorebook shows that the extension created the lorebook, for
+    /// any chat. Returns false for a template that consists only of placeholders.
     pub fn is_made(&self, book: &str) -> bool {
         let words = self.parts.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.chars().filter(|c| c.is_alphanumeric()).count()),
@@ -83,7 +84,7 @@ impl BookTemplate {
     }
 
     fn fits(&self, book: &str, chat: Option<&str>) -> bool {
-        // The texts between the places where anything may stand.
+        // The fixed texts between the placeholders.
         let mut pieces = vec![String::new()];
         for part in &self.parts {
             match (part, chat, pieces.last_mut()) {
@@ -105,9 +106,9 @@ impl BookTemplate {
         self.parts.iter().map(text).collect()
     }
 
-    /// Returns the name for the lorebook of the new chat `chat`, if the book that it is copied from
-    /// has a name by a template of the extension. `known` are the chats whose name may stand in it:
-    /// its own chat, and the one that was forked from.
+    /// Returns the name for the lorebook of the new chat `chat`, if the name of the source lorebook
+    /// `book` follows a template of the extension; else `None`. `known` are the chats whose names
+    /// `book` may contain: the chat of the source lorebook, and its parent.
     pub fn fork_book_name(&self, book: &str, known: &[&str], chat: &str) -> Option<String> {
         let own = known.iter().find_map(|name| self.refilled(book, name, chat));
         own.or_else(|| made_by_default(book, known, chat))
@@ -121,7 +122,7 @@ impl BookTemplate {
         let before = Self { text: String::new(), parts: before.cloned().collect() };
         let start = before.fill("", &old).len();
         [without_number(book), book].iter().find_map(|book| {
-            // The rest of the name is the character's, as often as it stands there.
+            // The rest of the name is the character's name, once per placeholder.
             let room = book.len().checked_sub(self.fill("", &old).len())?;
             let length = room.checked_div(places).unwrap_or(0);
             let character = book.get(start..start + length)?;
@@ -130,39 +131,41 @@ impl BookTemplate {
     }
 }
 
-/// Returns a character's or chat's name as the extension puts it into a lorebook's name.
+/// Returns the name of a character or chat in the form that the extension uses in a lorebook's
+/// name.
 pub(super) fn book_segment(name: &str) -> String {
     let plain = name.replace(['\\', '/', ':', '*', '?', '"', '<', '>', '|'], " ");
     plain.split_whitespace().collect::<Vec<_>>().join(" ").nfc().collect()
 }
 
-/// Returns [`BookTemplate::fork_book_name`] for the extension's own template, and for old names.
+/// Returns [`BookTemplate::fork_book_name`] for names that follow the extension's default
+/// templates.
 fn made_by_default(book: &str, known: &[&str], chat: &str) -> Option<String> {
     let rest = without_number(book.strip_prefix(PREFIX)?);
     let new = book_segment(chat);
     for name in known {
         if let Some(character) = rest.strip_suffix(&book_segment(name)) {
-            // Nothing, or `<character>-`.
+            // The text before the chat's name is empty or `<character>-`.
             if character.is_empty() || character.ends_with('-') {
                 return Some(format!("{PREFIX}{character}{new}"));
             }
         }
     }
-    // Another chat's: the character's name ends at an unknown place.
+    // The lorebook belongs to another chat, so it is unknown where the character's name ends.
     Some(match rest.split_once('-') {
         Some((character, _)) => format!("{PREFIX}{character}-{new}"),
         None => format!("{PREFIX}{new}"),
     })
 }
 
-/// Removes all space: a character that no file name may have is a space in one name and missing in
-/// the other.
+/// Removes all white space, so that names can be compared: a character that is not allowed in file
+/// names may be a space in one name and missing in the other.
 fn packed(name: &str) -> String {
     book_segment(name).split_whitespace().collect()
 }
 
-/// Whether a text begins with the first of the pieces, ends with the last, and has the others
-/// between them, in order.
+/// Returns whether a text begins with the first of the pieces, ends with the last, and has the
+/// others between them, in order.
 fn has_in_turn(text: &str, pieces: &[String]) -> bool {
     let [first, between @ .., last] = pieces else {
         return pieces.first().is_some_and(|only| only == text);
@@ -176,17 +179,18 @@ fn has_in_turn(text: &str, pieces: &[String]) -> bool {
     true
 }
 
-/// Whether a lorebook has a name that the extension, or a plan of it, gives to those of chats and
-/// their forks. The user's own template does not count: an unused book of such a name may be
-/// removed, and a book that a writer keeps may have any name.
+/// Returns whether the name of a lorebook follows a default template of the extension, or the one
+/// in its plans, for lorebooks of chats and forks. The user's template does not count, because
+/// unused lorebooks with such names may be removed, and a user's template could match any lorebook.
 pub fn is_fork_book(name: &str) -> bool {
-    // `<book>_checkpoint_<name>_<milliseconds>`: a word alone may be anybody's.
+    // The planned template is `<book>_checkpoint_<name>_<milliseconds>`. The word alone is not
+    // sufficient.
     let clone = name.split_once("_checkpoint_").and_then(|(_, rest)| rest.rsplit_once('_'));
     let moment = |text: &str| text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_digit());
     name.starts_with(PREFIX) || clone.is_some_and(|(_, end)| moment(end))
 }
 
-/// Removes the ` (2)` of a name that was in use.
+/// Removes a suffix such as ` (2)`, which makes a name unique.
 fn without_number(name: &str) -> &str {
     let cut = name.rsplit_once(" (").filter(|(_, number)| {
         number.strip_suffix(')').is_some_and(|digits| digits.parse::<u16>().is_ok())

@@ -8,11 +8,11 @@ pub const RECAP_VERSIONS: [&str; 2] = [RUNNING_RECAP, "versions"];
 /// The path of the number of the version in use.
 pub const RECAP_IN_USE: [&str; 2] = [RUNNING_RECAP, "current_version"];
 
-/// The story so far, in versions.
+/// The running recap: the story so far, in versions.
 #[derive(Clone, Debug)]
 pub struct RunningRecap<'a> {
     pub raw: Raw<'a>,
-    /// The chat that it says it belongs to.
+    /// The chat that the recap belongs to.
     pub chat_id: Option<String>,
     /// The number of the version in use.
     pub current_version: Option<i64>,
@@ -24,12 +24,12 @@ pub struct RecapVersion {
     pub version: Option<i64>,
     pub scene_count: Option<i64>,
     pub new_scene_index: Option<i64>,
-    /// In milliseconds since 1970.
+    /// Time of the version, in milliseconds since 1970.
     pub timestamp: Option<i64>,
 }
 
 impl RunningRecap<'_> {
-    /// Whether there is any version. (An empty list is not a recap.)
+    /// Returns whether there is any version. An empty list does not count as a recap.
     pub fn exists(&self) -> bool {
         self.versions.as_ref().is_some_and(|versions| !versions.is_empty())
     }
@@ -69,7 +69,8 @@ pub fn running_recap<'a>(metadata: Raw<'a>) -> Option<RunningRecap<'a>> {
     })
 }
 
-/// A recap that no released extension writes; it is checked where it exists.
+/// The combined recap. No released version of the extension writes it, but stvc checks it if it
+/// exists.
 pub struct CombinedRecap {
     pub content: String,
     pub message_count: Option<i64>,
@@ -87,7 +88,7 @@ pub fn combined_recap(metadata: Raw<'_>) -> Option<CombinedRecap> {
 
 const STATE: &str = "auto_recap_checkpoint_state";
 
-/// Returns the record that the extension made of a checkpoint when it created it.
+/// Returns the record that the extension wrote when it created a checkpoint.
 pub fn checkpoint_state(metadata: Raw<'_>) -> Option<Raw<'_>> {
     metadata.get(STATE).filter(Raw::is_object)
 }
@@ -96,19 +97,20 @@ pub fn attached_lorebook(metadata: Raw<'_>) -> Option<String> {
     auto_lorebooks(metadata)?.get("lorebookName")?.string().filter(|name| !name.is_empty())
 }
 
-/// Searches for the word first: metadata may be long, and reading it is much more expensive.
+/// Returns the extension's data about lorebooks. Searches for the key first, because parsing long
+/// metadata is much more expensive.
 pub(super) fn auto_lorebooks(metadata: Raw<'_>) -> Option<Raw<'_>> {
     memchr::memmem::find(metadata.as_bytes(), b"auto_lorebooks")?;
     metadata.get("auto_lorebooks")
 }
 
-/// Returns the hash of the settings under which the recaps of a chat are made, as JSON.
+/// Returns the hash of the extension's settings that apply to a chat, as JSON.
 pub fn settings_hash(metadata: Raw<'_>) -> Option<&str> {
     metadata.path(&["auto_recap", "settings_hash"]).filter(Raw::truthy).map(|hash| hash.as_str())
 }
 
-/// Returns the map from checkpoints to their lorebooks (chat name, lorebook name) that one of the
-/// extension's plans describes.
+/// Returns the map from checkpoints to their lorebooks (chat name, lorebook name), which is
+/// described in the extension's plans.
 pub fn lorebook_map(metadata: Raw<'_>) -> Vec<(String, String)> {
     let members = lorebook_maps(metadata).filter_map(|map| map.members()).flatten();
     let pair = |member: Member<'_>| Some((member.key.to_string_lossy(), member.value.string()?));
@@ -125,7 +127,8 @@ fn lorebook_maps(metadata: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
     places.into_iter().filter_map(move |path| metadata.path(path))
 }
 
-/// Returns `text` without the entries of [`lorebook_map`] for lorebooks that are removed.
+/// Returns `text` without the entries of [`lorebook_map`] for which `is_removed` accepts the
+/// lorebook.
 pub fn without_mapped(
     text: &[u8],
     metadata: Raw<'_>,
@@ -140,9 +143,9 @@ pub fn without_mapped(
     edits.apply()
 }
 
-/// Changes the values that the extension compares when a chat is opened, for a chat that is now
-/// called `chat` and has a copy of its lorebook, from the old name to the new. `state` is the record
-/// of a fork, as JSON; it is set if there is none yet.
+/// Changes the values that the extension compares when a chat is opened. `chat` is the new name of
+/// the chat, and `book` the old and the new name of its copied lorebook. `state` is the record of a
+/// fork, as JSON; it is added only if the metadata has no record.
 pub fn rename(
     edits: &mut Edits<'_>,
     metadata: Raw<'_>,
@@ -153,15 +156,16 @@ pub fn rename(
     let quoted = |name: &str| quote(name.as_bytes());
     let recap = running_recap(metadata).map(|recap| recap.raw);
     let noted = checkpoint_state(metadata);
-    // The extension wipes a running recap that says it belongs to another chat.
+    // The extension resets a running recap that names another chat.
     for owner in [recap, noted].into_iter().flatten() {
         if let (Some(name), Some(value)) = (chat, owner.get("chat_id")) {
             edits.replace(value, quoted(name));
         }
     }
     if let Some((old, new)) = book {
-        // Whatever it names: the extension binds a fork by `world_info` alone, so in a fork this is
-        // still the book of its parent, into which the extension would write.
+        // Replaced whatever the value is: the extension binds a fork only by `world_info`, so in a
+        // fork `lorebookName` still names the parent's lorebook, and the extension would write to
+        // that lorebook.
         let attached = auto_lorebooks(metadata).and_then(|own| own.get("lorebookName"));
         if let Some(attached) = attached.filter(|name| name.string().is_some()) {
             edits.replace(attached, quoted(new));

@@ -1,8 +1,8 @@
-//! What ST-Auto-Recap keeps in chats and lorebooks: running recaps, scenes, a queue of work,
+//! The data of ST-Auto-Recap in chats and lorebooks: running recaps, scenes, a queue of work,
 //! registries.
 //!
-//! The extension is loose about types, so nothing here fails: a value that is missing or of another
-//! type reads as none, and the rules report it.
+//! The extension does not always write the expected types, so the functions do not fail: they
+//! return `None` for a missing value or one of another type, and the rules report the problem.
 
 mod book_names;
 mod metadata;

@@ -1,28 +1,28 @@
-//! The queue of pending work, which ST-Auto-Recap keeps as an entry of the lorebook.
+//! The queue of pending work, which ST-Auto-Recap stores as an entry of the lorebook.
 //!
-//! Stale copies of it stand in messages (`extra.inactiveLorebookEntries`); they are never read as
-//! the queue.
+//! Messages contain outdated copies of the queue (`extra.inactiveLorebookEntries`), which are never
+//! read.
 
 use crate::st::json::{Edits, Raw, item_spans};
 use crate::st::{entries, entry_comment};
 
-/// The title of the entry that holds the queue.
+/// Title of the lorebook entry that contains the queue.
 pub const QUEUE: &str = "__operation_queue";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     pub id: String,
     pub kind: String,
-    /// `pending`, `in_progress`, `retrying`, `completed`, `failed`, `cancelled`.
+    /// One of `pending`, `in_progress`, `retrying`, `completed`, `failed` and `cancelled`.
     pub status: String,
     pub messages: Vec<i64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Activity {
+pub struct QueueActivity {
     pub pending: u64,
     pub in_progress: u64,
-    /// To be tried again after a failure. (The extension's own check forgets these.)
+    /// Operations that failed and will be retried. The extension's own check ignores them.
     pub retrying: u64,
 }
 
@@ -32,7 +32,7 @@ impl Operation {
     }
 }
 
-impl Activity {
+impl QueueActivity {
     pub fn total(&self) -> u64 {
         self.pending + self.in_progress + self.retrying
     }
@@ -44,15 +44,15 @@ pub fn is_queue(entry: Raw<'_>) -> bool {
 
 /// Returns the queues of a lorebook. There should be one at most.
 pub(super) fn queues(book: &[u8]) -> Vec<Raw<'_>> {
-    // Most lorebooks have none, and a search for the word is cheap.
+    // Most lorebooks have no queue, and searching for the word is cheap.
     if memchr::memmem::find(book, QUEUE.as_bytes()).is_none() {
         return Vec::new();
     }
     entries(book).into_iter().map(|(_, entry)| entry).filter(|entry| is_queue(*entry)).collect()
 }
 
-pub fn queue_activity(book: &[u8]) -> Activity {
-    let mut activity = Activity::default();
+pub fn queue_activity(book: &[u8]) -> QueueActivity {
+    let mut activity = QueueActivity::default();
     let operations =
         queues(book).into_iter().filter_map(|queue| queue_operations(queue.get("content")));
     for operation in operations.flatten() {
@@ -71,8 +71,8 @@ pub fn active_in(queue: Raw<'_>) -> usize {
     operations.iter().filter(|operation| operation.is_active()).count()
 }
 
-/// Returns the operations in the content of a queue's entry; none if it cannot be read. To the
-/// extension a missing value is an empty queue.
+/// Returns the operations in the content of the queue's entry, or `None` if the content cannot be
+/// read. Missing content counts as an empty queue, as in the extension.
 pub fn queue_operations(content: Option<Raw<'_>>) -> Option<Vec<Operation>> {
     let Some(content) = content.filter(Raw::truthy) else { return Some(Vec::new()) };
     let content = content.string()?;
@@ -89,8 +89,8 @@ pub fn queue_operations(content: Option<Raw<'_>>) -> Option<Vec<Operation>> {
     Some(queue.items()?.into_iter().map(operation).collect())
 }
 
-/// Returns the messages that an operation is about, by all the names that the extension has for
-/// them.
+/// Returns the messages to which an operation refers, from all fields that the extension uses for
+/// message numbers.
 fn message_references(operation: Raw<'_>) -> Vec<i64> {
     const PLACES: [(&str, &[&str]); 2] = [
         ("params", &["index", "startIndex", "endIndex", "messageIndex"]),
@@ -106,14 +106,14 @@ fn message_references(operation: Raw<'_>) -> Vec<i64> {
     found
 }
 
-/// Returns the book with an empty queue, and how many operations were dropped. No other byte of the
-/// book changes.
+/// Returns the lorebook with an empty queue, and the number of removed operations. No other byte
+/// changes.
 pub fn clear_queue(book: &[u8]) -> (Vec<u8>, usize) {
     retain(book, |_| false)
 }
 
-/// Returns the book without the operations about messages that a chat of so many messages does not
-/// have, and how many were dropped.
+/// Returns the lorebook without the operations that refer to messages beyond the first `messages`
+/// messages, and the number of removed operations.
 pub fn trim_queue(book: &[u8], messages: usize) -> (Vec<u8>, usize) {
     let exists = |index: &i64| usize::try_from(*index).is_ok_and(|index| index < messages);
     retain(book, |operation| message_references(operation).iter().all(exists))
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn req_68_a_queue_is_cleared_and_nothing_else_changes() {
+    fn req_68_clearing_the_queue_changes_nothing_else() {
         let (cleared, dropped) = clear_queue(&book());
         assert_eq!((dropped, queue_activity(&cleared).total()), (3, 0));
         let text = String::from_utf8(cleared).unwrap();
@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn req_69_only_work_about_later_messages_is_dropped() {
+    fn req_69_only_queue_operations_on_later_messages_are_removed() {
         let (trimmed, dropped) = trim_queue(&book(), 10);
         assert_eq!(dropped, 1);
         let activity = queue_activity(&trimmed);
         assert_eq!((activity.pending, activity.in_progress, activity.retrying), (1, 0, 1));
         let (same, dropped) = trim_queue(&book(), 16);
         assert_eq!((same, dropped), (book(), 0));
-        // The message that an operation is about must exist: 4 is the fifth.
+        // Message numbers begin at 0, so an operation on message 4 needs five messages.
         assert_eq!(trim_queue(&book(), 4).1, 2);
         assert_eq!(trim_queue(&book(), 5).1, 1);
     }

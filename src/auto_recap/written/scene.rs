@@ -1,30 +1,31 @@
-//! What ST-Auto-Recap keeps on messages, in their `extra`: scenes, and the lorebook entries that
-//! the model was given.
+//! The data of ST-Auto-Recap in the `extra` of messages: scenes, and the lorebook entries that the
+//! model received.
 
 use super::queue::{QUEUE, is_queue};
 use super::registry::REGISTRY_PREFIX;
 use crate::st::json::{Key, Raw};
 use crate::st::{Chat, Message};
 
-/// The key of recaps and scene breaks.
+/// The key of recaps and scene breaks in the `extra` of a message.
 pub const MEMORY: &str = "auto_recap_memory";
 
-/// The key of the lorebook entries that the model was given.
+/// The key of the list of lorebook entries that the model received.
 const ACTIVE: &str = "activeLorebookEntries";
 
-/// All that it keeps on a message. None of it is a part of the text, and it may change at any time.
+/// All keys of the extension in the `extra` of a message. Their values are not part of the
+/// message's text, and may change at any time.
 pub const ON_MESSAGE: [&str; 3] = [MEMORY, ACTIVE, "inactiveLorebookEntries"];
 
-/// Returns the lorebook entries that the model was given at a message, without the queue; `None` if
-/// it carries no list of them.
+/// Returns the lorebook entries that the model received at a message, without the queue; `None` if
+/// the message has no such list.
 pub fn active_entries(line: &[u8]) -> Option<Vec<Raw<'_>>> {
     memchr::memmem::find(line, ACTIVE.as_bytes())?;
     let list = Message::read(line)?.extra()?.get(ACTIVE)?.items()?;
     Some(list.into_iter().filter(|entry| !is_queue(*entry)).collect())
 }
 
-/// Returns whether the extension has left anything in a chat or its lorebook. Searches for words
-/// and reads no values: it runs on every save.
+/// Returns whether a chat or its lorebook has data of the extension. Searches for words and does
+/// not parse values, because it runs on every save.
 pub fn uses_auto_recap(chat: &Chat<'_>, metadata: Option<Raw<'_>>, book: Option<&[u8]>) -> bool {
     let has = |text: &[u8], word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
     let in_metadata = metadata.is_some_and(|metadata| {
@@ -37,7 +38,7 @@ pub fn uses_auto_recap(chat: &Chat<'_>, metadata: Option<Raw<'_>>, book: Option<
         || chat.messages.last().is_some_and(|line| scene(line).is_some())
 }
 
-/// The extension's values on a message.
+/// The extension's values in a message, such as a scene break and its recap.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     is_break: Option<Raw<'a>>,
@@ -50,15 +51,15 @@ pub struct Scene<'a> {
     metadata: Option<Raw<'a>>,
 }
 
-/// Returns the extension's values on a message, under the present key or the one until November
-/// 2025.
+/// Returns the extension's values in a message, under the current key or the key used until
+/// November 2025.
 pub fn scene(line: &[u8]) -> Option<Scene<'_>> {
-    // Few messages have it, and a search for the word is much cheaper than reading the line.
+    // Few messages have the key, and searching for the word is much cheaper than parsing the line.
     memchr::memmem::find(line, b"_memory")?;
     let extra = Message::read(line)?.extra()?;
     let [now, before] = extra.pick([MEMORY, "auto_summarize_memory"])?;
     let raw = now.or(before)?;
-    // A scene may carry a whole lorebook, so it is read once.
+    // A scene record may contain a complete lorebook, so all values are read in one pass.
     let [is_break, name, memory, old_recap, versions, current_index, hash, metadata] =
         raw.pick([
             "scene_break",
@@ -80,19 +81,19 @@ pub fn scene_breaks<'a>(chat: &Chat<'a>) -> Vec<(usize, Scene<'a>)> {
 }
 
 impl<'a> Scene<'a> {
-    /// Whether the message ends a scene.
+    /// Returns whether the message ends a scene.
     pub fn is_break(&self) -> bool {
         self.is_break.is_some_and(|value| value.truthy())
     }
 
-    /// Returns the scene's name: the one it was given, or the one in its recap.
+    /// Returns the name of the scene: the name set by the user, or else the name in the recap.
     pub fn name(&self) -> Option<String> {
         let filled = |name: Raw<'_>| name.string().filter(|name| !name.trim().is_empty());
         let in_recap = || filled(Raw::parse_str(&self.recap()?)?.get("scene_name")?);
         self.name.and_then(filled).or_else(in_recap)
     }
 
-    /// Returns the scene's recap: a text that holds JSON, or plain words in old chats.
+    /// Returns the recap of the scene: JSON text, or plain text in old chats.
     pub fn recap(&self) -> Option<String> {
         self.recap_text().map(Key::into_string_lossy)
     }
@@ -105,7 +106,7 @@ impl<'a> Scene<'a> {
         text(self.memory).or_else(|| text(self.old_recap))
     }
 
-    /// Returns how many versions the recap has; none if the value is not a list.
+    /// Returns the number of versions of the recap, or `None` if the value is not a list.
     pub fn version_count(&self) -> Option<usize> {
         match self.versions.filter(|list| !list.is_null()) {
             Some(list) => list.items().map(|items| items.len()),
@@ -113,7 +114,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Returns the number of the version in use, from 0.
+    /// Returns the number of the recap version in use, counted from 0.
     pub fn current_index(&self) -> Option<i64> {
         match self.current_index.filter(|value| !value.is_null()) {
             None => Some(0),
@@ -121,56 +122,56 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Returns the number of the version in use as it is written.
+    /// Returns the number of the recap version in use, as written in the file.
     pub fn chosen(&self) -> Option<String> {
         self.current_index.map(|value| value.string().unwrap_or_else(|| value.as_str().to_owned()))
     }
 
-    /// Returns the hash that the extension keeps of the recap.
+    /// Returns the hash that the extension recorded for the recap.
     pub fn hash(&self) -> Option<String> {
         self.hash?.string()
     }
 
-    /// Returns the hash that the recap has, computed as the extension does.
+    /// Computes the hash of the recap as the extension does.
     pub fn recap_hash(&self) -> Option<String> {
         self.recap_text().map(|text| hash(&text.units()))
     }
 
-    /// Returns the note about the version in use.
+    /// Returns the metadata of the recap version in use.
     pub fn metadata(&self) -> Option<Raw<'a>> {
         self.metadata?.get(&self.current_index()?.to_string()).filter(Raw::is_object)
     }
 
-    /// Returns how many lorebook entries were active in the scene.
+    /// Returns the number of lorebook entries that were active in the scene.
     pub fn activated_entries(&self) -> i64 {
         let count = self.metadata().and_then(|metadata| metadata.get("totalActivatedEntries"));
         count.and_then(|count| count.integer()).unwrap_or(0)
     }
 
-    /// Returns the lorebook as it was at the end of the scene, without its queue; empty if it was
-    /// not noted.
+    /// Returns the lorebook entries in the scene record; empty if the message has no scene record.
     pub fn all_entries(&self) -> Vec<Raw<'a>> {
         let list = self.metadata().and_then(|metadata| metadata.get("allEntries"));
         list.and_then(|list| list.items()).unwrap_or_default()
     }
 
-    /// Whether the lorebook was noted.
+    /// Returns whether the message has a scene record.
     pub fn has_note(&self) -> bool {
         !self.all_entries().is_empty()
     }
 
-    /// Returns the name of the lorebook then.
+    /// Returns the name of the lorebook in the scene record.
     pub fn lorebook(&self) -> Option<String> {
         self.metadata()?.get("chatLorebookName")?.string().filter(|name| !name.is_empty())
     }
 
-    /// Returns when the lorebook was noted, in milliseconds since 1970.
+    /// Returns the time of the scene record, in milliseconds since 1970.
     pub fn timestamp(&self) -> Option<i64> {
         self.metadata()?.get("timestamp")?.integer()
     }
 }
 
-/// `h * 31 + unit` in 32 bits over the trimmed text; its absolute value in base 36.
+/// Computes the extension's hash of a recap: `h * 31 + unit` in 32 bits over the trimmed text; the
+/// absolute value in base 36.
 fn hash(units: &[u16]) -> String {
     let begin = units.iter().position(|unit| !is_space(*unit)).unwrap_or(units.len());
     let end = units.iter().rposition(|unit| !is_space(*unit)).map_or(begin, |last| last + 1);
@@ -186,7 +187,7 @@ fn hash(units: &[u16]) -> String {
     }
 }
 
-/// Whether JavaScript's `trim` removes it.
+/// Returns whether JavaScript's `trim` removes the character.
 fn is_space(unit: u16) -> bool {
     // U+0085 is whitespace in Rust only, U+FEFF in JavaScript only.
     unit == 0xFEFF || (unit != 0x85 && char::from_u32(unit.into()).is_some_and(char::is_whitespace))

@@ -1,5 +1,5 @@
 use super::book_names::book_segment;
-use super::queue::{Activity, queues};
+use super::queue::{QueueActivity, queues};
 use super::*;
 use crate::st::{Category, Chat, Key, Raw, uid_text};
 
@@ -28,7 +28,7 @@ fn registries_are_read_in_all_three_notations() {
     for content in ["", " \n", "[Registry: character]", "{}", r#"{"items":[]}"#] {
         assert_eq!(registry(content), Ok(Vec::new()), "{content:?}");
     }
-    // Of a value with line breaks only what looks like a line of its own counts.
+    // A value may contain line breaks. Only lines in the format of a registry count.
     let content = "[Registry: x]\n- UID=7 | synopsis: first\n- second\n- UID= | name: x\nUID=9";
     assert_eq!(registry(content), expected(&[("7", "")]));
     for content in ["- second", "7", "{", r#"{"items":{}}"#, "[]", "é", "[Regé"] {
@@ -43,13 +43,13 @@ fn registries_are_read_in_all_three_notations() {
 const BOOK: &[u8] = br#"{"entries":{"1":null,"2":7,"3":{"uid":3,"comment":"item-x"},"9":{"comment":"__operation_queue","content":"{\"queue\":[{\"id\":\"a\",\"type\":\"T\",\"status\":\"retrying\",\"params\":{\"index\":4,\"indexes\":[5,\"6\"],\"endIndex\":\"x\"},\"metadata\":{\"scene_index\":7}},{},null]}"}}}"#;
 
 #[test]
-fn queues_of_a_book() {
+fn queue_of_a_lorebook_is_found_with_its_operations() {
     let found = queues(BOOK);
     assert_eq!(found.len(), 1);
     let operations = queue_operations(found[0].get("content")).unwrap();
     assert_eq!(operations[0].messages, [4, 7, 5]);
     assert!(operations[0].is_active() && !operations[1].is_active());
-    assert_eq!(queue_activity(BOOK), Activity { retrying: 1, ..Default::default() });
+    assert_eq!(queue_activity(BOOK), QueueActivity { retrying: 1, ..Default::default() });
     let not_books: [&[u8]; 5] = [
         b"",
         b"[]",
@@ -63,7 +63,7 @@ fn queues_of_a_book() {
 }
 
 #[test]
-fn what_is_not_in_a_queue_is_nothing_to_do() {
+fn empty_queue_has_no_operations_and_invalid_queue_is_unreadable() {
     let operations = |content: &str| {
         let content = serde_json::to_string(content).unwrap();
         queue_operations(Some(raw(&content))).map(|operations| operations.len())
@@ -87,14 +87,14 @@ fn what_is_not_in_a_queue_is_nothing_to_do() {
 }
 
 #[test]
-fn the_running_recap_and_its_versions() {
+fn running_recap_exists_if_it_has_a_version() {
     let text = r#"{"auto_recap_running_scene_recaps":{"chat_id":"x","current_version":4,"versions":[
         {"version":0,"scene_count":1,"new_scene_index":3},{"version":4,"new_scene_index":null},{"version":"5"},null]}}"#;
     let recap = running_recap(raw(text)).unwrap();
     assert!(recap.exists());
     assert_eq!(recap.numbers(), [0, 4]);
     assert_eq!(recap.current().unwrap().version, Some(4));
-    // Version 0 alone is a recap; an empty list is none.
+    // A recap with only version 0 exists; an empty list does not count as a recap.
     for (versions, exists) in [(r#"[{"version":0}]"#, true), ("[]", false), ("{}", false)] {
         let text = format!(
             r#"{{"auto_recap_running_scene_recaps":{{"current_version":0,"versions":{versions}}}}}"#
@@ -107,7 +107,7 @@ fn the_running_recap_and_its_versions() {
 }
 
 #[test]
-fn what_else_stands_in_the_metadata() {
+fn lorebook_registry_cache_and_recap_are_read_from_metadata() {
     let text = r#"{"auto_lorebooks":{"lorebookName":"Lore","registry":{"index":{"7":{"type":"item","comment":"item-x"},"8":null}}},
         "auto_recap":{"combined_recap":{"content":"c","message_count":9},"checkpoint_lorebook_map":{"a":"A","b":1}}}"#;
     let metadata = raw(text);
@@ -129,7 +129,7 @@ fn what_else_stands_in_the_metadata() {
 }
 
 #[test]
-fn entries_of_removed_lorebooks_go_from_the_map_and_nothing_else() {
+fn removed_lorebooks_are_removed_from_the_checkpoint_map() {
     let text = r#"{"a" : 1, "auto_recap":{"checkpoint_lorebook_map":{"p": "A", "q": "B"}},"checkpoint_lorebook_mappings":{"r":"A"}}"#;
     let without = without_mapped(text.as_bytes(), raw(text), |book| book == "A");
     assert_eq!(
@@ -138,13 +138,13 @@ fn entries_of_removed_lorebooks_go_from_the_map_and_nothing_else() {
     );
 }
 
-/// A message with that in `auto_recap_memory`.
+/// Returns a message with `memory` as its `auto_recap_memory`.
 fn message(memory: &str) -> String {
     format!(r#"{{"mes":"x","extra":{{"auto_recap_memory":{memory}}}}}"#)
 }
 
 #[test]
-fn scenes_of_messages() {
+fn scene_breaks_are_read_with_their_names_and_recaps() {
     let old = r#"{"extra":{"auto_summarize_memory":{"scene_break":true,"scene_break_recap":"Old words."}}}"#;
     let new = message(
         r#"{"scene_break":true,"scene_recap_memory":"{\"scene_name\":\"The quay\"}","scene_recap_current_index":1,"scene_recap_metadata":{"1":{"allEntries":[{"uid":1},null],"totalActivatedEntries":2,"chatLorebookName":"Lore","timestamp":5}}}"#,
@@ -160,7 +160,8 @@ fn scenes_of_messages() {
     assert_eq!(scene.name().as_deref(), Some("The quay"));
     assert_eq!((scene.activated_entries(), scene.all_entries().len()), (2, 2));
     assert_eq!((scene.lorebook().as_deref(), scene.timestamp()), (Some("Lore"), Some(5)));
-    // A blank recap is none; a name that was given counts more than the recap's.
+    // A blank recap counts as missing. A name set by the user takes precedence over the name in the
+    // recap.
     let line = message(
         r#"{"scene_break_name":"Given","scene_recap_memory":" \n","scene_break_recap":"{\"scene_name\":\"x\"}"}"#,
     );
@@ -171,9 +172,9 @@ fn scenes_of_messages() {
     );
 }
 
-/// The expected values were made by JavaScript.
+/// The expected values were computed by JavaScript.
 #[test]
-fn req_74_recaps_hash_as_in_javascript() {
+fn req_74_recap_hash_equals_the_javascript_hash() {
     for (text, expected) in [
         (r#""a""#, "2p"),
         (r#""The quay""#, "i8m56z"),
@@ -189,7 +190,7 @@ fn req_74_recaps_hash_as_in_javascript() {
 }
 
 #[test]
-fn units_are_those_of_javascript() {
+fn key_units_equal_javascript_utf16_units() {
     let units = |raw: &str| Key::decode(raw.as_bytes()).unwrap().units();
     for text in ["", "plain", "é雨😀", "\u{7f}\u{80}\u{7ff}\u{800}\u{ffff}\u{10ffff}"] {
         assert_eq!(units(&format!("\"{text}\"")), text.encode_utf16().collect::<Vec<_>>());
@@ -197,14 +198,14 @@ fn units_are_those_of_javascript() {
         let whole: Vec<_> = text.encode_utf16().collect();
         assert_eq!(units(&half), [&whole[..], &[0xDC00], &whole, &[0xD83D]].concat());
     }
-    // What is cut in the middle of a character is no reason to fail.
+    // Bytes that are truncated inside a character are accepted.
     for bytes in [&b"\"\xf0\x9f\""[..], b"\"\xff\"", b"\"\x80\x80\xe2\""] {
         Key::decode(bytes).unwrap().units();
     }
 }
 
 #[test]
-fn names_of_lorebooks() {
+fn default_template_recognises_and_names_lorebooks() {
     let own = BookTemplate::default();
     for (book, chat, expected) in [
         ("z-AutoLB-Mira-Night 1", "Night 1", true),
@@ -228,7 +229,7 @@ fn names_of_lorebooks() {
 }
 
 #[test]
-fn names_of_lorebooks_as_the_user_wants_them() {
+fn configured_template_recognises_and_names_lorebooks() {
     let fork = |template: &str, book: &str| {
         BookTemplate::parse(template).fork_book_name(book, &["Night 1"], "Br/anch")
     };
@@ -238,9 +239,9 @@ fn names_of_lorebooks_as_the_user_wants_them() {
         ("{{chat}}, {{char}} & {{char}}", "Night 1, M雨 & M風", None),
         ("{{chat}}", "Night 1", Some("Br anch")),
         ("{{what}} {{chat}} {{", "{{what}} Night 1 {{", Some("{{what}} Br anch {{")),
-        // Nothing of the chat in it: all are called the same, and a copy must not be.
+        // Without the chat's name in the template, a copy would get the same name as the original.
         ("Lore of {{char}}", "Lore of Mira", None),
-        // From before the user changed it.
+        // The lorebook got its name before the user changed the template.
         ("Lore of {{chat}}", "z-AutoLB-Mira-Night 1", Some("z-AutoLB-Mira-Br anch")),
     ] {
         assert_eq!(fork(template, book).as_deref(), new, "{template}");
@@ -270,7 +271,7 @@ fn names_of_lorebooks_as_the_user_wants_them() {
 }
 
 #[test]
-fn uids_as_javascript_writes_them() {
+fn uids_are_formatted_as_in_javascript() {
     for (uid, text) in [
         ("7", Some("7")),
         ("7.0", Some("7")),

@@ -1,8 +1,9 @@
-//! Lorebook entries, field by field; entries that were only reordered in one line.
+//! Prints changed lorebook entries, field by field. Entries that were only reordered share one
+//! line.
 
 use super::text::Page;
 use super::{Line, SAME, value_line};
-use crate::cli::output::{LOOK, dim, paint};
+use crate::cli::output::{STYLES, dim, paint};
 use crate::cli::wording::{clean, count, cut, entry_title, field_name};
 use stvc::changes::{Change, ChangeKind, Field, MessagePlace, joined};
 use stvc::library::{self, Raw};
@@ -46,7 +47,7 @@ fn line(change: &Change<'_>, page: Page) -> Line {
     if !is_entry(change) {
         return book_line(change, old, new, page);
     }
-    let told = |entry: Option<Raw<'_>>| {
+    let shown = |entry: Option<Raw<'_>>| {
         let title = title(entry);
         let content = entry.and_then(library::entry_content).unwrap_or_default();
         if content.trim().is_empty() {
@@ -56,12 +57,12 @@ fn line(change: &Change<'_>, page: Page) -> Line {
     };
     let line = Line::of(change.kind(), uid(&change.place));
     match change.kind() {
-        ChangeKind::Added => line.text(told(new)),
-        ChangeKind::Removed => line.text(told(old)),
+        ChangeKind::Added => line.text(shown(new)),
+        ChangeKind::Removed => line.text(shown(old)),
         ChangeKind::Reused => {
-            let removed = format!("{} {}", paint(LOOK.bad, "-"), told(old));
-            let added = format!("{} {}", paint(LOOK.good, "+"), told(new));
-            Line { more: vec![removed, added], ..line.text("now names another entry") }
+            let removed = format!("{} {}", paint(STYLES.bad, "-"), shown(old));
+            let added = format!("{} {}", paint(STYLES.good, "+"), shown(new));
+            Line { more: vec![removed, added], ..line.text("now used by another entry") }
         }
         kind => {
             let moved = kind == ChangeKind::Moved;
@@ -88,7 +89,10 @@ pub fn entry_lines(change: &Change<'_>, page: Page) -> Vec<String> {
     match change.kind() {
         ChangeKind::Added => vec![page.added(&page.excerpt(&content(change.after)))],
         ChangeKind::Removed => {
-            vec!["deleted; it said".into(), page.removed(&page.excerpt(&content(change.before)))]
+            vec![
+                "deleted; its text was:".into(),
+                page.removed(&page.excerpt(&content(change.before))),
+            ]
         }
         ChangeKind::Rewritten => vec![SAME.into()],
         _ => {
@@ -116,18 +120,18 @@ fn book_line(change: &Change<'_>, old: Option<Raw<'_>>, new: Option<Raw<'_>>, pa
     if !location.keys.is_empty() {
         return value_line(change, location, page);
     }
-    let told = |book: Option<Raw<'_>>| match book.and_then(|book| book.get("entries")?.members()) {
+    let shown = |book: Option<Raw<'_>>| match book.and_then(|book| book.get("entries")?.members()) {
         Some(entries) => {
             let titles: Vec<_> = entries.iter().map(|entry| title(Some(entry.value))).collect();
             let many = count(titles.len(), "entry");
-            page.gist(&format!("the whole lorebook, {many}: {}", titles.join(", ")), 8)
+            page.gist(&format!("entire lorebook, {many}: {}", titles.join(", ")), 8)
         }
-        None => "a file that is no lorebook".into(),
+        None => "a file that is not a lorebook".into(),
     };
     Line::of(change.kind(), "book".into()).text(match change.kind() {
-        ChangeKind::Added => told(new),
-        ChangeKind::Removed => told(old),
+        ChangeKind::Added => shown(new),
+        ChangeKind::Removed => shown(old),
         ChangeKind::Rewritten => SAME.into(),
-        _ => format!("{} → {}", told(old), told(new)),
+        _ => format!("{} → {}", shown(old), shown(new)),
     })
 }

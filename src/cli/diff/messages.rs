@@ -1,4 +1,4 @@
-//! Changed messages; equal changes of several messages in one line.
+//! Prints changed messages. Messages with the same change share one line.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,8 @@ use stvc::recaps::{self, Scene};
 
 pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
-    // Changes that several messages share: the line, the note, the numbers.
+    // Lines that several messages may share: the index of the line, its description, and the
+    // numbers of the messages.
     let mut folds: Vec<(usize, String, Vec<usize>)> = Vec::new();
     let mut last_move: Option<(usize, usize)> = None;
     for change in changes {
@@ -56,7 +57,7 @@ pub fn lines(changes: &[&Change<'_>], page: Page) -> Vec<Line> {
     lines
 }
 
-/// `#3–#17, #19`.
+/// Returns ranges of numbers: `#3–#17, #19`.
 fn ranges(numbers: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for number in numbers {
@@ -75,7 +76,7 @@ fn ranges(numbers: &[usize]) -> String {
 
 fn line(change: &Change<'_>, number: usize, from: usize, page: Page) -> Line {
     let mut line = Line::of(change.kind(), format!("#{number}"));
-    let (before, after) = (change.before.map(Said::of), change.after.map(Said::of));
+    let (before, after) = (change.before.map(SpokenText::of), change.after.map(SpokenText::of));
     let (said, was) = match (after, before) {
         (Some(after), before) => (after, before),
         (None, Some(before)) => (before, None),
@@ -98,7 +99,7 @@ fn line(change: &Change<'_>, number: usize, from: usize, page: Page) -> Line {
     line.text = if notes.is_empty() {
         format!("{speaker}{}", page.excerpt(&said.text))
     } else {
-        // The text did not change, and only identifies the message.
+        // The text did not change. It is shown only to identify the message.
         let used = speaker.chars().count() + notes.chars().count() + 2;
         let gist = format!("{speaker}{}", page.gist(&said.text, used));
         format!("{notes}  {}", dim(gist))
@@ -106,23 +107,24 @@ fn line(change: &Change<'_>, number: usize, from: usize, page: Page) -> Line {
     line
 }
 
-struct Said {
+struct SpokenText {
     name: String,
     text: String,
 }
 
-impl Said {
+impl SpokenText {
     fn of(line: &[u8]) -> Self {
         let (name, text) = match library::text_of(line) {
             Some(message) => (message.name, message.text),
-            None if line.trim_ascii().is_empty() => (String::new(), "(a blank line)".into()),
+            None if line.trim_ascii().is_empty() => (String::new(), "(blank line)".into()),
             None => (String::new(), String::from_utf8_lossy(line).into_owned()),
         };
         Self { name, text }
     }
 }
 
-/// Returns a note that can be shared by several messages: it quotes no text.
+/// Returns the description of a change if several messages can share it. A change is not shared if
+/// its description quotes the text of its message.
 fn foldable(change: &Change<'_>) -> Option<String> {
     let many = |kind: &ChangeKind| {
         use ChangeKind::{Edited, Hidden, Recap, Rewritten, Shown};
@@ -156,15 +158,16 @@ fn notes(change: &Change<'_>) -> Vec<String> {
             _ => None,
         });
     }
-    // Marks of the extension come last.
+    // Descriptions of ST-Auto-Recap's marks come last.
     notes.sort_by_key(|note: &String| note.starts_with(MARKS));
     notes
 }
 
-/// Lists edited fields, apart from the text and its copy among the swipes.
+/// Describes the edited fields, except the text of the message and the copy of the text among the
+/// swipes.
 fn edit_note(change: &Change<'_>) -> Option<String> {
     if change.fields.is_empty() {
-        return Some("cannot be read as JSON".into());
+        return Some("not valid JSON".into());
     }
     let fields = change.fields.iter().filter(|field| field.kind == ChangeKind::Edited);
     let fields = fields.filter(|field| !field.is(&["mes"]) && !field.is_in(&["swipes"]));
@@ -188,7 +191,7 @@ fn messages<'a>(change: &Change<'a>) -> Option<(Message<'a>, Message<'a>)> {
     Some((Message::read(change.before?)?, Message::read(change.after?)?))
 }
 
-/// Returns `2 swipes added` or `1 swipe removed`.
+/// Returns `2 swipes added` or `1 swipe removed`, or `None` if the numbers are equal.
 fn more_or_less(had: usize, has: usize, what: &str) -> Option<String> {
     match has.cmp(&had) {
         Ordering::Greater => Some(format!("{} added", count(has - had, what))),
@@ -209,12 +212,13 @@ fn swipe_note(change: &Change<'_>) -> Option<String> {
         notes.extend(last.map(|text| cut(text.trim(), 40)));
         notes = vec![notes.join(": ")];
     } else if was != is {
-        notes.push(format!("swipe {} of {has} is chosen, was {}", is + 1, was + 1));
+        notes.push(format!("swipe {} of {has} selected, was {}", is + 1, was + 1));
     }
     Some(if notes.is_empty() { "swipes changed".into() } else { notes.join(", ") })
 }
 
-/// Begins notes about marks of the extension, without a recap.
+/// The prefix of descriptions of changes to ST-Auto-Recap's marks, if the recap itself did not
+/// change.
 const MARKS: &str = "recap marks";
 
 fn recap_note(change: &Change<'_>) -> Option<String> {
@@ -229,7 +233,7 @@ fn recap_note(change: &Change<'_>) -> Option<String> {
     if let (Some(was), Some(is)) = (chosen(old), chosen(new))
         && was != is
     {
-        notes.push(format!("recap version {is} is chosen, was {was}"));
+        notes.push(format!("recap version {is} selected, was {was}"));
     }
     let recap = |scene: Option<Scene<'_>>| scene.and_then(|scene| scene.recap());
     if notes.is_empty() && recap(old) != recap(new) {
@@ -277,7 +281,7 @@ fn link_note(change: &Change<'_>) -> Option<String> {
     Some(match (link(&old), link(&new)) {
         (was, Some(is)) if was.as_ref() != Some(&is) => format!("linked to the checkpoint {is}"),
         (Some(was), None) => format!("no longer linked to the checkpoint {was}"),
-        _ if branches(&old) != branches(&new) => "its branches changed".into(),
-        _ => "its links changed".into(),
+        _ if branches(&old) != branches(&new) => "branches changed".into(),
+        _ => "links changed".into(),
     })
 }

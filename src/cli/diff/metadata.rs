@@ -1,4 +1,4 @@
-//! Metadata by path, and the running recap by version.
+//! Prints changed metadata by path, and the running recap by version.
 
 use super::text::Page;
 use super::{Line, value_line};

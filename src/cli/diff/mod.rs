@@ -13,14 +13,14 @@ use super::args::{SNAPSHOT_HELP, one_of};
 use super::clock::Clock;
 use super::complete::snapshots;
 use super::error::Result;
-use super::output::{LOOK, Out, bold, dim, paint, short_id};
+use super::output::{Output, STYLES, bold, dim, paint, short_id};
 use super::wording::{clean, cut_middle, length, name, own_words, pad, short};
-use super::wrap::hanging;
+use super::wrap::with_hanging_indent;
 pub use lorebook::entry_lines;
 use stvc::changes::{Change, ChangeKind, Location, Part, Root};
+use stvc::json_output::answers::{DiffCounts, Diffed};
+use stvc::json_output::{kind_word, path};
 use stvc::library::Raw;
-use stvc::lines::answers::{DiffCounts, Diffed};
-use stvc::lines::{kind_word, path};
 use stvc::snapshots::Snapshot;
 use stvc::verbs::diff::{Compared, Comparison, Options};
 use stvc::{Workspace, verbs};
@@ -29,36 +29,36 @@ pub use text::Page;
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]
 pub struct Args {
-    /// The snapshot before; or A...B: what two timelines have each for itself since they parted
+    /// Snapshot to compare from, or A...B to compare two timelines since their fork point
     #[arg(add = ArgValueCompleter::new(snapshots), value_name = "A")]
     pub before: String,
 
-    /// The snapshot after; the files as they are now if not given
+    /// Snapshot to compare with (default: the current files)
     #[arg(add = ArgValueCompleter::new(snapshots), value_name = "B")]
     pub after: Option<String>,
 
-    /// One timeline over time: each snapshot of A against the one before it, newest first
+    /// Compare each snapshot of timeline A with the one before it, newest first
     #[arg(long, conflicts_with = "after")]
     pub history: bool,
 
-    /// With --history: at most this many
+    /// With --history, show at most N comparisons
     #[arg(short = 'n', long = "limit", value_name = "N", requires = "history")]
     pub limit: Option<usize>,
 
-    /// Only this part
+    /// Compare only this part
     #[arg(long, value_name = "PART", value_parser = one_of([("chat", Part::Message), ("lorebook", Part::Lorebook), ("metadata", Part::Metadata), ("card", Part::Card)]))]
     pub only: Option<Part>,
 
-    /// Only how much changed
+    /// Show only the number of changes
     #[arg(long)]
     pub stat: bool,
 
-    /// Exit with 1 if something changed, as `git diff` does
+    /// Exit with 1 if there are differences, as `git diff` does
     #[arg(long)]
     pub exit_code: bool,
 }
 
-pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
+pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let options = Options {
         before: args.before.clone(),
         after: args.after.clone(),
@@ -89,7 +89,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Out) -> Result<u8> {
     Ok(if args.exit_code && tally.changes() > 0 { 1 } else { code })
 }
 
-fn pair(diffed: &Diffed<'_>, out: &mut Out) {
+fn pair(diffed: &Diffed<'_>, out: &mut Output) {
     let Diffed { comparison, changes, stat } = diffed;
     let clock = out.clock;
     let side = |side: &Option<Compared>| match side {
@@ -101,21 +101,21 @@ fn pair(diffed: &Diffed<'_>, out: &mut Out) {
             });
             format!("{} {} ({facts}{book})", short_id(snapshot.id), name(&snapshot.timeline))
         }
-        None => "the files now".into(),
+        None => "current files".into(),
     };
-    out.line(format!("{} {}", paint(LOOK.bad, "---"), side(&comparison.before)));
-    out.line(format!("{} {}", paint(LOOK.good, "+++"), side(&comparison.after)));
+    out.line(format!("{} {}", paint(STYLES.bad, "---"), side(&comparison.before)));
+    out.line(format!("{} {}", paint(STYLES.good, "+++"), side(&comparison.after)));
     if let Some(shared) = comparison.shared {
         out.line(match shared.checked_sub(1) {
-            None => "They share no first message.".into(),
-            Some(0) => "They part after #0, the only first message that both have.".into(),
+            None => "There is no fork point: the first messages differ.".into(),
+            Some(0) => "The fork point is #0: only the first message is in both.".into(),
             Some(last) => {
-                format!("They part after #{last}: the first {shared} messages are in both.")
+                format!("The fork point is #{last}: the first {shared} messages are in both.")
             }
         });
     }
     if changes.is_empty() {
-        out.say("No difference.");
+        out.say("No differences.");
     } else if *stat {
         for part in Part::ALL {
             if let Some(counts) = counts(changes, part) {
@@ -133,10 +133,10 @@ fn facts(snapshot: &Snapshot, clock: Clock) -> String {
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn one_of_many(diffed: &Diffed<'_>, out: &mut Out) {
+fn one_of_many(diffed: &Diffed<'_>, out: &mut Output) {
     let Diffed { comparison, changes, stat } = diffed;
     let Some(Compared { snapshot, book, .. }) = &comparison.after else { return };
-    // A change of the lorebook alone is the lorebook's own snapshot, as in the log.
+    // If only the lorebook changed, the lorebook's snapshot is shown, as in the log.
     let snapshot = book.as_ref().unwrap_or(snapshot);
     let id = short_id(snapshot.id);
     let facts = facts(snapshot, out.clock);
@@ -174,22 +174,22 @@ fn title(part: Part) -> &'static str {
     }
 }
 
-/// `3 added, 1 edited`.
+/// Returns the number of changes of each kind: `3 added, 1 edited`.
 fn counts(changes: &[Change<'_>], part: Part) -> Option<String> {
     let of = |kind: ChangeKind| {
         let here = changes.iter().filter(|change| change.part == part && change.kind() == kind);
         match here.count() {
             0 => None,
-            many => Some(format!("{many} {}", kind_told(kind))),
+            many => Some(format!("{many} {}", kind_words(kind))),
         }
     };
     let counts: Vec<_> = ChangeKind::ALL.into_iter().filter_map(of).collect();
     (!counts.is_empty()).then(|| counts.join(", "))
 }
 
-fn kind_told(kind: ChangeKind) -> &'static str {
+fn kind_words(kind: ChangeKind) -> &'static str {
     match kind {
-        ChangeKind::Reused => "with another entry's UID",
+        ChangeKind::Reused => "with a reused UID",
         ChangeKind::Swipe => "swiped",
         ChangeKind::Recap => "recapped",
         ChangeKind::Link => "linked",
@@ -206,16 +206,16 @@ struct Line {
     more: Vec<String>,
 }
 
-const SAME: &str = "the same values, written differently";
+const SAME: &str = "same values, formatted differently";
 
 impl Line {
     fn of(kind: ChangeKind, label: String) -> Self {
         let (sign, style) = match kind {
-            ChangeKind::Added => ("+", LOOK.good),
-            ChangeKind::Removed => ("-", LOOK.bad),
-            ChangeKind::Moved => (">", LOOK.tag),
-            ChangeKind::Reused => ("!", LOOK.warn),
-            _ => ("~", LOOK.tag),
+            ChangeKind::Added => ("+", STYLES.good),
+            ChangeKind::Removed => ("-", STYLES.bad),
+            ChangeKind::Moved => (">", STYLES.tag),
+            ChangeKind::Reused => ("!", STYLES.warn),
+            _ => ("~", STYLES.tag),
         };
         Self { sign, style, label, text: String::new(), more: Vec::new() }
     }
@@ -225,7 +225,7 @@ impl Line {
     }
 }
 
-fn show(comparison: &Comparison, changes: &[Change<'_>], out: &mut Out) {
+fn show(comparison: &Comparison, changes: &[Change<'_>], out: &mut Output) {
     let page = Page::of(out, 16);
     let of = |part: Part, wanted: &dyn Fn(ChangeKind) -> bool| -> Vec<&Change<'_>> {
         changes.iter().filter(|change| change.part == part && wanted(change.kind())).collect()
@@ -235,7 +235,7 @@ fn show(comparison: &Comparison, changes: &[Change<'_>], out: &mut Out) {
     if let Some((a, b)) = forked {
         let only = |side: &Compared| format!("Only in {}", name(&side.snapshot.timeline));
         let both = |kind| !matches!(kind, ChangeKind::Added | ChangeKind::Removed);
-        sections.push(("In both, but not the same".into(), of(Part::Message, &both)));
+        sections.push(("In both, but different".into(), of(Part::Message, &both)));
         sections.push((only(a), of(Part::Message, &|kind| kind == ChangeKind::Removed)));
         sections.push((only(b), of(Part::Message, &|kind| kind == ChangeKind::Added)));
     } else {
@@ -260,7 +260,7 @@ pub fn message_lines(change: &Change<'_>, page: Page) -> Vec<String> {
     rows(&messages::lines(&[change], page))
 }
 
-/// Wider labels do not indent the other texts.
+/// The maximum width of a label, in columns, that is used to align the texts of all lines.
 const LABELS: usize = 24;
 
 fn rows(lines: &[Line]) -> Vec<String> {
@@ -271,9 +271,9 @@ fn rows(lines: &[Line]) -> Vec<String> {
         let label = pad(&line.label, widest);
         let indent = label.width() + 6;
         let label = format!("  {} {label}  ", paint(line.style, line.sign));
-        rows.extend(hanging(&label, &line.text, indent));
+        rows.extend(with_hanging_indent(&label, &line.text, indent));
         for more in &line.more {
-            rows.extend(hanging("      ", more, 6));
+            rows.extend(with_hanging_indent("      ", more, 6));
         }
     }
     rows
@@ -287,8 +287,8 @@ fn value_line(change: &Change<'_>, location: &Location, page: Page) -> Line {
     };
     Line::of(change.kind(), clean(&path(location))).text(match change.kind() {
         ChangeKind::Rewritten => SAME.into(),
-        _ if location.root == Root::Picture => "another picture".into(),
-        _ if !readable => "changed, and cannot be read as JSON".into(),
+        _ if location.root == Root::Picture => "different picture".into(),
+        _ if !readable => "changed; not valid JSON".into(),
         ChangeKind::Added => value(change.after),
         ChangeKind::Removed => value(change.before),
         _ => page.change(change.before.and_then(Raw::parse), change.after.and_then(Raw::parse)),

@@ -1,45 +1,45 @@
-//! Values and edits in words, shortened to what changed and a little around it.
+//! Formats values and edits. Long texts are shortened to the changed part and some context.
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::output::{LOOK, Out, paint};
+use crate::cli::output::{Output, STYLES, paint};
 use crate::cli::wording::{clean, count, cut, cut_front};
 use stvc::changes::{Piece, set_change, words};
 use stvc::library::Raw;
 
-/// A shorter text is shown whole: three lines of a usual terminal.
+/// The maximum width of a text that is shown in full: three lines of an 80-column terminal.
 const SHORT: usize = 240;
-/// Columns of unchanged text that are shown beside a change.
+/// The number of columns of unchanged text that are shown before and after a change.
 const CONTEXT: usize = 32;
-/// Columns of a change that are shown.
+/// The maximum number of columns of changed text that are shown.
 const CHANGED: usize = 400;
 
 #[derive(Clone, Copy)]
 pub struct Page {
-    /// Otherwise `[-…-]` and `{+…+}` mark changes.
+    /// Whether changes are shown in colour. If not, they are enclosed in `[-…-]` and `{+…+}`.
     pub colored: bool,
     pub room: usize,
 }
 
 impl Page {
-    /// Leaves room for so many columns beside the text.
-    pub fn of(out: &Out, beside: usize) -> Self {
+    /// Creates a page that reserves `beside` columns for the label of each line.
+    pub fn of(out: &Output, beside: usize) -> Self {
         Self { colored: out.is_colored(), room: out.columns().saturating_sub(beside) }
     }
 
     pub fn removed(&self, text: &str) -> String {
-        if self.colored { paint(LOOK.bad, text) } else { format!("[-{text}-]") }
+        if self.colored { paint(STYLES.bad, text) } else { format!("[-{text}-]") }
     }
 
     pub fn added(&self, text: &str) -> String {
-        if self.colored { paint(LOOK.good, text) } else { format!("{{+{text}+}}") }
+        if self.colored { paint(STYLES.good, text) } else { format!("{{+{text}+}}") }
     }
 
     pub fn gist(&self, text: &str, used: usize) -> String {
         cut(&on_one_line(text), self.room.saturating_sub(used).max(24))
     }
 
-    /// Shows a short text whole, of a long one the beginning and the end.
+    /// Returns a short text in full, or the beginning and the end of a long text.
     pub fn excerpt(&self, text: &str) -> String {
         let text = on_one_line(text);
         if text.width() <= SHORT {
@@ -49,7 +49,8 @@ impl Page {
         if begin == text { begin } else { format!("{} {}", trim_back(&begin), trim_front(&end)) }
     }
 
-    /// Shows the changed words; of a long text only with a little context.
+    /// Returns the text with its changed words highlighted. Of a long text, only the changes and
+    /// some context are returned.
     pub fn edit(&self, before: &str, after: &str) -> String {
         let is_short = before.width().max(after.width()) <= SHORT;
         let pieces = words(before, after);
@@ -83,7 +84,7 @@ impl Page {
         }
         let (old, new) = (self.value(before), self.value(after));
         if old == new {
-            return format!("{new}, changed inside");
+            return format!("{new}, contents changed");
         }
         format!("{}{}", self.removed(&old), self.added(&new))
     }
@@ -93,7 +94,7 @@ impl Page {
         let removed = removed.iter().map(|item| self.removed(&text(item)));
         let words: Vec<_> =
             removed.chain(added.iter().map(|item| self.added(&text(item)))).collect();
-        if words.is_empty() { "the same, in another order".into() } else { words.join(" ") }
+        if words.is_empty() { "same items, different order".into() } else { words.join(" ") }
     }
 
     pub fn value(&self, value: Raw<'_>) -> String {
@@ -121,7 +122,8 @@ fn on_one_line(text: &str) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Shows the ends of unchanged text that are next to a change.
+/// Returns the parts of an unchanged text that are next to a change. `first` and `last` say whether
+/// the text is at the beginning or the end.
 fn around(text: &str, first: bool, last: bool) -> String {
     let front = |text: &str| trim_front(&cut_front(text, CONTEXT));
     let back = |text: &str| trim_back(&cut(text, CONTEXT));
@@ -134,7 +136,7 @@ fn around(text: &str, first: bool, last: bool) -> String {
     }
 }
 
-/// Drops the rest of a word that was cut, unless the text is one word.
+/// Removes the incomplete word after the ellipsis, unless it is long.
 fn trim_front(text: &str) -> String {
     match text.strip_prefix('…').and_then(|rest| rest.split_once(' ')) {
         Some((half, rest)) if half.width() < CONTEXT / 2 => format!("…{rest}"),
@@ -149,7 +151,7 @@ fn trim_back(text: &str) -> String {
     }
 }
 
-/// Line breaks are shown as a sign.
+/// Returns changed text with `⏎` for line breaks. Long text is shortened in the middle.
 fn changed(text: &str) -> String {
     let text = clean(&text.replace("\r\n", "⏎").replace('\n', "⏎"));
     if text.width() <= CHANGED {
@@ -169,7 +171,7 @@ mod tests {
     const PAGE: Page = Page { colored: false, room: 84 };
 
     #[test]
-    fn only_the_changed_part_with_context() {
+    fn edit_shows_only_changed_words_with_context() {
         let long = "It was a dark and stormy night, and the rain fell in torrents, except at occasional intervals.";
         let edited = long.replace("stormy", "quiet").replace("occasional", "rare");
         assert_eq!(
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_told_not_dumped() {
+    fn values_are_summarised_instead_of_dumped() {
         let raw = |text: &'static str| Raw::parse_str(text).unwrap();
         assert_eq!(PAGE.value(raw(r#"{"a":1,"b":{"c":[1,2]}}"#)), "2 values: a, b");
         assert_eq!(PAGE.value(raw("[1,2,3]")), "list of 3");
@@ -197,7 +199,7 @@ mod tests {
         );
         assert_eq!(
             PAGE.change(Some(raw(r#"["a","b"]"#)), Some(raw(r#"["b","a"]"#))),
-            "the same, in another order"
+            "same items, different order"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Which branches and tags go into a backup, whatever its kind: all of them, or those of some
-//! timelines. The same for every kind, so that each is as good as the others.
+//! Chooses the branches and tags of a backup: all of them, or those of some timelines. The choice
+//! is the same for backups to a file, a folder and a server.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -11,21 +11,21 @@ use crate::history::{History, name_lookup};
 use crate::st::TimelineName;
 use crate::store::{ObjectId, RefName, RemoteError, Store, Url, name_encoding};
 
-/// Branches and tags with what they name.
+/// Branches and tags, with their targets.
 pub type Refs = BTreeMap<RefName, ObjectId>;
 
-/// The refs of a backup.
-pub struct Chosen {
+/// The refs that a backup will contain.
+pub struct ChosenRefs {
     pub history: History,
     pub refs: Refs,
     pub timelines: Vec<String>,
-    /// Nothing is left out.
+    /// Whether all branches and tags are chosen.
     pub whole: bool,
 }
 
-impl Chosen {
-    /// Chooses the refs of these timelines, or all if none is named. Leaves out refs that cannot be
-    /// read: see [`History::broken`].
+impl ChosenRefs {
+    /// Chooses the refs of the named timelines, or all refs if no timeline is named. Omits refs
+    /// that cannot be read, see [`History::broken`].
     pub fn of(workspace: &Workspace, store: &Store, named: &[String]) -> Result<Self> {
         let history = History::load(store)?;
         let owners = Owners::of(&history);
@@ -34,8 +34,8 @@ impl Chosen {
         for text in named {
             chosen.insert(name_lookup::stored(text, &history, library.as_ref())?.timeline.clone());
         }
-        // The moments of a chat need the states of its lorebooks, which have timelines of their
-        // own.
+        // Also choose the lorebooks of the chosen chats, which have their own timelines: a moment
+        // of a chat includes the state of its lorebook.
         let books = Books::of(&history);
         for head in chosen.clone().iter().filter_map(|name| history.head(name)) {
             let own = history.own(head).0;
@@ -45,8 +45,8 @@ impl Chosen {
         let mut refs = Refs::new();
         let mut timelines = BTreeSet::new();
         for (name, id) in ours(store)? {
-            // It cannot be read, or moved since the history was read: then it will be in the next
-            // backup.
+            // Skip a ref that cannot be read, or that was moved after the history was loaded. The
+            // next backup contains a moved ref.
             let Some(snapshot) = history.get(SnapshotId(id)) else { continue };
             let owner = owners.of_snapshot(snapshot);
             if !chosen.is_empty() && !chosen.contains(owner) {
@@ -95,13 +95,13 @@ pub(crate) fn spoken(name: &RefName) -> String {
     name_encoding::decode(short)
 }
 
-/// Returns the refs as a note or header stores them.
+/// Returns the refs as text, for the record of a backup or the header of a backup file.
 pub fn in_words(refs: &Refs) -> BTreeMap<String, String> {
     refs.iter().map(|(name, id)| (name.to_string(), id.to_string())).collect()
 }
 
-/// Returns our branches and tags in the list of a server. A foreign branch makes it a foreign
-/// repository.
+/// Returns the branches, tags and hidden refs of stvc in the list of a server. Fails if the list
+/// contains any other branch, because stvc did not create such a repository.
 pub fn ours_of(
     list: &BTreeMap<String, ObjectId>,
     url: &Url,
@@ -114,7 +114,7 @@ pub fn ours_of(
         if foreign {
             return Err(RemoteError::Foreign { url: url.to_string(), what: name.clone() });
         }
-        // Servers have refs of their own beside branches and tags; they are nobody's business.
+        // Other refs of the server are ignored.
         if ours || tag {
             let name = RefName::try_from(name.clone())
                 .map_err(|_| RemoteError::Foreign { url: url.to_string(), what: name.clone() })?;

@@ -1,4 +1,4 @@
-//! Where a backup is: what a person typed tells a file, a folder and a git server apart.
+//! The place of a backup: a file, a folder or a git server, as the user typed it.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ pub enum CopyPlace {
     Output,
     /// One file.
     File(PathBuf),
-    /// A folder, which is a repository; also one that git made.
+    /// A folder with a bare git repository, or the path of a folder to create.
     Folder(PathBuf),
     /// A git server.
     Remote(Url),
 }
 
 impl CopyPlace {
-    /// Parses a place. An existing file or folder counts before the form of the text.
+    /// Parses a place. An existing file or folder takes precedence over the form of the text.
     pub fn parse(text: &str) -> Result<Self> {
         let refused =
             |why| CopyError::UnknownDestination { destination: text.to_owned(), why }.into();
@@ -43,11 +43,12 @@ impl CopyPlace {
         if let Some(url) = Url::parse(text).map_err(refused)? {
             return Ok(CopyPlace::Remote(url));
         }
-        // What is not there yet is what it is called.
+        // Nothing exists at the path, so the extension decides whether a file or a folder is
+        // created.
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("stvc") => Ok(CopyPlace::File(path.to_owned())),
             Some(ending) if ending != "git" && !text.ends_with(['/', '\\']) => Err(refused(
-                "a backup file ends in .stvc; write / behind the name of a folder with a dot in it",
+                "the name of a backup file ends in .stvc, and a folder whose name contains a dot needs a final /",
             )),
             _ => Ok(CopyPlace::Folder(path.to_owned())),
         }

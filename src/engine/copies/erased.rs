@@ -1,4 +1,4 @@
-//! Finds what was removed for good, on this device or another, among snapshots and refs.
+//! Finds snapshots that were erased on this or another device, and refs that reach such snapshots.
 
 use std::collections::HashSet;
 
@@ -8,11 +8,11 @@ use crate::engine::Result;
 use crate::history::History;
 use crate::store::{Erasures, ObjectId, Reader, RefName, Store, unless_lost};
 
-/// A branch or tag that leads to an erased snapshot.
+/// A branch or tag that reaches an erased snapshot.
 pub struct ErasedRef {
     pub name: RefName,
     pub head: Snapshot,
-    /// Not the timeline itself was erased, but the one it was forked from.
+    /// Whether only the parent of the timeline was erased, and not the timeline itself.
     pub is_fork: bool,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn erased_among<'s>(
     Ok(erased)
 }
 
-/// Returns the local refs that lead to erased snapshots.
+/// Returns the local refs that reach erased snapshots.
 pub fn erased_refs(
     store: &Store,
     history: &History,

@@ -9,46 +9,48 @@ use crate::words::shell;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyError {
-    #[error("{} is not there", path.display())]
+    #[error("{} does not exist", path.display())]
     NoFolder { path: PathBuf },
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: BackupError },
-    #[error("{} is there already: {what}", path.display())]
+    #[error("cannot use {}: {what}", path.display())]
     InTheWay { path: PathBuf, what: InTheWay },
-    #[error("{destination:?} is no place for a backup: {why}")]
+    #[error("{destination:?} is not a valid place for a backup: {why}")]
     UnknownDestination { destination: String, why: &'static str },
-    #[error("{destination} holds snapshots that are not here, of {}", in_short(refs))]
+    #[error("{destination} has snapshots of {} that this store does not have", in_short(refs))]
     NotHere { destination: String, refs: Vec<String> },
 }
 
-/// An obstacle at the destination of a backup.
+/// The reason why a destination cannot be used for a backup. In error messages, this text follows
+/// the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InTheWay {
-    #[error("the store itself")]
+    #[error("it is the store itself")]
     TheStore,
-    #[error("a store of its own and no backup")]
+    #[error("it is the store of another library")]
     AnotherStore,
-    #[error("a file that is no backup")]
+    #[error("it is a file, not a folder")]
     File,
-    #[error("no backup of stvc's")]
+    #[error("it exists already and was not created by `stvc backup`")]
     OtherFile,
-    #[error("it is not empty, and no backup of stvc's")]
+    #[error("the folder is not empty and was not created by `stvc backup`")]
     OtherFolder,
-    #[error("a git repository that is no backup of stvc's")]
+    #[error("it is a git repository that was not created by `stvc backup`")]
     OtherRepository,
-    /// It may be complete where this store is damaged.
-    #[error("a backup that may have whole what is damaged here")]
+    #[error(
+        "the existing backup may have valid copies of snapshots that are damaged in this store"
+    )]
     PerhapsWhole,
-    #[error("a backup that holds snapshots which this one would not")]
+    #[error("the existing backup has snapshots that the new one would not have")]
     Fuller,
-    #[error("an encrypted backup")]
+    #[error("the existing backup is encrypted")]
     Encrypted,
-    #[error("a backup that cannot be read")]
+    #[error("the existing backup cannot be read")]
     Unreadable,
 }
 
 impl InTheWay {
-    /// Returns whether it is a backup, which the user may replace.
+    /// Returns whether the destination is an existing backup, which `--overwrite` may replace.
     pub fn is_backup(self) -> bool {
         matches!(self, Self::PerhapsWhole | Self::Fuller | Self::Encrypted | Self::Unreadable)
     }
@@ -68,19 +70,19 @@ impl CopyError {
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {
             Self::NoFolder { .. } => {
-                unchanged("is the drive plugged in? If it shall be a new folder, make it first")
+                unchanged("connect the drive, or create the folder first")
             }
             Self::File { source, .. } => return source.hint(),
             Self::InTheWay { what, .. } if !what.is_backup() => unchanged("choose another name"),
             Self::InTheWay { .. } => {
-                unchanged("choose another name, or `--overwrite` if that backup may go")
+                unchanged("choose another name; add `--overwrite` to replace that backup")
             }
             Self::UnknownDestination { .. } => {
-                "a file such as /media/stick/chats.stvc, a folder, or a git server such as ssh://host/chats.git".into()
+                "name a file such as /media/stick/chats.stvc, a folder, or a git server such as ssh://host/chats.git".into()
             }
             Self::NotHere { destination, .. } => {
                 let place = shell(destination);
-                unchanged(format!("`stvc sync {place}` joins both sides; `stvc import {place}` takes in what is there; `--overwrite` leads it to what is here and keeps what was there out of sight"))
+                unchanged(format!("run `stvc sync {place}` to merge both sides; run `stvc import {place}` to import its snapshots; add `--overwrite` to replace its branches with those of this store (its own snapshots stay there, but hidden)"))
             }
         })
     }

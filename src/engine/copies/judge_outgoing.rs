@@ -1,10 +1,10 @@
-//! What a backup will hold, judged before it is called done, by the judge that `import` asks: so
-//! that what is confirmed here comes in there. One odd snapshot keeps nothing else from being
-//! backed up. It goes along as it is, as far as it can be read, and is named.
+//! Validates the snapshots of a backup with the validator that `import` uses, so that every
+//! snapshot found valid can be imported. An invalid snapshot does not prevent the backup of other
+//! snapshots: it is copied as far as it can be read, and reported.
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::chosen_refs::{Chosen, HEADS, spoken};
+use super::chosen_refs::{ChosenRefs, HEADS, spoken};
 use crate::archive::{Snapshot, SnapshotId, Validator};
 use crate::engine::verdict_findings::LostAttachments;
 use crate::engine::{Result, lost_objects, verdict_findings};
@@ -13,20 +13,20 @@ use crate::rules::{Code, Finding};
 use crate::store::{ObjectId, RefName, Store};
 
 #[derive(Default)]
-pub(crate) struct Judged {
+pub(crate) struct JudgedOutgoing {
     pub findings: Vec<Finding>,
-    /// The number of snapshots that no other store would accept.
-    pub odd: usize,
-    /// Objects that cannot be read, and so cannot be copied.
+    /// The number of invalid snapshots, which no other store would import.
+    pub invalid: usize,
+    /// Objects that cannot be read and therefore cannot be copied.
     pub unreadable: HashSet<ObjectId>,
-    /// Snapshots that lack those objects, or ancestors.
+    /// Snapshots that have unreadable objects or a missing parent.
     incomplete: HashSet<SnapshotId>,
 }
 
-impl Judged {
+impl JudgedOutgoing {
     pub(crate) fn of(
         store: &Store,
-        chosen: &Chosen,
+        chosen: &ChosenRefs,
         is_there: impl Fn(SnapshotId) -> bool,
         monitor: &mut dyn Monitor,
     ) -> Result<Self> {
@@ -35,9 +35,9 @@ impl Judged {
         let snapshots = all.iter().filter_map(|id| chosen.history.get(*id));
         let mut order: Vec<_> = snapshots.filter(|snapshot| !is_there(snapshot.id)).collect();
         judged.look_for_gaps(chosen, &all, &order);
-        // Timeline by timeline: neighbours share most of their messages.
+        // Validate timeline by timeline, because successive snapshots share most messages.
         order.sort_by(|a, b| (&a.timeline, a.time.seconds).cmp(&(&b.timeline, b.time.seconds)));
-        monitor.begin("judging snapshots", Some(order.len() as u64));
+        monitor.begin("checking snapshots", Some(order.len() as u64));
         let mut validator = Validator::new(store.reader());
         let reader = store.reader();
         let mut lost = LostAttachments::default();
@@ -50,7 +50,7 @@ impl Judged {
                 judged.incomplete.insert(snapshot.id);
             }
             if !verdict.may_be_taken_in() {
-                judged.odd += 1;
+                judged.invalid += 1;
                 let unreadable = lost_objects::below(&reader, snapshot.tree, |_| false)?;
                 if !unreadable.is_empty() {
                     judged.incomplete.insert(snapshot.id);
@@ -63,15 +63,16 @@ impl Judged {
         Ok(judged)
     }
 
-    /// Notes lost commits that the chosen snapshots follow.
-    fn look_for_gaps(&mut self, chosen: &Chosen, all: &HashSet<SnapshotId>, new: &[&Snapshot]) {
+    /// Records the snapshots in `new` that have a missing parent, and reports the unreadable parts
+    /// of the chosen history.
+    fn look_for_gaps(&mut self, chosen: &ChosenRefs, all: &HashSet<SnapshotId>, new: &[&Snapshot]) {
         let is_lost = |parent: &SnapshotId| chosen.history.get(*parent).is_none();
         let incomplete = new.iter().filter(|snapshot| snapshot.parents.iter().any(is_lost));
         self.incomplete.extend(incomplete.map(|snapshot| snapshot.id));
         for broken in &chosen.history.broken {
             let commit = ObjectId::from_hex(broken.subject.as_bytes()).ok().map(SnapshotId);
             if commit.map_or(chosen.whole, |id| all.contains(&id)) {
-                self.odd += 1;
+                self.invalid += 1;
                 let finding = Finding::new(Code::HistoryBroken, &broken.subject, &*broken.why);
                 self.findings.push(finding);
             }
@@ -82,8 +83,8 @@ impl Judged {
         !self.unreadable.is_empty() || !self.incomplete.is_empty()
     }
 
-    /// Leaves out refs with lost objects, which a git server would refuse.
-    pub(crate) fn leave_out_incomplete(&mut self, chosen: &mut Chosen) {
+    /// Omits refs that reach an incomplete snapshot, because a git server would refuse them.
+    pub(crate) fn leave_out_incomplete(&mut self, chosen: &mut ChosenRefs) {
         if self.incomplete.is_empty() {
             return;
         }
@@ -92,7 +93,8 @@ impl Judged {
             let past = chosen.history.past([SnapshotId(id)]);
             if self.incomplete.iter().any(|lacks| past.contains(lacks)) {
                 chosen.refs.remove(&name);
-                // Nor may anything there be let go because it is not here.
+                // Mark the choice as incomplete, so that nothing is deleted from the server because
+                // of damage in this store.
                 chosen.whole = false;
                 self.findings.push(left_out(&name));
             }
@@ -105,9 +107,8 @@ impl Judged {
 }
 
 fn left_out(name: &RefName) -> Finding {
-    let message =
-        "a server takes nothing that is not whole, and something that it leads to is lost";
+    let message = "it was not sent: some of its objects are lost, and a git server refuses incomplete branches";
     Finding::new(Code::RefLeftOut, spoken(name), message).remedy(
-        "back up to a file or a folder, which take the rest; `stvc check` says what is lost",
+        "back up to a file or a folder to save the rest; run `stvc check` to see the damage",
     )
 }

@@ -1,5 +1,5 @@
-//! When the last backups were taken, and how far the store has moved since: `stvc/backups.json`,
-//! one entry for each destination.
+//! The record of the last backups, `stvc/backups.json`, with one entry for each destination. Also
+//! counts the changes in the store after a backup.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
-use super::chosen_refs::{Chosen, in_words};
+use super::chosen_refs::{ChosenRefs, in_words};
 use crate::archive::SnapshotId;
 use crate::durable::{self, Existing};
 use crate::engine::configuration::Configuration;
@@ -18,31 +18,32 @@ use crate::regular;
 use crate::rules::{Code, Finding};
 use crate::store::{self, ObjectId, Store};
 
-/// The age in days from which `status` mentions a backup.
+/// The age in days above which `status` mentions that the last backup is old.
 const OLD_DAYS: i64 = 14;
 
-/// The note of a backup in the store.
+/// The record of a backup in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastBackup {
-    /// `file`, `folder` or `git`.
+    /// The kind of the backup: `file`, `folder` or `git`.
     pub kind: String,
-    /// The place; `-` is standard output.
+    /// The path or URL of the backup; `-` is standard output.
     pub destination: String,
-    /// The time, as RFC 3339.
+    /// The time of the backup, as RFC 3339.
     pub taken: String,
-    /// It contains everything.
+    /// Whether the backup contains all timelines.
     pub whole: bool,
     pub encrypted: bool,
-    /// Its length, if known.
+    /// The length of the backup in bytes, if known.
     pub bytes: Option<u64>,
     pub refs: BTreeMap<String, String>,
-    /// Refs of earlier backups there: nothing is deleted from a folder or server automatically.
+    /// Refs of earlier backups to this destination that `refs` does not contain. A folder or server
+    /// still has them, because nothing is deleted from it automatically.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub former: BTreeMap<String, String>,
 }
 
 impl LastBackup {
-    pub(super) fn of(kind: &str, destination: String, taken: String, chosen: &Chosen) -> Self {
+    pub(super) fn of(kind: &str, destination: String, taken: String, chosen: &ChosenRefs) -> Self {
         Self {
             kind: kind.to_owned(),
             destination,
@@ -55,7 +56,7 @@ impl LastBackup {
         }
     }
 
-    /// Returns whether it is a folder that is in reach.
+    /// Returns whether the backup is a folder that exists now.
     pub fn is_folder_in_reach(&self) -> bool {
         self.kind == "folder" && Path::new(&self.destination).is_dir()
     }
@@ -70,20 +71,20 @@ struct Backups {
     backups: Vec<LastBackup>,
 }
 
-/// A backup and the changes after it.
-pub struct Since {
+/// A backup, and the number of changes in the store since then.
+pub struct BackupAge {
     pub taken: LastBackup,
-    /// Snapshots that it lacks.
+    /// The number of snapshots that the backup does not have.
     pub snapshots: usize,
-    /// Timelines that are new or have changed since.
+    /// The number of timelines that are new or have changed since the backup.
     pub timelines: usize,
 }
 
-/// Records a backup. Replaces the note of the previous one to that destination.
+/// Records a backup. Replaces the record of the previous backup to that destination.
 fn remember(workspace: &Workspace, store: &Store, mut taken: LastBackup) -> Result<()> {
     let (store, _held) = workspace.hold(store)?;
     let mut known = Backups { backups: load(&store)? };
-    // A file is replaced by the next one; a folder or server only gets more.
+    // A new backup file replaces the old file. A folder or server keeps earlier refs.
     let before = known.backups.iter().find(|other| other.destination == taken.destination);
     if let Some(before) = before.filter(|_| taken.kind != "file") {
         let gone = before.all_refs().filter(|(name, _)| !taken.refs.contains_key(*name));
@@ -103,19 +104,22 @@ fn save(store: &Store, known: &Backups) -> Result<()> {
     Ok(())
 }
 
-/// Records a finished backup. A failure to do so is a finding, because the backup itself is valid.
+/// Records a finished backup. Returns a finding if that fails, and not an error, because the backup
+/// itself is valid.
 pub(crate) fn note(workspace: &Workspace, store: &Store, taken: &LastBackup) -> Option<Finding> {
     let error = remember(workspace, store, taken.clone()).err()?;
-    let what = format!("it could not be noted in the store: {error}");
+    let what = format!("the backup could not be recorded in the store: {error}");
     let finding = Finding::new(Code::BackupNotNoted, &*taken.destination, what);
-    Some(finding.remedy("the backup is sound; only `stvc backup --last` does not know of it"))
+    Some(finding.remedy(
+        "no action is needed: the backup is valid, but `stvc backup --last` does not list it",
+    ))
 }
 
 /// Returns the recorded backups, latest first, or only those to `destination`.
-pub fn last(workspace: &Workspace, destination: Option<&str>) -> Result<Vec<Since>> {
+pub fn last(workspace: &Workspace, destination: Option<&str>) -> Result<Vec<BackupAge>> {
     let store = workspace.open_store()?;
     let history = History::load(&store)?;
-    // A file is remembered by its whole path.
+    // A file is recorded with its absolute path.
     let absolute = destination
         .and_then(|text| std::path::absolute(text).ok().map(|path| path.display().to_string()));
     let wanted = |taken: &LastBackup| {
@@ -128,24 +132,24 @@ pub fn last(workspace: &Workspace, destination: Option<&str>) -> Result<Vec<Sinc
     Ok(found.into_iter().map(|taken| since(taken, &history)).collect())
 }
 
-/// The purpose of a place.
+/// The purpose for which a destination is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Backup,
-    /// Exchange with other devices; not a file.
+    /// Sync with other devices, which is not possible with a backup file.
     Sync,
 }
 
-/// Returns the configured place, else the last one, and whether the last backup there was
-/// encrypted. Never standard output or a place that needs a password, since passwords are not
-/// stored.
+/// Returns the configured destination, or else the last one, and whether the last backup to it was
+/// encrypted. Never returns standard output. Never returns a URL that had a password, because
+/// passwords are not recorded.
 pub fn remembered(workspace: &Workspace, purpose: Purpose) -> Result<Option<(String, bool)>> {
     let Some(store) = workspace.find_store()? else { return Ok(None) };
     let settings = Configuration::of(&store)?;
     let set = if purpose == Purpose::Sync { settings.sync } else { settings.backup };
     let mut known = load(&store)?;
     let absolute = |text: &str| std::path::absolute(text).unwrap_or_else(|_| text.into());
-    // A store that is named may be somebody else's.
+    // Ignore the configuration of a store given by `--store`, which may come from somebody else.
     let place = if let Some(set) = set.filter(|_| workspace.store.is_none()) {
         let same = |taken: &&LastBackup| absolute(&taken.destination) == absolute(&set);
         let encrypted = known.iter().find(same).is_some_and(|taken| taken.encrypted);
@@ -185,7 +189,7 @@ fn is_of(id: &str, ids: &HashSet<ObjectId>) -> bool {
     ObjectId::from_hex(id.as_bytes()).is_ok_and(|id| ids.contains(&id))
 }
 
-/// Removes these branches and commits from the notes.
+/// Removes these branches and commits from the records of all backups.
 pub(crate) fn forget(
     store: &Store,
     branches: &HashSet<String>,
@@ -200,37 +204,38 @@ pub(crate) fn forget(
     if known.backups.is_empty() { Ok(()) } else { save(store, &known) }
 }
 
-pub(crate) fn newest(store: &Store, history: &History) -> Option<Since> {
+pub(crate) fn newest(store: &Store, history: &History) -> Option<BackupAge> {
     let newest = load(store).unwrap_or_default().into_iter().max_by_key(moment)?;
     Some(since(newest, history))
 }
 
-/// Returns the finding that the last backup is old. Says nothing to users who never made one.
-pub(crate) fn overdue(workspace: &Workspace, last: &Since) -> Option<Finding> {
-    let Since { taken, snapshots, .. } = last;
+/// Returns a finding if the last backup is old and does not have all snapshots.
+pub(crate) fn overdue(workspace: &Workspace, last: &BackupAge) -> Option<Finding> {
+    let BackupAge { taken, snapshots, .. } = last;
     let days = (workspace.now.timestamp() - moment(taken)) / 86_400;
     if days <= OLD_DAYS || *snapshots == 0 {
         return None;
     }
     let plural = if *snapshots == 1 { "snapshot" } else { "snapshots" };
-    let message = format!("the last backup is {days} days old; {snapshots} {plural} since");
+    let message =
+        format!("the last backup is {days} days old; {snapshots} new {plural} since then");
     let finding = Finding::new(Code::BackupOld, &taken.destination, message);
-    Some(finding.remedy("`stvc backup` takes another one there"))
+    Some(finding.remedy("run `stvc backup` to update it"))
 }
 
-fn since(taken: LastBackup, history: &History) -> Since {
+fn since(taken: LastBackup, history: &History) -> BackupAge {
     let ids = taken.refs.values().filter_map(|id| ObjectId::from_hex(id.as_bytes()).ok());
     let had = history.past(ids.map(SnapshotId));
     let snapshots = history.iter().filter(|snapshot| !had.contains(&snapshot.id)).count();
     let timelines = history.heads().filter(|(_, head)| !had.contains(&head.id)).count();
-    Since { taken, snapshots, timelines }
+    BackupAge { taken, snapshots, timelines }
 }
 
 fn moment(taken: &LastBackup) -> i64 {
     DateTime::parse_from_rfc3339(&taken.taken).map_or(0, |time| time.timestamp())
 }
 
-/// Reads the notes. A damaged file counts as empty; the next backup replaces it.
+/// Reads the records. A damaged file counts as empty, and the next backup replaces the file.
 fn load(store: &Store) -> Result<Vec<LastBackup>> {
     let path = path(store);
     match regular::read(&path) {

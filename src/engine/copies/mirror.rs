@@ -1,15 +1,16 @@
-//! `backup FOLDER`: a bare repository kept as a copy, to which only what is new is copied. It is a
-//! store like any other: `--store FOLDER` works on it.
+//! `backup FOLDER`: a mirror of the store in a bare repository. Only new objects are copied. The
+//! mirror is a store, so `--store FOLDER` works.
 //!
-//! Order: the mirror's lock; what it lacks, in packs that are synced and read back; then its
-//! branches and tags, in one operation of its own log. Killed anywhere, it is the mirror that it
-//! was or the new one. What was removed for good goes last: the next update finds what is left of
-//! it. No git runs, so nothing that stands in the folder's configuration or hooks does either.
+//! An update takes the mirror's lock, copies the missing objects in packs that are synced and read
+//! back, and then moves the mirror's branches and tags in one operation of the mirror's own log.
+//! After an interruption, the mirror therefore has either all old or all new refs. Erased objects
+//! are removed last. If their removal is interrupted, the next update completes it. No git process
+//! runs, so the configuration and the hooks in the folder have no effect.
 
 use std::path::Path;
 
-use super::chosen_refs::{self, Chosen, Refs};
-use super::judge_outgoing::Judged;
+use super::chosen_refs::{self, ChosenRefs, Refs};
+use super::judge_outgoing::JudgedOutgoing;
 use super::last_backups::{self, LastBackup};
 use super::purge_erased::{is_erased_left, purge_erased};
 pub use super::update_refs::Options;
@@ -20,7 +21,7 @@ use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
-use crate::store::{self, Copied, Effect, Format, Loss, Placed, Store};
+use crate::store::{self, Copied, Effect, Format, Loss, PackSlot, Store};
 use crate::{durable, real_path};
 
 /// The result of a backup to a folder or server.
@@ -31,20 +32,20 @@ pub struct Report {
     pub snapshots: usize,
     pub new_snapshots: usize,
     pub moved: usize,
-    /// Branches with newer snapshots there than here.
+    /// The number of branches that have newer snapshots in the backup than in this store.
     pub ahead: usize,
-    /// The copied objects, if known.
+    /// The copied objects; `None` for a server, where they are not counted.
     pub copied: Option<Copied>,
-    /// The number of new snapshots that `import` will leave out.
-    pub odd: usize,
+    /// The number of new snapshots that `import` will omit.
+    pub invalid: usize,
     pub findings: Vec<Finding>,
 }
 
 impl Report {
     pub(super) fn of(
         backup: LastBackup,
-        chosen: &Chosen,
-        judged: Judged,
+        chosen: &ChosenRefs,
+        judged: JudgedOutgoing,
         update: &Update,
         was_there: impl Fn(SnapshotId) -> bool,
     ) -> Self {
@@ -58,13 +59,13 @@ impl Report {
             moved: update.changes().len(),
             ahead: update.ahead,
             copied: None,
-            odd: judged.odd,
+            invalid: judged.invalid,
             findings: judged.findings,
         }
     }
 }
 
-/// Updates the mirror in `folder`, or creates it.
+/// Updates the mirror in `folder`, or creates a mirror there.
 pub fn to_folder(
     workspace: &Workspace,
     folder: &Path,
@@ -74,13 +75,13 @@ pub fn to_folder(
     let store = workspace.open_store()?;
     let folder = std::path::absolute(folder)
         .map_err(|source| store::Error::Io { path: folder.to_owned(), source })?;
-    monitor.begin("looking for what is new", None);
+    monitor.begin("looking for new snapshots", None);
     let chosen = options.choose(workspace, &store)?;
     let (mirror, created) = open(&folder, &store)?;
     let (mirror, held) = workspace.hold(&mirror)?;
     let lock = &held.lock;
     let destination = folder.display().to_string();
-    let there = refs_there(&mirror)?;
+    let there = remote_refs(&mirror)?;
     let history = History::load(&mirror)?;
     let (reader, with_kept) = (mirror.reader(), History::load_with_kept(&mirror)?);
     let known = (&with_kept, &reader);
@@ -88,7 +89,7 @@ pub fn to_folder(
     let is_hurt = mirror.is_marked_damaged() || !history.broken.is_empty();
     let trusted = Some(&history).filter(|_| !is_hurt);
     let is_there = |id| trusted.is_some_and(|history| history.get(id).is_some());
-    let judged = Judged::of(&store, &chosen, is_there, monitor)?;
+    let judged = JudgedOutgoing::of(&store, &chosen, is_there, monitor)?;
     let mut wanted = lacking(&store, &mirror, &chosen.refs, trusted)?;
     wanted.retain(|object| !judged.unreadable.contains(&object.id));
     let mut copied = Copied::default();
@@ -112,17 +113,18 @@ pub fn to_folder(
     let mut report = Report::of(backup, &chosen, judged, &update, was_there);
     (report.created, report.copied) = (created, Some(copied));
     let findings = &mut report.findings;
-    // Damage there does not prevent the backup; anything else can be tried again.
+    // Damage in the mirror does not make the backup fail. Other errors do, because the command can
+    // be repeated.
     if let Err(error) = purged {
         if !error.is_loss() {
             return Err(error);
         }
-        let message = format!("what was erased could not be removed from it: {error}");
+        let message = format!("erased snapshots could not be removed from it: {error}");
         let finding = Finding::new(Code::ErasedLeft, &*destination, message);
-        findings.push(finding.remedy("the next backup or sync to it tries again"));
+        findings.push(finding.remedy("back up or sync to it again"));
     }
     if let Err(error) = mirror.tidy(lock, &new_versions) {
-        let message = format!("small packs and refs could not be joined: {error}");
+        let message = format!("small packs and refs could not be combined: {error}");
         findings.push(Finding::new(Code::PacksNotJoined, &*destination, message));
     }
     drop(held);
@@ -138,7 +140,7 @@ fn open(folder: &Path, store: &Store) -> Result<(Store, bool)> {
             Ok((mirror, false))
         }
         None => {
-            // A stick that is not plugged in must not become a folder of that name.
+            // Do not create the parent folder: if it is missing, a drive may not be mounted.
             let around = durable::parent(folder);
             if !around.is_dir() {
                 return Err(CopyError::NoFolder { path: around.to_owned() }.into());
@@ -148,7 +150,8 @@ fn open(folder: &Path, store: &Store) -> Result<(Store, bool)> {
     }
 }
 
-/// Opens the mirror in a folder; `None` if the folder is empty or absent. Refuses anything else.
+/// Opens the mirror in a folder. Returns `None` if the folder is empty or missing. Fails if the
+/// folder contains anything else.
 pub(crate) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>> {
     let refused = |what| CopyError::InTheWay { path: folder.to_owned(), what }.into();
     let inside = |store: &Store| real_path::of(folder).starts_with(real_path::of(store.path()));
@@ -159,7 +162,7 @@ pub(crate) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>
         return Err(refused(InTheWay::File));
     }
     match Store::open_bare(folder) {
-        // A store that is in use by a library has a log of its own, and no mark.
+        // A valid store that is not marked as a mirror belongs to a library.
         Ok(Some(mirror)) if !mirror.is_mirror() && mirror.format()? == Format::Known => {
             Err(refused(InTheWay::AnotherStore))
         }
@@ -173,27 +176,28 @@ pub(crate) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>
     }
 }
 
-fn refs_there(mirror: &Store) -> Result<Refs> {
+fn remote_refs(mirror: &Store) -> Result<Refs> {
     let mut refs = chosen_refs::ours(mirror)?;
     refs.extend(mirror.refs("refs/stvc/kept/")?.refs);
     Ok(refs)
 }
 
-/// Returns the objects that the mirror lacks. Without a trusted history, unreadable objects count
-/// as lacking.
+/// Returns the objects reachable from `refs` that the mirror does not have. `trusted` is the
+/// history of the mirror; `None` if the mirror is damaged, and then unreadable objects of the
+/// mirror count as missing.
 fn lacking(
     store: &Store,
     mirror: &Store,
     refs: &Refs,
     trusted: Option<&History>,
-) -> Result<Vec<Placed>> {
+) -> Result<Vec<PackSlot>> {
     let known = trusted.into_iter().flat_map(History::iter).map(|snapshot| snapshot.id.0);
     let reader = mirror.reader();
     let mut lacking = Vec::new();
     for object in readable_beyond(store, refs.values().copied().collect(), &known.collect())? {
         let has = match trusted {
             Some(_) => reader.has(object.id)?,
-            None => reader.is_sound(object.id, object.kind)?,
+            None => reader.is_valid(object.id, object.kind)?,
         };
         if !has {
             lacking.push(object);

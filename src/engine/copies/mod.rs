@@ -1,7 +1,7 @@
-//! Copies of the store elsewhere, and the way back: one file a kind.
+//! Backups of the store, one module for each kind.
 //!
-//! A backup is called done when it was read back, every object in it hashed and every snapshot
-//! judged; one that is taken in moves no ref before the same was done with it.
+//! A backup is complete when it was read back: all its objects were hashed, and all its snapshots
+//! were validated. An import checks the backup in the same way before it moves a ref.
 
 pub(crate) mod chosen_refs;
 pub(crate) mod copy_place;
@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 
 pub use copy_place::CopyPlace;
 pub use error::{CopyError, InTheWay};
-pub use update_refs::May;
+pub use update_refs::UpdatePermissions;
 
 use super::Error;
-use crate::archive::backup::{BackupError, Peek, peek};
+use crate::archive::backup::{BackupError, BackupKind, peek};
 use crate::regular;
 
 /// Returns whether a backup file is encrypted; `None` if the file is not a backup.
@@ -31,9 +31,9 @@ pub fn is_encrypted(path: &Path) -> Option<bool> {
     let mut begin = Vec::new();
     regular::open(path).and_then(|file| file.take(32).read_to_end(&mut begin)).ok()?;
     match peek(&begin) {
-        Peek::Plain => Some(false),
-        Peek::Encrypted => Some(true),
-        Peek::Other => None,
+        BackupKind::Plain => Some(false),
+        BackupKind::Encrypted => Some(true),
+        BackupKind::Other => None,
     }
 }
 
@@ -42,7 +42,7 @@ pub fn is_repository(folder: &Path) -> bool {
     crate::store::is_repository(folder)
 }
 
-/// For `map_err`: names the backup that an error is about.
+/// Returns a function for `map_err` that adds the path of the backup to an error.
 pub(crate) fn about(path: &Path) -> impl FnOnce(BackupError) -> Error {
     let path: PathBuf = path.to_owned();
     move |error| match error {

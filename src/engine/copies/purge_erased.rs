@@ -1,16 +1,16 @@
-//! Objects of what was removed for good go from a folder as soon as nothing there leads to them,
-//! and so does the log that could bring them back. `gc` would leave them there for weeks.
+//! Removes erased objects from a mirror as soon as they are unreachable there, together with the
+//! log that could restore them. `gc` would keep these objects for weeks.
 
 use super::removed_here::RemovedHere;
 use crate::archive::SnapshotId;
 use crate::engine::collect::{Disposal, collect_beyond};
-use crate::engine::operation::Held;
+use crate::engine::operation::HeldLock;
 use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
-use crate::store::{Before, Store};
+use crate::store::{ExpireBefore, Store};
 
-/// Returns whether a folder still has erased objects that no ref leads to.
+/// Returns whether a mirror still has erased objects that are unreachable.
 pub(super) fn is_erased_left(folder: &Store) -> Result<bool> {
     let erasures = folder.erasures()?;
     if erasures.is_empty() {
@@ -24,24 +24,24 @@ pub(super) fn is_erased_left(folder: &Store) -> Result<bool> {
     Ok(is_left)
 }
 
-/// Removes from a folder what its record of erasures names and no branch or tag leads to. The
-/// record does not have the ids of another device's snapshots, so that it is also to be called when
-/// branches were removed there.
+/// Removes the snapshots in the mirror's record of erasures that no branch or tag reaches. The
+/// record may lack ids of snapshots from other devices, so this must also be called after erased
+/// branches were removed from the mirror.
 pub(crate) fn purge_erased(
     workspace: &Workspace,
     folder: &Store,
-    held: &Held,
+    held: &HeldLock,
     monitor: &mut dyn Monitor,
 ) -> Result<()> {
     let reader = folder.reader();
-    let mut expiry = folder.plan_expiry(Before::Everything)?;
-    // Other snapshots that are kept there out of sight stay.
+    let mut expiry = folder.plan_expiry(ExpireBefore::Everything)?;
+    // Keep hidden snapshots that do not reach an erased snapshot.
     let removed = RemovedHere::of(folder)?;
     let kept = History::load_with_kept(folder)?;
     let mut gone = Vec::new();
     for change in expiry.refs {
         let Some(id) = change.before else { continue };
-        if kept.get(SnapshotId(id)).is_none() || removed.leads_to_erased(&kept, &reader, id)? {
+        if kept.get(SnapshotId(id)).is_none() || removed.reaches_erased(&kept, &reader, id)? {
             gone.push(change);
         }
     }

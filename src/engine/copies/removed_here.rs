@@ -1,5 +1,6 @@
-//! Snapshots that a copy elsewhere has and this store has not: those that `forget`, `erase` or
-//! `undo` removed here on purpose, told from those that never were here, or were lost.
+//! Distinguishes two kinds of snapshots that a backup has and this store does not have: snapshots
+//! that `forget`, `erase` or `undo` removed from this store, and snapshots that were lost or never
+//! existed in this store.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +14,7 @@ use crate::rules::{Code, Finding};
 use crate::store::{Erasures, ObjectId, Reader, RefName, Store};
 use crate::words::listed;
 
-/// The store's knowledge of snapshots that it no longer has.
+/// The store's records of snapshots that it no longer has.
 pub(crate) struct RemovedHere<'s> {
     store: &'s Store,
     former: HashMap<ObjectId, ObjectId>,
@@ -27,8 +28,9 @@ impl<'s> RemovedHere<'s> {
         Ok(Self { store, former, erased, sent: last_backups::sent(store)? })
     }
 
-    /// Returns whether a ref led to that snapshot here once. The object alone proves nothing: an
-    /// interrupted sync may have left it.
+    /// Returns whether this store ever had the snapshot `id`, according to its records or to the
+    /// log of the ref `name`. The object in the store alone proves nothing, because an interrupted
+    /// sync may have left the object.
     pub(crate) fn was_here(&self, name: &RefName, id: ObjectId) -> Result<bool> {
         Ok(self.former.contains_key(&id)
             || self.erased.has(&id.to_string())
@@ -40,10 +42,11 @@ impl<'s> RemovedHere<'s> {
         self.erased.has(&id.to_string())
     }
 
-    /// Returns whether a snapshot of a copy is one that was erased or follows one. `reader` reads
-    /// the snapshots of `history_there`. Of a server whose history is not known, every snapshot
-    /// that was rewritten here counts, once something was erased.
-    pub(crate) fn leads_to_erased(
+    /// Returns whether a snapshot of a backup was erased or has an erased ancestor. `history_there`
+    /// is the history of the backup, and `reader` reads its snapshots. If `history_there` does not
+    /// contain the snapshot, its ancestors are unknown. A snapshot that this store has rewritten
+    /// then counts as erased, because an erasure may be the reason.
+    pub(crate) fn reaches_erased(
         &self,
         history_there: &History,
         reader: &Reader,
@@ -59,9 +62,10 @@ impl<'s> RemovedHere<'s> {
         Ok(!erased_among(&self.erased, reader, past)?.is_empty())
     }
 
-    /// Returns whether a command removed the snapshot that `name` led to, and the timeline is
-    /// chosen. A ref that is not where the log left it was lost or moved by another program, which
-    /// is no reason to delete it from a backup.
+    /// Returns whether a new backup may omit the snapshot `id`, to which the ref `name` points in
+    /// the old backup, because a command removed the snapshot from this store. Returns `false` if
+    /// the timeline is not chosen. If the local ref differs from the log, it was lost or moved by
+    /// another program; the snapshot then does not count as removed.
     pub(crate) fn is_removed(
         &self,
         name: &RefName,
@@ -75,7 +79,7 @@ impl<'s> RemovedHere<'s> {
         }
         let now = self.former.get(&id).copied().unwrap_or(id);
         if history.get(SnapshotId(now)).is_some() {
-            // Here it is; perhaps only not chosen.
+            // The snapshot exists in this store, but may belong to a timeline that is not chosen.
             return Ok(chosen.contains(&now));
         }
         if self.erased.has(&id.to_string()) || self.erased.has(&now.to_string()) {
@@ -86,14 +90,15 @@ impl<'s> RemovedHere<'s> {
     }
 }
 
-/// Reports that a copy has snapshots that were removed here; `then` says what became of them there.
+/// Returns the finding that a backup had snapshots that were removed from this store. `then` is a
+/// clause that tells whether the backup still has these snapshots.
 pub(crate) fn finding(destination: &str, refs: &[RefName], then: &str) -> Option<Finding> {
     if refs.is_empty() {
         return None;
     }
     let names: Vec<_> = refs.iter().map(spoken).collect();
     let message = format!(
-        "it had snapshots of {} that `forget`, `erase` or `undo` removed here since; {then}",
+        "it had snapshots of {} that `forget`, `erase` or `undo` has removed from this store; {then}",
         listed(&names)
     );
     Some(Finding::new(Code::RemovedHere, destination, message))

@@ -1,14 +1,14 @@
-//! `backup URL`: what is new, pushed to a git server by the user's own git. The server gets the
-//! same branches and tags as any other backup, and keeps what it has unless it is told not to.
+//! `backup URL`: pushes new snapshots to a git server with the user's git. The server gets the same
+//! branches and tags as any other backup, and keeps its other snapshots unless `--prune` is given.
 //!
-//! A server takes a pack only if every object in it hashes to its id and nothing it leads to is
-//! missing; afterwards its list of branches is read again. `stvc check URL` fetches and reads all
-//! of it.
+//! A server accepts a pack only if every object in it matches its id and no reachable object is
+//! missing. After the push, the server's list of refs is read again and compared. `stvc check URL`
+//! fetches and checks the entire backup.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::chosen_refs::{Refs, ours_of};
-use super::judge_outgoing::Judged;
+use super::judge_outgoing::JudgedOutgoing;
 use super::last_backups::{self, LastBackup};
 use super::mirror::Report;
 use super::update_refs::{self, Options, Update};
@@ -16,9 +16,9 @@ use crate::archive::SnapshotId;
 use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
-use crate::store::{ObjectId, Reader, RefChange, RefName, RemoteError, Store, Transit, Url};
+use crate::store::{ObjectId, Reader, RefChange, RefName, RemoteError, RemoteSession, Store, Url};
 
-/// Updates a server.
+/// Updates the backup on a git server. `asks` tells whether git may prompt for a password.
 pub fn to_server(
     workspace: &Workspace,
     url: &Url,
@@ -27,21 +27,22 @@ pub fn to_server(
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
     let store = workspace.open_store()?;
-    monitor.begin("looking for what is new", None);
+    monitor.begin("looking for new snapshots", None);
     let mut chosen = options.choose(workspace, &store)?;
-    let transit = Transit::new(store.path(), Some(&store), url, asks)?;
-    let list = transit.list()?;
+    let session = RemoteSession::new(store.path(), Some(&store), url, asks)?;
+    let list = session.list()?;
     let there = ours_of(&list, url)?;
     let had = chosen.history.past(there.values().copied().map(SnapshotId));
-    let mut judged = Judged::of(&store, &chosen, |id| had.contains(&id), monitor)?;
+    let mut judged = JudgedOutgoing::of(&store, &chosen, |id| had.contains(&id), monitor)?;
     judged.leave_out_incomplete(&mut chosen);
-    // As far as the store knows: what is there may be on no branch here.
+    // The server's history, as far as this store has it. Local branches may not reach these
+    // snapshots.
     let mut history = History::default();
     history.add(&store, there.values().copied().map(SnapshotId))?;
-    let record = new_record(&transit, &list, &store)?;
+    let record = new_record(&session, &list, &store)?;
     let mut reader = store.reader();
     if record.is_some() {
-        reader = fetch_unknown_kept(&transit, &there, &mut history)?;
+        reader = fetch_unknown_kept(&session, &there, &mut history)?;
     }
     let destination = url.to_string();
     let known = (&history, &reader);
@@ -50,9 +51,9 @@ pub fn to_server(
     let changes = update.changes();
     if !changes.is_empty() {
         monitor.begin("pushing", None);
-        fetch_kept(&transit, &update, &store, &there)?;
-        transit.push(&update.forward, &update.forced)?;
-        let now = transit.list()?;
+        fetch_kept(&session, &update, &store, &there)?;
+        session.push(&update.forward, &update.forced)?;
+        let now = session.list()?;
         let done =
             changes.iter().all(|change| now.get(change.name.as_str()).copied() == change.after);
         if !done {
@@ -68,9 +69,10 @@ pub fn to_server(
     Ok(report)
 }
 
-/// Returns the change that sends the record of erasures, unless the server has it.
+/// Returns the ref change that sends the record of erasures; `None` if there are no erasures or the
+/// server already has the record.
 fn new_record(
-    transit: &Transit,
+    session: &RemoteSession,
     list: &BTreeMap<String, ObjectId>,
     store: &Store,
 ) -> Result<Option<RefChange>> {
@@ -80,35 +82,39 @@ fn new_record(
     if erasures.is_empty() {
         return Ok(None);
     }
-    let mut after = transit.fetched()?.commit_erasures(&erasures)?;
+    let mut after = session.fetched()?.commit_erasures(&erasures)?;
     if before.is_some() && before != Some(after) {
-        transit.fetch(&[format!("+{name}:{name}")], &[])?;
-        erasures.join(&transit.fetched()?.received_erasures()?);
-        after = transit.fetched()?.commit_erasures(&erasures)?;
+        session.fetch(&[format!("+{name}:{name}")], &[])?;
+        erasures.join(&session.fetched()?.received_erasures()?);
+        after = session.fetched()?.commit_erasures(&erasures)?;
     }
     Ok((before != Some(after)).then_some(RefChange { name, before, after: Some(after) }))
 }
 
-/// Fetches the snapshots that the server keeps out of sight and that are not here: they may lead to
-/// what was erased. Once for each erasure, when the server is told of it. Returns a reader of all
-/// that is known of the server then.
-fn fetch_unknown_kept(transit: &Transit, there: &Refs, history: &mut History) -> Result<Reader> {
+/// Fetches the server's hidden snapshots that are missing in `history`, because they may have
+/// erased ancestors. This is needed only when new erasures are sent. Returns a reader for all known
+/// snapshots of the server.
+fn fetch_unknown_kept(
+    session: &RemoteSession,
+    there: &Refs,
+    history: &mut History,
+) -> Result<Reader> {
     let is_unknown = |(name, id): &(&RefName, &ObjectId)| {
         name.is_kept() && history.get(SnapshotId(**id)).is_none()
     };
     let unknown: Vec<_> = there.iter().filter(is_unknown).collect();
     if !unknown.is_empty() {
         let refspec = |(name, id): &(&RefName, &ObjectId)| format!("+{name}:refs/former/{id}");
-        transit.fetch(&unknown.iter().map(refspec).collect::<Vec<_>>(), &[])?;
+        session.fetch(&unknown.iter().map(refspec).collect::<Vec<_>>(), &[])?;
     }
-    let fetched = transit.fetched()?;
+    let fetched = session.fetched()?;
     history.add(&fetched, unknown.into_iter().map(|(_, id)| SnapshotId(*id)))?;
     Ok(fetched.reader())
 }
 
-/// Fetches the snapshots that the server is to keep and that are not here, since git must have what
-/// it names.
-fn fetch_kept(transit: &Transit, update: &Update, store: &Store, there: &Refs) -> Result<()> {
+/// Fetches snapshots that the server will keep under a hidden ref and that this store does not
+/// have. Git can push a ref only if it has the objects.
+fn fetch_kept(session: &RemoteSession, update: &Update, store: &Store, there: &Refs) -> Result<()> {
     let reader = store.reader();
     let mut missing = HashSet::new();
     let kept = update.forward.iter().filter(|change| change.name.is_kept());
@@ -128,5 +134,5 @@ fn fetch_kept(transit: &Transit, update: &Update, store: &Store, there: &Refs) -
             have.push(id);
         }
     }
-    Ok(transit.fetch(&refspecs, &have)?)
+    Ok(session.fetch(&refspecs, &have)?)
 }

@@ -1,10 +1,10 @@
-//! What has to move in a copy elsewhere, so that it has all that is here. Nothing that the copy has
-//! is dropped unless that was asked for: what a branch there led to before, and nothing else leads
-//! to, is kept there under `refs/stvc/kept/`.
+//! Plans the ref changes of a backup in a folder or on a server, so that the backup has everything
+//! that this store has. Nothing is removed from the backup without permission: snapshots that would
+//! become unreachable are kept there, hidden under `refs/stvc/kept/`.
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::chosen_refs::{Chosen, HEADS, Refs};
+use super::chosen_refs::{ChosenRefs, HEADS, Refs};
 use super::removed_here::{self, RemovedHere};
 use crate::archive::SnapshotId;
 use crate::engine::copies::CopyError;
@@ -13,32 +13,34 @@ use crate::history::History;
 use crate::rules::Finding;
 use crate::store::{ObjectId, Reader, RefChange, RefName, Store};
 
-/// Permissions for changing the copy.
+/// Permissions for changing a backup in a folder or on a server.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct May {
-    /// Move branches away from snapshots that are not here; these are kept, hidden.
+pub struct UpdatePermissions {
+    /// Whether branches of the backup may be moved away from snapshots that this store does not
+    /// have. The backup keeps these snapshots, hidden under `refs/stvc/kept/`.
     pub overwrite: bool,
-    /// Delete what is not here.
+    /// Whether refs of the backup that this store does not have may be deleted.
     pub prune: bool,
 }
 
-/// The choice of refs for a folder or server.
+/// Options for updating a backup in a folder or on a server.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Only these timelines; empty: all.
+    /// The timelines to back up. An empty list means all timelines.
     pub timelines: Vec<String>,
-    pub may: May,
-    /// Refs that stay unchanged there.
+    pub may: UpdatePermissions,
+    /// Refs of the backup that stay unchanged.
     pub except: BTreeSet<RefName>,
-    /// Refs that are deleted there because their snapshots were erased.
+    /// Refs of the backup that are deleted because their snapshots were erased.
     pub erased: BTreeSet<RefName>,
 }
 
 impl Options {
-    pub(super) fn choose(&self, workspace: &Workspace, store: &Store) -> Result<Chosen> {
-        let chosen = Chosen::of(workspace, store, &self.timelines)?.without(&self.except);
+    pub(super) fn choose(&self, workspace: &Workspace, store: &Store) -> Result<ChosenRefs> {
+        let chosen = ChosenRefs::of(workspace, store, &self.timelines)?.without(&self.except);
         match chosen.history.broken.first().filter(|_| self.may.prune) {
-            // A history that cannot be read whole must not decide what is dropped elsewhere.
+            // If the local history is partly unreadable, refs that seem to be missing may exist, so
+            // nothing may be deleted from the backup.
             Some(broken) => {
                 let (subject, why) = (broken.subject.clone(), broken.why.clone());
                 Err(Error::BrokenHistory { subject, why })
@@ -52,11 +54,12 @@ impl Options {
 pub struct Update {
     /// Refs that are created or fast-forwarded.
     pub forward: Vec<RefChange>,
-    /// Refs that are moved elsewhere or deleted.
+    /// Refs that are deleted, or moved without a fast-forward.
     pub forced: Vec<RefChange>,
-    /// Branches with newer snapshots there, which stay.
+    /// The number of branches that have newer snapshots in the backup. These branches stay
+    /// unchanged.
     pub ahead: usize,
-    /// Refs that led to snapshots which were removed here.
+    /// Refs of the backup that pointed to snapshots that were removed from this store.
     pub removed: Vec<RefName>,
 }
 
@@ -65,21 +68,18 @@ impl Update {
         self.forward.iter().chain(&self.forced).cloned().collect()
     }
 
-    pub fn removed_finding(&self, destination: &str, may: May) -> Option<Finding> {
-        let then = if may.prune {
-            "they are gone there, too"
-        } else {
-            "they are kept there, out of sight"
-        };
+    pub fn removed_finding(&self, destination: &str, may: UpdatePermissions) -> Option<Finding> {
+        let then =
+            if may.prune { "they were removed from it, too" } else { "it keeps them, hidden" };
         removed_here::finding(destination, &self.removed, then)
     }
 }
 
-/// Compares what is chosen with what is there, whose history is `history_there` as far as that is
-/// known, and read by `reader`. What was removed for good is removed from the copy, or leads to
-/// what has its name now.
+/// Compares the chosen refs with the refs `there` of the backup. `known` is the history of the
+/// backup, as far as it is known, and a reader for its snapshots. An erased ref is deleted, or
+/// moved to the timeline that now has its name.
 pub(super) fn plan(
-    chosen: &Chosen,
+    chosen: &ChosenRefs,
     there: &Refs,
     store: &Store,
     known: (&History, &Reader),
@@ -98,11 +98,11 @@ pub(super) fn plan(
 }
 
 fn plan_without_erased(
-    chosen: &Chosen,
+    chosen: &ChosenRefs,
     there: &Refs,
     store: &Store,
     (history_there, reader): (&History, &Reader),
-    may: May,
+    may: UpdatePermissions,
     destination: &str,
 ) -> Result<Update> {
     let mut update = Update::default();
@@ -110,10 +110,11 @@ fn plan_without_erased(
     let mut kept = HashSet::new();
     let mut unknown = Vec::new();
     let sent = chosen.snapshots();
-    // Returns whether it may be kept: what was erased is not kept anywhere.
+    // Plans a hidden ref for a snapshot of the backup that would become unreachable. Returns
+    // `false` for an erased snapshot, which must not be kept.
     let mut keep = |id: ObjectId| -> Result<bool> {
-        let may_be_kept = !removed.leads_to_erased(history_there, reader, id)?;
-        // What a branch or tag here leads to is there under that name, too.
+        let may_be_kept = !removed.reaches_erased(history_there, reader, id)?;
+        // A snapshot that a local branch or tag reaches needs no other ref.
         let is_held = chosen.history.get(SnapshotId(id)).is_some();
         if !may.prune && !is_held && may_be_kept {
             kept.insert(id);
@@ -128,19 +129,19 @@ fn plan_without_erased(
             None => update.forward.push(change),
             Some(before) if before == *id => {}
             Some(before)
-                if is_branch && chosen.history.leads_to(SnapshotId(*id), SnapshotId(before)) =>
+                if is_branch && chosen.history.reaches(SnapshotId(*id), SnapshotId(before)) =>
             {
                 update.forward.push(change);
             }
             Some(before)
                 if is_branch
                     && !may.prune
-                    && history_there.leads_to(SnapshotId(before), SnapshotId(*id)) =>
+                    && history_there.reaches(SnapshotId(before), SnapshotId(*id)) =>
             {
                 update.ahead += 1
             }
-            // Another branch that goes there leads to it: its timeline was renamed, and the name
-            // was used again.
+            // Another chosen branch reaches the snapshot: its timeline was renamed, and another
+            // timeline has its former name.
             Some(before) if is_branch && sent.contains(&SnapshotId(before)) => {
                 update.forced.push(change);
             }
@@ -168,12 +169,12 @@ fn plan_without_erased(
             gone.map(|(name, id)| RefChange { name: name.clone(), before: Some(*id), after: None });
         update.forced.extend(gone);
     }
-    // An earlier update may have kept snapshots there of a chat that was erased since.
+    // Delete the hidden refs of snapshots that were erased after an earlier update kept them.
     for (name, id) in there.iter().filter(|(name, _)| name.is_kept()) {
         let is_planned = update.forced.iter().any(|change| change.name == *name);
         let is_known = history_there.get(SnapshotId(*id)).is_some();
         let goes = if is_known {
-            removed.leads_to_erased(history_there, reader, *id)?
+            removed.reaches_erased(history_there, reader, *id)?
         } else {
             removed.is_erased(*id)
         };

@@ -1,4 +1,4 @@
-//! What a state lost of the snapshot before it.
+//! Detects messages and lorebook entries that were lost since the latest snapshot.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,15 +10,17 @@ use crate::history::name_lookup;
 use crate::history::origin::Identities;
 use crate::rules::{self, Finding, Passage};
 use crate::st::{self, Key};
-use crate::store::{Kept, ObjectId, unless_lost};
+use crate::store::{ObjectId, StoredAs, unless_lost};
 
 impl Operation<'_> {
-    /// Returns the alarm for a state that lost messages or entries of the latest snapshot.
+    /// Returns the finding about a state that lost messages or entries of the latest snapshot
+    /// `head`, if it did.
     pub(crate) fn alarm(&self, state: &State<'_>, head: &Snapshot) -> Result<Option<Finding>> {
         self.raise(Passage { foreign: false, ..self.passage(state, head)? }, head)
     }
 
-    /// Returns the alarm for a state that [`is_foreign`](Self::is_foreign).
+    /// Returns the finding about a state for which [`is_foreign`](Self::is_foreign) returned
+    /// `true`.
     pub(crate) fn foreign_alarm(
         &self,
         state: &State<'_>,
@@ -40,14 +42,15 @@ impl Operation<'_> {
 
     fn raise(&self, passage: Passage<'_>, head: &Snapshot) -> Result<Option<Finding>> {
         let Some(alarm) = rules::alarm(&passage) else { return Ok(None) };
-        // The lorebook may have changed after that snapshot: what is restored is the pair before
-        // the loss.
+        // The lorebook may have changed after `head`, so recommend the latest state of both chat
+        // and lorebook before the loss.
         let before = self.workspace.names(self.store, None).latest(head.clone())?;
         Ok(Some(alarm.restorable_from(before.id())))
     }
 
-    /// Returns whether `state` has no message or entry of `head`. An empty chat is another one only
-    /// if the one before it was deleted; an empty lorebook is not another one.
+    /// Returns whether the file of a timeline contains a different chat or lorebook than before:
+    /// `state` shares no message or entry with `head`. An empty chat counts as different only if
+    /// `head` records a deletion. An empty lorebook never counts as different.
     pub(crate) fn is_foreign(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let reader = self.store.reader();
         if !state.timeline().is_chat() {
@@ -57,7 +60,8 @@ impl Operation<'_> {
             return Ok(head.kind == Kind::DELETED && head.messages > 0);
         };
         let mut identities = Identities::new(self.store.reader());
-        // Nearly every save begins as the last one did, and then no other message need be read.
+        // Nearly every save has the same first message as `head`, and then no other message need be
+        // read.
         let begin = unless_lost(archive::first_message(&reader, head.tree))?.flatten();
         let Some(begin) = begin else { return Ok(false) };
         if identities.find(begin)? == Some(Identity::of(first)) {
@@ -73,8 +77,8 @@ impl Operation<'_> {
         Ok(true)
     }
 
-    /// Returns whether `head` was restored, and its predecessor is back: a page still had that in
-    /// memory.
+    /// Returns whether `head` is a restored snapshot, and SillyTavern's page has overwritten the
+    /// restored file with the replaced content, which the page still had in memory.
     fn is_written_back(&self, state: &State<'_>, head: &Snapshot) -> Result<bool> {
         let Some(replaced) = head.parents.first().filter(|_| head.kind == Kind::RESTORED) else {
             return Ok(false);
@@ -85,11 +89,12 @@ impl Operation<'_> {
         } else {
             self.has_entries_of(state, replaced.id, head.id)
         };
-        // What is damaged says nothing.
+        // Do not report a loss if a snapshot is damaged and cannot be compared.
         Ok(found.unwrap_or(false))
     }
 
-    /// Returns whether the first message that differs in `head` is again the replaced one.
+    /// Returns whether the first message that differs between `replaced` and `head` is now the
+    /// message of `replaced` again.
     fn has_messages_of(
         &self,
         state: &State<'_>,
@@ -109,7 +114,7 @@ impl Operation<'_> {
                 continue;
             }
             let (was, became) = (identity(Some(id))?, identity(now.messages().get(n))?);
-            // A message that only another swipe was chosen of is the same one.
+            // A message with another chosen swipe is still the same message.
             if was != became {
                 let there = state.chat.messages.get(n).map(|line| Identity::of(line));
                 return Ok(there.is_some() && there == was);
@@ -118,22 +123,25 @@ impl Operation<'_> {
         Ok(false)
     }
 
-    /// Returns whether a file that is not a chat can be another state of the one before it: a
-    /// lorebook by a common entry, everything else by its name.
+    /// Returns whether a file that is not a chat can be a later version of the snapshot `before`. A
+    /// lorebook must share an entry with `before`, unless one of the two has no entries. For any
+    /// other file, the same name is sufficient.
     fn shares_entries(&self, state: &State<'_>, before: SnapshotId) -> Result<bool> {
         let path = state.timeline().file();
         if !path.is_lorebook() {
             return Ok(true);
         }
-        // A lost state tells nothing.
-        let before = bytes_of(&self.store.reader(), &Kept::Commit(before.0), &path);
+        // If the snapshot is lost, nothing can be compared. Assume a later version.
+        let before = bytes_of(&self.store.reader(), &StoredAs::Commit(before.0), &path);
         let Some(before) = unless_lost(before)? else { return Ok(true) };
         let (before, now) = (entries(&before), entries(&state.files.main.bytes));
         let is_empty = before.is_empty() || now.is_empty();
         Ok(is_empty || before.iter().any(|(key, entry)| now.get(key) == Some(entry)))
     }
 
-    /// Returns whether nothing restored is left, and something replaced is back.
+    /// Returns whether the restore of the lorebook was overwritten: of the entries that differ
+    /// between `replaced` and `head`, none has the content of `head`, and at least one has the
+    /// content of `replaced` again.
     fn has_entries_of(
         &self,
         state: &State<'_>,
@@ -145,7 +153,7 @@ impl Operation<'_> {
             return Ok(false);
         }
         let reader = self.store.reader();
-        let read = |id: SnapshotId| bytes_of(&reader, &Kept::Commit(id.0), &path);
+        let read = |id: SnapshotId| bytes_of(&reader, &StoredAs::Commit(id.0), &path);
         let (then, brought) = (read(replaced)?, read(head)?);
         let [then, brought, now] =
             [&then[..], &brought[..], &state.files.main.bytes[..]].map(entries);

@@ -1,10 +1,10 @@
-//! From the log to the library: the files of an operation as it promised them, or as they were.
+//! Writes the files of a logged operation, or reverts them.
 //!
-//! One rule for whoever comes here, the command itself or the one that finds it interrupted: a file
-//! that holds what it held before is written, one that holds what was planned is fine, and anything
-//! else was saved by somebody meanwhile and is left alone. A timeline whose planned state so never
-//! came to be is led back to the snapshot that its files really come from: were it left where it
-//! is, what is on the disk would look like something newer.
+//! The command itself and a recovery apply the same rule. A file that has its former content is
+//! written. A file that has the planned content is complete. Any other file was saved by another
+//! program during the operation and stays unchanged. The branch of its timeline then moves back to
+//! the snapshot that the file is based on. Otherwise the file would look like a later version of
+//! the planned content.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -13,26 +13,26 @@ use crate::archive::{FileRecord, Manifest, Role, Snapshot, Tree, read_manifest};
 use crate::engine::{Error, Result, Workspace};
 use crate::st::{self, Fingerprint, LibraryPath};
 use crate::store::{
-    Effect, FileChange, Kept, Lock, LoggedOperation, Loss, ObjectId, Reader, RefChange, RefName,
-    Store, unless_lost,
+    Effect, FileChange, Lock, LoggedOperation, Loss, ObjectId, Reader, RefChange, RefName, Store,
+    StoredAs, unless_lost,
 };
 
 pub(crate) struct FileStep<'b> {
     pub path: LibraryPath,
     pub before: Option<Fingerprint>,
     pub after: Option<Fingerprint>,
-    /// The new content, if it is in memory.
+    /// The new content, if it is in memory. Otherwise the content is read from the store.
     pub bytes: Option<Cow<'b, [u8]>>,
     pub change: FileChange,
 }
 
 impl FileStep<'_> {
-    /// Reads a step from the log.
+    /// Creates the step for a change in the log.
     pub(crate) fn of(store: &Store, change: &FileChange) -> Result<FileStep<'static>> {
         let path = LibraryPath::parse(&change.path)?;
         st::must_be_a_place(&path)?;
         let reader = store.reader();
-        let print = |kept: &Option<Kept>| match kept {
+        let print = |kept: &Option<StoredAs>| match kept {
             None => Ok(None),
             Some(kept) => fingerprint_of(&reader, kept, &path).map(Some),
         };
@@ -55,7 +55,8 @@ impl FileStep<'_> {
         }
     }
 
-    /// Writes or removes the file. Returns `false` if another program saved it.
+    /// Writes or removes the file. Returns `false` if another program saved the file, which then
+    /// stays unchanged.
     fn take(&self, store: &Store, root: &Path) -> Result<bool> {
         let now = Fingerprint::of_file(root, &self.path)?;
         if now == self.after {
@@ -86,7 +87,7 @@ impl FileStep<'_> {
     }
 }
 
-/// Applies the steps in order. Returns the files that another program saved meanwhile.
+/// Applies the steps in order. Returns the files that another program saved. They stay unchanged.
 pub(crate) fn apply(
     store: &Store,
     root: &Path,
@@ -101,15 +102,16 @@ pub(crate) fn apply(
     Ok(left)
 }
 
-/// The command that wrote the files of an operation.
+/// The command that finishes an operation by writing its files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finisher {
     Command,
-    /// A later command. The log notes that the operation was interrupted.
+    /// A later command. The log records that the operation was interrupted.
     Recovery,
 }
 
-/// Moves back the timelines whose files were left alone, and marks the operation as finished.
+/// Moves back the branches of timelines whose files were not written (`left`), and records the
+/// operation as finished.
 pub(crate) fn settle(
     workspace: &Workspace,
     store: &Store,
@@ -126,7 +128,7 @@ pub(crate) fn settle(
     Ok(store.finished(lock, operation.number)?)
 }
 
-/// Undoes an operation: its files, then its refs.
+/// Reverts an operation: first its files, then its refs.
 pub(crate) fn take_back(
     store: &Store,
     root: &Path,
@@ -139,7 +141,8 @@ pub(crate) fn take_back(
     Ok(store.take_back_refs(operation)?)
 }
 
-/// Returns the branches that must not stay where the operation moved them.
+/// Returns the ref changes that move back the branches of timelines whose files were not written
+/// (`left`). The snapshots of the operation stay reachable under `refs/stvc/kept/`.
 fn led_back(
     store: &Store,
     operation: &LoggedOperation,
@@ -157,17 +160,18 @@ fn led_back(
             continue;
         }
         let Some(id) = change.after.or(change.before) else { continue };
-        // The next snapshot of a timeline whose newest one cannot be read goes on from the one
-        // before.
+        // If the snapshot cannot be read, its branch stays: the next snapshot then follows the
+        // latest readable one.
         let Some(tree) = unless_lost(tree_of(id))? else { continue };
         let mut depends = false;
         for path in left {
             let record = tree.manifest.files.iter().find(|record| record.path == path.as_str());
             let (Some(record), Some(planned)) = (record, planned(path.as_str())) else { continue };
             depends |= match (&planned.after, change.after) {
-                // The timeline goes because its file does.
+                // The operation deleted the branch because it deletes the timeline's own file.
                 (None, None) => record.role == tree.manifest.main_role(),
-                // A group's file is only evidence, except of a chat that has its metadata there.
+                // A group's file matters only for a chat without a header, whose metadata is in
+                // that file.
                 (Some(_), Some(_)) if record.role == Role::Group && tree.header().is_some() => {
                     false
                 }
@@ -207,11 +211,10 @@ fn record_of<'m>(
     record.ok_or_else(missing)
 }
 
-/// Returns the fingerprint of stored content.
-fn fingerprint_of(reader: &Reader, kept: &Kept, path: &LibraryPath) -> Result<Fingerprint> {
+fn fingerprint_of(reader: &Reader, kept: &StoredAs, path: &LibraryPath) -> Result<Fingerprint> {
     Ok(match kept {
-        Kept::Blob(id) => Fingerprint::of(&reader.blob(*id)?),
-        Kept::Commit(id) => {
+        StoredAs::Blob(id) => Fingerprint::of(&reader.blob(*id)?),
+        StoredAs::Commit(id) => {
             let manifest = read_manifest(reader, snapshot_of(reader, *id)?.tree)?;
             let record = record_of(&manifest, *id, path)?;
             Fingerprint { bytes: record.bytes, blake3: *record.blake3.as_bytes() }
@@ -219,17 +222,17 @@ fn fingerprint_of(reader: &Reader, kept: &Kept, path: &LibraryPath) -> Result<Fi
     })
 }
 
-pub(crate) fn bytes_of(reader: &Reader, kept: &Kept, path: &LibraryPath) -> Result<Vec<u8>> {
+pub(crate) fn bytes_of(reader: &Reader, kept: &StoredAs, path: &LibraryPath) -> Result<Vec<u8>> {
     Ok(match kept {
-        Kept::Blob(id) => reader.blob(*id)?,
-        Kept::Commit(id) => {
+        StoredAs::Blob(id) => reader.blob(*id)?,
+        StoredAs::Commit(id) => {
             let tree = Tree::open(reader, snapshot_of(reader, *id)?.tree)?;
             tree.rebuild(reader, record_of(&tree.manifest, *id, path)?)?
         }
     })
 }
 
-/// Returns whether the store has lost the content, so that another attempt is useless.
+/// Returns whether the error means that the store has lost the content, so that a retry is useless.
 pub(crate) fn is_lost(error: &Error) -> bool {
     error.is_loss() || matches!(error, Error::NoSuchPart { .. } | Error::History(_))
 }

@@ -1,4 +1,5 @@
-//! How much of the files that chats name is kept; the limit is a key of `engine::configuration`.
+//! The limit for the total size of stored attachments. The user sets the limit in the
+//! configuration, with the key `attachments`.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,7 +11,7 @@ use crate::rules::{Code, Finding};
 use crate::st::LibraryPath;
 use crate::store::{Store, unless_lost};
 
-/// Returns how many bytes may still be added.
+/// Returns how many bytes of attachments may still be stored.
 pub(super) fn room(store: &Store) -> Result<u64> {
     let limit = Configuration::or_defaults(store).attachments;
     Ok(limit.saturating_sub(stored_bytes(store)?))
@@ -20,14 +21,15 @@ pub(super) fn exceeded(left_out: &BTreeMap<LibraryPath, u64>) -> Option<Finding>
     let (first, _) = left_out.first_key_value()?;
     let (many, bytes) = (left_out.len(), left_out.values().sum::<u64>());
     let message = format!(
-        "{many} of the files that messages name are not kept, {:.1} MB: they are more than the limit",
+        "attachments beyond the limit are not stored: {many} in total, {:.1} MB",
         bytes as f64 / 1e6
     );
     let finding = Finding::new(Code::AttachmentsLeftOut, first.as_str(), message);
-    Some(finding.remedy("`stvc config attachments 2000000000` sets the limit, in bytes; the next snapshot of the chat has them then"))
+    Some(finding.remedy("run `stvc config attachments 2000000000` to set the limit in bytes; the next snapshot of the chat then stores them"))
 }
 
-/// Returns the length of all attachments in the latest snapshots, each counted once.
+/// Returns the total length in bytes of all attachments in the latest snapshots. An attachment in
+/// several snapshots is counted once.
 pub(crate) fn stored_bytes(store: &Store) -> Result<u64> {
     let reader = store.reader();
     let mut known = HashSet::new();

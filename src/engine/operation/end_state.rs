@@ -1,8 +1,9 @@
-//! After a command that wrote files, the newest snapshot of each timeline is what is on the disk.
+//! Creates final snapshots. After a command that writes files, the latest snapshot of each changed
+//! timeline equals the written files.
 //!
-//! Otherwise what was there before would be the newest, or what nobody wants any more: `status`
-//! would call a restored chat changed, and a backup would bring the bad state back. The snapshot
-//! belongs to the same operation as the files, so that both come to be or neither.
+//! Without a final snapshot, `status` would report a restored chat as changed, and a backup would
+//! contain the replaced state as the latest one. A final snapshot belongs to the same operation as
+//! the files, so that either both exist or neither.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::path::Path;
 use super::apply::{FileStep, bytes_of};
 use super::files::holds;
 use super::journal::Journal;
-use super::{Follows, Operation, Point};
+use super::{Operation, PlanPosition, SnapshotParents};
 use crate::archive::{
     Kind, Manifest, Role, Snapshot, SnapshotId, State, Tree, branch, read_manifest,
 };
@@ -21,20 +22,23 @@ use crate::st::{
     self, Captured, Category, Chat, FileBytes, Files, Fingerprint, Groups, Library, LibraryPath,
     Stamp, TimelineName,
 };
-use crate::store::{FileChange, Kept, Reader, unless_lost};
+use crate::store::{FileChange, Reader, StoredAs, unless_lost};
 
-/// The origin of the state that a timeline ends with.
+/// The data of a final snapshot.
 #[derive(Default)]
 pub(crate) struct FinalSnapshot<'s> {
+    /// A snapshot with similar content. It becomes the parent of a timeline that does not exist
+    /// yet.
     pub from: Option<&'s Snapshot>,
-    /// The snapshot that it was restored from.
+    /// The snapshot from which the files are restored, if the command is a restore.
     pub source: Option<SnapshotId>,
     pub message: &'s str,
 }
 
 impl Operation<'_> {
-    /// Creates a snapshot of a timeline as it will be after the planned writes. Returns `None` if
-    /// the latest one equals it, or the file will not exist.
+    /// Creates a snapshot of the files that a timeline will have after the planned writes. Returns
+    /// `None` if no snapshot is needed, for example because the latest snapshot equals these files,
+    /// or because the timeline's file will not exist.
     pub(crate) fn end_with(
         &mut self,
         library: &Library,
@@ -53,8 +57,8 @@ impl Operation<'_> {
         {
             return Ok(None);
         }
-        // A lorebook that cannot be read must not keep a chat from coming back; `status` tells of
-        // it.
+        // An unreadable lorebook must not prevent the restore of a chat. `status` reports the
+        // lorebook.
         let captured = match st::capture(library, &groups, timeline, &future) {
             Ok(captured) => captured,
             Err(_) => return Ok(None),
@@ -68,10 +72,10 @@ impl Operation<'_> {
             return Ok(None);
         }
         let follows = match (head, ending.from) {
-            (Some(head), from) => Follows::previous(head).alike(from),
-            (None, Some(from)) => Follows::copy(from, &state),
-            // The next snapshot finds out whether it was renamed or forked. Its file is kept with
-            // the operation.
+            (Some(head), from) => SnapshotParents::previous(head).alike(from),
+            (None, Some(from)) => SnapshotParents::copy(from, &state),
+            // The next `stvc snapshot` determines whether the chat was renamed or forked. Until
+            // then, only the operation stores the chat's file.
             (None, None) if timeline.is_chat() => return Ok(None),
             (None, None) => copied_from(self.store, &state)?,
         };
@@ -83,18 +87,18 @@ impl Operation<'_> {
         let taken = self.take(&state, kind, follows);
         self.message = former;
         let snapshot = taken?;
-        // What no snapshot had is in this one.
+        // Let the log name the new snapshot for planned content that no earlier snapshot has.
         for step in self.files.steps.since_mut(0).filter(|step| step.change.after.is_none()) {
             let bytes = step.bytes.as_deref().filter(|_| step.after.is_some());
             if bytes.is_some_and(|bytes| holds(&state.manifest, &step.path, bytes)) {
-                step.change.after = Some(Kept::Commit(snapshot.id.0));
+                step.change.after = Some(StoredAs::Commit(snapshot.id.0));
             }
         }
         Ok(Some((snapshot, state.manifest)))
     }
 
-    /// Returns whether the latest snapshot has the content on disk. A lorebook with a timeline of
-    /// its own is stored there, unless the pair is restored.
+    /// Returns whether the captured files are stored already. A changed lorebook counts as stored
+    /// if it has its own timeline, unless chat and lorebook are restored together.
     fn is_stored(
         &self,
         captured: &Captured,
@@ -106,7 +110,9 @@ impl Operation<'_> {
         Ok(!changed.main && (!changed.lorebook || is_apart))
     }
 
-    /// Returns whether the planned files equal a snapshot, without splitting a long chat.
+    /// Returns whether the planned files of a timeline equal a snapshot. Compares hashes, so that a
+    /// long chat need not be split into messages. A result of `false` does not prove that the files
+    /// differ.
     fn will_be(
         &self,
         timeline: &TimelineName,
@@ -125,7 +131,8 @@ impl Operation<'_> {
         let stored;
         let header = match &chat.bytes {
             Some(bytes) => Chat::header_of(bytes, Category::Chat),
-            // It is compared below: its first line is that of the snapshot, or it is another file.
+            // The planned content is not in memory. Use the header of the snapshot: if the planned
+            // file differs from the snapshot, the comparison below detects it.
             None => {
                 let header = match unless_lost(Tree::open(&reader, snapshot.tree))? {
                     Some(tree) => tree.header(),
@@ -156,20 +163,21 @@ impl Operation<'_> {
         Ok(true)
     }
 
-    /// Does what [`end_with`](Self::end_with) does for all planned files that are not chats, above
-    /// all lorebooks. Stores their present content first.
+    /// Calls [`end_with`](Self::end_with) for all planned files that are not chats, such as
+    /// lorebooks. Stores their present content first.
     pub(crate) fn end_others(
         &mut self,
         library: &Library,
         ending: &FinalSnapshot<'_>,
     ) -> Result<()> {
-        self.end_others_since(&Point::default(), library, ending)
+        self.end_others_since(&PlanPosition::default(), library, ending)
     }
 
-    /// Does that for files planned after a point.
+    /// Calls [`end_with`](Self::end_with) for the files that are not chats and were planned after
+    /// the position `since`.
     pub(crate) fn end_others_since(
         &mut self,
-        since: &Point,
+        since: &PlanPosition,
         library: &Library,
         ending: &FinalSnapshot<'_>,
     ) -> Result<()> {
@@ -181,7 +189,7 @@ impl Operation<'_> {
             if !Include::of(Some(self.store)).has(name.category()) {
                 continue;
             }
-            // What is there was stored when the file was planned first.
+            // The present content was stored when the file was first planned.
             if !self.files.steps.has_before(from, &name.file()) {
                 let former = self.message.replace("before it was replaced".to_owned());
                 let safety = self.take_safety(library, &name);
@@ -193,8 +201,8 @@ impl Operation<'_> {
         Ok(())
     }
 
-    /// Creates a snapshot of the present files of a timeline, or returns its latest one if that equals
-    /// them; `None` if there is no file.
+    /// Creates a snapshot of the present files of a timeline, or returns the latest snapshot if it
+    /// equals these files. Returns `None` if there is no file.
     pub(crate) fn take_safety(
         &mut self,
         library: &Library,
@@ -217,14 +225,14 @@ impl Operation<'_> {
             }
             head => {
                 let state = State::of(&captured.files);
-                let follows = head.map(Follows::previous).unwrap_or_default();
+                let follows = head.map(SnapshotParents::previous).unwrap_or_default();
                 let taken = self.take(&state, Kind::SAFETY, follows)?;
                 Ok(Some((taken, state.manifest)))
             }
         }
     }
 
-    /// Returns the groups as they will be.
+    /// Returns the groups after the planned writes.
     pub(crate) fn groups(&self, library: &Library) -> Result<Groups> {
         let mut groups = library.scan()?.groups;
         for step in self.files.steps.since(0).filter(|step| step.path.is_group()) {
@@ -235,7 +243,8 @@ impl Operation<'_> {
         Ok(groups)
     }
 
-    /// Returns the content of a file after the planned writes; `None` if it will not exist.
+    /// Returns the content that a file will have after the planned writes; `None` if the file will
+    /// not exist.
     pub(crate) fn read(&self, root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
         let future = FutureFiles { reader: self.store.reader(), steps: &self.files.steps };
         match future.read(root, path) {
@@ -249,7 +258,7 @@ impl Operation<'_> {
         Some(self.files.steps.of(path)?.after?.bytes)
     }
 
-    /// Returns the snapshot that a timeline's branch will lead to.
+    /// Returns the snapshot that a timeline's branch will point to after this operation.
     pub(crate) fn newest(&self, timeline: &TimelineName) -> Result<Option<Snapshot>> {
         let Some(change) = self.refs.of(&branch(timeline)) else {
             return Ok(changed_timelines::head(self.store, timeline)?.0);
@@ -273,11 +282,11 @@ impl Files for FutureFiles<'_, '_> {
             None => st::Disk.read(root, path),
             Some(FileStep { bytes: Some(bytes), .. }) => Ok(bytes.to_vec().into()),
             Some(FileStep { after: None, .. }) => Err(io::ErrorKind::NotFound.into()),
-            // It is as long in memory as somebody looks at it.
+            // The planned content is in the store, not in memory.
             Some(FileStep { path, change: FileChange { after: Some(kept), .. }, .. }) => {
                 bytes_of(&self.reader, kept, path).map(FileBytes::from).map_err(io::Error::other)
             }
-            Some(_) => Err(io::Error::other("it is not in memory")),
+            Some(_) => Err(io::Error::other("the planned content is not available")),
         }
     }
 

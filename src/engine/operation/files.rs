@@ -1,6 +1,6 @@
-//! Planning the user's files: what is there is kept in the store first, and every file that changes
-//! is in the operation log with both its states, so that it can be finished after an interruption,
-//! and `undo` can take it back.
+//! Plans changes of the user's files. The present content is stored first. The operation log names
+//! the stored content of every changed file before and after the change, so that an interrupted
+//! operation can be finished and `undo` can revert it.
 
 use std::borrow::Cow;
 use std::io;
@@ -9,24 +9,24 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{FileStep, is_lost};
-use super::{FileChanges, Operation, Point};
+use super::{FileChanges, Operation, PlanPosition};
 use crate::archive::{Attachment, Blake3, Manifest, SnapshotId};
-use crate::auto_recap::{self, Wish};
+use crate::auto_recap::{self, QueueIntent};
 use crate::engine::sillytavern_runs::SillyTavernRuns;
 use crate::engine::{Error, Result};
 use crate::st::{self, Fingerprint, LibraryPath, Running, TimelineName};
 use crate::store::name_encoding::tree_segment;
 use crate::store::{
-    FileChange, Kept, Kind as ObjectKind, LoggedOperation, NewCommit, PackWriter, RefName, Store,
-    TreeEntry, commit, tree,
+    FileChange, Kind as ObjectKind, LoggedOperation, NewCommit, PackWriter, RefName, Store,
+    StoredAs, TreeEntry, commit, tree,
 };
 
-/// An action on a file.
+/// An action on a file of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     Write,
-    /// It had the content already.
+    /// Leave the file unchanged, because it already has the content.
     Keep,
     Delete,
 }
@@ -39,22 +39,24 @@ pub struct FileAction {
     pub bytes: u64,
     pub blake3: Blake3,
     pub replaces: bool,
-    /// The hash of the former content, if known.
-    pub there: Option<Blake3>,
-    /// The new integrity value of a chat that pages may have in memory.
+    /// The hash of the former content; `None` if there was no file.
+    pub blake3_before: Option<Blake3>,
+    /// The new integrity value of a replaced chat that SillyTavern's page may have in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mark: Option<String>,
+    pub integrity: Option<String>,
 }
 
 /// A planned change of a file.
 pub struct FilePlan<'c> {
     pub path: LibraryPath,
-    /// The present content; `None` if there is no file.
+    /// The present content; `None` if the file does not exist.
     pub now: Option<Vec<u8>>,
     pub(crate) new: NewFile<'c>,
-    /// Nothing is lost with the present content, as when a chat is added to the list of its group.
+    /// Whether replacing the file loses nothing, for example when a chat is added to its group's
+    /// file.
     pub(crate) harmless: bool,
-    /// The change in the log that is undone. It says where both states are stored.
+    /// The change for the log, if `undo` plans the file. It names the stored content before and
+    /// after.
     pub(crate) known: Option<FileChange>,
 }
 
@@ -64,14 +66,16 @@ pub(crate) enum NewFile<'c> {
     Bytes {
         bytes: Cow<'c, [u8]>,
         hash: Option<Blake3>,
-        /// The snapshot with these bytes under this path.
+        /// The snapshot that contains these bytes under the path of the file, if known.
         stored_in: Option<SnapshotId>,
-        /// The new integrity value. No snapshot has these bytes yet.
-        mark: Option<String>,
+        /// The new integrity value in `bytes`, if one was set. No snapshot contains `bytes` in that
+        /// case.
+        integrity: Option<String>,
     },
-    /// Content of the store for a file that does not exist. It is read when it is written.
+    /// Content in the store, for a file that does not exist in the library. The content is read
+    /// when the file is written.
     Stored {
-        kept: Kept,
+        kept: StoredAs,
         bytes: u64,
         blake3: Blake3,
     },
@@ -79,12 +83,12 @@ pub(crate) enum NewFile<'c> {
 
 impl<'c> NewFile<'c> {
     pub(crate) fn of(bytes: Cow<'c, [u8]>) -> Self {
-        Self::Bytes { bytes, hash: None, stored_in: None, mark: None }
+        Self::Bytes { bytes, hash: None, stored_in: None, integrity: None }
     }
 }
 
 impl<'c> FilePlan<'c> {
-    /// Plans to replace the content; `None` deletes the file.
+    /// Plans to replace the content `now` with `new`. If `new` is `None`, the file is deleted.
     pub(crate) fn new(path: LibraryPath, now: Option<Vec<u8>>, new: Option<Cow<'c, [u8]>>) -> Self {
         let new = new.map_or(NewFile::Deleted, NewFile::of);
         Self { path, now, new, harmless: false, known: None }
@@ -93,15 +97,15 @@ impl<'c> FilePlan<'c> {
     /// Plans to write a missing attachment, whose blob was verified.
     pub(crate) fn attachment(attachment: &Attachment) -> Option<Self> {
         let Attachment { path, bytes, blake3, blob, .. } = attachment;
-        Some(Self::from_store(path, Kept::Blob((*blob)?), *bytes, *blake3))
+        Some(Self::from_store(path, StoredAs::Blob((*blob)?), *bytes, *blake3))
     }
 
-    /// Plans to write a missing file as a snapshot has it.
+    /// Plans to write a missing file with the content that the snapshot `id` has for its path.
     pub(crate) fn stored(path: &LibraryPath, id: SnapshotId, bytes: u64, blake3: Blake3) -> Self {
-        Self::from_store(path, Kept::Commit(id.0), bytes, blake3)
+        Self::from_store(path, StoredAs::Commit(id.0), bytes, blake3)
     }
 
-    fn from_store(path: &LibraryPath, kept: Kept, bytes: u64, blake3: Blake3) -> Self {
+    fn from_store(path: &LibraryPath, kept: StoredAs, bytes: u64, blake3: Blake3) -> Self {
         let new = NewFile::Stored { kept, bytes, blake3 };
         Self { new, ..Self::new(path.clone(), None, None) }
     }
@@ -127,17 +131,17 @@ impl<'c> FilePlan<'c> {
     fn is_stored(&self) -> bool {
         match &self.new {
             NewFile::Deleted => false,
-            NewFile::Bytes { stored_in, mark, .. } => {
-                stored_in.is_some() || self.known.is_some() && mark.is_none()
+            NewFile::Bytes { stored_in, integrity, .. } => {
+                stored_in.is_some() || self.known.is_some() && integrity.is_none()
             }
             NewFile::Stored { .. } => true,
         }
     }
 
-    /// Returns the change for the log, if it is known where both states are stored.
+    /// Returns the change for the log, if the content before and after is known to be stored.
     fn change(&self) -> Option<FileChange> {
         match &self.new {
-            NewFile::Bytes { mark: Some(_), .. } => None,
+            NewFile::Bytes { integrity: Some(_), .. } => None,
             NewFile::Stored { kept, .. } => {
                 let path = self.path.to_string();
                 Some(FileChange { path, before: None, after: Some(*kept) })
@@ -146,39 +150,46 @@ impl<'c> FilePlan<'c> {
         }
     }
 
-    pub fn is_there(&self) -> bool {
+    pub fn is_up_to_date(&self) -> bool {
         !matches!(self.new, NewFile::Stored { .. }) && self.now.as_deref() == self.new_bytes()
     }
 
     pub fn replaces(&self) -> bool {
-        self.now.is_some() && !self.is_there()
+        self.now.is_some() && !self.is_up_to_date()
     }
 
     pub fn action(&self) -> FileAction {
-        let there = self.now.as_deref().map(Blake3::of);
+        let blake3_before = self.now.as_deref().map(Blake3::of);
         let length = |bytes: &[u8]| bytes.len() as u64;
         let (action, bytes, blake3) = match &self.new {
             NewFile::Deleted => {
                 let now = self.now.as_deref().unwrap_or_default();
-                let action = if self.is_there() { Action::Keep } else { Action::Delete };
-                (action, length(now), there.unwrap_or_else(|| Blake3::of(now)))
+                let action = if self.is_up_to_date() { Action::Keep } else { Action::Delete };
+                (action, length(now), blake3_before.unwrap_or_else(|| Blake3::of(now)))
             }
             NewFile::Bytes { bytes, hash, .. } => {
-                let action = if self.is_there() { Action::Keep } else { Action::Write };
+                let action = if self.is_up_to_date() { Action::Keep } else { Action::Write };
                 (action, length(bytes), hash.unwrap_or_else(|| Blake3::of(bytes)))
             }
             NewFile::Stored { bytes, blake3, .. } => (Action::Write, *bytes, *blake3),
         };
-        let mark = match &self.new {
-            NewFile::Bytes { mark, .. } => mark.clone(),
+        let integrity = match &self.new {
+            NewFile::Bytes { integrity, .. } => integrity.clone(),
             NewFile::Deleted | NewFile::Stored { .. } => None,
         };
         let replaces = self.replaces() && action != Action::Delete;
-        FileAction { path: self.path.clone(), action, bytes, blake3, replaces, there, mark }
+        FileAction {
+            path: self.path.clone(),
+            action,
+            bytes,
+            blake3,
+            replaces,
+            blake3_before,
+            integrity,
+        }
     }
 }
 
-/// Returns the actions of a logged operation.
 pub(crate) fn actions_of(store: &Store, operation: &LoggedOperation) -> Result<Vec<FileAction>> {
     let action = |change: &FileChange| -> Result<Option<FileAction>> {
         let step = match FileStep::of(store, change) {
@@ -193,14 +204,14 @@ pub(crate) fn actions_of(store: &Store, operation: &LoggedOperation) -> Result<V
             bytes: there.bytes,
             blake3: Blake3::from_bytes(there.blake3),
             replaces: step.before.is_some() && step.after.is_some(),
-            there: step.before.map(|before| Blake3::from_bytes(before.blake3)),
-            mark: None,
+            blake3_before: step.before.map(|before| Blake3::from_bytes(before.blake3)),
+            integrity: None,
         }))
     };
     operation.effect.files.iter().filter_map(|change| action(change).transpose()).collect()
 }
 
-/// Reads a file of the library; `None` if it does not exist.
+/// Reads a file of the library. Returns `None` if the file does not exist.
 pub(crate) fn read(root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
     match st::read(root, path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -215,32 +226,33 @@ pub(crate) fn read(root: &Path, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// Whether a chat may be open in SillyTavern while its file is replaced.
+/// Tells whether a chat may be open in SillyTavern while its file is replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "SaidClosed")]
-pub enum Closed {
-    /// Not known: refused while SillyTavern runs, except for chats about which it asks before
-    /// saving.
+#[serde(from = "ChatOpenFields")]
+pub enum ChatOpenState {
+    /// Unknown. Files are not replaced while SillyTavern is running, except chats that SillyTavern
+    /// asks the user about before it overwrites them.
     #[default]
     Unknown,
-    /// The requesting page reads the files again; another page may be open.
-    Rereads,
-    /// The user says that the chat is closed.
-    Said,
+    /// The page of SillyTavern that requests the change will read the files again. Another page may
+    /// be open.
+    PageReloads,
+    /// The user confirmed that the chat is closed.
+    Closed,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct SaidClosed {
+struct ChatOpenFields {
     chat_closed: bool,
     rereads: bool,
 }
 
-impl From<SaidClosed> for Closed {
-    fn from(said: SaidClosed) -> Self {
+impl From<ChatOpenFields> for ChatOpenState {
+    fn from(said: ChatOpenFields) -> Self {
         match said {
-            SaidClosed { rereads: true, .. } => Self::Rereads,
-            SaidClosed { chat_closed: true, .. } => Self::Said,
+            ChatOpenFields { rereads: true, .. } => Self::PageReloads,
+            ChatOpenFields { chat_closed: true, .. } => Self::Closed,
             _ => Self::Unknown,
         }
     }
@@ -248,60 +260,61 @@ impl From<SaidClosed> for Closed {
 
 /// Permissions for replacing files.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Leave {
-    pub closed: Closed,
-    /// Replace a lorebook in whose queue work is pending.
+pub struct WritePermissions {
+    pub closed: ChatOpenState,
+    /// Whether a lorebook may be replaced while work is pending in its queue.
     pub active_queue: bool,
 }
 
-/// Returns the bytes to keep in memory; the flag says whether the store has them.
-type Hold<'p, 'a> = fn(Cow<'p, [u8]>, bool) -> Option<Cow<'a, [u8]>>;
+/// A function that returns the bytes of a planned file that stay in memory. The flag tells whether
+/// the store has these bytes.
+type RetainBytes<'p, 'a> = fn(Cow<'p, [u8]>, bool) -> Option<Cow<'a, [u8]>>;
 
-/// The result of planning files.
 #[derive(Default)]
 pub(crate) struct Planned {
     pub actions: Vec<FileAction>,
-    /// Former bytes are kept outside of snapshots.
+    /// Whether former content that no snapshot has is stored under `refs/stvc/kept/`.
     pub kept: bool,
 }
 
 impl<'a> Operation<'a> {
-    /// Plan files of the library at `root`. For every file that changes the log will say where its
-    /// bytes before and after are; what neither `had`, snapshots of what is there, nor the plan's
-    /// own snapshots hold is kept as it is, by a ref whose subject is `why`.
+    /// Plans to change files of the library at `root`. The log will name the stored content of
+    /// every changed file before and after the change. `had` are snapshots of the present files.
+    /// Content that is neither in `had` nor in a snapshot of this operation is stored in a commit
+    /// under `refs/stvc/kept/`, with the subject `why`.
     ///
-    /// The one place where it is asked whether SillyTavern runs and would write back what it has in
-    /// memory, and whether ST-Auto-Recap is at work in a lorebook.
+    /// Refuses the plan if a running SillyTavern would overwrite the files, or if ST-Auto-Recap is
+    /// working in a lorebook. Nothing else checks this.
     pub(crate) fn write_files(
         &mut self,
         root: &Path,
         plan: Vec<FilePlan<'a>>,
         had: &[(SnapshotId, &Manifest)],
-        leave: Leave,
+        permissions: WritePermissions,
         why: &str,
     ) -> Result<Planned> {
-        self.plan_files(root, plan, had, leave, why, |bytes, _| Some(bytes))
+        self.plan_files(root, plan, had, permissions, why, |bytes, _| Some(bytes))
     }
 
-    /// Plans files as [`write_files`](Self::write_files) does, one of many times in one operation.
-    /// What the store has is read from there when it is written; the rest stays in memory until
-    /// [`release`](Self::release).
+    /// Plans files like [`write_files`](Self::write_files), for many calls in one operation.
+    /// Content that the store has is not kept in memory, but read from the store when its file is
+    /// written. Other content stays in memory until [`release`](Self::release).
     pub(crate) fn write_stored_files(
         &mut self,
         root: &Path,
         plan: Vec<FilePlan<'_>>,
         had: &[(SnapshotId, &Manifest)],
-        leave: Leave,
+        permissions: WritePermissions,
         why: &str,
     ) -> Result<Planned> {
-        self.plan_files(root, plan, had, leave, why, |bytes, is_stored| {
+        self.plan_files(root, plan, had, permissions, why, |bytes, is_stored| {
             (!is_stored).then(|| Cow::Owned(bytes.into_owned()))
         })
     }
 
-    /// Drops the bytes of chats that were planned since a point: no later part of the operation
-    /// looks at them.
-    pub(crate) fn release(&mut self, since: &Point) -> Result<()> {
+    /// Stores the content of chats that were planned after the position `since`, and drops it from
+    /// memory. Later parts of the operation do not need the content of chats.
+    pub(crate) fn release(&mut self, since: &PlanPosition) -> Result<()> {
         let is_chat = |step: &&mut FileStep<'_>| {
             TimelineName::of_file(&step.path).is_some_and(|name| name.is_chat())
         };
@@ -318,22 +331,22 @@ impl<'a> Operation<'a> {
         root: &Path,
         plan: Vec<FilePlan<'p>>,
         had: &[(SnapshotId, &Manifest)],
-        leave: Leave,
+        permissions: WritePermissions,
         why: &str,
-        hold: Hold<'p, 'a>,
+        hold: RetainBytes<'p, 'a>,
     ) -> Result<Planned> {
         for file in plan.iter().filter(|file| !matches!(file.new, NewFile::Deleted)) {
             st::must_be_a_name_here(&file.path)?;
         }
-        self.ask_pages(&plan, leave, root)?;
-        ask_queues(&plan, leave)?;
+        self.ask_pages(&plan, permissions, root)?;
+        ask_queues(&plan, permissions)?;
         let mut planned = Planned::default();
         self.files.why = why.to_owned();
         for file in plan {
             let action = file.action();
-            let (there, blake3) = (action.there, action.blake3);
+            let (there, blake3) = (action.blake3_before, action.blake3);
             planned.actions.push(action);
-            let (known, is_there) = (file.change(), file.is_there());
+            let (known, is_there) = (file.change(), file.is_up_to_date());
             let (is_stored, after) = (file.is_stored(), file.new_bytes().map(|new| (new, blake3)));
             let after = after.map(print);
             let (bytes, stored_in) = match file.new {
@@ -341,7 +354,7 @@ impl<'a> Operation<'a> {
                 NewFile::Deleted | NewFile::Stored { .. } => (None, None),
             };
             if let Some(change) = known {
-                // Also one that is there: the log says all that was taken back.
+                // Add unchanged files, too: the log lists everything that was undone.
                 self.files.steps.push(FileStep { bytes, ..FileStep::of(self.store, &change)? });
                 continue;
             }
@@ -351,7 +364,8 @@ impl<'a> Operation<'a> {
             let path = file.path.to_string();
             let had =
                 |now: &[u8]| had.iter().find(|(_, manifest)| holds(manifest, &file.path, now));
-            // What this operation planned to write there before never comes to be.
+            // If this operation planned the file earlier, that content is never written. The
+            // content before the operation counts.
             let earlier = self.files.steps.of(&file.path);
             let earlier = earlier.map(|step| (step.before, step.change.before));
             let kept = match (earlier, &file.now, &file.known) {
@@ -359,7 +373,7 @@ impl<'a> Operation<'a> {
                 (None, None, _) => None,
                 (None, Some(_), Some(change)) => change.before,
                 (None, Some(now), None) => match had(now) {
-                    Some((snapshot, _)) => Some(Kept::Commit(snapshot.0)),
+                    Some((snapshot, _)) => Some(StoredAs::Commit(snapshot.0)),
                     None => {
                         planned.kept = true;
                         Some(keep(&mut self.pack, &mut self.files.kept, &path, now)?)
@@ -367,8 +381,9 @@ impl<'a> Operation<'a> {
                 },
             };
             let now = file.now.as_deref().zip(there).map(print);
-            // If no snapshot has it now, the one that the timeline ends with may.
-            let kept_after = stored_in.map(|snapshot| Kept::Commit(snapshot.0));
+            // If no snapshot has the new content yet, the final snapshot of the timeline may have
+            // it.
+            let kept_after = stored_in.map(|snapshot| StoredAs::Commit(snapshot.0));
             self.files.steps.push(FileStep {
                 before: earlier.map_or(now, |(before, _)| before),
                 after,
@@ -383,15 +398,22 @@ impl<'a> Operation<'a> {
         Ok(planned)
     }
 
-    /// Returns whether SillyTavern runs on the library at `root`; looked for once.
+    /// Returns whether SillyTavern runs on the library at `root`. Looks for SillyTavern only once
+    /// per operation.
     pub(crate) fn running_on(&mut self, root: &Path) -> Running {
         *self.files.running.get_or_insert_with(|| st::running_on(root))
     }
 
-    /// Refuses to replace what a running SillyTavern would save over without asking.
-    fn ask_pages(&mut self, plan: &[FilePlan<'_>], leave: Leave, root: &Path) -> Result<()> {
-        let lost = |file: &&FilePlan<'_>| file.now.is_some() && !file.is_there() && !file.harmless;
-        if leave.closed != Closed::Unknown || !plan.iter().any(|file| lost(&file)) {
+    /// Refuses to replace files that a running SillyTavern would overwrite without asking the user.
+    fn ask_pages(
+        &mut self,
+        plan: &[FilePlan<'_>],
+        permissions: WritePermissions,
+        root: &Path,
+    ) -> Result<()> {
+        let lost =
+            |file: &&FilePlan<'_>| file.now.is_some() && !file.is_up_to_date() && !file.harmless;
+        if permissions.closed != ChatOpenState::Unknown || !plan.iter().any(|file| lost(&file)) {
             return Ok(());
         }
         let Running::Seen { process, asks } = self.running_on(root) else { return Ok(()) };
@@ -404,7 +426,8 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// Stores planned content that no snapshot has, and creates the ref that keeps it.
+    /// Stores planned content that no snapshot has, and creates the ref that keeps this content
+    /// reachable.
     pub(super) fn keep_the_rest(&mut self) -> Result<()> {
         let FileChanges { kept, steps, .. } = &mut self.files;
         steps.sort_by_key(|_| ());
@@ -448,18 +471,19 @@ fn keep(
     kept: &mut Vec<TreeEntry>,
     name: &str,
     bytes: &[u8],
-) -> Result<Kept> {
+) -> Result<StoredAs> {
     let blob = pack.add(ObjectKind::Blob, bytes)?;
     kept.push(TreeEntry::blob(tree_segment(name.as_bytes()), blob));
-    Ok(Kept::Blob(blob))
+    Ok(StoredAs::Blob(blob))
 }
 
-/// Refuses to replace a lorebook in which ST-Auto-Recap is working, unless that is allowed.
-pub(crate) fn ask_queues(plan: &[FilePlan<'_>], leave: Leave) -> Result<()> {
-    for file in plan.iter().filter(|file| file.path.is_lorebook() && !file.is_there()) {
+/// Refuses to replace a lorebook in which ST-Auto-Recap is working, unless `permissions` allow
+/// this.
+pub(crate) fn ask_queues(plan: &[FilePlan<'_>], permissions: WritePermissions) -> Result<()> {
+    for file in plan.iter().filter(|file| file.path.is_lorebook() && !file.is_up_to_date()) {
         let active =
-            auto_recap::queue_active(file.path.as_str(), file.now.as_deref(), Wish::Replace);
-        if let Some(finding) = active.filter(|_| !leave.active_queue) {
+            auto_recap::queue_active(file.path.as_str(), file.now.as_deref(), QueueIntent::Replace);
+        if let Some(finding) = active.filter(|_| !permissions.active_queue) {
             return Err(Error::refused(finding));
         }
     }
@@ -470,8 +494,7 @@ fn print((bytes, blake3): (&[u8], Blake3)) -> Fingerprint {
     Fingerprint { bytes: bytes.len() as u64, blake3: *blake3.as_bytes() }
 }
 
-/// Returns whether a snapshot has these bytes under that path. (A group's file may have changed
-/// since.)
+/// Returns whether the snapshot with this manifest contains `bytes` under `path`.
 pub(crate) fn holds(manifest: &Manifest, path: &LibraryPath, bytes: &[u8]) -> bool {
     let file = manifest.files.iter().find(|file| file.path == path.as_str());
     file.is_some_and(|file| file.bytes == bytes.len() as u64 && file.blake3 == Blake3::of(bytes))

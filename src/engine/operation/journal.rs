@@ -1,8 +1,9 @@
-//! The changes that an operation plans, found by their ref or file.
+//! The changes that an operation plans, indexed by their subject, which is a ref or a file.
 //!
-//! Something may be planned twice: two chats that are restored together are listed in one group. The
-//! later change replaces the earlier one. A file's later step keeps the content before both, so that
-//! every file is written once, and can be written or put back after an interruption.
+//! A subject may be changed twice, for example the group's file when two restored chats belong to
+//! one group. The later change replaces the earlier one, but its former content is the content
+//! before both changes. Every file is therefore written once, and an interrupted write can be
+//! finished or reverted.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -32,7 +33,7 @@ impl Change for RefChange {
 
 pub(super) struct Journal<C: Change> {
     list: Vec<C>,
-    /// The positions of all changes of a subject, in order.
+    /// For each subject, the positions of its changes in `list`, in order.
     positions: HashMap<C::Subject, Vec<usize>>,
 }
 
@@ -72,30 +73,32 @@ impl<C: Change> Journal<C> {
         }
     }
 
-    /// Returns the changes from number `from` on that are not replaced, in order.
+    /// Returns the changes from position `from` on, in order, without changes that a later one
+    /// replaces.
     pub(super) fn since(&self, from: usize) -> impl Iterator<Item = &C> {
         let counts = |(n, change): &(usize, &C)| self.last(change.subject()) == Some(*n);
         self.list.iter().enumerate().skip(from).filter(counts).map(|(_, change)| change)
     }
 
-    /// Returns the changes from number `from` on, also replaced ones. Their subjects must stay.
+    /// Returns the changes from position `from` on, including changes that a later one replaces.
+    /// The caller must not modify the subject of a change.
     pub(super) fn since_mut(&mut self, from: usize) -> impl Iterator<Item = &mut C> {
         self.list.iter_mut().skip(from)
     }
 
-    /// Returns whether a ref or file was planned before change number `from`.
+    /// Returns whether a change of `subject` was planned before position `from`.
     pub(super) fn has_before(&self, from: usize, subject: &C::Subject) -> bool {
         self.positions.get(subject).and_then(|all| all.first()).is_some_and(|first| *first < from)
     }
 
-    /// Drops the changes that later ones replace, and sorts the others.
+    /// Drops the changes that later changes replace, and sorts the remaining changes.
     pub(super) fn sort_by_key<K: Ord>(&mut self, order: impl Fn(&C::Subject) -> K) {
         let mut list = std::mem::take(self).into_list();
         list.sort_by_key(|change| order(change.subject()));
         list.into_iter().for_each(|change| self.push(change));
     }
 
-    /// Returns the changes that are not replaced, in order.
+    /// Returns the changes in order, without changes that a later one replaces.
     pub(super) fn into_list(self) -> Vec<C> {
         let Self { list, positions } = self;
         let last = |change: &C| positions.get(change.subject())?.last().copied();
@@ -110,7 +113,7 @@ mod tests {
     use crate::store::ObjectId;
 
     #[test]
-    fn truncate_brings_back_the_replaced_changes() {
+    fn journal_truncate_restores_earlier_changes_of_a_ref() {
         let [a, b] = ["a", "b"].map(|name| RefName::branch([name]));
         let id = |byte: u8| Some(ObjectId::from([byte; 20]));
         let change =

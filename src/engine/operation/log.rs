@@ -1,4 +1,4 @@
-//! What was done, and what of it still stands.
+//! Reads the operation log, with the present status of each operation.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,12 @@ use crate::engine::{Error, Result};
 use crate::store::{LoggedOperation, Store};
 
 /// An operation and its present status.
-pub struct Logged {
+pub struct LogEntry {
     pub operation: LoggedOperation,
-    /// The operation that undid it, if that was not undone itself.
+    /// The number of the operation that undid this operation; `None` if there is no such operation
+    /// or if it was itself undone.
     pub undone_by: Option<u64>,
-    /// The next operation of the same command.
+    /// The number of the next operation of the same command.
     pub continued_by: Option<u64>,
 }
 
@@ -20,11 +21,12 @@ pub(crate) fn find(store: &Store, number: u64) -> Result<LoggedOperation> {
 }
 
 /// Returns all operations, latest first, and the number of unreadable lines.
-pub(crate) fn load(store: &Store) -> Result<(Vec<Logged>, usize)> {
+pub(crate) fn load(store: &Store) -> Result<(Vec<LogEntry>, usize)> {
     let (operations, unreadable) = store.operations()?;
     let (mut undone, mut continued) = (HashMap::new(), HashMap::new());
     let mut entries = Vec::with_capacity(operations.len());
-    // From the newest on, an undoing is known to stand or not before what it undid comes up.
+    // Go from the newest to the oldest, so that it is known whether an undo was itself undone
+    // before the operation that it undoes is reached.
     for operation in operations.into_iter().rev().filter(|operation| !operation.summary) {
         let number = operation.number;
         let undone_by: Option<u64> = undone.get(&number).copied();
@@ -34,7 +36,7 @@ pub(crate) fn load(store: &Store) -> Result<(Vec<Logged>, usize)> {
             continued.extend(operation.effect.continues.map(|former| (former, number)));
         }
         let continued_by = continued.get(&number).copied();
-        entries.push(Logged { operation, undone_by, continued_by });
+        entries.push(LogEntry { operation, undone_by, continued_by });
     }
     Ok((entries, unreadable))
 }

@@ -1,5 +1,5 @@
-//! Attachments of a snapshot that the library does not have: which of them may be written, and
-//! which are lost.
+//! Finds the attachments of a snapshot that the library does not have, and decides which of them
+//! may be written.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,13 +13,14 @@ use crate::rules::{Code, Finding};
 use crate::st::{self, LibraryPath, TimelineName};
 use crate::store::{ObjectId, Reader, Store};
 
-pub(crate) enum Admission {
-    /// Those of common kinds, and those that the library had.
+pub(crate) enum AttachmentFilter {
+    /// Admits attachments of common file types, and attachments that the library had before, whose
+    /// blobs are given here.
     Own(HashSet<ObjectId>),
     Any,
 }
 
-impl Admission {
+impl AttachmentFilter {
     pub(crate) fn own(store: &Store) -> Result<Self> {
         Ok(Self::Own(store.own_attachments()?))
     }
@@ -35,17 +36,19 @@ impl Admission {
     }
 }
 
-/// Reads an attachment, verified, if it may be written and this system can have a file of its name.
+/// Reads and verifies an attachment. Returns the reason for the loss if `admission` refuses the
+/// attachment, if this system does not allow the file name, or if the store has lost the content.
 pub(crate) fn read_to_write(
     attachment: &Attachment,
     reader: &Reader,
-    admission: &Admission,
+    admission: &AttachmentFilter,
 ) -> Result<std::result::Result<Vec<u8>, AttachmentLoss>> {
     let loss = |cause, why| {
         Ok(Err(AttachmentLoss { path: Some(attachment.path.clone()), cause, why, object: None }))
     };
     if admission.refuses(attachment) {
-        let why = "it came from a backup or another device, and files of its kind may run code";
+        let why =
+            "it came from a backup or another device, and a file of this type may contain code";
         return loss(LossCause::Kind, why.to_owned());
     }
     if let Err(error) = st::must_be_a_name_here(&attachment.path) {
@@ -56,22 +59,24 @@ pub(crate) fn read_to_write(
 
 #[derive(Default)]
 pub(crate) struct MissingAttachments {
-    /// Attachments that can be written, each verified.
+    /// The attachments to write. Their content was verified.
     pub plan: Vec<FilePlan<'static>>,
-    /// The blobs of those of uncommon kinds.
+    /// The blobs of attachments in `plan` that have an uncommon file type.
     pub(super) uncommon: Vec<ObjectId>,
-    /// Attachments lost in the store, and different files under their names, which stay.
+    /// Findings about lost or refused attachments, and about different files that exist under the
+    /// name of an attachment and are not replaced.
     pub findings: Vec<Finding>,
 }
 
-/// Looks for the attachments of a snapshot in the library at `root`. A lost one is a finding and
-/// prevents nothing else. `planned` returns the length of a file that is about to be written there.
+/// Finds the attachments of a snapshot that the library at `root` does not have. A lost attachment
+/// becomes a finding and does not stop the command. `planned` returns the length of a file that the
+/// command already plans to write.
 pub(crate) fn missing(
     root: &Path,
     reader: &Reader,
     timeline: &TimelineName,
     attachments: &[Attachment],
-    admission: &Admission,
+    admission: &AttachmentFilter,
     planned: &dyn Fn(&LibraryPath) -> Option<u64>,
 ) -> Result<MissingAttachments> {
     let mut missing = MissingAttachments::default();
@@ -97,11 +102,11 @@ pub(crate) fn missing(
             }
             Ok(found) if found.is_file() && found.len() == attachment.bytes => {}
             _ => {
-                let what = "another file is there than the chat had; it stays as it is";
+                let what = "a different file exists under this name; it was not replaced";
                 let subject = attachment.path.as_str();
                 let finding = Finding::new(Code::AttachmentDiffers, subject, what);
                 missing.findings.push(finding.remedy(
-                    "move it away and give the command again to get the one that the chat had",
+                    "move it elsewhere and run the command again to restore the attachment of the chat",
                 ));
             }
         }

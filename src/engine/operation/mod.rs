@@ -1,22 +1,24 @@
-//! One command's effect as one unit: new objects, the log, the refs, the files of the library.
+//! An operation: the effect of one command as a transaction of new objects, the log, the refs and
+//! the files of the library.
 //!
-//! Plan: everything is put together here, invisibly. Commit: the pack, the log, the refs, in this
-//! order. Apply: the files. From the log on it can be interrupted anywhere: whoever takes the lock
-//! next finishes it ([`recover`]), by the same code that writes the files here ([`apply`]). If a file
-//! cannot be written, all of it is undone.
+//! An operation has three phases. Plan: collect all changes in memory. Commit: write the pack, the
+//! log and the refs, in this order. Apply: write the files. If an operation is interrupted after
+//! the log was written, the next command that takes the lock finishes the operation ([`recover`]),
+//! with the same code that normally writes the files ([`apply`]). If a file cannot be written, the
+//! entire operation is reverted.
 
 mod alarms;
 mod apply;
 pub(crate) mod attachment_limit;
 mod end_state;
 pub mod files;
-mod follows;
+pub(crate) mod integrity;
 mod journal;
 pub mod log;
-pub(crate) mod marks;
 pub(crate) mod missing_attachments;
 mod new_snapshots;
 mod recover;
+mod snapshot_parents;
 mod take_attachments;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -27,8 +29,8 @@ use super::{Error, Result, Workspace, known_folders};
 use crate::archive::{Attachment, Folders, Snapshot, SnapshotId};
 use crate::st::{self, Fingerprint, LibraryPath, Running, TimelineName};
 use crate::store::{
-    Effect, NewCommit, ObjectId, PackWriter, RefChange, RefName, Sequence, Store, Time, Transacted,
-    TreeEntry,
+    Effect, NewCommit, ObjectId, PackWriter, RefChange, RefName, Sequence, Store, Time,
+    TransactionResult, TreeEntry,
 };
 use apply::Finisher;
 use journal::Journal;
@@ -36,83 +38,89 @@ use journal::Journal;
 pub(crate) use apply::{FileStep, bytes_of, is_lost};
 pub(crate) use end_state::FinalSnapshot;
 pub(crate) use files::actions_of;
-pub(crate) use follows::Follows;
-pub(crate) use new_snapshots::{AboutState, StoredState};
-pub(crate) use recover::Held;
+pub(crate) use new_snapshots::{SnapshotDraft, StoredState};
+pub(crate) use recover::HeldLock;
 pub use recover::finish_interrupted;
+pub(crate) use snapshot_parents::SnapshotParents;
 
 pub(crate) struct Operation<'a> {
     workspace: &'a Workspace,
     store: &'a Store,
     pub(crate) pack: PackWriter,
-    /// The message of its next snapshots.
+    /// The message of the snapshots that are created next.
     pub(crate) message: Option<String>,
     refs: Journal<RefChange>,
     files: FileChanges<'a>,
     snapshots: NewSnapshots,
-    attachments: Attaching,
-    /// The operations that it undoes: the last part of a command, then the parts before it.
+    attachments: AttachmentReader,
+    /// The numbers of the operations that this operation undoes: the last operation of a command,
+    /// then the earlier operations of the same command.
     undoes: Vec<u64>,
 }
 
 #[derive(Default)]
 struct FileChanges<'a> {
-    /// The library, once a file is planned.
+    /// The folder of the library; `None` until a file is planned.
     root: Option<PathBuf>,
     steps: Journal<FileStep<'a>>,
-    /// Whether SillyTavern runs, once looked for.
+    /// Whether SillyTavern is running; `None` until this is checked.
     running: Option<Running>,
-    /// Bytes that no snapshot has, and the reason for keeping them.
+    /// Blobs with content that no snapshot has. A commit under `refs/stvc/kept/` keeps them
+    /// reachable.
     kept: Vec<TreeEntry>,
+    /// The subject of the commit that contains `kept`.
     why: String,
 }
 
 #[derive(Default)]
 struct NewSnapshots {
-    made: Vec<Made>,
-    /// The first and last position in the order of creation.
+    made: Vec<PlannedSnapshot>,
+    /// The first and last position of the new snapshots in the order of creation.
     sequence: Option<(Sequence, Sequence)>,
     /// Former and new ids of rewritten commits.
     renamed: Vec<(ObjectId, ObjectId)>,
 }
 
-struct Made {
+struct PlannedSnapshot {
     snapshot: Snapshot,
     commit: NewCommit,
     folders: Folders,
 }
 
 #[derive(Default)]
-struct Attaching {
-    /// The library, once looked for.
+struct AttachmentReader {
+    /// The folder of the library. The outer `None` means that the library was not looked for yet,
+    /// the inner `None` that there is no library.
     root: Option<Option<PathBuf>>,
-    /// The bytes that may still be added, once counted.
+    /// The number of bytes that may still be stored; `None` until this is counted.
     room: Option<u64>,
     read: HashMap<LibraryPath, Option<Attachment>>,
-    /// Attachments of uncommon kinds that the library has, or that the user wants there.
+    /// Blobs of attachments of uncommon file types that the library has, or that the user asked to
+    /// restore.
     own: HashSet<ObjectId>,
-    /// Those that the store knows as the library's own, once read.
+    /// Blobs of attachments that the store already records as files of this library; `None` until
+    /// the record is read.
     known_own: Option<HashSet<ObjectId>>,
-    /// Attachments whose names belong to stvc.
+    /// Paths of attachments whose names are reserved for stvc.
     refused: BTreeSet<LibraryPath>,
-    /// Attachments beyond the limit, and their lengths.
+    /// Attachments that exceed the size limit, and their lengths in bytes.
     left_out: BTreeMap<LibraryPath, u64>,
     unreadable: BTreeMap<LibraryPath, String>,
 }
 
-/// A position in a plan; by default its beginning.
+/// A position in the plan of an operation. The default is the beginning of the plan.
 #[derive(Default)]
-pub(crate) struct Point {
+pub(crate) struct PlanPosition {
     refs: usize,
     made: usize,
     steps: usize,
     kept: usize,
 }
 
-pub(crate) struct Done {
+pub(crate) struct OperationResult {
     pub objects: usize,
     pub bytes: u64,
-    /// `None` if nothing was to be done.
+    /// The number of the operation in the log; `None` if there was nothing to do.
     pub number: Option<u64>,
 }
 
@@ -126,7 +134,7 @@ impl<'a> Operation<'a> {
             refs: Journal::default(),
             files: FileChanges::default(),
             snapshots: NewSnapshots::default(),
-            attachments: Attaching::default(),
+            attachments: AttachmentReader::default(),
             undoes: Vec::new(),
         }
     }
@@ -173,8 +181,8 @@ impl<'a> Operation<'a> {
         Ok(())
     }
 
-    pub(crate) fn point(&self) -> Point {
-        Point {
+    pub(crate) fn point(&self) -> PlanPosition {
+        PlanPosition {
             refs: self.refs.len(),
             made: self.snapshots.made.len(),
             steps: self.files.steps.len(),
@@ -182,19 +190,21 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// Drops everything planned since a point. Stored objects stay in the pack, unreachable.
-    pub(crate) fn back_to(&mut self, point: &Point) {
+    /// Drops everything that was planned after the position `point`. Objects that were added to the
+    /// pack stay there, unreachable.
+    pub(crate) fn back_to(&mut self, point: &PlanPosition) {
         self.refs.truncate(point.refs);
         self.snapshots.made.truncate(point.made);
         self.files.steps.truncate(point.steps);
         self.files.kept.truncate(point.kept);
     }
 
-    /// Carries out the plan. Does nothing if a file was saved since it was planned.
+    /// Carries out the plan. Fails without changing anything if another program saved a file after
+    /// the file was planned.
     ///
-    /// A file that another program saves at the last moment is left as it is, and named in the error
-    /// when all else is done.
-    pub(crate) fn finish(self, held: &Held) -> Result<Done> {
+    /// If another program saves a file only after this check, the file is not written. All other
+    /// changes are made, and [`Error::LeftAlone`] names the file.
+    pub(crate) fn finish(self, held: &HeldLock) -> Result<OperationResult> {
         if let Some(root) = &self.files.root {
             for step in self.files.steps.since(0) {
                 let now = Fingerprint::of_file(root, &step.path)?;
@@ -206,9 +216,9 @@ impl<'a> Operation<'a> {
         self.finish_leaving_saved(held)
     }
 
-    /// Carries out the plan, except for files that were saved since: for commands with so many files
-    /// that this is likely.
-    pub(crate) fn finish_leaving_saved(mut self, held: &Held) -> Result<Done> {
+    /// Carries out the plan, except for files that another program saved after they were planned.
+    /// For commands that write many files, where such a save is likely.
+    pub(crate) fn finish_leaving_saved(mut self, held: &HeldLock) -> Result<OperationResult> {
         self.keep_the_rest()?;
         let (objects, bytes) = (self.pack.objects(), self.pack.bytes());
         let (store, lock) = (self.store, &held.lock);
@@ -231,9 +241,9 @@ impl<'a> Operation<'a> {
             automatic: self.workspace.automatic,
         };
         let (number, operation) = match store.transact(lock, self.workspace.timestamp(), effect)? {
-            Transacted::Nothing => (None, None),
-            Transacted::Done(number) => (Some(number), None),
-            Transacted::FilesToWrite(operation) => (Some(operation.number), Some(operation)),
+            TransactionResult::Nothing => (None, None),
+            TransactionResult::Done(number) => (Some(number), None),
+            TransactionResult::FilesToWrite(operation) => (Some(operation.number), Some(operation)),
         };
         let folders = self.snapshots.made.into_iter().filter(|made| !made.folders.is_empty());
         let folders = folders.map(|made| (made.snapshot.timeline, made.folders));
@@ -254,7 +264,7 @@ impl<'a> Operation<'a> {
         }
         number.into_iter().for_each(|number| self.workspace.command.logged(store, number));
         if left.is_empty() {
-            return Ok(Done { objects, bytes, number });
+            return Ok(OperationResult { objects, bytes, number });
         }
         let others = steps.len() - left.len();
         Err(Error::LeftAlone { paths: left.iter().map(ToString::to_string).collect(), others })

@@ -1,11 +1,12 @@
-//! The snapshots that an operation creates, and where it leads their branches.
+//! The snapshots that an operation creates, and the moves of their branches.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use super::{Follows, Made, NewSnapshots, Operation};
+use super::{NewSnapshots, Operation, PlannedSnapshot, SnapshotParents};
 use crate::archive::{
-    self, Kind, NewSnapshot, Snapshot, SnapshotId, State, Unwritten, Written, WrittenFiles, branch,
+    self, FilesToWrite, Kind, NewSnapshot, Snapshot, SnapshotId, State, WrittenFiles, WrittenTree,
+    branch,
 };
 use crate::auto_recap::CheckpointState;
 use crate::engine::{Result, known_folders};
@@ -18,8 +19,9 @@ use crate::store::{
 };
 
 impl NewSnapshots {
-    /// Returns the last position in the order of creation that the refs lead to. Snapshots from a
-    /// device whose clock is ahead count, so that later ones come after them.
+    /// Returns the last position in the order of creation among the new snapshots and the targets
+    /// of `refs`. A target may come from a device whose clock is ahead, and later snapshots must
+    /// follow it in the order.
     pub(super) fn last_sequence(
         &self,
         store: &Store,
@@ -36,18 +38,18 @@ impl NewSnapshots {
     }
 }
 
-/// A state whose files are in the pack.
+/// A state whose files are in the operation's pack, without a commit yet.
 pub(crate) struct StoredState {
     files: WrittenFiles,
-    about: AboutState,
+    about: SnapshotDraft,
 }
 
-pub(crate) struct AboutState {
+pub(crate) struct SnapshotDraft {
     new: NewSnapshot<'static>,
     attachments: BTreeSet<LibraryPath>,
 }
 
-impl AboutState {
+impl SnapshotDraft {
     pub(crate) fn read(state: &State<'_>, kind: Kind, time: Time) -> Self {
         let attachments = st::attachments(&state.chat, state.files.metadata(&state.chat));
         Self { new: NewSnapshot::of(state, kind, time), attachments }
@@ -61,34 +63,41 @@ impl StoredState {
 }
 
 impl Operation<'_> {
-    /// Stores a state and moves its branch. A renamed timeline leaves its old branch.
+    /// Creates a snapshot of a state and moves the timeline's branch to it. Deletes the former
+    /// branch of a renamed timeline.
     pub(crate) fn take(
         &mut self,
         state: &State<'_>,
         kind: Kind,
-        follows: Follows,
+        follows: SnapshotParents,
     ) -> Result<Snapshot> {
-        Ok(self.take_beside(state, kind, follows, |_| ())?.0)
+        Ok(self.add_separate(state, kind, follows, |_| ())?.0)
     }
 
-    /// Does that while `look` examines the possibly new messages in parallel.
-    pub(crate) fn take_beside<R: Send>(
+    /// Creates a snapshot like [`take`](Self::take), and calls `look` with the ranges of messages
+    /// that may be new. For a long chat, `look` runs in parallel.
+    pub(crate) fn add_separate<R: Send>(
         &mut self,
         state: &State<'_>,
         kind: Kind,
-        follows: Follows,
+        follows: SnapshotParents,
         look: impl FnOnce(&[Range<usize>]) -> R + Send,
     ) -> Result<(Snapshot, R)> {
         let (stored, seen) = self.store_state(state, kind, &follows, look)?;
-        Ok((self.lead_to(stored, follows)?, seen))
+        Ok((self.add_snapshot(stored, follows)?, seen))
     }
 
-    pub(crate) fn lead_to(&mut self, stored: StoredState, follows: Follows) -> Result<Snapshot> {
+    pub(crate) fn add_snapshot(
+        &mut self,
+        stored: StoredState,
+        follows: SnapshotParents,
+    ) -> Result<Snapshot> {
         let old = follows.renamed_from.clone();
         let parents = [follows.parent, follows.joined];
         let (snapshot, written, commit) = self.complete(stored, follows)?;
         let timeline = &snapshot.timeline;
-        // A branch that is led elsewhere must not take its history with it.
+        // If the former target of the branch is not a parent of the new snapshot, a ref must keep
+        // it reachable.
         if let Some(former) = self.target(&branch(timeline))?
             && !parents.contains(&Some(SnapshotId(former)))
             && old.is_none()
@@ -97,13 +106,13 @@ impl Operation<'_> {
         }
         self.move_ref(branch(timeline), snapshot.id)?;
         if let Some(old) = old.map(|old| branch(&old)) {
-            // Another timeline may have taken the name.
+            // Do not delete the branch if another timeline has the former name now.
             let target = self.target(&old)?.map(SnapshotId);
             if parents.contains(&target) {
                 self.drop_ref(old)?;
             }
         }
-        let made = Made { snapshot: snapshot.clone(), commit, folders: written.folders };
+        let made = PlannedSnapshot { snapshot: snapshot.clone(), commit, folders: written.folders };
         self.snapshots.made.push(made);
         Ok(snapshot)
     }
@@ -112,7 +121,7 @@ impl Operation<'_> {
         &mut self,
         state: &State<'_>,
         kind: Kind,
-        follows: Follows,
+        follows: SnapshotParents,
     ) -> Result<Snapshot> {
         let (stored, ()) = self.store_state(state, kind, &follows, |_| ())?;
         let (snapshot, ..) = self.complete(stored, follows)?;
@@ -123,26 +132,27 @@ impl Operation<'_> {
         &mut self,
         state: &State<'_>,
         kind: Kind,
-        follows: &Follows,
+        follows: &SnapshotParents,
         look: impl FnOnce(&[Range<usize>]) -> R + Send,
     ) -> Result<(StoredState, R)> {
         let (reader, time) = (self.store.reader(), self.time());
         let known = follows.renamed_from.as_ref().unwrap_or(state.timeline());
         let known = known_folders::load(self.store, known);
-        let unwritten = Unwritten::of(state, &self.pack, &reader, follows.tree, &known);
+        let unwritten = FilesToWrite::of(state, &self.pack, &reader, follows.tree, &known);
         let new = unwritten.new_messages();
         let write = || unwritten.write(&mut self.pack, &reader);
-        let look = || (AboutState::read(state, kind, time), look(&new));
+        let look = || (SnapshotDraft::read(state, kind, time), look(&new));
         let (files, (about, seen)) =
             if state.is_long() { both(write, look) } else { (write(), look()) };
         Ok((StoredState { files: files?, about }, seen))
     }
 
-    /// Stores the files of many new states in parallel, before their parents are known.
+    /// Stores the files of many states in parallel, before the parents of their snapshots are
+    /// known.
     pub(crate) fn store_states(
         &mut self,
         states: &[State<'_>],
-        about: Vec<AboutState>,
+        about: Vec<SnapshotDraft>,
     ) -> Result<Vec<StoredState>> {
         let files = archive::write_many(states, &mut self.pack, &self.store.reader())?;
         let stored = files.into_iter().zip(about);
@@ -152,9 +162,9 @@ impl Operation<'_> {
     fn complete(
         &mut self,
         stored: StoredState,
-        follows: Follows,
-    ) -> Result<(Snapshot, Written, NewCommit)> {
-        let StoredState { files, about: AboutState { new, attachments } } = stored;
+        follows: SnapshotParents,
+    ) -> Result<(Snapshot, WrittenTree, NewCommit)> {
+        let StoredState { files, about: SnapshotDraft { new, attachments } } = stored;
         let attached = self.attached(attachments, follows.tree, &self.store.reader())?;
         let written = files.complete(&new.manifest, &attached, &mut self.pack)?;
         let sequence = self.sequence_after(follows.after, new.time)?;
@@ -173,9 +183,10 @@ impl Operation<'_> {
         Ok((snapshot, written, commit))
     }
 
-    /// Returns the position in the order of creation of a snapshot that follows another. All of one
-    /// operation have the same, unless one follows another of them or one from a device whose clock
-    /// is ahead.
+    /// Returns the position of a new snapshot in the order of creation. `parent` is the position of
+    /// its parent. All snapshots of one operation have the same position, unless the parent has
+    /// this position or a later one: it then belongs to the same operation, or comes from a device
+    /// whose clock is ahead.
     fn sequence_after(&mut self, parent: Option<Sequence>, time: Time) -> Result<Sequence> {
         let (first, last) = match self.snapshots.sequence {
             Some(known) => known,
@@ -202,18 +213,18 @@ impl Operation<'_> {
         self.snapshots.renamed.extend_from_slice(ids);
     }
 
-    /// Moves every ref to its rewritten snapshot; the former ids stay valid. Returns former and new
-    /// ids.
+    /// Moves every ref from a rewritten snapshot to its new version. The store records the former
+    /// ids, so that users can still use them. Returns the former and new ids.
     pub(crate) fn follow(&mut self, rewritten: &Rewritten) -> Result<Vec<(ObjectId, ObjectId)>> {
         for (name, to) in rewritten.refs(self.store)? {
-            // What this operation takes itself follows below.
+            // Refs to the snapshots of this operation are changed below.
             if self.refs.of(&name).is_none() {
                 self.move_ref(name, to)?;
             }
         }
-        let mut anew = rewritten.anew();
-        self.rename(&anew);
-        let mut became: HashMap<_, _> = anew.iter().copied().collect();
+        let mut new_ids = rewritten.rewritten_ids();
+        self.rename(&new_ids);
+        let mut became: HashMap<_, _> = new_ids.iter().copied().collect();
         for n in 0..self.snapshots.made.len() {
             let mut commit = self.snapshots.made[n].commit.clone();
             let parents = commit.parents.iter().map(|id| became.get(id).copied().unwrap_or(*id));
@@ -227,10 +238,10 @@ impl Operation<'_> {
             let (old, new) = (made.snapshot.id.0, snapshot.id.0);
             (made.snapshot, made.commit) = (snapshot, commit);
             became.insert(old, new);
-            anew.push((old, new));
+            new_ids.push((old, new));
             let moves = self.refs.since_mut(0).filter(|change| change.after == Some(old));
             moves.for_each(|change| change.after = Some(new));
         }
-        Ok(anew)
+        Ok(new_ids)
     }
 }

@@ -1,6 +1,5 @@
-//! Finishing what was interrupted. Whoever takes the store's lock comes through here before
-//! anything else, so no command ever takes a file that another one was about to write for something
-//! new.
+//! Finishes interrupted operations. Every command that takes the store's lock first finishes them,
+//! so that no command mistakes a half-finished operation for a change by the user.
 
 use std::io;
 use std::path::Path;
@@ -16,15 +15,15 @@ use crate::store::{
 };
 use crate::{durable, real_path};
 
-/// The store's lock. Interrupted operations are finished.
-pub(crate) struct Held {
+/// The store's lock. Interrupted operations on this library were finished when the lock was taken.
+pub(crate) struct HeldLock {
     pub(crate) lock: Lock,
 }
 
 impl Workspace {
-    /// Takes the lock of a store. Forgets what was read of it before: it may have changed while
-    /// this waited.
-    pub(crate) fn hold(&self, store: &Store) -> Result<(Store, Held)> {
+    /// Takes the lock of a store and finishes interrupted operations. Returns the store reopened,
+    /// because another process may have changed the store before it released the lock.
+    pub(crate) fn hold(&self, store: &Store) -> Result<(Store, HeldLock)> {
         let judge = |operation: &LoggedOperation| why_impossible(self, store, operation);
         let lock = store.lock(self.command.words(), &self.timestamp(), self.patience, &judge)?;
         let store = store.refreshed();
@@ -32,10 +31,10 @@ impl Workspace {
         let mut finished = finish_files(self, &store, &lock)?;
         finished.extend_from_slice(lock.finished());
         self.finished.lock().unwrap_or_else(PoisonError::into_inner).append(&mut finished);
-        Ok((store, Held { lock }))
+        Ok((store, HeldLock { lock }))
     }
 
-    pub(crate) fn open(&self, dry_run: bool) -> Result<(Store, Option<Held>)> {
+    pub(crate) fn open(&self, dry_run: bool) -> Result<(Store, Option<HeldLock>)> {
         let store = self.open_store()?;
         if dry_run {
             return Ok((store, None));
@@ -45,16 +44,16 @@ impl Workspace {
     }
 }
 
-impl Held {
-    /// Returns the interrupted operation of this very command, if it is finished by now: then the
-    /// request is done.
+impl HeldLock {
+    /// Returns the operation of an earlier run of the same command line, if that run was
+    /// interrupted and a recovery finished its operation. The command then has nothing left to do.
     pub(crate) fn done_before(
         &self,
         workspace: &Workspace,
         store: &Store,
     ) -> Result<Option<LoggedOperation>> {
         let same = |operation: &&LoggedOperation| operation.command == workspace.command.words();
-        // Perhaps when the lock was taken an earlier time.
+        // This command may have taken the lock before and finished the operation then.
         let finished = workspace.finished.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(now) = finished.iter().find(same) {
             return Ok(Some(now.clone()));
@@ -79,7 +78,8 @@ impl Held {
     }
 }
 
-/// Finishes interrupted operations before the library is listed for a plan.
+/// Finishes interrupted operations. Must be called before the library is listed for a plan, because
+/// it may write and delete files.
 pub fn finish_interrupted(workspace: &Workspace) -> Result<()> {
     match workspace.find_store()? {
         Some(store) if !store.unfinished()?.is_empty() => workspace.hold(&store).map(drop),
@@ -87,8 +87,8 @@ pub fn finish_interrupted(workspace: &Workspace) -> Result<()> {
     }
 }
 
-/// Returns why the files and branches of an operation cannot be what it says, if they cannot. An
-/// error in finding out is no such reason: it will be met again.
+/// Returns the reason why an operation in the log is invalid; `None` if it is valid. Ignores read
+/// errors, which will occur again when the operation is finished.
 fn why_impossible(
     workspace: &Workspace,
     store: &Store,
@@ -101,7 +101,7 @@ fn why_impossible(
         let path = LibraryPath::parse(&change.path).map_err(words)?;
         st::must_be_a_place(&path).map_err(words)?;
         if TimelineName::of_file(&path).is_some_and(|name| !has_timeline(store, &name)) {
-            return Err(format!("{path} is not among the files that this store has"));
+            return Err(format!("this store does not contain {path}"));
         }
         let Some(root) = &root else { return Ok(()) };
         st::must_be_a_name_here(&path).map_err(words)?;
@@ -118,8 +118,8 @@ fn why_impossible(
     file.or_else(|| refs.iter().find_map(check_ref))
 }
 
-/// Returns whether a store may have such a timeline. Settings are stored only if the user wants
-/// that.
+/// Returns whether the store may contain the timeline `name`. `settings.json` is stored only if the
+/// user enabled this.
 fn has_timeline(store: &Store, name: &TimelineName) -> bool {
     name.category() != Category::Settings
         || Include::of(Some(store)).has(Category::Settings)
@@ -129,9 +129,9 @@ fn has_timeline(store: &Store, name: &TimelineName) -> bool {
 fn finish_files(workspace: &Workspace, store: &Store, lock: &Lock) -> Result<Vec<LoggedOperation>> {
     let mut finished = Vec::new();
     for operation in store.unfinished()? {
-        // Another library's files are for those who work on that one. Where there is none, there is
-        // nothing to write; where it cannot be opened just now, what is on the disk must not be
-        // looked at before it was.
+        // An operation on another library is finished by a command for that library. If there is no
+        // library, there is nothing to write. If the library cannot be opened now, the command must
+        // fail, because the files must not be read before the operation is finished.
         use io::ErrorKind::{NotADirectory, NotFound};
         let root = match workspace.library() {
             Ok(library) => library.root().to_owned(),
@@ -192,7 +192,8 @@ fn is_of(operation: &LoggedOperation, store: &Store, root: &Path) -> bool {
     real_path::of(library.unwrap_or(durable::parent(store.path()))) == real_path::of(root)
 }
 
-/// Returns the name of the library in the log, for [`is_of`].
+/// Returns the path of the library for the log; `None` if the store is directly inside the library.
+/// [`is_of`] compares this path.
 pub(crate) fn name_of_library(store: &Store, root: &Path) -> Option<String> {
     let real = real_path::of(root);
     (real_path::of(durable::parent(store.path())) != real).then(|| real.display().to_string())
@@ -200,28 +201,26 @@ pub(crate) fn name_of_library(store: &Store, root: &Path) -> Option<String> {
 
 fn was_set_aside(SetAside { operation, why }: &SetAside) -> Finding {
     let number = operation.number;
-    let what = format!(
-        "operation {number} of the log cannot be carried out ({why}), so it was removed from the log"
-    );
+    let what = format!("operation {number} is invalid ({why}) and was removed from the log");
     Finding::new(Code::OperationSetAside, subject(operation), what).remedy(format!(
-        "run `stvc check` to look for other damage; the line is in stvc/{SET_ASIDE} inside the store"
+        "run `stvc check` to look for other damage; the removed line is in stvc/{SET_ASIDE} in the store"
     ))
 }
 
 fn was_finished(operation: &LoggedOperation) -> Finding {
     let number = operation.number;
-    let what = format!("operation {number} was interrupted, and is finished now");
+    let what = format!("operation {number} was interrupted and is now finished");
     Finding::new(Code::OperationFinished, subject(operation), what)
-        .remedy(format!("`stvc undo {number}` takes it back"))
+        .remedy(format!("run `stvc undo {number}` to undo it"))
 }
 
 fn was_left(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
     let number = operation.number;
     let what = format!(
-        "it was saved by another program before operation {number} could write it, and is left as it is"
+        "another program saved it before operation {number} could write it, so it was not replaced"
     );
     Finding::new(Code::SavedMeanwhile, path.as_str(), what)
-        .remedy(format!("what was to be written: `stvc operations`, number {number}"))
+        .remedy(format!("run `stvc operations` to see operation {number}"))
 }
 
 fn was_lost(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
@@ -229,16 +228,18 @@ fn was_lost(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
     let (code, what, remedy) = if st::is_attachment(path) {
         (
             Code::AttachmentLost,
-            format!("operation {number} had to write this attachment, and the store has lost it"),
-            "everything else of the operation is done; copy the file from a backup",
+            format!(
+                "operation {number} could not write this attachment: it is missing or damaged in the store"
+            ),
+            "copy the file from a backup; the rest of the operation is done",
         )
     } else {
         (
             Code::KeptDamaged,
             format!(
-                "operation {number} was interrupted, and the store has lost the bytes of this file; it is left as it is"
+                "operation {number} was interrupted and could not write this file: its new content is missing or damaged in the store"
             ),
-            "`stvc check` finds what else is lost; `stvc import` may bring it back from a backup",
+            "run `stvc check` to see the damage; run `stvc import` to restore lost snapshots from a backup",
         )
     };
     Finding::new(code, path.as_str(), what).remedy(remedy)
@@ -247,10 +248,10 @@ fn was_lost(operation: &LoggedOperation, path: &LibraryPath) -> Finding {
 fn was_taken_back(operation: &LoggedOperation, why: &str) -> Finding {
     let number = operation.number;
     let what = format!(
-        "operation {number} was interrupted and cannot be finished ({why}), so it was taken back"
+        "operation {number} was interrupted and cannot be finished ({why}), so it was reverted"
     );
     Finding::new(Code::OperationTakenBack, subject(operation), what)
-        .remedy("mend the cause, then give the command again")
+        .remedy("fix the cause, then run the command again")
 }
 
 fn subject(operation: &LoggedOperation) -> String {

@@ -1,12 +1,12 @@
-//! The files that a chat names go into its snapshots: those that a snapshot before it has as they
-//! are there, others from the library, up to a limit.
+//! Stores the attachments of a chat in its snapshots. Attachments of the previous snapshot are
+//! reused. Other attachments are read from the library, up to a size limit.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
 use super::missing_attachments::MissingAttachments;
-use super::{Attaching, Operation, attachment_limit};
+use super::{AttachmentReader, Operation, attachment_limit};
 use crate::archive::{Attachment, Blake3, State, Tree};
 use crate::engine::Result;
 use crate::rules::{Code, Finding};
@@ -14,7 +14,8 @@ use crate::st::{self, LibraryPath};
 use crate::store::{Kind, ObjectId, Reader, unless_lost};
 
 impl Operation<'_> {
-    /// Returns the attachments of a state. `previous` is a similar snapshot.
+    /// Returns the attachments of a state, and stores new ones. `previous` is the tree of a similar
+    /// snapshot, whose attachments are reused.
     pub(crate) fn attachments_of(
         &mut self,
         state: &State<'_>,
@@ -45,10 +46,10 @@ impl Operation<'_> {
                 continue;
             }
             match before.get(&path).filter(|known| known.blob.is_some()) {
-                // SillyTavern never writes another file under the name of one.
+                // SillyTavern never reuses the name of an attachment, so the content is unchanged.
                 Some(known) => {
                     self.note_own(known)?;
-                    attached.push(self.mend_attachment(known, reader)?);
+                    attached.push(self.repair_attachment(known, reader)?);
                 }
                 None => attached.extend(self.attachment(&path)?),
             }
@@ -56,8 +57,8 @@ impl Operation<'_> {
         Ok(attached)
     }
 
-    /// Notes that the library has an attachment of an uncommon kind, so that it can be restored
-    /// without asking.
+    /// Records that the library has an attachment of an uncommon file type, so that a later restore
+    /// does not refuse the attachment.
     fn note_own(&mut self, attachment: &Attachment) -> Result<()> {
         let Some(blob) = attachment.blob.filter(|_| !st::is_common_kind(&attachment.path)) else {
             return Ok(());
@@ -79,13 +80,14 @@ impl Operation<'_> {
         self.attachments.own.extend(&missing.uncommon);
     }
 
-    /// Stores an attachment again that is lost in the store, if the library's file still is what it
-    /// was. Only a store that is known to be damaged is read for that.
-    fn mend_attachment(&mut self, known: &Attachment, reader: &Reader) -> Result<Attachment> {
+    /// Stores a lost attachment again if the file in the library is unchanged. Looks only for the
+    /// blob's header to detect a loss, and reads the content only if the store is known to be
+    /// damaged.
+    fn repair_attachment(&mut self, known: &Attachment, reader: &Reader) -> Result<Attachment> {
         let is_lost = if self.pack.distrusts_store() {
             known.read(reader)?.is_err()
         } else {
-            known.glance(reader)?.is_some()
+            known.check_headers(reader)?.is_some()
         };
         let mut mended = known.clone();
         if is_lost && let Some(bytes) = self.unchanged_in_library(known) {
@@ -99,13 +101,14 @@ impl Operation<'_> {
         self.attachments.root.get_or_insert_with(library).as_deref()
     }
 
-    /// Returns an attachment's bytes, if the library's file still is what it was.
+    /// Returns the bytes of the attachment's file in the library, if the hash is unchanged.
     fn unchanged_in_library(&mut self, attachment: &Attachment) -> Option<Vec<u8>> {
         let bytes = st::read(self.library_root()?, &attachment.path).ok()?;
         (Blake3::of(&bytes) == attachment.blake3).then_some(bytes)
     }
 
-    /// Returns an attachment that no snapshot has yet.
+    /// Reads and stores an attachment that the previous snapshot does not have. Returns `None` if
+    /// the file is missing, unreadable or too large. Each file is read once per operation.
     fn attachment(&mut self, path: &LibraryPath) -> Result<Option<Attachment>> {
         if let Some(known) = self.attachments.read.get(path) {
             return Ok(known.clone());
@@ -147,16 +150,16 @@ impl Operation<'_> {
     }
 
     pub(crate) fn attachments_left_out(&self) -> Vec<Finding> {
-        let Attaching { refused, left_out, unreadable, .. } = &self.attachments;
+        let AttachmentReader { refused, left_out, unreadable, .. } = &self.attachments;
         let refused = refused.iter().map(|path| {
             let what =
-                "a message names it, and its name belongs to stvc; the chat was stored without it";
+                "a message refers to this file, but its name is reserved for stvc; the chat was stored without it";
             Finding::new(Code::AttachmentRefused, path.as_str(), what)
-                .remedy("if it is yours, give the file another name and attach it again")
+                .remedy("rename the file and attach it again, if it is yours")
         });
         let unreadable = unreadable.iter().map(|(path, why)| {
             Finding::new(Code::AttachmentsLeftOut, path.as_str(), why)
-                .remedy("the chat was stored without it")
+                .remedy("make the file readable and create a snapshot again: the chat was stored without it")
         });
         refused.chain(attachment_limit::exceeded(left_out)).chain(unreadable).collect()
     }

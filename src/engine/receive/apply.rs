@@ -1,5 +1,4 @@
-//! Applies a plan in one operation: objects, log, refs, files. A dry run stops before the first of
-//! them.
+//! Applies a plan in one operation: objects, log, refs, files. A dry run writes none of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +6,9 @@ use super::incoming::Incoming;
 use super::plan::{BranchMove, Outcome, Plan, Policy, TimelinePlan};
 use super::sides::{Sides, read};
 use crate::archive::{Kind, Manifest, Snapshot, SnapshotId, State, Tree, branch, read_manifest};
-use crate::engine::files::{Closed, FileAction, FilePlan, Leave};
-use crate::engine::operation::missing_attachments::{self, Admission};
-use crate::engine::operation::{FinalSnapshot, Follows, Held, Operation};
+use crate::engine::files::{ChatOpenState, FileAction, FilePlan, WritePermissions};
+use crate::engine::operation::missing_attachments::{self, AttachmentFilter};
+use crate::engine::operation::{FinalSnapshot, HeldLock, Operation, SnapshotParents};
 use crate::engine::{Result, Workspace};
 use crate::history::name_lookup;
 use crate::rules::{Code, Finding};
@@ -21,7 +20,7 @@ pub(super) struct Receiving<'r> {
     pub sides: &'r Sides<'r>,
     pub incoming: &'r Incoming,
     pub policy: Policy,
-    pub closed: Closed,
+    pub closed: ChatOpenState,
 }
 
 #[derive(Default)]
@@ -31,17 +30,17 @@ pub(super) struct Applied {
     pub bytes: u64,
 }
 
-/// Snapshots with the content on disk, now or later.
-type Holding = Vec<(SnapshotId, Manifest)>;
+/// Snapshots that contain the present or future files, with their manifests.
+type StoredStates = Vec<(SnapshotId, Manifest)>;
 
 impl Receiving<'_> {
     pub(super) fn preview(&self, plan: &mut Plan<'_>) -> Result<Applied> {
-        let files = self.file_plans(plan, &Holding::new())?;
+        let files = self.file_plans(plan, &StoredStates::new())?;
         let files = files.iter().map(FilePlan::action).collect();
         Ok(Applied { files, ..Applied::default() })
     }
 
-    pub(super) fn apply(&self, held: &Held, plan: &mut Plan<'_>) -> Result<Applied> {
+    pub(super) fn apply(&self, held: &HeldLock, plan: &mut Plan<'_>) -> Result<Applied> {
         let Self { workspace, incoming, policy, closed, .. } = *self;
         let Sides { store, library, include, .. } = self.sides;
         let mut pack = store.pack_writer();
@@ -59,22 +58,26 @@ impl Receiving<'_> {
             }
         };
         let mut operation = Operation::new(workspace, store, message.as_deref());
-        let anew = incoming.objects.anew.iter().map(|anew| (anew.former, anew.id));
-        operation.rename(&anew.collect::<Vec<_>>());
+        let rewritten =
+            incoming.objects.rewritten.iter().map(|rewritten| (rewritten.former, rewritten.id));
+        operation.rename(&rewritten.collect::<Vec<_>>());
         let will_have = self.move_refs(plan, &mut operation)?;
         let files = self.file_plans(plan, &will_have)?;
         let mut actions = Vec::new();
-        // An import that writes nothing leaves the present files to the next snapshot.
+        // If an import writes no files, no final snapshots are needed: the next `stvc snapshot`
+        // stores the present files.
         if let Some(library) = library
             && (policy == Policy::Join || !files.is_empty())
         {
             let had = self.had(&plan.timelines, &files)?;
             let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();
-            let leave = Leave { closed, active_queue: false };
-            actions = operation.write_files(library.root(), files, &had, leave, &why)?.actions;
+            let permissions = WritePermissions { closed, active_queue: false };
+            actions =
+                operation.write_files(library.root(), files, &had, permissions, &why)?.actions;
             let message = message.as_deref().unwrap_or("as it is after a sync");
             let ending = FinalSnapshot { message, ..FinalSnapshot::default() };
-            // A file that this device does not store is never read: it may contain passwords.
+            // Never read a file that this device does not store, such as `settings.json`, which may
+            // contain passwords.
             for timeline in moved(&plan.timelines).map(|step| &step.entry.timeline) {
                 if include.has(timeline.category()) {
                     operation.end_with(library, timeline, &ending)?;
@@ -90,10 +93,10 @@ impl Receiving<'_> {
         Ok(Applied { files: actions, objects, bytes })
     }
 
-    /// Moves branches and tags; returns the snapshots that have what will be on disk.
-    fn move_refs(&self, plan: &Plan<'_>, operation: &mut Operation<'_>) -> Result<Holding> {
+    /// Moves branches and tags. Returns the snapshots that contain the future files.
+    fn move_refs(&self, plan: &Plan<'_>, operation: &mut Operation<'_>) -> Result<StoredStates> {
         let reader = self.sides.store.reader();
-        let mut will_have = Holding::new();
+        let mut will_have = StoredStates::new();
         for step in &plan.timelines {
             let (timeline, head) = (&step.entry.timeline, &step.entry.head);
             will_have.extend(match &step.branch {
@@ -103,7 +106,8 @@ impl Receiving<'_> {
                     Some((head.id, read_manifest(&reader, head.tree)?))
                 }
                 BranchMove::Renamed(files) => {
-                    let follows = step.local.cloned().map(Follows::renamed).unwrap_or_default();
+                    let follows =
+                        step.local.cloned().map(SnapshotParents::renamed).unwrap_or_default();
                     Some(take(operation, State::made(files, None), Kind::SNAPSHOT, follows)?)
                 }
                 BranchMove::Made(files, joined) => {
@@ -111,24 +115,25 @@ impl Receiving<'_> {
                     let is_deleted = |side: &Snapshot| side.kind == Kind::DELETED;
                     let is_deleted = is_deleted(head) && step.local.is_some_and(is_deleted);
                     let kind = if is_deleted { Kind::DELETED } else { Kind::SNAPSHOT };
-                    let follows = Follows::joined(head.clone(), *joined);
+                    let follows = SnapshotParents::joined(head.clone(), *joined);
                     Some(take(operation, State::made(files, None), kind, follows)?)
                 }
             });
             if let Some(aside) = &step.aside {
                 let state = State::made(&aside.files, None);
-                let follows = Follows::copy(&aside.from, &state).taken_from(aside.source.clone());
+                let follows =
+                    SnapshotParents::copy(&aside.from, &state).taken_from(aside.source.clone());
                 will_have.push(take(operation, state, Kind::SNAPSHOT, follows)?);
             }
             match &step.entry.outcome {
-                // The imported state again, as a fork without messages of its own. Its bytes and its
-                // history stay as they were.
+                // The imported state becomes a fork without new messages. Its bytes and its history
+                // stay unchanged.
                 Outcome::Beside(name) => {
                     let mut files = read(&reader, head)?;
                     files.main.path = name.file();
                     files.timeline = name.clone();
                     let state = State::made(&files, None);
-                    let follows = Follows::copy(head, &state);
+                    let follows = SnapshotParents::copy(head, &state);
                     will_have.push(take(operation, state, Kind::SNAPSHOT, follows)?);
                 }
                 Outcome::Tagged(tag) => move_tag(operation, tag, head.id)?,
@@ -138,7 +143,7 @@ impl Receiving<'_> {
         let names: BTreeSet<_> =
             moved(&plan.timelines).map(|step| branch(&step.entry.timeline)).collect();
         let former = moved(&plan.timelines).filter_map(|step| step.entry.former.as_ref());
-        // Another timeline may have taken the name.
+        // Do not delete a branch whose name another timeline has now.
         for former in former.map(branch).filter(|former| !names.contains(former)) {
             operation.drop_ref(former)?;
         }
@@ -148,16 +153,16 @@ impl Receiving<'_> {
         Ok(will_have)
     }
 
-    /// Returns the plans of all files. Adds findings about attachments that are refused for their
-    /// kind.
+    /// Returns the plans of all files. Adds findings to `plan` about attachments that are refused
+    /// because of their file type.
     fn file_plans(
         &self,
         plan: &mut Plan<'_>,
-        will_have: &Holding,
+        will_have: &StoredStates,
     ) -> Result<Vec<FilePlan<'static>>> {
         let mut files = plan.files.take_plan(will_have);
         if self.policy == Policy::Join {
-            // The list in a group's file replaces nothing.
+            // Changing the list of chats in a group's file loses nothing.
             for file in files.iter_mut().filter(|file| file.path.is_group()) {
                 file.harmless = true;
             }
@@ -174,10 +179,11 @@ impl Receiving<'_> {
     ) -> Result<BTreeMap<LibraryPath, FilePlan<'static>>> {
         let mut plan = BTreeMap::new();
         let Some(library) = self.sides.library else { return Ok(plan) };
-        let admission = Admission::own(self.sides.store)?;
+        let admission = AttachmentFilter::own(self.sides.store)?;
         let reader = self.incoming.store.reader();
         for head in moved(steps).map(|step| &step.entry.head) {
-            // A local chat may only get another name of its lorebook.
+            // Skip local chats that the remote does not have. The plan contains them only because
+            // their lorebook was renamed.
             if !head.timeline.is_chat() || self.incoming.history.get(head.id).is_none() {
                 continue;
             }
@@ -186,7 +192,7 @@ impl Receiving<'_> {
             let (root, name) = (library.root(), &head.timeline);
             let missing =
                 missing_attachments::missing(root, &reader, name, found, &admission, unplanned)?;
-            // Lost ones were reported when the snapshots were judged.
+            // Lost attachments were reported when the snapshots were validated.
             let is_refused = |finding: &Finding| finding.code == Code::AttachmentRefused;
             findings.extend(missing.findings.into_iter().filter(is_refused));
             plan.extend(missing.plan.into_iter().map(|file| (file.path.clone(), file)));
@@ -194,14 +200,15 @@ impl Receiving<'_> {
         Ok(plan)
     }
 
-    /// Returns the latest local snapshots, which have the present files.
-    fn had(&self, steps: &[TimelinePlan<'_>], files: &[FilePlan<'_>]) -> Result<Holding> {
+    /// Returns the latest local snapshots of all planned timelines and files. They contain the
+    /// present files.
+    fn had(&self, steps: &[TimelinePlan<'_>], files: &[FilePlan<'_>]) -> Result<StoredStates> {
         let entries = steps.iter().map(|step| &step.entry);
         let names = entries.flat_map(|entry| [Some(&entry.timeline), entry.former.as_ref()]);
         let mut names: BTreeSet<_> = names.flatten().cloned().collect();
         names.extend(files.iter().filter_map(|file| TimelineName::of_file(&file.path)));
         let store = self.sides.store;
-        let mut had = Holding::new();
+        let mut had = StoredStates::new();
         for name in names {
             if let Some(id) = store.ref_target(&branch(&name))?
                 && let Ok(head) = name_lookup::read(store, SnapshotId(id))
@@ -218,7 +225,7 @@ fn take(
     operation: &mut Operation<'_>,
     state: State<'_>,
     kind: Kind,
-    follows: Follows,
+    follows: SnapshotParents,
 ) -> Result<(SnapshotId, Manifest)> {
     Ok((operation.take(&state, kind, follows)?.id, state.manifest))
 }

@@ -1,9 +1,10 @@
-//! Pairs each timeline of the remote with the local timeline that it is, whatever either is called.
+//! Pairs each timeline of the remote with the corresponding local timeline, even after a rename.
 //!
-//! A rename moves a branch, so a name does not identify a timeline. Two timelines are one if they
-//! have a snapshot of their own in common. Two devices may have taken their first snapshots of one
-//! library before they met: timelines without such a partner are one if they have a common name
-//! (and, for chats, the same first message), or else if one chat has all messages of the other.
+//! A name does not identify a timeline, because a rename moves the branch. Two timelines correspond
+//! if they share a snapshot that belongs to both. Two devices may also have created their first
+//! snapshots of one library independently, before the first sync. Timelines without a shared
+//! snapshot therefore correspond if they have the same name (and, for chats, the same first
+//! message), or if one chat begins with all messages of the other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,12 +18,13 @@ use crate::history::History;
 use crate::st::TimelineName;
 use crate::store::{ObjectId, Reader, unless_lost};
 
-/// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local ones, except for
-/// those that were erased elsewhere. Returns the pairs, and the local timelines whose name one of
-/// them takes.
+/// Pairs the timelines of the remote, whose latest snapshots are `heads`, with local timelines.
+/// Local timelines in `erased`, which were erased on another device, are paired only by a shared
+/// snapshot. Returns the pairs, and the local timelines whose name a different timeline of the
+/// remote uses.
 ///
-/// Of two names for one timeline, the one that changed since both sides last met counts. If both
-/// changed, the remote's does.
+/// If a timeline has two names, the name that changed since the last sync is used. If both names
+/// changed, the name on the remote is used.
 pub(super) fn pair<'s>(
     sides: &'s Sides<'s>,
     device: &Device,
@@ -36,7 +38,7 @@ pub(super) fn pair<'s>(
     pairing.by_name()?;
     pairing.by_messages()?;
     let Pairing { mut pairs, paired, .. } = pairing;
-    // The remote's names are taken first.
+    // Assign the names on the remote first.
     let lower = |name: &TimelineName| name.as_str().to_lowercase();
     let mut taken = BTreeMap::new();
     for entry in pairs.iter().map(|pair| &pair.entry) {
@@ -63,11 +65,11 @@ pub(super) fn pair<'s>(
 struct Pairing<'s> {
     sides: &'s Sides<'s>,
     erased: BTreeSet<TimelineName>,
-    /// Maps ids that were rewritten locally to the present ones.
+    /// Maps the former ids of locally rewritten snapshots to their present ids.
     former: HashMap<ObjectId, ObjectId>,
     pairs: Vec<TimelinePlan<'s>>,
     paired: BTreeSet<TimelineName>,
-    /// The local heads by the snapshots that belong to them.
+    /// For each local snapshot, the latest snapshots of the timelines that it belongs to.
     owners: HashMap<SnapshotId, Vec<&'s Snapshot>>,
 }
 
@@ -106,14 +108,15 @@ impl<'s> Pairing<'s> {
         self.pairs[n].local = Some(local);
     }
 
-    /// Pairs a timeline that a sync on this device set aside, and that is gone locally because the
-    /// sync was undone, with the timeline that it was copied from: that is to be set aside again.
+    /// Pairs a remote timeline that an earlier sync on this device set aside with the local
+    /// timeline that it is a copy of, if this sync was undone on this device. The local timeline
+    /// then gets the name of the copy again.
     fn with_undone_copies(&mut self, device: &Device) -> Result<()> {
         let Sides { ours, theirs, .. } = *self.sides;
         for n in self.unpaired() {
             let remote = &self.pairs[n].entry.head;
             let (own, origin) = theirs.own(remote);
-            let by = Device::that_set_aside(theirs, remote);
+            let by = Device::of_set_aside_timeline(theirs, remote);
             let is_known = own.iter().any(|own| !self.owners(own.id).is_empty());
             let is_own = !is_known && by.is_some_and(|by| by.id == device.id);
             let Some(origin) = origin.filter(|_| is_own) else { continue };
@@ -134,8 +137,8 @@ impl<'s> Pairing<'s> {
         Ok(())
     }
 
-    /// Pairs timelines that have a snapshot of their own in common. A partner that has the name as
-    /// well is nearer than one that was renamed.
+    /// Pairs timelines that share a snapshot: first timelines of the same name, then renamed
+    /// timelines.
     fn by_snapshot(&mut self) {
         let Sides { ours, theirs, .. } = *self.sides;
         for same_name in [true, false] {
@@ -174,8 +177,8 @@ impl<'s> Pairing<'s> {
         Ok(())
     }
 
-    /// Pairs chats with common messages, of whose names the other side has neither: both devices may
-    /// have begun with the same files, one of which was renamed before they met.
+    /// Pairs chats with common messages whose names exist on one side only. Both devices may have
+    /// begun with the same files, and a chat may have been renamed before the first sync.
     fn by_messages(&mut self) -> Result<()> {
         let Sides { ours, theirs, here, there, .. } = self.sides;
         let is_root = |history: &History, head: &Snapshot| {
@@ -219,7 +222,8 @@ impl<'s> Pairing<'s> {
 }
 
 impl Sides<'_> {
-    /// Returns whether a local and a remote timeline of one name can be one.
+    /// Returns whether a local and a remote timeline of the same name correspond. Chats must have
+    /// the same first message.
     fn begin_alike(&self, local: &Snapshot, remote: &Snapshot) -> Result<bool> {
         let first_words = |reader: &Reader, snapshot: &Snapshot| -> Result<Option<Identity>> {
             let Some(message) = first_message(reader, snapshot)? else { return Ok(None) };
@@ -229,15 +233,16 @@ impl Sides<'_> {
             || first_words(&self.here, local)? == first_words(&self.there, remote)?)
     }
 
-    /// Returns whether one of two chats has all messages of the other. A greeting alone does not
-    /// tell.
+    /// Returns whether one chat begins with all messages of the other. A greeting alone is not
+    /// sufficient, because different chats have the same greeting.
     fn are_one_chat(&self, local: &Snapshot, remote: &Snapshot) -> Result<bool> {
         let Some((here, there)) = self.messages(local, remote)? else { return Ok(false) };
         let is_greeting = here.len().min(there.len()) < 2;
         Ok(!is_greeting && (here.starts_with(&there) || there.starts_with(&here)))
     }
 
-    /// Returns whether a local state has all messages of a remote one, or is the same file.
+    /// Returns whether a local chat begins with all messages of the remote chat. For other files,
+    /// returns whether local and remote content are equal.
     fn continues(&self, local: &Snapshot, remote: &Snapshot) -> Result<bool> {
         if !local.timeline.is_chat() {
             return Ok(local.content == remote.content);
@@ -262,13 +267,13 @@ fn first_message(reader: &Reader, snapshot: &Snapshot) -> Result<Option<ObjectId
     Ok(unless_lost(archive::first_message(reader, snapshot.tree))?.flatten())
 }
 
-/// Returns whether the remote has a local state. After an undo its snapshot is another one than the
-/// sync set aside, with the same content; but a state of the remote's own past may have been restored
-/// on purpose, and does not count.
+/// Returns whether the remote has the state of the snapshot `local`. After an undo, the remote may
+/// have this state in another snapshot with the same content. An ancestor of `remote` with the same
+/// content does not count, because the user may have restored the content on purpose.
 fn is_stored(ours: &History, theirs: &History, local: &Snapshot, remote: &Snapshot) -> bool {
     let mut same = theirs
         .iter()
         .filter(|other| other.content == local.content && other.timeline == local.timeline);
     theirs.get(local.id).is_some()
-        || ours.get(remote.id).is_none() && same.any(|other| !theirs.leads_to(remote.id, other.id))
+        || ours.get(remote.id).is_none() && same.any(|other| !theirs.reaches(remote.id, other.id))
 }

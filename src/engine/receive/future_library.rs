@@ -1,4 +1,5 @@
-//! The files of the library as they will be: a decision for one timeline is what the next one finds.
+//! The files that the library will have after the planned changes, so that each decision takes the
+//! earlier decisions into account.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ impl FutureLibrary {
         Ok(self.file(path)?.new_bytes())
     }
 
-    /// Returns the present content.
+    /// Returns the present content of a file, before the planned changes.
     pub(super) fn now(&mut self, path: &LibraryPath) -> Result<Option<&[u8]>> {
         Ok(self.file(path)?.now.as_deref())
     }
@@ -44,8 +45,9 @@ impl FutureLibrary {
         Ok(())
     }
 
-    /// Plans a stored file if no file exists; returns whether that is so. A new device gets a whole
-    /// library, which need not be in memory for that.
+    /// Plans to write a file from the store, if the library has no such file. Returns `false` if
+    /// the file exists. The content is not loaded into memory, because a new device gets an entire
+    /// library.
     pub(super) fn put_stored(&mut self, plan: FilePlan<'static>) -> Result<bool> {
         let file = self.file(&plan.path)?;
         let is_free = file.now.is_none();
@@ -67,10 +69,11 @@ impl FutureLibrary {
         })
     }
 
-    /// Returns the changes: chats last, because a chat names a book that must exist. `held` are
-    /// snapshots with the new content.
+    /// Returns the changed files. Chats are last, because the lorebook of a chat must exist before
+    /// the chat. `held` are snapshots that may contain the new content.
     pub(super) fn take_plan(&mut self, held: &[(SnapshotId, Manifest)]) -> Vec<FilePlan<'static>> {
-        let changed = std::mem::take(&mut self.files).into_values().filter(|file| !file.is_there());
+        let changed =
+            std::mem::take(&mut self.files).into_values().filter(|file| !file.is_up_to_date());
         let stored = |file: FilePlan<'static>| {
             let has = |(id, manifest): &(SnapshotId, Manifest)| {
                 files::holds(manifest, &file.path, file.new_bytes()?).then_some(*id)
@@ -79,7 +82,7 @@ impl FutureLibrary {
             file.stored_in(stored_in)
         };
         let mut plan: Vec<_> = changed.map(stored).collect();
-        // They are in the order of their paths.
+        // The files are sorted by path already.
         plan.sort_by_key(|file| file.path.as_str().ends_with(".jsonl"));
         plan
     }

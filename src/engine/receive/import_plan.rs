@@ -1,6 +1,8 @@
-//! Plans the import of a backup. Overwrites nothing: a timeline that changed here and in the backup
-//! is kept twice. Of a timeline that only continues in the backup, the files are updated: otherwise
-//! the next snapshot would take them for a newer state. Writes nothing.
+//! Plans the import of a backup. Writes nothing.
+//!
+//! Local changes are not overwritten: if a timeline changed locally and in the backup, both
+//! versions are kept. If a timeline changed only in the backup, its files are updated. Otherwise
+//! the next snapshot would treat the old files as newer than the imported state.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +27,7 @@ pub(super) fn plan<'s>(sides: &'s Sides<'s>, incoming: &Incoming) -> Result<Plan
     let mut tags = all_tags([ours, theirs]);
     let mut moved: BTreeMap<TimelineName, SnapshotId> = BTreeMap::new();
     let (mut timelines, mut following) = (Vec::new(), Vec::new());
-    // A timeline is named by its latest snapshot, whatever the branch is called.
+    // The name of a timeline is in its latest snapshot. The name of the branch is ignored.
     for head in theirs.without_renamed(&incoming.heads) {
         let past = theirs.past([head.id]);
         let current = match moved.get(&head.timeline) {
@@ -33,8 +35,8 @@ pub(super) fn plan<'s>(sides: &'s Sides<'s>, incoming: &Incoming) -> Result<Plan
             None => store.ref_target(&branch(&head.timeline))?.map(SnapshotId),
         };
         let is_own = |known: &Snapshot| ours.head(owners.of_snapshot(known)).is_some();
-        // Also one that continues here under another name, or was rewritten here: snapshots were
-        // forgotten, or added to its past.
+        // A timeline is also known if it continues in this store under another name, or if this
+        // store has rewritten its snapshots.
         let is_known = ours.get(head.id).is_some_and(is_own)
             || current == Some(head.id)
             || current.is_some() && !store.find_former(&head.id.to_string())?.is_empty();
@@ -82,14 +84,15 @@ pub(super) fn plan<'s>(sides: &'s Sides<'s>, incoming: &Incoming) -> Result<Plan
     })
 }
 
-/// The file of a timeline that would be imported. A branch may not move where its file would then
-/// look like a newer state.
+/// The state of the local file of a timeline that would be imported. The timeline's branch must not
+/// move if the old file would then look newer than the imported state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnDisk {
-    /// Absent, or a chat that continues the imported state.
+    /// The branch can move: there is no file, or the file is equal to the imported state or newer.
     Free,
-    /// Equal to the latest local snapshot, so that it can be updated.
+    /// The file equals the latest local snapshot, so it can be updated.
     Stored,
+    /// The branch must not move.
     Other,
 }
 
@@ -106,13 +109,13 @@ fn on_disk(sides: &Sides<'_>, head: &Snapshot) -> Result<OnDisk> {
         None => false,
     };
     let here = captured.files.split();
-    // Without a header, the metadata of a chat is in the group's file, which is not updated.
+    // A chat without a header has its metadata in the group's file, which is not updated.
     if is_stored && (!name.is_chat() || here.header.is_some()) {
         return Ok(OnDisk::Stored);
     }
     if !name.is_chat() {
-        // Without a local history, the file continues the imported state. A person decides whether
-        // it is replaced.
+        // A file without local snapshots counts as newer than the imported state. The user decides
+        // whether to replace the file.
         return Ok(if stored.is_some() { OnDisk::Other } else { OnDisk::Free });
     }
     let contents = Tree::open(&sides.there, head.tree)?.materialise(&sides.there)?;
@@ -120,12 +123,13 @@ fn on_disk(sides: &Sides<'_>, head: &Snapshot) -> Result<OnDisk> {
     let here = Chain::of(without_blank_end(&here.messages));
     let same_book = captured.files.book_bytes() == contents.files.book_bytes();
     let continues = comes.shared_with(&here) == comes.len();
-    // With as many messages, only the lorebook could tell which is newer, and it does not.
+    // If the messages are equal and the lorebooks differ, it is unknown which state is newer.
     let is_newer = here.len() > comes.len() || same_book;
     Ok(if continues && is_newer { OnDisk::Free } else { OnDisk::Other })
 }
 
-/// Plans the files of fast-forwarded timelines. Of a shared lorebook, the latest state is written.
+/// Plans the files of fast-forwarded timelines. If several chats share a lorebook, its latest
+/// version is written.
 fn following_files(
     sides: &Sides<'_>,
     incoming: &Incoming,
@@ -139,7 +143,8 @@ fn following_files(
         let files = Tree::open(&sides.there, head.tree)?.materialise(&sides.there)?.files;
         future.put(&files.main.path, Some(files.main.bytes.to_vec()))?;
         if let Some(book) = files.book() {
-            // One with a timeline of its own comes with that.
+            // If the lorebook has its own timeline in the backup, it is imported with that
+            // timeline.
             let own = TimelineName::of_file(book.path);
             if own.is_none_or(|own| sides.theirs.head(&own).is_none()) {
                 future.put(book.path, Some(book.bytes.to_vec()))?;
@@ -149,7 +154,8 @@ fn following_files(
     Ok(future)
 }
 
-/// Returns the record of erasures without what is imported: whoever imports it wants it back.
+/// Returns the recorded erasures without those of the imported timelines, because the user wants
+/// these timelines again.
 fn wanted_again(sides: &Sides<'_>, timelines: &[TimelinePlan<'_>]) -> Result<Erasures> {
     let mut erasures = sides.store.erasures()?;
     if erasures.is_empty() {
@@ -164,7 +170,8 @@ fn wanted_again(sides: &Sides<'_>, timelines: &[TimelinePlan<'_>]) -> Result<Era
     Ok(erasures)
 }
 
-/// Returns `<chat> (from backup 2026-11-15)`, short enough to be a tag with a number behind it.
+/// Returns the tag `<chat> (from backup 2026-11-15)` with the date `day`. Shortens the chat's name
+/// if the tag with a number would be too long.
 fn tag_beside(timeline: &TimelineName, day: &str) -> String {
     let mut chat = timeline.chat().to_owned();
     loop {

@@ -1,6 +1,6 @@
-//! A backup of any kind: what a file holds is unpacked into a store of its own, which is gone when
-//! dropped; a folder is read where it is. Nothing of it is believed before all of it was hashed and
-//! every snapshot judged; and then only what nothing is wrong with is let in.
+//! Reads a backup of any kind. A backup file is unpacked, and a server is fetched, into a temporary
+//! store. A folder is read in place. All objects are hashed and all snapshots are validated before
+//! anything is used. Only valid snapshots are accepted.
 
 use std::collections::{HashMap, HashSet};
 use std::io::BufReader;
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use chrono::DateTime;
 use tempfile::TempDir;
 
-use super::join_history::{Anew, Joined, Ours, join};
+use super::join_history::{JoinedHistory, LocalHistory, RewrittenCommit, join};
 use super::plan::Policy;
 use crate::archive::backup::{
-    self, BackupError, Decoder, Found, Given, Header, Judged, KnownSnapshots, Lengths, Passphrase,
-    What, unseal,
+    self, BackupError, CommitKind, Decoder, Header, JudgedBackup, JudgedCommit, KnownSnapshots,
+    Lengths, ObjectScope, Passphrase, unseal,
 };
 use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::copies::chosen_refs::{HEADS, Refs, TAGS, in_words, ours, ours_of, spoken};
@@ -26,23 +26,23 @@ use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::{Code, Finding};
 use crate::store::{
-    Effect, Erasures, Kind, ObjectId, PackWriter, RefChange, RefName, Store, Transit,
+    Effect, Erasures, Kind, ObjectId, PackWriter, RefChange, RefName, RemoteSession, Store,
     folder_for_now,
 };
 
 pub struct Received {
     pub header: Header,
     pub store: Store,
-    pub judged: Judged,
+    pub judged: JudgedBackup,
     refs: Refs,
     path: PathBuf,
-    // Last, so that no file in it is open any more when it goes.
+    // Declared last, so that the store's files are closed before a temporary folder is deleted.
     origin: Origin,
 }
 
-/// The place of the store that is read. A temporary folder is deleted when dropped.
+/// The place of the store that is read. A temporary folder is deleted when this value is dropped.
 enum Origin {
-    /// A backup file was unpacked there, into one pack.
+    /// A temporary store with the content of a backup file in one pack.
     Unpacked {
         _folder: TempDir,
     },
@@ -54,50 +54,52 @@ enum Origin {
 
 pub(crate) struct Incoming {
     pub header: Header,
-    /// Its objects and refs, including those that are left out.
+    /// The store that is read, with all its objects and refs, including those that are not
+    /// imported.
     pub store: Store,
-    /// The snapshots that may be taken in, and the local ones.
+    /// The history with the snapshots that may be imported. It may also contain local snapshots.
     pub history: History,
     pub heads: Vec<Snapshot>,
     pub objects: NewObjects,
     pub left_out: usize,
-    pub withheld: Withheld,
+    pub withheld: WithheldRefs,
     pub findings: Vec<Finding>,
-    /// Snapshots that were not judged because the store has them.
+    /// The snapshots that the local store had when the backup was read. They were not validated
+    /// again.
     known: HashSet<SnapshotId>,
-    // Last, so that no file in it is open any more when it goes.
+    // Declared last, so that the store's files are closed before a temporary folder is deleted.
     origin: Origin,
 }
 
 #[derive(Default)]
 pub(crate) struct NewObjects {
     copied: Vec<(ObjectId, Kind)>,
-    /// Commits that were rewritten because an ancestor is left out.
-    pub anew: Vec<Anew>,
+    /// Commits that were rewritten because one of their ancestors is not imported.
+    pub rewritten: Vec<RewrittenCommit>,
 }
 
-/// Refs that devices do not exchange.
+/// Refs of the remote that a sync does not import.
 #[derive(Default)]
-pub(crate) struct Withheld {
-    /// Refs with an invalid snapshot in their past.
-    pub odd: Vec<RefName>,
-    /// Refs that lead to erased snapshots.
+pub(crate) struct WithheldRefs {
+    /// Refs that reach an invalid or unsupported snapshot.
+    pub invalid: Vec<RefName>,
+    /// Refs that reach an erased snapshot.
     pub erased: Vec<ErasedRef>,
-    /// The erasures of this device and of the remote.
+    /// The erasures that this device and the remote have recorded.
     pub erasures: Erasures,
 }
 
 pub(crate) struct Source<'s> {
     pub place: &'s CopyPlace,
     pub passphrase: Option<&'s Passphrase>,
-    /// Git may ask on the terminal.
+    /// Whether git may prompt for a password on the terminal.
     pub asks: bool,
-    /// The folder for temporary files.
+    /// The folder in which temporary folders are created.
     pub beside: PathBuf,
 }
 
-/// Reads a backup, hashes every object and judges every snapshot. Unpacks it into a temporary
-/// folder unless it is a folder.
+/// Reads a backup, hashes all objects and validates all snapshots. A backup that is not a folder is
+/// first copied into a temporary folder.
 pub fn look_at(
     workspace: &Workspace,
     place: &CopyPlace,
@@ -109,7 +111,8 @@ pub fn look_at(
     read(workspace, &source, None, &KnownSnapshots::new(), monitor)
 }
 
-/// Reads a backup or remote, judges what the store does not have, and returns what may be taken in.
+/// Reads a backup or remote, validates its new snapshots, and returns the snapshots that may be
+/// imported.
 pub(super) fn receive(
     workspace: &Workspace,
     source: &Source<'_>,
@@ -144,8 +147,8 @@ fn read(
         }
         CopyPlace::Remote(url) => {
             monitor.begin("fetching", None);
-            let transit = Transit::new(beside, store, url, asks)?;
-            let list = transit.list()?;
+            let session = RemoteSession::new(beside, store, url, asks)?;
+            let list = session.list()?;
             ours_of(&list, url)?;
             let mut refspecs: Vec<_> =
                 [HEADS, TAGS].map(|prefix| format!("+{prefix}*:{prefix}*")).into();
@@ -157,14 +160,14 @@ fn read(
                 Some(store) => ours(store)?.into_values().collect(),
                 None => Vec::new(),
             };
-            transit.fetch(&refspecs, &have)?;
-            let (store, folder) = transit.into_store()?;
+            session.fetch(&refspecs, &have)?;
+            let (store, folder) = session.into_store()?;
             let origin = Origin::Fetched { _folder: folder };
             look_through(store, origin, Path::new(&url.to_string()), known, monitor)
         }
         CopyPlace::Output => Err(CopyError::UnknownDestination {
             destination: "-".into(),
-            why: "a backup is not read from standard input",
+            why: "a backup cannot be read from standard input",
         }
         .into()),
     }
@@ -180,14 +183,14 @@ fn look_through(
     monitor.begin("looking for objects", None);
     let refs = ours(&store)?;
     let judged =
-        backup::judge(&store, &refs, &Given::Beyond, known, monitor).map_err(about(path))?;
+        backup::judge(&store, &refs, &ObjectScope::Beyond, known, monitor).map_err(about(path))?;
     let header = header_of(&store, &refs, &judged)?;
     Ok(Received { header, store, judged, refs, path: path.to_owned(), origin })
 }
 
-/// Returns the header that a backup file of this repository would have. Its day is that of the
-/// latest snapshot.
-fn header_of(store: &Store, refs: &Refs, judged: &Judged) -> Result<Header> {
+/// Returns the header that a backup file of this repository would have. The time in the header is
+/// that of the latest snapshot.
+fn header_of(store: &Store, refs: &Refs, judged: &JudgedBackup) -> Result<Header> {
     let heads = crate::history::heads(store)?;
     let all = heads.iter().chain(judged.snapshots().map(|(snapshot, _)| snapshot));
     let newest = all.map(|snapshot| snapshot.time.seconds).max();
@@ -205,7 +208,7 @@ fn header_of(store: &Store, refs: &Refs, judged: &Judged) -> Result<Header> {
     })
 }
 
-/// Unpacks a backup file and judges all of it. Leaves nothing behind if it is invalid.
+/// Unpacks and validates a backup file. Leaves no files behind if the backup is invalid.
 fn unpack(
     workspace: &Workspace,
     source: &Path,
@@ -225,7 +228,7 @@ fn unpack(
     while let Some((kind, bytes)) = decoder.next_object().map_err(about(source))? {
         let id = pack.add(kind, bytes)?;
         if lengths.insert(id, (kind, bytes.len() as u64)).is_some() {
-            let why = format!("object {id} twice");
+            let why = format!("object {id} occurs twice");
             return Err(about(source)(BackupError::Hostile { why }));
         }
         monitor.advance(1);
@@ -233,9 +236,9 @@ fn unpack(
     pack.finish()?;
     let header = decoder.header().clone();
     let refs = header.refs().map_err(about(source))?;
-    // Opened anew: a handle does not see a pack that came after it.
+    // Reopen the store, because an open store does not see packs that are added later.
     let store = Store::open(store.path())?;
-    let judged = backup::judge(&store, &refs, &Given::All(&lengths), known, monitor)
+    let judged = backup::judge(&store, &refs, &ObjectScope::All(&lengths), known, monitor)
         .map_err(about(source))?;
     let is_commit = |id: &ObjectId| matches!(lengths.get(id), Some((Kind::Commit, _)));
     let moves = refs
@@ -243,7 +246,7 @@ fn unpack(
         .filter(|(_, id)| is_commit(id))
         .map(|(name, id)| RefChange { name: name.clone(), before: None, after: Some(*id) })
         .collect();
-    // Made just now, for this process alone.
+    // The lock is free, because only this process uses the new store.
     let (store, held) = workspace.hold(&store)?;
     store.transact(&held.lock, workspace.timestamp(), Effect::moves(moves))?;
     drop(held);
@@ -254,24 +257,24 @@ fn unpack(
 impl Received {
     pub fn findings(&self) -> Vec<Finding> {
         let mut lost = LostAttachments::default();
-        let finding = |found: &backup::Found| match &found.what {
-            What::Snapshot(snapshot, verdict) => {
+        let finding = |found: &backup::JudgedCommit| match &found.what {
+            CommitKind::Snapshot(snapshot, verdict) => {
                 lost.note(&snapshot.timeline, verdict.lost_attachments());
                 verdict_findings::finding(snapshot, verdict)
             }
-            What::Nothing(why) => {
+            CommitKind::Nothing(why) => {
                 Some(Finding::new(Code::HistoryBroken, found.id.to_string(), why.as_str()))
             }
-            What::Known => None,
+            CommitKind::Known => None,
         };
         let mut findings: Vec<_> = self.judged.commits.iter().filter_map(finding).collect();
         findings.extend(lost.findings());
         findings
     }
 
-    /// Removes the refs that lead to unwanted snapshots, and what only they lead to. Returns these
-    /// refs.
-    fn leave_out(&mut self, unwanted: impl Fn(&Found) -> bool) -> Vec<(RefName, ObjectId)> {
+    /// Removes the refs that reach an unwanted snapshot, and the commits that only these refs
+    /// reach. Returns the removed refs.
+    fn leave_out(&mut self, unwanted: impl Fn(&JudgedCommit) -> bool) -> Vec<(RefName, ObjectId)> {
         let found: HashMap<_, _> =
             self.judged.commits.iter().map(|found| (found.id, found)).collect();
         let past = |tip: ObjectId| {
@@ -298,22 +301,22 @@ impl Received {
         left
     }
 
-    /// Returns what devices share of it: the branches and tags with nothing in their past that is
-    /// odd, of a newer format, or removed for good. Nothing is written anew: the other devices
-    /// would not know it.
-    fn shared(mut self, ours: Ours<'_>) -> Result<Incoming> {
+    /// Returns the part that a sync imports: the branches and tags that do not reach an invalid,
+    /// unsupported or erased snapshot. Does not rewrite commits, because other devices would not
+    /// know the new ids.
+    fn shared(mut self, ours: LocalHistory<'_>) -> Result<Incoming> {
         let mut findings = self.findings();
-        let odd = self.leave_out(|found| !found.can_be_shared());
+        let invalid = self.leave_out(|found| !found.can_be_shared());
         let mut erasures = ours.map(|(store, _)| store.erasures()).transpose()?.unwrap_or_default();
         erasures.join(&self.store.received_erasures()?);
         let new = self.judged.snapshots().map(|(snapshot, _)| snapshot);
         let erased = erased_among(&erasures, &self.store.reader(), new)?;
         let left = self.leave_out(|found| erased.contains(&found.id));
         let mut incoming = self.incoming(ours)?;
-        findings.extend(odd.iter().map(|(name, _)| left_there(name)));
+        findings.extend(invalid.iter().map(|(name, _)| withheld_ref(name)));
         incoming.findings = findings;
-        let odd = odd.into_iter().map(|(name, _)| name).collect();
-        incoming.withheld = Withheld { odd, erased: Vec::new(), erasures };
+        let invalid = invalid.into_iter().map(|(name, _)| name).collect();
+        incoming.withheld = WithheldRefs { invalid, erased: Vec::new(), erasures };
         for (name, id) in left {
             let head = Snapshot::read(&incoming.store.reader().commit(id)?)?;
             let is_fork = !is_its_own(&incoming.store, head.clone(), &erased)?;
@@ -322,8 +325,8 @@ impl Received {
         Ok(incoming)
     }
 
-    /// Returns the valid part of it. Fails if there is none.
-    fn incoming(self, ours: Ours<'_>) -> Result<Incoming> {
+    /// Returns the valid part of the backup. Fails if no branch or tag has a valid snapshot.
+    fn incoming(self, ours: LocalHistory<'_>) -> Result<Incoming> {
         let findings = self.findings();
         let left_out = self.judged.commits.iter().filter(|found| !found.is_fit()).count();
         let known = ours.into_iter().flat_map(|(_, history)| history.iter());
@@ -333,7 +336,7 @@ impl Received {
             heads: Vec::new(),
             objects: NewObjects::default(),
             left_out,
-            withheld: Withheld::default(),
+            withheld: WithheldRefs::default(),
             findings,
             known: known.map(|known| known.id).collect(),
             store: self.store,
@@ -358,12 +361,13 @@ impl Received {
             return Err(about(&self.path)(BackupError::Hostile { why }));
         }
         incoming.take_over(joined.taken.iter(), self.judged.lost_objects())?;
-        let Joined { history, heads, anew, findings, .. } = joined;
+        let JoinedHistory { history, heads, rewritten, findings, .. } = joined;
         incoming.findings.extend(findings);
-        // Others take the place of these.
-        let former: HashSet<_> = anew.iter().map(|anew| anew.former).collect();
+        // Do not copy commits that were rewritten.
+        let former: HashSet<_> = rewritten.iter().map(|rewritten| rewritten.former).collect();
         incoming.objects.copied.retain(|(id, _)| !former.contains(id));
-        (incoming.history, incoming.heads, incoming.objects.anew) = (history, heads, anew);
+        (incoming.history, incoming.heads, incoming.objects.rewritten) =
+            (history, heads, rewritten);
         Ok(incoming)
     }
 }
@@ -371,18 +375,19 @@ impl Received {
 impl Incoming {
     pub(super) fn adopt_into(&self, pack: &mut PackWriter) -> Result<()> {
         match &self.origin {
-            // What was unpacked here stands in one pack, and can be copied as it is.
+            // An unpacked backup is one pack, which can be copied without changes.
             Origin::Unpacked { .. } if self.left_out == 0 => pack.adopt(&self.store)?,
             _ => pack.adopt_some(&self.store, &self.objects.copied)?,
         }
-        for commit in &self.objects.anew {
+        for commit in &self.objects.rewritten {
             pack.add(Kind::Commit, &commit.bytes)?;
         }
         Ok(())
     }
 
-    /// Returns whether the store still has what it had when the backup was read. If not, because of
-    /// a concurrent `forget` and `gc`, it must be read again. Ask under the lock.
+    /// Returns whether the local store still has all snapshots that it had when the backup was
+    /// read. If a concurrent `forget` or `gc` removed some of them, the backup must be read again.
+    /// `ours` must be loaded while the lock is held.
     pub(super) fn fits(&self, ours: &History) -> bool {
         self.known.iter().all(|id| ours.get(*id).is_some())
     }
@@ -413,9 +418,8 @@ fn is_its_own(store: &Store, head: Snapshot, ids: &HashSet<ObjectId>) -> Result<
     }
 }
 
-fn left_there(name: &RefName) -> Finding {
-    let message =
-        "a snapshot that it leads to cannot be taken in, so it was neither taken nor sent";
+fn withheld_ref(name: &RefName) -> Finding {
+    let message = "one of its snapshots is invalid or unsupported, so it was not synced";
     Finding::new(Code::RefLeftOut, spoken(name), message)
-        .remedy("`stvc check` on that place says what is wrong; all else was synced")
+        .remedy("run `stvc check` on the remote to see the problem; the rest was synced")
 }

@@ -1,13 +1,15 @@
-//! The history of a backup without invalid snapshots, so that one of them costs nothing else.
+//! Removes invalid snapshots from the history of a backup, so that the valid snapshots can be
+//! imported.
 //!
-//! A commit names its parents, so one that follows an invalid snapshot is rewritten: with the same
-//! tree, date, message and trailers, and the nearest valid ancestor as its parent. A branch whose
-//! latest snapshot is invalid ends with the latest valid one before it; a tag on an invalid one is
-//! left out. Rewritten commits keep their new ids: a later backup of the same store continues them.
+//! A commit contains the ids of its parents. A commit with an invalid parent is therefore
+//! rewritten: the tree, date, message and trailers stay, and the nearest valid ancestor becomes its
+//! parent. A branch whose latest snapshot is invalid ends with the latest valid snapshot before it.
+//! A tag on an invalid snapshot is omitted. The store records the new ids of rewritten commits, so
+//! that the import of a later backup of the same store continues them.
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::archive::backup::{Found, What};
+use crate::archive::backup::{CommitKind, JudgedCommit};
 use crate::archive::{Snapshot, SnapshotId, branch, moved};
 use crate::engine::Result;
 use crate::engine::copies::chosen_refs::{HEADS, Refs, spoken};
@@ -17,26 +19,31 @@ use crate::rules::{Code, Finding, Level};
 use crate::store::{Kind, ObjectId, RefName, Store, commit, hash};
 
 #[derive(Default)]
-pub(super) struct Joined {
-    /// Includes the local snapshots.
+pub(super) struct JoinedHistory {
+    /// The valid snapshots of the backup, and the local snapshots.
     pub history: History,
     pub heads: Vec<Snapshot>,
-    pub anew: Vec<Anew>,
-    /// The new snapshots, as the backup has them.
+    pub rewritten: Vec<RewrittenCommit>,
+    /// The imported snapshots as they are in the backup, before any rewrite.
     pub taken: Vec<Snapshot>,
-    /// Refs that were shortened or left out.
+    /// Findings about branches that were shortened and refs that were omitted.
     pub findings: Vec<Finding>,
 }
 
-pub(crate) struct Anew {
+pub(crate) struct RewrittenCommit {
     pub former: ObjectId,
     pub id: ObjectId,
     pub bytes: Vec<u8>,
 }
 
-pub(super) type Ours<'s> = Option<(&'s Store, &'s History)>;
+pub(super) type LocalHistory<'s> = Option<(&'s Store, &'s History)>;
 
-pub(super) fn join(store: &Store, found: &[Found], refs: &Refs, ours: Ours<'_>) -> Result<Joined> {
+pub(super) fn join(
+    store: &Store,
+    found: &[JudgedCommit],
+    refs: &Refs,
+    ours: LocalHistory<'_>,
+) -> Result<JoinedHistory> {
     let mut joiner = Joiner {
         store,
         found: found.iter().map(|found| (found.id, found)).collect(),
@@ -44,7 +51,7 @@ pub(super) fn join(store: &Store, found: &[Found], refs: &Refs, ours: Ours<'_>) 
         former: ours.map(|(store, _)| store.former_ids()).transpose()?.unwrap_or_default(),
         replacements: HashMap::new(),
         snapshots: HashMap::new(),
-        joined: Joined::default(),
+        joined: JoinedHistory::default(),
     };
     for id in refs.values() {
         joiner.settle(*id)?;
@@ -73,30 +80,30 @@ pub(super) fn join(store: &Store, found: &[Found], refs: &Refs, ours: Ours<'_>) 
 #[derive(Clone, Copy)]
 struct Replacement {
     id: SnapshotId,
-    distance: Distance,
+    distance: AncestorDistance,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Distance {
+enum AncestorDistance {
     Itself,
     /// An ancestor in the same timeline.
     Earlier,
-    /// An ancestor in another timeline: a fork lies between.
+    /// An ancestor in another timeline, before a fork point.
     AcrossFork,
 }
 
 struct Joiner<'a> {
     store: &'a Store,
-    found: HashMap<ObjectId, &'a Found>,
+    found: HashMap<ObjectId, &'a JudgedCommit>,
     ours: Option<&'a History>,
     former: HashMap<ObjectId, ObjectId>,
     replacements: HashMap<ObjectId, Option<Replacement>>,
     snapshots: HashMap<SnapshotId, Snapshot>,
-    joined: Joined,
+    joined: JoinedHistory,
 }
 
 impl Joiner<'_> {
-    /// Finds the replacements of a commit and its ancestors, oldest first.
+    /// Determines the replacements of a commit and its ancestors, oldest first.
     fn settle(&mut self, tip: ObjectId) -> Result<()> {
         let mut open = vec![tip];
         while let Some(id) = open.last().copied() {
@@ -118,7 +125,8 @@ impl Joiner<'_> {
         Ok(())
     }
 
-    /// Returns the local snapshot that a commit is, or was rewritten to.
+    /// Returns the local snapshot that has the id of a commit, or the local snapshot that this
+    /// commit was rewritten to.
     fn local(&self, id: ObjectId) -> Option<&Snapshot> {
         let ours = self.ours?;
         let became = || self.former.get(&id).and_then(|new| ours.get(SnapshotId(*new)));
@@ -130,28 +138,34 @@ impl Joiner<'_> {
     }
 
     fn replace(&mut self, id: ObjectId) -> Result<Option<Replacement>> {
-        let itself = |id| Ok(Some(Replacement { id, distance: Distance::Itself }));
+        let itself = |id| Ok(Some(Replacement { id, distance: AncestorDistance::Itself }));
         if let Some(local) = self.local(id) {
             return itself(local.id);
         }
         let Some(found) = self.found.get(&id).copied() else { return Ok(None) };
         let first = found.parents.first().and_then(|parent| self.replacement(*parent));
         match &found.what {
-            What::Snapshot(snapshot, _) if found.is_fit() => {
+            CommitKind::Snapshot(snapshot, _) if found.is_fit() => {
                 itself(self.take(snapshot, &found.parents, first)?)
             }
             invalid => {
-                let is_fork = matches!(invalid, What::Snapshot(it, _) if it.fork_at.is_some());
+                let is_fork =
+                    matches!(invalid, CommitKind::Snapshot(it, _) if it.fork_at.is_some());
                 Ok(first.map(|Replacement { id, distance }| {
-                    let is_across = is_fork || distance == Distance::AcrossFork;
-                    let distance = if is_across { Distance::AcrossFork } else { Distance::Earlier };
+                    let is_across = is_fork || distance == AncestorDistance::AcrossFork;
+                    let distance = if is_across {
+                        AncestorDistance::AcrossFork
+                    } else {
+                        AncestorDistance::Earlier
+                    };
                     Replacement { id, distance }
                 }))
             }
         }
     }
 
-    /// Takes a snapshot over, rewritten if its parents changed. Returns its id.
+    /// Imports a snapshot, and rewrites it if its parents were replaced. `former` are its parents
+    /// in the backup. Returns the id of the imported snapshot.
     fn take(
         &mut self,
         snapshot: &Snapshot,
@@ -172,8 +186,10 @@ impl Joiner<'_> {
         }
         let fork_at = match first {
             None => None,
-            Some(first) if first.distance == Distance::Itself => snapshot.fork_at,
-            Some(first) if first.distance == Distance::Earlier && snapshot.fork_at.is_none() => {
+            Some(first) if first.distance == AncestorDistance::Itself => snapshot.fork_at,
+            Some(first)
+                if first.distance == AncestorDistance::Earlier && snapshot.fork_at.is_none() =>
+            {
                 None
             }
             Some(first) => Some(match self.snapshot(first.id) {
@@ -186,7 +202,7 @@ impl Joiner<'_> {
         let id = hash(Kind::Commit, &bytes)?;
         let new = Snapshot::read(&commit::decode(id, &bytes)?)?;
         self.snapshots.insert(new.id, new);
-        self.joined.anew.push(Anew { former: snapshot.id.0, id, bytes });
+        self.joined.rewritten.push(RewrittenCommit { former: snapshot.id.0, id, bytes });
         Ok(SnapshotId(id))
     }
 
@@ -194,23 +210,25 @@ impl Joiner<'_> {
         self.snapshots.get(&id).or_else(|| self.ours?.get(id))
     }
 
-    /// Returns the new id of a commit that is not left out.
+    /// Returns the id of a commit after the import; `None` if the commit is omitted.
     fn itself(&self, id: ObjectId) -> Option<SnapshotId> {
-        self.replacement(id).filter(|it| it.distance == Distance::Itself).map(|it| it.id)
+        self.replacement(id).filter(|it| it.distance == AncestorDistance::Itself).map(|it| it.id)
     }
 
-    /// Returns the new head of a branch: the latest valid snapshot of its own timeline.
+    /// Returns the new target of a branch: the latest valid snapshot of the branch's own timeline.
+    /// Returns `None` if there is no such snapshot.
     fn newest(&self, name: &RefName, tip: ObjectId) -> Option<SnapshotId> {
         let Replacement { id, distance } = self.replacement(tip)?;
         let snapshot = self.snapshot(id)?;
-        // An unreadable commit does not say whether a fork began there.
-        let is_snapshot = matches!(self.found.get(&tip)?.what, What::Snapshot(..) | What::Known);
-        let is_own =
-            is_snapshot && distance != Distance::AcrossFork || branch(&snapshot.timeline) == *name;
-        (distance == Distance::Itself || is_own).then_some(id)
+        // If the commit is unreadable, it is unknown whether a fork began with it.
+        let is_snapshot =
+            matches!(self.found.get(&tip)?.what, CommitKind::Snapshot(..) | CommitKind::Known);
+        let is_own = is_snapshot && distance != AncestorDistance::AcrossFork
+            || branch(&snapshot.timeline) == *name;
+        (distance == AncestorDistance::Itself || is_own).then_some(id)
     }
 
-    fn finish(self, tags: BTreeMap<String, SnapshotId>) -> Joined {
+    fn finish(self, tags: BTreeMap<String, SnapshotId>) -> JoinedHistory {
         let Self { ours, mut snapshots, mut joined, .. } = self;
         for known in ours.into_iter().flat_map(History::iter) {
             snapshots.entry(known.id).or_insert_with(|| known.clone());
@@ -219,25 +237,27 @@ impl Joiner<'_> {
         let tips: Vec<_> = heads.iter().chain(tags.values()).copied().collect();
         joined.history = History::of(snapshots.into_values(), &heads, tags);
         let reached = joined.history.past(tips);
-        // A branch that was left out may have led to valid snapshots of another timeline, whose own
-        // branch is not in the backup.
+        // Drop snapshots that no imported ref reaches. An omitted branch may have been the only ref
+        // that reached valid snapshots of another timeline.
         let is_needed = |id: ObjectId| reached.contains(&SnapshotId(id));
-        let became: HashMap<_, _> = joined.anew.iter().map(|anew| (anew.former, anew.id)).collect();
+        let became: HashMap<_, _> =
+            joined.rewritten.iter().map(|rewritten| (rewritten.former, rewritten.id)).collect();
         joined.taken.retain(|taken| is_needed(*became.get(&taken.id.0).unwrap_or(&taken.id.0)));
-        joined.anew.retain(|anew| is_needed(anew.id));
+        joined.rewritten.retain(|rewritten| is_needed(rewritten.id));
         joined
     }
 }
 
 fn is_shortened(branch: &RefName, head: SnapshotId) -> Finding {
-    let message = format!("its newest snapshot was left out; it ends with {head} here");
+    let message =
+        format!("its latest snapshot is invalid and was not imported; it now ends with {head}");
     Finding::new(Code::RefLeftOut, spoken(branch), message)
         .at(Level::Warning)
-        .remedy("take a new snapshot while the files are there")
+        .remedy("run `stvc snapshot` while its files exist")
 }
 
 fn is_left_out(name: &RefName) -> Finding {
-    let message = "what it names was left out, and so was the name";
+    let message = "it was not imported, because its snapshot is invalid";
     Finding::new(Code::RefLeftOut, spoken(name), message)
-        .remedy("`stvc check` on the backup says what is wrong")
+        .remedy("run `stvc check` on the backup to see the problem")
 }

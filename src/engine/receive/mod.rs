@@ -1,9 +1,10 @@
-//! Takes in what a backup or a remote has, for `import` and `sync`: reads and judges it, decides
-//! about each timeline (`plan`), and applies that in one operation (`apply`).
+//! Imports the snapshots of a backup or a remote, for `import` and `sync`: reads and validates the
+//! snapshots, decides about each timeline (`plan`), and applies the decisions in one operation
+//! (`apply`).
 //!
-//! Both commands make the same pass; a dry run makes it on a copy of the store, and stops before
-//! anything is stored. They differ in the decisions (`plan::Policy`): an import changes nothing local
-//! (`import_plan`), a sync makes both sides equal (`sync_plan`).
+//! Both commands use the same steps, but decide differently (`plan::Policy`). An import overwrites
+//! no local changes (`import_plan`). A sync makes both sides equal (`sync_plan`). A dry run works
+//! on a copy of the store and writes nothing else.
 
 mod apply;
 mod counterparts;
@@ -26,7 +27,7 @@ pub use plan::{Conflict, Outcome, ReceivedTag, ReceivedTimeline};
 
 use super::copies::chosen_refs::HEADS;
 use super::copies::{CopyPlace, mirror};
-use super::files::{Closed, FileAction};
+use super::files::{ChatOpenState, FileAction};
 use super::{Include, Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
@@ -39,9 +40,9 @@ use sides::Sides;
 
 pub(crate) struct Request<'r> {
     pub source: Source<'r>,
-    pub closed: Closed,
+    pub closed: ChatOpenState,
     pub policy: Policy,
-    /// Only plan. The store of the workspace is a copy then.
+    /// Whether to only plan. The store of the workspace must then be a temporary copy.
     pub dry_run: bool,
 }
 
@@ -53,12 +54,12 @@ pub(crate) struct Reconciled {
     pub findings: Vec<Finding>,
     pub objects: usize,
     pub bytes: u64,
-    /// The refs that must not be sent afterwards.
+    /// The refs that a sync must not send to the remote afterwards.
     pub unsent: mirror::Options,
 }
 
-/// Returns a folder near the store to unpack into: the store, or the first folder above it that
-/// exists.
+/// Returns the folder in which a backup is unpacked: the store, or the first existing folder above
+/// its path if there is no store.
 pub(crate) fn beside(workspace: &Workspace) -> Result<PathBuf> {
     let path = workspace.store_path()?;
     let above = usize::from(workspace.find_store()?.is_none());
@@ -66,7 +67,7 @@ pub(crate) fn beside(workspace: &Workspace) -> Result<PathBuf> {
     Ok(folder.unwrap_or(Path::new(".")).to_owned())
 }
 
-/// Returns whether a place that devices share is a folder with nothing in it yet.
+/// Returns whether the remote is a folder that is missing or has neither snapshots nor erasures.
 pub(crate) fn has_nothing(place: &CopyPlace, store: &Store) -> Result<bool> {
     let CopyPlace::Folder(folder) = place else { return Ok(false) };
     let Some(mirror) = mirror::look(folder, Some(store))? else { return Ok(true) };
@@ -88,7 +89,8 @@ pub(crate) fn reconcile(
         workspace.hold(&store).map(|(store, held)| (store, Some(held)))?
     };
     let library = match policy {
-        // Without its files, a moved branch would make them look like a newer state.
+        // A sync needs the library: if a branch moved and the files did not change, the files would
+        // look newer than the branch.
         Policy::Join if !dry_run => Some(workspace.library()?),
         _ => workspace.library().ok(),
     };

@@ -1,4 +1,4 @@
-//! The plan for everything that a backup or a remote has, and its results for reports.
+//! The plan for the timelines and tags of a backup or remote, and the results that reports show.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,13 @@ use crate::rules::Finding;
 use crate::st::{LibraryPath, TimelineFiles, TimelineName};
 use crate::store::Erasures;
 
-/// The side that gives way where both changed something.
+/// The rule for timelines that changed on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// `import`: local states stay or are fast-forwarded; others get another name.
+    /// `import`: local timelines stay unchanged or are fast-forwarded. If a timeline has diverged,
+    /// its version in the backup gets another name.
     KeepLocal,
-    /// `sync`: both sides become equal. The first to reach the remote keeps the name.
+    /// `sync`: both sides become equal. The timeline that reached the remote first keeps the name.
     Join,
 }
 
@@ -31,11 +32,11 @@ pub(super) struct Plan<'h> {
 pub(super) struct TimelinePlan<'h> {
     pub entry: ReceivedTimeline,
     pub local: Option<&'h Snapshot>,
-    /// The remote has the local state: as an ancestor, or in a timeline that an earlier sync set
-    /// aside.
+    /// Whether the remote has the local state: as an ancestor, or in a timeline that an earlier
+    /// sync set aside.
     pub is_stored_there: bool,
     pub branch: BranchMove,
-    pub aside: Option<Aside>,
+    pub aside: Option<SetAsideTimeline>,
 }
 
 impl<'h> TimelinePlan<'h> {
@@ -58,18 +59,19 @@ impl<'h> TimelinePlan<'h> {
 
 pub(super) enum BranchMove {
     Stay,
-    /// To the remote snapshot.
+    /// Move the branch to the remote snapshot.
     There,
-    /// To a new snapshot after that, joined with this local one.
+    /// Move the branch to a new snapshot of these files. Its parents are the remote snapshot and
+    /// this local snapshot, if any.
     Made(Box<TimelineFiles>, Option<SnapshotId>),
-    /// To a new snapshot of this local state, under another name.
+    /// Move the branch to a new snapshot of these local files, under another name.
     Renamed(Box<TimelineFiles>),
 }
 
-pub(super) struct Aside {
+pub(super) struct SetAsideTimeline {
     pub from: Snapshot,
     pub files: TimelineFiles,
-    /// The device that set it aside, as the snapshot records it.
+    /// The source that the new snapshot records. It names the device that sets the timeline aside.
     pub source: String,
 }
 
@@ -81,7 +83,8 @@ pub(super) enum JoinedBook {
 }
 
 impl JoinedBook {
-    /// `before` is the common ancestor.
+    /// Merges the local lorebook `now` and the remote lorebook `theirs`. `before` is the common
+    /// ancestor.
     pub(super) fn of(now: Option<&[u8]>, before: Option<&[u8]>, theirs: &[u8]) -> Self {
         let Some(now) = now else { return Self::Theirs };
         if now == theirs || before == Some(now) {
@@ -108,34 +111,36 @@ impl JoinedBook {
 /// The result for a timeline of a backup or remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is here, as new or newer.
+    /// The local timeline is up to date or newer.
     Known,
     New,
-    /// It has another name now, and may be updated.
+    /// The local timeline was renamed and possibly updated.
     Renamed,
-    /// It was fast-forwarded.
+    /// The local timeline was fast-forwarded.
     Forward,
-    /// Both sides changed it; conflicts have the remote value.
+    /// Both sides changed the timeline, and the changes were merged. A conflict has the remote
+    /// value.
     Merged,
-    /// Both sides changed it: the local state has this name now.
+    /// Both sides changed the timeline. The local version now has this name.
     Apart(TimelineName),
-    /// Both sides changed it: the imported state has this name.
+    /// Both sides changed the timeline. The imported version has this name.
     Beside(TimelineName),
-    /// Both sides changed it, and the imported state has an unsupported format, which cannot be
-    /// renamed: it has this tag.
+    /// Both sides changed the timeline, and the imported version has this tag. It cannot be
+    /// renamed, because its format is not supported.
     Tagged(String),
-    /// It was erased here, or elsewhere before it came here; it is removed from the remote.
+    /// The timeline was erased on this device, or on another device before this device received it.
+    /// It is removed from the remote.
     Erased,
-    /// It was erased on another device. It stays here, and is not sent.
+    /// The timeline was erased on another device. It stays on this device, and is not sent.
     ErasedElsewhere,
-    /// The timeline it was forked from was erased, so its past cannot be exchanged.
+    /// The timeline is a fork whose parent was erased, so its history cannot be sent or received.
     ForkOfErased,
-    /// It was left alone, for this reason.
+    /// The timeline was not synced, for this reason.
     Left(&'static str),
 }
 
 impl Outcome {
-    /// Returns the word for it in `--json`.
+    /// Returns the value of the outcome in `--json`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Known => "known",
@@ -143,45 +148,47 @@ impl Outcome {
             Self::Renamed => "renamed",
             Self::Forward => "forward",
             Self::Merged => "merged",
-            Self::Apart(_) => "apart",
-            Self::Beside(_) => "beside",
+            Self::Apart(_) => "set-aside",
+            Self::Beside(_) => "new-name",
             Self::Tagged(_) => "tagged",
             Self::Erased => "erased",
             Self::ErasedElsewhere => "erased-elsewhere",
-            Self::ForkOfErased | Self::Left(_) => "left",
+            Self::ForkOfErased | Self::Left(_) => "skipped",
         }
     }
 }
 
 /// A lorebook that both sides changed in the same places.
 pub struct Conflict {
-    /// The lorebook that chats use.
+    /// The path of the lorebook that chats use.
     pub book: LibraryPath,
-    /// Each with the value of the other lorebook as `ours` and that of `book` as `theirs`; empty if
-    /// they cannot be determined.
+    /// The conflicts. `ours` is the value in the other lorebook, and `theirs` is the value in
+    /// `book`. Empty if the conflicts cannot be determined.
     pub places: Vec<merge::Conflict>,
-    /// The timeline of the other lorebook.
+    /// The timeline with the other version of the lorebook.
     pub other: Option<TimelineName>,
-    /// The device that set it aside; `None`: this one.
+    /// The device that set the timeline `other` aside; `None` if it was this device.
     pub set_aside_by: Option<Device>,
 }
 
 impl Conflict {
-    /// Returns the number of places, at least one.
+    /// Returns the number of conflicts. It is at least one, even if the conflicts cannot be
+    /// determined.
     pub fn count(&self) -> usize {
         self.places.len().max(1)
     }
 }
 
-/// A timeline of a backup or remote. Listed once per conflict.
+/// The result for a timeline of a backup or remote. A timeline with several conflicts has one
+/// result per conflict.
 pub struct ReceivedTimeline {
     pub timeline: TimelineName,
-    /// Its latest snapshot there.
+    /// The latest snapshot of the timeline in the backup or remote.
     pub head: Snapshot,
     pub outcome: Outcome,
-    /// Its former local name, if it changed.
+    /// The former local name of the timeline; `None` if the name did not change.
     pub former: Option<TimelineName>,
-    /// The number of new snapshots.
+    /// The number of snapshots that the local store did not have.
     pub snapshots: usize,
     pub conflict: Option<Conflict>,
 }
@@ -192,21 +199,23 @@ impl ReceivedTimeline {
         Self { timeline, head, outcome, former: None, snapshots: 0, conflict: None }
     }
 
-    /// Returns the timeline that conflicts with it.
+    /// Returns the timeline with the other version of the lorebook, if there is a conflict.
     pub fn set_aside(&self) -> Option<&TimelineName> {
         self.conflict.as_ref()?.other.as_ref()
     }
 }
 
-/// A tag that came or moved.
+/// A tag that was received or moved.
 pub struct ReceivedTag {
-    /// Its former name: there, or of a local tag that makes room.
+    /// The name of the tag in the backup or remote, or the former name of a renamed local tag.
     pub name: String,
+    /// The name of the tag in the local store after the import.
     pub here: String,
     pub snapshot: SnapshotId,
 }
 
-/// Plans the tags. A tag whose name the other side uses for another snapshot gets a number.
+/// Plans the tags. If both sides use one name for different snapshots, the imported tag gets a
+/// number under `KeepLocal`, and the local tag under `Join`.
 pub(super) fn plan_tags(ours: &History, theirs: &History, policy: Policy) -> Vec<ReceivedTag> {
     let here: BTreeMap<_, _> = ours.tags().collect();
     let mut taken = all_tags([ours]);
@@ -240,7 +249,7 @@ pub(super) fn all_tags<'h>(
     tags.map(|(name, id)| (name.to_owned(), id)).collect()
 }
 
-/// Returns a tag that no other snapshot has: this one, or with a number.
+/// Returns a tag that no other snapshot has: `name`, or `name` with a number.
 pub(super) fn free_tag(
     name: &str,
     snapshot: SnapshotId,

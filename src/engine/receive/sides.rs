@@ -1,4 +1,5 @@
-//! Both sides of a reconciliation, and the state of a timeline in the library.
+//! The two sides of an import or sync, and the state of a timeline's local files. `ours` and `here`
+//! belong to the local store, `theirs` and `there` to the backup or remote.
 
 use std::collections::BTreeSet;
 
@@ -21,63 +22,63 @@ pub(super) struct Sides<'s> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Here {
+pub(super) enum LocalState {
     Absent,
-    /// Equal to its latest snapshot.
+    /// The files equal the latest snapshot.
     Same,
     Changed,
     Unreadable,
-    /// Equal, but ST-Auto-Recap is about to write more.
+    /// The files equal the latest snapshot, but ST-Auto-Recap is about to write to the lorebook.
     AtWork,
 }
 
-impl Here {
+impl LocalState {
     pub(super) fn hinders(self) -> Option<&'static str> {
         match self {
-            Here::Absent | Here::Same => None,
-            Here::Changed => Some("it changed here since its newest snapshot"),
-            Here::Unreadable => Some("it cannot be read here just now"),
-            Here::AtWork => Some("ST-Auto-Recap is at work in its lorebook"),
+            LocalState::Absent | LocalState::Same => None,
+            LocalState::Changed => Some("it changed on this device since its latest snapshot"),
+            LocalState::Unreadable => Some("it cannot be read on this device"),
+            LocalState::AtWork => Some("ST-Auto-Recap is working in its lorebook"),
         }
     }
 }
 
 impl Sides<'_> {
-    /// Returns the names of all timelines, in lower case.
+    /// Returns the names of all timelines of both sides, in lower case.
     pub(super) fn names(&self) -> BTreeSet<String> {
         let all = self.ours.heads().chain(self.theirs.heads());
         all.map(|(name, _)| name.as_str().to_lowercase()).collect()
     }
 
-    pub(super) fn look(&self, timeline: &TimelineName) -> Result<Here> {
-        // Files that this device does not store are never looked at.
+    pub(super) fn look(&self, timeline: &TimelineName) -> Result<LocalState> {
+        // Files that this device does not store are never read.
         let library = self.library.filter(|_| self.include.has(timeline.category()));
-        let Some(library) = library else { return Ok(Here::Absent) };
+        let Some(library) = library else { return Ok(LocalState::Absent) };
         match st::is_absent(&timeline.file().under(library.root())) {
             Ok(false) => {}
-            Ok(true) => return Ok(Here::Absent),
-            Err(_) => return Ok(Here::Unreadable),
+            Ok(true) => return Ok(LocalState::Absent),
+            Err(_) => return Ok(LocalState::Unreadable),
         }
         let look = match changed_timelines::look(self.store, library, &self.groups, timeline) {
             Ok(look) => look,
-            Err(engine::Error::St(_)) => return Ok(Here::Unreadable),
+            Err(engine::Error::St(_)) => return Ok(LocalState::Unreadable),
             Err(error) => return Err(error),
         };
         let files = look.captured.as_ref().map(|captured| &captured.files);
         let book = files.and_then(TimelineFiles::book_bytes);
         Ok(if files.is_some_and(|files| files.unread_book().is_some()) {
-            Here::Unreadable
+            LocalState::Unreadable
         } else if look.is_new() {
-            Here::Changed
+            LocalState::Changed
         } else if book.is_some_and(|book| queue_activity(book).total() > 0) {
-            Here::AtWork
+            LocalState::AtWork
         } else {
-            Here::Same
+            LocalState::Same
         })
     }
 }
 
-/// Reads the files of a snapshot, under the name that its timeline has.
+/// Reads the files of a snapshot. The main file gets the path that belongs to `snapshot.timeline`.
 pub(super) fn read(reader: &Reader, snapshot: &Snapshot) -> Result<TimelineFiles> {
     let mut files = Tree::open(reader, snapshot.tree)?.materialise(reader)?.files;
     files.main.path = snapshot.timeline.file();

@@ -1,10 +1,10 @@
-//! Plans lorebooks, cards and other files that both sides changed: once each, by their own
-//! histories. Writes nothing.
+//! Plans the merge of lorebooks, cards and other files that both sides changed. Each file is merged
+//! once, based on its own history. Writes nothing.
 
 use std::collections::HashSet;
 
-use super::plan::{Aside, BranchMove, Conflict, JoinedBook, Outcome, TimelinePlan};
-use super::sides::{Here, read};
+use super::plan::{BranchMove, Conflict, JoinedBook, Outcome, SetAsideTimeline, TimelinePlan};
+use super::sides::{LocalState, read};
 use super::sync_plan::{Diverged, Planner, named};
 use crate::archive::merge::{Side, merge_books};
 use crate::archive::{Kind, Snapshot, SnapshotId};
@@ -20,9 +20,9 @@ impl<'s> Planner<'s> {
         diverged: Diverged<'_>,
     ) -> Result<()> {
         let Diverged { local, here, mut ours, mut theirs, base } = diverged;
-        // A file that changed only by use may differ from the snapshot. Another timeline may have
-        // been given its name already.
-        if let (Here::Same, Some(now)) = (here, self.files.now(&ours.main.path)?) {
+        // Use the present file, which may differ from the snapshot in volatile fields. Do not use
+        // the planned content, which may belong to another timeline of that name.
+        if let (LocalState::Same, Some(now)) = (here, self.files.now(&ours.main.path)?) {
             ours.main.bytes = now.to_vec().into();
         }
         let base = match base {
@@ -47,12 +47,12 @@ impl<'s> Planner<'s> {
                     theirs.main.bytes = both.into();
                     theirs
                 }
-                // They have nothing but the name in common, and are two books.
+                // Without a common ancestor, these are two different lorebooks of one name.
                 JoinedBook::Conflicts(_) if was.is_none() => {
                     let path = ours.main.path.clone();
                     let name = self.set_aside(step, local, ours, here)?;
                     self.namesakes.insert(path, name.clone());
-                    if here == Here::Same {
+                    if here == LocalState::Same {
                         self.files.put(&theirs.main.path, Some(theirs.main.bytes.to_vec()))?;
                     }
                     step.branch = BranchMove::There;
@@ -60,8 +60,7 @@ impl<'s> Planner<'s> {
                     return Ok(());
                 }
                 JoinedBook::Conflicts(places) => {
-                    // Changes without a conflict are merged; a conflict gets the remote value, which
-                    // reached the remote first.
+                    // Merge the changes that do not conflict. For a conflict, use the remote value.
                     if let Ok(merged) = merge_books(was, mine, other, Side::Theirs) {
                         theirs.main.bytes = merged.bytes.into();
                     }
@@ -69,13 +68,15 @@ impl<'s> Planner<'s> {
                     let book = theirs.main.path.clone();
                     step.entry.conflict =
                         Some(Conflict { book, places, other, set_aside_by: None });
-                    // Not joined: whoever settles the conflict begins at the common ancestor.
+                    // Do not record the local snapshot as a parent, so that the common ancestor
+                    // stays the merge base when the user resolves the conflict.
                     return self.settle(step, None, theirs, here);
                 }
             }
         } else if category == Category::Card {
-            // Two characters can exist side by side; of a group or the settings there is one, and the
-            // newer counts. The other stays in the history.
+            // Keep both versions of a character card as two characters. Of a group or of the
+            // settings, only one version can exist: the newer version is used below, and the other
+            // version stays in the history.
             let name = self.set_aside(step, local, ours, here)?;
             self.settle(step, Some(local.id), theirs, here)?;
             step.entry.outcome = Outcome::Apart(name);
@@ -88,17 +89,17 @@ impl<'s> Planner<'s> {
         self.settle(step, Some(local.id), whole, here)
     }
 
-    /// Lets both sides continue with this state, after the remote snapshot and the local one
-    /// `merged` with it.
+    /// Plans a snapshot of the files `whole`. Its parents are the remote snapshot and the local
+    /// snapshot `merged`, if any.
     fn settle(
         &mut self,
         step: &mut TimelinePlan<'_>,
         merged: Option<SnapshotId>,
         whole: TimelineFiles,
-        here: Here,
+        here: LocalState,
     ) -> Result<()> {
         let whole = named(whole, &step.entry.timeline);
-        if here == Here::Same {
+        if here == LocalState::Same {
             self.put_main(&whole)?;
         }
         step.branch = BranchMove::Made(Box::new(whole), merged);
@@ -111,19 +112,20 @@ impl<'s> Planner<'s> {
         step: &mut TimelinePlan<'_>,
         local: &Snapshot,
         ours: TimelineFiles,
-        here: Here,
+        here: LocalState,
     ) -> Result<TimelineName> {
         let name = self.free_name(&step.entry.timeline)?;
         let files = ours.called(name.clone());
-        if here == Here::Same {
+        if here == LocalState::Same {
             self.files.put(&files.main.path, Some(files.main.bytes.to_vec()))?;
         }
         let source = self.device.sets_aside();
-        step.aside = Some(Aside { from: local.clone(), files, source });
+        step.aside = Some(SetAsideTimeline { from: local.clone(), files, source });
         Ok(name)
     }
 
-    /// Adds the unsettled conflicts of earlier syncs, on whichever device they arose.
+    /// Adds the unresolved conflicts of earlier syncs on any device to `steps`. A conflict is
+    /// unresolved while the lorebook that was set aside still exists and conflicts.
     pub(super) fn add_unsettled(&mut self, steps: &mut Vec<TimelinePlan<'s>>) -> Result<()> {
         let sides = self.sides;
         let local = sides.ours.heads().map(|(_, head)| (head, sides.ours, &sides.here));
@@ -134,9 +136,9 @@ impl<'s> Planner<'s> {
             if aside.timeline.category() != Category::Lorebook {
                 continue;
             }
-            let Some(device) = Device::that_set_aside(history, aside) else { continue };
+            let Some(device) = Device::of_set_aside_timeline(history, aside) else { continue };
             let (own, Some(from)) = history.own(aside) else { continue };
-            // Deleting it settled the conflict.
+            // The user resolved the conflict by deleting the lorebook that was set aside.
             if own.iter().any(|own| own.kind == Kind::DELETED) {
                 continue;
             }
@@ -183,18 +185,19 @@ impl<'s> Planner<'s> {
         Ok(())
     }
 
-    /// Binds local chats to their lorebooks that got another name.
+    /// Binds local chats to the new names of their renamed lorebooks.
     pub(super) fn follow_namesakes(&mut self, steps: &mut Vec<TimelinePlan<'s>>) -> Result<()> {
         for (name, head) in self.sides.ours.heads().filter(|(name, _)| name.is_chat()) {
             let book = head.lorebook.as_deref().and_then(lorebook_path);
             let Some(now) = book.and_then(|book| self.namesakes.get(&book)).cloned() else {
                 continue;
             };
-            // A chat of the remote has the remote's book; a renamed one was bound with the rename.
+            // A chat that the remote also has uses the remote's lorebook. A renamed chat was bound
+            // when it was renamed.
             let is_renamed = steps.iter().any(|step| step.entry.former.as_ref() == Some(name));
             if is_renamed
                 || self.sides.theirs.head(name).is_some()
-                || self.sides.look(name)? != Here::Same
+                || self.sides.look(name)? != LocalState::Same
             {
                 continue;
             }
@@ -218,8 +221,8 @@ impl<'s> Planner<'s> {
         Ok(whole.bound_to(now.chat(), now.file()))
     }
 
-    /// Returns the lorebook in the latest common snapshot of a chat, as the ancestor of a lorebook
-    /// without a timeline of its own.
+    /// Returns the content of a lorebook in the latest chat snapshot that both sides have. It
+    /// serves as the common ancestor if the timelines of the lorebook have no common snapshot.
     fn book_in_common(&self, path: &LibraryPath) -> Result<Option<Vec<u8>>> {
         let mut newest: Option<&Snapshot> = None;
         let mut found = None;

@@ -1,9 +1,10 @@
 //! Plans a sync: the result for each timeline of the remote. Writes nothing.
 //!
-//! The timeline that reached the remote first keeps its name; a different local one gets another. A
-//! chat is taken from the side that changed it; if both did, both are kept, as two timelines.
-//! Lorebooks are merged once, by their own histories (`sync_other_files`), and not with each chat
-//! that uses them.
+//! The timeline that reached the remote first keeps its name. A different local timeline of that
+//! name is renamed. If only one side changed a chat, the changed version is used. If both sides
+//! changed a chat and the changes cannot be merged, both versions are kept as two timelines.
+//! Lorebooks are merged once, based on their own histories (`sync_other_files`), and not with each
+//! chat that uses them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -12,9 +13,10 @@ use super::counterparts;
 use super::future_library::FutureLibrary;
 use super::incoming::Incoming;
 use super::plan::{
-    Aside, BranchMove, Conflict, JoinedBook, Outcome, Plan, Policy, TimelinePlan, plan_tags,
+    BranchMove, Conflict, JoinedBook, Outcome, Plan, Policy, SetAsideTimeline, TimelinePlan,
+    plan_tags,
 };
-use super::sides::{Here, Sides, read};
+use super::sides::{LocalState, Sides, read};
 use crate::archive::merge::merge_chats;
 use crate::archive::{Blake3, FileRecord, Snapshot, read_manifest};
 use crate::engine::copies::chosen_refs;
@@ -56,12 +58,11 @@ pub(super) fn plan<'s>(
     let (mut pairs, displaced) = counterparts::pair(sides, &device, erased, heads, free_name)?;
     monitor.begin("comparing timelines", Some(pairs.len() as u64));
     planner.vacate(&pairs, &displaced)?;
-    // The timelines that exist locally, then the latest.
+    // First the timelines that exist locally, then the others; each from the latest to the oldest.
     pairs.sort_by_key(|TimelinePlan { entry, local, .. }| {
         (local.is_none(), Reverse(entry.head.time.seconds), entry.timeline.clone())
     });
-    // Lorebooks first: chats find them as they will be, and one that makes room may use one that gets
-    // another name.
+    // Lorebooks first, because the plans of chats depend on the content and names of lorebooks.
     let (chats, others): (Vec<_>, Vec<_>) =
         pairs.into_iter().partition(|pair| pair.entry.timeline.is_chat());
     let mut steps = Vec::new();
@@ -96,24 +97,25 @@ pub(super) struct Planner<'s> {
     names: BTreeSet<String>,
     /// Planned names of lorebooks, in lower case.
     books: BTreeSet<String>,
-    /// Remote lorebooks, by path and content, that got another name here.
+    /// The new names of remote lorebooks that are renamed in this library, by their path and
+    /// content on the remote.
     moved: HashMap<(LibraryPath, Blake3), String>,
-    /// Local lorebooks that got another name because the remote uses theirs.
+    /// The new names of local lorebooks that this sync renames, by their former path.
     pub namesakes: HashMap<LibraryPath, TimelineName>,
-    /// Local names whose files move to another.
+    /// The former names of local timelines whose files are renamed. These names become free.
     vacated: BTreeSet<TimelineName>,
 }
 
 /// Both versions of a timeline that both sides changed.
 pub(super) struct Diverged<'s> {
     pub local: &'s Snapshot,
-    pub here: Here,
+    pub here: LocalState,
     pub ours: TimelineFiles,
     pub theirs: TimelineFiles,
     pub base: Option<TimelineFiles>,
 }
 
-/// Whether the remote state is written to the library, or only its branch moves.
+/// Tells whether the remote state is written to the library, or only the timeline's branch moves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Files {
     Written,
@@ -121,20 +123,20 @@ enum Files {
 }
 
 impl<'s> Planner<'s> {
-    /// Removes the files of timelines that get another name, before any file is written: one may
-    /// take the name of another.
+    /// Plans the removal of the files of renamed timelines under their former names. This comes
+    /// before all other file plans, because a timeline may get the former name of another.
     fn vacate(&mut self, pairs: &[TimelinePlan<'_>], displaced: &[&Snapshot]) -> Result<()> {
         let renamed = pairs.iter().map(|pair| &pair.entry);
         let renamed = renamed.filter_map(|entry| Some((entry.former.as_ref()?, &entry.timeline)));
         let renamed: Vec<_> = renamed.collect();
         let displaced = displaced.iter().map(|local| &local.timeline);
         for former in renamed.iter().map(|(former, _)| *former).chain(displaced) {
-            if self.sides.look(former)? == Here::Same {
+            if self.sides.look(former)? == LocalState::Same {
                 self.vacated.insert(former.clone());
             }
         }
-        // One that cannot have its new name keeps its file, and with it the name that another may
-        // want.
+        // A timeline whose new name is in use keeps its file, which may block another rename.
+        // Repeat until nothing changes.
         loop {
             let before = self.vacated.len();
             for (former, name) in &renamed {
@@ -158,9 +160,9 @@ impl<'s> Planner<'s> {
         let past = theirs.past([remote]);
         step.entry.snapshots = past.iter().filter(|id| ours.get(**id).is_none()).count();
         let Some(local) = step.local else { return self.add(step) };
-        // Also if it was rewritten locally: snapshots were forgotten, or added to its past.
+        // The remote snapshot is also known if this store has rewritten it under another id.
         let is_known =
-            ours.leads_to(local.id, remote) || !store.find_former(&remote.to_string())?.is_empty();
+            ours.reaches(local.id, remote) || !store.find_former(&remote.to_string())?.is_empty();
         let is_renamed = step.entry.former.is_some();
         if is_known && !is_renamed {
             return Ok(());
@@ -190,7 +192,7 @@ impl<'s> Planner<'s> {
         }
     }
 
-    /// Gives a local timeline another name because a timeline of the remote has its name.
+    /// Renames a local timeline because a different timeline of the remote has its name.
     fn displace(&mut self, local: &'s Snapshot) -> Result<TimelinePlan<'s>> {
         let mut step = TimelinePlan::new(local.clone(), Some(local));
         let here = self.sides.look(&local.timeline)?;
@@ -203,19 +205,24 @@ impl<'s> Planner<'s> {
         Ok(step)
     }
 
-    fn rename(&mut self, step: &mut TimelinePlan<'_>, local: &Snapshot, here: Here) -> Result<()> {
+    fn rename(
+        &mut self,
+        step: &mut TimelinePlan<'_>,
+        local: &Snapshot,
+        here: LocalState,
+    ) -> Result<()> {
         let name = step.entry.timeline.clone();
         if local.timeline.category() == Category::Lorebook {
             self.namesakes.insert(local.timeline.file(), name.clone());
         }
         let mut renamed = read(&self.sides.here, local)?.called(name);
-        // Its lorebook may have got another name as well.
+        // The lorebook of the chat may have been renamed, too.
         let book =
             renamed.book().filter(|_| local.timeline.is_chat()).map(|book| book.path.clone());
         if let Some(now) = book.and_then(|book| self.namesakes.get(&book)).cloned() {
             renamed = self.bound_to_namesake(renamed, &now)?;
         }
-        if here == Here::Same {
+        if here == LocalState::Same {
             self.put_chat(&renamed, Some(&local.timeline))?;
         }
         step.entry.outcome = Outcome::Renamed;
@@ -227,9 +234,9 @@ impl<'s> Planner<'s> {
         free_timeline(name, "other version", &self.day, self.sides.library, &mut self.names)
     }
 
-    /// Returns whether no file has this name, or only one that gets another.
+    /// Returns whether the library has no file of this name, or a file that this sync renames.
     fn is_free(&self, name: &TimelineName) -> Result<bool> {
-        Ok(self.vacated.contains(name) || self.sides.look(name)? == Here::Absent)
+        Ok(self.vacated.contains(name) || self.sides.look(name)? == LocalState::Absent)
     }
 
     fn add(&mut self, step: &mut TimelinePlan<'_>) -> Result<()> {
@@ -246,9 +253,10 @@ impl<'s> Planner<'s> {
         self.take_theirs(step, theirs, None, files)
     }
 
-    /// Takes the remote state. A chat brings its lorebook if none of that name is here. A lorebook
-    /// with a timeline there comes with that; otherwise both are merged, or its own gets another
-    /// name.
+    /// Plans to use the remote version of a timeline. The lorebook of a chat is added if the
+    /// library has no lorebook of that name. If the lorebook has its own timeline on the remote, it
+    /// is planned with that timeline. Otherwise the local and the remote lorebook are merged; if
+    /// they conflict, the remote lorebook gets another name.
     fn take_theirs(
         &mut self,
         step: &mut TimelinePlan<'_>,
@@ -279,8 +287,8 @@ impl<'s> Planner<'s> {
                     JoinedBook::Conflicts(places) => {
                         let other = self.user_of(&path, &theirs.timeline);
                         theirs = self.with_own_book(theirs)?;
-                        // A chat whose metadata cannot be changed keeps the name, and the book here
-                        // stays.
+                        // A chat whose metadata cannot be changed stays bound to the local
+                        // lorebook.
                         if let Some(own) = theirs.book().filter(|own| *own.path != path) {
                             self.files.put(own.path, Some(own.bytes.to_vec()))?;
                             made = true;
@@ -311,11 +319,12 @@ impl<'s> Planner<'s> {
         let Some(merged) = merge_chats(was.as_ref(), &ours.split(), &theirs.split()) else {
             return self.keep_both(step, diverged);
         };
-        // The remote's side is kept where nothing speaks for the local one: its snapshot need not be
-        // written again.
+        // Start from the side that equals the merged chat. If both or neither do, start from the
+        // remote side, whose snapshot exists already.
         let is_ours = *ours.main.bytes == *merged && *theirs.main.bytes != *merged;
         let (chat, other) = if is_ours { (ours, theirs) } else { (theirs, ours) };
-        // Without a header, the metadata of a chat is in the group's file, which goes with it.
+        // A chat without a header has its metadata in the group's file, so this metadata is merged,
+        // too.
         let metadata = |whole: &TimelineFiles| whole.own_group_metadata();
         let was = base.as_ref().and_then(metadata);
         let mut whole = chat.clone();
@@ -333,8 +342,8 @@ impl<'s> Planner<'s> {
             }
         }
         let mut whole = named(whole, &step.entry.timeline);
-        if *here == Here::Same {
-            self.bring_book(&mut whole)?;
+        if *here == LocalState::Same {
+            self.plan_book(&mut whole)?;
             self.put_chat(&whole, step.entry.former.as_ref())?;
         }
         step.entry.outcome = Outcome::Merged;
@@ -342,14 +351,15 @@ impl<'s> Planner<'s> {
         Ok(())
     }
 
-    /// Keeps both: the remote state under the name, the local one under another.
+    /// Keeps both versions of a timeline: the remote version under the timeline's name, and the
+    /// local version under a new name.
     fn keep_both(&mut self, step: &mut TimelinePlan<'_>, diverged: Diverged<'_>) -> Result<()> {
         let Diverged { local, here, ours, theirs, base } = diverged;
         let name = self.free_name(&step.entry.timeline)?;
         self.take_theirs(step, theirs, base.as_ref(), here.files())?;
         let mut aside = ours.called(name.clone());
-        if here == Here::Same {
-            self.bring_book(&mut aside)?;
+        if here == LocalState::Same {
+            self.plan_book(&mut aside)?;
             self.put_chat(&aside, None)?;
         }
         if let Some(conflict) = &mut step.entry.conflict {
@@ -357,12 +367,13 @@ impl<'s> Planner<'s> {
         }
         step.entry.outcome = Outcome::Apart(name);
         let source = self.device.sets_aside();
-        step.aside = Some(Aside { from: local.clone(), files: aside, source });
+        step.aside = Some(SetAsideTimeline { from: local.clone(), files: aside, source });
         Ok(())
     }
 
-    /// Gives a state the lorebook that will be in its file, or adds its own if there is none.
-    fn bring_book(&mut self, whole: &mut TimelineFiles) -> Result<()> {
+    /// Sets the lorebook in `whole` to its planned content. If the library will not have the
+    /// lorebook, plans to write the lorebook that is in `whole`.
+    fn plan_book(&mut self, whole: &mut TimelineFiles) -> Result<()> {
         let Some(book) = whole.book() else { return Ok(()) };
         let (path, own) = (book.path.clone(), book.bytes.to_vec());
         match self.files.get(&path)?.map(<[u8]>::to_vec) {
@@ -373,7 +384,8 @@ impl<'s> Planner<'s> {
         Ok(())
     }
 
-    /// Gives a chat a lorebook under another name. Chats that shared one go on sharing it.
+    /// Binds a chat to a copy of its lorebook under an unused name. Chats that shared the lorebook
+    /// share the copy. A chat whose metadata cannot be changed is returned unchanged.
     fn with_own_book(&mut self, whole: TimelineFiles) -> Result<TimelineFiles> {
         let (Some(library), Some(book), true) =
             (self.sides.library, whole.book(), whole.can_be_bound())
@@ -406,7 +418,7 @@ impl<'s> Planner<'s> {
         self.list_in_group(files, former)
     }
 
-    /// Plans a timeline's own file. A group keeps the chats that it has locally.
+    /// Plans to write a timeline's own file. The file of a group keeps its local list of chats.
     pub(super) fn put_main(&mut self, files: &TimelineFiles) -> Result<()> {
         let (path, bytes) = (&files.main.path, &files.main.bytes);
         let live = match files.timeline.category() {
@@ -420,8 +432,8 @@ impl<'s> Planner<'s> {
         self.files.put(path, Some(bytes))
     }
 
-    /// Lists a chat in its group's file, in place of its former name. SillyTavern does not show a
-    /// chat that its group does not list.
+    /// Plans to list a chat in its group's file, in place of the chat's former name. SillyTavern
+    /// does not show a chat that its group does not list.
     fn list_in_group(
         &mut self,
         whole: &TimelineFiles,
@@ -447,21 +459,23 @@ impl<'s> Planner<'s> {
     }
 }
 
-impl Here {
-    /// Files are written only over the content of the latest snapshot.
+impl LocalState {
+    /// Returns whether the files may be written: only if the present files equal the latest
+    /// snapshot.
     fn files(self) -> Files {
         if self == Self::Same { Files::Written } else { Files::Untouched }
     }
 }
 
-const NAME_IN_USE: &str = "a file of that name is here and has no snapshot";
+const NAME_IN_USE: &str = "a file of that name exists on this device and has no snapshot";
 
 pub(super) fn named(files: TimelineFiles, name: &TimelineName) -> TimelineFiles {
     if files.timeline == *name { files } else { files.called(name.clone()) }
 }
 
-/// Plans to write a timeline's own file from the store, if the snapshot has it. Not lorebooks, which
-/// others look at, nor groups, which keep their chats.
+/// Returns the plan to write a timeline's own file from the store; `None` if the snapshot does not
+/// contain these bytes. Also returns `None` for lorebooks, because other plans read their content,
+/// and for groups, because they keep their local list of chats.
 fn stored_file(
     reader: &Reader,
     snapshot: &Snapshot,

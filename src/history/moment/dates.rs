@@ -1,14 +1,15 @@
-//! A moment as people write it: `2026-11-01`, `2026-11-01 18:30`, `yesterday`, `2 weeks ago`,
+//! Parses times as people write them: `2026-11-01`, `2026-11-01 18:30`, `yesterday`, `2 weeks ago`,
 //! `30d`.
 
 use chrono::{DateTime, Days, FixedOffset, Months, NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
 
-/// Parses a time; a day alone is its beginning. Missing parts, and the time zone, are those of now.
+/// Parses a time. A day without a time means the beginning of the day. The time zone comes from
+/// `now`, unless the text has one.
 pub fn parse(text: &str, now: DateTime<FixedOffset>) -> Result<DateTime<FixedOffset>, String> {
     let text = text.trim();
     let no = || {
         format!(
-            "{text:?} is no date; write 2026-11-01, \"2026-11-01 18:30\", yesterday, \"2 weeks ago\" or 30d"
+            "{text:?} is not a date: write 2026-11-01, \"2026-11-01 18:30\", yesterday, \"2 weeks ago\" or 30d"
         )
     };
     if let Ok(moment) = DateTime::parse_from_rfc3339(text) {
@@ -35,7 +36,7 @@ pub fn parse(text: &str, now: DateTime<FixedOffset>) -> Result<DateTime<FixedOff
     ago(text, now).ok_or_else(no)
 }
 
-/// Parses an end; a day alone is its last second.
+/// Parses the end of a period. A day without a time means the last second of the day.
 pub fn parse_end(text: &str, now: DateTime<FixedOffset>) -> Result<DateTime<FixedOffset>, String> {
     let moment = parse(text, now)?;
     let word = text.trim().to_lowercase();
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_as_people_write_them() {
+    fn absolute_and_relative_dates_are_parsed() {
         let now = DateTime::parse_from_rfc3339("2026-11-15T18:30:00+01:00").unwrap();
         for (text, expected) in [
             ("2026-11-01", "2026-11-01T00:00:00+01:00"),

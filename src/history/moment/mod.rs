@@ -1,14 +1,15 @@
-//! From what a user types, or a page sends back, to the moment that is meant. Every command and front end receives the [`Moment`] that is resolved here.
+//! Resolves the text that a user types, or the viewer sends back, to a [`Moment`]. Every command
+//! and front end uses this module.
 //!
-//! A moment of a chat is one pair: the chat and its lorebook as they stood together.
+//! A moment of a chat is a pair: the state of the chat and the state of its lorebook at one time.
 //!
-//! | named | chat | lorebook |
+//! | text | state of the chat | state of the lorebook |
 //! |---|---|---|
-//! | an id, a content id, a tag | that snapshot | the one recorded in it |
+//! | an id, a content id, a tag | the named snapshot | recorded in the named snapshot |
 //! | `CHAT` | the latest | the latest |
 //! | `CHAT@DATE` | the latest not after DATE | the latest not after DATE |
-//! | `CHAT~N` | N moments back, counting changes of either | the one of that moment |
-//! | `CHAT:N` | messages 0 to N | the latest before the chat went past N |
+//! | `CHAT~N` | N moments back, counting changes of either | the same moment |
+//! | `CHAT:N` | messages 0 to N | the last before the chat continued after message N |
 
 pub mod dates;
 pub(super) mod words;
@@ -18,41 +19,41 @@ use std::sync::Arc;
 use chrono::{DateTime, FixedOffset};
 
 pub(crate) use super::at_message::Book;
-use super::at_message::{Found, Past};
+use super::at_message::{PastPairs, StateAtMessage};
 use super::book_history::bound_to;
 use super::name_lookup::{find, in_full, is_like_id, is_named, read, stored, timeline};
 use super::owner_of_snapshot::Owners;
-use super::pairs::{Begin, Books, Pair, Pairs, book_hash, pair_id};
+use super::pairs::{Books, Pair, Pairs, StartBook, book_hash, pair_id};
 use super::{Error, History, LoadedHistory, Result};
 use crate::archive::{Kind as SnapshotKind, Snapshot, SnapshotId, Tree, branch};
 use crate::st::{Category, Library, TimelineName};
 use crate::store::{Kind, ObjectId, RefName, Store};
-use words::Pinned;
+use words::PinnedPair;
 pub(crate) use words::Step;
 
-/// A chat and its lorebook as they stood together; of anything else that has a timeline, one of its
-/// states.
+/// A chat and its lorebook at one time; for other timelines, one state of the timeline.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
-    /// The present name of the timeline, to which anything written or derived belongs. The name in
-    /// the snapshot may be that of another timeline by now.
+    /// Current name of the timeline, under which commands write files and snapshots. The name in
+    /// `snapshot` may belong to another timeline by now.
     pub timeline: TimelineName,
     pub snapshot: Snapshot,
     pub book: Book,
-    pub upto: Upto,
-    pub named: Named,
+    pub upto: MessageLimit,
+    pub named: NameKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Upto {
+pub(crate) enum MessageLimit {
     End,
-    /// The snapshot was created when this message, by which the moment was named, was the last.
+    /// The user named this message, and the snapshot was created when it was the last message.
     Last(usize),
-    /// The snapshot goes on after this message: none was created when it was the last.
+    /// The user named this message, but no snapshot was created when it was the last message:
+    /// `snapshot` has later messages.
     Cut(usize),
 }
 
-impl Upto {
+impl MessageLimit {
     pub(crate) fn message(self) -> Option<usize> {
         match self {
             Self::End => None,
@@ -62,24 +63,30 @@ impl Upto {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
-    /// A timeline by its name alone: its latest state.
+pub(crate) enum NameKind {
+    /// The user typed only the name of a timeline, which means its latest moment.
     Timeline,
     State,
 }
 
 impl Moment {
-    /// Returns the moment of a snapshot, which belongs to `timeline` today, with the lorebook that
-    /// it records.
+    /// Returns the moment of a snapshot with the lorebook that the snapshot records. `timeline` is
+    /// the current name of the snapshot's timeline.
     pub(crate) fn recorded(snapshot: Snapshot, timeline: TimelineName) -> Self {
-        Self { timeline, snapshot, book: Book::Recorded, upto: Upto::End, named: Named::State }
+        Self {
+            timeline,
+            snapshot,
+            book: Book::Recorded,
+            upto: MessageLimit::End,
+            named: NameKind::State,
+        }
     }
 
-    /// Returns the latest moment of the timeline that ends with `head`, with the lorebook that it
-    /// records.
+    /// Returns the latest moment of the timeline that ends with `head`, with the lorebook that
+    /// `head` records.
     pub(crate) fn latest(head: Snapshot) -> Self {
         let timeline = head.timeline.clone();
-        Self { named: Named::Timeline, ..Self::recorded(head, timeline) }
+        Self { named: NameKind::Timeline, ..Self::recorded(head, timeline) }
     }
 
     fn of(pair: &Pair<'_>, timeline: TimelineName) -> Self {
@@ -90,36 +97,37 @@ impl Moment {
         Self { book, ..Self::recorded(pair.own.clone(), timeline) }
     }
 
-    /// Returns the name that always means this moment, whatever is stored later: `ID`, `ID+ID` with
-    /// the snapshot that has the lorebook, and `:N` behind it if it is cut.
+    /// Returns the permanent id of this moment: `ID`, or `ID+ID` if another snapshot contains the
+    /// lorebook; followed by `:N` if the chat is truncated after message N.
     pub(crate) fn id(&self) -> String {
         let book = match &self.book {
             Book::Snapshot(book) | Book::Earlier(book) => Some(book.id),
             _ => None,
         };
         let mut id = pair_id(self.snapshot.id, book);
-        if let Upto::Cut(message) = self.upto {
+        if let MessageLimit::Cut(message) = self.upto {
             id.push_str(&format!(":{message}"));
         }
         id
     }
 
-    /// Returns its snapshot, which must have been created at that moment.
+    /// Returns the snapshot. Fails if no snapshot was created at that moment.
     pub(crate) fn taken(&self) -> Result<&Snapshot> {
         match self.upto {
-            Upto::End | Upto::Last(_) => Ok(&self.snapshot),
-            Upto::Cut(message) => {
+            MessageLimit::End | MessageLimit::Last(_) => Ok(&self.snapshot),
+            MessageLimit::Cut(message) => {
                 let timeline = self.timeline.clone();
                 Err(Error::NotTakenThen { timeline, message })
             }
         }
     }
 
-    /// Returns the snapshot that has the lorebook, if one has it as it was.
+    /// Returns the snapshot that contains the lorebook of this moment; `None` if the lorebook is
+    /// unknown or has to be rebuilt.
     pub(crate) fn book_snapshot(&self) -> Option<&Snapshot> {
         match (&self.book, self.upto) {
             (Book::Snapshot(book) | Book::Earlier(book), _) => Some(book),
-            (Book::Recorded, Upto::End | Upto::Last(_)) => Some(&self.snapshot),
+            (Book::Recorded, MessageLimit::End | MessageLimit::Last(_)) => Some(&self.snapshot),
             _ => None,
         }
     }
@@ -134,20 +142,22 @@ pub(crate) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// Returns the moment that `text` names: an id's beginning, `b3:` and a content id's beginning,
-    /// a tag, or a timeline (its latest), with steps behind it.
+    /// Returns the moment that `text` names: the beginning of an id, `b3:` and the beginning of a
+    /// content id, a tag, or the name of a timeline (its latest moment); each may be followed by
+    /// steps.
     pub fn moment(&self, text: &str) -> Result<Moment> {
         self.moment_at(text, None)
     }
 
-    /// Returns the moment that `text` names, at another message if one is given.
+    /// Returns the moment that `text` names. If `message` is given, it replaces the message in
+    /// `text`.
     pub fn moment_at(&self, text: &str, message: Option<usize>) -> Result<Moment> {
         if let Some(pinned) = words::pinned(text) {
             return self.pinned(text, pinned, message);
         }
         let mut unknown = None;
         for (name, rest) in words::splits(text) {
-            // The sign of a content id is no step.
+            // The colon in `b3:`, the prefix of content ids, does not begin a step.
             if name == "b3" {
                 break;
             }
@@ -162,7 +172,7 @@ impl Names<'_> {
                     }
                     return self.walk(found?, name, &steps);
                 }
-                // A name with a slip in it is likelier than a slip behind half of it.
+                // A mistyped name is more likely than a wrong step after the beginning of a name.
                 (Ok(_), Err(stop)) if !has_similar(&unknown) => {
                     let at = name.len() + stop.at;
                     return Err(Error::Unreadable {
@@ -178,7 +188,7 @@ impl Names<'_> {
         Err(unknown.unwrap_or_else(none))
     }
 
-    /// Parses steps without a name.
+    /// Parses steps that do not follow a name.
     pub fn steps(&self, text: &str) -> Result<Vec<Step>> {
         words::steps(text, self.now).map_err(|stop| Error::Unreadable {
             text: text.into(),
@@ -187,8 +197,8 @@ impl Names<'_> {
         })
     }
 
-    /// Returns the moment whose id was given out before.
-    fn pinned(&self, text: &str, ids: Pinned<'_>, message: Option<usize>) -> Result<Moment> {
+    /// Returns the moment with an id that [`Moment::id`] created.
+    fn pinned(&self, text: &str, ids: PinnedPair<'_>, message: Option<usize>) -> Result<Moment> {
         let is_chat = |found: &Snapshot| found.timeline.is_chat();
         let is_book = |found: &Snapshot| found.timeline.category() == Category::Lorebook;
         let snapshot = self.by_id(ids.snapshot)?.filter(is_chat);
@@ -197,24 +207,30 @@ impl Names<'_> {
             return Err(Error::NoSuchSnapshot { name: text.into(), similar: Vec::new() });
         };
         let book = Book::Snapshot(Box::new(book));
-        let upto = message.or(ids.message).map_or(Upto::End, Upto::Cut);
+        let upto = message.or(ids.message).map_or(MessageLimit::End, MessageLimit::Cut);
         Ok(Moment { book, upto, ..self.state(snapshot)? })
     }
 
-    fn walk(&self, (from, named): (Snapshot, Named), name: &str, steps: &[Step]) -> Result<Moment> {
+    fn walk(
+        &self,
+        (from, named): (Snapshot, NameKind),
+        name: &str,
+        steps: &[Step],
+    ) -> Result<Moment> {
         if steps.is_empty() {
             return match named {
-                Named::Timeline => self.latest(from),
-                Named::State => self.state(from),
+                NameKind::Timeline => self.latest(from),
+                NameKind::State => self.state(from),
             };
         }
         let history = self.history_with(from.id)?;
         let Some(from) = history.get(from.id) else { return self.state(from) };
         let timeline = match named {
-            Named::Timeline => from.timeline.clone(),
-            Named::State => Owners::of(&history).target(&history, from).clone(),
+            NameKind::Timeline => from.timeline.clone(),
+            NameKind::State => Owners::of(&history).target(&history, from).clone(),
         };
-        let begin = if named == Named::Timeline { Begin::Latest } else { Begin::Recorded };
+        let begin =
+            if named == NameKind::Timeline { StartBook::Latest } else { StartBook::Recorded };
         let all = Pairs::new(self.store, &history);
         let pairs = all.back_from(from, begin)?;
         let mut at = 0;
@@ -237,14 +253,14 @@ impl Names<'_> {
         Ok(Moment::recorded(snapshot, timeline))
     }
 
-    /// Returns a moment and those before it in its timeline, newest first, and the one that the
-    /// timeline was forked from.
+    /// Returns `moment` and the earlier moments of its timeline, newest first, and the parent's
+    /// moment from which the timeline was forked.
     pub fn back_from(&self, moment: &Moment) -> Result<(Vec<Moment>, Option<Moment>)> {
         let history = self.history_with(moment.snapshot.id)?;
         let Some(own) = history.get(moment.snapshot.id) else {
             return Ok((vec![moment.clone()], None));
         };
-        let mut pairs = Pairs::new(self.store, &history).back_from(own, Begin::Latest)?;
+        let mut pairs = Pairs::new(self.store, &history).back_from(own, StartBook::Latest)?;
         let is_it = |pair: &Pair<'_>| match &moment.book {
             Book::Snapshot(book) => pair.book.is_some_and(|other| other.id == book.id),
             _ => pair.book.is_none(),
@@ -257,8 +273,8 @@ impl Names<'_> {
         Ok((own.iter().map(of).collect(), others.first().map(of)))
     }
 
-    /// Returns the latest moment of the timeline that ends with `head`: of a chat with the latest
-    /// state of its lorebook.
+    /// Returns the latest moment of the timeline that ends with `head`. The moment of a chat has
+    /// the latest state of its lorebook.
     pub fn latest(&self, head: Snapshot) -> Result<Moment> {
         let moment = Moment::latest(head);
         let head = &moment.snapshot;
@@ -277,8 +293,8 @@ impl Names<'_> {
                     || Ok::<_, Error>(book_hash(&reader, &book)? != book_hash(&reader, head)?);
                 if is_later && is_other()? { Some(book) } else { None }
             }
-            // It may have another name by now, have changed since the chat was deleted, or not have
-            // been readable.
+            // The head of the lorebook's branch cannot be used: the lorebook may have another name
+            // by now, may have changed after the chat was deleted, or may have been unreadable.
             None => {
                 let history = self.history_with(head.id)?;
                 let Some(head) = history.get(head.id) else { return Ok(moment) };
@@ -289,8 +305,8 @@ impl Names<'_> {
         Ok(Moment { book, ..moment })
     }
 
-    /// Returns what a moment's chat was when an earlier message was the last, by the pairs that
-    /// lead to it.
+    /// Returns the state of a moment's chat when `message` was the last message. `pairs` are the
+    /// moments up to `moment`, newest first.
     fn at_message(
         &self,
         books: &Books<'_>,
@@ -301,18 +317,20 @@ impl Names<'_> {
         let reader = self.store.reader();
         let mut files = Tree::open(&reader, moment.snapshot.tree)?.materialise(&reader)?.files;
         files.timeline = moment.snapshot.timeline.clone();
-        let past = Past::new(self.store, books, pairs);
+        let past = PastPairs::new(self.store, books, pairs);
         Ok(match past.find(&files, message)? {
-            Found::Taken { snapshot, book } => Moment {
+            StateAtMessage::Taken { snapshot, book } => Moment {
                 book: book.map_or(Book::Recorded, Book::Snapshot),
-                upto: Upto::Last(message),
+                upto: MessageLimit::Last(message),
                 ..Moment::recorded(*snapshot, moment.timeline)
             },
-            Found::Cut { book } => Moment { book, upto: Upto::Cut(message), ..moment },
+            StateAtMessage::Cut { book } => {
+                Moment { book, upto: MessageLimit::Cut(message), ..moment }
+            }
         })
     }
 
-    /// Returns the history of the store, with a snapshot that may be on no branch.
+    /// Returns the history of the store, including a snapshot that may be on no branch.
     fn history_with(&self, id: SnapshotId) -> Result<Arc<History>> {
         let history = self.loaded.of(self.store)?;
         if history.get(id).is_some() {
@@ -323,28 +341,28 @@ impl Names<'_> {
         Ok(Arc::new(history))
     }
 
-    /// Returns the snapshot that a name alone stands for, and what kind of name it is.
-    fn base(&self, text: &str) -> Result<(Snapshot, Named)> {
+    /// Returns the snapshot to which a name without steps refers, and the kind of the name.
+    fn base(&self, text: &str) -> Result<(Snapshot, NameKind)> {
         if let Some(prefix) = text.strip_prefix("b3:") {
-            return Ok((self.by_content(text, prefix)?, Named::State));
+            return Ok((self.by_content(text, prefix)?, NameKind::State));
         }
         if let Some(tag) = RefName::tag(text)
             && let Some(id) = self.store.ref_target(&tag)?
         {
-            return Ok((self.tagged(text, id)?, Named::State));
+            return Ok((self.tagged(text, id)?, NameKind::State));
         }
         if is_like_id(text)
             && let Some(found) = self.by_id(text)?
         {
-            return Ok((found, Named::State));
+            return Ok((found, NameKind::State));
         }
-        // Whoever gives the whole name need not wait until all are read.
+        // A full name can be resolved without reading all timelines.
         for name in in_full(text) {
             if let Some(id) = self.store.ref_target(&branch(&name))?
                 && let Some(head) = find(self.store, SnapshotId(id))?
                 && head.timeline == name
             {
-                return Ok((head, Named::Timeline));
+                return Ok((head, NameKind::Timeline));
             }
         }
         let heads = super::heads(self.store)?;
@@ -353,15 +371,15 @@ impl Names<'_> {
             Ok(name) => {
                 let head = heads.into_iter().find(|head| head.timeline == name);
                 let none = || Error::NoSuchSnapshot { name: text.into(), similar: Vec::new() };
-                Ok((head.ok_or_else(none)?, Named::Timeline))
+                Ok((head.ok_or_else(none)?, NameKind::Timeline))
             }
-            // Perhaps it was called that once.
+            // The text may be a former name.
             Err(Error::NoSuchTimeline { .. }) => {
                 match stored(text, &*self.loaded.of(self.store)?, self.library) {
                     Err(Error::NoSuchTimeline { name, similar }) => {
                         Err(Error::NoSuchSnapshot { name, similar })
                     }
-                    other => Ok((other?.clone(), Named::Timeline)),
+                    other => Ok((other?.clone(), NameKind::Timeline)),
                 }
             }
             Err(error) => Err(error),
@@ -370,7 +388,8 @@ impl Names<'_> {
 
     fn tagged(&self, text: &str, id: ObjectId) -> Result<Snapshot> {
         let tagged = read(self.store, SnapshotId(id))?;
-        // Git, or another device, may have given a tag the name of something else.
+        // A tag that git or another device created may have the name of a timeline, or look like an
+        // id.
         match self.shadowed(text, &tagged)? {
             others if others.is_empty() => Ok(tagged),
             mut candidates => {
@@ -380,7 +399,7 @@ impl Names<'_> {
         }
     }
 
-    /// Returns the other meanings of the name of a tag: ids and timelines.
+    /// Returns the snapshots and timelines that the name of a tag could also mean.
     fn shadowed(&self, text: &str, tagged: &Snapshot) -> Result<Vec<String>> {
         let mut others = Vec::new();
         if is_like_id(text) {
@@ -411,7 +430,7 @@ impl Names<'_> {
         let prefix = prefix.to_lowercase();
         let mut found: Vec<&Snapshot> = Vec::new();
         if prefix.len() >= 4 {
-            // The same content may have been there twice; the newest stands for it.
+            // Several snapshots may have the same content; the newest counts.
             for snapshot in history.newest_first() {
                 let same = found.iter().any(|other| other.content == snapshot.content);
                 if !same && snapshot.content.to_string().starts_with(&prefix) {
@@ -433,7 +452,7 @@ impl Names<'_> {
     }
 }
 
-/// Returns the moment of a pair among those of `timeline`: one from before the fork point belongs
+/// Returns the moment of a pair from the history of `timeline`. A pair from before the fork belongs
 /// to another timeline.
 fn moment_of(history: &History, pair: &Pair<'_>, timeline: TimelineName) -> Moment {
     let timeline =
@@ -450,9 +469,9 @@ fn back(pairs: &[Pair<'_>], at: usize, name: &str, steps: usize) -> Result<usize
     }
 }
 
-/// Returns the position of the latest moment not after `then`, from `at` on.
+/// Returns the index of the latest moment that is not later than `then`, starting at `at`.
 fn as_of(pairs: &[Pair<'_>], at: usize, name: &str, then: DateTime<FixedOffset>) -> Result<usize> {
-    // The timeline that it was forked from is another chat.
+    // The moments of the parent do not count, because the parent is another chat.
     let own = || pairs[at..].iter().enumerate().take_while(|(n, pair)| *n == 0 || pair.is_own);
     let is_not_after = |pair: &Pair<'_>| pair.seconds <= then.timestamp();
     let found = own().find(|(_, pair)| is_not_after(pair)).map(|(n, _)| at + n);

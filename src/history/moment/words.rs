@@ -1,13 +1,14 @@
-//! How a moment is written: a name, and behind it steps into the past.
+//! The syntax of moments: a name, followed by steps into the past.
 //!
 //! ```text
-//! moment  = name step* [ ":" N ]        the state at message N comes last
-//!         | id "+" id [ ":" N ]         a snapshot, and the one that has the lorebook; both ids in full
-//! step    = "~" [ N ]                   N moments back, one if nothing is said
-//!         | "@" DATE | "@{" DATE "}"    as it was then
+//! moment  = name step* [ ":" N ]        the state at message N
+//!         | id "+" id [ ":" N ]         two full ids: snapshot of the chat and of the lorebook
+//! step    = "~" [ N ]                   N moments back, one by default
+//!         | "@" DATE | "@{" DATE "}"    the state at that time
 //! ```
 //!
-//! A name may have any of these signs in it; the longest beginning that is a name is the name. Without braces a date goes on as long as it can be read.
+//! A name may contain any of these signs: the longest beginning of the text that is a name counts.
+//! A date without braces extends as far as the text can be parsed as a date.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -20,66 +21,67 @@ pub(crate) enum Step {
     Message(usize),
 }
 
-/// The position where parsing stopped, in bytes.
+/// The position at which parsing stopped, in bytes, and the text that was expected there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stop {
+pub(crate) struct ParseError {
     pub at: usize,
     pub expected: &'static str,
 }
 
 const NUMBER: &str = "a number";
 const DATE: &str = "a date such as 2026-11-01, {2026-11-01 18:30}, yesterday or 2 weeks ago";
-const BRACE: &str = "} behind the date";
+const BRACE: &str = "} after the date";
 const SIGN: &str = "~N, @DATE or :N";
-const END: &str = "the end: nothing comes behind a message's number";
+const END: &str = "the end: nothing may follow the number of a message";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pinned<'t> {
+pub(crate) struct PinnedPair<'t> {
     pub snapshot: &'t str,
     pub book: &'t str,
     pub message: Option<usize>,
 }
 
-/// Parses a pair of ids, as [`Moment::id`](super::Moment::id) writes it.
-pub(crate) fn pinned(text: &str) -> Option<Pinned<'_>> {
+/// Parses a pair of ids that [`Moment::id`](super::Moment::id) wrote.
+pub(crate) fn pinned(text: &str) -> Option<PinnedPair<'_>> {
     let (snapshot, rest) = text.split_once('+')?;
     let (book, message) = match rest.split_once(':') {
         Some((book, message)) => (book, Some(message.parse().ok()?)),
         None => (rest, None),
     };
     let is_id = |text: &str| text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (is_id(snapshot) && is_id(book)).then_some(Pinned { snapshot, book, message })
+    (is_id(snapshot) && is_id(book)).then_some(PinnedPair { snapshot, book, message })
 }
 
-/// Each sign costs a look-up, and the text may come from another program.
+/// Maximum number of signs at which a text is split. Each split costs a lookup, and the text may
+/// come from another program.
 const MOST_SIGNS: usize = 32;
-/// No date is longer, in bytes.
+/// Maximum length of a date, in bytes.
 const LONGEST_DATE: usize = 100;
 
-/// Returns every split into a name and the rest, the longest name first.
+/// Returns every split of the text into a name and the rest, the longest name first.
 pub(crate) fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let signs = text.rmatch_indices(['~', '@', ':']).map(|(at, _)| at);
     let ends = std::iter::once(text.len()).chain(signs.take(MOST_SIGNS));
     ends.filter(|end| *end > 0).map(|end| text.split_at(end))
 }
 
-pub(crate) fn steps(text: &str, now: DateTime<FixedOffset>) -> Result<Vec<Step>, Stop> {
+pub(crate) fn steps(text: &str, now: DateTime<FixedOffset>) -> Result<Vec<Step>, ParseError> {
     let mut steps = Vec::new();
     let mut at = 0;
     while let Some(sign) = text[at..].chars().next() {
         if matches!(steps.last(), Some(Step::Message(_))) {
-            return Err(Stop { at, expected: END });
+            return Err(ParseError { at, expected: END });
         }
         let rest = &text[at + sign.len_utf8()..];
         let (step, read) = match sign {
             '~' => back(rest),
             '@' => then(rest, now),
             ':' => message(rest),
-            _ => Err(Stop { at: 0, expected: SIGN }),
+            _ => Err(ParseError { at: 0, expected: SIGN }),
         }
         .map_err(|stop| {
             let sign = if stop.expected == SIGN { 0 } else { sign.len_utf8() };
-            Stop { at: at + sign + stop.at, ..stop }
+            ParseError { at: at + sign + stop.at, ..stop }
         })?;
         steps.push(step);
         at += sign.len_utf8() + read;
@@ -87,33 +89,33 @@ pub(crate) fn steps(text: &str, now: DateTime<FixedOffset>) -> Result<Vec<Step>,
     Ok(steps)
 }
 
-fn number(text: &str) -> Result<(Option<usize>, usize), Stop> {
+fn number(text: &str) -> Result<(Option<usize>, usize), ParseError> {
     let len = text.bytes().take_while(u8::is_ascii_digit).count();
     let number = match len {
         0 => None,
-        _ => Some(text[..len].parse().map_err(|_| Stop { at: 0, expected: NUMBER })?),
+        _ => Some(text[..len].parse().map_err(|_| ParseError { at: 0, expected: NUMBER })?),
     };
     Ok((number, len))
 }
 
-fn back(text: &str) -> Result<(Step, usize), Stop> {
+fn back(text: &str) -> Result<(Step, usize), ParseError> {
     let (steps, len) = number(text)?;
     Ok((Step::Back(steps.unwrap_or(1)), len))
 }
 
-fn message(text: &str) -> Result<(Step, usize), Stop> {
+fn message(text: &str) -> Result<(Step, usize), ParseError> {
     let hash = text.len() - text.trim_start_matches('#').len();
     let (message, len) = number(&text[hash..])?;
-    let message = message.ok_or(Stop { at: hash, expected: NUMBER })?;
+    let message = message.ok_or(ParseError { at: hash, expected: NUMBER })?;
     Ok((Step::Message(message), hash + len))
 }
 
-/// Parses a date; a day alone means its end.
-fn then(text: &str, now: DateTime<FixedOffset>) -> Result<(Step, usize), Stop> {
+/// Parses a date. A day without a time means the end of the day.
+fn then(text: &str, now: DateTime<FixedOffset>) -> Result<(Step, usize), ParseError> {
     if let Some(braced) = text.strip_prefix('{') {
-        let end = braced.find('}').ok_or(Stop { at: text.len(), expected: BRACE })?;
+        let end = braced.find('}').ok_or(ParseError { at: text.len(), expected: BRACE })?;
         let date = dates::parse_end(&braced[..end], now);
-        let date = date.map_err(|_| Stop { at: 1, expected: DATE })?;
+        let date = date.map_err(|_| ParseError { at: 1, expected: DATE })?;
         return Ok((Step::Then(date), end + 2));
     }
     let signs = text.match_indices(['~', '@', ':']).map(|(at, _)| at);
@@ -124,7 +126,7 @@ fn then(text: &str, now: DateTime<FixedOffset>) -> Result<(Step, usize), Stop> {
             return Ok((Step::Then(date), end));
         }
     }
-    Err(Stop { at: 0, expected: DATE })
+    Err(ParseError { at: 0, expected: DATE })
 }
 
 #[cfg(test)]
@@ -135,7 +137,7 @@ mod tests {
         DateTime::parse_from_rfc3339("2026-11-15T18:30:00+01:00").unwrap()
     }
 
-    fn read(text: &str) -> Result<Vec<Step>, Stop> {
+    fn read(text: &str) -> Result<Vec<Step>, ParseError> {
         steps(text, now())
     }
 
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_read() {
+    fn steps_of_a_moment_are_parsed() {
         for (text, expected) in [
             ("", vec![]),
             ("~", vec![Step::Back(1)]),
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_says_where_and_what_was_expected() {
+    fn parse_error_has_position_and_expected_token() {
         for (text, at, expected) in [
             ("~2x", 2, SIGN),
             (":", 1, NUMBER),
@@ -175,12 +177,12 @@ mod tests {
             ("~99999999999999999999999", 1, NUMBER),
             ("~日", 1, SIGN),
         ] {
-            assert_eq!(read(text), Err(Stop { at, expected }), "{text}");
+            assert_eq!(read(text), Err(ParseError { at, expected }), "{text}");
         }
     }
 
     #[test]
-    fn long_text_with_many_signs_is_parted_in_few_ways() {
+    fn number_of_splits_is_limited_for_text_with_many_separators() {
         for sign in ["~", "@", ":", "@1 "] {
             let text = format!("x{}", sign.repeat(20_000));
             assert_eq!(splits(&text).count(), MOST_SIGNS + 1);
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_name_comes_first() {
+    fn first_split_of_a_moment_has_the_longest_name() {
         let all: Vec<_> = splits("Ana@18h30m~2").collect();
         assert_eq!(all, [("Ana@18h30m~2", ""), ("Ana@18h30m", "~2"), ("Ana", "@18h30m~2")]);
         assert_eq!(splits("~2").collect::<Vec<_>>(), [("~2", "")]);

@@ -1,4 +1,4 @@
-//! Which snapshot of its own timeline an earlier state goes on from.
+//! Finds the parent snapshot, in the same timeline, for a checkpoint at an earlier message.
 
 use super::Identities;
 use crate::archive::message_identity::Identity;
@@ -7,8 +7,8 @@ use crate::history::{Result, name_lookup};
 use crate::parallel::in_parts;
 use crate::store::{Kind, ObjectId, Store, hash, unless_lost};
 
-/// Returns the parent of a checkpoint with these lines: the latest snapshot that is a beginning of
-/// it, else the latest that shares the most.
+/// Returns the parent of a checkpoint that consists of `lines`: the latest snapshot whose messages
+/// are a prefix of `lines`, or else the latest snapshot that shares the most messages with `lines`.
 pub(crate) fn closest(store: &Store, head: &Snapshot, lines: &[&[u8]]) -> Result<Option<Snapshot>> {
     let messages = lines.iter().filter(|line| !line.trim_ascii().is_empty()).count() as u64;
     let mut compare = Comparison::new(store, lines)?;
@@ -20,7 +20,7 @@ pub(crate) fn closest(store: &Store, head: &Snapshot, lines: &[&[u8]]) -> Result
             Some(parent) => name_lookup::find_with(&reader, *parent)?,
             None => None,
         };
-        // A commit tells how long its chat was, so most trees are never opened.
+        // A commit records the number of messages, so most trees are never opened.
         if snapshot.messages > messages {
             others.push((None, snapshot));
             continue;
@@ -43,7 +43,7 @@ pub(crate) fn closest(store: &Store, head: &Snapshot, lines: &[&[u8]]) -> Result
         if best.as_ref().is_none_or(|(most, _)| count > *most) {
             best = Some((count, snapshot));
         }
-        // None shares more, and all others are older.
+        // No other snapshot shares more messages, and all remaining snapshots are older.
         if count == lines.len() {
             break;
         }
@@ -51,7 +51,8 @@ pub(crate) fn closest(store: &Store, head: &Snapshot, lines: &[&[u8]]) -> Result
     Ok(best.map(|(_, snapshot)| snapshot))
 }
 
-/// Compares lines with stored messages, most of which are equal byte for byte.
+/// Compares lines with stored messages. Compares object ids first, because most lines are equal
+/// byte for byte.
 struct Comparison<'a> {
     store: &'a Store,
     lines: &'a [&'a [u8]],
@@ -70,8 +71,8 @@ impl<'a> Comparison<'a> {
         Ok(Self { store, lines, ids, said, identities: Identities::new(store.reader()) })
     }
 
-    /// Returns how many first messages a snapshot shares with the lines, and whether those are all
-    /// it has; `None` if it is lost.
+    /// Returns how many first messages a snapshot shares with the lines, and whether the snapshot
+    /// has no other messages. `None` if the snapshot is lost.
     fn shared(&mut self, snapshot: &Snapshot) -> Result<Option<(usize, bool)>> {
         let Some(tree) = unless_lost(Tree::open(&self.store.reader(), snapshot.tree))? else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! What stored messages say, each read once.
+//! Cache of the identities of stored messages, so that each message is read only once.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ impl Identities {
         Self { reader, known: HashMap::new() }
     }
 
-    /// Returns the identity of a stored message; `None` if it is lost.
+    /// Returns the identity of a stored message; `None` if the message is lost.
     pub fn find(&mut self, message: ObjectId) -> Result<Option<Identity>> {
         if let Some(identity) = self.known.get(&message) {
             return Ok(Some(*identity));
@@ -27,7 +27,8 @@ impl Identities {
         Ok(Some(identity))
     }
 
-    /// Returns whether the stored messages begin with these.
+    /// Returns whether the stored messages `messages` begin with messages of the identities
+    /// `wanted`.
     pub fn begin_with(&mut self, messages: &[ObjectId], wanted: &[Identity]) -> Result<bool> {
         if messages.len() < wanted.len() {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! How stored chats begin: `stvc/lineage.json`, a cache that is brought up to date when it is
-//! needed.
+//! Index of the beginnings of stored chats: `stvc/lineage.json`. The index is a cache and is
+//! updated when needed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::history::{History, Result};
 use crate::store::{ObjectId, Reader, unless_lost};
 use crate::{durable, regular};
 
-/// The distance of samples, in messages.
+/// Distance between two samples, in messages.
 pub(crate) const SAMPLE: usize = 20;
 const VERSION: u32 = 1;
 
@@ -26,7 +26,7 @@ pub(crate) struct Index {
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub messages: usize,
-    /// The links at every `SAMPLE`th message, and at the end.
+    /// Chain hashes after every `SAMPLE` messages, and after the last message.
     samples: Vec<String>,
 }
 
@@ -48,14 +48,14 @@ impl Record {
 }
 
 impl Index {
-    /// Loads the index; a missing or damaged one is empty.
+    /// Loads the index; returns an empty index if the file is missing or damaged.
     pub(crate) fn load(path: &Path) -> Self {
         let index =
             regular::read(path).ok().and_then(|text| serde_json::from_slice::<Index>(&text).ok());
         index.filter(|index| index.version == VERSION).unwrap_or_default()
     }
 
-    /// Saves the index. A failure is harmless.
+    /// Saves the index. Failures are ignored, because the index can be rebuilt.
     pub(crate) fn save(mut self, path: &Path) {
         self.version = VERSION;
         if let Ok(text) = serde_json::to_vec(&self) {
@@ -81,8 +81,8 @@ impl Index {
         })
     }
 
-    /// Adds new snapshots. Leaves out a snapshot that the next one of its timeline continues, since
-    /// that begins the same.
+    /// Adds new snapshots. Removes a snapshot that a later snapshot of the same timeline continues,
+    /// because the later snapshot has the same beginning.
     pub(crate) fn update(&mut self, history: &History, identities: &mut Identities) -> Result<()> {
         let reachable: HashSet<String> =
             history.iter().map(|snapshot| snapshot.id.to_string()).collect();
@@ -145,7 +145,7 @@ impl Index {
         {
             lines = rest;
         }
-        // The base is dominated if this one begins with all of it.
+        // This snapshot replaces `base` in the index if it begins with all messages of `base`.
         let base_messages = known.as_ref().map(|(_, record, _)| record.messages);
         let base_end =
             known.as_ref().and_then(|(_, record, _)| Link::from_hex(record.samples.last()?));
@@ -175,13 +175,14 @@ impl Index {
 
 pub(crate) fn samples_shared(chain: &Chain, record: &Record) -> usize {
     let common = (record.messages / SAMPLE).min(chain.len() / SAMPLE);
-    // Equal beginnings stay equal however short they are cut, so halving finds the last one.
+    // Chats that share a sample share all earlier samples, so a binary search finds the last shared
+    // one.
     partition(common, |sample| {
         record.link(sample - 1).is_some() && record.link(sample - 1) == chain.at(sample * SAMPLE)
     })
 }
 
-/// Returns the greatest `n` up to `most` for which `holds(n)`, which is monotonic.
+/// Returns the greatest `n` up to `most` for which `holds(n)` is true. `holds` must be monotonic.
 fn partition(most: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, most);
     while low < high {

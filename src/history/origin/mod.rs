@@ -1,16 +1,15 @@
-//! Finding where a chat that was never seen comes from: the stored snapshot, or the other new chat,
-//! with the longest common beginning; or the timeline that it is under a new name.
+//! Finds the origin of a new chat: the stored snapshot, or the other new chat, with the longest
+//! common beginning; or the timeline that was renamed to the new chat.
 //!
-//! Messages are compared by what they say (`archive::message_identity`). What is known of stored
-//! snapshots lies in `stvc/lineage.json`: for each the hash of its beginning at every twentieth
-//! message, so that a thousand timelines are held against a new chat without reading their
-//! messages. It is a cache: it is brought up to date when it is needed, and can be deleted at any
-//! time.
+//! Messages are compared by their content (`archive::message_identity`). For each stored snapshot,
+//! `stvc/lineage.json` has a hash of the beginning up to every twentieth message, so that a new
+//! chat can be compared with a thousand timelines without reading their messages. The file is a
+//! cache: it is updated when needed, and can be deleted at any time.
 
 mod beginning;
 mod identities;
 mod index;
-mod newcomer;
+mod new_timeline;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -28,19 +27,20 @@ use index::{Index, Record, SAMPLE, samples_shared};
 
 pub(crate) use beginning::closest;
 pub(crate) use identities::Identities;
-pub(crate) use newcomer::{Newcomer, named, order, without_blank_end};
+pub(crate) use new_timeline::{NewTimeline, named, order, without_blank_end};
 
-/// The snapshots of a timeline, oldest first, and its fork point.
-pub(crate) type Own = (Vec<Snapshot>, Option<Snapshot>);
+/// The snapshots of a timeline, oldest first, and the snapshot of the parent from which the
+/// timeline was forked.
+pub(crate) type OwnSnapshots = (Vec<Snapshot>, Option<Snapshot>);
 
-/// The new parent of a timeline's first snapshot, and how many messages they share; `None`: no
-/// parent.
-pub(crate) type Beginning = Option<(SnapshotId, u64)>;
+/// The new parent of a timeline's first snapshot, and the number of messages that both share;
+/// `None` if the timeline gets no parent.
+pub(crate) type NewParent = Option<(SnapshotId, u64)>;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     None,
-    /// It shares its first messages with this snapshot.
+    /// The new chat shares its first `shared` messages with the snapshot `id`.
     Fork {
         id: SnapshotId,
         tree: ObjectId,
@@ -51,53 +51,55 @@ pub(crate) enum Origin {
 pub(crate) struct Lineage {
     index: Index,
     history: History,
-    /// Timelines whose file is gone and that no renamed chat has claimed yet.
+    /// Latest snapshots of the timelines whose file is missing. A timeline is removed when a new
+    /// chat turns out to be that timeline after a rename.
     vanished: BTreeMap<TimelineName, SnapshotId>,
-    /// All timelines that exist or are stored.
+    /// Timelines that exist in the library or in the store.
     living: HashSet<TimelineName>,
-    /// Folders of characters that are still there.
+    /// Folders of characters that exist in the library.
     folders: HashSet<String>,
-    /// Chats stored by this command; their objects are not readable yet.
+    /// Chats that this command has stored. Their objects cannot be read from the store yet.
     taken: Vec<TakenChat>,
     identities: Identities,
     path: PathBuf,
 }
 
 struct TakenChat {
-    newcomer: Newcomer,
+    newcomer: NewTimeline,
     snapshot: Snapshot,
 }
 
-/// The rank of a candidate; earlier fields count more.
+/// Rank of a possible parent. Earlier fields take precedence.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
-    /// The chat names it and shares more than a greeting with it.
+    /// Whether the new chat names this candidate as its parent and shares more than a greeting with
+    /// it.
     is_named: bool,
     shared: usize,
     names: Names,
     seconds: i64,
-    /// Of chats taken at one moment, the one that could be an origin first is the older.
+    /// Position among the chats that this command stored. The earlier chat takes precedence.
     order: Reverse<usize>,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Names {
-    /// It names the same parent.
+    /// The candidate names the same parent as the new chat.
     Sibling,
     Nothing,
-    /// It once had the name of the parent.
+    /// The candidate once had the name of the parent that the new chat names.
     FormerParent,
     Parent,
 }
 
-/// The snapshots that share the most sampled beginnings with a chat.
+/// The snapshots that share the largest number of samples with a chat.
 #[derive(Clone, Default)]
-struct Closest {
+struct ClosestSnapshots {
     samples: usize,
     snapshots: Vec<Snapshot>,
 }
 
-impl Closest {
+impl ClosestSnapshots {
     fn offer(&mut self, samples: usize, snapshot: &Snapshot) {
         if samples > self.samples {
             *self = Self { samples, snapshots: Vec::new() };
@@ -110,14 +112,14 @@ impl Closest {
 
 const INDEX: &str = "lineage.json";
 
-/// Deletes the index, which is rebuilt when needed.
+/// Deletes the index. It is rebuilt when needed.
 pub(crate) fn forget_index(store: &Store) {
     durable::remove_own(&store.private_dir().join(INDEX));
 }
 
 impl Lineage {
-    /// Loads and updates the index. A chat whose folder could not be read has not vanished, so
-    /// nothing can be a rename of it.
+    /// Loads and updates the index. A chat in an unreadable folder does not count as missing, so no
+    /// new chat can be recognized as that chat after a rename.
     pub(crate) fn load(store: &Store, scan: &Scan) -> Result<Self> {
         let path = store.private_dir().join(INDEX);
         let history = History::load(store)?;
@@ -134,12 +136,12 @@ impl Lineage {
         Ok(Self { index, history, vanished, living, folders, taken: Vec::new(), identities, path })
     }
 
-    /// Returns the latest snapshots of the timelines that newcomers are under a new name, by the
-    /// position of the newcomer. A timeline can be renamed if its file is gone, or if it is one of
-    /// `replaced`, whose files hold other chats.
+    /// Returns the latest snapshots of the timelines that were renamed to new chats, by the
+    /// position of the new chat in `newcomers`. A timeline may have been renamed if its file is
+    /// missing, or if it is one of `replaced`, whose files now contain other chats.
     pub(crate) fn renamed<'s>(
         &mut self,
-        newcomers: &[&Newcomer],
+        newcomers: &[&NewTimeline],
         order: &[usize],
         replaced: impl Iterator<Item = &'s Snapshot>,
     ) -> Result<HashMap<usize, Snapshot>> {
@@ -154,9 +156,10 @@ impl Lineage {
         Ok(found)
     }
 
-    pub(crate) fn fork(&mut self, newcomer: &Newcomer) -> Result<Origin> {
+    pub(crate) fn fork(&mut self, newcomer: &NewTimeline) -> Result<Origin> {
         let parent = newcomer.parent_name();
-        // A name alone makes no fork; of chats that share as much it tells which is meant.
+        // A name such as `Checkpoint #3` alone does not prove a fork. The name decides only between
+        // chats that share equally many messages.
         let hinted = st::chat_of_checkpoint(&newcomer.name).filter(|_| parent.is_none());
         let names = |timeline: &TimelineName, former: bool, main_chat: Option<&str>| {
             if [&parent, &hinted].iter().any(|named| named.as_ref() == Some(timeline)) {
@@ -169,12 +172,14 @@ impl Lineage {
                 Names::Nothing
             }
         };
-        // A chat that names a living parent does not come from one whose own parent is dead, unless
-        // it is that parent: such a one is more likely to have come from it.
+        // If the new chat names an existing parent, a candidate whose own parent is missing is
+        // excluded, unless the candidate is the named parent: such a candidate is more likely a
+        // fork of the new chat.
         let names_living = parent.as_ref().is_some_and(|parent| self.living.contains(parent));
         let is_possible = |timeline: &TimelineName, main_chat: Option<&str>| {
             let dead = main_chat.is_some_and(|main_chat| {
-                newcomer::named(timeline, main_chat).is_none_or(|name| !self.living.contains(&name))
+                new_timeline::named(timeline, main_chat)
+                    .is_none_or(|name| !self.living.contains(&name))
             });
             !(names_living && dead) || parent.as_ref() == Some(timeline)
         };
@@ -184,13 +189,14 @@ impl Lineage {
                 best = Some((rank, id, tree));
             }
         };
-        // Unless names go round in a circle, as they can after renames.
+        // Chats that descend from the new chat by name cannot be its parent, unless the names form
+        // a cycle, which renames can cause.
         let descendants = self.descendants_of(&newcomer.name);
         let circle = parent.as_ref().is_some_and(|parent| descendants.contains(parent));
         let descendants = if circle { HashSet::new() } else { descendants };
-        // Whoever names a chat that is there comes from it, though another may share more: that one
-        // came from it, too, or from the newcomer. More than a greeting must be shared: another
-        // chat may have the name by now.
+        // A chat that names an existing chat is a fork of the named chat, even if another chat
+        // shares more messages: the other chat is then a fork of the named chat or of the new chat.
+        // Both must share more than a greeting, because another chat may have the name by now.
         let is_named =
             |timeline: &TimelineName, shared| Some(timeline) == parent.as_ref() && shared > 1;
         for (order, TakenChat { newcomer: taken, snapshot }) in self.taken.iter().enumerate() {
@@ -211,7 +217,7 @@ impl Lineage {
         let could_be = |stored: &Snapshot| {
             is_possible(&stored.timeline, stored.main_chat.as_deref())
                 && !descendants.contains(&stored.timeline)
-                // A checkpoint of the chat itself that was taken first is no origin.
+                // An earlier stored checkpoint of the new chat itself is not its origin.
                 && stored.timeline != newcomer.name
         };
         let mut stored = self.closest_stored(&newcomer.chain, &could_be);
@@ -229,8 +235,8 @@ impl Lineage {
             };
             offer(rank, snapshot.id, snapshot.tree);
         }
-        // A greeting alone makes no fork, unless the chat says that it is one: new chats of one
-        // character begin alike.
+        // A shared greeting does not prove a fork unless the chat names a parent, because all new
+        // chats of one character begin with the same greeting.
         let least = if newcomer.main_chat.is_some() { 1 } else { 2 };
         Ok(match best {
             Some((rank, id, tree)) if rank.shared >= least => {
@@ -244,14 +250,15 @@ impl Lineage {
         &self.history
     }
 
-    pub(crate) fn own(&self, timeline: &TimelineName) -> Option<Own> {
+    pub(crate) fn own(&self, timeline: &TimelineName) -> Option<OwnSnapshots> {
         let (mut own, origin) = self.history.own(self.history.head(timeline)?);
         own.reverse();
         Some((own.into_iter().cloned().collect(), origin.cloned()))
     }
 
-    /// Returns how many first messages `chain` shares with each timeline at most. Compares only the
-    /// closest ones exactly; of the others, samples count.
+    /// Returns, for each timeline, the greatest number of first messages that `chain` shares with
+    /// one of its snapshots. The number is exact only for the closest timelines; for the others it
+    /// is rounded down to a sample.
     pub(crate) fn shared_with_timelines(
         &mut self,
         chain: &Chain,
@@ -259,7 +266,7 @@ impl Lineage {
     ) -> Result<Vec<usize>> {
         let wanted: HashMap<_, _> =
             timelines.iter().enumerate().map(|(n, name)| (name, n)).collect();
-        let mut best = vec![Closest::default(); timelines.len()];
+        let mut best = vec![ClosestSnapshots::default(); timelines.len()];
         for (snapshot, record) in self.index.iter(&self.history) {
             if let Some(n) = wanted.get(&snapshot.timeline) {
                 best[*n].offer(samples_shared(chain, record), snapshot);
@@ -267,7 +274,7 @@ impl Lineage {
         }
         let most = best.iter().map(|closest| closest.samples).max().unwrap_or(0);
         let mut shared = Vec::with_capacity(best.len());
-        for Closest { samples, snapshots } in best {
+        for ClosestSnapshots { samples, snapshots } in best {
             let mut longest = if samples == most { 0 } else { samples * SAMPLE };
             for snapshot in snapshots.iter().filter(|_| samples == most) {
                 longest = longest.max(self.shared(chain, snapshot)?);
@@ -277,19 +284,20 @@ impl Lineage {
         Ok(shared)
     }
 
-    /// Makes a stored chat a possible origin of later ones.
-    pub(crate) fn add(&mut self, newcomer: Newcomer, snapshot: &Snapshot) {
+    /// Adds a stored chat to the possible origins of chats that are stored later.
+    pub(crate) fn add(&mut self, newcomer: NewTimeline, snapshot: &Snapshot) {
         self.index.insert(snapshot.id, Record::of(&newcomer.chain));
         self.taken.push(TakenChat { newcomer, snapshot: snapshot.clone() });
     }
 
-    /// Stored forks of chats that were taken just now: their first snapshots, and what they should
-    /// follow. A chat may have been refused while forks of it were taken, which then begin with
-    /// nothing, or with each other. `came` are the new ones, and what each was found to come from.
+    /// Finds stored forks whose parents were stored only now. A chat may have been refused while
+    /// its forks were stored, so that the forks have no parent, or another fork as their parent.
+    /// `came` maps the chats that were stored now to their origins. Returns the new parent for the
+    /// first snapshot of each fork.
     pub(crate) fn late_parents(
         &mut self,
         came: &HashMap<TimelineName, Option<SnapshotId>>,
-    ) -> Result<HashMap<SnapshotId, Beginning>> {
+    ) -> Result<HashMap<SnapshotId, NewParent>> {
         let mut wanted = Vec::new();
         let owners = Owners::of(&self.history);
         for (timeline, head) in self.history.heads() {
@@ -299,7 +307,7 @@ impl Lineage {
             let Some(parent) = main_chat.and_then(|chat| named(timeline, chat)) else { continue };
             let is_known = origin.is_some_and(|origin| *owners.of_snapshot(origin) == parent);
             let Some(from) = came.get(&parent).filter(|_| !is_known) else { continue };
-            if from.is_none_or(|from| !self.history.leads_to(from, first.id)) {
+            if from.is_none_or(|from| !self.history.reaches(from, first.id)) {
                 wanted.push((parent, (*first).clone()));
             }
         }
@@ -309,7 +317,7 @@ impl Lineage {
             let Some(TakenChat { newcomer, snapshot }) = taken else { continue };
             let (id, chain) = (snapshot.id, newcomer.chain.clone());
             let shared = self.shared(&chain, &first)?;
-            // A greeting alone is no sign: another chat may have the name by now.
+            // A shared greeting proves nothing, because another chat may have the name by now.
             if shared > 1 {
                 found.insert(first.id, Some((id, shared as u64)));
             }
@@ -321,10 +329,11 @@ impl Lineage {
         self.index.save(&self.path);
     }
 
-    /// A timeline whose file is gone and whose newest state is the beginning of this chat, in the
-    /// same folder or in one that is gone as well. A fork says whose it is; a renamed chat says
-    /// what it said before.
-    fn renamed_from(&mut self, newcomer: &Newcomer) -> Result<Option<Snapshot>> {
+    /// Finds the timeline that was renamed to the new chat. Its file must be missing, its latest
+    /// snapshot must be the beginning of the new chat, and its folder must be the same or be
+    /// missing, too. Both must name the same parent: a fork would name its origin, but a rename
+    /// does not change the parent.
+    fn renamed_from(&mut self, newcomer: &NewTimeline) -> Result<Option<Snapshot>> {
         let mut found: Option<Snapshot> = None;
         for id in self.vanished.values().copied().collect::<Vec<_>>() {
             let Some(head) = self.history.get(id).cloned() else { continue };
@@ -339,7 +348,8 @@ impl Lineage {
             {
                 continue;
             }
-            // New chats of one character may begin with the same greeting in the same minute.
+            // Two new chats of one character may begin with the same greeting in the same minute,
+            // so a greeting alone does not prove a rename.
             let alone = length == 1 && newcomer.chain.len() > 1;
             let longer = found.as_ref().is_none_or(|other| other.messages < head.messages);
             if !alone && longer && self.shared(&newcomer.chain, &head)? == length {
@@ -354,7 +364,7 @@ impl Lineage {
         self.history.ancestry(snapshot).take_while(|other| other.fork_at.is_none()).any(former)
     }
 
-    /// Returns the timelines that name this one as their parent, directly or not.
+    /// Returns the timelines that name `name` as their parent, directly or indirectly.
     fn descendants_of(&self, name: &TimelineName) -> HashSet<TimelineName> {
         let stored = self.history.heads().map(|(name, head)| (name, head.main_chat.as_deref()));
         let taken = self.taken.iter().map(|taken| &taken.newcomer);
@@ -362,14 +372,14 @@ impl Lineage {
         let named: Vec<_> = stored
             .chain(taken)
             .filter_map(|(timeline, main_chat)| {
-                Some((timeline, newcomer::named(timeline, main_chat?)?))
+                Some((timeline, new_timeline::named(timeline, main_chat?)?))
             })
             .collect();
         let mut found: HashSet<TimelineName> = HashSet::new();
         let mut parents = vec![name.clone()];
         while let Some(parent) = parents.pop() {
             for (timeline, _) in named.iter().filter(|(_, named)| *named == parent) {
-                // Names can go round in a circle after renames.
+                // Renames can make the names form a cycle.
                 if *timeline != name && found.insert((*timeline).clone()) {
                     parents.push((*timeline).clone());
                 }
@@ -378,16 +388,16 @@ impl Lineage {
         found
     }
 
-    /// Returns the fitting snapshots that share the most samples with `chain`.
+    /// Returns the snapshots accepted by `fits` that share the most samples with `chain`.
     fn closest_stored(&self, chain: &Chain, fits: &dyn Fn(&Snapshot) -> bool) -> Vec<Snapshot> {
-        let mut closest = Closest::default();
+        let mut closest = ClosestSnapshots::default();
         for (snapshot, record) in self.index.iter(&self.history).filter(|(it, _)| fits(it)) {
             closest.offer(samples_shared(chain, record), snapshot);
         }
         closest.snapshots
     }
 
-    /// Returns exactly how many first messages `chain` shares with a stored snapshot.
+    /// Returns the exact number of first messages that `chain` shares with a stored snapshot.
     pub(crate) fn shared(&mut self, chain: &Chain, snapshot: &Snapshot) -> Result<usize> {
         let Some(record) = self.index.get(snapshot.id) else { return Ok(0) };
         let samples = samples_shared(chain, record);

@@ -1,4 +1,4 @@
-//! Character cards: PNG pictures that carry the character as text.
+//! Character cards: PNG pictures that contain the character in text chunks.
 
 mod parts;
 pub(super) mod png;

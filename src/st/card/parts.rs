@@ -1,10 +1,13 @@
-//! Cuts a character card into the picture and its texts.
+//! Splits a character card into the picture and its texts.
 //!
-//! An edit of a description must not store the picture again, and the text should be readable. So
-//! the base64 in the `tEXt` chunks `chara` and `ccv3` is cut out of the PNG, whose chunks stay empty,
-//! and decoded; and long strings are cut out of the JSON, so that the two texts, which are nearly
-//! equal, share them. A chunk whose base64 is not what an encoder writes, or whose checksum is wrong,
-//! stays in the picture, and a file that would not come back byte for byte is not cut.
+//! An edit of a description must not store the picture again, and the stored text should be
+//! readable. Therefore the base64 in the `tEXt` chunks `chara` and `ccv3` is removed from the PNG,
+//! which keeps the empty chunks, and is stored decoded. Long strings are removed from the decoded
+//! JSON, so that both texts, which are nearly equal, share the stored strings.
+//!
+//! To *cut* a card or a text is to remove these parts; to *fill* it is to insert them again. A
+//! chunk with unusual base64 or a wrong checksum stays in the picture, and a file that could not be
+//! rebuilt byte for byte is not cut.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,14 +16,14 @@ use std::collections::HashSet;
 use super::png::{self, Chunk, SIGNATURE, keyword_of};
 use crate::st::json::{Edits, Raw};
 
-/// Strings at least this long, with their quotes, are cut out.
+/// Minimum length of the strings that are cut out, in bytes including quotes.
 const LONG: usize = 128;
-/// Deeper values stay in the text.
+/// Maximum depth of nesting; strings below this depth are not cut out.
 const DEEPEST: usize = 12;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutCard {
-    /// The whole file if nothing could be cut out.
+    /// The PNG with empty text chunks; the unchanged file if nothing could be cut out.
     pub picture: Vec<u8>,
     pub texts: Vec<CardText>,
 }
@@ -31,20 +34,20 @@ pub struct CardText {
     pub text: Vec<u8>,
 }
 
-/// A JSON text with one NUL for each long string in it.
+/// A JSON text in which a NUL byte replaces each long string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutText<'a> {
     pub text: Vec<u8>,
-    /// The place of each, such as `data.alternate_greetings.0`, and its raw value. No place is
-    /// repeated.
+    /// The place of each removed string, such as `data.alternate_greetings.0`, and its raw value.
+    /// All places are different.
     pub strings: Vec<(String, &'a [u8])>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CardError {
-    #[error("the picture has room for {found} texts, and there are {texts}")]
+    #[error("the picture has {found} text chunks, but {texts} texts are stored")]
     Texts { found: usize, texts: usize },
-    #[error("the text is cut where no string can be")]
+    #[error("the text is cut at a place where no string can be")]
     NoPlace,
     #[error("the string {place:?} is missing")]
     NoString { place: String },
@@ -52,7 +55,8 @@ pub enum CardError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCard {
-    /// The newer of its texts that can be read, as SillyTavern does.
+    /// The text of `ccv3`, or else of `chara`, because SillyTavern prefers `ccv3`. `None` if
+    /// neither can be cut out.
     pub text: Option<Vec<u8>>,
     pub picture: Vec<u8>,
 }
@@ -60,7 +64,7 @@ pub struct OpenCard {
 impl OpenCard {
     pub fn of(bytes: &[u8]) -> Self {
         let CutCard { picture, mut texts } = cut_card(bytes);
-        // `ccv3` comes before `chara`.
+        // `ccv3` sorts before `chara`.
         texts.sort_by_key(|text| text.keyword);
         Self { text: texts.into_iter().next().map(|text| text.text), picture }
     }
@@ -94,7 +98,7 @@ fn take_out(bytes: &[u8]) -> Option<CutCard> {
     Some(CutCard { picture, texts })
 }
 
-/// Returns the content of a chunk, if it can be cut out.
+/// Returns the decoded text of a chunk; `None` if the chunk cannot be cut.
 fn text_of(chunk: &Chunk<'_>) -> Option<CardText> {
     let (keyword, payload) = keyword_of(chunk.kind, chunk.data)?;
     let text = STANDARD.decode(payload).ok()?;
@@ -103,14 +107,14 @@ fn text_of(chunk: &Chunk<'_>) -> Option<CardText> {
     is_exact.then_some(CardText { keyword, text })
 }
 
-/// Returns the keywords of the chunks of a picture that [`fill_card`] gives a text, in order.
+/// Returns the keywords of the chunks that [`fill_card`] would fill, in order.
 pub fn card_keywords(picture: &[u8]) -> Vec<&'static str> {
     let (chunks, _) = png::chunks(picture).unwrap_or_default();
     let keywords = chunks.iter().filter_map(|chunk| keyword_of(chunk.kind, chunk.data));
     keywords.filter(|(_, text)| text.is_empty()).map(|(keyword, _)| keyword).collect()
 }
 
-/// Joins a card again: each empty chunk gets the next text.
+/// Rebuilds a card from its parts: each empty chunk gets the next text.
 pub fn fill_card(picture: &[u8], texts: &[&[u8]]) -> Result<Vec<u8>, CardError> {
     if texts.is_empty() {
         return Ok(picture.to_vec());
@@ -156,12 +160,13 @@ pub fn cut_text(bytes: &[u8]) -> CutText<'_> {
     CutText { text: edits.apply(), strings }
 }
 
-/// Joins a text again. `lookup` returns the string of a place. Only for texts that were cut.
+/// Rebuilds a text from its parts: `lookup` returns the string for a place. `text` must be the
+/// result of [`cut_text`].
 pub fn fill_text<B: AsRef<[u8]>>(
     text: &[u8],
     mut lookup: impl FnMut(&str) -> Option<B>,
 ) -> Result<Vec<u8>, CardError> {
-    // With a number in each cut it is JSON, and nothing has moved.
+    // With a digit in place of each NUL, the text is valid JSON, and all offsets are the same.
     let whole: Vec<u8> = text.iter().map(|byte| if *byte == 0 { b'0' } else { *byte }).collect();
     let root = Raw::parse(&whole).ok_or(CardError::NoPlace)?;
     let mut cuts = Vec::new();
@@ -182,7 +187,7 @@ pub fn fill_text<B: AsRef<[u8]>>(
     Ok(edits.apply())
 }
 
-/// Calls `each` with the place of every string of a JSON text, and the string.
+/// Calls `each` with the place and the value of every string of a JSON text.
 pub fn each_string(text: &str, each: &mut dyn FnMut(String, String)) {
     let Some(root) = Raw::parse_str(text) else { return };
     each_value(root, String::new(), 0, &mut |place, value| {
@@ -192,8 +197,8 @@ pub fn each_string(text: &str, each: &mut dyn FnMut(String, String)) {
     });
 }
 
-/// Calls `each` with the place of every value that is neither object nor array, in the order of the
-/// text, and the value.
+/// Calls `each` with the place and the value of every scalar, in the order of the text. Objects and
+/// arrays at the depth [`DEEPEST`] are not entered: `each` is called with them instead.
 fn each_value<'a>(
     value: Raw<'a>,
     place: String,

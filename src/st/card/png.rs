@@ -1,16 +1,16 @@
-//! The frame of a PNG: a signature and chunks, each with its length, kind, data and checksum. A
-//! length may be wrong: no memory is reserved for it.
+//! The structure of a PNG: a signature and chunks, each with length, kind, data and checksum. The
+//! length in a damaged file may be wrong, so no memory is reserved from it.
 
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 
 pub(in crate::st) const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-/// Why a picture cannot be read.
+/// Reason why a picture cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PngError {
     #[error("it is not a PNG picture")]
     NoPng,
-    #[error("the picture is torn")]
+    #[error("the picture is incomplete")]
     Torn,
     #[error("{0}")]
     Io(io::Error),
@@ -25,18 +25,18 @@ impl From<io::Error> for PngError {
     }
 }
 
-/// Reads the chunks of a picture one after the other, and of their data only what is requested.
+/// Reader of the chunks of a picture, in order. It reads the data of a chunk only on request.
 pub(super) struct Chunks<R> {
     file: R,
     length: u64,
-    /// Where the next chunk begins; none after the last.
+    /// Offset of the next chunk in the file; `None` after the last chunk.
     next: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ChunkPlace {
     pub kind: [u8; 4],
-    /// Where its data begins.
+    /// Offset of the chunk's data in the file.
     start: u64,
     pub length: u64,
 }
@@ -53,9 +53,9 @@ impl<R: Read + Seek> Chunks<R> {
         Ok(Self { file, length, next: Some(8) })
     }
 
-    /// Returns the next chunk, whose data is complete; `None` after `IEND`, of which only the head
-    /// must exist.
-    pub fn next(&mut self) -> Result<Option<Place>, PngError> {
+    /// Returns the next chunk; `None` after `IEND`. Fails if the chunk is incomplete, except that
+    /// `IEND` needs only its length and kind.
+    pub fn next(&mut self) -> Result<Option<ChunkPlace>, PngError> {
         let Some(begin) = self.next else { return Ok(None) };
         let mut head = [0; 8];
         self.file.seek(SeekFrom::Start(begin))?;
@@ -64,14 +64,14 @@ impl<R: Read + Seek> Chunks<R> {
         let length = u64::from(u32::from_be_bytes([a, b, c, d]));
         let end = begin + 12 + length;
         self.next = (&kind != b"IEND").then_some(end);
-        // A seek beyond the end does not fail.
+        // A seek beyond the end of the file does not fail.
         if self.next.is_some_and(|next| next > self.length) {
             return Err(PngError::Torn);
         }
-        Ok(Some(Place { kind, start: begin + 8, length }))
+        Ok(Some(ChunkPlace { kind, start: begin + 8, length }))
     }
 
-    pub fn read(&mut self, place: Place) -> Result<Vec<u8>, PngError> {
+    pub fn read(&mut self, place: ChunkPlace) -> Result<Vec<u8>, PngError> {
         let mut data = Vec::new();
         self.file.seek(SeekFrom::Start(place.start))?;
         let read = self.file.by_ref().take(place.length).read_to_end(&mut data)?;
@@ -80,17 +80,17 @@ impl<R: Read + Seek> Chunks<R> {
 }
 
 pub(in crate::st) struct Chunk<'a> {
-    /// With length, kind and checksum.
+    /// The complete chunk, including length, kind and checksum.
     pub bytes: &'a [u8],
     pub kind: [u8; 4],
     pub data: &'a [u8],
 }
 
-/// Returns the chunks up to the last, and the bytes after it; none if it is not a complete PNG.
+/// Returns all chunks, and the bytes after the last chunk; `None` if `png` is not a complete PNG.
 pub(in crate::st) fn chunks(png: &[u8]) -> Option<(Vec<Chunk<'_>>, &[u8])> {
     let mut places = Chunks::of(Cursor::new(png)).ok()?;
     let (mut chunks, mut rest) = (Vec::new(), png.get(8..)?);
-    while let Some(Place { kind, length, .. }) = places.next().ok()? {
+    while let Some(ChunkPlace { kind, length, .. }) = places.next().ok()? {
         let length = usize::try_from(length).ok()?;
         let (bytes, after) = rest.split_at_checked(length.checked_add(12)?)?;
         chunks.push(Chunk { bytes, kind, data: &bytes[8..8 + length] });
@@ -99,7 +99,7 @@ pub(in crate::st) fn chunks(png: &[u8]) -> Option<(Vec<Chunk<'_>>, &[u8])> {
     Some((chunks, rest))
 }
 
-/// Returns a chunk with its length and checksum.
+/// Returns the bytes of a complete chunk, including length and checksum.
 pub(in crate::st) fn encode(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
     let body = [&kind[..], data].concat();
@@ -107,8 +107,8 @@ pub(in crate::st) fn encode(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes()[..], &body, &check.to_be_bytes()].concat()
 }
 
-/// Returns the keyword of a text chunk with a character, and the rest of its data. The keyword ends
-/// at a NUL, and its case does not matter.
+/// Returns the keyword of a `tEXt` chunk that contains a character, and the data after the keyword;
+/// `None` for other chunks. The keyword ends at a NUL, and its case is ignored.
 pub(super) fn keyword_of(kind: [u8; 4], data: &[u8]) -> Option<(&'static str, &[u8])> {
     let end = data.iter().position(|byte| *byte == 0)?;
     let keyword = ["chara", "ccv3"]

@@ -1,5 +1,5 @@
-//! The text of a character card: base64 of JSON in a `tEXt` chunk called `ccv3` or, in older cards,
-//! `chara`. Only such chunks are read.
+//! The text of a character card: base64 of JSON in a `tEXt` chunk named `ccv3` or, in older cards,
+//! `chara`. Only `tEXt` chunks are read.
 
 use super::png::{Chunks, PngError, SIGNATURE, keyword_of};
 use crate::regular;
@@ -10,20 +10,20 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use std::io::{Read, Seek};
 use std::path::Path;
 
-/// More than any card's text. A card with a longer one counts as unreadable.
+/// Maximum length of a text chunk, in bytes. A card with a longer chunk counts as unreadable.
 const LONGEST_TEXT: u64 = 256 << 20;
 
-/// Returns the name of the lorebook that a card is bound to; none also if the picture is not a card.
-/// Fails with the reason in words.
+/// Returns the name of the lorebook that a card is bound to; `None` if the card has no lorebook or
+/// the picture is not a card. The error describes the problem.
 pub(in crate::st) fn card_lorebook(file: impl Read + Seek) -> Result<Option<String>, String> {
     let Some(json) = character(file)? else { return Ok(None) };
     let card = Raw::parse_str(&json).filter(Raw::is_object);
-    let card = card.ok_or("the character in it is not valid JSON")?;
+    let card = card.ok_or("its character data is not valid JSON")?;
     let world = card.path(&["data", "extensions", "world"]);
     Ok(world.and_then(|world| world.string()).filter(|world| !world.is_empty()))
 }
 
-/// Returns the name that a character has in its card, if the card can be read.
+/// Returns the character's name in a card; `None` if the card cannot be read.
 pub fn card_name(path: &Path) -> Option<String> {
     let json = character(regular::open(path).ok()?).ok()??;
     let card = Raw::parse_str(&json)?;
@@ -31,8 +31,8 @@ pub fn card_name(path: &Path) -> Option<String> {
     name.string()
 }
 
-/// Whether a card was not written to its end: a PNG without its last chunk, or zero bytes only.
-/// Pictures of other kinds are not judged.
+/// Returns whether a card is truncated: a PNG without its last chunk, or a file of zero bytes.
+/// Pictures in other formats count as complete.
 pub(in crate::st) fn is_torn(mut file: impl Read + Seek) -> bool {
     let mut first = Vec::new();
     if file.by_ref().take(SIGNATURE.len() as u64).read_to_end(&mut first).is_err() {
@@ -48,16 +48,16 @@ pub(in crate::st) fn is_torn(mut file: impl Read + Seek) -> bool {
     matches!(to_the_end, Err(PngError::Torn))
 }
 
-/// Returns the character as JSON; none if the picture is not a card.
+/// Returns the character as JSON; `None` if the picture is not a card.
 fn character(file: impl Read + Seek) -> Result<Option<String>, String> {
     let [card, older] = texts(file)?;
     let Some(text) = card.or(older) else { return Ok(None) };
-    let json = decode(&text).ok_or("the character in it is not valid base64")?;
+    let json = decode(&text).ok_or("its character data is not valid base64")?;
     // SillyTavern reads invalid UTF-8 leniently.
     Ok(Some(String::from_utf8_lossy(&json).into_owned()))
 }
 
-/// Returns the texts of the first chunks called `ccv3` and `chara`.
+/// Returns the texts of the first chunks named `ccv3` and `chara`.
 fn texts(file: impl Read + Seek) -> Result<[Option<Vec<u8>>; 2], String> {
     let words = |error: PngError| error.to_string();
     let mut chunks = Chunks::of(file).map_err(words)?;
@@ -67,7 +67,7 @@ fn texts(file: impl Read + Seek) -> Result<[Option<Vec<u8>>; 2], String> {
             continue;
         }
         if chunk.length > LONGEST_TEXT {
-            return Err("a text in it is too long".into());
+            return Err("one of its text chunks is too long".into());
         }
         let data = chunks.read(chunk).map_err(words)?;
         let Some((keyword, text)) = keyword_of(chunk.kind, &data) else { continue };
@@ -77,7 +77,8 @@ fn texts(file: impl Read + Seek) -> Result<[Option<Vec<u8>>; 2], String> {
     Ok([card, older])
 }
 
-/// Decodes base64 as Node does: other characters are ignored, `-` and `_` are digits too, `=` ends it.
+/// Decodes base64 as Node.js does: `-` and `_` count as `+` and `/`, `=` ends the text, and other
+/// characters are ignored.
 fn decode(text: &[u8]) -> Option<Vec<u8>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn ccv3_is_read_before_chara_in_any_order() {
+    fn ccv3_takes_precedence_over_chara_in_any_order() {
         let old = text("chara", &card(r#""Old""#));
         let new = text("CCv3", &card(r#""雪 \ud83d\ude00""#));
         assert_eq!(bound(&png(std::slice::from_ref(&old))), Ok(Some("Old".into())));
@@ -144,7 +145,7 @@ mod tests {
         for json in [card("\"\""), card("null"), card("7"), "{}".into()] {
             assert_eq!(bound(&png(&[text("chara", &json)])), Ok(None), "{json}");
         }
-        assert_eq!(bound(&png(&[])), Ok(None), "a picture that is no card");
+        assert_eq!(bound(&png(&[])), Ok(None), "a picture that is not a card");
         assert_eq!(bound(&png(&[chunk(b"tEXt", b"no keyword")])), Ok(None));
     }
 
@@ -157,7 +158,7 @@ mod tests {
         assert!(bound(b"RIFF....WEBP").is_err());
         assert!(bound(&png(&[text("chara", "[1]")])).is_err());
         assert!(bound(&png(&[text("ccv3", "{"), text("chara", &card("\"Lore\""))])).is_err());
-        // A length that no file has.
+        // The length exceeds the size of the file.
         let lying = [&SIGNATURE[..], b"\xff\xff\xff\xfftEXtchara\0"].concat();
         assert!(bound(&lying).is_err());
         let lying = [&SIGNATURE[..], b"\xff\xff\xff\xffIDAT"].concat();
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_read_as_node_does() {
+    fn base64_is_decoded_as_in_node() {
         assert_eq!(decode(b"eyJ\n9 e-_A").unwrap(), b"{\"}{\xef\xc0");
         assert_eq!(decode(b"QUI=QUI").unwrap(), b"AB");
         assert_eq!(decode(b"QUIBQ").unwrap(), b"AB\x01");
@@ -174,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_cause_a_panic(bytes: Vec<u8>, flips: Vec<(prop::sample::Index, u8)>) {
+        fn arbitrary_bytes_do_not_panic(bytes: Vec<u8>, flips: Vec<(prop::sample::Index, u8)>) {
             let _ = bound(&bytes);
             let _ = bound(&[&SIGNATURE[..], &bytes].concat());
             let mut whole = png(&[text("chara", &card("\"Lore\""))]);

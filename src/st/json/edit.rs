@@ -1,10 +1,11 @@
-//! Changes of single values of a JSON text and no other byte.
+//! Changes single values of a JSON text without changing any other byte.
 
 use std::ops::Range;
 
 use super::{Raw, quote};
 
-/// Changes to one text, applied at once: every value is identified by its place in the original.
+/// Changes to one JSON text, which are applied together. Each change refers to a value by its
+/// position in the original text.
 pub struct Edits<'a> {
     text: &'a [u8],
     edits: Vec<(Range<usize>, Vec<u8>)>,
@@ -15,12 +16,13 @@ impl<'a> Edits<'a> {
         Self { text, edits: Vec::new() }
     }
 
-    /// Replaces a value of the text by `new`, which must be JSON.
+    /// Replaces a value of the text with `new`, which must be JSON.
     pub fn replace(&mut self, value: Raw<'_>, new: impl Into<Vec<u8>>) {
         self.edits.push((value.span_in(self.text), new.into()));
     }
 
-    /// Sets the member `key` of an object: its value if it exists, else a new last member.
+    /// Sets the member `key` of an object: replaces the value if the member exists, else adds a
+    /// last member.
     pub fn set(&mut self, object: Raw<'_>, key: &str, new: &str) {
         match object.get(key) {
             Some(value) => self.replace(value, new),
@@ -28,7 +30,8 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// Adds `item` at the end of an array or object, with the spacing that its first item has.
+    /// Adds `item` at the end of an array or object, with the whitespace that precedes the first
+    /// item.
     pub fn insert_last(&mut self, container: Raw<'_>, item: &str) {
         let span = container.span_in(self.text);
         let inside = &self.text[span.start + 1..span.end - 1];
@@ -41,16 +44,17 @@ impl<'a> Edits<'a> {
         self.edits.push((at..at, [comma, &inside[..space], item.as_bytes()].concat()));
     }
 
-    /// Keeps only those items of an array, or members of an object, for which `keep` is true.
-    /// `items` are the spans of all of them, each from the beginning of its value (or key) to the end
-    /// of its value.
+    /// Removes the items of an array, or the members of an object, for which `keep` is false.
+    /// `items` are the spans of all items, each from the beginning of the value (or key) to the end
+    /// of the value.
     pub fn retain(&mut self, items: &[Range<usize>], keep: impl Fn(usize) -> bool) {
         let kept: Vec<_> = (0..items.len()).filter(|n| keep(*n)).collect();
         let (Some(first), Some(last)) = (items.first(), items.last()) else { return };
         if kept.len() == items.len() {
             return;
         }
-        // The space and comma before each kept item but the first stay with it.
+        // Each kept item except the first is copied together with the comma and space before the
+        // item.
         let mut text = Vec::new();
         for (place, n) in kept.iter().enumerate() {
             let begin = if place == 0 { items[*n].start } else { items[n - 1].end };
@@ -64,7 +68,7 @@ impl<'a> Edits<'a> {
         let mut out = Vec::with_capacity(self.text.len());
         let mut copied = 0;
         for (span, new) in &self.edits {
-            // Of two changes of one place the first counts.
+            // If two changes overlap, only the first is applied.
             if span.start < copied {
                 continue;
             }
@@ -81,7 +85,7 @@ pub fn item_spans(array: Raw<'_>, text: &[u8]) -> Vec<Range<usize>> {
     array.items().unwrap_or_default().iter().map(|item| item.span_in(text)).collect()
 }
 
-/// Returns where the members of an object stand in `text`, keys included.
+/// Returns the ranges of an object's members in `text`, including keys.
 pub fn member_spans(object: Raw<'_>, text: &[u8]) -> Vec<Range<usize>> {
     let start = |raw_key: &[u8]| raw_key.as_ptr().addr() - text.as_ptr().addr();
     let members = object.members().unwrap_or_default();

@@ -1,12 +1,13 @@
-//! Strings as JavaScript sees them: sequences of UTF-16 units that need not pair up.
+//! JSON strings as JavaScript sees them: sequences of UTF-16 units that may contain lone
+//! surrogates.
 
-/// A decoded string as WTF-8: UTF-8, in which lone surrogates have their own three bytes. Two are
-/// equal if and only if they are the same string in JavaScript.
+/// A decoded string in WTF-8: UTF-8 in which a lone surrogate is encoded as three bytes. Two keys
+/// are equal if and only if JavaScript considers the strings equal.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// Decodes a JSON string with its quotes; none if it is not one.
+    /// Decodes a JSON string with its quotes; `None` if `raw` is not a JSON string.
     pub fn decode(raw: &[u8]) -> Option<Self> {
         let mut rest = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         let mut out = Vec::with_capacity(rest.len());
@@ -49,7 +50,7 @@ impl Key {
             let c = this[1..].iter().fold(first, |c, byte| c << 6 | u32::from(byte & 0x3F));
             match char::from_u32(c) {
                 Some(c) => units.extend_from_slice(c.encode_utf16(&mut [0; 2])),
-                // A surrogate is its own unit.
+                // A lone surrogate is one unit.
                 None => units.push(c as u16),
             }
             rest = after;
@@ -61,7 +62,7 @@ impl Key {
         String::from_utf8(self.0).unwrap_or_else(|error| {
             let mut bytes = error.into_bytes();
             for at in 0..bytes.len() {
-                // In WTF-8, ED before A0..BF begins a surrogate and nothing else.
+                // In WTF-8, ED before A0..BF always begins a surrogate.
                 if bytes[at] == 0xED
                     && let Some(surrogate) = bytes.get_mut(at..at + 3)
                     && surrogate[1] >= 0xA0
@@ -74,18 +75,18 @@ impl Key {
     }
 }
 
-/// Whether the raw key (quotes included) spells `name`.
+/// Returns whether the raw key (with quotes) is `name` when decoded.
 pub(super) fn is(raw: &str, name: &str) -> bool {
     if raw.len() == name.len() + 2 {
         return &raw.as_bytes()[1..raw.len() - 1] == name.as_bytes() && !name.contains('\\');
     }
-    // Escapes only ever make the raw form longer.
+    // Every escape is longer than the character that the escape encodes.
     raw.len() > name.len() + 2
         && raw.contains('\\')
         && Key::decode(raw.as_bytes()).is_some_and(|key| key.as_bytes() == name.as_bytes())
 }
 
-/// Returns the UTF-16 unit of the escape at the start of `text`, and the rest.
+/// Returns the UTF-16 unit of the escape at the start of `text`, and the text after the escape.
 fn escape(text: &[u8]) -> Option<(u16, &[u8])> {
     let [b'\\', kind, after @ ..] = text else { return None };
     let unit = match kind {
@@ -107,7 +108,8 @@ fn escape(text: &[u8]) -> Option<(u16, &[u8])> {
     Some((u16::from(unit), after))
 }
 
-/// Returns the character of the pair of `high` and the escape at the start of `after`, and the rest.
+/// Returns the character that is encoded by `high` and the escape at the start of `after` as a
+/// surrogate pair, and the text after the escape. `None` if the two are not a surrogate pair.
 fn low_half(high: u16, after: &[u8]) -> Option<(u32, &[u8])> {
     if !(0xD800..0xDC00).contains(&high) {
         return None;
@@ -120,7 +122,7 @@ fn low_half(high: u16, after: &[u8]) -> Option<(u32, &[u8])> {
     Some((c, after))
 }
 
-/// Appends UTF-8's pattern for `c`, which may be a surrogate.
+/// Appends `c` in the bit pattern of UTF-8. `c` may be a surrogate.
 fn push(out: &mut Vec<u8>, c: u32) {
     match char::from_u32(c) {
         Some(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),

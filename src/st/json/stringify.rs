@@ -1,16 +1,16 @@
 //! Writes a value as a JavaScript engine does: `JSON.stringify(JSON.parse(text))`.
 //!
-//! SillyTavern hashes such texts, so all the engine's habits count: which key comes first, how a
-//! number is spelled, what becomes of half an emoji. Explicit stacks are used because the user may
-//! nest values to any depth.
+//! SillyTavern hashes such texts, so the output must match the engine's in every detail: the order
+//! of keys, the spelling of numbers, the escapes of lone surrogates. The functions use explicit
+//! stacks instead of recursion because values may be nested to any depth.
 
 use super::{Key, Raw};
 use std::collections::HashMap;
 use std::mem::replace;
 
-/// Returns what `JSON.stringify(JSON.parse(text))` returns.
+/// Returns the result of `JSON.stringify(JSON.parse(text))` for the text of `value`.
 pub fn stringify(value: Raw<'_>) -> String {
-    let mut nodes = take_apart(value.as_str());
+    let mut nodes = parse_nodes(value.as_str());
     let mut out = String::with_capacity(value.as_str().len());
     let mut steps = vec![PrintStep::Value(0)];
     while let Some(step) = steps.pop() {
@@ -47,8 +47,8 @@ pub fn stringify(value: Raw<'_>) -> String {
     out
 }
 
-/// Returns what `JSON.stringify` returns for an object to which these members were added one after
-/// the other. The values are JSON that [`stringify`](fn@stringify) or [`quote`] wrote.
+/// Returns the result of `JSON.stringify` for an object to which `members` were added one after the
+/// other. The values must be JSON written by [`stringify`](fn@stringify) or [`quote`].
 pub(in crate::st) fn stringify_members(members: Vec<(Key, String)>) -> String {
     let mut out = String::from("{");
     for (place, (key, value)) in in_order(members).into_iter().enumerate() {
@@ -61,14 +61,14 @@ pub(in crate::st) fn stringify_members(members: Vec<(Key, String)>) -> String {
     out
 }
 
-/// Returns what `JSON.stringify` returns for a string, which is passed as in [`Key::as_bytes`].
+/// Returns the result of `JSON.stringify` for a string in WTF-8 (see [`Key`]).
 pub fn quote(wtf8: &[u8]) -> String {
     let mut out = String::with_capacity(wtf8.len() + 2);
     push_quoted(&mut out, wtf8);
     out
 }
 
-/// A value, its parts by their places in the list of all.
+/// A parsed value. The `usize` numbers are indices into the list of all nodes.
 enum Node<'a> {
     Scalar(&'a str),
     Array(Vec<usize>),
@@ -81,9 +81,9 @@ enum PrintStep {
     Value(usize),
 }
 
-/// Returns the value that `text` is, first in the list, and all values inside. The grammar was
-/// checked when the [`Raw`] was made, so commas and colons carry no information.
-fn take_apart(text: &str) -> Vec<Node<'_>> {
+/// Parses `text` into a list of nodes, in which the outermost value is first. The grammar was
+/// checked when the [`Raw`] was created, so commas and colons can be skipped.
+fn parse_nodes(text: &str) -> Vec<Node<'_>> {
     let mut nodes = Vec::new();
     let mut open = Vec::new();
     let mut key = None;
@@ -125,7 +125,7 @@ fn take_apart(text: &str) -> Vec<Node<'_>> {
     }
 }
 
-/// How long the string at the start of `text` is, quotes included.
+/// Returns the length of the string at the start of `text`, including quotes.
 fn string_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 1;
@@ -139,8 +139,9 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-/// Returns an object's members in JavaScript's order: array indices first, by size; of repeated keys
-/// the last value, where the first one stood. `__proto__` is a key like others.
+/// Returns an object's members in JavaScript's order: first the keys that are array indices, in
+/// ascending order, and after them all other keys in the order of insertion. A repeated key has its
+/// last value at the position of its first occurrence. `__proto__` is an ordinary key.
 fn in_order<T>(members: Vec<(Key, T)>) -> Vec<(Key, T)> {
     let mut placed = HashMap::with_capacity(members.len());
     for (place, (key, value)) in members.into_iter().enumerate() {
@@ -154,7 +155,8 @@ fn in_order<T>(members: Vec<(Key, T)>) -> Vec<(Key, T)> {
     members.into_iter().map(|(key, (_, value))| (key, value)).collect()
 }
 
-/// Returns the array index that the key is: a number below 2^32 - 1, spelled as by JavaScript.
+/// Returns the array index that JavaScript reads from the key: an integer below 2^32 - 1 without
+/// leading zeros. `None` for other keys.
 fn array_index(key: &[u8]) -> Option<u32> {
     if !key.iter().all(u8::is_ascii_digit) || (key.len() > 1 && key[0] == b'0') {
         return None;
@@ -205,17 +207,17 @@ fn push_quoted(out: &mut String, wtf8: &[u8]) {
     out.push('"');
 }
 
-/// Whether `JSON.stringify` would escape the beginning of `wtf8`.
+/// Returns whether `JSON.stringify` escapes the first character of `wtf8`.
 fn needs_escape(wtf8: &[u8]) -> bool {
     match wtf8 {
-        // In WTF-8, ED before A0..BF begins a surrogate and nothing else.
+        // In WTF-8, ED before A0..BF always begins a surrogate.
         [0xED, second, _, ..] => *second >= 0xA0,
         [byte, ..] => *byte < 0x20 || matches!(byte, b'"' | b'\\'),
         [] => false,
     }
 }
 
-/// JavaScript's `Number::toString`.
+/// Appends a number as JavaScript's `Number::toString` writes it.
 fn push_number(out: &mut String, text: &str) {
     let value = text.parse().unwrap_or(f64::NAN);
     if !value.is_finite() {
@@ -254,9 +256,10 @@ fn push_number(out: &mut String, text: &str) {
     }
 }
 
-/// Returns the digits and the place of the point, `0.<digits>e<point>`, that JavaScript writes for a
-/// positive number: the fewest that read back as the same number, of those the nearest, and of two
-/// that are equally near the even one. Rust differs only in the last.
+/// Returns the digits and the exponent in `0.<digits>e<point>` that JavaScript writes for a
+/// positive number. JavaScript writes the fewest digits that read back as the same number. If
+/// several numbers have this length, it writes the nearest; if two are equally near, the number
+/// with an even last digit. Only the last rule differs from Rust.
 fn shortest(value: f64) -> (String, i32) {
     let (digits, point) = digits_of(&format!("{value:e}"));
     let even = even_neighbour(value, digits.len());
@@ -266,8 +269,8 @@ fn shortest(value: f64) -> (String, i32) {
     }
 }
 
-/// Returns the digits of the even one, if the number lies exactly between two numbers of `length`
-/// digits.
+/// Returns the digits of the neighbour with an even last digit, if `value` is exactly halfway
+/// between two numbers of `length` digits.
 fn even_neighbour(value: f64, length: usize) -> Option<String> {
     let (longer, _) = digits_of(&format!("{value:.length$e}"));
     let below = longer.strip_suffix('5')?;
@@ -278,12 +281,14 @@ fn even_neighbour(value: f64, length: usize) -> Option<String> {
     }
     let (head, last) = below.split_at_checked(length.checked_sub(1)?)?;
     let last: u32 = last.parse().ok()?;
-    // After a 9 the even one would have fewer digits, and would have been found.
+    // If the last digit is 9, the even neighbour ends in 0. It would be shorter, so Rust would have
+    // printed it.
     let even = char::from_digit(last + last % 2, 10)?;
     Some(format!("{head}{even}"))
 }
 
-/// Returns the digits of a number in Rust's scientific form, and the place of the point.
+/// Returns the digits of a number in Rust's scientific notation, and the exponent in
+/// `0.<digits>e<exponent>`.
 fn digits_of(scientific: &str) -> (String, i32) {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     (mantissa.replace('.', ""), exponent.parse().unwrap_or(0) + 1)

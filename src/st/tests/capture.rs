@@ -22,7 +22,7 @@ fn take(library: &Library, name: &str, files: &dyn Files) -> Result<Captured> {
     capture(library, &library.scan()?.groups, &TimelineName::parse(name)?, files)
 }
 
-/// The disk, on which something happens right after a file of that name was read.
+/// The disk, with an event directly after a file with the name `after` was read.
 struct Busy<F> {
     after: &'static str,
     reads: Cell<usize>,
@@ -49,7 +49,7 @@ fn busy<F: Fn(usize)>(after: &'static str, event: F) -> Busy<F> {
 }
 
 #[test]
-fn chat_and_lorebook_come_together() {
+fn chat_is_captured_with_its_lorebook() {
     let (_dir, library) = library();
     let captured = take(&library, "chats/A/c", &Disk).unwrap();
     assert_eq!(*captured.files.main.bytes, *CHAT);
@@ -62,7 +62,7 @@ fn chat_and_lorebook_come_together() {
 }
 
 #[test]
-fn a_group_chat_brings_its_group() {
+fn group_chat_is_captured_with_its_group() {
     let (dir, library) = library();
     put(dir.path(), "group chats/g.jsonl", b"{\"mes\":\"hi\"}");
     put(
@@ -76,7 +76,7 @@ fn a_group_chat_brings_its_group() {
 }
 
 #[test]
-fn a_missing_lorebook_is_no_error_but_an_unreadable_one_is() {
+fn missing_lorebook_is_allowed_and_unreadable_one_is_an_error() {
     let (dir, library) = library();
     fs::remove_file(dir.path().join("worlds/Lore.json")).unwrap();
     let book = take(&library, "chats/A/c", &Disk).unwrap().files.lorebook.unwrap();
@@ -90,7 +90,7 @@ fn a_missing_lorebook_is_no_error_but_an_unreadable_one_is() {
 }
 
 #[test]
-fn a_missing_chat_is_an_error() {
+fn missing_chat_is_an_error() {
     let (_dir, library) = library();
     let Err(Error::Io { path, source }) = take(&library, "chats/A/none", &Disk) else { panic!() };
     assert!(path.ends_with("none.jsonl"));
@@ -98,7 +98,7 @@ fn a_missing_chat_is_an_error() {
 }
 
 #[test]
-fn a_save_in_between_is_read_again() {
+fn files_saved_during_capture_are_read_again() {
     let new: &[u8] =
         b"{\"chat_metadata\":{\"world_info\":\"Lore\"}}\n{\"mes\":\"hi\"}\n{\"mes\":\"more\"}";
     for after in ["c.jsonl", "Lore.json"] {
@@ -116,7 +116,7 @@ fn a_save_in_between_is_read_again() {
 }
 
 #[test]
-fn a_lorebook_that_comes_or_goes_is_noticed() {
+fn lorebook_created_or_deleted_during_capture_is_detected() {
     let (dir, library) = library();
     let book = dir.path().join("worlds/Lore.json");
     let files = busy("Lore.json", |reads| {
@@ -126,7 +126,7 @@ fn a_lorebook_that_comes_or_goes_is_noticed() {
     });
     assert!(take(&library, "chats/A/c", &files).unwrap().files.lorebook.unwrap().bytes.is_none());
 
-    /// A lorebook that appears after it was first looked for.
+    /// The disk, with a lorebook that appears only after the first look-up.
     struct Appears<'a>(&'a Path, Cell<usize>);
     impl Files for Appears<'_> {
         fn read(&self, root: &Path, path: &LibraryPath) -> io::Result<FileBytes> {
@@ -145,7 +145,7 @@ fn a_lorebook_that_comes_or_goes_is_noticed() {
 }
 
 #[test]
-fn a_file_that_never_rests_is_an_error() {
+fn file_that_changes_during_every_read_is_an_error() {
     let (dir, library) = library();
     let files = busy("c.jsonl", |reads| {
         put(dir.path(), "chats/A/c.jsonl", &[CHAT, &b"\n{}".repeat(reads)].concat());

@@ -1,4 +1,4 @@
-//! Cards come apart and together again, whatever they hold.
+//! Cutting and filling a card returns the original bytes, for any content.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +17,7 @@ fn png(chunks: &[Vec<u8>]) -> Vec<u8> {
     [&SIGNATURE[..], &head, &picture, &chunks.concat(), &encode(*b"IEND", b"")].concat()
 }
 
-/// The card through the store's form and back.
+/// Cuts a card as the store does, and fills it again.
 fn again(card: &[u8]) -> Vec<u8> {
     let cut = cut_card(card);
     let texts: Vec<_> = cut.texts.iter().map(|text| text_again(&text.text)).collect();
@@ -37,7 +37,7 @@ fn text_again(text: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_it_says_is_taken_out_of_the_picture() {
+fn card_texts_are_separated_from_the_picture() {
     let long = "A long description. ".repeat(20);
     let json = format!(
         r#"{{"name":"M","description":"{long}","data":{{"description":"{long}","x":1e21}}}}"#
@@ -51,7 +51,7 @@ fn what_it_says_is_taken_out_of_the_picture() {
     let places: Vec<_> = inner.strings.iter().map(|(place, _)| place.as_str()).collect();
     assert_eq!(places, ["description", "data.description"]);
     assert_eq!(again(&card), card);
-    // Another description leaves the picture as it is.
+    // An edited description does not change the picture.
     let other = json.replace("long", "short");
     let edited = cut_card(&png(&[text("chara", &other), text("CCv3", &other)]));
     assert_eq!(edited.picture, cut.picture);
@@ -59,7 +59,7 @@ fn what_it_says_is_taken_out_of_the_picture() {
 }
 
 #[test]
-fn what_would_not_come_back_stays_in_the_picture() {
+fn chunks_that_would_not_round_trip_stay_in_the_picture() {
     let json = r#"{"name":"M"}"#;
     let mut broken = text("chara", json);
     let last = broken.len() - 1;
@@ -73,12 +73,12 @@ fn what_would_not_come_back_stays_in_the_picture() {
         let card = png(std::slice::from_ref(&odd));
         assert_eq!(cut_card(&card).picture, card);
         assert_eq!(again(&card), card);
-        // What stands beside it does not matter.
+        // Other chunks are still cut.
         let mixed = png(&[odd, text("ccv3", json)]);
         assert_eq!(cut_card(&mixed).texts.len(), 1);
         assert_eq!(again(&mixed), mixed);
     }
-    // Nothing in a chunk that is broken is not nothing that was taken out.
+    // An empty chunk with a wrong checksum must not be mistaken for a chunk that was cut.
     let mut empty = encode(*b"tEXt", b"chara\0");
     let last = empty.len() - 1;
     empty[last] ^= 1;
@@ -87,7 +87,7 @@ fn what_would_not_come_back_stays_in_the_picture() {
 }
 
 #[test]
-fn two_of_a_kind_empty_ones_and_what_follows_the_end_come_back() {
+fn cards_with_duplicate_empty_or_trailing_data_round_trip() {
     let two = png(&[text("chara", "{}"), text("chara", "[1]"), text("ccv3", "")]);
     assert_eq!(cut_card(&two).texts.len(), 3);
     let behind = [&two[..], b"more than a picture"].concat();
@@ -101,7 +101,7 @@ fn two_of_a_kind_empty_ones_and_what_follows_the_end_come_back() {
 }
 
 #[test]
-fn places_that_are_two_things_keep_a_text_whole() {
+fn text_with_ambiguous_paths_is_not_split() {
     let long = "x".repeat(200);
     for json in [
         format!(r#"{{"a":"{long}","a":"{long}"}}"#),
@@ -114,7 +114,7 @@ fn places_that_are_two_things_keep_a_text_whole() {
         assert!(cut_text(json.as_bytes()).strings.is_empty(), "{json}");
         assert_eq!(text_again(json.as_bytes()), json.as_bytes());
     }
-    // The whole text may be one, and what lies too deep stays where it is.
+    // A text that is a single string is cut; a string that is nested too deeply is not.
     let alone = format!("  \"{long}\"\n");
     assert_eq!(cut_text(alone.as_bytes()).strings.len(), 1);
     let deep = format!("{}\"{long}\"{}", "[".repeat(100), "]".repeat(100));
@@ -125,7 +125,7 @@ fn places_that_are_two_things_keep_a_text_whole() {
 }
 
 #[test]
-fn which_chat_is_open_is_no_change_of_a_character() {
+fn name_of_the_open_chat_does_not_count_as_a_change_of_the_card() {
     let card = |json: &str| png(&[text("chara", json), text("ccv3", json)]);
     let json = r#"{"name":"M","chat":"one","data":{"chat":"x"}}"#;
     let same = |other: &str| differ_by_use(Category::Card, &card(json), &card(other));
@@ -159,13 +159,13 @@ fn json() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_text_comes_back(text in json(), bytes: Vec<u8>) {
+    fn arbitrary_card_texts_round_trip(text in json(), bytes: Vec<u8>) {
         prop_assert_eq!(text_again(text.as_bytes()), text.as_bytes());
         prop_assert_eq!(text_again(&bytes), bytes);
     }
 
     #[test]
-    fn every_card_comes_back(
+    fn generated_and_damaged_cards_round_trip(
         texts in proptest::collection::vec((prop::sample::select(vec!["chara", "CHARA", "ccv3", "other"]), json()), 0..4),
         flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
         tail: Vec<u8>,

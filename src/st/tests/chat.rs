@@ -24,7 +24,7 @@ fn category() -> impl Strategy<Value = Category> {
 
 proptest! {
     #[test]
-    fn joining_a_split_chat_gives_its_bytes(
+    fn split_chat_joins_to_the_same_bytes(
         lines in proptest::collection::vec(line(), 0..12),
         category in category(),
     ) {
@@ -42,7 +42,7 @@ proptest! {
 }
 
 #[test]
-fn the_first_line_is_the_header() {
+fn first_line_of_a_chat_is_the_header() {
     for (text, messages) in [("", 0), ("\n", 0), ("x", 0), ("h\na\n\n \r\nb\n", 2)] {
         let chat = Chat::split(text.as_bytes(), Category::Chat);
         assert!(chat.header.is_some(), "{text:?}");
@@ -51,12 +51,12 @@ fn the_first_line_is_the_header() {
 }
 
 #[test]
-fn old_group_chats_begin_with_a_message() {
+fn group_chat_that_begins_with_a_message_has_no_header() {
     let headless = b"{\"name\":\"A\",\"mes\":\"1\"}\n{\"name\":\"B\",\"mes\":\"2\"}";
     assert_eq!(Chat::split(headless, Category::GroupChat).header, None);
     assert_eq!(Chat::split(headless, Category::GroupChat).messages.len(), 2);
     assert_eq!(Chat::split(headless, Category::Chat).messages.len(), 1);
-    // SillyTavern reads invalid UTF-8 leniently: still a message.
+    // SillyTavern reads invalid UTF-8 leniently, so this line is a message.
     assert_eq!(Chat::split(b"{\"mes\":\"\xff\"}", Category::GroupChat).header, None);
     for headed in [HEADER, "", "[]", "\u{feff}{}", "{\"mes\":"] {
         assert_eq!(
@@ -68,14 +68,14 @@ fn old_group_chats_begin_with_a_message() {
 }
 
 #[test]
-fn the_end_can_be_beyond_the_chat() {
+fn prefix_longer_than_the_chat_is_the_complete_chat() {
     let chat = Chat::split(b"h\na\nb", Category::Chat);
     assert_eq!(chat.upto(0).join(), b"h\na");
     assert_eq!(chat.upto(usize::MAX), chat);
 }
 
 #[test]
-fn messages_are_read_loosely() {
+fn message_fields_of_unexpected_types_are_tolerated() {
     let line = br#" {"n\u0061me":"A","is_user":"","is_system":1,"mes":"first","mes":"\u2028x","send_date":1731630000000,"extra":null,"swipe_id":1,"swipes":["a","b"]} "#;
     let message = Message::read(line).unwrap();
     assert_eq!(message.name().unwrap(), "A");
@@ -94,7 +94,7 @@ fn messages_are_read_loosely() {
 }
 
 #[test]
-fn invalid_utf8_can_be_shown() {
+fn text_of_a_message_with_invalid_utf8_is_shown() {
     let line = b"{\"name\":\"A\",\"mes\":\"a\xffb\",\"is_user\":true}\r";
     assert!(Message::read(line).is_none());
     let text = text_of(line).unwrap();
@@ -104,7 +104,7 @@ fn invalid_utf8_can_be_shown() {
 }
 
 #[test]
-fn dropped_lines_are_told() {
+fn lines_that_sillytavern_drops_are_reported() {
     let chat = Chat::split(
         b"h\n{}\r\n\n{\"mes\":\"to\nnull\n{\"mes\":\"\xff\"}\n0\n{}x\n ",
         Category::Chat,

@@ -3,7 +3,7 @@ use crate::st::{Error, Library};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// An install with these users, each with a chat.
+/// Creates an install with these users, each with one chat.
 fn install(users: &[&str]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "server.js", b"");
@@ -24,7 +24,7 @@ fn find(dir: &Path, user: Option<&str>) -> PathBuf {
 }
 
 #[test]
-fn a_user_directory_is_itself() {
+fn user_folder_opens_as_a_library() {
     for kinds in [&["chats"][..], &["settings.json", "worlds"], &["settings.json", "group chats"]] {
         let dir = tempfile::tempdir().unwrap();
         for kind in kinds {
@@ -38,7 +38,7 @@ fn a_user_directory_is_itself() {
 }
 
 #[test]
-fn an_install_and_its_data_lead_to_the_user() {
+fn library_is_found_from_install_and_data_folders() {
     for (users, chosen, expected) in [
         (&["default-user"][..], None, "default-user"),
         (&["alice"], None, "alice"),
@@ -55,7 +55,7 @@ fn an_install_and_its_data_lead_to_the_user() {
 }
 
 #[test]
-fn which_user_must_be_clear() {
+fn ambiguous_or_unknown_user_is_an_error() {
     let dir = install(&["bob", "alice"]);
     let data = dir.path().join("data");
     for tried in [Library::open(dir.path(), None), Library::find(&data, None)] {
@@ -73,7 +73,7 @@ fn which_user_must_be_clear() {
 }
 
 #[test]
-fn a_library_is_found_from_inside() {
+fn library_is_found_from_folders_inside_it() {
     let dir = install(&["alice", "bob"]);
     let bob = dir.path().join("data/bob");
     // A character may be called `chats`.
@@ -85,7 +85,7 @@ fn a_library_is_found_from_inside() {
             "{inside}"
         );
     }
-    // From one user's folder to another's.
+    // From inside one user's folder, another user can be chosen.
     assert_eq!(find(&bob.join("chats/X"), Some("alice")), dir.path().join("data/alice"));
     let bare = tempfile::tempdir().unwrap();
     put(bare.path(), "chats/X/a.jsonl", b"{}");
@@ -93,7 +93,7 @@ fn a_library_is_found_from_inside() {
 }
 
 #[test]
-fn other_folders_are_no_library() {
+fn folders_without_sillytavern_data_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "project/chats/notes.txt", b"");
     put(dir.path(), "project/src/x", b"");

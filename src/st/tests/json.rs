@@ -6,7 +6,7 @@ fn raw(text: &str) -> Raw<'_> {
 }
 
 #[test]
-fn the_whole_text_is_one_value() {
+fn parse_accepts_exactly_one_valid_json_value() {
     assert_eq!(raw(" \t\r\n {\"a\":1} \n").as_str(), "{\"a\":1}");
     for broken in [
         "",
@@ -27,7 +27,7 @@ fn the_whole_text_is_one_value() {
 }
 
 #[test]
-fn depth_does_not_matter() {
+fn deeply_nested_json_is_parsed() {
     const DEPTH: usize = 1_000_000;
     assert_eq!(Raw::parse("[".repeat(DEPTH).as_bytes()), None);
     assert_eq!(Raw::parse("{\"a\":".repeat(DEPTH).as_bytes()), None);
@@ -37,7 +37,7 @@ fn depth_does_not_matter() {
 }
 
 #[test]
-fn the_last_of_repeated_keys_counts() {
+fn last_of_repeated_keys_is_used() {
     let text = r#"{"1":"a","\u0031":"b","__proto__":{"x":1}}"#;
     assert_eq!(raw(text).get("1").unwrap().string().unwrap(), "b");
     assert_eq!(raw(text).path(&["__proto__", "x"]).unwrap().integer(), Some(1));
@@ -48,7 +48,7 @@ fn the_last_of_repeated_keys_counts() {
 }
 
 #[test]
-fn keys_are_what_javascript_sees() {
+fn keys_compare_as_in_javascript() {
     let same = [
         (r#""😀""#, r#""\ud83d\ude00""#),
         (r#""/""#, r#""\/""#),
@@ -68,13 +68,13 @@ fn keys_are_what_javascript_sees() {
     for (a, b) in other {
         assert_ne!(Key::decode(a.as_bytes()), Key::decode(b.as_bytes()), "{a} {b}");
     }
-    // A name that looks like an escape is not one.
+    // A backslash in the name passed to `get` is not an escape.
     assert_eq!(raw(r#"{"\n":1}"#).get("\\n"), None);
     assert_eq!(raw(r#"{"\\n":1}"#).get("\\n").unwrap().integer(), Some(1));
 }
 
 #[test]
-fn lone_surrogates_do_not_stop_a_read() {
+fn lone_surrogates_are_read_as_replacement_characters() {
     let text = r#"{"a\ud83d":"x\ud83d y\ude00\u0041 \ud83d\ude00 \ud83d\ud83d\ude00"}"#;
     let member = raw(text).members().unwrap().remove(0);
     assert_eq!(member.key.as_bytes(), b"a\xed\xa0\xbd");
@@ -83,7 +83,7 @@ fn lone_surrogates_do_not_stop_a_read() {
 }
 
 #[test]
-fn values_are_read_loosely() {
+fn values_are_truthy_as_in_javascript_and_typed_reads_are_strict() {
     for text in ["0", "-0", "0.0", "0e9", "1e-999", "\"\"", "null", "false"] {
         assert!(!raw(text).truthy(), "{text}");
     }
@@ -104,7 +104,7 @@ fn values_are_read_loosely() {
 }
 
 #[test]
-fn replacing_touches_one_value() {
+fn replace_changes_only_the_named_value() {
     let text = br#" {"a" : {"b":1,"b" :2 , "c":"x"}, "a":{ "b" : [3] }}"#;
     let new = replace(text, &["a", "b"], b"\"new\"").unwrap();
     assert_eq!(new, br#" {"a" : {"b":1,"b" :2 , "c":"x"}, "a":{ "b" : "new" }}"#);
@@ -114,7 +114,7 @@ fn replacing_touches_one_value() {
 }
 
 #[test]
-fn a_value_of_another_text_has_no_span() {
+fn span_of_a_value_from_another_text_is_empty() {
     let (a, b) = (String::from("{\"a\":1}"), String::from("{\"a\":1}"));
     assert_eq!(raw(&a).get("a").unwrap().span_in(b.as_bytes()), 0..0);
     assert_eq!(raw(&a).get("a").unwrap().span_in(a.as_bytes()), 5..6);
@@ -122,13 +122,13 @@ fn a_value_of_another_text_has_no_span() {
 
 proptest! {
     #[test]
-    fn a_written_string_reads_back(text in any::<String>()) {
+    fn written_string_is_read_unchanged(text in any::<String>()) {
         let written = serde_json::to_string(&text).unwrap();
         prop_assert_eq!(raw(&written).string(), Some(text));
     }
 
     #[test]
-    fn nothing_panics_on_arbitrary_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
         let _ = Key::decode(&bytes).map(|key| key.to_string_lossy());
         if let Some(value) = Raw::parse(&bytes) {
             let _ = (value.members(), value.items(), value.string(), value.truthy(), value.integer());
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn replacing_keeps_what_stands_around(
+    fn replace_keeps_the_surrounding_bytes(
         before in "[ \t\n]{0,3}", key in "[a-z]{1,3}", other in "[A-Z]{1,3}", value in "[1-9][0-9]{0,2}|\"[a-z]*\"",
     ) {
         let text = format!("{before}{{\"{other}\" :\t{value}, \"{key}\": {value} }}{before}");
@@ -146,7 +146,7 @@ proptest! {
 }
 
 #[test]
-fn several_members_in_one_go() {
+fn pick_returns_several_members_at_once() {
     let text = r#"{"uid":1,"\u0075id":2,"comment":"a","x":{"uid":9}}"#;
     let [uid, comment, content] =
         Raw::parse_str(text).unwrap().pick(["uid", "comment", "content"]).unwrap();

@@ -1,10 +1,10 @@
 use crate::st::json::Raw;
-use crate::st::lorebook::{Cut, FillError};
+use crate::st::lorebook::{CutLorebook, FillError};
 use crate::st::{cut, entry_comment, entry_uid, fill};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-fn comes_back(bytes: &[u8]) -> Cut<'_> {
+fn comes_back(bytes: &[u8]) -> CutLorebook<'_> {
     let cut = cut(bytes);
     let entries: HashMap<_, _> =
         cut.entries.iter().map(|(key, value)| (key.as_bytes(), *value)).collect();
@@ -17,7 +17,7 @@ fn comes_back(bytes: &[u8]) -> Cut<'_> {
 }
 
 #[test]
-fn an_edit_of_one_entry_leaves_the_book_alone() {
+fn edit_of_one_entry_changes_no_other_part() {
     let before = b"{\n    \"entries\": {\n        \"0\": {\"uid\": 0, \"comment\": \"A\"},\n        \"1\": {\"uid\": 1}\n    },\n    \"name\": \"x\"\n}";
     let after = String::from_utf8_lossy(before).replace("\"A\"", "\"B\"");
     let (a, b) = (comes_back(before), comes_back(after.as_bytes()));
@@ -31,7 +31,7 @@ fn an_edit_of_one_entry_leaves_the_book_alone() {
 }
 
 #[test]
-fn odd_keys_are_cut_and_found_again() {
+fn entries_with_unusual_keys_are_split_and_rejoined() {
     let text = "\u{20}{\"x\":{\"entries\":{\"0\":1}},\"\\u0065ntries\" :\r\n{\"\":1e21,\"__proto__\"\t:\nnull , \"a\\\"\\\\\":[[]],\"\\\\\\\\\":{},\"\\ud83d\":\"\\\"\",\"\\ud83d\\ude00\":9007199254740993, \":\" : \"{\", \"é\u{2028}\":false}}\n";
     let cut = comes_back(text.as_bytes());
     let keys: Vec<_> = cut.entries.iter().map(|(key, _)| key.to_string_lossy()).collect();
@@ -40,7 +40,7 @@ fn odd_keys_are_cut_and_found_again() {
 }
 
 #[test]
-fn what_might_not_come_back_is_kept_whole() {
+fn lorebook_that_would_not_round_trip_is_not_split() {
     let whole: [&[u8]; 12] = [
         b"",
         b"[]",
@@ -63,13 +63,13 @@ fn what_might_not_come_back_is_kept_whole() {
 }
 
 #[test]
-fn depth_does_not_matter() {
+fn lorebook_with_deeply_nested_entry_is_split() {
     let deep = format!("{{\"entries\":{{\"0\":{}{}}}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(comes_back(deep.as_bytes()).entries.len(), 1);
 }
 
 #[test]
-fn a_damaged_book_is_an_error() {
+fn fill_reports_missing_keys_and_entries() {
     for book in ["\0", "\"a\"\0", "a\":\0", "\":\0", "\\\":\0", "\"\\x\":\0", "{\"a\":\0\0"] {
         let at = book.len() - 1;
         let filled = fill(book.as_bytes(), |_| Some(b"1"));
@@ -147,12 +147,12 @@ fn book() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         comes_back(&bytes);
     }
 
     #[test]
-    fn odd_books_come_back(bytes in book(), damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>()))) {
+    fn unusual_and_damaged_lorebooks_round_trip(bytes in book(), damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>()))) {
         comes_back(&bytes);
         if let Some((at, byte)) = damage {
             let mut damaged = bytes;
@@ -163,13 +163,13 @@ proptest! {
     }
 
     #[test]
-    fn filling_arbitrary_bytes_never_panics(bytes in proptest::collection::vec(prop::sample::select(b"\0\":\\a u1\n{".to_vec()), 0..40)) {
+    fn fill_does_not_panic_on_arbitrary_bytes(bytes in proptest::collection::vec(prop::sample::select(b"\0\":\\a u1\n{".to_vec()), 0..40)) {
         let _ = fill(&bytes, |key| Some(key.to_vec()));
     }
 }
 
 #[test]
-fn most_generated_books_are_really_cut() {
+fn generator_yields_splittable_and_unsplittable_lorebooks() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();

@@ -8,7 +8,7 @@ const GROUP: &[u8] = br#"{"id":"1","chat_id":"now","chats":["now","then","Why?"]
     "past_metadata":{"then":{"world_info":"Then"},"Why?":{"world_info":"Why"},"gone":null}}"#;
 
 #[test]
-fn the_header_comes_first() {
+fn header_metadata_takes_precedence_over_group_metadata() {
     let bytes =
         br#"{"chat_metadata":{"world_info":"Lore","main_chat":"Main"},"user_name":"unused"}"#;
     let chat = Chat::split(bytes, Category::GroupChat);
@@ -18,7 +18,7 @@ fn the_header_comes_first() {
 }
 
 #[test]
-fn old_group_chats_have_it_in_the_group() {
+fn headerless_group_chat_has_its_metadata_in_the_group() {
     let chat = Chat::split(b"{\"mes\":\"x\"}", Category::GroupChat);
     let lorebook = |name| metadata(&chat, &group(name), Some(GROUP)).and_then(lorebook_name);
     assert_eq!(lorebook("now").unwrap(), "Now");
@@ -32,7 +32,7 @@ fn old_group_chats_have_it_in_the_group() {
 }
 
 #[test]
-fn a_lorebook_has_a_name() {
+fn chat_with_empty_or_invalid_lorebook_name_has_no_lorebook() {
     for none in ["{}", r#"{"world_info":""}"#, r#"{"world_info":null}"#, r#"{"world_info":["a"]}"#]
     {
         let header = format!("{{\"chat_metadata\":{none}}}");

@@ -1,4 +1,4 @@
-//! What this layer promises, by subject.
+//! Tests of this layer, by subject.
 
 mod capture;
 mod card_parts;
@@ -18,7 +18,7 @@ mod write;
 use std::fs;
 use std::path::Path;
 
-/// Make a file and the folders above it.
+/// Creates a file and its parent folders.
 fn put(root: &Path, path: &str, bytes: &[u8]) {
     let path = root.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();

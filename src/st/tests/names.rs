@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use std::path::Path;
 
 #[test]
-fn a_timeline_is_a_place() {
+fn timeline_name_maps_to_folder_chat_and_file() {
     let solo = TimelineName::parse("chats/Mira Voss/A - Branch #1").unwrap();
     assert_eq!(solo, TimelineName::solo("Mira Voss", "A - Branch #1").unwrap());
     assert_eq!(
@@ -17,7 +17,7 @@ fn a_timeline_is_a_place() {
 }
 
 #[test]
-fn a_name_cannot_leave_its_folder() {
+fn names_that_leave_their_folder_are_refused() {
     for odd in ["\u{1}\n\t", "a:b", "...", " x ", "C:", "con", "\u{202e}", "-", "\""] {
         assert!(TimelineName::solo(odd, odd).is_ok(), "{odd:?}");
         assert_eq!(TimelineName::parse(&format!("chats/{odd}/{odd}")).unwrap().chat(), odd);
@@ -56,13 +56,13 @@ fn a_name_cannot_leave_its_folder() {
 }
 
 #[test]
-fn stored_names_are_checked_too() {
+fn deserialized_names_are_validated() {
     let name: TimelineName = serde_json::from_str("\"group chats/x\"").unwrap();
     assert_eq!(serde_json::to_string(&name).unwrap(), "\"group chats/x\"");
     assert!(serde_json::from_str::<LibraryPath>("\"../x\"").is_err());
 }
 
-/// Expected values from the npm package itself.
+/// The expected values were created with the npm package.
 #[test]
 fn file_names_are_sanitised_as_sillytavern_does() {
     let long = "é".repeat(200);
@@ -90,21 +90,22 @@ fn file_names_are_sanitised_as_sillytavern_does() {
 }
 
 #[test]
-fn names_that_were_typed_lead_to_files() {
+fn typed_names_are_mapped_to_file_names() {
     assert_eq!(lorebook_path("Lore: Mira/1").unwrap().as_str(), "worlds/Lore Mira1.json");
     assert_eq!(lorebook_path("..").unwrap().as_str(), "worlds/...json");
     assert_eq!(lorebook_path("con"), None);
     assert_eq!(chat_name("What? - Checkpoint #1").unwrap(), "What - Checkpoint #1");
     assert_eq!(chat_name("aux"), None);
     assert_eq!(chat_name("??"), None);
-    // Too long a name loses its ending and is no chat file.
+    // SillyTavern truncates a name that is too long, and its ending with it, so the file is not a
+    // chat file.
     assert_eq!(chat_name(&"x".repeat(255)), None);
 }
 
 proptest! {
-    /// From a file's name to the timeline and back, whatever text it is.
+    /// Converts any name to the path of the main file and back.
     #[test]
-    fn a_file_and_its_timeline_name_each_other(
+    fn timeline_name_and_file_path_round_trip(
         folder in "[^/\\\\\0]{1,12}", name in "[^/\\\\\0]{1,12}|[ .\u{3000}\u{85}\u{2028}]{1,3}(\\.jsonl)?",
     ) {
         let is_up = |name: &str| matches!(name, "." | "..");

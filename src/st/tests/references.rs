@@ -1,4 +1,4 @@
-//! Where lorebooks are used.
+//! Tests of the search for uses of lorebooks.
 
 use super::put;
 use crate::st::{Library, References, TimelineName, User};
@@ -68,7 +68,7 @@ fn every_place_that_can_name_a_lorebook_is_read() {
 }
 
 #[test]
-fn real_cards_say_their_lorebook() {
+fn lorebooks_of_real_cards_are_found() {
     let found = fixture("1.19.0");
     assert_eq!(users(&found, "Snow Shrine"), [User::Card("Ærin 雪 🦊".into())]);
     assert_eq!(users(&found, "Eldoria"), [User::AllChats]);
@@ -78,11 +78,11 @@ fn real_cards_say_their_lorebook() {
 }
 
 #[test]
-fn what_cannot_be_read_is_recorded() {
+fn references_list_the_unreadable_files() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     put(root, "chats/A/a.jsonl", b"{\"torn\n{}");
-    // It may have been bound to any before it was damaged.
+    // Before these files were damaged, they may have named any lorebook.
     put(root, "chats/A/empty.jsonl", b"");
     put(root, "chats/A/zeros.jsonl", &[0; 64]);
     put(root, "groups/1.json", b"[]");
@@ -108,7 +108,7 @@ fn what_cannot_be_read_is_recorded() {
 }
 
 #[test]
-fn a_lorebook_is_used_by_the_name_of_its_file() {
+fn lorebook_names_match_files_despite_case_and_special_characters() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     let bound = |book: &str| format!(r#"{{"chat_metadata":{{"world_info":"{book}"}}}}"#);
@@ -120,7 +120,7 @@ fn a_lorebook_is_used_by_the_name_of_its_file() {
 }
 
 #[test]
-fn a_checkpoint_that_exists_uses_the_lorebook_of_the_map() {
+fn lorebook_in_the_checkpoint_map_is_in_use_while_the_checkpoint_exists() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     let map = r#"{"auto_recap":{"checkpoint_lorebook_map":{"point":"Kept","gone":"Left"}}}"#;

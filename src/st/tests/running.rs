@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::st::running::{Running, running_in};
 
-/// A folder of processes, an installation of SillyTavern in it, and a library.
+/// A folder with process folders as in `/proc`, an installation of SillyTavern, and a library.
 struct Machine(TempDir);
 
 impl Machine {
@@ -43,7 +43,7 @@ impl Machine {
 const ROOT: &str = "/";
 
 #[test]
-fn the_server_is_found_on_its_own_library_only() {
+fn server_is_found_only_for_its_own_library() {
     let machine = Machine::new();
     assert_eq!(machine.runs("st/data/default-user"), None);
     machine.process(12, "st", Path::new(ROOT), &["node", "server.js"], &[]);
@@ -53,7 +53,7 @@ fn the_server_is_found_on_its_own_library_only() {
 }
 
 #[test]
-fn who_only_sits_in_its_folder_is_not_it() {
+fn other_processes_in_the_server_folder_are_ignored() {
     let machine = Machine::new();
     machine.process(12, "st", Path::new(ROOT), &["bash"], &[]);
     machine.process(13, "st", Path::new(ROOT), &["vim", "server.js"], &[]);
@@ -64,7 +64,7 @@ fn who_only_sits_in_its_folder_is_not_it() {
 }
 
 #[test]
-fn the_data_folder_may_be_named_in_four_ways() {
+fn data_folder_is_found_from_options_environment_and_config() {
     let elsewhere = |machine: &Machine| machine.path("elsewhere").to_str().unwrap().to_owned();
     let server = "/some/where/server.js";
     for way in 0..5 {
@@ -89,7 +89,7 @@ fn the_data_folder_may_be_named_in_four_ways() {
 }
 
 #[test]
-fn a_container_has_the_same_folder_under_another_name() {
+fn server_in_a_container_is_found_by_its_mounted_folder() {
     let machine = Machine::new();
     fs::create_dir_all(machine.path("container/home")).unwrap();
     symlink(machine.path("elsewhere"), machine.path("container/home/data")).unwrap();
@@ -99,7 +99,7 @@ fn a_container_has_the_same_folder_under_another_name() {
 }
 
 #[test]
-fn where_only_names_are_told_nothing_that_could_run_it_is_enough() {
+fn process_names_that_may_run_sillytavern_are_recognised() {
     use crate::st::running::elsewhere::may_run_it;
     for line in [
         "\"node.exe\",\"4120\",\"console\"",

@@ -3,7 +3,7 @@ use crate::st::{Error, Library};
 use std::fs;
 
 #[test]
-fn chats_and_groups_are_listed() {
+fn scan_lists_chats_groups_and_unreadable_files() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     for file in [
@@ -49,7 +49,8 @@ fn chats_and_groups_are_listed() {
     assert_eq!(group("Why"), Some("groups/1.json"));
     assert_eq!(group("open"), Some("groups/2.json"));
     assert_eq!(group("none"), None);
-    // A folder in the place of a chat is not a chat that was deleted. A damaged group can be stored, and may have listed any chat.
+    // A folder with the name of a chat file must not count as a deleted chat. A damaged group file
+    // can be stored, but may have listed any chat.
     let unreadable: Vec<_> = scan.unreadable.iter().map(|(subject, _)| subject.as_str()).collect();
     assert_eq!(unreadable, ["chats/B/folder.jsonl"]);
     assert!(!scan.groups.are_complete());
@@ -57,7 +58,7 @@ fn chats_and_groups_are_listed() {
 }
 
 #[test]
-fn missing_folders_are_empty_but_a_missing_library_is_not() {
+fn missing_folders_are_empty_and_missing_library_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "u/settings.json", b"{}");
     put(dir.path(), "u/worlds/x.json", b"{}");
@@ -70,7 +71,7 @@ fn missing_folders_are_empty_but_a_missing_library_is_not() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_cannot_be_named_is_told_and_links_are_followed() {
+fn files_with_invalid_names_are_reported_and_links_are_followed() {
     use std::ffi::OsStr;
     use std::os::unix::{ffi::OsStrExt, fs::symlink};
     let dir = tempfile::tempdir().unwrap();
@@ -88,10 +89,10 @@ fn what_cannot_be_named_is_told_and_links_are_followed() {
     let scan = Library::open(dir.path(), None).unwrap().scan().unwrap();
     let names: Vec<_> = scan.chats.iter().map(|name| name.as_str()).collect();
     assert_eq!(names, ["chats/A/link", "chats/A/ok", "chats/F/a"]);
-    let mut told: Vec<_> = scan.unreadable.iter().map(|(subject, _)| subject.as_str()).collect();
-    told.sort_unstable();
+    let mut text: Vec<_> = scan.unreadable.iter().map(|(subject, _)| subject.as_str()).collect();
+    text.sort_unstable();
     assert_eq!(
-        told,
+        text,
         [
             "chats/A/.jsonl",
             "chats/A/back\\slash.jsonl",

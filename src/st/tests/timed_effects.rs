@@ -19,7 +19,7 @@ fn raw(text: &str) -> Raw<'_> {
     Raw::parse_str(text).unwrap_or_else(|| panic!("no JSON: {text}"))
 }
 
-/// Entries as a lorebook has them: under their uids.
+/// Returns the entries under their uids, as a lorebook has them.
 fn book<'a>(entries: &[&'a str]) -> Vec<(Key, Raw<'a>)> {
     let key = |n: usize| Key::decode(format!("\"{n}\"").as_bytes()).unwrap();
     entries.iter().enumerate().map(|(n, entry)| (key(n), raw(entry))).collect()
@@ -34,7 +34,7 @@ fn hash(entry: &str, book: &str) -> u64 {
 }
 
 #[test]
-fn values_are_written_as_a_javascript_engine_writes_them() {
+fn stringify_equals_javascript_json_stringify() {
     let (values, expected) = (fixture("stringify.json"), fixture("expected.json"));
     let values = texts(Raw::parse(&values).unwrap());
     let expected = texts(Raw::parse(&expected).unwrap().get("stringify").unwrap());
@@ -45,7 +45,7 @@ fn values_are_written_as_a_javascript_engine_writes_them() {
 }
 
 #[test]
-fn req_19_timed_effects_have_the_hashes_that_sillytavern_gives() {
+fn req_19_timed_effect_hashes_equal_those_of_sillytavern() {
     let (entries, books) = (fixture("entries.json"), fixture("books.json"));
     let expected = fixture("expected.json");
     let entries = texts(Raw::parse(&entries).unwrap());
@@ -78,7 +78,7 @@ const ONE: &str = r#"{"uid": 1, "content": "@@activate\nOne", "sticky": 3}"#;
 const TWO: &str = r#"{"uid": 2, "content": "Two", "cooldown": 9}"#;
 
 #[test]
-fn req_19_timed_effects_continue_under_the_new_name_and_no_other_byte_changes() {
+fn req_19_rename_of_timed_effects_changes_only_names_and_hashes() {
     let (old, new) = ("Old \"雪\"", "New \\ 🦊");
     let timed = |name: &str, one: u64, two: u64, three: u64| {
         let key = |uid: usize| serde_json::to_string(&format!("{name}.{uid}")).unwrap();
@@ -91,7 +91,7 @@ fn req_19_timed_effects_continue_under_the_new_name_and_no_other_byte_changes() 
             key(3)
         )
     };
-    // The third entry is gone, so its effect has no entry to follow.
+    // The lorebook has no third entry, so the hash 77 of the third effect does not change.
     let before = timed(old, hash(ONE, old), hash(TWO, old), 77);
     let after = timed(new, hash(ONE, new), hash(TWO, new), 77);
     assert_eq!(rename(&before, old, new, &[ONE, TWO]), after.clone());
@@ -101,22 +101,22 @@ fn req_19_timed_effects_continue_under_the_new_name_and_no_other_byte_changes() 
 }
 
 #[test]
-fn an_effect_of_an_edited_entry_keeps_its_hash() {
-    // An effect that a slash command sets has no hash at all.
+fn effect_of_an_edited_entry_keeps_its_hash() {
+    // An effect that a slash command created has no hash.
     let timed = r#"{"sticky":{"a.1":{"hash":5,"start":1}},"cooldown":{"a.1":{"start":1},"a.2":{"hash":null}}}"#;
     let expected = timed.replace("\"a.", "\"b.");
     assert_eq!(rename(timed, "a", "b", &[ONE, TWO]), expected);
 }
 
 #[test]
-fn an_entry_is_found_by_its_hash() {
+fn entry_of_an_effect_is_found_by_its_hash() {
     let with = |name: &str, hash: u64| {
         format!(r#"{{"sticky":{{"{name}.99":{{"hash":{hash}}}}},"cooldown":{{}}}}"#)
     };
     let before = with("a", hash(ONE, "a"));
     let after = with("b", hash(ONE, "b"));
     assert_eq!(rename(&before, "a", "b", &[TWO, ONE]), after);
-    // JavaScript sees the same number.
+    // JavaScript reads the hash with `.0` as the same number.
     let (before, after) = (
         format!(r#"{{"sticky":{{"a.1":{{"hash":{}.0}}}}}}"#, hash(ONE, "a")),
         format!(r#"{{"sticky":{{"b.1":{{"hash":{}}}}}}}"#, hash(ONE, "b")),
@@ -125,7 +125,7 @@ fn an_entry_is_found_by_its_hash() {
 }
 
 #[test]
-fn uids_that_are_not_whole_numbers_are_followed() {
+fn effects_of_entries_with_non_integer_uids_are_renamed() {
     for (uid, shown) in
         [("\"x\\ud83d\"", "x\\ud83d"), ("1.50", "1.5"), ("null", "null"), ("\"a.b\"", "a.b")]
     {
@@ -143,7 +143,7 @@ fn uids_that_are_not_whole_numbers_are_followed() {
 }
 
 #[test]
-fn effects_of_other_books_stay() {
+fn effects_of_other_lorebooks_stay_unchanged() {
     for timed in [
         r#"{"sticky":{"a.b.1":{"hash":1},"aa.1":{"hash":1},"a":{"hash":1},"1":{"hash":1},"A.1":{"hash":1}}}"#,
         r#"{"delay":{"a.1":{"hash":1}},"a.1":{"hash":1}}"#,
@@ -156,7 +156,7 @@ fn effects_of_other_books_stay() {
 }
 
 #[test]
-fn effects_under_the_new_name_get_the_old_one() {
+fn rename_gives_the_old_name_to_effects_that_had_the_new_name() {
     let (a, b) = (hash(ONE, "a"), hash(ONE, "b"));
     let timed = format!(r#"{{"sticky":{{"a.1":{{"hash":{a}}},"b.1":{{"hash":{b},"end":0}}}}}}"#);
     let expected = format!(r#"{{"sticky":{{"b.1":{{"hash":{b}}},"a.1":{{"hash":{a},"end":0}}}}}}"#);
@@ -164,7 +164,7 @@ fn effects_under_the_new_name_get_the_old_one() {
 }
 
 #[test]
-fn an_entry_with_a_world_of_its_own_does_not_follow_the_book() {
+fn effects_of_entries_with_their_own_world_are_not_renamed() {
     let entry = r#"{"uid":1,"world":"a"}"#;
     assert_eq!(hash(entry, "a"), hash(entry, "b"));
     for hash in [hash(entry, "a"), 5] {
@@ -174,7 +174,7 @@ fn an_entry_with_a_world_of_its_own_does_not_follow_the_book() {
 }
 
 #[test]
-fn values_that_are_not_effects_stay() {
+fn invalid_effect_values_stay_unchanged() {
     for timed in [
         "null",
         "[]",
@@ -188,7 +188,7 @@ fn values_that_are_not_effects_stay() {
     }
     let timed = r#"{"sticky":{"a.1":null,"a.2":[1, {"hash":1}],"a.3":"x"}}"#;
     assert_eq!(rename(timed, "a", "b", &[ONE]), timed.replace("a.", "b."));
-    // Of repeated keys the last counts.
+    // Of repeated keys, only the last counts.
     let timed = r#"{"sticky":{"a.1":{}},"sticky":{"a.1":{"hash":1,"hash":HASH}}}"#;
     let with = |name: &str| timed.replace("HASH", &hash(ONE, name).to_string());
     let expected = with("b").replacen("a.1", "b.1", 2).replacen("b.1", "a.1", 1);
@@ -233,20 +233,20 @@ proptest! {
     }
 
     #[test]
-    fn entries_hash_alike_however_they_are_spaced(text in json()) {
+    fn effect_hash_does_not_depend_on_whitespace(text in json()) {
         let tight = stringify(raw(&text));
         prop_assert_eq!(effect_hash(raw(&text), "a"), effect_hash(raw(&tight), "a"));
     }
 
     #[test]
-    fn a_number_keeps_its_value(x in any::<f64>()) {
+    fn stringify_keeps_the_value_of_numbers(x in any::<f64>()) {
         prop_assume!(x.is_finite());
         let written = stringify(raw(&format!("{x:e}")));
         prop_assert_eq!(written.parse::<f64>().unwrap(), x);
     }
 
     #[test]
-    fn nothing_panics_on_arbitrary_text(text in "[\\[\\]{}\",:\\\\ud8e0-9.+-]{0,24}|\\PC{0,24}") {
+    fn arbitrary_text_does_not_panic(text in "[\\[\\]{}\",:\\\\ud8e0-9.+-]{0,24}|\\PC{0,24}") {
         for text in [&text, &format!("[{text}]"), &format!("{{\"sticky\":{{\"a.1\":{text}}}}}")] {
             if let Some(value) = Raw::parse_str(text) {
                 stringify(value);
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rename_and_back_changes_nothing(effects in json(), entries in proptest::collection::vec(json(), 0..3)) {
+    fn reverse_rename_restores_the_effects(effects in json(), entries in proptest::collection::vec(json(), 0..3)) {
         let entries: Vec<_> = entries.iter().map(String::as_str).chain([ONE, TWO]).collect();
         let timed = stringify(raw(&format!(
             r#"{{"sticky":{{"a.1":{effects},"a.2":{{"hash":{}}},"b.2":{{"hash":"{}"}},"b.1":{{}}}},"cooldown":{effects}}}"#,

@@ -7,7 +7,7 @@ fn path(text: &str) -> LibraryPath {
 }
 
 #[test]
-fn files_are_made_kept_and_replaced() {
+fn write_creates_files_and_replaces_only_the_expected_content() {
     let dir = tempfile::tempdir().unwrap();
     let chat = path("chats/New/猫.jsonl");
     write(dir.path(), &chat, b"a\0\xff", None).unwrap();
@@ -19,12 +19,12 @@ fn files_are_made_kept_and_replaced() {
     let meanwhile = write(dir.path(), &chat, b"c", Some(Fingerprint::of(b"a\0\xff")));
     assert!(matches!(meanwhile, Err(Error::SavedMeanwhile { .. })), "{meanwhile:?}");
     assert_eq!(fs::read(chat.under(dir.path())).unwrap(), b"b");
-    // No temporary file stays behind.
+    // No temporary file is left.
     assert_eq!(fs::read_dir(dir.path().join("chats/New")).unwrap().count(), 1);
 }
 
 #[test]
-fn a_file_where_a_folder_must_be_is_an_error() {
+fn write_fails_if_a_file_is_in_the_place_of_a_folder() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "chats", b"");
     assert!(matches!(
@@ -35,7 +35,7 @@ fn a_file_where_a_folder_must_be_is_an_error() {
 }
 
 #[test]
-fn only_files_that_timelines_can_have_are_written_and_removed() {
+fn write_and_remove_accept_only_files_that_a_timeline_can_have() {
     let dir = tempfile::tempdir().unwrap();
     for place in [
         "chats/A/c.jsonl",
@@ -74,7 +74,7 @@ fn only_files_that_timelines_can_have_are_written_and_removed() {
 
 #[cfg(unix)]
 #[test]
-fn write_goes_where_a_link_of_the_user_leads() {
+fn write_follows_links_owned_by_the_user() {
     use std::os::unix::fs::symlink;
     let dir = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ fn write_goes_where_a_link_of_the_user_leads() {
     write(dir.path(), &path("chats/A/c.jsonl"), b"new", None).unwrap();
     assert_eq!(fs::read(outside.path().join("A/c.jsonl")).unwrap(), b"new");
     assert_eq!(read(dir.path(), &path("chats/A/c.jsonl")).unwrap(), b"new");
-    // SillyTavern writes through a link in the place of the file, too.
+    // Like SillyTavern, `write` follows a link in the place of the file.
     fs::create_dir(dir.path().join("groups")).unwrap();
     put(outside.path(), "f", b"kept");
     symlink("f", outside.path().join("middle")).unwrap();
@@ -92,7 +92,7 @@ fn write_goes_where_a_link_of_the_user_leads() {
     write(dir.path(), &group, b"new", Some(Fingerprint::of(b"kept"))).unwrap();
     assert_eq!(fs::read(outside.path().join("f")).unwrap(), b"new");
     assert!(dir.path().join("groups/g.json").is_symlink());
-    // But it removes the link, and not what that leads to.
+    // `remove` removes the link and not its target.
     remove(dir.path(), &group, Fingerprint::of(b"new")).unwrap();
     assert!(!dir.path().join("groups/g.json").is_symlink());
     assert_eq!(fs::read(outside.path().join("f")).unwrap(), b"new");
@@ -100,7 +100,7 @@ fn write_goes_where_a_link_of_the_user_leads() {
 
 #[cfg(unix)]
 #[test]
-fn write_refuses_a_link_that_leads_nowhere_or_in_a_circle() {
+fn write_refuses_dangling_and_circular_links() {
     use std::os::unix::fs::symlink;
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("groups")).unwrap();
@@ -111,17 +111,20 @@ fn write_refuses_a_link_that_leads_nowhere_or_in_a_circle() {
     for name in ["worlds/w.json", "groups/a.json", "groups/c.json"] {
         for former in [None, Some(Fingerprint::of(b""))] {
             let written = write(dir.path(), &path(name), b"new", former).unwrap_err();
-            assert!(written.to_string().ends_with("a link that leads nowhere"), "{written}");
+            assert!(
+                written.to_string().ends_with("a link whose target does not exist"),
+                "{written}"
+            );
         }
         assert!(read(dir.path(), &path(name)).is_err());
     }
     assert!(!dir.path().join("none").exists() && !dir.path().join("groups/nowhere").exists());
 }
 
-/// Not even a link of the user makes `secrets.json` a lorebook.
+/// Not even a link created by the user may make `secrets.json` readable as a lorebook.
 #[cfg(unix)]
 #[test]
-fn links_to_another_part_of_the_library_are_followed_neither_by_reads_nor_by_writes() {
+fn read_and_write_refuse_links_to_another_part_of_the_library() {
     use std::os::unix::fs::symlink;
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("data/user");
@@ -153,14 +156,15 @@ fn links_to_another_part_of_the_library_are_followed_neither_by_reads_nor_by_wri
         assert!(read(&root, &path(name)).is_err(), "{name}");
     }
     assert_eq!(fs::read(root.join("secrets.json")).unwrap(), b"key");
-    // One character's chats may be those of another.
+    // The folder of one character's chats may be a link to another character's folder.
     assert_eq!(read(&root, &path("chats/B/c.jsonl")).unwrap(), b"{}");
 }
 
-/// A library that another user can write must not make stvc read or write what that user cannot.
+/// Another user with write access to the library must not be able to make stvc read or write files
+/// that the other user cannot access.
 #[cfg(unix)]
 #[test]
-fn a_link_of_another_user_is_followed_neither_by_reads_nor_by_writes() {
+fn read_and_write_refuse_links_owned_by_another_user() {
     use std::os::unix::fs::{lchown, symlink};
     let dir = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
@@ -169,17 +173,17 @@ fn a_link_of_another_user_is_followed_neither_by_reads_nor_by_writes() {
     fs::create_dir_all(dir.path().join("chats/A")).unwrap();
     symlink(outside.path().join("c.jsonl"), dir.path().join("chats/A/c.jsonl")).unwrap();
     for link in ["worlds", "chats/A/c.jsonl"] {
-        // Only root can give one away.
+        // Only root can change the owner of a link.
         if lchown(dir.path().join(link), Some(4711), Some(4711)).is_err() {
             return;
         }
     }
     for name in ["worlds/w.json", "chats/A/c.jsonl"] {
         let error = read(dir.path(), &path(name)).unwrap_err();
-        assert!(error.to_string().contains("a link that another user made"), "{error}");
+        assert!(error.to_string().contains("a link created by another user"), "{error}");
         for former in [None, Some(Fingerprint::of(b"secret"))] {
             let error = write(dir.path(), &path(name), b"new", former).unwrap_err();
-            assert!(error.to_string().contains("a link that another user made"), "{error}");
+            assert!(error.to_string().contains("a link created by another user"), "{error}");
         }
         assert!(remove(dir.path(), &path(name), Fingerprint::of(b"secret")).is_err());
     }
@@ -187,19 +191,19 @@ fn a_link_of_another_user_is_followed_neither_by_reads_nor_by_writes() {
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
     let scan = crate::st::Library::open(dir.path(), None).unwrap().scan().unwrap();
     assert_eq!(scan.others, []);
-    assert!(scan.unreadable[0].1.contains("a link that another user made"), "{scan:?}");
+    assert!(scan.unreadable[0].1.contains("a link created by another user"), "{scan:?}");
 }
 
-/// A private chat stays private, and root who restores somebody's chat leaves it theirs.
+/// A private chat stays private, and a chat that root restores keeps its owner.
 #[cfg(unix)]
 #[test]
-fn mode_and_owner_of_what_is_replaced_stay() {
+fn write_keeps_mode_and_owner_of_the_replaced_file() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "chats/A/c.jsonl", b"old");
     let file = dir.path().join("chats/A/c.jsonl");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    // Only root can give files away; for others the rest is tried.
+    // Only root can change the owner of a file; for other users the test checks only the mode.
     let is_root = chown(&file, Some(4711), Some(4712)).is_ok();
     let former = Some(Fingerprint::of(b"old"));
     write(dir.path(), &path("chats/A/c.jsonl"), b"new", former).unwrap();

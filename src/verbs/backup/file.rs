@@ -1,18 +1,21 @@
-//! `backup FILE.stvc`: everything or some timelines, in one file or to standard output.
+//! Writes a backup of all timelines or of some timelines into one file or to standard output.
 //!
-//! The file is written beside its place, synced, read back with every object hashed, and only then
-//! renamed: under its name there is always a complete backup.
+//! The backup is first written to a temporary file in the same folder. The temporary file is synced
+//! and read back, and every object is hashed. Only then is it renamed, so that a complete backup
+//! always exists under the final name.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::Path;
 
-use crate::archive::backup::{self, BackupError, Decoder, Header, Passphrase, Sealable, unseal};
+use crate::archive::backup::{
+    self, BackupError, BackupOutput, Decoder, Header, Passphrase, unseal,
+};
 use crate::archive::readable_beyond;
 use crate::durable::{self, Existing, Temp};
 use crate::engine::Workspace;
-use crate::engine::copies::chosen_refs::{Chosen, in_words};
-use crate::engine::copies::judge_outgoing::Judged;
+use crate::engine::copies::chosen_refs::{ChosenRefs, in_words};
+use crate::engine::copies::judge_outgoing::JudgedOutgoing;
 use crate::engine::copies::last_backups::{self, LastBackup};
 use crate::engine::copies::removed_here::{self, RemovedHere};
 use crate::engine::copies::{CopyError, InTheWay, about, is_encrypted};
@@ -20,15 +23,17 @@ use crate::history::History;
 use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::Finding;
-use crate::store::{self, Placed, RefName, Store};
+use crate::store::{self, PackSlot, RefName, Store};
 use crate::verbs::{Error, Result};
 
-/// Timelines to back up; none: everything.
+/// The timelines to back up, and options for the file.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// Names of the timelines. An empty list selects all timelines.
     pub timelines: Vec<String>,
     pub passphrase: Option<Passphrase>,
-    /// Also replace a backup that holds more than this one.
+    /// Replace an existing backup even if it contains snapshots that the new backup does not
+    /// contain.
     pub overwrite: bool,
 }
 
@@ -36,19 +41,21 @@ pub struct Options {
 pub struct Report {
     pub backup: LastBackup,
     pub header: Header,
-    /// The number of snapshots in it that `import` will leave out because of problems.
-    pub odd: usize,
+    /// Number of snapshots in the backup that `import` will skip because of problems.
+    pub invalid: usize,
     pub findings: Vec<Finding>,
 }
 
 struct Plan {
     header: Header,
-    objects: Vec<Placed>,
-    judged: Judged,
+    objects: Vec<PackSlot>,
+    judged: JudgedOutgoing,
     history: History,
 }
 
-/// Writes a backup to a file.
+/// Writes a backup to a file. Without `Options::overwrite`, an existing backup is replaced only if
+/// the new backup contains all of its snapshots, except for those that were deliberately removed
+/// from the store.
 pub fn to_file(
     workspace: &Workspace,
     path: &Path,
@@ -72,13 +79,14 @@ pub fn to_file(
     temp.finish(&path, Existing::Replace).map_err(failed)?;
     durable::sync_dir(durable::parent(&path)).map_err(failed)?;
     let mut report = finish(workspace, &store, plan, path.display().to_string(), bytes, options);
-    let then = "they are not in the one that replaces it";
+    let then = "the new backup does not contain them";
     let removed = removed_here::finding(&report.backup.destination, &removed, then);
     report.findings.extend(removed);
     Ok(report)
 }
 
-/// Writes a backup to `out`. It cannot be read back; each object is hashed as it is written.
+/// Writes a backup to `out`. The output cannot be read back, so each object is hashed while it is
+/// written.
 pub fn to_writer(
     workspace: &Workspace,
     out: &mut dyn Write,
@@ -88,7 +96,7 @@ pub fn to_writer(
     let store = workspace.open_store()?;
     monitor.begin("looking for objects", None);
     let plan = plan(workspace, &store, options, monitor)?;
-    let mut counted = Counted { out, bytes: 0 };
+    let mut counted = CountingWriter { out, bytes: 0 };
     write(&mut counted, &plan, &store, options, monitor)
         .map_err(about(Path::new("standard output")))?;
     Ok(finish(workspace, &store, plan, "-".into(), counted.bytes, options))
@@ -100,9 +108,9 @@ fn plan(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Plan> {
-    let chosen = Chosen::of(workspace, store, &options.timelines)?;
-    let judged = Judged::of(store, &chosen, |_| false, monitor)?;
-    let Chosen { history, refs, timelines, whole } = chosen;
+    let chosen = ChosenRefs::of(workspace, store, &options.timelines)?;
+    let judged = JudgedOutgoing::of(store, &chosen, |_| false, monitor)?;
+    let ChosenRefs { history, refs, timelines, whole } = chosen;
     let tips = refs.values().copied().collect();
     let mut objects = readable_beyond(store, tips, &HashSet::new())?;
     objects.retain(|object| !judged.unreadable.contains(&object.id));
@@ -119,9 +127,10 @@ fn plan(
     Ok(Plan { header, objects, judged, history })
 }
 
-/// Refuses to replace a backup unless all its branches and tags are in the new one, and nothing of
-/// that is damaged: a store that was lost and begun again, or was damaged since, must not take the
-/// backup with it. Returns the branches and tags whose snapshots were removed here on purpose.
+/// Refuses to replace a backup unless the new backup contains all its branches and tags without
+/// damage. Otherwise a store that was lost and created again, or a damaged store, could destroy an
+/// older backup. Returns the branches and tags that the new backup does not contain because their
+/// snapshots were deliberately removed from the store.
 fn may_replace(path: &Path, store: &Store, plan: &Plan, options: &Options) -> Result<Vec<RefName>> {
     let mut gone = Vec::new();
     if path.symlink_metadata().is_err() {
@@ -173,27 +182,28 @@ fn write(
     monitor: &mut dyn Monitor,
 ) -> backup::Result<()> {
     let out = BufWriter::with_capacity(1 << 17, out);
-    let out = Sealable::new(out, options.passphrase.as_ref()).map_err(BackupError::Io)?;
+    let out = BackupOutput::new(out, options.passphrase.as_ref()).map_err(BackupError::Io)?;
     let reader = store.reader();
     let (out, _) = backup::encode(out, &plan.header, &plan.objects, &reader, monitor)?;
     let mut out = out.finish().map_err(BackupError::Io)?;
     out.flush().map_err(BackupError::Io)
 }
 
-/// Every object must come back in its place and hash to its id.
+/// Reads the file again, and checks the hash and the order of all objects.
 fn read_back(
     input: impl io::Read,
     plan: &Plan,
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> backup::Result<()> {
-    let wrong =
-        || BackupError::Damaged { why: "what was read back is not what was written".into() };
+    let wrong = || BackupError::Damaged {
+        why: "the content read back differs from the content written".into(),
+    };
     let mut decoder = Decoder::new(unseal(input, options.passphrase.as_ref())?)?;
     if *decoder.header() != plan.header {
         return Err(wrong());
     }
-    monitor.begin("reading the backup back", Some(plan.header.objects));
+    monitor.begin("verifying the backup", Some(plan.header.objects));
     let mut expected = plan.objects.iter();
     while let Some((kind, bytes)) = decoder.next_object()? {
         if expected.next().map(|object| object.id) != Some(store::hash(kind, bytes)?) {
@@ -212,7 +222,7 @@ fn finish(
     bytes: u64,
     options: &Options,
 ) -> Report {
-    let Plan { header, judged: Judged { mut findings, odd, .. }, .. } = plan;
+    let Plan { header, judged: JudgedOutgoing { mut findings, invalid, .. }, .. } = plan;
     let backup = LastBackup {
         kind: "file".into(),
         destination,
@@ -224,26 +234,27 @@ fn finish(
         former: Default::default(),
     };
     findings.extend(last_backups::note(workspace, store, &backup));
-    Report { backup, header, odd, findings }
+    Report { backup, header, invalid, findings }
 }
 
-/// The file holds private conversations. A file system without permissions cannot help it.
+/// Makes the file readable by its owner only, because it contains private conversations. A file
+/// system without permissions is not an error.
 #[cfg(unix)]
 fn make_private(file: &std::fs::File) {
     use std::os::unix::fs::PermissionsExt;
     let _ = file.set_permissions(std::fs::Permissions::from_mode(0o600));
 }
 
-/// On Windows a file has the permissions of its folder.
+/// Does nothing: on Windows, a file has the permissions of its folder.
 #[cfg(not(unix))]
 fn make_private(_file: &std::fs::File) {}
 
-struct Counted<'w> {
+struct CountingWriter<'w> {
     out: &'w mut dyn Write,
     bytes: u64,
 }
 
-impl Write for Counted<'_> {
+impl Write for CountingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.bytes += written as u64;

@@ -1,18 +1,20 @@
-//! Backups of the store. Folders and servers are updated by the engine; a file is written here.
+//! Creates backups of the store. The engine updates backups in folders and on servers; this module
+//! writes backup files.
 
 pub mod file;
 
 use crate::archive;
 use crate::durable;
 use crate::engine::changed_timelines::has_changed;
-use crate::engine::take_first::{TakenFirst, take_what_is_ready};
+use crate::engine::safety_snapshots::{SafetySnapshots, take_what_is_ready};
 use crate::engine::{self, Include, Workspace, left_out};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::verbs::Result;
 
-/// Creates snapshots of what changed, so that it is in the backup; nothing without a library.
-pub fn take_first(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<TakenFirst> {
+/// Creates snapshots of changed timelines, so that the backup contains the changes. Does nothing if
+/// there is no library.
+pub fn take_first(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<SafetySnapshots> {
     match workspace.library() {
         Ok(library) => {
             let mut first = match take_what_is_ready(workspace, monitor) {
@@ -24,12 +26,12 @@ pub fn take_first(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Ta
             first.findings.extend(left_out::finding(&library, &include, store.as_ref())?);
             Ok(first)
         }
-        Err(_) => Ok(TakenFirst::default()),
+        Err(_) => Ok(SafetySnapshots::default()),
     }
 }
 
-/// Returns whether the store's disk is full or read-only. That is when a backup elsewhere is needed
-/// most.
+/// Returns whether the store's disk is full or read-only. The backup is made nevertheless, because
+/// it is most needed in this situation.
 fn is_unwritable(error: &engine::Error) -> bool {
     let error = match error {
         engine::Error::Store(error) | engine::Error::Archive(archive::Error::Store(error)) => error,
@@ -38,15 +40,16 @@ fn is_unwritable(error: &engine::Error) -> bool {
     error.io_error().is_some_and(|error| durable::is_full(error) || durable::is_read_only(error))
 }
 
-/// Continues with what is stored. If nothing changed since, all of it is in the backup.
-fn not_stored(workspace: &Workspace, error: &engine::Error) -> TakenFirst {
+/// Returns a result without new snapshots. If nothing changed since the latest snapshots, the
+/// backup is complete. Otherwise the result contains a finding.
+fn not_stored(workspace: &Workspace, error: &engine::Error) -> SafetySnapshots {
     if has_changed(workspace).is_ok_and(|changed| !changed) {
-        return TakenFirst::default();
+        return SafetySnapshots::default();
     }
-    let message = format!("what changed since the latest snapshots is not in the backup: {error}");
+    let message = format!("changes since the latest snapshots are not in the backup: {error}");
     let subject =
         workspace.store_path().map_or_else(|_| String::new(), |path| path.display().to_string());
     let finding = Finding::new(Code::NotStored, subject, message)
-        .remedy("make room or let stvc write to the store, then take another backup");
-    TakenFirst { new: 0, not_taken: 1, findings: vec![finding] }
+        .remedy("free disk space or make the store writable, then run `stvc backup` again");
+    SafetySnapshots { new: 0, not_taken: 1, findings: vec![finding] }
 }

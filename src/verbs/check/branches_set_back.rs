@@ -1,5 +1,6 @@
-//! Branches that lead to an older snapshot than the operation log says. Nothing is lost yet, but
-//! the next snapshot would follow the older one, and `gc` would drop the rest in time.
+//! Finds branches that point to an older snapshot than the operation log records. Nothing is lost
+//! yet. But the next snapshot would be added after the older snapshot, and `gc` would later drop
+//! the newer snapshots.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,9 +8,11 @@ use crate::engine::Result;
 use crate::rules::{Code, Finding};
 use crate::store::{LoggedOperation, Loss, ObjectId, Store};
 
-/// Checks all branches. Another git may have moved one forward or elsewhere.
+/// Checks all branches. A branch is reported only if it was moved back to an ancestor of the logged
+/// snapshot.
 pub(super) fn check(store: &Store, operations: &[LoggedOperation]) -> Result<Vec<Finding>> {
-    // A ref of an unfinished operation is about to move.
+    // A ref of an unfinished operation is not checked, because the operation will still move the
+    // ref.
     let unfinished: HashSet<_> =
         store.unfinished()?.into_iter().map(|found| found.number).collect();
     let mut last = BTreeMap::new();
@@ -27,11 +30,12 @@ pub(super) fn check(store: &Store, operations: &[LoggedOperation]) -> Result<Vec
     for (name, logged) in branches {
         let (Some(logged), Some(now)) = (logged, store.ref_target(name)?) else { continue };
         if now != logged && is_before(store, now, logged)? {
-            let message =
-                format!("it leads to {now}, though the log says {logged}, which follows it");
+            let message = format!(
+                "it points to {now}, but the operation log records the later snapshot {logged}"
+            );
             let finding = Finding::new(Code::BranchSetBack, name.as_str(), message);
             findings.push(finding.remedy(format!(
-                "if you did not do that: `stvc tag NAME {logged}` keeps what follows, and `stvc restore {logged}` brings its files back"
+                "if you did not intend this, run `stvc tag NAME {logged}` to keep the later snapshot; run `stvc restore {logged}` to restore its files"
             )));
         }
     }
@@ -51,7 +55,7 @@ fn is_before(store: &Store, id: ObjectId, of: ObjectId) -> Result<bool> {
         }
         match reader.commit(next) {
             Ok(commit) => open.extend(commit.parents),
-            // A lost commit leads nowhere.
+            // The parents of a lost commit are unknown.
             Err(error) if error.is_loss() => {}
             Err(error) => return Err(error.into()),
         }

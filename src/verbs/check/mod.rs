@@ -1,4 +1,4 @@
-//! Checks the store: hashes every object, judges every snapshot, the data for `undo`, and the
+//! Checks the store: hashes every object and validates every snapshot, the undo data and the
 //! targets of branches.
 
 mod branches_set_back;
@@ -20,13 +20,13 @@ use crate::store::{Format, ObjectId, Reader, Store};
 use crate::verbs;
 use crate::words::short;
 
-/// Numbers of checked objects and snapshots, and problems.
+/// Counts of checked objects and snapshots, and the problems found.
 pub struct Report {
     pub objects: u64,
     pub snapshots: usize,
-    /// Snapshots that cannot be restored.
+    /// Number of snapshots that cannot be restored.
     pub damaged: usize,
-    /// Snapshots of a later format than this program knows.
+    /// Number of snapshots whose format is newer than this program supports.
     pub newer: usize,
     pub findings: Vec<Finding>,
 }
@@ -37,13 +37,13 @@ impl Report {
         Self { objects, snapshots: all, damaged, newer, findings }
     }
 
-    /// Returns whether there is no error among the findings.
-    pub fn is_sound(&self) -> bool {
+    /// Returns whether none of the findings is an error.
+    pub fn is_valid(&self) -> bool {
         self.findings.iter().all(|finding| finding.level < Level::Error)
     }
 }
 
-/// Checks everything, while others may write.
+/// Checks the complete store. Other processes may write to the store during the check.
 pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> verbs::Result<Report> {
     Ok(undisturbed(
         workspace,
@@ -52,19 +52,19 @@ pub fn check(workspace: &Workspace, monitor: &mut dyn Monitor) -> verbs::Result<
     )?)
 }
 
-struct Checking<'a> {
+struct StoreCheck<'a> {
     store: &'a Store,
     reader: Reader,
     health: &'a Health,
     validator: Validator,
-    /// By object: the snapshots, or other things, that need it.
+    /// For each lost object: the snapshots or undo data that need this object.
     hurt: BTreeMap<ObjectId, Vec<String>>,
     findings: Vec<Finding>,
 }
 
 fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     let mut findings = check_files(store)?;
-    let listed = undo_data::Listed::of(store)?;
+    let listed = undo_data::UndoRecords::of(store)?;
     let health = store.verify_objects(monitor)?;
     findings.extend(health.files.iter().map(file_finding));
     let history = History::load(store)?;
@@ -73,10 +73,10 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     }
     let (reader, validator) = (store.reader(), Validator::new(store.reader()));
     let hurt = BTreeMap::new();
-    let mut checking = Checking { store, reader, health: &health, validator, hurt, findings };
+    let mut checking = StoreCheck { store, reader, health: &health, validator, hurt, findings };
     let tally = checking.snapshots(&history, monitor)?;
     checking.undo_data(&listed, &history)?;
-    let Checking { mut hurt, mut findings, .. } = checking;
+    let StoreCheck { mut hurt, mut findings, .. } = checking;
     findings.extend(branches_set_back::check(store, &listed.operations)?);
     for (id, why) in &health.damaged {
         findings.push(object_finding(*id, why, &hurt.remove(id).unwrap_or_default()));
@@ -87,13 +87,14 @@ fn look(store: &Store, monitor: &mut dyn Monitor) -> Result<Report> {
     Ok(Report::of(health.objects, tally, verdict_findings::checked(findings)))
 }
 
-impl Checking<'_> {
+impl StoreCheck<'_> {
     fn snapshots(&mut self, history: &History, monitor: &mut dyn Monitor) -> Result<Tally> {
         let mut tally = Tally::default();
         monitor.begin("rebuilding snapshots", Some(history.len() as u64));
         let mut damaged = Vec::new();
         let mut lost_attachments = LostAttachments::default();
-        // Timeline by timeline, because neighbours share most of their messages.
+        // Snapshots are checked timeline by timeline, because consecutive snapshots share most of
+        // their messages.
         let mut order = history.newest_first();
         order.sort_by_key(|snapshot| snapshot.timeline.clone());
         for snapshot in order {
@@ -111,15 +112,15 @@ impl Checking<'_> {
             lost.into_iter().for_each(|object| self.note(object, &short(snapshot.id)));
             monitor.advance(1);
         }
-        // Recorded, so that the next snapshot repairs what it can. A read-only store can still be
-        // checked.
+        // Damage is recorded so that the next snapshot repairs as much as it can. Errors are
+        // ignored, because a read-only store can also be checked.
         let is_damaged = tally.damaged > 0
             || !self.hurt.is_empty()
             || lost_attachments.has_damage()
             || !self.health.damaged.is_empty()
             || !history.broken.is_empty();
         let store = self.store;
-        let _ = if is_damaged { store.mark_damaged(&damaged) } else { store.mark_sound() };
+        let _ = if is_damaged { store.mark_damaged(&damaged) } else { store.mark_valid() };
         if is_damaged {
             self.findings.extend(self.health.without_pack.iter().map(file_finding));
         }
@@ -134,9 +135,10 @@ impl Checking<'_> {
         }
     }
 
-    /// Returns the objects of a tree, itself included, of which no valid copy can be read.
+    /// Returns the objects of a tree, including the tree itself, of which no valid copy can be
+    /// read.
     fn lost_below(&self, tree: ObjectId) -> Result<Vec<ObjectId>> {
-        lost_objects::below(&self.reader, tree, |id| self.health.is_sound(id))
+        lost_objects::below(&self.reader, tree, |id| self.health.is_valid(id))
     }
 }
 
@@ -146,7 +148,8 @@ fn file_finding(file: &DamagedFile) -> Finding {
     Finding::new(Code::StoreFileDamaged, subject, &*file.why).at(level)
 }
 
-/// Checks the repository's small files: git needs them, stvc does not.
+/// Checks the small files of the repository: format, `HEAD`, git's configuration, operation log and
+/// refs.
 fn check_files(store: &Store) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let mut warn = |subject: &str, message: String, remedy: &str| {
@@ -158,85 +161,93 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
     };
     match store.format()? {
         Format::Known => {}
-        // A clone has none of stvc's own files until something is written to it.
+        // A git clone has no files of stvc until stvc writes to the clone.
         Format::Missing if !store.private_dir().exists() => {}
         format => {
             let what = if let Format::Missing = format { "missing" } else { "damaged" };
-            warn("stvc/format", format!("it is {what}"), "the next snapshot writes it anew");
+            warn("stvc/format", format!("it is {what}"), "run `stvc snapshot` to write it again");
         }
     }
     match store.head()? {
         Some(head)
             if store.ref_target(&head)?.is_some() || store.refs("refs/heads/")?.refs.is_empty() => {
         }
-        _ => warn("HEAD", "it names no branch".into(), "the next snapshot writes it anew"),
+        _ => warn(
+            "HEAD",
+            "it does not name an existing branch".into(),
+            "run `stvc snapshot` to write it again",
+        ),
     }
     if let Some(why) = store.config_problem() {
-        warn("config", why, "git cannot work on the store until it is mended; stvc can");
+        warn("config", why, "repair the file: until then git cannot use the store, but stvc can");
     }
     let (operations, unreadable) = store.operations()?;
     let log = "stvc/operations.jsonl";
     let is_clone = matches!(store.format()?, Format::Missing);
     if operations.is_empty() && !is_clone && !store.refs("refs/heads/")?.refs.is_empty() {
-        let remedy = "what was done before cannot be undone; nothing else is lost";
+        let remedy = "earlier operations cannot be undone; nothing else is lost";
         warn(log, "it is missing or empty".into(), remedy);
     }
     if unreadable > 0 {
-        let message = format!("{unreadable} lines cannot be read");
+        let message = match unreadable {
+            1 => "1 line cannot be read".to_owned(),
+            many => format!("{many} lines cannot be read"),
+        };
         warn(log, message, "those operations cannot be undone; nothing else is lost");
     }
     for (name, id) in store.missing_refs()? {
-        let message = format!("it should lead to {id} and is gone or damaged");
+        let message = format!("it should point to {id}, but is missing or damaged");
         let finding = Finding::new(Code::RefMissing, name.as_str(), message);
         findings.push(finding.remedy(
-            "the next snapshot of the timeline leads it there again; a tag: `stvc tag NAME ID`",
+            "run `stvc snapshot` to restore a branch; run `stvc tag NAME ID` to restore a tag",
         ));
     }
     Ok(findings)
 }
 
-/// The remedy depends on whether the snapshot is the latest.
+/// Adds a remedy to a finding about a snapshot. The remedy depends on whether the snapshot is the
+/// latest of its timeline.
 fn with_remedy(finding: Finding, snapshot: &Snapshot, history: &History) -> Finding {
     if finding.remedy.is_some() {
         return finding;
     }
     match history.head(&snapshot.timeline) {
         Some(head) if head.id == snapshot.id => {
-            finding.remedy("take a new snapshot while the files are there")
+            finding.remedy("run `stvc snapshot` while the files still exist")
         }
-        _ => finding
-            .remedy("other snapshots of the timeline are not affected unless they are listed here"),
+        _ => {
+            finding.remedy("use another snapshot of the timeline: those not listed here are valid")
+        }
     }
 }
 
 fn object_finding(id: ObjectId, why: &str, snapshots: &[String]) -> Finding {
     let hurt = match snapshots {
-        [] => "nothing needs it".to_owned(),
-        list => format!("it hurts {}", list.join(", ")),
+        [] => "nothing uses it".to_owned(),
+        list => format!("it affects {}", list.join(", ")),
     };
     Finding::new(Code::ObjectDamaged, id.to_string(), format!("{why}; {hurt}"))
 }
 
-/// A checked backup.
-pub struct Checked {
+pub struct CheckedBackup {
     pub header: Header,
     pub report: Report,
 }
 
-/// Reads a backup to its end, hashes every object and judges every snapshot. Anything but a folder
-/// is unpacked into a temporary one for that.
+/// Reads a complete backup, hashes every object and validates every snapshot. A backup that is not
+/// a folder is unpacked into a temporary folder.
 pub fn check_copy(
     workspace: &Workspace,
     place: &CopyPlace,
     passphrase: Option<&Passphrase>,
     asks: bool,
     monitor: &mut dyn Monitor,
-) -> Result<Checked> {
+) -> Result<CheckedBackup> {
     let found = receive::look_at(workspace, place, passphrase, asks, monitor)?;
     let mut tally = Tally::default();
     found.judged.snapshots().for_each(|(_, verdict)| tally.count(verdict));
     let findings = verdict_findings::checked(found.findings());
     let objects = found.judged.objects as u64;
     let report = Report::of(objects, tally, findings);
-    Ok(Checked { header: found.header, report })
+    Ok(CheckedBackup { header: found.header, report })
 }

@@ -1,4 +1,4 @@
-//! Reads the library, one chat at a time, and collects the facts for the rules.
+//! Reads the library, one chat at a time, and collects the facts that the rules need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,34 +20,34 @@ use crate::st::{
 use crate::store::Store;
 use crate::verbs::Result;
 
-pub(super) struct Examined {
+pub(super) struct Examination {
     pub facts: LibraryFacts,
     pub findings: Vec<Finding>,
     pub lorebooks: usize,
-    /// The latest valid versions of missing or damaged lorebooks, and of other damaged single
-    /// files.
+    /// Snapshots with the latest valid version of each missing or damaged lorebook, and of each
+    /// other damaged file that is not a chat.
     pub stored: BTreeMap<LibraryPath, Snapshot>,
     pub unlisted: Vec<Unlisted>,
     pub groups: Vec<Group>,
 }
 
-/// Examines the library. Findings about single timelines are only for those in `only`, if there are
-/// any.
+/// Examines the library. If `only` is not empty, findings about single timelines are limited to the
+/// timelines in `only`.
 pub(super) fn examine(
     library: &Library,
     scan: Scan,
     store: Option<&Store>,
     only: &BTreeSet<TimelineName>,
     monitor: &mut dyn Monitor,
-) -> Result<Examined> {
+) -> Result<Examination> {
     let scan_is_whole = scan.unreadable.is_empty();
     let (mut unread, mut unlisted) = (Vec::new(), Vec::new());
     let (seen, facts, findings) = Default::default();
-    let mut look = Look { library, only, seen, facts, findings };
+    let mut look = Examiner { library, only, seen, facts, findings };
     if only.is_empty() {
         look.findings.extend(scan.unreadable.iter().map(|(subject, why)| unreadable(subject, why)));
     }
-    monitor.begin("looking at chats", Some(scan.chats.len() as u64));
+    monitor.begin("checking chats", Some(scan.chats.len() as u64));
     for name in &scan.chats {
         match st::capture(library, &scan.groups, name, &Disk) {
             Ok(captured) => {
@@ -64,20 +64,21 @@ pub(super) fn examine(
         }
         monitor.advance(1);
     }
-    monitor.begin("looking at lorebooks", None);
-    // If they cannot be listed, the scan says so, and none counts as missing.
+    monitor.begin("checking lorebooks", None);
+    // If the folder of lorebooks cannot be listed, the scan reports the folder, and no lorebook
+    // counts as missing.
     let books = library.lorebooks().ok();
     look.facts.is_partial |= books.is_none();
     look.at_other_books(books.as_deref().unwrap_or_default());
     if only.is_empty() {
         look.at_single_files(&scan);
     }
-    let Look { mut facts, mut findings, .. } = look;
+    let Examiner { mut facts, mut findings, .. } = look;
     let references = library.references(&scan);
     let mut characters = character_facts(&scan, &references, books.as_deref());
     let books = books.unwrap_or_default();
     let history = match store {
-        // Undone snapshots are not evidence.
+        // The history does not contain undone snapshots, which must not serve as evidence.
         Some(store) => History::load(store)?,
         None => History::default(),
     };
@@ -102,7 +103,7 @@ pub(super) fn examine(
     facts.unused = unused_lorebooks(&references, &books, &facts.here, &history, &owners);
     facts.is_partial |= !unread.is_empty() || !scan_is_whole;
     if only.is_empty() {
-        // Problems of a chat alone were found above.
+        // Unreadable chats were already reported above.
         let is_new = |(subject, _): &&(String, String)| unread.iter().all(|(it, _)| it != subject);
         let unread = references.unread.iter().filter(is_new);
         findings.extend(unread.map(|(subject, why)| unreadable(subject, why)));
@@ -111,7 +112,7 @@ pub(super) fn examine(
         findings.extend(rules::characters(&characters));
     }
     facts.unknown = references.unreadable;
-    // Chats that are all gone with their folder may come back, and use lorebooks again.
+    // If the folder `chats` is missing, its chats may come back and may use any lorebook.
     if history.heads().any(|(name, _)| name.is_chat())
         && st::is_absent(&library.root().join("chats")).unwrap_or(true)
     {
@@ -123,24 +124,25 @@ pub(super) fn examine(
         facts.advise(finding);
         advise_unreadable(finding, &history, library);
     }
-    Ok(Examined { facts, findings, lorebooks: books.len(), stored, unlisted, groups })
+    Ok(Examination { facts, findings, lorebooks: books.len(), stored, unlisted, groups })
 }
 
-struct Look<'l> {
+struct Examiner<'l> {
     library: &'l Library,
-    /// Empty: all timelines.
+    /// Timelines to report findings about. An empty set selects all timelines.
     only: &'l BTreeSet<TimelineName>,
     seen: BTreeSet<LibraryPath>,
     facts: LibraryFacts,
     findings: Vec<Finding>,
 }
 
-impl Look<'_> {
+impl Examiner<'_> {
     fn at_chat(&mut self, files: &TimelineFiles, chat: &Chat<'_>) {
         let (library, name) = (self.library, &files.timeline);
         if self.only.is_empty() || self.only.contains(name) {
             let found = rules::of_files(files, chat, rules::ALL, library.book_template());
-            // Reported for the library as a whole, with the possible repairs.
+            // A missing lorebook is reported once for the library, together with the possible
+            // repairs.
             self.findings.extend(found.into_iter().filter(|f| f.code != Code::LorebookMissing));
             let named = st::attachments(chat, files.metadata(chat));
             let is_gone = |path: &LibraryPath| {
@@ -190,7 +192,7 @@ impl Look<'_> {
 
     fn at_single_files(&mut self, scan: &Scan) {
         for name in scan.others.iter().filter(|name| name.category() != Category::Lorebook) {
-            // The scan, or the references, report unreadable files.
+            // Unreadable files are already reported by the scan or with the references.
             if let Ok(Some(damage)) = st::damage_on_disk(self.library.root(), name) {
                 self.findings.push(rules::damaged(name, damage.words()));
                 self.note_damage(&name.file(), Some(damage));
@@ -199,8 +201,9 @@ impl Look<'_> {
     }
 }
 
-/// Names the command that restores a chat whose files cannot be read: beside them, since nothing is
-/// replaced that could not be stored, or into another folder if the library cannot be listed.
+/// Adds to a finding about an unreadable chat the command that restores the chat's latest snapshot.
+/// The snapshot is restored as a new chat, because a restore never replaces files that could not be
+/// stored. If the library cannot be listed, the snapshot is restored into another folder.
 fn advise_unreadable(finding: &mut Finding, history: &History, library: &Library) {
     if finding.code == Code::Unreadable
         && let Ok(name) = TimelineName::parse(&finding.subject)
@@ -211,10 +214,12 @@ fn advise_unreadable(finding: &mut Finding, history: &History, library: &Library
         let free = can_be_listed.then(|| free_restored(&head.timeline, library, history));
         let command = match free.flatten() {
             Some(free) => format!(
-                "`stvc restore {name:?} --as {free:?}` writes {snapshot} as a chat of its own"
+                "run `stvc restore {name:?} --as {free:?}` to restore {snapshot} as a new chat"
             ),
             None => {
-                format!("`stvc restore {name:?} --to FOLDER` writes {snapshot} into another folder")
+                format!(
+                    "run `stvc restore {name:?} --to FOLDER` to restore {snapshot} into another folder"
+                )
             }
         };
         finding.remedy = Some(format!("check its name, its permissions and the disk; {command}"));
@@ -226,7 +231,8 @@ fn unreadable(subject: &str, why: &str) -> Finding {
         .remedy("check its name, its permissions and the disk")
 }
 
-/// Without a list of the lorebooks none of them counts as missing.
+/// Collects the facts about all characters. If the list of lorebooks is `None`, no lorebook counts
+/// as missing.
 fn character_facts(
     scan: &Scan,
     references: &References,
@@ -282,14 +288,16 @@ fn timeline_facts(files: &TimelineFiles, chat: &Chat<'_>) -> TimelineFacts {
 }
 
 fn link((number, line): (usize, &&[u8])) -> Option<(usize, String)> {
-    // Few messages have one, and searching is much cheaper than parsing.
+    // Few messages have a link, and searching for the key is much cheaper than parsing every
+    // message.
     memchr::memmem::find(line, b"bookmark_link")?;
     let link = Message::read(line)?.extra()?.get("bookmark_link")?.string()?;
     (!link.is_empty()).then_some((number, link))
 }
 
-/// Finds the latest valid versions of missing or damaged files, and notes them in the facts: of
-/// lorebooks in their own histories, then in the snapshots of a bound chat, then in any.
+/// Finds the latest valid version of each missing or damaged file, and adds it to the facts. A
+/// lorebook is looked up in its own timeline first, then in the snapshots of the chats that use it,
+/// then in all other snapshots.
 fn find_stored(
     facts: &mut LibraryFacts,
     history: &History,

@@ -1,9 +1,14 @@
-//! Carries out repairs in one operation, which `stvc undo` takes back as a whole.
+//! Carries out repairs in one operation, which `stvc undo` can undo.
 //!
-//! Order: read every file again under the store's lock and compare it with the plan; store all
-//! bytes, before and after; then write new lorebooks, so that no chat names a missing one, then
-//! chats and groups; removals last. Only one chat is in memory at a time, so each is read from the
-//! store when it is written.
+//! Order:
+//!
+//! 1. Read every file again under the store's lock, and compare it with the plan.
+//! 2. Store the former and the new content of every file.
+//! 3. Write lorebooks first, so that no chat refers to a missing lorebook. Then write chats and
+//!    groups, and remove files last.
+//!
+//! Only one chat is in memory at a time. When a chat's file is written, its new content is read
+//! from the store.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +17,11 @@ use std::path::Path;
 
 use super::repairs::{OwnBook, Repair, RepairStep, Source};
 use crate::archive::{Kind, Role, Snapshot, SnapshotId, State, Tree, read_manifest};
-use crate::auto_recap::{self, Wish, without_mapped};
-use crate::engine::files::{self, Closed, FileAction, FilePlan, Leave};
-use crate::engine::operation::{FinalSnapshot, Follows, Operation};
-use crate::engine::reload_page::{Written, reload};
-use crate::engine::take_first::take_as_it_is;
+use crate::auto_recap::{self, QueueIntent, without_mapped};
+use crate::engine::files::{self, ChatOpenState, FileAction, FilePlan, WritePermissions};
+use crate::engine::operation::{FinalSnapshot, Operation, SnapshotParents};
+use crate::engine::reload_page::{WriteEffects, reload};
+use crate::engine::safety_snapshots::take_as_it_is;
 use crate::engine::{self, Workspace, changed_timelines};
 use crate::progress::Monitor;
 use crate::rules::Finding;
@@ -27,30 +32,32 @@ use crate::st::{
 use crate::store::Store;
 use crate::verbs::{Error, Result};
 
-/// Repairs that were made.
+/// The results of the repairs.
 #[derive(Default)]
-pub struct Fixed {
+pub struct FixReport {
     pub files: Vec<FileAction>,
-    /// By repair. False if an unused lorebook is used by now, or if ST-Auto-Recap is at work in
-    /// one that was to be copied.
+    /// Whether each repair was made, in the order of the requested repairs. A repair is not made if
+    /// the lorebook to remove is in use again, if ST-Auto-Recap is changing the lorebook to copy,
+    /// or if the group's file cannot be edited.
     pub done: Vec<bool>,
     pub findings: Vec<Finding>,
 }
 
-/// An empty lorebook as SillyTavern would write it.
+/// An empty lorebook in the format that SillyTavern writes.
 const EMPTY_BOOK: &[u8] = b"{\n    \"entries\": {}\n}";
 
-/// Makes repairs that [`doctor`](super::doctor()) planned.
+/// Carries out repairs that [`doctor`](super::doctor()) planned.
 pub fn fix(
     workspace: &Workspace,
     repairs: &[&Repair],
-    closed: Closed,
+    closed: ChatOpenState,
     monitor: &mut dyn Monitor,
-) -> Result<Fixed> {
+) -> Result<FixReport> {
     if repairs.is_empty() {
-        return Ok(Fixed::default());
+        return Ok(FixReport::default());
     }
-    // Everything is stored before it is changed; a fork's parent is found on the way.
+    // Create snapshots of all current files before any file is changed. These snapshots also record
+    // the parents of forks.
     let first = take_as_it_is(workspace, None, monitor)?;
     let fixed = fix_stored(workspace, repairs, closed, monitor);
     let mut fixed = fixed.map_err(|error| if first.new > 0 { error.partway() } else { error })?;
@@ -61,27 +68,27 @@ pub fn fix(
 fn fix_stored(
     workspace: &Workspace,
     repairs: &[&Repair],
-    closed: Closed,
+    closed: ChatOpenState,
     monitor: &mut dyn Monitor,
-) -> Result<Fixed> {
+) -> Result<FixReport> {
     let library = workspace.library()?;
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
     let scan = library.scan()?;
     let removes = repairs.iter().any(|repair| matches!(repair.step, RepairStep::Remove { .. }));
-    let mut work = Work {
+    let mut work = Fixer {
         store: &store,
         library: &library,
         scan: &scan,
         operation: Operation::new(workspace, &store, Some("after a repair")),
-        leave: Leave { closed, active_queue: false },
+        permissions: WritePermissions { closed, active_queue: false },
         unused: if removes { unused_now(&library, &scan)? } else { BTreeSet::new() },
         groups: BTreeMap::new(),
         plans: Vec::new(),
         actions: Vec::new(),
     };
-    monitor.begin("keeping what is there", Some(repairs.len() as u64));
+    monitor.begin("storing current files", Some(repairs.len() as u64));
     let busy: Vec<_> = repairs.iter().map(|repair| busy_queue(&library, repair)).collect();
-    let mut fixed = Fixed::default();
+    let mut fixed = FixReport::default();
     let mut doable = Vec::new();
     for (repair, busy) in repairs.iter().zip(&busy) {
         let done = busy.is_none() && work.plan_file_of(repair)?;
@@ -101,7 +108,7 @@ fn fix_stored(
     let removed = plans.iter().filter(|plan| plan.new_bytes().is_none());
     let removed: BTreeSet<_> = removed.map(|plan| plan.path.clone()).collect();
     work.write(plans, "Files as they were before a repair")?;
-    let Work { mut operation, actions, .. } = work;
+    let Fixer { mut operation, actions, .. } = work;
     let ending = FinalSnapshot { message: "after a repair", ..FinalSnapshot::default() };
     for timeline in &touched {
         operation.end_with(&library, timeline, &ending)?;
@@ -109,14 +116,14 @@ fn fix_stored(
     operation.end_others(&library, &ending)?;
     monitor.begin("writing", None);
     operation.order_files(|path| match path {
-        path if removed.contains(path) => Turn::Removals,
-        path if path.is_lorebook() => Turn::Books,
-        _ => Turn::Others,
+        path if removed.contains(path) => RepairOrder::Removals,
+        path if path.is_lorebook() => RepairOrder::Books,
+        _ => RepairOrder::Others,
     });
     operation.finish(&held)?;
     if !actions.is_empty() {
         let subject = library.root().display().to_string();
-        fixed.findings.push(reload(library.root(), &subject, Written::REPLACED));
+        fixed.findings.push(reload(library.root(), &subject, WriteEffects::REPLACED));
     }
     fixed.files = actions;
     fixed.findings.extend(busy.into_iter().flatten());
@@ -124,13 +131,13 @@ fn fix_stored(
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
+enum RepairOrder {
     Books,
     Others,
     Removals,
 }
 
-/// Returns why a lorebook cannot be copied just now.
+/// Returns a finding if ST-Auto-Recap is changing the lorebook that the repair copies.
 fn busy_queue(library: &Library, repair: &Repair) -> Option<Finding> {
     let (subject, book) = match &repair.step {
         RepairStep::OwnBook { timeline, book } => {
@@ -142,7 +149,7 @@ fn busy_queue(library: &Library, repair: &Repair) -> Option<Finding> {
         _ => return None,
     };
     let bytes = files::read(library.root(), &book).ok()??;
-    auto_recap::queue_active(subject, Some(&bytes), Wish::Copy)
+    auto_recap::queue_active(subject, Some(&bytes), QueueIntent::Copy)
 }
 
 /// Returns the timelines whose chat or lorebook will change.
@@ -153,7 +160,7 @@ fn touched(library: &Library, repairs: &[&Repair]) -> Result<BTreeSet<TimelineNa
             RepairStep::Write { path, users, .. } => {
                 touched.extend(users.iter().cloned());
                 match TimelineName::of_file(path).map(|name| name.category()) {
-                    // Metadata of a chat without a header is a part of that chat.
+                    // A group's file contains the metadata of those chats that have no header.
                     Some(Category::Group) => {
                         let chats = library.scan()?.chats;
                         touched.extend(chats.into_iter().filter(TimelineName::is_group));
@@ -173,7 +180,7 @@ fn touched(library: &Library, repairs: &[&Repair]) -> Result<BTreeSet<TimelineNa
     Ok(touched)
 }
 
-/// Returns the steps that edit metadata, by timeline.
+/// Returns the steps that edit a chat's metadata, grouped by timeline.
 fn edits<'r>(repairs: &[&'r Repair]) -> BTreeMap<&'r TimelineName, Vec<&'r RepairStep>> {
     let mut edits: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for step in repairs.iter().map(|repair| &repair.step) {
@@ -189,17 +196,18 @@ fn edits<'r>(repairs: &[&'r Repair]) -> BTreeMap<&'r TimelineName, Vec<&'r Repai
     edits
 }
 
-struct Work<'a> {
+struct Fixer<'a> {
     store: &'a Store,
     library: &'a Library,
     scan: &'a Scan,
     operation: Operation<'a>,
-    leave: Leave,
-    /// Lorebooks that nothing uses now; listed if one is removed.
+    permissions: WritePermissions,
+    /// Paths of the lorebooks that nothing uses now. Empty if no repair removes a lorebook.
     unused: BTreeSet<String>,
-    /// Edited groups: the bytes on disk, and the new ones so far.
+    /// Group files to edit. Each has its content on disk, and its new content after the edits so
+    /// far.
     groups: BTreeMap<LibraryPath, (Vec<u8>, Vec<u8>)>,
-    /// Files that are not part of a chat with a header.
+    /// Planned writes and removals, except for chats whose metadata is in their header.
     plans: Vec<FilePlan<'static>>,
     actions: Vec<FileAction>,
 }
@@ -208,9 +216,9 @@ fn plan(path: LibraryPath, now: Option<Vec<u8>>, new: Vec<u8>) -> FilePlan<'stat
     FilePlan::new(path, now, Some(Cow::Owned(new)))
 }
 
-impl Work<'_> {
-    /// Plans the file that a repair writes or removes by itself; false if that is impossible by
-    /// now.
+impl Fixer<'_> {
+    /// Plans the file that a repair writes or removes. Returns false if the repair is no longer
+    /// possible.
     fn plan_file_of(&mut self, repair: &Repair) -> Result<bool> {
         let root = self.library.root();
         match &repair.step {
@@ -253,7 +261,8 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Returns the new content of a file, and the snapshot that has it under this path.
+    /// Returns the new content of a file, and the snapshot that contains this content under the
+    /// same path, if there is such a snapshot.
     fn bytes_from(
         &self,
         path: &LibraryPath,
@@ -281,8 +290,9 @@ impl Work<'_> {
         Ok((tree.rebuild(&reader, record)?, stored_in))
     }
 
-    /// Edits a timeline's metadata, in the chat's header or in its group's file. Returns whether
-    /// the state afterwards is stored.
+    /// Edits a timeline's metadata in the chat's header or in the group's file. Returns true if a
+    /// snapshot of the edited timeline was created. Returns false if the metadata is in the group's
+    /// file, which is written later.
     fn edit_timeline(&mut self, name: &TimelineName, steps: &[&RepairStep]) -> Result<bool> {
         let (root, groups) = (self.library.root(), &self.scan.groups);
         let look = changed_timelines::look(self.store, self.library, groups, name)?;
@@ -309,7 +319,8 @@ impl Work<'_> {
             }
             None => {}
         }
-        // Another repair may restore a missing book.
+        // If another repair restores the missing lorebook, the snapshot includes the restored
+        // lorebook.
         let missing = after.lorebook.as_ref().filter(|book| book.bytes.is_none());
         let path = missing.and_then(|book| st::lorebook_path(&book.name));
         let restored = self.plans.iter().find(|plan| Some(&plan.path) == path.as_ref());
@@ -318,14 +329,14 @@ impl Work<'_> {
         }
         let manifest = read_manifest(&self.store.reader(), head.tree)?;
         let had = [(head.id, &manifest)];
-        let follows = Follows::previous(head);
+        let follows = SnapshotParents::previous(head);
         let taken = self.operation.take(&State::of(&after), Kind::SNAPSHOT, follows)?;
         let stored_in = Some(taken.id);
         let why = format!("Files as they were before {} was repaired", files.timeline);
         let (path, now) = (files.main.path, Some(files.main.bytes.into_vec()));
         let chat = plan(path, now, after.main.bytes.to_vec()).stored_in(stored_in);
         let written =
-            self.operation.write_stored_files(root, vec![chat], &had, self.leave, &why)?;
+            self.operation.write_stored_files(root, vec![chat], &had, self.permissions, &why)?;
         self.actions.extend(written.actions);
         if let Some(book) = after.book().filter(|_| own_book.is_some()) {
             let book = plan(book.path.clone(), None, book.bytes.to_vec()).stored_in(stored_in);
@@ -334,8 +345,8 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Several chats may have their metadata in one group's file, which is edited for one after
-    /// the other.
+    /// Edits a timeline's metadata in the group's file. One group's file may contain the metadata
+    /// of several chats, so each edit is applied to the result of the previous edit.
     fn edit_group(
         &mut self,
         files: &TimelineFiles,
@@ -361,13 +372,14 @@ impl Work<'_> {
 
     fn write(&mut self, plans: Vec<FilePlan<'static>>, why: &str) -> Result<()> {
         let root = self.library.root();
-        let written = self.operation.write_files(root, plans, &[], self.leave, why)?;
+        let written = self.operation.write_files(root, plans, &[], self.permissions, why)?;
         self.actions.extend(written.actions);
         Ok(())
     }
 }
 
-/// Lists the lorebooks that nothing uses. The references could be read when the repair was planned.
+/// Returns the paths of the lorebooks that nothing uses. Fails if a file that may use a lorebook
+/// has become unreadable since the repair was planned.
 fn unused_now(library: &Library, scan: &Scan) -> Result<BTreeSet<String>> {
     let references = library.references(scan);
     let names = library.lorebooks()?;
@@ -378,7 +390,8 @@ fn unused_now(library: &Library, scan: &Scan) -> Result<BTreeSet<String>> {
     Ok(references.unused(&names).iter().map(|name| format!("worlds/{name}.json")).collect())
 }
 
-/// Compares the timeline with the plan; returns the lorebook that it gets.
+/// Checks that the timeline still has the lorebook that the plan expects. Returns the new lorebook
+/// that the steps give to the timeline, if any.
 fn check<'r>(
     root: &Path,
     files: &TimelineFiles,
@@ -413,8 +426,9 @@ fn changed(root: &Path, path: &LibraryPath) -> Error {
     st::Error::SavedMeanwhile { path: path.under(root) }.into()
 }
 
-/// Returns `text` with changed `metadata`, which stands in it. The metadata changes its length, and
-/// is found again by its start and by the text after it.
+/// Applies the steps to `metadata`, which is a part of `text`, and returns the new text. A step
+/// changes the length of the metadata, so the end of the metadata is located by the length of the
+/// text after it.
 fn edited(text: &[u8], metadata: Raw<'_>, steps: &[&RepairStep], files: &TimelineFiles) -> Vec<u8> {
     let span = metadata.span_in(text);
     let after = text.len() - span.end;

@@ -1,9 +1,9 @@
-//! Checks the library: every chat and lorebook, alone and together; and repairs problems where that
-//! is safe.
+//! Checks each chat and lorebook of the library and the references between them, and repairs
+//! problems where a repair is safe.
 //!
-//! [`doctor()`] reads and plans; [`fix()`] carries out chosen repairs. A plan names files, not
-//! their bytes: those are read again under the store's lock, and a file that differs from the plan
-//! is left alone.
+//! [`doctor()`] examines the library and plans repairs. [`fix()`] carries out chosen repairs. A
+//! plan contains the names of files, but not their content. [`fix()`] reads the files again under
+//! the store's lock, and does not change a file that no longer matches the plan.
 
 mod examine;
 mod fix;
@@ -18,32 +18,33 @@ use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding};
 use crate::st::{LibraryPath, TimelineName};
 use crate::verbs::Result;
-use examine::Examined;
+use examine::Examination;
 
-pub use fix::{Fixed, fix};
+pub use fix::{FixReport, fix};
 pub use repairs::{Repair, Undecided};
 
-/// Timelines to check, and choices for repairs.
+/// The timelines to check, and choices for repairs.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Empty: the whole library.
+    /// Names of the timelines. An empty list selects all timelines.
     pub timelines: Vec<String>,
-    /// `None`: restore stored versions.
-    pub missing: Option<Missing>,
-    /// Also remove unused lorebooks that may be meant for later.
+    /// Replacement for missing lorebooks. `None` restores the stored versions.
+    pub missing: Option<MissingBookRepair>,
+    /// Remove all unused lorebooks. If false, only the lorebooks of deleted chats are removed,
+    /// because the user may need other unused lorebooks later.
     pub orphans: bool,
-    /// The group of chats for which it is unknown, by its name or file name.
+    /// Name or file name of the group to use for chats whose group cannot be determined.
     pub group: Option<String>,
 }
 
 /// The replacement of a missing lorebook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingBookRepair {
     Empty,
     /// Copy the lorebook of the parent chat.
     Clone,
     CloneOf(String),
-    /// Unbind the chat from it.
+    /// Unbind the chat from the missing lorebook.
     Detach,
 }
 
@@ -51,22 +52,23 @@ pub enum Missing {
 pub struct Report {
     pub timelines: usize,
     pub lorebooks: usize,
-    /// Worst first.
+    /// Most severe first.
     pub findings: Vec<Finding>,
     pub repairs: Vec<Repair>,
-    /// Problems with several repairs, one of which somebody has to choose.
+    /// Problems with several possible repairs, from which the user has to choose.
     pub undecided: Vec<Undecided>,
 }
 
 impl Report {
-    /// Returns the findings that remain after these repairs.
+    /// Returns the findings that the repairs in `done` do not resolve.
     pub fn left<'r>(&'r self, done: &[&Repair]) -> Vec<&'r Finding> {
-        let is_left = |finding: &&Finding| !done.iter().any(|repair| repair.mends(finding));
+        let is_left =
+            |finding: &&Finding| !done.iter().any(|repair| repair.repairs_finding(finding));
         self.findings.iter().filter(is_left).collect()
     }
 }
 
-/// Examines the library. Nothing is written.
+/// Examines the library and plans repairs. Nothing is written.
 pub fn doctor(
     workspace: &Workspace,
     options: &Options,
@@ -86,7 +88,7 @@ pub fn doctor(
     findings.extend(examined.unlisted.iter().map(unlisted::Unlisted::finding));
     let (mut repairs, mut undecided) = repairs::plan(&library, &examined, options)?;
     if only.is_empty() {
-        // A chat without a lorebook is allowed, and only reported to those who ask about the chat.
+        // Many chats need no lorebook, so the lack of a lorebook is reported only for named chats.
         findings.retain(|finding| finding.code != Code::LorebookNone);
     } else {
         let books = books_of(&examined, &only);
@@ -97,31 +99,32 @@ pub fn doctor(
         findings.retain(|finding| is_about(&finding.subject));
         repairs.retain(|repair| is_about(&repair.subject));
         undecided.retain(|book| book.users.iter().any(|user| only.contains(user)));
-        // The forks may be others than the named ones.
+        // The repairs belong to the forks that share the lorebook, and the user may have named
+        // other timelines.
         let is_shared = |finding: &&mut Finding| finding.code == Code::LorebookShared;
         if !repairs.iter().any(|repair| repair.code == Code::LorebookShared) {
             for finding in findings.iter_mut().filter(is_shared) {
-                let remedy = "`stvc doctor` without a name says what can be done for each of them";
+                let remedy = "run `stvc doctor` without a name to see the repairs for each chat";
                 finding.remedy = Some(remedy.into());
             }
         }
     }
     findings.append(&mut examined.findings);
     for finding in &mut findings {
-        if let Some(repair) = repairs.iter().find(|repair| repair.mends(finding)) {
+        if let Some(repair) = repairs.iter().find(|repair| repair.repairs_finding(finding)) {
             repair.advise(finding);
         }
     }
     let key = |finding: &Finding| (std::cmp::Reverse(finding.level), finding.code.as_str());
     findings
         .sort_by(|a, b| (key(a), &a.subject, &a.message).cmp(&(key(b), &b.subject, &b.message)));
-    // Problems of a lorebook are found once for every chat that uses it.
+    // A problem of a lorebook is found once for each chat that uses the lorebook.
     findings.dedup();
     let timelines = if only.is_empty() { here.len() } else { only.len() };
     Ok(Report { timelines, lorebooks: examined.lorebooks, findings, repairs, undecided })
 }
 
-fn books_of<'e>(examined: &'e Examined, names: &BTreeSet<TimelineName>) -> Vec<&'e LibraryPath> {
+fn books_of<'e>(examined: &'e Examination, names: &BTreeSet<TimelineName>) -> Vec<&'e LibraryPath> {
     let timelines = examined.facts.timelines.iter();
     let chosen = timelines.filter(|timeline| names.contains(&timeline.name));
     chosen.filter_map(|timeline| timeline.book.as_ref()?.path.as_ref()).collect()

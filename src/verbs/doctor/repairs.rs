@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::examine::Examined;
+use super::examine::Examination;
 use super::unlisted::{Group, Unlisted};
-use super::{Missing, Options};
+use super::{MissingBookRepair, Options};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::free_names::free_lorebook;
 use crate::engine::{Workspace, files};
@@ -19,12 +19,12 @@ use crate::verbs::{Error, Result};
 #[derive(Clone, Debug, Serialize)]
 pub struct Repair {
     pub code: Code,
-    /// A timeline or a file.
+    /// The timeline or file to repair.
     pub subject: String,
-    /// Words that can follow "would".
+    /// Description that starts with a verb, for example "restore worlds/x.json".
     pub what: String,
     pub files: Vec<LibraryPath>,
-    /// The subjects of the findings that it settles.
+    /// Subjects of the findings that this repair resolves.
     #[serde(skip)]
     mends: Vec<String>,
     #[serde(skip)]
@@ -52,13 +52,15 @@ pub(super) enum RepairStep {
         source: Source,
         users: Vec<TimelineName>,
     },
-    /// Lists a chat in its group, with the metadata that the group's file had of it.
+    /// Adds a chat to its group's list of chats. `metadata` is the chat's metadata from an earlier
+    /// version of the group's file.
     ListInGroup {
         timeline: TimelineName,
         group: LibraryPath,
         metadata: Option<Vec<u8>>,
     },
-    /// Removes an unused lorebook, and its entries in these chats' maps of checkpoints.
+    /// Removes an unused lorebook, and its entries in the checkpoint maps of the chats in
+    /// `mapped_in`.
     Remove {
         path: LibraryPath,
         mapped_in: Vec<TimelineName>,
@@ -80,7 +82,7 @@ pub(super) enum Source {
 }
 
 impl Repair {
-    /// Plans a repair that settles the finding about `subject`.
+    /// Plans a repair that resolves the finding about `subject`.
     fn new(
         code: Code,
         subject: impl ToString,
@@ -92,20 +94,21 @@ impl Repair {
         Self { code, what, files, mends: vec![subject.clone()], subject, step }
     }
 
-    pub(super) fn mends(&self, finding: &Finding) -> bool {
+    pub(super) fn repairs_finding(&self, finding: &Finding) -> bool {
         finding.code == self.code && self.mends.contains(&finding.subject)
     }
 
     pub(super) fn advise(&self, finding: &mut Finding) {
         if let RepairStep::OwnRecap { .. } = self.step {
-            finding.remedy = Some("`stvc doctor --fix` tells it this chat's name".into());
+            finding.remedy =
+                Some("run `stvc doctor --fix` to write this chat's name into the recap".into());
         }
     }
 }
 
 pub(super) fn plan(
     library: &Library,
-    examined: &Examined,
+    examined: &Examination,
     options: &Options,
 ) -> Result<(Vec<Repair>, Vec<Undecided>)> {
     let facts = &examined.facts;
@@ -149,9 +152,10 @@ fn remove(facts: &LibraryFacts, book: &UnusedBook) -> Repair {
     Repair::new(Code::LorebookOrphaned, &book.path, what, files, step)
 }
 
-fn damaged_files(examined: &Examined) -> Vec<Repair> {
+fn damaged_files(examined: &Examination) -> Vec<Repair> {
     let facts = &examined.facts;
-    // Every chat with a lorebook ends with a snapshot of both, so all have to be known.
+    // After a lorebook is repaired, a snapshot is created of each chat that uses the lorebook. If
+    // some chats are unreadable, these users are not all known, and lorebooks are not repaired.
     let is_damaged = |(path, _): &(&LibraryPath, _)| {
         facts.damaged.contains_key(*path) && (!facts.is_partial || !path.is_lorebook())
     };
@@ -165,7 +169,7 @@ fn damaged_files(examined: &Examined) -> Vec<Repair> {
     let repair = |(path, snapshot): (&LibraryPath, &Snapshot)| {
         let code = if path.is_lorebook() { Code::LorebookBroken } else { Code::FileDamaged };
         let what = format!(
-            "write {path} as it was in {} of {}, the latest in which it is valid",
+            "restore {path} from {} in {}, the latest valid version",
             described(snapshot),
             snapshot.timeline
         );
@@ -191,18 +195,19 @@ fn own_book(
     known.extend(parent.as_ref().map(TimelineName::chat));
     let new = free_lorebook(library, &old, &known, fork.name.chat(), taken)?;
     taken.insert(new.to_lowercase());
-    let why = "no lorebook can be called that";
+    let why = "it is not a valid lorebook name";
     let path = lorebook_path(&new).ok_or_else(|| Error::BadName { name: new.clone(), why })?;
-    let what = format!("give {} a lorebook of its own, {new:?}, a copy of {old:?}", fork.name);
+    let what = format!("give {} its own lorebook {new:?}, a copy of {old:?}", fork.name);
     let files = vec![path.clone(), metadata_in.clone()];
     let book = OwnBook { old, new, path };
     let step = RepairStep::OwnBook { timeline: fork.name.clone(), book };
     let repair = Repair::new(Code::LorebookShared, &fork.name, what, files, step);
-    // The lorebook may be shared with other forks.
+    // This repair alone does not resolve the finding: other forks may share the lorebook, too.
     Ok(Repair { mends: Vec::new(), ..repair })
 }
 
-/// A renamed chat has a running recap under its old name, which the extension would delete.
+/// Plans to write the name of a renamed chat into its running recap. ST-Auto-Recap would delete a
+/// recap that has the chat's old name.
 fn own_recap(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Repair> {
     let id = timeline.recap_of.as_deref()?;
     let metadata_in = timeline.metadata_in.clone()?;
@@ -211,8 +216,7 @@ fn own_recap(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Repair> {
     if is_own || timeline.main_chat.is_some() || facts.chat_called(name, id).is_some() {
         return None;
     }
-    let what =
-        format!("tell the running recap of {name} that it belongs to this chat, not to {id:?}");
+    let what = format!("assign the running recap of {name} to this chat instead of {id:?}");
     let step = RepairStep::OwnRecap { timeline: name.clone() };
     let repair = Repair::new(Code::RecapForeign, name, what, vec![metadata_in], step);
     Some(Repair { mends: vec![name.file().to_string()], ..repair })
@@ -220,7 +224,7 @@ fn own_recap(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<Repair> {
 
 struct MissingBook<'f> {
     name: &'f str,
-    /// `None` if the name makes no file name.
+    /// `None` if the lorebook's name is not a valid file name.
     path: Option<&'f LibraryPath>,
     users: Vec<&'f TimelineFacts>,
 }
@@ -231,23 +235,24 @@ impl MissingBook<'_> {
     }
 }
 
-/// A missing lorebook that no snapshot has: the user has to choose its replacement.
+/// A missing lorebook that no snapshot contains. The user has to choose a replacement.
 #[derive(Clone, Debug)]
 pub struct Undecided {
     pub book: String,
     pub users: Vec<TimelineName>,
-    /// Possible choices with their repairs.
-    pub ways: Vec<(Missing, Vec<Repair>)>,
+    /// Possible replacements, each with the repairs that carry it out.
+    pub ways: Vec<(MissingBookRepair, Vec<Repair>)>,
     path: Option<LibraryPath>,
 }
 
 impl Undecided {
-    /// Returns whether a copy of another lorebook can replace it.
+    /// Returns whether the missing lorebook can be replaced by a copy. False if its name is not a
+    /// valid file name.
     pub fn can_be_written(&self) -> bool {
         self.path.is_some()
     }
 
-    /// Plans to replace it by a copy of another lorebook.
+    /// Plans to replace the missing lorebook by a copy of the lorebook `name`.
     pub fn copy_of(&self, workspace: &Workspace, name: &str) -> Result<Vec<Repair>> {
         let other = chosen_book(&workspace.library()?, name)?;
         let repair = |path| write(path, &self.users, Source::CopyOf(other), copied(path, name));
@@ -257,8 +262,8 @@ impl Undecided {
 
 fn missing_books(
     library: &Library,
-    examined: &Examined,
-    how: Option<&Missing>,
+    examined: &Examination,
+    how: Option<&MissingBookRepair>,
 ) -> Result<(Vec<Repair>, Vec<Undecided>)> {
     let facts = &examined.facts;
     let mut missing = BTreeMap::new();
@@ -275,17 +280,19 @@ fn missing_books(
             None => Vec::new(),
         };
         if chosen.is_empty()
-            && matches!(how, None | Some(Missing::Clone))
+            && matches!(how, None | Some(MissingBookRepair::Clone))
             && let Some(path) = book.path
             && let Some(snapshot) = examined.stored.get(path)
         {
-            let from = format!("from {} of {}", described(snapshot), snapshot.timeline);
-            let what = format!("bring {path} back {from}");
+            let from = format!("from {} in {}", described(snapshot), snapshot.timeline);
+            let what = format!("restore {path} {from}");
             chosen.push(write(path, &book.names(), Source::Snapshot(snapshot.id), what));
         }
         if chosen.is_empty() && how.is_none() {
             let mut possible = Vec::new();
-            for how in [Missing::Empty, Missing::Clone, Missing::Detach] {
+            for how in
+                [MissingBookRepair::Empty, MissingBookRepair::Clone, MissingBookRepair::Detach]
+            {
                 let repairs = ways(library, facts, book, &how)?;
                 if !repairs.is_empty() {
                     possible.push((how, repairs));
@@ -299,31 +306,32 @@ fn missing_books(
     Ok((repairs, undecided))
 }
 
-/// Plans one kind of replacement; empty if it is impossible.
+/// Plans the chosen replacement of a missing lorebook. Returns an empty list if this replacement is
+/// impossible.
 fn ways(
     library: &Library,
     facts: &LibraryFacts,
     book: &MissingBook<'_>,
-    how: &Missing,
+    how: &MissingBookRepair,
 ) -> Result<Vec<Repair>> {
-    if *how == Missing::Detach {
+    if *how == MissingBookRepair::Detach {
         return Ok(book.users.iter().filter_map(|user| detach(user, book.name)).collect());
     }
     let Some(path) = book.path else { return Ok(Vec::new()) };
     let chosen = match how {
-        Missing::Empty => Some((Source::Empty, format!("make {path}, with no entries"))),
-        Missing::CloneOf(name) => {
+        MissingBookRepair::Empty => Some((Source::Empty, format!("create {path} without entries"))),
+        MissingBookRepair::CloneOf(name) => {
             Some((Source::CopyOf(chosen_book(library, name)?), copied(path, name)))
         }
-        Missing::Clone => book.users.iter().find_map(|user| copy(facts, user)),
-        Missing::Detach => None,
+        MissingBookRepair::Clone => book.users.iter().find_map(|user| copy(facts, user)),
+        MissingBookRepair::Detach => None,
     };
     let repair = |(source, what)| write(path, &book.names(), source, what);
     Ok(chosen.map(repair).into_iter().collect())
 }
 
 fn copied(path: &LibraryPath, name: &str) -> String {
-    format!("make {path}, a copy of {name:?}")
+    format!("create {path} as a copy of {name:?}")
 }
 
 fn write(path: &LibraryPath, users: &[TimelineName], source: Source, what: String) -> Repair {
@@ -349,18 +357,18 @@ fn copy(facts: &LibraryFacts, timeline: &TimelineFacts) -> Option<(Source, Strin
     let book = parent.book.as_ref().filter(|book| facts.may_be_copied(book))?;
     let missing = timeline.book.as_ref()?.path.as_ref()?;
     let what =
-        format!("make {missing}, a copy of {:?}, the lorebook of {}", book.name, parent.name);
+        format!("create {missing} as a copy of {:?}, the lorebook of {}", book.name, parent.name);
     Some((Source::CopyOf(book.path.clone()?), what))
 }
 
 fn detach(timeline: &TimelineFacts, book: &str) -> Option<Repair> {
-    let what = format!("let {} go without its lorebook {book:?}", timeline.name);
+    let what = format!("unbind {} from its lorebook {book:?}", timeline.name);
     let files = vec![timeline.metadata_in.clone()?];
     let step = RepairStep::Detach { timeline: timeline.name.clone(), book: book.to_owned() };
     Some(Repair::new(Code::LorebookMissing, &timeline.name, what, files, step))
 }
 
-fn list_in_groups(examined: &Examined, options: &Options) -> Result<Vec<Repair>> {
+fn list_in_groups(examined: &Examination, options: &Options) -> Result<Vec<Repair>> {
     let chosen = match &options.group {
         Some(wanted) => {
             let file = format!("{wanted}.json");

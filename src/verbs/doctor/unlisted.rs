@@ -1,5 +1,6 @@
-//! Group chats that no group lists, so SillyTavern does not show them. The store, the parent chat
-//! or the speakers tell the group; where there are several, the user decides.
+//! Finds group chats that are not listed in any group. SillyTavern does not show these chats. The
+//! group is determined from the store, the parent chat or the speakers. If several groups are
+//! possible, the user has to choose one of them.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ pub(super) struct Unlisted {
     pub chat: TimelineName,
     speakers: BTreeSet<String>,
     pub groups: Vec<Group>,
-    /// The metadata of a chat without a header, from its group's file.
+    /// Metadata of a chat without a header, from an earlier version of the group's file.
     pub metadata: Option<Vec<u8>>,
 }
 
@@ -27,7 +28,7 @@ pub(super) struct Group {
 }
 
 impl Unlisted {
-    /// Returns `None` if a group lists the chat, or if a group that may list it cannot be read.
+    /// Returns `None` if a group lists the chat, or if not all groups can be read.
     pub(super) fn read(name: &TimelineName, chat: &Chat<'_>, scan: &Scan) -> Option<Self> {
         let is_unlisted = name.is_group()
             && scan.groups.are_complete()
@@ -73,7 +74,8 @@ impl Unlisted {
         Ok(())
     }
 
-    /// Returns the group in the chat's latest snapshot with one, and keeps the metadata there.
+    /// Returns the group in the latest snapshot of the chat that records a group. Sets `metadata`
+    /// from the latest snapshot in which the group's file contains metadata of the chat.
     fn recorded(&mut self, store: &Store, history: &History) -> Result<Option<LibraryPath>> {
         let Some(head) = history.head(&self.chat) else { return Ok(None) };
         let reader = store.reader();
@@ -84,7 +86,8 @@ impl Unlisted {
             path = path.or_else(|| LibraryPath::parse(&record.path).ok());
             let Some(stored) = unless_lost(tree.materialise(&reader))? else { continue };
             self.metadata = stored.files.own_group_metadata();
-            // The group may have lost the chat before the snapshot was created.
+            // If this snapshot was created after the group's file lost the metadata, continue with
+            // an earlier snapshot.
             if self.metadata.is_some() || stored.files.header().is_some() {
                 break;
             }
@@ -92,7 +95,7 @@ impl Unlisted {
         Ok(path)
     }
 
-    /// Returns the groups that listed it earlier.
+    /// Returns the groups of which an earlier version listed the chat.
     fn listed_once(&self, all: &[Group], store: &Store, history: &History) -> Result<Vec<Group>> {
         let reader = store.reader();
         let mut found = Vec::new();
@@ -115,17 +118,17 @@ impl Unlisted {
 
     pub(super) fn finding(&self) -> Finding {
         let remedy = match &self.groups[..] {
-            [group] => format!("`stvc doctor --fix` lists it in {:?} ({})", group.name, group.path),
-            [] => {
-                "`stvc doctor --fix --group GROUP` lists it in the group that you name".to_owned()
+            [group] => {
+                format!("run `stvc doctor --fix` to list it in {:?} ({})", group.name, group.path)
             }
+            [] => "run `stvc doctor --fix --group GROUP` to list it in a group".to_owned(),
             several => {
                 let names: Vec<_> = several
                     .iter()
                     .map(|group| format!("{:?} ({})", group.name, group.path))
                     .collect();
                 format!(
-                    "it can belong to {}: `stvc doctor --fix --group GROUP` lists it in the one that you name",
+                    "it may belong to {}; run `stvc doctor --fix --group GROUP` to list it in one of them",
                     names.join(" or ")
                 )
             }

@@ -1,7 +1,8 @@
-//! Removes timelines for good: from the history, the operation log and the disk.
+//! Removes timelines permanently from the history, the operation log and the disk.
 //!
-//! Forks of such a timeline stay, with the messages that they share with it. Order: rewrite the
-//! history without it; then drop the log and all data for `undo`; then the objects.
+//! Forks of an erased timeline remain, including the messages that they share with it. Order:
+//! rewrite the history without the erased timelines; drop the log and all undo data; drop the
+//! objects.
 
 mod traces;
 
@@ -39,7 +40,7 @@ pub struct Options {
     pub dry_run: bool,
 }
 
-/// An erased timeline, its number of snapshots, and their tags.
+/// An erased timeline, with the number and the tags of its snapshots.
 #[derive(Serialize)]
 pub struct ErasedTimeline {
     #[serde(rename = "timeline")]
@@ -48,18 +49,23 @@ pub struct ErasedTimeline {
     pub tags: Vec<String>,
 }
 
-/// Erased timelines, or the plan.
+/// The erased timelines. In a dry run, the timelines that would be erased.
 #[derive(Default)]
 pub struct Report {
     pub timelines: Vec<ErasedTimeline>,
-    /// Forks of erased timelines stay, with the messages that they share.
+    /// Forks of erased timelines. The forks remain, including the messages that they share with the
+    /// erased timelines.
     pub forks: Vec<TimelineName>,
-    /// Parents of erased timelines stay, and so do the messages that they share.
+    /// Parents of erased timelines. The parents remain, including the messages that they share with
+    /// the erased timelines.
     pub parents: Vec<TimelineName>,
-    /// All commits that ever were snapshots of these timelines.
+    /// All commits that ever were snapshots of the erased timelines.
     pub ids: HashSet<ObjectId>,
+    /// Known backups that still contain the erased timelines.
     pub backups: Vec<LastBackup>,
+    /// Files of the library that still contain text of the erased timelines.
     pub traces: Vec<Trace>,
+    /// Size by which the store has become smaller.
     pub bytes: u64,
     pub dry_run: bool,
 }
@@ -70,42 +76,46 @@ pub fn erase(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
-    erase_from(workspace, options, Place::Store, monitor)
+    erase_from(workspace, options, EraseIn::Store, monitor)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// A chat that is still in the library is refused.
+enum EraseIn {
+    /// The store of the library. A timeline whose file still exists in the library is refused.
     Store,
-    /// A folder backup. A new chat of the library may have the name of one of its timelines.
+    /// A folder backup. Existing files of the library are ignored, because a new chat may have the
+    /// same name as an erased timeline.
     Backup,
 }
 
 fn erase_from(
     workspace: &Workspace,
     options: &Options,
-    place: Place,
+    place: EraseIn,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
-    // The log must not name them.
+    // The log must not contain the names of erased timelines, so the command is logged without its
+    // arguments.
     let mut workspace = workspace.clone();
     let program = workspace.command.words().first().cloned();
     workspace.command = CommandRun::new(program.into_iter().chain(["erase".into()]).collect());
     let workspace = &workspace;
     let (store, held) = workspace.open(options.dry_run)?;
     let history = workspace.whole_history(&store)?;
-    // Holding the store finished what can be finished.
+    // Acquiring the lock finishes interrupted operations. An operation that is still unfinished
+    // cannot be finished.
     if let (Some(open), true) = (store.unfinished()?.first(), held.is_some()) {
         let subject = format!("operation {}", open.number);
-        let why = "it was interrupted, and its library is not here to finish it".to_owned();
+        let why = "it was interrupted, and the library that is needed to finish it was not found"
+            .to_owned();
         return Err(engine::Error::BrokenHistory { subject, why }.into());
     }
-    // An interrupted erasure.
+    // The commits of an earlier, interrupted erasure.
     let begun = store.erasing()?;
     let names = wanted(workspace, &options.timelines, place, &history, begun.as_ref())?;
     let owners = Owners::of(&history);
     let owner = |snapshot: &Snapshot| owners.by_descent(&history, snapshot).clone();
-    // Snapshots in the past of another timeline stay.
+    // Snapshots that also belong to the history of another timeline are not erased.
     let staying = history.heads().filter(|(name, _)| !names.contains(name));
     let staying: HashSet<_> =
         staying.flat_map(|(_, head)| history.own(head).0).map(|snapshot| snapshot.id).collect();
@@ -128,12 +138,12 @@ fn erase_from(
     let parents: BTreeSet<_> = parents.filter_map(|id| history.get(*id)).map(owner).collect();
     let parents = parents.into_iter().collect();
     let mut lost = ever(&store, &history, &going, &gone)?;
-    // Some may have been received again since.
+    // Some commits of the interrupted erasure may have been received again from a remote.
     let is_back = |id: &ObjectId| history.get(SnapshotId(*id)).is_some();
     lost.extend(begun.into_iter().flatten().filter(|id| !is_back(id)));
     let branches = branches_ever(&history, &names, &going);
     let backups = last_backups::holding(&store, &branches, &lost)?;
-    let library = workspace.library().ok().filter(|_| place == Place::Store);
+    let library = workspace.library().ok().filter(|_| place == EraseIn::Store);
     let traces = match &library {
         Some(library) => {
             let goes = |head: &Snapshot| gone.contains(&head.id);
@@ -175,17 +185,18 @@ fn erase_from(
         }
     }
     operation.finish(&held)?;
-    // Caches that know all chats are rebuilt without them.
+    // Delete the caches, which contain data of all chats. They are rebuilt without the erased
+    // timelines.
     cache::forget_all(&store);
     history::origin::forget_index(&store);
     last_backups::forget(&store, &branches, &lost)?;
     library.iter().for_each(traces::clear_mailbox);
-    store.mend_head(&held.lock)?;
+    store.repair_head(&held.lock)?;
     store.remove_set_aside(&held.lock)?;
-    // Everything: any operation may lead to it.
+    // All undo data is dropped, because any operation may refer to the erased timelines.
     let (collected, _) = collect(workspace, &store, &held, Disposal::EVERYTHING, monitor)?;
     report.bytes = collected.bytes_before.saturating_sub(collected.bytes_after);
-    // A new reader, because this one still has files open.
+    // A new reader is needed, because the old reader still has removed files open.
     let reader = Store::open(store.path())?.reader();
     let mut left = 0;
     for id in &lost {
@@ -195,10 +206,12 @@ fn erase_from(
         let subject = store.path().display().to_string();
         let why = match left {
             0 => format!(
-                "{} files of packs are still there; another program has them open (`stvc view`, `stvc watch`, a git): end it and erase again",
+                "pack files are still in use ({}); stop the program that has them open (`stvc view`, `stvc watch` or git), then erase again",
                 collected.held
             ),
-            _ => format!("{left} of the snapshots are still there; something else holds them"),
+            _ => format!(
+                "erased snapshots still exist ({left}), because something else refers to them"
+            ),
         };
         let held = engine::Error::BrokenHistory { subject, why };
         return Err(Error::from(held).partway());
@@ -207,8 +220,9 @@ fn erase_from(
     Ok(report)
 }
 
-/// Returns the copies in reach that still have text of timelines erased earlier: files of the
-/// library by recorded marks, and folder backups by the record of erasures.
+/// Returns the copies that still contain text of timelines that were erased earlier. Files of the
+/// library are recognised by recorded marks, and folder backups by the record of erasures. Backups
+/// that cannot be reached are ignored.
 pub fn left_copies(workspace: &Workspace) -> Result<Report> {
     let store = workspace.open_store()?;
     let marks = store.left_copies()?;
@@ -223,7 +237,7 @@ pub fn left_copies(workspace: &Workspace) -> Result<Report> {
     for taken in all.into_iter().filter(LastBackup::is_folder_in_reach) {
         let folder = match mirror::look(Path::new(&taken.destination), Some(&store)) {
             Ok(Some(folder)) => folder,
-            // Something else is in its place by now.
+            // The folder no longer contains the backup.
             Ok(None) | Err(engine::Error::Copy(CopyError::InTheWay { .. })) => continue,
             Err(error) => return Err(error.into()),
         };
@@ -235,8 +249,9 @@ pub fn left_copies(workspace: &Workspace) -> Result<Report> {
     Ok(report)
 }
 
-/// Erases the timelines of a plan from a folder backup, whatever their names there, and all that
-/// the record of erasures names. Returns the number of removed snapshots.
+/// Erases the timelines of a plan from a folder backup, even if they have other names in the
+/// backup. Also erases all timelines in the record of erasures. Returns the number of removed
+/// snapshots.
 pub fn erase_from_folder(
     workspace: &Workspace,
     folder: &Path,
@@ -250,15 +265,16 @@ pub fn erase_from_folder(
     let owners = Owners::of(&history);
     let named = history.iter().filter(|snapshot| erased.contains(&snapshot.id.0));
     let names: BTreeSet<_> = named.map(|snapshot| owners.by_descent(&history, snapshot)).collect();
-    // A chat with the name of an erased one stays.
+    // A chat that only has the same name as an erased chat is not erased.
     let is_erased =
         |name: &&TimelineName| history.head(name).is_none_or(|head| erased.contains(&head.id.0));
     let timelines: Vec<_> = names.into_iter().filter(is_erased).map(ToString::to_string).collect();
     if !timelines.is_empty() || store.erasing()?.is_some() {
         let options = Options { timelines, dry_run: false };
-        erase_from(&there, &options, Place::Backup, monitor)?;
+        erase_from(&there, &options, EraseIn::Backup, monitor)?;
     } else {
-        // Only objects are left, or files of an interrupted update.
+        // The history of the backup contains no erased timeline. Only unreachable objects or files
+        // of an interrupted update remain.
         let (store, held) = there.hold(&store)?;
         let mut erasures = store.erasures()?;
         erasures.join(&workspace.open_store()?.erasures()?);
@@ -268,8 +284,9 @@ pub fn erase_from_folder(
     Ok(erased.len())
 }
 
-/// Returns the snapshots of a folder backup that are among `going` or were erased, and that the
-/// store does not have, including those of which only objects are left.
+/// Returns the snapshots to erase from a folder backup: snapshots in `going`, and snapshots in the
+/// record of erasures that the store does not contain. Unreachable snapshots whose objects still
+/// exist are included.
 fn erased_in(
     workspace: &Workspace,
     folder: &Store,
@@ -284,14 +301,15 @@ fn erased_in(
             erased.insert(id);
         }
     }
-    // It has the name and the first message of an erased chat, but is another.
+    // A snapshot that the store still contains belongs to another chat, which has the same name and
+    // first message as the erased chat.
     erased.retain(|id| here.get(SnapshotId(*id)).is_none());
     erased.extend(history.iter().map(|snapshot| snapshot.id.0).filter(|id| going.contains(id)));
     Ok(erased)
 }
 
-/// Refuses to remove copies of a timeline before it is erased while a file is unreadable: once it
-/// is erased, nothing tells whether that is a copy.
+/// Fails if the plan lists an unreadable file. Call this before an erasure that also removes
+/// copies: after the erasure it cannot be determined whether the unreadable file is a copy.
 pub fn must_know_copies(workspace: &Workspace, plan: &Report) -> Result<()> {
     match workspace.library() {
         Ok(library) => refuse_unreadable(&library, &plan.traces),
@@ -302,15 +320,15 @@ pub fn must_know_copies(workspace: &Workspace, plan: &Report) -> Result<()> {
 fn refuse_unreadable(library: &Library, traces: &[Trace]) -> Result<()> {
     match traces.iter().find(|trace| trace.kind == TraceKind::Unreadable) {
         Some(unread) => {
-            let source = io::Error::other("it cannot be read, so it may be a copy");
+            let source = io::Error::other("it cannot be read, so it may contain a copy");
             Err(st::Error::Io { path: library.root().join(&unread.path), source }.into())
         }
         None => Ok(()),
     }
 }
 
-/// Removes the files of a plan that still have the text, and returns their paths. A lorebook or
-/// file that something uses since stays.
+/// Removes the files of a plan that still contain erased text, and returns their paths. A lorebook
+/// or attachment that is in use again is not removed.
 pub fn remove_traces(workspace: &Workspace, plan: &Report) -> Result<Vec<String>> {
     let library = workspace.library()?;
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
@@ -337,8 +355,8 @@ pub fn remove_traces(workspace: &Workspace, plan: &Report) -> Result<Vec<String>
     Ok(removed)
 }
 
-/// Erases the histories of lorebooks whose files were removed as copies, unless a stored chat had
-/// them.
+/// Erases the timelines of lorebooks whose files were removed as copies. A lorebook is not erased
+/// if a snapshot of a remaining chat contains it.
 pub fn erase_removed_books(
     workspace: &Workspace,
     removed: &[String],
@@ -359,13 +377,13 @@ pub fn erase_removed_books(
     erase(workspace, &Options { timelines, dry_run: false }, monitor).map(drop)
 }
 
-/// Returns the names that these snapshots ever had.
+/// Returns the names of the timelines in these snapshots, including their former names.
 fn former_names<'s>(going: &[&'s Snapshot]) -> impl Iterator<Item = &'s TimelineName> {
     going.iter().flat_map(|snapshot| snapshot.renamed_from.iter().chain([&snapshot.timeline]))
 }
 
-/// Returns the branches that these timelines have or had, without those that another timeline has
-/// by now.
+/// Returns the branches that the erased timelines have or had. The branch of a former name is
+/// excluded if another timeline has this name now.
 fn branches_ever(
     history: &History,
     names: &[TimelineName],
@@ -376,8 +394,8 @@ fn branches_ever(
     all.map(|name| branch(name).to_string()).collect()
 }
 
-/// Returns all commits that ever were these snapshots: under former ids, and kept for `undo`. Other
-/// devices may have them.
+/// Returns all commits that ever represented these snapshots: with current ids, with former ids,
+/// and commits that are kept for `undo`. Other devices may have any of these commits.
 fn ever(
     store: &Store,
     history: &History,
@@ -391,7 +409,7 @@ fn ever(
     let is_gone =
         |name: &&TimelineName| history.head(name).is_none_or(|head| gone.contains(&head.id));
     let was: HashSet<_> = former_names(going).filter(is_gone).collect();
-    // What the history has, under this id or another, is decided there.
+    // A snapshot that remains in the history, with this id or another id, is not erased.
     let stays = |id: SnapshotId| history.get(id).is_some_and(|found| !gone.contains(&found.id));
     let is_kept = |snapshot: &&Snapshot| {
         let now = former.get(&snapshot.id.0).copied().map(SnapshotId);
@@ -402,8 +420,8 @@ fn ever(
     Ok(ids)
 }
 
-/// Returns the lorebooks that only these chats had, and whose files are gone: their histories are
-/// erased, too.
+/// Returns the lorebooks that only these chats used and whose files no longer exist. These
+/// lorebooks are erased together with the chats.
 fn own_books(
     library: Option<&Library>,
     names: &[TimelineName],
@@ -428,12 +446,12 @@ fn own_books(
     own.into_iter().filter(|name| history.head(name).is_some()).collect()
 }
 
-/// Resolves names, and refuses chats that still exist, because the next snapshot would store them
-/// again. `begun` are the commits of an interrupted erasure.
+/// Resolves names. Refuses a timeline whose file still exists, because the next snapshot would
+/// store the timeline again. `begun` contains the commits of an interrupted erasure.
 fn wanted(
     workspace: &Workspace,
     names: &[String],
-    place: Place,
+    place: EraseIn,
     history: &History,
     begun: Option<&HashSet<ObjectId>>,
 ) -> Result<Vec<TimelineName>> {
@@ -441,16 +459,16 @@ fn wanted(
     let mut found = Vec::new();
     for text in names {
         let name = match name_lookup::ever(text, history, library.as_ref()) {
-            // It is out of the history already.
+            // The interrupted erasure has already removed this timeline from the history.
             Err(history::Error::NoSuchTimeline { .. }) if begun.is_some() => continue,
             name => name?,
         };
         let path = library.as_ref().map(|library| name.file().under(library.root()));
-        if let Some(path) = path.filter(|_| place == Place::Store) {
+        if let Some(path) = path.filter(|_| place == EraseIn::Store) {
             match st::is_absent(&path) {
                 Ok(true) => {}
                 Ok(false) => return Err(Error::StillThere { timeline: name.to_string(), path }),
-                // A chat on an unmounted drive was not deleted.
+                // The file may exist on an unmounted drive, so the chat does not count as deleted.
                 Err(source) => return Err(st::Error::Io { path, source }.into()),
             }
         }

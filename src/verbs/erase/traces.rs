@@ -1,5 +1,8 @@
-//! Files beside the store that still have text of erased timelines: SillyTavern's own backups, the
-//! chat's lorebook, attachments, and the mailbox.
+//! Finds files outside the store that still contain text of erased timelines: SillyTavern's own
+//! backups, the lorebooks of chats, attachments, and the mailbox.
+//!
+//! A mark ([`CopyMark`]) consists of a hash of a file's path and a hash of its content. A file that
+//! is not removed at once can be found again by its mark.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -19,33 +22,34 @@ use crate::st::{
 use crate::store::{Reader, Store, unless_lost};
 use crate::verbs::Result;
 
-/// A file of the library that still has the text.
+/// A file of the library that may contain text of an erased timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Trace {
     pub path: String,
     pub kind: TraceKind,
 }
 
-/// A place that still has something of an erased chat.
+/// The kind of a file that may contain text of an erased chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceKind {
     ChatBackup,
     Lorebook,
-    /// Others use it: it stays.
+    /// A lorebook that something else uses or may use. It is not removed.
     SharedLorebook,
-    /// Only messages of the chat name it.
+    /// An attachment to which only messages of the erased chat refer.
     Attachment,
-    /// Others use it: it stays.
+    /// An attachment that something else uses or may use. It is not removed.
     SharedAttachment,
-    /// Removed with the timeline.
+    /// A file that stvc wrote into the mailbox. It is removed together with the timeline.
     Mailbox,
-    /// It may have text of the chat, or use its files.
+    /// An unreadable file. It may contain text of the chat, or use the chat's lorebook or
+    /// attachments.
     Unreadable,
 }
 
 impl TraceKind {
-    /// Returns whether it is removed on request.
+    /// Returns whether files of this kind are removed if the user requests it.
     pub fn can_be_removed(self) -> bool {
         matches!(self, TraceKind::ChatBackup | TraceKind::Lorebook | TraceKind::Attachment)
     }
@@ -57,7 +61,8 @@ impl Trace {
     }
 }
 
-/// Removes the mailbox's files. Requests are sent again, and `watch` writes its status again.
+/// Removes the files that stvc wrote into the mailbox. SillyTavern's page repeats its requests, and
+/// `watch` writes its status again.
 pub(super) fn clear_mailbox(library: &Library) {
     for path in mail(library.root()) {
         let _ = remove_file(library.root(), &path);
@@ -75,7 +80,7 @@ fn mail(root: &Path) -> Vec<String> {
     paths
 }
 
-/// Returns the marks of the files that can be removed, for a later removal.
+/// Returns the marks of the files that can be removed.
 pub(super) fn marks(library: &Library, traces: &[Trace]) -> Result<Vec<CopyMark>> {
     let mut marks = Vec::new();
     for trace in traces.iter().filter(|trace| trace.kind.can_be_removed()) {
@@ -84,7 +89,7 @@ pub(super) fn marks(library: &Library, traces: &[Trace]) -> Result<Vec<CopyMark>
     Ok(marks)
 }
 
-/// Returns the mark of a file as it is; `None` if it is not there.
+/// Returns the mark of a file with its current content, or `None` if the file does not exist.
 fn mark_now(library: &Library, path: &str) -> Result<Option<CopyMark>> {
     let full = library.root().join(path);
     match regular::read(&full) {
@@ -94,7 +99,7 @@ fn mark_now(library: &Library, path: &str) -> Result<Option<CopyMark>> {
     }
 }
 
-/// Returns the backups that SillyTavern made; none if it has no folder for them.
+/// Returns the backups that SillyTavern created. The list is empty if there is no folder `backups`.
 fn backups_of(library: &Library) -> Result<Vec<st::Backup>> {
     let folder = library.root().join("backups");
     match st::is_absent(&folder) {
@@ -103,7 +108,7 @@ fn backups_of(library: &Library) -> Result<Vec<st::Backup>> {
     }
 }
 
-/// Lists the files in a folder and in those below it, by their paths in the library.
+/// Lists the files in a folder and in its subfolders. The paths are relative to the library.
 fn files_below(root: &Path, folder: &str, depth: usize, found: &mut Vec<String>) -> Result<()> {
     const DEEPEST: usize = 4;
     let path = root.join(folder);
@@ -122,7 +127,8 @@ fn files_below(root: &Path, folder: &str, depth: usize, found: &mut Vec<String>)
     Ok(())
 }
 
-/// Searches the library for text of timelines that are not among `staying`.
+/// Searches the library for text of erased timelines. `staying` contains the latest snapshots of
+/// the timelines that are not erased.
 pub(super) struct TraceSearch<'a> {
     library: &'a Library,
     reader: Reader,
@@ -140,7 +146,7 @@ impl<'a> TraceSearch<'a> {
         Self { library, reader: store.reader(), staying }
     }
 
-    /// Finds the files of the library that still have text of the snapshots in `going`.
+    /// Finds the files of the library that still contain text of the snapshots in `going`.
     pub(super) fn find(&self, going: &[&Snapshot]) -> Result<Vec<Trace>> {
         let chats: Vec<_> =
             going.iter().copied().filter(|snapshot| snapshot.timeline.is_chat()).collect();
@@ -153,7 +159,7 @@ impl<'a> TraceSearch<'a> {
         Ok(without_repeats(traces))
     }
 
-    /// Finds the files that still have one of these marks, and whether anything uses them.
+    /// Finds the files that match one of these marks, and determines whether anything uses them.
     pub(super) fn find_marked(&self, marks: &[CopyMark]) -> Result<Vec<Trace>> {
         let marked = |paths: Vec<String>| -> Result<Vec<String>> {
             let mut found = Vec::new();
@@ -183,7 +189,7 @@ impl<'a> TraceSearch<'a> {
         Ok(without_repeats(traces))
     }
 
-    /// Returns the files that messages of these snapshots name.
+    /// Returns the paths of the attachments of these snapshots.
     fn attachments_of(&self, snapshots: &[&Snapshot]) -> Result<BTreeSet<LibraryPath>> {
         let mut named = BTreeSet::new();
         for snapshot in snapshots.iter().filter(|snapshot| snapshot.timeline.is_chat()) {
@@ -193,8 +199,9 @@ impl<'a> TraceSearch<'a> {
         Ok(named)
     }
 
-    /// Returns those of `named` that exist, and whether a chat of the library, a remaining
-    /// timeline or the settings use them. If a chat cannot be read, all of them may be used.
+    /// Returns the files in `named` that exist. A file is shared if a chat of the library, a
+    /// remaining timeline or the settings use it. If a file that may use attachments is unreadable,
+    /// all attachments count as shared.
     fn attachments(&self, mut named: BTreeSet<LibraryPath>) -> Result<Vec<Trace>> {
         let library = self.library;
         named.retain(|path| st::is_attachment(path) && library.has(path));
@@ -216,10 +223,10 @@ impl<'a> TraceSearch<'a> {
             let group = name.is_group().then(|| scan.groups.group_of(name.chat())).flatten();
             let group = group.and_then(&mut read);
             used.extend(st::attachments(&chat, st::metadata(&chat, name, group.as_deref())));
-            // A message can show a file by a link in its text.
+            // A message can also show a file by a link in its text.
             used.extend(named.iter().filter(|path| mentions(&bytes, path)).cloned());
         }
-        // They have the data bank of all chats and characters.
+        // The settings contain the lists of files in the data banks of all chats and characters.
         const SETTINGS: &str = "settings.json";
         let settings = match regular::read(&library.root().join(SETTINGS)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -239,7 +246,8 @@ impl<'a> TraceSearch<'a> {
         Ok(unread.into_iter().chain(named.iter().map(trace)).collect())
     }
 
-    /// Returns those of `books` that exist, and whether anything uses them.
+    /// Returns the files in `books` that exist. A lorebook is shared if anything uses it. If a file
+    /// that may use lorebooks is unreadable, all lorebooks count as shared.
     fn lorebooks(&self, mut books: BTreeSet<LibraryPath>) -> Result<Vec<Trace>> {
         let library = self.library;
         books.retain(|path| library.has(path));
@@ -261,12 +269,14 @@ impl<'a> TraceSearch<'a> {
         Ok(books.iter().map(trace).chain(unread).collect())
     }
 
-    /// Returns SillyTavern's backups with a message that none of the remaining chats has.
+    /// Returns SillyTavern's backups that contain a message of `chats` which no remaining chat of
+    /// the same character or group contains.
     fn chat_backups(&self, chats: &[&Snapshot]) -> Result<Vec<Trace>> {
         let Ok(mut found) = backups_of(self.library) else {
             return Ok(vec![Trace::unreadable("backups")]);
         };
-        // A backup is named after the character, or after the chat of a group.
+        // The file name of a backup is derived from the character, or from the name of the group
+        // chat.
         let keys: BTreeSet<_> = chats.iter().map(|chat| key_of(&chat.timeline)).collect();
         found.retain(|backup| keys.iter().any(|key| backup.may_be_of(key)));
         if found.is_empty() {
@@ -316,7 +326,7 @@ fn key_of(name: &TimelineName) -> &str {
     name.folder().unwrap_or(name.chat())
 }
 
-/// Searches for the name of a file, as it is or percent-encoded.
+/// Returns whether a text contains the name of a file, unchanged or percent-encoded.
 fn mentions(text: &[u8], path: &LibraryPath) -> bool {
     let name = path.file_name();
     let encoded: String = name

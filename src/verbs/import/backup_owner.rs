@@ -1,6 +1,6 @@
-//! The owner of a SillyTavern backup. The key in the file's name follows from the character's
-//! folder, or from the name of the group chat; if several have one key, or none has it, the
-//! messages decide.
+//! Finds the owner of a backup that SillyTavern created: a character or a group chat. The backup's
+//! file name contains a key, which is derived from the character's folder or from the name of the
+//! group chat. If several owners have this key, or if no owner has it, the messages decide.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -9,22 +9,22 @@ use crate::history::origin::Lineage;
 use crate::rules::{Code, Finding};
 use crate::st::{self, Backup, Category, Chat, Library, Message, Scan, TimelineName};
 
-/// Known characters, by their folders under `chats/`, and group chats.
+/// The known characters, identified by their folders under `chats/`, and the known group chats.
 pub(super) struct KnownOwners {
     root: PathBuf,
-    /// In the library, with a card or chats.
+    /// Characters that have a card or chats in the library.
     here: BTreeSet<String>,
-    /// Only in the store.
+    /// Characters that occur only in the store.
     stored: BTreeSet<String>,
     group_chats: BTreeSet<String>,
 }
 
-/// The owner of a backup by the key in its name.
+/// The owner of a backup, determined by the key in its file name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Character(String),
     GroupChat(String),
-    /// The key does not tell which.
+    /// Several owners have the key, and the messages do not show which owner is the right one.
     OneOf(Vec<String>),
     Unknown,
 }
@@ -46,7 +46,7 @@ impl KnownOwners {
         Self { root: library.root().to_owned(), here, stored, group_chats }
     }
 
-    /// Of several with one key, the messages decide.
+    /// Returns the owner of a backup. If several owners have its key, the messages decide.
     pub(super) fn of(&self, backup: &Backup, chat: &Chat<'_>) -> Owner {
         let has_key = |name: &&String| backup.may_be_of(name);
         let mut folders: Vec<_> = self.here.iter().filter(has_key).collect();
@@ -69,7 +69,8 @@ impl KnownOwners {
         }
     }
 
-    /// Returns the only one of these characters that speaks.
+    /// Returns the only character among `folders` that speaks in the chat. Returns `None` if
+    /// several of them speak, or if none of them speaks.
     fn who_speaks(&self, folders: &[&String], chat: &Chat<'_>) -> Option<String> {
         let speakers = speakers(chat);
         let speaks = |folder: &&&String| {
@@ -88,7 +89,8 @@ impl Owner {
         match (self, chat.folder()) {
             (Owner::Character(owner), Some(folder)) => owner == folder,
             (Owner::GroupChat(owner), None) => owner == chat.chat(),
-            // Or where an earlier import put an undecided one.
+            // An earlier import may have stored this ambiguous backup in a folder that is named
+            // after the key.
             (Owner::OneOf(owners), folder) => {
                 let place = folder.unwrap_or(chat.chat());
                 place == backup.key || owners.iter().any(|owner| owner == place)
@@ -99,10 +101,11 @@ impl Owner {
     }
 }
 
-/// The folder for backups whose names have no key.
+/// The folder for backups of unknown owners whose file names contain no key.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// Returns a speaker that has the backup's key, otherwise the key itself.
+/// Returns the folder for a backup of an unknown owner: the name of a speaker that matches the key,
+/// or else the key itself.
 pub(super) fn unknown_folder(backup: &Backup, chat: &Chat<'_>) -> String {
     let mut names: Vec<_> = speakers(chat).into_iter().map(|name| st::sanitize(&name)).collect();
     names.sort_unstable();
@@ -114,7 +117,8 @@ pub(super) fn unknown_folder(backup: &Backup, chat: &Chat<'_>) -> String {
     }
 }
 
-/// Only messages of groups name their speaker's card.
+/// Returns whether the chat is a group chat. Only messages of group chats record the speaker's
+/// card.
 pub(super) fn is_of_group(chat: &Chat<'_>) -> bool {
     let is_members = |line: &&[u8]| {
         memchr::memmem::find(line, b"\"original_avatar\"").is_some()
@@ -125,7 +129,7 @@ pub(super) fn is_of_group(chat: &Chat<'_>) -> bool {
     chat.messages.iter().any(is_members)
 }
 
-/// Returns all names but the user's, and the character in the header.
+/// Returns the names of all speakers except the user, and the character's name in the header.
 fn speakers(chat: &Chat<'_>) -> HashSet<String> {
     let header = chat.header.and_then(st::Raw::parse);
     let character = header.and_then(|header| header.get("character_name")?.string());
@@ -137,12 +141,12 @@ fn speakers(chat: &Chat<'_>) -> HashSet<String> {
 pub(super) fn ambiguous(backup: &Backup, owners: &[String], stored: &TimelineName) -> Finding {
     let names: Vec<_> = owners.iter().map(|name| format!("{name:?}")).collect();
     let message = format!(
-        "backups/{} can be of {}: SillyTavern calls their backups alike, and the messages do not tell; it was stored as {stored}",
+        "backups/{} may belong to {}: SillyTavern gives their backups the same name, and the messages do not show which; it was stored as {stored}",
         backup.file,
-        names.join(" or of "),
+        names.join(" or "),
     );
     let remedy = format!(
-        "`stvc restore {:?}` writes it; then move the file to the folder of the right character under chats/",
+        "run `stvc restore {:?}`, then move the file to the right character's folder in chats/",
         stored.as_str()
     );
     Finding::new(Code::BackupAmbiguous, stored.as_str(), message).remedy(remedy)
@@ -152,7 +156,7 @@ pub(super) fn undated(backup: &Backup) -> Finding {
     let subject = format!("backups/{}", backup.file);
     let written = backup.taken.format("%Y-%m-%d %H:%M:%S");
     let message = format!(
-        "its name gives a date that does not exist; the time at which the file was written is used instead: {written}"
+        "its name contains an invalid date, so the file's modification time is used: {written}"
     );
     Finding::new(Code::BackupUndated, subject, message)
 }

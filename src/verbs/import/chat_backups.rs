@@ -1,9 +1,11 @@
-//! Imports SillyTavern's own backups as snapshots of the right timelines, at their own times.
+//! Imports SillyTavern's own backups as snapshots of existing or new timelines, with the backups'
+//! times.
 //!
-//! The name of a backup tells its owner (`backup_owner`), not its chat. Its header may
-//! (`integrity`, `main_chat`), its messages always do: it belongs to the owner's timeline that
-//! begins like it. One that fits none becomes a new timeline. Before that every chat is stored as
-//! it is, so that its past can be inserted.
+//! The file name of a backup identifies its owner (`backup_owner`), but not its chat. The header
+//! fields `integrity` and `main_chat` may identify the chat, and the messages always do: a backup
+//! belongs to the owner's timeline that begins with the same messages. If there is no such
+//! timeline, a new one is created. Snapshots of all current chats are created first, so that the
+//! backups can be inserted before these snapshots.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -17,8 +19,8 @@ use crate::archive::message_identity::Chain;
 use crate::archive::{self, Folders, Kind, NewSnapshot, State, Tree};
 use crate::engine::Workspace;
 use crate::engine::operation::Operation;
-use crate::engine::take_first::take_as_it_is;
-use crate::history::origin::{Lineage, Newcomer, without_blank_end};
+use crate::engine::safety_snapshots::take_as_it_is;
+use crate::history::origin::{Lineage, NewTimeline, without_blank_end};
 use crate::history::rewrite_history::{Insertion, insert};
 use crate::progress::Monitor;
 use crate::regular;
@@ -31,23 +33,23 @@ use crate::verbs::import::backup_owner::{self, KnownOwners, Owner};
 /// Options of an import of SillyTavern's own backups.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// A folder of backups; `None`: the library's own.
+    /// Folder with the backups. `None` selects the folder `backups` of the library.
     pub source: Option<PathBuf>,
     pub dry_run: bool,
 }
 
-/// The outcome of one backup.
+/// The outcome for one backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChatBackupOutcome {
-    /// It is a snapshot of this timeline now.
+    /// The backup became a snapshot of this timeline.
     Imported(TimelineName),
-    /// The timeline has this state already.
+    /// This timeline already has an equal snapshot.
     Known(TimelineName),
     Empty,
     Failed(String),
 }
 
-/// A backup of a chat.
+/// A backup file that SillyTavern created of a chat.
 #[derive(Serialize)]
 pub struct ChatBackup {
     pub file: String,
@@ -58,30 +60,32 @@ pub struct ChatBackup {
     pub outcome: ChatBackupOutcome,
 }
 
-/// The outcome for each backup of a chat.
+/// The outcomes for all backups.
 #[derive(Default)]
 pub struct Report {
     pub source: PathBuf,
-    /// Oldest first.
+    /// Oldest backup first.
     pub entries: Vec<ChatBackup>,
     pub new_timelines: Vec<TimelineName>,
+    /// Number of snapshots of current files that were created first.
     pub taken_first: usize,
     pub findings: Vec<Finding>,
-    /// The number of snapshots that got a new id because others were inserted before them.
+    /// Number of existing snapshots that got a new id because backups were inserted before them.
     pub rewritten: usize,
+    /// Total size of the backup files.
     pub bytes_there: u64,
     pub bytes_written: u64,
     pub dry_run: bool,
 }
 
 impl Report {
-    /// Counts the backups with a wanted outcome.
+    /// Counts the backups whose outcome satisfies `wanted`.
     pub fn count(&self, wanted: impl Fn(&ChatBackupOutcome) -> bool) -> usize {
         self.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     }
 }
 
-/// Imports backups.
+/// Imports backups in one operation. A backup that cannot be read does not stop the others.
 pub fn import(
     workspace: &Workspace,
     options: &Options,
@@ -132,15 +136,17 @@ struct Candidate {
     former: Vec<TimelineName>,
     integrity: Option<String>,
     main_chat: Option<String>,
-    /// Trees of its chat, stored or imported now; loaded on demand.
+    /// Ids of the chat's trees in all snapshots of the timeline and in the backups imported so far.
+    /// Loaded on demand.
     chats: Option<HashSet<ObjectId>>,
     insertions: Vec<Insertion>,
 }
 
-/// How well a backup fits a timeline: the first difference decides.
+/// The quality of the match between a backup and a timeline. Fields are compared in their order,
+/// and the greatest rank is the best match.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank<'c> {
-    /// By `integrity`, or by the name of a group chat.
+    /// Whether the timeline has the same `integrity`, or is a group chat with the backup's key.
     certain: bool,
     shared: usize,
     same_key: bool,
@@ -247,14 +253,15 @@ impl<'a, 'o> Sorting<'a, 'o> {
         let written = archive::write(&state, pack, &self.reader, None, &folders, &[])?;
         let mut new = NewSnapshot::of(&state, Kind::IMPORT, entry.time);
         new.source = Some(format!("backups/{}", backup.file));
-        let newcomer = Newcomer::new(&name, &content.chat, None);
+        let newcomer = NewTimeline::new(&name, &content.chat, None);
         candidate.insertions.push(Insertion { commit: new.commit(written.tree), newcomer });
         entry.outcome = ChatBackupOutcome::Imported(name);
         Ok(entry)
     }
 
-    /// Returns the owner's timeline with the same `integrity`, otherwise the one that shares the
-    /// most. `None` if chats of two characters fit equally well.
+    /// Returns the owner's timeline with the same `integrity`, or else the timeline that shares the
+    /// most messages. Returns `None` if no timeline matches, or if chats of several possible owners
+    /// match equally well.
     fn choose(&mut self, content: &Content<'_>) -> Result<Option<usize>> {
         let backup = content.backup;
         let candidates = self.candidates.iter().enumerate();
@@ -280,17 +287,19 @@ impl<'a, 'o> Sorting<'a, 'o> {
             ranks.iter().filter(|rank| rank.certain == best.certain && rank.shared == best.shared);
         let places: BTreeMap<_, _> = as_good.map(|rank| (place(rank.name.0), rank.n)).collect();
         if matches!(content.owner, Owner::OneOf(_)) && places.len() > 1 {
-            // It stays where an earlier import put it.
+            // Use the timeline that an earlier import created for this ambiguous backup, if there
+            // is one.
             return Ok(places.get(backup.key.as_str()).copied());
         }
         Ok(Some(best.n))
     }
 
-    /// Returns the timeline that has exactly this chat. Chats without a readable message share
-    /// nothing by which they could be recognised.
+    /// Returns the timeline that already contains exactly this chat. `choose` cannot recognise a
+    /// chat without readable messages.
     fn imported_before(&mut self, content: &Content<'_>) -> Result<Option<usize>> {
         let is_unknown = matches!(content.owner, Owner::Unknown);
-        // Whether the first line is a header depends on whether it is a group's chat.
+        // The first line is parsed as a header or as a message, depending on whether the timeline
+        // is a group chat. The two cases result in different trees.
         let mut trees = HashMap::new();
         for (n, candidate) in self.candidates.iter_mut().enumerate() {
             if !candidate.is_of(content) || is_unknown && !candidate.is_unknown(content.backup) {
@@ -311,8 +320,9 @@ impl<'a, 'o> Sorting<'a, 'o> {
         Ok(None)
     }
 
-    /// Names an unknown chat, in its character's folder if that is known. The name of a group chat
-    /// is its key.
+    /// Returns a name for a new timeline. A group chat is named after its key. Any other chat is
+    /// named after the time of the backup. If its character is known, the chat is in the
+    /// character's folder.
     fn new_name(&self, Content { backup, owner, chat, .. }: &Content<'_>) -> Result<TimelineName> {
         let folder = match owner {
             Owner::GroupChat(chat) => return Ok(TimelineName::group(chat)?),
@@ -346,12 +356,13 @@ impl Candidate {
         self.names().any(|name| backup.may_be_of(place(name)))
     }
 
-    /// Returns whether it belongs to the backup's owner, or did under a former name.
+    /// Returns whether the timeline belongs to the backup's owner, under its current name or a
+    /// former name.
     fn is_of(&self, Content { backup, owner, .. }: &Content<'_>) -> bool {
         self.names().any(|name| owner.may_have(backup, name))
     }
 
-    /// Returns whether it is where a backup of an unknown owner is put.
+    /// Returns whether the timeline is in the folder for backups of an unknown owner.
     fn is_unknown(&self, backup: &Backup) -> bool {
         self.has_key(backup) || backup.key.is_empty() && place(&self.name) == backup_owner::UNKNOWN
     }
@@ -360,7 +371,9 @@ impl Candidate {
         std::iter::once(&self.name).chain(&self.former)
     }
 
-    /// Forks copy their parent's messages, and before 1.19 its `integrity`, but name their parent.
+    /// Returns whether the backup may belong to this timeline, according to the headers. A fork
+    /// contains its parent's messages and, before SillyTavern 1.19, its parent's `integrity`. A
+    /// fork differs from its parent in `main_chat`, which is the parent's name.
     fn may_be(&self, content: &Content<'_>) -> bool {
         if self.name.is_group() && self.has_key(content.backup) {
             return true;
@@ -411,7 +424,8 @@ impl<'b> Content<'b> {
     }
 }
 
-/// Returns the character's folder or the group chat's name, after which backups are named.
+/// Returns the name from which SillyTavern derives the key of a backup: the character's folder, or
+/// the name of the group chat.
 fn place(name: &TimelineName) -> &str {
     name.folder().unwrap_or(name.chat())
 }
@@ -426,7 +440,7 @@ fn local(taken: NaiveDateTime) -> Time {
         Some(moment) => {
             Time { seconds: moment.timestamp(), offset: moment.offset().local_minus_utc() }
         }
-        // An hour that the clocks skipped.
+        // This local time does not exist, because the clocks were set forward.
         None => Time { seconds: taken.and_utc().timestamp(), offset: 0 },
     }
 }

@@ -1,4 +1,4 @@
-//! Imports backups of this program, or those that SillyTavern makes of chats.
+//! Imports backups that stvc created, and backups that SillyTavern created of single chats.
 
 mod backup_owner;
 pub mod chat_backups;

@@ -1,9 +1,9 @@
-//! `import SRC`: takes a backup's timelines into the store.
+//! Imports the timelines of a backup into the store.
 
 use crate::archive::backup::{Header, Passphrase};
 use crate::engine::Workspace;
 use crate::engine::copies::CopyPlace;
-use crate::engine::files::{Closed, FileAction};
+use crate::engine::files::{ChatOpenState, FileAction};
 use crate::engine::receive::{
     self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Request, Source,
 };
@@ -16,9 +16,9 @@ use crate::verbs::Result;
 pub struct Options {
     pub source: CopyPlace,
     pub passphrase: Option<Passphrase>,
-    /// Whether git may ask on the terminal.
+    /// Whether git may prompt on the terminal, for example for a password.
     pub asks: bool,
-    pub closed: Closed,
+    pub closed: ChatOpenState,
     pub dry_run: bool,
 }
 
@@ -28,9 +28,9 @@ pub struct Report {
     pub entries: Vec<ReceivedTimeline>,
     pub tags: Vec<ReceivedTag>,
     pub created_store: bool,
-    /// Empty in a dry run.
+    /// The files that were written. Empty in a dry run.
     pub files: Vec<FileAction>,
-    /// The number of snapshots left out because of problems.
+    /// Number of snapshots that were not imported because of the problems in `findings`.
     pub left_out: usize,
     pub findings: Vec<Finding>,
     pub objects: usize,
@@ -39,13 +39,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// Counts the timelines with a wanted outcome.
+    /// Counts the timelines whose outcome satisfies `wanted`.
     pub fn count(&self, wanted: impl Fn(&Outcome) -> bool) -> usize {
         self.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     }
 }
 
-/// Verifies all of a backup, writes missing objects, then moves the refs in one operation.
+/// Imports a backup. Validates the complete backup, writes missing objects, and then moves the refs
+/// in one operation.
 pub fn take_in(
     workspace: &Workspace,
     options: &Options,
@@ -70,7 +71,7 @@ pub fn take_in(
     if options.dry_run {
         done.files.clear();
     } else if let Some(root) = begun {
-        // `restore --all` finds it now.
+        // Turn the empty folder into a library, so that `restore --all` finds it.
         Workspace::begin_library(&root)?;
     }
     Ok(Report {

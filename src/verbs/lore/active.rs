@@ -1,9 +1,9 @@
-//! The entries in the prompt of a message, where the message records them.
+//! Reports the entries that were in the prompt of a message, if the message records them.
 
 use std::sync::Arc;
 
-use super::asked::Asked;
-use super::report::{Active, ActiveEntry};
+use super::query::LoreQuery;
+use super::report::{ActiveEntries, ActiveEntry};
 use crate::archive::Snapshot;
 use crate::archive::message_lives::MessageLists;
 use crate::auto_recap::active_entries;
@@ -15,8 +15,13 @@ use crate::st::{self, Raw, TimelineName};
 use crate::store::unless_lost;
 use crate::verbs::{Error, Result};
 
-/// Reads a message; `books` are the named lorebooks.
-pub(super) fn active(asked: &Asked<'_>, books: &[TimelineName], message: usize) -> Result<Active> {
+/// Reads the entries that a message records. If `books` is not empty, only entries of these
+/// lorebooks are returned.
+pub(super) fn active(
+    asked: &LoreQuery<'_>,
+    books: &[TimelineName],
+    message: usize,
+) -> Result<ActiveEntries> {
     let chat = chat(asked, books.first())?;
     let reader = asked.store.reader();
     let list = MessageLists::new(asked.store.reader()).of(chat.tree)?;
@@ -45,11 +50,12 @@ pub(super) fn active(asked: &Asked<'_>, books: &[TimelineName], message: usize) 
         _ => true,
     };
     let entries = entries.map(|list| list.into_iter().map(active_entry).filter(is_asked).collect());
-    Ok(Active { chat: chat.clone(), message, entries, before, after })
+    Ok(ActiveEntries { chat: chat.clone(), message, entries, before, after })
 }
 
-/// Returns the chat whose messages are counted.
-fn chat<'h>(asked: &Asked<'h>, book: Option<&TimelineName>) -> Result<&'h Snapshot> {
+/// Returns the latest snapshot of the chat that contains the message: the named chat, or the latest
+/// chat that uses the named lorebook, or the latest chat.
+fn chat<'h>(asked: &LoreQuery<'h>, book: Option<&TimelineName>) -> Result<&'h Snapshot> {
     if let Some(chat) = &asked.options.chat {
         return Ok(name_lookup::stored(chat, asked.history, asked.library)?);
     }
@@ -58,7 +64,7 @@ fn chat<'h>(asked: &Asked<'h>, book: Option<&TimelineName>) -> Result<&'h Snapsh
         return newest_chat(asked.history, book).ok_or_else(none);
     }
     let chats = asked.history.heads().map(|(_, head)| head).filter(|head| head.timeline.is_chat());
-    // A chat with a lorebook is preferred.
+    // Chats with a lorebook are preferred.
     let newest = chats.max_by_key(|head| (book_of(head).is_some(), head.time.seconds));
     newest.ok_or(Error::NoChat)
 }

@@ -1,19 +1,22 @@
-//! The origin of each sentence of an entry.
+//! Finds the origin of each sentence of an entry.
 
 use similar::{Algorithm, capture_diff_slices};
 
 use super::report::{EntryChange, Sentence};
 use crate::st::{self, Raw};
 
-/// Splits the text after the last of these changes, oldest first, into sentences.
+/// Splits the latest text of an entry into sentences, and finds the change that added each
+/// sentence. `changes` is sorted from oldest to newest.
 pub(super) fn sentences(changes: &[EntryChange]) -> Vec<Sentence> {
-    // Sentences with the index of the change that added them.
+    // Sentences, each with the index of the change that added it.
     let mut now: Vec<(String, usize)> = Vec::new();
     for (n, change) in changes.iter().enumerate() {
-        // After a deletion the entry is compared with its last text.
+        // A deletion is skipped, so that a restored entry is compared with its text before the
+        // deletion.
         let Some((_, text)) = &change.after else { continue };
         let new = split(&content(text));
-        // The last sentence has no space behind it until another follows.
+        // Trimmed sentences are compared, because the last sentence has no space at its end until
+        // another sentence is added.
         let old: Vec<_> = now.iter().map(|(text, _)| text.trim()).collect();
         let mut next: Vec<(String, usize)> =
             new.iter().map(|text| ((*text).to_owned(), n)).collect();
@@ -39,7 +42,8 @@ fn content(entry: &str) -> String {
     Raw::parse_str(entry).and_then(st::entry_content).unwrap_or_default()
 }
 
-/// Splits a text into sentences, each with the space behind it. A line break ends one.
+/// Splits a text into sentences. Each sentence includes the white space after it. A line break also
+/// ends a sentence.
 fn split(text: &str) -> Vec<String> {
     let chars: Vec<_> = text.char_indices().collect();
     let place = |n: usize| chars.get(n).map_or(text.len(), |(at, _)| *at);
@@ -51,7 +55,8 @@ fn split(text: &str) -> Vec<String> {
         let c = chars[n].1;
         let end = match c {
             '\n' => Some(n + 1),
-            // A quotation mark belongs to the sentence that it closes; `3.14` has no end in it.
+            // A closing quotation mark belongs to its sentence. The point in `3.14` does not end a
+            // sentence, because no white space follows it.
             '.' | '!' | '?' | '…' => {
                 let after = run(n, &|c| is_stop(c) || is_closing(c));
                 let ends = chars.get(after).is_none_or(|(_, c)| c.is_whitespace());
@@ -89,7 +94,7 @@ mod tests {
     use super::split;
 
     #[test]
-    fn sentences_are_the_text() {
+    fn joined_sentences_equal_the_text() {
         for (text, expected) in [
             ("", &[][..]),
             ("One. Two!  Three", &["One. ", "Two!  ", "Three"]),

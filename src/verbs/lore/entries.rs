@@ -1,11 +1,12 @@
-//! Entries of lorebooks, by title, keywords and UID.
+//! Reads lorebook entries: titles, keywords and UIDs.
 //!
-//! SillyTavern gives the UID of a deleted entry to the next one, so several entries may have had it.
+//! SillyTavern gives the UID of a deleted entry to the next new entry, so several entries may have
+//! had the same UID.
 
 use std::sync::Arc;
 
 use super::report::{Book, EntryNow};
-use crate::archive::entry_lives::{Life, Version};
+use crate::archive::entry_lives::{EntryLife, Version};
 use crate::history::History;
 use crate::history::book_history::BookHistory;
 use crate::st::{self, Key, Raw, TimelineName};
@@ -29,30 +30,30 @@ impl EntrySummary {
         }
     }
 
-    /// Reads a version; empty if that is lost.
+    /// Reads a version of an entry. The summary is empty if the store has lost the version.
     pub fn read(reader: &Reader, version: &Version) -> Result<Self> {
         Ok(Self::of(&text_of(reader, version)?.unwrap_or_default()))
     }
 
-    /// Reads the last version of an entry, also of a deleted one.
-    pub fn last(reader: &Reader, life: &Life) -> Result<Self> {
+    /// Reads the last version of an entry, even if the entry was deleted.
+    pub fn last(reader: &Reader, life: &EntryLife) -> Result<Self> {
         let last = life.changes.iter().rev().find_map(|change| change.version.as_ref());
         last.map_or_else(|| Ok(Self::of("")), |version| Self::read(reader, version))
     }
 }
 
-/// Returns the JSON of a version; `None` if that is lost.
+/// Returns the JSON of a version, or `None` if the store has lost it.
 pub(super) fn text_of(reader: &Reader, version: &Version) -> Result<Option<Arc<str>>> {
     Ok(unless_lost(version.read(reader))?)
 }
 
-/// Sorts keys as numbers.
+/// Returns a sort key by which numeric keys are sorted as numbers.
 pub(super) fn by_number(key: &str) -> (u64, String) {
     (key.parse().unwrap_or(u64::MAX), key.to_owned())
 }
 
-/// Returns the indices of the entries that ever had a key, the latest first.
-pub(super) fn holders_of(lives: &[Life], key: &Key) -> Vec<usize> {
+/// Returns the indices of the entries that had this key at any time, most recent first.
+pub(super) fn holders_of(lives: &[EntryLife], key: &Key) -> Vec<usize> {
     let lives = lives.iter().enumerate();
     let mut holders: Vec<_> =
         lives.filter_map(|(index, life)| Some((life.last_state_under(key)?, index))).collect();
@@ -60,7 +61,8 @@ pub(super) fn holders_of(lives: &[Life], key: &Key) -> Vec<usize> {
     holders.into_iter().map(|(_, index)| index).collect()
 }
 
-/// Returns the name of the entry that had a key so many entries ago: `5`, `5~1`, `5~2`.
+/// Returns the name of an entry by its key. `5` is the latest entry with the key 5, `5~1` is the
+/// entry that had this key before, and so on.
 pub(super) fn uid_name(key: &Key, steps: usize) -> String {
     match steps {
         0 => key.to_string_lossy(),
@@ -68,14 +70,15 @@ pub(super) fn uid_name(key: &Key, steps: usize) -> String {
     }
 }
 
-/// Parses such a name. A key may itself end like one, so this is for names that no entry has.
+/// Parses a name from [`uid_name`]. A key may itself look like `5~1`, so this function must be
+/// called only if no current entry has the key `text`.
 pub(super) fn read_uid_name(text: &str) -> (Key, usize) {
     let steps = text.rsplit_once('~').and_then(|(uid, steps)| Some((uid, steps.parse().ok()?)));
     let (uid, steps) = steps.unwrap_or((text, 0));
     (Key::of_bytes(uid.as_bytes().to_vec()), steps)
 }
 
-/// Lists the entries of a lorebook as they are now.
+/// Lists the current entries of a lorebook.
 pub(super) fn book(store: &Store, history: &History, name: TimelineName) -> Result<Book> {
     let BookHistory { states, lives, broken, .. } = BookHistory::read(store, history, &name)?;
     let reader = store.reader();

@@ -1,26 +1,28 @@
-//! The history of one entry, and the same entry in related lorebooks.
+//! Reports the history of one entry, and copies of the entry in related lorebooks.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::asked::Asked;
 use super::blame;
 use super::entries::{EntrySummary, holders_of, text_of, uid_name};
-use super::report::{Elsewhere, EntryChange, EntryChanges, EntryStory, Previous, UidHolder};
+use super::query::LoreQuery;
+use super::report::{
+    CopyInOtherBook, EntryChange, EntryChanges, EntryStory, StateBefore, UidHolder,
+};
 use super::scenes::{Interval, Scenes};
-use crate::archive::entry_lives::{Life, LifeChange};
+use crate::archive::entry_lives::{EntryLife, LifeChange};
 use crate::history::book_history::{BookHistory, names_of};
 use crate::st::{Category, Key, TimelineName};
 use crate::verbs::Result;
 
 pub(super) fn entry(
-    asked: &Asked<'_>,
+    asked: &LoreQuery<'_>,
     book: TimelineName,
     index: usize,
-    told: &BookHistory<'_>,
+    book_history: &BookHistory<'_>,
 ) -> Result<EntryStory> {
     let reader = asked.store.reader();
-    let life = &told.lives[index];
+    let life = &book_history.lives[index];
     let mut changes = Vec::new();
     let mut before: Option<(Key, Arc<str>)> = None;
     let mut scenes = Scenes::new(asked.store);
@@ -36,9 +38,9 @@ pub(super) fn entry(
             before = after;
             continue;
         }
-        let Some(snapshot) = told.states.get(change.state) else { continue };
-        let story = told.story_at(change.state);
-        let story_before = told.story_before(asked.history, change.state);
+        let Some(snapshot) = book_history.states.get(change.state) else { continue };
+        let story = book_history.story_at(change.state);
+        let story_before = book_history.story_before(asked.history, change.state);
         let scene = match (story_before, story, &after) {
             (Some(story_before), Some(story), Some((key, text))) if !was_lost => {
                 let old = before.as_ref().map(|(_, text)| text.as_ref());
@@ -51,13 +53,13 @@ pub(super) fn entry(
             }
             _ => None,
         };
-        let previous = change.state.checked_sub(1).and_then(|state| told.states.get(state));
+        let previous = change.state.checked_sub(1).and_then(|state| book_history.states.get(state));
         let (is_gone, is_lost) =
             (change.version.is_none(), change.version.is_some() && after.is_none());
         changes.push(EntryChange {
             snapshot: (*snapshot).clone(),
             story: story.cloned(),
-            previous: previous.map(|previous| Previous {
+            previous: previous.map(|previous| StateBefore {
                 snapshot: (*previous).clone(),
                 story: story_before.cloned(),
             }),
@@ -83,34 +85,39 @@ pub(super) fn entry(
         title,
         is_there: life.now().is_some(),
         changes: EntryChanges { list: changes, total, formatting },
-        same_uid: same_uid(asked, told, index)?,
+        same_uid: same_uid(asked, book_history, index)?,
         sentences,
-        elsewhere: elsewhere(asked, &book, life, told)?,
-        broken: told.broken.clone(),
+        elsewhere: elsewhere(asked, &book, life, book_history)?,
+        broken: book_history.broken.clone(),
         book,
     })
 }
 
-/// Returns the other entries that had the last UID of an entry.
-fn same_uid(asked: &Asked<'_>, told: &BookHistory<'_>, index: usize) -> Result<Vec<UidHolder>> {
-    let Some(last) = told.lives[index].changes.last() else { return Ok(Vec::new()) };
+/// Returns the other entries that had the same UID as the last UID of this entry.
+fn same_uid(
+    asked: &LoreQuery<'_>,
+    book_history: &BookHistory<'_>,
+    index: usize,
+) -> Result<Vec<UidHolder>> {
+    let Some(last) = book_history.lives[index].changes.last() else { return Ok(Vec::new()) };
     let reader = asked.store.reader();
-    let holders = holders_of(&told.lives, &last.key).into_iter().enumerate();
+    let holders = holders_of(&book_history.lives, &last.key).into_iter().enumerate();
     let others = holders.filter(|(_, holder)| *holder != index).map(|(steps, holder)| {
-        let title = EntrySummary::last(&reader, &told.lives[holder])?.title;
+        let title = EntrySummary::last(&reader, &book_history.lives[holder])?.title;
         Ok(UidHolder { name: uid_name(&last.key, steps), title })
     });
     others.collect()
 }
 
-/// Finds the entry in other lorebooks with common snapshots, by a version that both had.
+/// Finds copies of the entry in lorebooks whose history shares snapshots with this lorebook. A copy
+/// is recognised by a version that both entries had.
 fn elsewhere(
-    asked: &Asked<'_>,
+    asked: &LoreQuery<'_>,
     book: &TimelineName,
-    life: &Life,
-    told: &BookHistory<'_>,
-) -> Result<Vec<Elsewhere>> {
-    let past: HashSet<_> = told.states.iter().map(|state| state.id).collect();
+    life: &EntryLife,
+    book_history: &BookHistory<'_>,
+) -> Result<Vec<CopyInOtherBook>> {
+    let past: HashSet<_> = book_history.states.iter().map(|state| state.id).collect();
     let reader = asked.store.reader();
     let mut list = Vec::new();
     for (name, head) in asked.history.heads() {
@@ -124,11 +131,16 @@ fn elsewhere(
             change.version.is_some() && life.changes.iter().any(same)
         };
         let shared = other.lives.iter().find(|other| other.changes.iter().any(had));
-        if let Some((key, version)) = shared.and_then(Life::now)
+        if let Some((key, version)) = shared.and_then(EntryLife::now)
             && let Some(text) = text_of(&reader, version)?
         {
             let is_same = life.now().is_some_and(|(_, own)| own == version);
-            list.push(Elsewhere { book: name.clone(), uid: key.to_string_lossy(), text, is_same });
+            list.push(CopyInOtherBook {
+                book: name.clone(),
+                uid: key.to_string_lossy(),
+                text,
+                is_same,
+            });
         }
     }
     Ok(list)

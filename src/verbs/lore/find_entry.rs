@@ -1,10 +1,10 @@
-//! Finds the lorebook or entry that is meant.
+//! Finds the lorebooks or the entry that the options name.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::asked::Asked;
 use super::entries::{EntrySummary, by_number, holders_of, read_uid_name, uid_name};
-use crate::archive::entry_lives::{BookStates, Life};
+use super::query::LoreQuery;
+use crate::archive::entry_lives::{BookStates, EntryLife};
 use crate::history::book_history::{BookHistory, newest};
 use crate::history::pairs::Books;
 use crate::history::{self, name_lookup};
@@ -13,15 +13,16 @@ use crate::st::{Key, TimelineName};
 use crate::store::{Reader, unless_lost};
 use crate::verbs::{Error, Result};
 
-/// The lorebooks or the entry that were named.
-pub(super) enum Found<'h> {
+/// The lorebooks or the entry that the options name.
+pub(super) enum LoreTarget<'h> {
     Books(Vec<TimelineName>),
-    Entry { book: TimelineName, life: usize, told: Box<BookHistory<'h>> },
+    Entry { book: TimelineName, life: usize, book_history: Box<BookHistory<'h>> },
 }
 
 struct Candidate {
     book: TimelineName,
-    /// `None` for one that was found in the latest state.
+    /// Index of the entry in `BookHistory::lives`. `None` if the entry was found in the current
+    /// lorebook without reading the history.
     life: Option<usize>,
     key: Key,
     title: String,
@@ -29,7 +30,7 @@ struct Candidate {
 
 type Histories<'h> = BTreeMap<TimelineName, BookHistory<'h>>;
 
-impl Found<'_> {
+impl LoreTarget<'_> {
     pub(super) fn books(&self) -> &[TimelineName] {
         match self {
             Self::Books(names) => names,
@@ -38,7 +39,7 @@ impl Found<'_> {
     }
 }
 
-pub(super) fn find<'h>(asked: &Asked<'h>, monitor: &mut dyn Monitor) -> Result<Found<'h>> {
+pub(super) fn find<'h>(asked: &LoreQuery<'h>, monitor: &mut dyn Monitor) -> Result<LoreTarget<'h>> {
     let all = Books::of(asked.history).names();
     let book = |text: &str| name_lookup::timeline(text, asked.library, &all);
     let named = asked.options.named();
@@ -50,19 +51,20 @@ pub(super) fn find<'h>(asked: &Asked<'h>, monitor: &mut dyn Monitor) -> Result<F
         let book = of_moment.ok_or_else(none)?;
         return match named.first() {
             Some(text) => entry(asked, text, &BTreeSet::from([book]), monitor),
-            None => Ok(Found::Books(vec![book])),
+            None => Ok(LoreTarget::Books(vec![book])),
         };
     }
     match named.as_slice() {
-        [] => Ok(Found::Books(all.into_iter().collect())),
+        [] => Ok(LoreTarget::Books(all.into_iter().collect())),
         [one] => {
             let is_it = |name: &&TimelineName| {
                 name.as_str() == *one || name.chat().to_lowercase() == one.to_lowercase()
             };
             if let Some(name) = all.iter().find(is_it) {
-                return Ok(Found::Books(vec![name.clone()]));
+                return Ok(LoreTarget::Books(vec![name.clone()]));
             }
-            // The moment decides the lorebook, unless the entry is not in it.
+            // Search the lorebook of the moment first. If it does not contain the entry, search all
+            // lorebooks.
             if let Some(book) = of_moment {
                 match entry(asked, one, &BTreeSet::from([book]), monitor) {
                     Err(Error::NoSuchEntry { .. }) => {}
@@ -71,7 +73,7 @@ pub(super) fn find<'h>(asked: &Asked<'h>, monitor: &mut dyn Monitor) -> Result<F
             }
             match entry(asked, one, &all, monitor) {
                 Err(Error::NoSuchEntry { .. }) if book(one).is_ok() => {
-                    Ok(Found::Books(vec![book(one)?]))
+                    Ok(LoreTarget::Books(vec![book(one)?]))
                 }
                 found => found,
             }
@@ -80,20 +82,30 @@ pub(super) fn find<'h>(asked: &Asked<'h>, monitor: &mut dyn Monitor) -> Result<F
     }
 }
 
-/// Finds an entry by its UID, title or keywords. The first rule with a match decides: UID or title
-/// of an existing entry; UID, then title, of a deleted one; keyword; former title or keyword; part
-/// of a title or keyword; part of a former title. With several lorebooks a UID does not count.
+/// Finds an entry by its UID, title or keywords. The first of these rules with a match decides:
+///
+/// 1. UID or title of a current entry
+/// 2. UID of a deleted entry
+/// 3. Title of a deleted entry
+/// 4. Keyword
+/// 5. Former title
+/// 6. Former keyword
+/// 7. Part of a title
+/// 8. Part of a keyword
+/// 9. Part of a former title
+///
+/// If `among` contains several lorebooks, UIDs are ignored.
 fn entry<'h>(
-    asked: &Asked<'h>,
+    asked: &LoreQuery<'h>,
     text: &str,
     among: &BTreeSet<TimelineName>,
     monitor: &mut dyn Monitor,
-) -> Result<Found<'h>> {
+) -> Result<LoreTarget<'h>> {
     let wanted = text.to_lowercase();
     let mut histories = Histories::new();
     let mut meant = present(asked, &wanted, among)?;
     if meant.is_empty() {
-        monitor.begin("looking through the past", Some(among.len() as u64));
+        monitor.begin("searching the history", Some(among.len() as u64));
         for book in among {
             histories.insert(book.clone(), BookHistory::read(asked.store, asked.history, book)?);
             monitor.advance(1);
@@ -104,20 +116,23 @@ fn entry<'h>(
         return Err(no_such(text, among));
     }
     let chosen = single(asked, text, meant, &histories)?;
-    let told = match histories.remove(&chosen.book) {
-        Some(told) => told,
+    let book_history = match histories.remove(&chosen.book) {
+        Some(book_history) => book_history,
         None => BookHistory::read(asked.store, asked.history, &chosen.book)?,
     };
-    let is_it = |life: &Life| life.now().is_some_and(|(key, _)| *key == chosen.key);
-    match chosen.life.or_else(|| told.lives.iter().position(is_it)) {
-        Some(life) => Ok(Found::Entry { book: chosen.book, life, told: Box::new(told) }),
+    let is_it = |life: &EntryLife| life.now().is_some_and(|(key, _)| *key == chosen.key);
+    match chosen.life.or_else(|| book_history.lives.iter().position(is_it)) {
+        Some(life) => {
+            Ok(LoreTarget::Entry { book: chosen.book, life, book_history: Box::new(book_history) })
+        }
         None => Err(no_such(text, among)),
     }
 }
 
-/// Searches existing entries by UID, otherwise by title, without reading any history.
+/// Searches the current entries by UID. If no entry has this UID, searches by title. No history is
+/// read.
 fn present(
-    asked: &Asked<'_>,
+    asked: &LoreQuery<'_>,
     wanted: &str,
     among: &BTreeSet<TimelineName>,
 ) -> Result<Vec<Candidate>> {
@@ -142,19 +157,20 @@ fn present(
     Ok(candidates.into_iter().map(|(_, one)| one).collect())
 }
 
-/// Searches all entries that the books ever had, and returns the best matches.
-fn ever(asked: &Asked<'_>, wanted: &str, histories: &Histories<'_>) -> Result<Vec<Candidate>> {
-    if let Some((book, told)) = histories.first_key_value().filter(|_| histories.len() == 1) {
+/// Searches all entries that the lorebooks ever contained, and returns the best matches.
+fn ever(asked: &LoreQuery<'_>, wanted: &str, histories: &Histories<'_>) -> Result<Vec<Candidate>> {
+    if let Some((book, book_history)) = histories.first_key_value().filter(|_| histories.len() == 1)
+    {
         let (key, steps) = read_uid_name(wanted);
-        if let Some(life) = holders_of(&told.lives, &key).get(steps) {
+        if let Some(life) = holders_of(&book_history.lives, &key).get(steps) {
             let title = String::new();
             return Ok(vec![Candidate { book: book.clone(), life: Some(*life), key, title }]);
         }
     }
     let reader = asked.store.reader();
     let mut candidates = Vec::new();
-    for (book, told) in histories {
-        for (place, life) in told.lives.iter().enumerate() {
+    for (book, book_history) in histories {
+        for (place, life) in book_history.lives.iter().enumerate() {
             let Some(last) = life.changes.last() else { continue };
             let Some(rank) = rank(&reader, life, wanted)? else { continue };
             let (key, title) = (last.key.clone(), EntrySummary::last(&reader, life)?.title);
@@ -167,7 +183,7 @@ fn ever(asked: &Asked<'_>, wanted: &str, histories: &Histories<'_>) -> Result<Ve
     Ok(candidates.into_iter().map(|(_, one)| one).collect())
 }
 
-/// How well a text describes an entry, best first.
+/// The kind of match between a text and an entry, best kind first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     TitleOfDeleted,
@@ -179,7 +195,7 @@ enum Rank {
     InFormerTitle,
 }
 
-fn rank(reader: &Reader, life: &Life, wanted: &str) -> Result<Option<Rank>> {
+fn rank(reader: &Reader, life: &EntryLife, wanted: &str) -> Result<Option<Rank>> {
     let has_gone = life.now().is_none();
     let versions = life.changes.iter().filter_map(|change| change.version.as_ref());
     let last = versions.clone().count().saturating_sub(1);
@@ -205,10 +221,10 @@ fn rank(reader: &Reader, life: &Life, wanted: &str) -> Result<Option<Rank>> {
     Ok(best)
 }
 
-/// Returns the only match; or, of forks that have it each in their own lorebook, the one whose book
-/// changed last.
+/// Returns the only match. If related lorebooks have one match each, returns the match in the
+/// lorebook that changed last. Otherwise fails and lists all matches.
 fn single(
-    asked: &Asked<'_>,
+    asked: &LoreQuery<'_>,
     text: &str,
     mut meant: Vec<Candidate>,
     histories: &Histories<'_>,
@@ -223,8 +239,10 @@ fn single(
         return Ok(meant.remove(0));
     }
     let uid = |one: &Candidate| {
-        let told = histories.get(&one.book);
-        let holders = told.map(|told| holders_of(&told.lives, &one.key)).unwrap_or_default();
+        let book_history = histories.get(&one.book);
+        let holders = book_history
+            .map(|book_history| holders_of(&book_history.lives, &one.key))
+            .unwrap_or_default();
         let steps = holders.iter().position(|holder| Some(*holder) == one.life).unwrap_or(0);
         uid_name(&one.key, steps)
     };
@@ -237,7 +255,7 @@ fn single(
     Err(history::Error::Ambiguous { name: text.into(), candidates: candidates.collect() }.into())
 }
 
-fn are_related(asked: &Asked<'_>, books: &HashSet<&TimelineName>) -> bool {
+fn are_related(asked: &LoreQuery<'_>, books: &HashSet<&TimelineName>) -> bool {
     let first = |book: &&TimelineName| {
         let head = asked.history.head(book)?;
         asked.history.ancestry(head).last().map(|snapshot| snapshot.id)

@@ -1,33 +1,35 @@
-//! The history of lorebooks and their entries.
+//! Reports lorebooks and the history of their entries.
 //!
-//! An entry is named by its title, a keyword, its UID (`5~1` for the one that had it before), or
-//! any unique part of a title. Its history continues across renames of entry and book, and across
-//! forks.
+//! An entry is named by its title, a keyword, its UID, or any unique part of a title. `5~1` is the
+//! entry that had the UID 5 before the latest entry with this UID. The history of an entry
+//! continues across renames of the entry and of the lorebook, and across forks.
 
 mod active;
-mod asked;
+mod at_moment;
 mod blame;
 mod entries;
 mod entry_story;
 mod find_entry;
+mod query;
 mod report;
 mod scenes;
-mod then;
 
 use crate::engine::Workspace;
 use crate::progress::Monitor;
 use crate::verbs::Result;
-use asked::Asked;
-use find_entry::{Found, find};
+use find_entry::{LoreTarget, find};
+use query::LoreQuery;
 
 pub(crate) use report::raw;
 pub use report::{
-    Active, ActiveEntry, Book, Elsewhere, EntryChange, EntryChanges, EntryNow, EntryStory,
-    EntryThen, KnownFrom, Options, Previous, Report, Sentence, Since, Then, UidHolder,
+    ActiveEntries, ActiveEntry, Book, ChangeAfter, CopyInOtherBook, EntryChange, EntryChanges,
+    EntryNow, EntryStory, EntryThen, KnownFrom, LoreAtMoment, Options, Report, Sentence,
+    StateBefore, UidHolder,
 };
 pub use scenes::SceneName;
 
-/// Looks into lorebooks.
+/// Reports lorebooks, the history of one entry, a lorebook at a moment, or the entries in the
+/// prompt of a message.
 pub fn lore(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let store = &workspace.open_store()?;
     let history = &*workspace.history(store)?;
@@ -35,24 +37,24 @@ pub fn lore(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     let library = library.as_ref();
     let moment = match options.active {
         Some(_) => None,
-        None => then::named(workspace.names(store, library), options)?,
+        None => at_moment::named(workspace.names(store, library), options)?,
     };
-    let asked = Asked { workspace, store, library, history, options, moment };
+    let asked = LoreQuery { workspace, store, library, history, options, moment };
     let found = find(&asked, monitor)?;
     if let Some(message) = options.active {
         let books = if options.named().is_empty() { &[] } else { found.books() };
         return Ok(Report::Active(Box::new(active::active(&asked, books, message)?)));
     }
     if let Some(at) = options.at.as_ref().or(options.snapshot.as_ref()) {
-        return Ok(Report::Then(Box::new(then::then(&asked, found, at)?)));
+        return Ok(Report::Then(Box::new(at_moment::then(&asked, found, at)?)));
     }
     Ok(match found {
-        Found::Books(names) => {
+        LoreTarget::Books(names) => {
             let books = names.into_iter().map(|name| entries::book(store, history, name));
             Report::Books(books.collect::<Result<_>>()?)
         }
-        Found::Entry { book, life, told } => {
-            Report::Entry(Box::new(entry_story::entry(&asked, book, life, &told)?))
+        LoreTarget::Entry { book, life, book_history } => {
+            Report::Entry(Box::new(entry_story::entry(&asked, book, life, &book_history)?))
         }
     })
 }

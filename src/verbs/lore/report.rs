@@ -10,29 +10,30 @@ use crate::archive::{Snapshot, SnapshotId, id_and_time};
 use crate::history::at_message::Origin;
 use crate::st::{Key, Raw, TimelineName};
 
-/// A lorebook, an entry, or a moment.
+/// The lorebook, entry or moment to report.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// Without `entry` it may name an entry.
+    /// Name of a lorebook. If `entry` is `None`, this may also be the name of an entry.
     pub book: Option<String>,
-    /// Without `book` it may name a lorebook.
+    /// Name of an entry. If `book` is `None`, this may also be the name of a lorebook.
     pub entry: Option<String>,
     /// Report the origin of each sentence instead of the history.
     pub blame: bool,
-    /// A message's number, a date or a snapshot.
+    /// The moment to report: a message number, a date, or the name of a moment.
     pub at: Option<String>,
-    /// The lorebook of this snapshot; names are those of entries then.
+    /// Report the lorebook of this moment. `book` or `entry` is then the name of an entry in this
+    /// lorebook.
     pub snapshot: Option<String>,
-    /// The chat whose messages are counted.
+    /// The chat to which message numbers refer.
     pub chat: Option<String>,
-    /// The entries in the prompt of this message.
+    /// Report the entries that were in the prompt of this message.
     pub active: Option<usize>,
     #[serde(skip)]
     pub limit: Option<usize>,
-    /// Also changes of formatting alone.
+    /// Include changes that affect only the formatting.
     pub all: bool,
-    /// A range of the entries of a whole lorebook.
+    /// Range of entries to return if a complete lorebook is reported at a moment.
     #[serde(skip)]
     pub entries: Option<Range<usize>>,
 }
@@ -44,35 +45,36 @@ impl Options {
     }
 }
 
-/// The answer, by the kind of question.
+/// The answer to a query.
 pub enum Report {
     Books(Vec<Book>),
     Entry(Box<EntryStory>),
-    /// An entry or a whole lorebook at a moment.
-    Then(Box<Then>),
-    /// The entries in the prompt of a message.
-    Active(Box<Active>),
+    /// An entry or a complete lorebook at a moment.
+    Then(Box<LoreAtMoment>),
+    /// The entries that were in the prompt of a message.
+    Active(Box<ActiveEntries>),
 }
 
-/// A lorebook, with its entries now.
+/// A lorebook with its current entries.
 pub struct Book {
     pub name: TimelineName,
     pub entries: Vec<EntryNow>,
+    /// Number of different states of the lorebook in the store.
     pub states: usize,
     pub last: Option<Snapshot>,
-    /// Messages about unreadable snapshots.
+    /// Descriptions of unreadable snapshots.
     pub broken: Vec<String>,
 }
 
-/// An entry as it is now.
+/// A current entry.
 pub struct EntryNow {
     pub uid: String,
     pub title: String,
     pub keys: Vec<String>,
     pub is_off: bool,
-    /// The snapshot with the last change, but for formatting.
+    /// The snapshot with the last change that affected more than the formatting.
     pub changed: Snapshot,
-    /// The number of changes, without those of formatting alone.
+    /// Number of changes that affected more than the formatting.
     pub changes: usize,
 }
 
@@ -83,69 +85,75 @@ pub struct EntryStory {
     pub title: String,
     pub is_there: bool,
     pub changes: EntryChanges,
-    /// The other entries that had its UID, the last one first.
+    /// Other entries that had the UID of this entry, most recent first.
     pub same_uid: Vec<UidHolder>,
-    /// The latest text by sentences, if asked for.
+    /// Sentences of the latest text. Empty unless `Options::blame` is set.
     pub sentences: Vec<Sentence>,
-    pub elsewhere: Vec<Elsewhere>,
+    pub elsewhere: Vec<CopyInOtherBook>,
     pub broken: Vec<String>,
 }
 
 /// Changes of an entry, newest first.
 pub struct EntryChanges {
     pub list: Vec<EntryChange>,
-    /// Without the limit.
+    /// Number of changes before `Options::limit` is applied.
     pub total: usize,
-    /// The number of changes of formatting alone that were left out.
+    /// Number of omitted changes that affected only the formatting.
     pub formatting: usize,
 }
 
-/// An entry that had a UID at some time.
+/// Another entry that had the same UID.
 #[derive(Serialize)]
 pub struct UidHolder {
-    /// `5~1` for the one before the last that had UID 5, which is just `5`.
+    /// Name by UID: `5` is the latest entry with UID 5, and `5~1` is the entry that had this UID
+    /// before.
     pub name: String,
     pub title: String,
 }
 
-/// The state of a book before a change.
+/// The state of a lorebook before a change.
 #[derive(Serialize)]
-pub struct Previous {
+pub struct StateBefore {
     #[serde(flatten, serialize_with = "id_and_time")]
     pub snapshot: Snapshot,
-    /// The chat then; `None` if it was not stored yet.
+    /// Snapshot of the chat at that time. `None` if the chat had no snapshot yet.
     #[serde(rename = "index", serialize_with = "last_message")]
     pub story: Option<Snapshot>,
 }
 
-/// A change of an entry in one state of its book.
+/// A change of an entry between two consecutive states of its lorebook.
 #[derive(Serialize)]
 pub struct EntryChange {
     #[serde(flatten, serialize_with = "id_and_time")]
     pub snapshot: Snapshot,
-    /// The chat's snapshot of that time.
+    /// Snapshot of the chat at the time of the change.
     #[serde(flatten, serialize_with = "story")]
     pub story: Option<Snapshot>,
-    /// Key and JSON before and after; `None` if it was not there, or is lost.
+    /// Key and JSON of the entry before the change. `None` if the entry did not exist or cannot be
+    /// read.
     #[serde(skip)]
     pub before: Option<(Key, Arc<str>)>,
+    /// Key and JSON of the entry after the change. `None` if the entry was deleted or cannot be
+    /// read.
     #[serde(skip)]
     pub after: Option<(Key, Arc<str>)>,
-    /// It was deleted before.
+    /// Whether the entry had been deleted before this change.
     #[serde(rename = "again")]
     pub is_again: bool,
-    /// `None` for the first state of the book.
-    pub previous: Option<Previous>,
-    /// The scene whose recap wrote it, if that is certain: it ended after the previous state, and
-    /// ST-Auto-Recap recorded the new text at its end.
+    /// The previous state of the lorebook. `None` for the first state.
+    pub previous: Option<StateBefore>,
+    /// The scene whose recap made the change. `None` unless this is certain: the scene must have
+    /// ended after the previous state, and ST-Auto-Recap must have recorded the new text at the end
+    /// of the scene.
     pub scene: Option<SceneName>,
-    /// The text before or after cannot be read.
+    /// Whether the text before or after the change cannot be read.
     #[serde(skip)]
     pub is_lost: bool,
 }
 
 impl EntryChange {
-    /// Returns the change as `diff` reports it; `None` if one of the texts cannot be read.
+    /// Returns the change as `diff` reports it. Returns `None` if the text before or after the
+    /// change cannot be read.
     pub fn change(&self) -> Option<Change<'_>> {
         fn side(side: &Option<(Key, Arc<str>)>) -> Option<(&Key, Raw<'_>)> {
             let (key, text) = side.as_ref()?;
@@ -159,7 +167,8 @@ fn last_message<S: Serializer>(story: &Option<Snapshot>, out: S) -> Result<S::Ok
     story.as_ref().and_then(|story| story.messages.checked_sub(1)).serialize(out)
 }
 
-/// Serialises the place in the story: the chat, its snapshot, its last message and how that ends.
+/// Serialises the chat at the time of a change: timeline, snapshot, number of the last message, and
+/// last words.
 fn story<S: Serializer>(story: &Option<Snapshot>, out: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Story<'a> {
@@ -178,7 +187,7 @@ fn story<S: Serializer>(story: &Option<Snapshot>, out: S) -> Result<S::Ok, S::Er
     .serialize(out)
 }
 
-/// Returns the JSON of an entry as it stands in its file.
+/// Returns the JSON of an entry exactly as it is in the lorebook file.
 pub(crate) fn raw(text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(text.to_owned()).ok()
 }
@@ -187,19 +196,20 @@ fn value<S: Serializer>(text: &Arc<str>, out: S) -> Result<S::Ok, S::Error> {
     raw(text).serialize(out)
 }
 
-/// Another lorebook with the same entry.
-pub struct Elsewhere {
+/// A copy of the entry in another lorebook.
+pub struct CopyInOtherBook {
     pub book: TimelineName,
     pub uid: String,
     pub text: Arc<str>,
+    /// Whether the copy equals the current version of the entry.
     pub is_same: bool,
 }
 
-/// A sentence of the latest text.
+/// A sentence of the entry's latest text.
 #[derive(Serialize)]
 pub struct Sentence {
     pub text: String,
-    /// The first snapshot with it.
+    /// The first snapshot with this sentence.
     #[serde(flatten, serialize_with = "id_and_time")]
     pub snapshot: Snapshot,
     #[serde(flatten, serialize_with = "story")]
@@ -207,12 +217,12 @@ pub struct Sentence {
 }
 
 /// A lorebook, or one entry of it, at a moment.
-pub struct Then {
+pub struct LoreAtMoment {
     pub book: TimelineName,
-    /// The UID of the entry that was asked for; `None`: the whole lorebook.
+    /// UID of the requested entry. `None` if the complete lorebook was requested.
     pub entry: Option<String>,
     pub entries: Vec<EntryThen>,
-    /// The number of entries without the range.
+    /// Number of entries before `Options::entries` is applied.
     pub total: usize,
     pub known_from: KnownFrom,
 }
@@ -221,37 +231,42 @@ pub struct Then {
 pub struct EntryThen {
     pub key: Key,
     pub text: Arc<str>,
-    pub since: Option<Since>,
+    /// Change of the entry since the moment. `None` if the latest state of the lorebook is not
+    /// known or was not requested.
+    pub since: Option<ChangeAfter>,
 }
 
-/// The fate of an entry since then.
+/// The difference between an entry at the moment and the latest state of the lorebook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Since {
+pub enum ChangeAfter {
     Same,
     Changed,
     Gone,
 }
 
-/// The source of a state.
+/// The source of a lorebook's state.
 pub enum KnownFrom {
-    /// A snapshot of the lorebook, or of a chat with it.
+    /// A snapshot of the lorebook, or of a chat that uses the lorebook.
     Snapshot(Box<Snapshot>),
-    /// A record of ST-Auto-Recap in a message, completed from other states.
+    /// A record of ST-Auto-Recap in a message, completed with entries from other states.
     Notes(Box<Origin>),
 }
 
-/// The entries in the prompt of a message.
-pub struct Active {
+/// The entries that were in the prompt of a message.
+pub struct ActiveEntries {
     pub chat: Snapshot,
     pub message: usize,
-    /// `None`: the message does not record them.
+    /// `None` if the message does not record its entries.
     pub entries: Option<Vec<ActiveEntry>>,
-    /// The nearest messages that do, if this one does not.
+    /// Number of the nearest earlier message that records its entries. Only set if `entries` is
+    /// `None`.
     pub before: Option<usize>,
+    /// Number of the nearest later message that records its entries. Only set if `entries` is
+    /// `None`.
     pub after: Option<usize>,
 }
 
-/// An entry as the message has it.
+/// An entry as the message records it.
 #[derive(Serialize)]
 pub struct ActiveEntry {
     pub lorebook: Option<String>,

@@ -1,8 +1,8 @@
-//! Finds the scene whose recap wrote a change: on the message that ends a scene ST-Auto-Recap
-//! records the whole lorebook.
+//! Finds the scene whose recap changed an entry. ST-Auto-Recap records the complete lorebook in the
+//! message that ends a scene.
 //!
-//! The record alone proves nothing, since it also has older texts and manual edits. A scene is
-//! credited only if it ended after the previous state, and it recorded the new text.
+//! Such a record alone is not proof, because it also contains older texts and manual edits. A scene
+//! counts only if it ended after the previous snapshot and its record contains the new text.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::st::{self, Key, Raw};
 use crate::store::{ObjectId, Reader, Store, unless_lost};
 use crate::verbs::Result;
 
-/// A scene, by the message that ends it.
+/// A scene, identified by the message that ends it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SceneName {
     #[serde(rename = "index")]
@@ -24,7 +24,7 @@ pub struct SceneName {
     pub name: Option<String>,
 }
 
-/// A change of an entry between two states of its lorebook.
+/// A change of an entry, with the chat's snapshots before and after the change.
 pub(super) struct Interval<'a> {
     pub before: &'a Snapshot,
     pub after: &'a Snapshot,
@@ -32,7 +32,7 @@ pub(super) struct Interval<'a> {
     pub new: (&'a Key, &'a str),
 }
 
-/// Reads each message once, and only in chats that use the extension.
+/// Finds scenes. Each message is read once, and only in chats that use ST-Auto-Recap.
 pub(super) struct Scenes {
     reader: Reader,
     lists: MessageLists,
@@ -51,8 +51,8 @@ impl Scenes {
         Self { reader: store.reader(), lists, read: HashMap::new() }
     }
 
-    /// Returns the first scene that ended in the interval and recorded the new text. `books` are
-    /// the names of the lorebook.
+    /// Returns the first scene that ended between the two snapshots and whose record contains the
+    /// new text. `books` are all names of the lorebook.
     pub fn of_change(
         &mut self,
         change: &Interval<'_>,
@@ -77,7 +77,7 @@ impl Scenes {
             if list_before.is_none() {
                 list_before = self.messages(change.before)?;
             }
-            // Without the previous state nothing is certain.
+            // Without the earlier messages, the time at which the scene ended is unknown.
             let Some(before) = &list_before else { return Ok(None) };
             let place = unless_lost(counterpart(&self.reader, &list, before, message))?;
             let Some(place) = place else { return Ok(None) };
@@ -92,7 +92,8 @@ impl Scenes {
         Ok(None)
     }
 
-    /// Returns no messages if the chat does not use the extension; `None` if they are lost.
+    /// Returns the messages of a chat. The list is empty if the chat does not use ST-Auto-Recap.
+    /// Returns `None` if the messages are lost.
     fn messages(&mut self, chat: &Snapshot) -> Result<Option<Vec<ObjectId>>> {
         let Some(manifest) = unless_lost(read_manifest(&self.reader, chat.tree))? else {
             return Ok(None);

@@ -1,18 +1,19 @@
-//! `--all`: restores the latest snapshot of every timeline in one operation.
+//! Restores the latest snapshot of every timeline in one operation, for `--all`.
 //!
-//! A timeline that is refused or fails is left out of it. Stored files are planned without their
-//! bytes and read again when they are written, so memory does not grow with the library. Characters
-//! and lorebooks come first, because chats need them. Of a lorebook or group that several timelines
-//! have and that has no history of its own, the latest state is written.
+//! A timeline that is refused or fails does not stop the other timelines. The content of the files
+//! is read from the store again when the files are written, so memory use does not grow with the
+//! size of the library. Characters and lorebooks are restored before chats, because chats need
+//! them. If several timelines contain a lorebook or group that has no timeline of its own, the
+//! latest version of this file is restored.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use super::bring_back;
 use super::job::Mode;
 use super::options::{Options, Overwrite, Report, Target};
+use super::restore_moment;
 use crate::archive::{Blake3, FileRecord, Kind, Role, Snapshot, read_manifest};
-use crate::engine::files::{FileAction, Leave};
+use crate::engine::files::{FileAction, WritePermissions};
 use crate::engine::operation::Operation;
 use crate::engine::{self, Workspace};
 use crate::history::History;
@@ -23,16 +24,16 @@ use crate::st::{self, TimelineName};
 use crate::store::{Store, unless_lost};
 use crate::verbs::Result;
 
-/// The outcome of one timeline.
+/// The outcome for one timeline.
 pub struct RestoredTimeline {
     pub timeline: TimelineName,
     pub result: Result<Report>,
 }
 
-/// The outcome of all timelines.
+/// The outcomes for all timelines.
 pub struct Restored {
     pub timelines: Vec<RestoredTimeline>,
-    /// Timelines that their owner deleted.
+    /// Timelines that were not restored, because the user had deleted them.
     pub left_out: Vec<TimelineName>,
     pub dry_run: bool,
 }
@@ -48,20 +49,22 @@ impl Restored {
         self.restored().map(|report| lost_attachments(&report.findings)).sum()
     }
 
-    /// Returns the finding about SillyTavern's page, which is the same for all timelines.
+    /// Returns the finding that tells the user to reload SillyTavern's page. It is the same for all
+    /// timelines.
     pub fn reload(&self) -> Option<&Finding> {
         let mut findings = self.restored().flat_map(|report| &report.findings);
         findings.find(|finding| finding.code == Code::ReloadSillytavern)
     }
 }
 
-/// Options for every timeline.
+/// Options that apply to every timeline.
 #[derive(Clone, Debug, Default)]
 pub struct AllOptions {
+    /// Also restore timelines that the user deleted.
     pub deleted: bool,
     pub overwrite: Overwrite,
-    pub leave: Leave,
-    /// Also write attachments of uncommon kinds that the library never had.
+    pub permissions: WritePermissions,
+    /// Also write attachments with uncommon file types that the library never had.
     pub any_attachments: bool,
     pub dry_run: bool,
 }
@@ -81,7 +84,7 @@ pub fn restore_all(
     let order = |head: &Snapshot| (head.timeline.is_chat(), std::cmp::Reverse(head.time.seconds));
     heads.sort_by_key(|head| (order(head), head.timeline.clone()));
     let own = history.heads().map(|(name, _)| name.file().to_string()).collect();
-    let all = All { workspace, store: &store, history: &history, own, wanted };
+    let all = RestoreAll { workspace, store: &store, history: &history, own, wanted };
     let mut failed = Vec::new();
     let mut timelines = loop {
         let (mut outcomes, operation) = all.plan(&heads, monitor)?;
@@ -93,8 +96,8 @@ pub fn restore_all(
                 outcomes.iter_mut().for_each(|outcome| outcome.was_left_alone(&paths));
                 break outcomes;
             }
-            // A file that cannot be written prevents only its timelines: the others are planned
-            // again without them.
+            // A file that cannot be written stops only the timelines that contain this file. The
+            // restore of the other timelines is planned again.
             Err(error) => {
                 let prevented = prevented_by(&error, &outcomes);
                 if prevented.is_empty() {
@@ -111,16 +114,16 @@ pub fn restore_all(
     Ok(Restored { timelines, left_out, dry_run: wanted.dry_run })
 }
 
-struct All<'a> {
+struct RestoreAll<'a> {
     workspace: &'a Workspace,
     store: &'a Store,
     history: &'a History,
-    /// Files with a history of their own.
+    /// Paths of the files that have a timeline of their own.
     own: HashSet<String>,
     wanted: &'a AllOptions,
 }
 
-impl<'a> All<'a> {
+impl<'a> RestoreAll<'a> {
     fn plan(
         &self,
         heads: &[Snapshot],
@@ -128,7 +131,8 @@ impl<'a> All<'a> {
     ) -> Result<(Vec<RestoredTimeline>, Operation<'a>)> {
         let reader = self.store.reader();
         let mut operation = Operation::new(self.workspace, self.store, Some("before a restore"));
-        // The state of each lorebook that is written, and its timeline.
+        // For each lorebook: the hash of the version to restore, and the timeline that contains
+        // this version.
         let mut books: HashMap<String, (Blake3, TimelineName)> = HashMap::new();
         let mut outcomes = Vec::new();
         monitor.begin("restoring timelines", Some(heads.len() as u64));
@@ -142,21 +146,22 @@ impl<'a> All<'a> {
             });
             let mut note = newer.map(|(_, with)| newer_book(head, with));
             let mut only = note.is_some().then_some(Role::Chat);
-            // A lorebook with a history of its own is restored from that.
+            // A lorebook with a timeline of its own is restored from that timeline.
             let is_own = |book: &FileRecord| self.own.contains(&book.path);
             if head.timeline.is_chat() && book.as_ref().is_some_and(is_own) {
                 (note, only) = (None, Some(Role::Chat));
             }
-            let AllOptions { overwrite, leave, any_attachments, dry_run, .. } = self.wanted.clone();
+            let AllOptions { overwrite, permissions, any_attachments, dry_run, .. } =
+                self.wanted.clone();
             let options = Options {
                 snapshot: head.id.to_string(),
-                target: Target::InPlace { only, overwrite, leave },
+                target: Target::InPlace { only, overwrite, permissions },
                 any_attachments,
                 dry_run,
                 ..Options::default()
             };
             let mut result = self.plan_one(head, &options, &mut operation);
-            // The disk is full or gone, which is not the timeline's problem.
+            // The disk is full or missing, so no timeline can be restored.
             if operation.pack.is_broken() {
                 result?;
                 continue;
@@ -179,11 +184,13 @@ impl<'a> All<'a> {
         options: &Options,
         operation: &mut Operation<'a>,
     ) -> Result<Report> {
-        // Its lorebook comes from its own history, or from the latest timeline that has it.
+        // The lorebook in the snapshot suffices: a newer lorebook is restored from its own
+        // timeline, or from the latest timeline that contains it.
         let moment = &Moment::latest(head.clone());
         let before = operation.point();
         let mode = if options.dry_run { Mode::Plan } else { Mode::Part(operation) };
-        let planned = bring_back(self.workspace, self.store, mode, self.history, moment, options);
+        let planned =
+            restore_moment(self.workspace, self.store, mode, self.history, moment, options);
         let planned = planned.and_then(|report| {
             operation.release(&before)?;
             Ok(report)
@@ -196,7 +203,8 @@ impl<'a> All<'a> {
 }
 
 impl RestoredTimeline {
-    /// Files that another program saved were left as they are.
+    /// Replaces the outcome by an error if files of this timeline were not written because another
+    /// program saved them in the meantime.
     fn was_left_alone(&mut self, paths: &[String]) {
         let Ok(report) = &self.result else { return };
         let files = &report.written.files;
@@ -209,8 +217,8 @@ impl RestoredTimeline {
     }
 }
 
-/// Returns the timelines with the file or folder that could not be written, if the file and not the
-/// disk is the reason.
+/// Returns the timelines that contain the file or folder that could not be written, with this
+/// error. The list is empty if the cause is the disk and not the file.
 fn prevented_by(error: &engine::Error, outcomes: &[RestoredTimeline]) -> Vec<RestoredTimeline> {
     let engine::Error::TakenBack { source } = error else { return Vec::new() };
     let engine::Error::St(st::Error::Io { path, source }) = source.as_ref() else {
@@ -245,7 +253,7 @@ fn prevented_by(error: &engine::Error, outcomes: &[RestoredTimeline]) -> Vec<Res
 }
 
 fn newer_book(head: &Snapshot, with: &TimelineName) -> Finding {
-    let message = format!("its lorebook was written as {with} has it, which is newer");
+    let message = format!("its lorebook was restored from {with}, which has a newer version");
     Finding::new(Code::LorebookNewer, head.timeline.as_str(), message)
-        .remedy("`stvc restore NAME --as OTHER` brings this chat back with a lorebook of its own")
+        .remedy("run `stvc restore NAME --as OTHER` to restore this chat with its own lorebook")
 }

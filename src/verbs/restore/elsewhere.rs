@@ -1,10 +1,10 @@
-//! Restores into an empty folder; the library is not touched.
+//! Restores files into an empty folder. The library is not changed.
 
 use std::path::Path;
 use std::{fs, io};
 
-use super::job::Job;
-use super::options::Written;
+use super::job::RestoreJob;
+use super::options::RestoreResult;
 use crate::archive::{Attachment, Blake3, Role};
 use crate::durable::{self, TEMP_PREFIX};
 use crate::engine::files::{Action, FileAction};
@@ -14,8 +14,8 @@ use crate::st;
 use crate::st::LibraryPath;
 use crate::verbs::{RestoreError, Result};
 
-pub(super) fn restore(job: &Job<'_>, dir: &Path) -> Result<Written> {
-    let Job { store, material, options, .. } = *job;
+pub(super) fn restore(job: &RestoreJob<'_>, dir: &Path) -> Result<RestoreResult> {
+    let RestoreJob { store, material, options, .. } = *job;
     let root = std::path::absolute(dir).map_err(at(dir))?;
     if !options.dry_run {
         durable::clear_left_behind(durable::parent(&root));
@@ -33,7 +33,7 @@ pub(super) fn restore(job: &Job<'_>, dir: &Path) -> Result<Written> {
     let admission = options.admission(store)?;
     let mut lost = LostAttachments::default();
     let mut written = Vec::new();
-    // One after the other, because they may be long.
+    // Attachments are written one at a time, because they may be large.
     let mut write_attached = |folder: Option<&Path>| -> Result<()> {
         for attachment in attached {
             match (read_to_write(attachment, &reader, &admission)?, folder) {
@@ -59,8 +59,8 @@ pub(super) fn restore(job: &Job<'_>, dir: &Path) -> Result<Written> {
         bytes,
         blake3,
         replaces: false,
-        there: None,
-        mark: None,
+        blake3_before: None,
+        integrity: None,
     };
     let attached =
         written.into_iter().map(|Attachment { path, bytes, blake3, .. }| new(path, bytes, blake3));
@@ -68,11 +68,16 @@ pub(super) fn restore(job: &Job<'_>, dir: &Path) -> Result<Written> {
         .iter()
         .map(|(path, bytes)| new((*path).clone(), bytes.len() as u64, Blake3::of(bytes)));
     let files = attached.chain(own).collect();
-    Ok(Written { root, files, findings: lost.findings().collect(), ..Written::default() })
+    Ok(RestoreResult {
+        root,
+        files,
+        findings: lost.findings().collect(),
+        ..RestoreResult::default()
+    })
 }
 
-/// The folder gets its name when it is complete: an interrupted restore leaves none, and can be
-/// repeated.
+/// Writes the files into a temporary folder, and renames this folder when it is complete, so that
+/// an interrupted restore can be repeated.
 fn write_folder(
     root: &Path,
     files: &[(&LibraryPath, &[u8])],
@@ -87,7 +92,7 @@ fn write_folder(
         }
         write_attached(Some(&temp))?;
         durable::sync_dir(&temp).map_err(at(&temp))?;
-        // On some systems rename does not replace an empty folder.
+        // On some systems, a rename does not replace an empty folder.
         let _ = fs::remove_dir(root);
         Ok(durable::rename(&temp, root).map_err(at(root))?)
     };

@@ -1,20 +1,20 @@
-//! `fork`: the messages of a chat up to one of them become a new chat, with a copy of the lorebook
-//! as it was then, or as it is now where that is not known.
+//! Creates a new chat from the messages up to the fork point, with a copy of the lorebook at the
+//! fork point. If that version of the lorebook is not known, the current lorebook is copied.
 
 use std::collections::BTreeSet;
 
 use super::new_timeline::new_name;
 use super::options::{
-    Options as RestoreOptions, QueueChange, Report as RestoreReport, Target, Until,
+    Options as RestoreOptions, QueueChange, Report as RestoreReport, RestoreRange, Target,
 };
 use super::restore_named;
 use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::free_names::free_branch;
 use crate::engine::gate::{self, GatePolicy};
-use crate::engine::take_first::take_as_it_is;
+use crate::engine::safety_snapshots::take_as_it_is;
 use crate::engine::{self, Workspace, changed_timelines};
 use crate::history::at_message::earlier_book;
-use crate::history::moment::{Book, Named, Names};
+use crate::history::moment::{Book, NameKind, Names};
 use crate::history::pairs::pair_id;
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
@@ -26,27 +26,28 @@ use crate::verbs::Result;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub timeline: String,
-    /// The last common message; `None`: all of it.
+    /// Number of the last message of the fork. `None` selects the last message of the chat.
     pub at: Option<usize>,
-    /// `None`: as SillyTavern names branches.
+    /// Name of the fork. `None` selects a free name in the form that SillyTavern uses for branches.
     pub name: Option<String>,
     pub gate: GatePolicy,
     pub queue: QueueChange,
     pub dry_run: bool,
 }
 
-/// The version of a lorebook that a fork got.
+/// The version of the lorebook that was copied for a fork.
 #[derive(Clone, Debug)]
 pub enum CopiedBook {
-    /// The one of now.
+    /// The current lorebook.
     Now,
-    /// The one at the last message of the fork.
+    /// The lorebook at the fork point.
     AtMessage,
-    /// The one of an earlier snapshot: none later is valid, or from before the fork point.
+    /// The lorebook of an earlier snapshot, because no later snapshot before the fork point has a
+    /// valid lorebook.
     Earlier(Box<Snapshot>),
 }
 
-/// The new timeline.
+/// The result of a fork.
 pub struct Report {
     pub from: TimelineName,
     pub timeline: TimelineName,
@@ -56,7 +57,7 @@ pub struct Report {
     pub made: RestoreReport,
 }
 
-/// Forks a chat.
+/// Forks a chat. First creates a snapshot of the chat's current files.
 pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let copy = if options.dry_run { Some(workspace.on_a_copy()?) } else { None };
     let mut workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy).clone();
@@ -77,14 +78,15 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         gate::wait(&mut workspace, &library, &scan, &[&from], limit, monitor);
     }
     let workspace = &workspace;
-    // A chat that is only stored is forked from there. An unreadable one may differ from what is
-    // stored; the capture tells why it cannot be read.
+    // If the chat's file does not exist, the chat is forked from the store. If the file exists but
+    // cannot be read, it may differ from the stored chat, so the fork fails with the reason.
     if is_here {
         let files = st::capture(&library, &scan.groups, &from, &Disk)?.files;
         if let Some(at) = options.at {
             gate::must_have(&files, at)?;
         }
-        // Pending work belongs to a chat that continues; a copy would do it for another.
+        // Pending work belongs to the chat in which it was queued. A copy of the queue would repeat
+        // this work in the fork.
         let judgement = gate::judge(options.gate, &files, options.at);
         if !judgement.refused.is_empty() {
             return Err(engine::Error::Refused { findings: judgement.refused }.into());
@@ -92,14 +94,15 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         not_ready.extend(judgement.warnings);
         not_ready.extend(options.at.into_iter().flat_map(|at| gate::of_later(&files, at)));
         let first = take_as_it_is(workspace, Some(std::slice::from_ref(&from)), monitor)?;
-        // The latest snapshot would not be the state that was asked for.
+        // Without a snapshot of the current files, the latest snapshot is not the chat that the
+        // user wants to fork.
         if first.not_taken > 0 {
             return Err(engine::Error::Refused { findings: first.findings }.into());
         }
         taken = first.new > 0;
     }
     let name = options.name.clone().unwrap_or_else(|| free_branch(&from, &all));
-    // By ids: later snapshots do not change what is forked.
+    // The moment is named by ids, so that later snapshots do not change the fork.
     let store = workspace.open_store()?;
     let names = workspace.names(&store, Some(&library));
     let now = names.moment(from.as_str())?;
@@ -111,21 +114,21 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         Some((book, _)) => pair_id(now.snapshot.id, Some(book.id)),
         None => now.id(),
     };
-    // Of a chat in the library the files themselves were judged.
+    // If the chat is in the library, the readiness check was already made above.
     let gate = (!is_here).then_some(options.gate);
     let wanted = RestoreOptions {
         snapshot: moment,
-        until: options.at.map_or(Until::End, Until::Cut),
+        until: options.at.map_or(RestoreRange::End, RestoreRange::Cut),
         target: Target::NewTimeline { name: name.clone(), gate },
         queue: options.queue,
         dry_run: options.dry_run,
         ..RestoreOptions::default()
     };
-    let named = if book.is_none() { Named::Timeline } else { Named::State };
+    let named = if book.is_none() { NameKind::Timeline } else { NameKind::State };
     let made = restore_named(workspace, &wanted, Some(named), monitor);
     let mut made = made.map_err(|error| if taken { error.partway() } else { error })?;
     made.findings.splice(0..0, not_ready);
-    // The report tells the version of the lorebook.
+    // `copied_book` already reports the version of the lorebook.
     made.findings.retain(|found| found.code != Code::LorebookOfNow);
     if let (Some(at), Some((book, true))) = (options.at, &book) {
         made.findings.push(earlier_book(&from, at, book));
@@ -136,7 +139,8 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         (None, Some(book)) => CopiedBook::Earlier(Box::new(book.clone())),
         (None, None) => CopiedBook::Now,
     };
-    // An interrupted fork is complete by now, perhaps under the name that was free then.
+    // If an interrupted run of this command was completed, its fork may have another name, which
+    // was free at that time.
     let there = || {
         let name = made.written.files.iter().find_map(|file| TimelineName::of_file(&file.path))?;
         let store = workspace.find_store().ok()??;
@@ -160,8 +164,9 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     Ok(Report { from, timeline, messages, lorebook, copied_book, made })
 }
 
-/// Returns the snapshot with the lorebook of a chat at a message, and whether it precedes that
-/// message; `None` if none is known.
+/// Returns the snapshot with the lorebook that a chat had at message `at`. The second value is true
+/// if the lorebook is older than the lorebook at this message. Returns `None` if no lorebook is
+/// known.
 fn book_at(names: Names<'_>, from: SnapshotId, at: usize) -> Result<Option<(Snapshot, bool)>> {
     let then = match names.moment_at(&from.to_string(), Some(at)) {
         Err(history::Error::Unknowable { .. }) => return Ok(None),

@@ -1,13 +1,13 @@
-//! Restores files under their own names.
+//! Restores files in the library under their own names.
 
 use std::borrow::Cow;
 
-use super::job::{Job, Material, Mode};
+use super::job::{Mode, RestoreJob, SnapshotContents};
 use super::new_timeline;
-use super::options::{Overwrite, QueueChange, Written};
+use super::options::{Overwrite, QueueChange, RestoreResult};
 use crate::archive::{Blake3, Manifest, Role, SnapshotId};
-use crate::engine::files::{self, Closed, FilePlan, Leave, Planned};
-use crate::engine::operation::marks::{self, Which};
+use crate::engine::files::{self, ChatOpenState, FilePlan, Planned, WritePermissions};
+use crate::engine::operation::integrity::{self, IntegrityScope};
 use crate::engine::operation::missing_attachments::MissingAttachments;
 use crate::engine::operation::{FinalSnapshot, Operation, missing_attachments};
 use crate::engine::sillytavern_runs::{RestoreCommand, SillyTavernRuns};
@@ -18,14 +18,14 @@ use crate::verbs::{RestoreError, Result};
 use crate::words::listed;
 
 pub(super) fn restore(
-    job: &Job<'_>,
+    job: &RestoreJob<'_>,
     mode: Mode<'_, '_>,
     overwrite: &Overwrite,
-    leave: Leave,
-) -> Result<Written> {
-    let Job { workspace, store, material, options, source, .. } = *job;
+    permissions: WritePermissions,
+) -> Result<RestoreResult> {
+    let RestoreJob { workspace, store, material, options, source, .. } = *job;
     let only = options.target.only();
-    let mut written = Written::default();
+    let mut written = RestoreResult::default();
     let library = workspace.library()?;
     let root = library.root().to_owned();
     let mut plan = Vec::new();
@@ -63,7 +63,8 @@ pub(super) fn restore(
     }
     let timeline = &material.files().timeline;
     if material.files().group.is_none() && timeline.is_group() && only != Some(Role::Lorebook) {
-        // A backup is the chat alone. If its group exists, it lists it.
+        // A snapshot that was imported from a SillyTavern backup contains only the chat. A group in
+        // the library may still list this chat.
         let groups = match &mode {
             Mode::Part(operation) => operation.groups(&library)?,
             _ => library.scan()?.groups,
@@ -73,8 +74,10 @@ pub(super) fn restore(
             written.findings.push(group_list::not_listed(timeline));
         }
     }
-    let mark = marks::fresh(&format!("{timeline}\0{}", material.id), workspace);
-    marks::give(&mut plan, leave.closed, &mark, Which::All, || st::running_on(&root));
+    let integrity = integrity::fresh(&format!("{timeline}\0{}", material.id), workspace);
+    integrity::give(&mut plan, permissions.closed, &integrity, IntegrityScope::All, || {
+        st::running_on(&root)
+    });
     let in_the_way: Vec<_> = plan.iter().filter(|file| file.replaces() && !file.harmless).collect();
     if !in_the_way.is_empty() && *overwrite == Overwrite::None {
         let chat = timeline.file();
@@ -99,11 +102,11 @@ pub(super) fn restore(
         written.findings.extend(shared_book(&library, material, &book.path)?);
     }
     let anything_in_the_way = !in_the_way.is_empty();
-    // A change of the queue implies knowing of it.
-    let active_queue = leave.active_queue || options.queue != QueueChange::Keep;
-    let leave = Leave { active_queue, ..leave };
-    files::ask_queues(&plan, leave)?;
-    let write = Write { job, library: &library, keep_first: anything_in_the_way };
+    // A user who asks for a change of the queue knows that the queue is active.
+    let active_queue = permissions.active_queue || options.queue != QueueChange::Keep;
+    let permissions = WritePermissions { active_queue, ..permissions };
+    files::ask_queues(&plan, permissions)?;
+    let write = InPlaceRestore { job, library: &library, keep_first: anything_in_the_way };
     match mode {
         Mode::Plan => written.files = plan.iter().map(FilePlan::action).collect(),
         Mode::Now(held) => {
@@ -111,7 +114,7 @@ pub(super) fn restore(
             operation.want_attachments(&missing);
             let why = format!("Files as they were before {} was restored", material.id);
             write.plan(&mut operation, &mut written, |operation, had| {
-                operation.write_files(&root, plan, had, leave, &why)
+                operation.write_files(&root, plan, had, permissions, &why)
             })?;
             operation.finish(held)?;
         }
@@ -119,33 +122,34 @@ pub(super) fn restore(
             operation.want_attachments(&missing);
             let why = "Files as they were before all timelines were restored";
             write.plan(operation, &mut written, |operation, had| {
-                operation.write_stored_files(&root, plan, had, leave, why)
+                operation.write_stored_files(&root, plan, had, permissions, why)
             })?;
         }
     }
     written.root = root;
-    if leave.closed != Closed::Rereads {
+    if permissions.closed != ChatOpenState::PageReloads {
         written.advise_reload(&source.timeline, options);
     }
     Ok(written)
 }
 
-struct Write<'w> {
-    job: &'w Job<'w>,
+struct InPlaceRestore<'w> {
+    job: &'w RestoreJob<'w>,
     library: &'w st::Library,
-    /// Something else is there, and is stored first.
+    /// Whether files will be replaced. In this case, a snapshot of these files is created first.
     keep_first: bool,
 }
 
-impl Write<'_> {
-    /// Plans the files, after a snapshot of the current ones, and the timeline's last snapshot.
+impl InPlaceRestore<'_> {
+    /// Creates a snapshot of the files that will be replaced, plans the writes, and plans the
+    /// snapshot of the timeline after the restore.
     fn plan<'a>(
         &self,
         operation: &mut Operation<'a>,
-        written: &mut Written,
+        written: &mut RestoreResult,
         write: impl FnOnce(&mut Operation<'a>, &[(SnapshotId, &Manifest)]) -> engine::Result<Planned>,
     ) -> Result<()> {
-        let Job { material, options, source, at, .. } = *self.job;
+        let RestoreJob { material, options, source, at, .. } = *self.job;
         let timeline = &material.files().timeline;
         let (since, library) = (operation.point(), self.library);
         let mut taken = None;
@@ -173,10 +177,10 @@ impl Write<'_> {
     }
 }
 
-/// A group is not restored: the chat is listed in it, and a chat without a header gets its metadata
-/// back there.
+/// Plans the group's file. The group itself is not restored: only the chat is added to the group's
+/// list. If the chat has no header, its metadata is also written into the group's file.
 fn plan_group<'c>(
-    material: &Material,
+    material: &SnapshotContents,
     path: &LibraryPath,
     now: Vec<u8>,
     findings: &mut Vec<Finding>,
@@ -201,10 +205,10 @@ fn plan_group<'c>(
     FilePlan { harmless, ..FilePlan::new(path.clone(), Some(now), Some(Cow::Owned(new))) }
 }
 
-/// Other chats with the replaced book are affected, too.
+/// Returns a warning if other chats use the lorebook that is replaced.
 fn shared_book(
     library: &st::Library,
-    material: &Material,
+    material: &SnapshotContents,
     book: &LibraryPath,
 ) -> Result<Option<Finding>> {
     let mut users = st::users_of_lorebook(library, book)?;
@@ -213,7 +217,8 @@ fn shared_book(
         return Ok(None);
     }
     let list = listed(&users);
-    let message = format!("this lorebook is also used by {list}: what they know goes back with it");
-    let remedy = "`stvc undo` takes it back; `stvc restore … --as NAME` gives the restored chat a lorebook of its own";
+    let message =
+        format!("this lorebook is also used by {list}, so the restore changes it for them, too");
+    let remedy = "run `stvc undo` to undo the restore; run `stvc restore … --as NAME` to restore the chat with its own lorebook";
     Ok(Some(Finding::new(Code::LorebookShared, book.as_str(), message).remedy(remedy)))
 }

@@ -1,53 +1,57 @@
-//! A state to restore, and the files to write: a snapshot's, or those of a state made from them.
+//! A moment to restore, and the files to write. The files are from one snapshot, or composed of
+//! several.
 
-use super::options::{Options, QueueChange, Source, Until};
+use super::options::{Options, QueueChange, RestoreRange, Source};
 use crate::archive::{Blake3, Contents, Role, Snapshot, SnapshotId};
 use crate::auto_recap::{clear_queue, trim_queue};
 use crate::engine::Workspace;
-use crate::engine::operation::{Held, Operation};
+use crate::engine::operation::{HeldLock, Operation};
 use crate::history::History;
 use crate::history::state_then::StateThen;
 use crate::st::{LibraryPath, TimelineFiles};
 use crate::store::Store;
 
-/// A state to restore.
+/// A moment to restore.
 #[derive(Clone, Copy)]
-pub(super) struct Job<'a> {
+pub(super) struct RestoreJob<'a> {
     pub workspace: &'a Workspace,
     pub store: &'a Store,
     pub history: &'a History,
     pub options: &'a Options,
     pub source: &'a Source,
-    pub material: &'a Material,
+    pub material: &'a SnapshotContents,
     pub at: Option<usize>,
 }
 
 pub(super) enum Mode<'m, 'a> {
     Plan,
-    Now(&'m Held),
-    /// A part of an operation that the caller finishes; only files under their own names.
+    Now(&'m HeldLock),
+    /// Adds the files to an operation that the caller finishes. Only for a restore under the files'
+    /// own names.
     Part(&'m mut Operation<'a>),
 }
 
-pub(super) struct Material {
+pub(super) struct SnapshotContents {
     pub id: SnapshotId,
-    /// The manifest is that of the snapshot.
+    /// The files to write. The manifest is the snapshot's manifest, even if the files differ from
+    /// it.
     pub contents: Contents,
-    /// The snapshot with the lorebook, if it is another.
+    /// The snapshot that contains the lorebook, if this is not the snapshot `id`.
     book_of: Option<Box<Snapshot>>,
-    /// The timeline's own file is as the manifest says.
+    /// Whether the timeline's main file equals the file in the manifest.
     is_as_stored: bool,
 }
 
-impl Material {
-    pub(super) fn of(state: StateThen, until: Until) -> Self {
+impl SnapshotContents {
+    pub(super) fn of(state: StateThen, until: RestoreRange) -> Self {
         let is_renamed = state.contents.files.timeline != state.snapshot.timeline;
         let is_as_stored = state.origin.is_none() && until.cut().is_none() && !is_renamed;
         let StateThen { snapshot, contents, book_of, .. } = state;
         Self { id: snapshot.id, contents, book_of, is_as_stored }
     }
 
-    /// The hash of a long chat was compared when it was rebuilt.
+    /// Returns the hash of a file. If the file was already compared with the manifest, the hash in
+    /// the manifest is returned.
     pub(super) fn hash(&self, role: Role, bytes: &[u8]) -> Blake3 {
         let manifest = &self.contents.manifest;
         let record = manifest.file(role).filter(|_| role == manifest.main_role());
@@ -61,7 +65,7 @@ impl Material {
         &self.contents.files
     }
 
-    /// Changes the lorebook's queue; returns the number of dropped operations.
+    /// Changes the queue in the lorebook. Returns the number of removed queue entries.
     pub(super) fn change_queue(&mut self, change: QueueChange) -> usize {
         let messages = self.files().split().message_count();
         let Some(book) = self.files().book_bytes() else { return 0 };
@@ -76,7 +80,7 @@ impl Material {
         dropped
     }
 
-    /// Returns the snapshot, if it has exactly this file.
+    /// Returns the id of the snapshot that contains exactly this file, if there is such a snapshot.
     pub(super) fn stored_in(
         &self,
         role: Role,
@@ -84,7 +88,7 @@ impl Material {
         blake3: Blake3,
     ) -> Option<SnapshotId> {
         if let (Role::Lorebook, Some(book)) = (role, &self.book_of) {
-            // A book that was renamed since has another path there.
+            // If the lorebook was renamed later, the snapshot contains it under another path.
             return (book.timeline.file() == *path).then_some(book.id);
         }
         let record = self.contents.manifest.file(role)?;

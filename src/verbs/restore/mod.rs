@@ -1,8 +1,8 @@
-//! Restores a snapshot's files: under their own names, into another folder, or as a new timeline.
+//! Restores a snapshot's files under their own names, into another folder, or as a new timeline.
 //!
-//! Order: rebuild and compare with the manifest; change what was asked for; apply the rules; look
-//! at the files in the way; with `overwrite`, store them first; write all in one operation. Nothing
-//! is written before everything is rebuilt.
+//! Order: rebuild the files and compare them with the manifest; make the requested changes; apply
+//! the rules; find the files that would be replaced and, with `overwrite`, store them; write all
+//! files in one operation. Nothing is written before all files are rebuilt.
 
 pub mod all;
 mod elsewhere;
@@ -16,9 +16,9 @@ mod readiness;
 use std::borrow::Cow;
 
 use crate::archive::{Role, State};
-use crate::auto_recap::{self, CheckpointState, Wish, uses_auto_recap};
+use crate::auto_recap::{self, CheckpointState, QueueIntent, uses_auto_recap};
 use crate::engine::{self, Workspace, gate, tags, verdict_findings};
-use crate::history::moment::{Moment, Named};
+use crate::history::moment::{Moment, NameKind};
 use crate::history::state_then::{NeedBook, StateThen};
 use crate::history::{History, latest_valid};
 use crate::parallel::both;
@@ -27,10 +27,12 @@ use crate::rules::{self, Code, Finding};
 use crate::st::{self, Library, LibraryPath, TimelineFiles};
 use crate::store::Store;
 use crate::verbs::{Error, Result};
-use job::{Job, Material, Mode};
-pub use options::{Options, Overwrite, QueueChange, Report, Source, Target, Until, Written};
+use job::{Mode, RestoreJob, SnapshotContents};
+pub use options::{
+    Options, Overwrite, QueueChange, Report, RestoreRange, RestoreResult, Source, Target,
+};
 
-/// Restores a snapshot.
+/// Restores a snapshot to the target in `options`. In a dry run, only plans the restore.
 pub fn restore(
     workspace: &Workspace,
     options: &Options,
@@ -39,35 +41,36 @@ pub fn restore(
     restore_named(workspace, options, None, monitor)
 }
 
-/// Restores a snapshot; `named` overrides how it was named.
+/// Restores a snapshot. `named` overrides whether the snapshot counts as named by its timeline or
+/// by its own name.
 fn restore_named(
     workspace: &Workspace,
     options: &Options,
-    named: Option<Named>,
+    named: Option<NameKind>,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
     let mut workspace = workspace.clone();
     readiness::wait(&mut workspace, options, monitor)?;
     let workspace = &workspace;
     let only_reads = options.dry_run || matches!(options.target, Target::Folder { .. });
-    // The lock keeps other stvc processes from writing the files, and from dropping the snapshot.
-    // SillyTavern does not know it; see `operation`.
+    // The lock prevents other stvc processes from writing the files and from dropping the snapshot.
+    // SillyTavern does not use this lock; see `engine::operation`.
     let (store, held) = workspace.open(only_reads)?;
     let library = workspace.library().ok();
     let names = workspace.names(&store, library.as_ref());
     let mut moment = names.moment_at(&options.snapshot, options.until.message())?;
     moment.named = named.unwrap_or(moment.named);
     monitor.begin("rebuilding files", None);
-    // Only a new timeline needs other snapshots.
+    // Only a restore as a new timeline needs the other snapshots.
     let history = match options.target {
         Target::NewTimeline { .. } => History::load(&store)?,
         _ => History::default(),
     };
     let mode = held.as_ref().map_or(Mode::Plan, Mode::Now);
-    bring_back(workspace, &store, mode, &history, &moment, options)
+    restore_moment(workspace, &store, mode, &history, &moment, options)
 }
 
-fn bring_back(
+fn restore_moment(
     workspace: &Workspace,
     store: &Store,
     mode: Mode<'_, '_>,
@@ -84,8 +87,9 @@ fn bring_back(
     let mut passed_over = Vec::new();
     let mut older_book = None;
     let mut moment = Cow::Borrowed(moment);
-    // A name alone does not mean a damaged snapshot.
-    if moment.named == Named::Timeline
+    // If the user named only the timeline and its latest snapshot is damaged, the latest valid
+    // snapshot is restored.
+    if moment.named == NameKind::Timeline
         && let Some((valid, findings)) = latest_valid::instead_of(store, &moment, &then, need)?
     {
         then = StateThen::rebuild(store, &valid, need)?;
@@ -93,9 +97,9 @@ fn bring_back(
         older_book = valid.book_snapshot().filter(|it| book(&moment) != Some(it.id)).cloned();
         (moment, passed_over) = (Cow::Owned(valid), findings);
     }
-    // A fork of a named timeline is not bound to a copy of damage. An id means exactly that
-    // snapshot.
-    if moment.named == Named::Timeline
+    // If the user named only the timeline, a damaged lorebook is not copied. If the user gave an
+    // id, exactly that snapshot is restored.
+    if moment.named == NameKind::Timeline
         && is_new
         && let Some(book) = then.contents.files.book()
         && let Some(damage) = st::book_damage(book.bytes)
@@ -103,7 +107,7 @@ fn bring_back(
         let path = book.path.to_string();
         return Err(Error::DamagedLorebook { path, why: damage.words() });
     }
-    // Into a folder it is written as it was stored, byte for byte.
+    // A restore into a folder writes the files byte for byte as they were stored.
     if !matches!(options.target, Target::Folder { .. }) {
         then.rename(&moment.timeline);
     }
@@ -113,7 +117,7 @@ fn bring_back(
     }
     let mut findings = match only {
         Some(Role::Lorebook) => {
-            Vec::from_iter(verdict_findings::unsound(&then.snapshot, &then.problems))
+            Vec::from_iter(verdict_findings::invalid_snapshot(&then.snapshot, &then.problems))
         }
         _ => verdict_findings::all(&then.snapshot, &moment.timeline, &then.problems),
     };
@@ -121,7 +125,7 @@ fn bring_back(
     findings.append(&mut then.findings);
     findings.extend(not_ready);
     let (snapshot, origin) = (then.snapshot.clone(), then.origin.clone());
-    let mut material = Material::of(then, options.until);
+    let mut material = SnapshotContents::of(then, options.until);
     let state = match (&origin, cut) {
         (None, None) => material.contents.manifest.checkpoint.clone(),
         (Some(_), _) => State::made(material.files(), None).manifest.checkpoint,
@@ -141,7 +145,7 @@ fn bring_back(
     }
     let dropped_operations = material.change_queue(options.queue);
     let queue = material.files().book_bytes().filter(|_| only != Some(Role::Chat));
-    let active = auto_recap::queue_active(moment.timeline.as_str(), queue, Wish::BringBack);
+    let active = auto_recap::queue_active(moment.timeline.as_str(), queue, QueueIntent::Restore);
     let is_told = |active: &Finding| findings.contains(active);
     findings.extend(active.filter(|active| !is_told(active)).into_iter().collect::<Vec<_>>());
     let has_book = material.files().timeline.is_chat() && only != Some(Role::Chat);
@@ -163,30 +167,30 @@ fn bring_back(
     let is_there = |path: &_| library.as_ref().is_some_and(|library| library.has(path));
     let look = |has: &dyn Fn(&LibraryPath) -> bool| {
         let files = material.files();
-        // A new timeline is checked under its new name.
+        // For a new timeline, `new_timeline` applies the rules, because the files have a new name.
         if is_new { Vec::new() } else { rules::of_stored(files, &files.split(), &template, has) }
     };
     let material = &material;
-    let job = Job { workspace, store, history, options, source: &source, material, at };
-    // The rules do not change the files, so they run beside.
+    let job = RestoreJob { workspace, store, history, options, source: &source, material, at };
+    // The rules do not change the files, so they run in parallel with the restore.
     let (written, mut found) = match (&options.target, mode) {
-        (Target::InPlace { overwrite, leave, .. }, Mode::Part(operation)) => {
+        (Target::InPlace { overwrite, permissions, .. }, Mode::Part(operation)) => {
             let found = look(&|path| operation.planned_length(path).is_some() || is_there(path));
-            (in_place::restore(&job, Mode::Part(operation), overwrite, *leave), found)
+            (in_place::restore(&job, Mode::Part(operation), overwrite, *permissions), found)
         }
         (target, mode) => both(
             || match target {
                 Target::Folder { dir, .. } => elsewhere::restore(&job, dir),
                 Target::NewTimeline { name, .. } => new_timeline::restore(&job, &mode, name),
-                Target::InPlace { overwrite, leave, .. } => {
-                    in_place::restore(&job, mode, overwrite, *leave)
+                Target::InPlace { overwrite, permissions, .. } => {
+                    in_place::restore(&job, mode, overwrite, *permissions)
                 }
             },
             || look(&is_there),
         ),
     };
     let mut written = written?;
-    // Without its lorebook the chat is not reported as missing it.
+    // If only the chat is restored, a missing lorebook is not reported.
     found.retain(|finding| only != Some(Role::Chat) || finding.code != Code::LorebookMissing);
     findings.append(&mut found);
     findings.append(&mut written.findings);

@@ -1,18 +1,19 @@
-//! `--as`: a new chat file and a copy of the lorebook, so that neither changes any other timeline.
+//! Restores a chat as a new chat file with its own copy of the lorebook, for `--as`. Later changes
+//! of these files do not affect any other timeline.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::job::{Job, Material, Mode};
-use super::options::{Source, Written};
+use super::job::{Mode, RestoreJob, SnapshotContents};
+use super::options::{RestoreResult, Source};
 use crate::archive::{Kind, Role, Snapshot, State, Tree};
 use crate::auto_recap::uses_auto_recap;
-use crate::engine::files::{self, FilePlan, Leave};
+use crate::engine::files::{self, FilePlan, WritePermissions};
 use crate::engine::free_names::free_lorebook;
 use crate::engine::group_list;
 use crate::engine::operation::{
-    self, FinalSnapshot, Follows, Held, Operation, marks, missing_attachments,
+    self, FinalSnapshot, HeldLock, Operation, SnapshotParents, integrity, missing_attachments,
 };
 use crate::history::History;
 use crate::history::at_message::Origin;
@@ -25,27 +26,32 @@ use crate::st::{
 use crate::store::{Store, unless_lost};
 use crate::verbs::{Error, RestoreError, Result};
 
-struct Clone<'m> {
+struct BookCopy<'m> {
     old: String,
     new: String,
     path: LibraryPath,
     bytes: Cow<'m, [u8]>,
 }
 
-pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Result<Written> {
-    let Job { workspace, store, history, material, options, source, .. } = *job;
+pub(super) fn restore(
+    job: &RestoreJob<'_>,
+    mode: &Mode<'_, '_>,
+    wanted: &str,
+) -> Result<RestoreResult> {
+    let RestoreJob { workspace, store, history, material, options, source, .. } = *job;
     let held = if let Mode::Now(held) = mode { Some(*held) } else { None };
     let library = workspace.library()?;
     let root = library.root().to_owned();
     let parent = &source.timeline;
     let name = new_name(parent, wanted)?;
-    let mut written = Written { root: root.clone(), ..Written::default() };
+    let mut written = RestoreResult { root: root.clone(), ..RestoreResult::default() };
     if let Some(held) = held
         && let Some(done) = held.done_before(workspace, store)?
-        // `fork` takes a snapshot first, which may be all that was done.
+        // `fork` creates a snapshot first. If `fork` was interrupted after this snapshot, no files
+        // were written.
         && !done.effect.files.is_empty()
     {
-        // An interrupted restore is complete by now.
+        // An earlier run of this command was interrupted, and its restore has been completed since.
         written.files = operation::actions_of(store, &done)?;
         written.fork = history.head(&name).cloned();
         written.advise_reload(parent, options);
@@ -54,7 +60,7 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
     if is_taken(&root, &name)? {
         return Err(RestoreError::NameTaken { path: name.file().to_string() }.into());
     }
-    // A deleted chat of that name still has its history.
+    // A deleted chat with this name may still have snapshots.
     let same = |other: &TimelineName| other.as_str().to_lowercase() == name.as_str().to_lowercase();
     if let Some((other, _)) = history.heads().find(|(other, _)| same(other)) {
         return Err(RestoreError::NameStored { timeline: other.to_string() }.into());
@@ -66,7 +72,7 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
     let metadata = material.files().metadata(&chat);
     let (clone, found) = clone_book(job, &library, metadata, &name)?;
     written.findings.extend(found);
-    let integrity = marks::fresh(&format!("{name}\0{}", source.snapshot.id), workspace);
+    let integrity = integrity::fresh(&format!("{name}\0{}", source.snapshot.id), workspace);
     let state = State::made(material.files(), None).manifest.checkpoint;
     let in_use = uses_auto_recap(&chat, metadata, material.files().book_bytes());
     let state = state.filter(|_| in_use).map(|state| {
@@ -77,7 +83,7 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
     let rename = Rename {
         state: state.as_deref(),
         chat: Some(name.chat()),
-        // The name of a missing parent would make SillyTavern create an empty chat.
+        // If the header named a parent that does not exist, SillyTavern would create an empty chat.
         main_chat: parent.file().under(&root).exists().then(|| parent.chat()),
         integrity: Some(&integrity),
         book: clone.as_ref().map(|clone| BookRename {
@@ -97,7 +103,8 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
         written.findings.push(not_isolated(&name));
     }
     let new_chat = Chat { header: header.as_deref(), messages: chat.messages.clone() }.join();
-    // A backup is the chat alone; the group with its chat has this one, too.
+    // A snapshot that was imported from a SillyTavern backup contains no group. In this case, the
+    // new chat is listed in the group of its parent.
     let groups = if name.is_group() { library.scan()?.groups } else { Groups::default() };
     let group = material
         .files()
@@ -136,11 +143,11 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
     let file = |path: &LibraryPath, bytes: &[u8]| {
         FilePlan::new(path.clone(), None, Some(Cow::Owned(bytes.to_vec())))
     };
-    // The book first, so that no chat names a missing one.
+    // The lorebook is written first, so that the chat never refers to a missing lorebook.
     let mut plan: Vec<FilePlan<'_>> =
         clone.iter().map(|clone| file(&clone.path, &clone.bytes)).collect();
     plan.push(file(&chat_path, &files.main.bytes));
-    // Both chats name the same files.
+    // Attachments are not copied: the new chat refers to the same files as its parent.
     let attached = &material.contents.attachments;
     let admission = options.admission(store)?;
     let reader = store.reader();
@@ -151,13 +158,13 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
     if let Some(held) = held {
         let mut operation = Operation::new(workspace, store, None);
         operation.want_attachments(&missing);
-        let follows = Follows::copy(in_history(history, &source.snapshot), &state);
+        let follows = SnapshotParents::copy(in_history(history, &source.snapshot), &state);
         let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
         plan = plan.into_iter().map(|file| file.stored_in(Some(fork.id))).collect();
         plan.extend(new_group);
         plan.extend(missing.plan);
         let why = format!("Files as they were before {} was restored as {name}", material.id);
-        let planned = operation.write_files(&root, plan, &[], Leave::default(), &why)?;
+        let planned = operation.write_files(&root, plan, &[], WritePermissions::default(), &why)?;
         let words = format!("the lorebook of {name}");
         operation
             .end_others(&library, &FinalSnapshot { message: &words, ..FinalSnapshot::default() })?;
@@ -173,13 +180,14 @@ pub(super) fn restore(job: &Job<'_>, mode: &Mode<'_, '_>, wanted: &str) -> Resul
     Ok(written)
 }
 
-/// Other categories are one file, and nothing refers to the new one yet.
+/// Restores a timeline that is not a chat under a new name. The timeline consists of one file, and
+/// nothing refers to the new file yet.
 fn copy(
-    job: &Job<'_>,
-    held: Option<&Held>,
+    job: &RestoreJob<'_>,
+    held: Option<&HeldLock>,
     name: TimelineName,
-    mut written: Written,
-) -> Result<Written> {
+    mut written: RestoreResult,
+) -> Result<RestoreResult> {
     let files = job.material.files().clone().called(name);
     let bytes = Cow::Borrowed(files.main.bytes.as_slice());
     let plan = FilePlan::new(files.main.path.clone(), None, Some(bytes));
@@ -188,10 +196,11 @@ fn copy(
         Some(held) => {
             let mut operation = Operation::new(job.workspace, job.store, None);
             let state = State::of(&files);
-            let follows = Follows::copy(&job.source.snapshot, &state);
+            let follows = SnapshotParents::copy(&job.source.snapshot, &state);
             let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
             let plan = vec![plan.stored_in(Some(fork.id))];
-            let planned = operation.write_files(&written.root, plan, &[], Leave::default(), "")?;
+            let planned =
+                operation.write_files(&written.root, plan, &[], WritePermissions::default(), "")?;
             operation.finish(held)?;
             written.files = planned.actions;
             written.fork = Some(fork);
@@ -210,7 +219,8 @@ fn source_of_book(origin: &Origin) -> String {
     }
 }
 
-/// An insertion into the past changes the ids of later snapshots.
+/// Returns the snapshot with its current id. The id of a snapshot changes if earlier snapshots are
+/// inserted into the history.
 fn in_history<'s>(history: &'s History, snapshot: &'s Snapshot) -> &'s Snapshot {
     let same = |other: &&Snapshot| {
         (other.content, other.time.seconds, &other.timeline)
@@ -224,23 +234,26 @@ pub(super) fn can_be_copied(source: &TimelineName) -> bool {
     !matches!(source.category(), Category::Group | Category::Settings)
 }
 
-/// Returns the new chat's name as SillyTavern would file it, beside the restored one.
+/// Returns the name of the new timeline, in the same folder as `source`. The name is converted into
+/// a file name in the same way as in SillyTavern.
 pub(super) fn new_name(source: &TimelineName, wanted: &str) -> Result<TimelineName> {
     let bad = |why| Error::BadName { name: wanted.to_owned(), why };
     if wanted.trim().is_empty() {
         return Err(bad("it is empty"));
     }
     if !can_be_copied(source) {
-        return Err(bad("of groups and settings there can be no second one"));
+        return Err(bad("groups and settings cannot be copied"));
     }
     let file = source.file();
     let ending = file.as_str().strip_prefix(source.as_str()).unwrap_or_default();
     let chat = wanted.trim().strip_suffix(ending).unwrap_or(wanted.trim());
-    let chat = st::chat_name(chat).ok_or_else(|| bad("SillyTavern can make no file name of it"))?;
+    let chat =
+        st::chat_name(chat).ok_or_else(|| bad("SillyTavern cannot turn it into a file name"))?;
     Ok(source.sibling(&chat)?)
 }
 
-/// Names that differ only in case are the same file on some systems.
+/// Returns whether a file with this name exists. Case is ignored, because some file systems do not
+/// distinguish names that differ only in case.
 fn is_taken(root: &Path, name: &TimelineName) -> Result<bool> {
     let file = name.file().under(root);
     let folder = file.parent().unwrap_or(root);
@@ -252,17 +265,18 @@ fn is_taken(root: &Path, name: &TimelineName) -> Result<bool> {
         || listed.iter().any(|entry| entry.file_name().to_str().is_some_and(is_wanted)))
 }
 
-type Found<T> = (Option<T>, Option<Finding>);
+type WithFinding<T> = (Option<T>, Option<Finding>);
 
-/// Returns the lorebook of the new timeline: that of the snapshot. If it has none though the chat
-/// names one (a backup is the chat alone), the nearest there is, with a finding.
+/// Returns a copy of the snapshot's lorebook for the new timeline. A snapshot that was imported
+/// from a SillyTavern backup contains no lorebook. If its chat is bound to a lorebook, the lorebook
+/// of the nearest snapshot is copied, and a finding is returned.
 fn clone_book<'m>(
-    job: &Job<'m>,
+    job: &RestoreJob<'m>,
     library: &Library,
     metadata: Option<st::Raw<'_>>,
     name: &TimelineName,
-) -> Result<Found<Clone<'m>>> {
-    let Job { material, source, .. } = *job;
+) -> Result<WithFinding<BookCopy<'m>>> {
+    let RestoreJob { material, source, .. } = *job;
     let of_snapshot = || material.files().book().map(|book| book.name.to_owned());
     let Some(old) = metadata.and_then(st::lorebook_name).or_else(of_snapshot) else {
         return Ok((None, None));
@@ -278,8 +292,8 @@ fn clone_book<'m>(
     known.extend(forked_from.as_deref());
     let new = free_lorebook(library, &old, &known, name.chat(), &BTreeSet::new())?;
     let path = st::lorebook_path(&new)
-        .ok_or(Error::BadName { name: new.clone(), why: "no lorebook can be called that" })?;
-    Ok((Some(Clone { old, new, path, bytes }), found))
+        .ok_or(Error::BadName { name: new.clone(), why: "it is not a valid lorebook name" })?;
+    Ok((Some(BookCopy { old, new, path, bytes }), found))
 }
 
 fn nearest_book<'m>(
@@ -287,7 +301,7 @@ fn nearest_book<'m>(
     library: &Library,
     source: &Source,
     name: &str,
-) -> Result<Found<Cow<'m, [u8]>>> {
+) -> Result<WithFinding<Cow<'m, [u8]>>> {
     let reader = store.reader();
     let Some(path) = st::lorebook_path(name) else { return Ok((None, None)) };
     let history = History::load(store)?;
@@ -309,33 +323,39 @@ fn nearest_book<'m>(
         }
     }
     let (bytes, from) = match stored {
-        Some((id, bytes)) => (Some(bytes), format!("that of snapshot {}", &id.to_string()[..10])),
-        // The new chat does not need a file that cannot be read.
-        None => (files::read(library.root(), &path).unwrap_or(None), "the one of today".to_owned()),
+        Some((id, bytes)) => {
+            (Some(bytes), format!("the lorebook of snapshot {}", &id.to_string()[..10]))
+        }
+        // An unreadable lorebook counts as missing, because the new chat can be created without a
+        // lorebook.
+        None => {
+            (files::read(library.root(), &path).unwrap_or(None), "the current lorebook".to_owned())
+        }
     };
     let subject = source.timeline.as_str();
     let finding = match &bytes {
         Some(_) => Finding::new(
             Code::LorebookFromElsewhere,
             subject,
-            format!("the snapshot has no lorebook, so the new chat got a copy of {from}"),
+            format!("the snapshot has no lorebook, so the new chat uses a copy of {from}"),
         )
-        .remedy("look through it: it may know what had not happened yet"),
+        .remedy("review the lorebook: it may describe later events"),
         None => Finding::new(
             Code::LorebookMissing,
             subject,
-            format!("the snapshot has no lorebook, and {name:?} is nowhere to be found"),
+            format!("the snapshot has no lorebook, and {name:?} was not found"),
         )
         .remedy("choose a lorebook for the chat in SillyTavern"),
     };
     Ok((bytes.map(Cow::Owned), Some(finding)))
 }
 
-/// Lists the new chat in the group's file; for chats without a header with its metadata.
+/// Plans the group's file: adds the new chat to the group's list and, if the chat has no header,
+/// its metadata. Returns `None` if the file cannot be edited.
 fn plan_group(
     root: &Path,
     path: &LibraryPath,
-    material: &Material,
+    material: &SnapshotContents,
     name: &TimelineName,
     chat: &Chat<'_>,
     rename: &Rename<'_>,
@@ -347,14 +367,14 @@ fn plan_group(
     if chat.header.is_none()
         && let Some(metadata) = st::metadata(chat, &material.files().timeline, Some(stored))
     {
-        // Edited by itself, as it stands in `past_metadata`.
+        // The metadata is edited first, and then stored in the `past_metadata` of the group's file.
         let own = metadata.as_bytes();
         let edited = st::Raw::parse(own).map(|raw| st::rename_in_metadata(own, raw, rename));
         new = new
             .zip(edited)
             .and_then(|(group, edited)| st::set_group_metadata(&group, name, &edited));
     }
-    // Another chat in the list replaces nothing.
+    // The change is harmless: adding a chat to the list replaces nothing.
     Ok(new.map(|new| FilePlan {
         harmless: true,
         ..FilePlan::new(path.clone(), now, Some(Cow::Owned(new)))
@@ -362,7 +382,7 @@ fn plan_group(
 }
 
 fn not_isolated(name: &TimelineName) -> Finding {
-    let what = "its header cannot be read, so nothing in it could be changed; it names the lorebook of the chat it came from";
+    let what = "its header cannot be read, so it still names the lorebook of its parent";
     Finding::new(Code::NotIsolated, name.as_str(), what)
-        .remedy("mend line 1 of the new file, and choose a lorebook for it in SillyTavern")
+        .remedy("repair line 1 of the new file, then choose a lorebook for it in SillyTavern")
 }

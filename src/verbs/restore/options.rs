@@ -4,77 +4,79 @@ use serde::Serialize;
 
 use crate::archive::{Blake3, Role, Snapshot};
 use crate::auto_recap::CheckpointState;
-use crate::engine::files::{Action, FileAction, Leave};
+use crate::engine::files::{Action, FileAction, WritePermissions};
 use crate::engine::gate::GatePolicy;
-use crate::engine::operation::missing_attachments::Admission;
+use crate::engine::operation::missing_attachments::AttachmentFilter;
 use crate::engine::{self, reload_page};
 use crate::history::at_message::Origin;
 use crate::rules::Finding;
 use crate::st::{self, TimelineName};
 use crate::store::Store;
 
-/// A snapshot and where to restore it.
+/// The snapshot to restore, and the destination.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub snapshot: String,
-    pub until: Until,
+    pub until: RestoreRange,
     pub target: Target,
     pub queue: QueueChange,
-    /// Also write attachments of uncommon kinds that the library never had.
+    /// Also write attachments with uncommon file types that the library never had.
     pub any_attachments: bool,
     pub dry_run: bool,
 }
 
 /// The part of a chat that is restored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Until {
+pub enum RestoreRange {
     #[default]
     End,
-    /// The state at this message, with the recap and the lorebook of then.
+    /// The chat up to this message, with the recap and the lorebook as they were at this message.
     Message(usize),
-    /// The messages up to this one; everything else is as the snapshot has it.
+    /// The snapshot without the messages after this one. The recap and the lorebook are not
+    /// changed.
     Cut(usize),
 }
 
-/// The place of the restored files.
+/// The destination of the restored files.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// In the library, under its own name; all files, or only one.
-    InPlace { only: Option<Role>, overwrite: Overwrite, leave: Leave },
-    /// In the library, as a new timeline with its own lorebook, after a readiness check if one is
-    /// given.
+    /// In the library, under the files' own names. `only` limits the restore to one part.
+    InPlace { only: Option<Role>, overwrite: Overwrite, permissions: WritePermissions },
+    /// In the library, as a new timeline with its own copy of the lorebook. If `gate` is given, a
+    /// readiness check is made first.
     NewTimeline { name: String, gate: Option<GatePolicy> },
-    /// In an empty folder; all files, or only one.
+    /// In an empty folder. `only` limits the restore to one part.
     Folder { dir: PathBuf, only: Option<Role> },
 }
 
-/// The files that may be replaced, after they are stored.
+/// The files that may be replaced. Replaced files are stored first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Overwrite {
     #[default]
     None,
     All,
-    /// Files with these hashes, as a plan reported them.
+    /// Only files whose current content has one of these hashes. An earlier plan reported the
+    /// hashes.
     Only(Vec<Blake3>),
 }
 
-/// The change of pending work in the lorebook's queue.
+/// The change of ST-Auto-Recap's queue of pending work in the restored lorebook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueChange {
     #[default]
     Keep,
     Clear,
-    /// Work about later messages is dropped.
+    /// Drop work that refers to messages after the last restored message.
     Trim,
 }
 
 impl Options {
-    pub(super) fn admission(&self, store: &Store) -> engine::Result<Admission> {
-        if self.any_attachments { Ok(Admission::Any) } else { Admission::own(store) }
+    pub(super) fn admission(&self, store: &Store) -> engine::Result<AttachmentFilter> {
+        if self.any_attachments { Ok(AttachmentFilter::Any) } else { AttachmentFilter::own(store) }
     }
 }
 
-impl Until {
+impl RestoreRange {
     pub(super) fn message(self) -> Option<usize> {
         if let Self::Message(message) = self { Some(message) } else { None }
     }
@@ -86,7 +88,11 @@ impl Until {
 
 impl Default for Target {
     fn default() -> Self {
-        Self::InPlace { only: None, overwrite: Overwrite::None, leave: Leave::default() }
+        Self::InPlace {
+            only: None,
+            overwrite: Overwrite::None,
+            permissions: WritePermissions::default(),
+        }
     }
 }
 
@@ -101,72 +107,76 @@ impl Target {
     pub(super) fn includes(&self, role: Role) -> bool {
         match self.only() {
             None => true,
-            // A chat that its group does not list would not open.
+            // The group's file is included, because SillyTavern cannot open a group chat that is
+            // not listed in it.
             Some(Role::Chat) => role != Role::Lorebook,
             Some(only) => role == only,
         }
     }
 }
 
-/// A restored state.
+/// The outcome of a restore.
 #[derive(Serialize)]
 pub struct Report {
     #[serde(skip)]
     pub source: Source,
-    /// The state of ST-Auto-Recap in it.
+    /// State of ST-Auto-Recap in the restored chat.
     pub state: Option<CheckpointState>,
     pub messages: u64,
-    /// Of the lorebook that was restored with a chat.
+    /// Number of entries in the lorebook. `None` unless a lorebook was restored together with a
+    /// chat.
     pub entries: Option<u64>,
-    /// The number of operations dropped from the queue.
+    /// Number of entries that were removed from ST-Auto-Recap's queue.
     #[serde(skip)]
     pub dropped_operations: usize,
     #[serde(skip)]
-    pub written: Written,
+    pub written: RestoreResult,
     #[serde(skip)]
     pub findings: Vec<Finding>,
     #[serde(skip)]
     pub dry_run: bool,
 }
 
-/// The stored state that was restored.
+/// The moment that was restored.
 pub struct Source {
-    /// By its name of today; the parent of a new timeline.
+    /// Current name of the timeline. If the restore creates a new timeline, this is its parent.
     pub timeline: TimelineName,
     pub snapshot: Snapshot,
-    /// The name that always means this moment.
+    /// Permanent name of this moment; see docs/moments.md.
     pub moment: String,
     pub tags: Vec<String>,
-    /// The older snapshot with the lorebook, if the latest one is damaged.
+    /// The snapshot with an older lorebook that was restored because the latest lorebook is
+    /// damaged.
     pub older_book: Option<Snapshot>,
-    /// Where the parts come from, if the state was put together.
+    /// Sources of the chat and the lorebook. `None` if the moment was stored in snapshots and did
+    /// not have to be reconstructed.
     pub origin: Option<Origin>,
 }
 
-/// Written files, and the snapshots created with them.
+/// The written files, and the snapshots created by the restore.
 #[derive(Default)]
-pub struct Written {
+pub struct RestoreResult {
     pub root: PathBuf,
     pub files: Vec<FileAction>,
-    /// The snapshot of the replaced files.
+    /// Snapshot of the replaced files, created before the restore.
     pub safety: Option<Snapshot>,
-    /// The new latest snapshot of the timeline, if the restored one was not the latest.
+    /// New latest snapshot of the timeline. `None` if the restored snapshot was already the latest.
     pub restored: Option<Snapshot>,
     /// The first snapshot of the new timeline.
     pub fork: Option<Snapshot>,
-    /// Whether former bytes are kept outside of any snapshot.
+    /// Whether the former content of a file was stored separately because no snapshot contains it.
     pub kept: bool,
     pub(super) findings: Vec<Finding>,
 }
 
-impl Written {
-    /// Counts the written files, without those that were there.
+impl RestoreResult {
+    /// Counts the written files. Files that already had the restored content are not counted.
     pub fn count(&self) -> usize {
         self.files.iter().filter(|file| file.action == Action::Write).count()
     }
 
-    /// Adds the advice about SillyTavern's page. A plan only warns of files that would be replaced
-    /// while SillyTavern runs.
+    /// Adds the finding that tells the user to reload SillyTavern's page. In a dry run, the finding
+    /// is added only if SillyTavern is running and files would be replaced.
     pub(super) fn advise_reload(&mut self, timeline: &TimelineName, options: &Options) {
         let replaced = self.files.iter().any(|file| file.replaces);
         let written = self.files.iter().any(|file| file.action != Action::Keep);
@@ -176,8 +186,9 @@ impl Written {
         }
         let fork = self.fork.as_ref().map(|fork| &fork.timeline);
         let subject = fork.unwrap_or(timeline);
-        let asked = replaced && self.files.iter().all(|file| !file.replaces || file.mark.is_some());
-        let written = reload_page::Written { new_chat: fork.is_some(), replaced, asked };
+        let asked =
+            replaced && self.files.iter().all(|file| !file.replaces || file.integrity.is_some());
+        let written = reload_page::WriteEffects { new_chat: fork.is_some(), replaced, asked };
         let finding = reload_page::reload(&self.root, subject.as_str(), written);
         self.findings.push(finding);
     }

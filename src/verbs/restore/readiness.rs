@@ -1,9 +1,9 @@
-//! The readiness check of a state that is forked from the store. Work that was unfinished when the
-//! state was stored is only warned of; work pending in the lorebook of the chat's latest state can
-//! be waited for.
+//! Makes the readiness check for a fork from the store. Work that was unfinished in the stored
+//! snapshot causes only a warning, unless the policy is strict. If work is pending in the chat's
+//! current lorebook, the command can wait for it.
 
 use crate::archive;
-use crate::auto_recap::{self, Wish};
+use crate::auto_recap::{self, QueueIntent};
 use crate::engine::gate::{self, SceneRule};
 use crate::engine::{self, Workspace, changed_timelines, files};
 use crate::history::moment::Moment;
@@ -15,7 +15,8 @@ use crate::verbs::Result;
 
 use super::options::{Options, Target};
 
-/// Waits until no work is pending in the lorebook of the forked chat. No lock is held meanwhile.
+/// Waits until no work is pending in the lorebook of the chat to fork. No lock is held while
+/// waiting.
 pub(super) fn wait(
     workspace: &mut Workspace,
     options: &Options,
@@ -32,7 +33,8 @@ pub(super) fn wait(
     Ok(())
 }
 
-/// Judges the forked state, which is not cut yet; returns the warnings.
+/// Checks the snapshot to fork, before the messages after the fork point are removed. Returns the
+/// warnings.
 pub(super) fn ask(
     workspace: &Workspace,
     store: &Store,
@@ -58,7 +60,7 @@ pub(super) fn ask(
     };
     if judgement.refused.is_empty() && judgement.warnings.is_empty() {
         let subject = moment.timeline.as_str();
-        let then = auto_recap::queue_active(subject, source.book_bytes(), Wish::BringBack);
+        let then = auto_recap::queue_active(subject, source.book_bytes(), QueueIntent::Restore);
         let is_blocker = policy.scene == SceneRule::Strict && !policy.allow_active_queue;
         let blockers: &[Code] = if is_blocker { &[Code::QueueActive] } else { &[] };
         let (refused, warnings) = auto_recap::refuse(then.into_iter().collect(), blockers);
@@ -76,8 +78,8 @@ pub(super) fn ask(
     Ok(warnings)
 }
 
-/// Returns the chat whose latest snapshot is forked, if its file exists: only there the extension
-/// may be at work.
+/// Returns the chat to fork, if its latest snapshot is forked and its file exists. Only then can
+/// ST-Auto-Recap be working on the chat.
 fn live_chat(
     workspace: &Workspace,
     store: &Store,

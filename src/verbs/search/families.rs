@@ -1,4 +1,5 @@
-//! Timelines that share a message: forks have the messages before their fork point.
+//! Finds the timelines that share a message. A fork shares the messages before its fork point with
+//! its parent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,16 +11,16 @@ use crate::store::{ObjectId, Reader, unless_lost};
 use crate::verbs::Result;
 
 pub(super) struct Families<'h> {
-    /// Parents, and numbers of shared messages.
+    /// Parent of each fork, and the number of messages that both share.
     parents: HashMap<&'h TimelineName, (&'h TimelineName, u64)>,
     heads: Vec<(&'h TimelineName, &'h Snapshot)>,
     reader: Reader,
-    /// Messages of latest snapshots, loaded on demand.
+    /// Messages of the latest snapshot of each timeline, loaded on demand.
     messages: HashMap<&'h TimelineName, HashSet<ObjectId>>,
 }
 
 impl<'h> Families<'h> {
-    /// `gone` are the latest snapshots of deleted timelines.
+    /// Reads the parents of all timelines. `gone` are the latest snapshots of deleted timelines.
     pub(super) fn new(
         history: &'h History,
         owners: &'h Owners,
@@ -38,7 +39,8 @@ impl<'h> Families<'h> {
         Self { parents, heads, reader, messages: HashMap::new() }
     }
 
-    /// Returns the timeline in which a message first appeared, and the others that have it now.
+    /// Returns the timeline in which a message first appeared, and the other existing timelines
+    /// whose latest snapshot contains the message.
     pub(super) fn of(
         &mut self,
         timeline: &TimelineName,
@@ -60,7 +62,7 @@ impl<'h> Families<'h> {
 
     fn first(&self, timeline: &TimelineName, index: u64) -> TimelineName {
         let mut at = timeline;
-        // Bounded, because forged parents may form a circle.
+        // The number of steps is limited, because the parents in a forged store may form a cycle.
         for _ in 0..self.parents.len() {
             match self.parents.get(at) {
                 Some((parent, shared)) if index < *shared => at = parent,

@@ -1,38 +1,39 @@
-//! Texts to search, in the order in which they are reported.
+//! Lists the texts to search, in the order in which they are reported.
 
-use crate::archive::{NewText, NewTexts, Snapshot, Wanted};
+use crate::archive::{NewText, NewTexts, Snapshot, TextKinds};
 use crate::store::{self, Store};
 
-/// Texts of a snapshot that no earlier one had.
-pub(super) struct Look<'h> {
+/// Texts of a snapshot that were not already listed with another snapshot.
+pub(super) struct SnapshotTexts<'h> {
     pub snapshot: &'h Snapshot,
-    /// Messages; otherwise its lorebook or card.
+    /// Whether the texts are messages. If false, the texts are from the lorebook or the card.
     pub is_said: bool,
     pub texts: Vec<NewText>,
 }
 
-/// Messages come first; then lorebooks and characters by their own histories, then lorebooks that
-/// only chats have.
+/// Lists messages first, then lorebooks and characters from their own timelines, then lorebooks
+/// that occur only in snapshots of chats.
 pub(super) struct Listing<'h> {
     looks: std::vec::IntoIter<(&'h Snapshot, bool)>,
     messages: NewTexts,
     others: NewTexts,
 }
 
-/// So many texts, or snapshots without any, are read while the next are listed.
+/// Size of a batch: the number of texts, or the number of snapshots if there are fewer texts. A
+/// batch is searched while the next batch is listed.
 const SOME: usize = 256;
 
 impl<'h> Listing<'h> {
-    pub fn new(store: &Store, snapshots: Vec<&'h Snapshot>, wanted: Wanted) -> Self {
+    pub fn new(store: &Store, snapshots: Vec<&'h Snapshot>, wanted: TextKinds) -> Self {
         let (chats, own): (Vec<_>, Vec<_>) =
             snapshots.into_iter().partition(|snapshot| snapshot.timeline.is_chat());
         let mut looks: Vec<_> = chats.iter().map(|snapshot| (*snapshot, true)).collect();
         looks.extend(own.iter().chain(&chats).map(|snapshot| (*snapshot, false)));
-        let said = Wanted { chat: wanted.chat, ..Wanted::default() };
+        let said = TextKinds { chat: wanted.chat, ..TextKinds::default() };
         Self {
             looks: looks.into_iter(),
             messages: NewTexts::new(store.reader(), said),
-            others: NewTexts::new(store.reader(), Wanted { chat: false, ..wanted }),
+            others: NewTexts::new(store.reader(), TextKinds { chat: false, ..wanted }),
         }
     }
 
@@ -40,7 +41,7 @@ impl<'h> Listing<'h> {
         self.looks.len()
     }
 
-    pub fn next_some(&mut self) -> Vec<Look<'h>> {
+    pub fn next_some(&mut self) -> Vec<SnapshotTexts<'h>> {
         let mut listed = Vec::new();
         let mut many = 0;
         while many < SOME && listed.len() < SOME {
@@ -51,7 +52,7 @@ impl<'h> Listing<'h> {
                 self.others.of(snapshot.tree)
             };
             many += texts.len();
-            listed.push(Look { snapshot, is_said, texts });
+            listed.push(SnapshotTexts { snapshot, is_said, texts });
         }
         listed
     }

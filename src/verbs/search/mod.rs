@@ -1,9 +1,10 @@
-//! Searches the texts of all messages with all swipes, lorebook entries and cards, in every
-//! snapshot.
+//! Searches the messages with all their swipes, the lorebook entries and the cards of all
+//! snapshots.
 //!
-//! Each text is read once. The order of snapshots decides which one stands for it: the latest of
-//! existing timelines, then of deleted ones, then all others, newest first. So a text that still
-//! exists is shown there, and a lost one where it was last.
+//! Each text is read once. A text is reported with the first snapshot that contains it, in this
+//! order: latest snapshots of existing timelines, latest snapshots of deleted timelines, all other
+//! snapshots from newest to oldest. A text that still exists is therefore reported with a latest
+//! snapshot, and a deleted text with the last snapshot that contains it.
 
 mod families;
 mod listing;
@@ -13,7 +14,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{Blake3, NewText, Snapshot, TextPlace, Wanted, id_and_time};
+use crate::archive::{Blake3, NewText, Snapshot, TextKinds, TextPlace, id_and_time};
 use crate::engine::{Workspace, changed_timelines};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup};
@@ -23,26 +24,29 @@ use crate::st::{self, Message, Raw, TimelineName};
 use crate::store::{self, Loss, ObjectId, Reader};
 use crate::verbs::{Error, Result};
 use families::Families;
-use listing::{Listing, Look};
+use listing::{Listing, SnapshotTexts};
 use terms::Terms;
 
 pub use terms::Excerpt;
 
-/// Words to search for.
+/// The text to search for, and filters.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Options {
-    /// All of these words must be in one text.
+    /// Words to search for. All words must occur in the same text.
     pub text: String,
-    /// They must stand together.
+    /// The words must occur directly after each other.
     #[serde(default)]
     pub phrase: bool,
+    /// `text` is a regular expression.
     #[serde(default)]
     pub regex: bool,
-    /// A part of the speaker's name, or of an entry's title.
+    /// Part of the speaker's name, or of a lorebook entry's title.
     pub who: Option<String>,
-    /// In seconds since 1970; a text without a date has that of its snapshot.
+    /// Start of the period, in seconds since 1970. A text without a date has the date of its
+    /// snapshot.
     #[serde(skip)]
     pub since: Option<i64>,
+    /// End of the period, in seconds since 1970.
     #[serde(skip)]
     pub until: Option<i64>,
     pub timeline: Option<String>,
@@ -66,15 +70,17 @@ pub enum Part {
 pub struct Match {
     #[serde(flatten, serialize_with = "id_and_time")]
     pub snapshot: Snapshot,
-    /// Its owner, by its name of today.
+    /// Current name of the timeline of `snapshot`.
     pub timeline: TimelineName,
     pub deleted: bool,
-    /// Whether the latest snapshot of an existing timeline has it.
+    /// Whether `snapshot` is the latest snapshot of an existing timeline.
     pub live: bool,
-    /// The timeline in which it first appeared: the parent, if it precedes the fork point.
+    /// The timeline in which the text first appeared. For a message before the fork point, this is
+    /// the parent.
     pub first: TimelineName,
+    /// Other existing timelines that contain the message now.
     pub others: Vec<TimelineName>,
-    /// In seconds since 1970.
+    /// Date of the message, in seconds since 1970.
     #[serde(serialize_with = "store::in_utc")]
     pub said: Option<i64>,
     #[serde(flatten)]
@@ -83,7 +89,7 @@ pub struct Match {
     pub excerpt: Excerpt,
 }
 
-/// A place in a snapshot.
+/// The place of a match in its snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "part")]
 pub enum MatchPlace {
@@ -93,34 +99,36 @@ pub enum MatchPlace {
         name: String,
         #[serde(skip)]
         hidden: bool,
-        /// For a swipe that is not shown: its index, and the number of swipes.
+        /// Index of the matching swipe, and the number of swipes. `None` if the match is in the
+        /// shown text.
         #[serde(skip)]
         swipe: Option<(usize, usize)>,
     },
     #[serde(rename = "lorebook")]
     Entry {
-        /// `None` in an invalid lorebook.
+        /// `None` if the lorebook is invalid, so that its entries cannot be distinguished.
         uid: Option<String>,
         #[serde(rename = "name")]
         title: String,
     },
     #[serde(rename = "card")]
     Field {
-        /// A path such as `data.description`.
+        /// Path of the field, for example `data.description`.
         #[serde(rename = "name")]
         field: String,
     },
 }
 
-/// Texts that were found.
+/// The result of a search.
 #[derive(Default)]
 pub struct Report {
     pub matches: Vec<Match>,
+    /// Whether there are more matches than the limit.
     pub more: bool,
     pub snapshots: usize,
-    /// The number of different messages and entries that were read.
+    /// Number of different texts that were read.
     pub texts: usize,
-    /// Messages about unreadable texts.
+    /// Descriptions of snapshots and texts that cannot be read.
     pub broken: Vec<String>,
 }
 
@@ -172,7 +180,7 @@ pub fn search(
     };
     let mut families = Families::new(&history, &owners, &deleted, store.reader());
     let wants = |part| options.only.is_none_or(|only| only == part);
-    let wanted = Wanted {
+    let wanted = TextKinds {
         chat: wants(Part::Chat),
         lorebook: wants(Part::Lorebook),
         card: wants(Part::Character),
@@ -181,25 +189,26 @@ pub fn search(
     let broken = history.broken.iter().map(ToString::to_string).collect();
     let mut report = Report { broken, ..Report::default() };
     let limit = options.limit.unwrap_or(usize::MAX);
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     monitor.begin("searching", Some(listing.len() as u64));
-    // Shared, because it caches what many texts are made of.
+    // All batches use the same reader, because it caches objects that many texts are stored as
+    // deltas of.
     let reader = store.reader();
     let mut listed = listing.next_some();
     while !listed.is_empty() && report.matches.len() <= limit {
-        // The next texts are listed while these are read.
+        // List the next batch while this batch is searched.
         let read = || listed.iter().map(|look| read_all(&reader, &look.texts, &terms)).collect();
         let (found, next): (Vec<_>, _) = both(read, || listing.next_some());
         for (look, found) in std::mem::replace(&mut listed, next).into_iter().zip(found) {
-            let Look { snapshot, is_said, texts } = look;
+            let SnapshotTexts { snapshot, is_said, texts } = look;
             let (mut hits, failed) = found?;
             report.broken.extend(failed);
             report.snapshots += usize::from(is_said || !snapshot.timeline.is_chat());
             report.texts += texts.len();
-            // Equal words in another message of this snapshot are a match of their own; those of an
-            // older version are not.
-            hits.retain(|hit| !told.contains(&hit.text) && is_wanted(hit, snapshot));
-            told.extend(hits.iter().map(|hit| hit.text));
+            // An equal text in another message of this snapshot is a separate match. An equal text
+            // in a snapshot that is searched later is not reported again.
+            hits.retain(|hit| !reported.contains(&hit.text) && is_wanted(hit, snapshot));
+            reported.extend(hits.iter().map(|hit| hit.text));
             let timeline = owners.of_snapshot(snapshot);
             let is_deleted = history.head(timeline).is_some_and(|head| deleted.contains(&head.id));
             for hit in hits.into_iter().take(limit.saturating_add(1) - report.matches.len()) {
@@ -245,10 +254,10 @@ struct Hit {
     excerpt: Excerpt,
 }
 
-/// With fewer a thread costs more than it saves.
+/// Minimum number of texts per thread. For fewer texts, a thread costs more time than it saves.
 const WORTH_A_THREAD: usize = 256;
 
-/// Returns matches, and messages about unreadable texts.
+/// Returns the matches, and descriptions of texts that cannot be read.
 fn read_all(
     reader: &Reader,
     texts: &[NewText],
@@ -302,7 +311,8 @@ impl Finder<'_> {
                 self.find(place, said.as_deref().unwrap_or(&text), None);
             }
             TextPlace::Card => {
-                // A placeholder of a string that was cut out.
+                // In a stored card, NUL replaces a string that is stored separately. `0` makes the
+                // text valid JSON again.
                 let text = text.replace('\0', "0");
                 st::each_string(&text, &mut |field, said| {
                     self.find(MatchPlace::Field { field }, &said, None);
@@ -311,8 +321,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Searches the shown text and the other swipes, each once. An invalid line is searched as it
-    /// is.
+    /// Searches the shown text and the other swipes. Equal swipes are searched once. A line that is
+    /// not a valid message is searched as raw text.
     fn look_at_message(&mut self, index: usize, line: &str) {
         let Some(message) = Message::read(line.as_bytes()) else {
             let (name, hidden, swipe) = (String::new(), false, None);
@@ -331,7 +341,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Title, keys and content of an entry are one text.
+    /// Searches the title, the keys and the content of an entry as one text.
     fn look_at_entry(&mut self, key: Option<&str>, entry: Option<Raw<'_>>, raw: &str) {
         let uid = key.map(str::to_owned);
         let fields = ["comment", "key", "keysecondary", "content"];

@@ -1,5 +1,5 @@
-//! Terms, and their places in a text. Letters are compared in lower case, in every script; any
-//! white space is a space.
+//! Search terms and their positions in a text. Case is ignored in every script, and a sequence of
+//! white space equals one space.
 
 use std::ops::Range;
 
@@ -8,25 +8,25 @@ use serde::Serialize;
 
 #[derive(Clone, Debug)]
 pub(super) enum Terms {
-    /// All of these words, each anywhere, also inside other words.
+    /// All of these words must occur in the text. A word may be a part of a longer word.
     Words(Vec<String>),
     Pattern(Regex),
 }
 
-/// A piece of a text around the match.
+/// The part of a text around a match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Excerpt {
-    /// On one line, with `…` where it was cut.
+    /// The excerpt on one line, with `…` where text was omitted.
     pub text: String,
-    /// Places of the words, sorted and disjoint.
+    /// Byte ranges of the matches in `text`, sorted and not overlapping.
     #[serde(skip)]
     pub marks: Vec<Range<usize>>,
 }
 
-/// Characters of a text that are shown, and how many of them before the match.
+/// Maximum length of an excerpt in characters. `LEAD` is the number of characters before the match.
 const LENGTH: usize = 160;
 const LEAD: usize = 30;
-/// Further places of a word are not considered for the best piece.
+/// Maximum number of occurrences of a word that are considered when the best excerpt is chosen.
 const PLACES: usize = 100;
 
 impl Terms {
@@ -45,7 +45,8 @@ impl Terms {
         )
     }
 
-    /// A regular expression in any case; the error is its message.
+    /// Compiles a regular expression that ignores case. The error is a description of the syntax
+    /// error.
     pub(super) fn pattern(text: &str) -> Result<Self, String> {
         let pattern = RegexBuilder::new(text).case_insensitive(true).build();
         let why =
@@ -53,11 +54,11 @@ impl Terms {
         pattern.map(Self::Pattern).map_err(why)
     }
 
-    /// No words match nothing.
+    /// Returns whether a text matches. An empty list of words never matches.
     pub(super) fn is_in(&self, text: &str) -> bool {
         match self {
             Self::Words(words) => {
-                // Cheaper than [`Folded`], and most texts end here.
+                // `fold` is cheaper than [`FoldedText`], and most texts do not match.
                 let folded = fold(text);
                 !words.is_empty() && words.iter().all(|word| folded.contains(word.as_str()))
             }
@@ -65,12 +66,12 @@ impl Terms {
         }
     }
 
-    /// Returns the piece of `text` with the most words.
+    /// Returns the excerpt of `text` that contains the most words.
     pub(super) fn excerpt(&self, text: &str) -> Excerpt {
         let mut places: Vec<(usize, usize)> = Vec::new();
         match self {
             Self::Words(words) => {
-                let folded = Folded::of(text);
+                let folded = FoldedText::of(text);
                 for (n, word) in words.iter().enumerate() {
                     let found = folded.text.match_indices(word.as_str()).take(PLACES);
                     places.extend(found.map(|(at, _)| (folded.source[at], n)));
@@ -91,7 +92,7 @@ impl Terms {
 
         let begin =
             text[..at].char_indices().rev().take(LEAD).last().map_or(at, |(begin, _)| begin);
-        // Not from the middle of a word, if there is another.
+        // Start at the beginning of a word, if a word begins before the match.
         let next = text[begin..at].find(char::is_whitespace).filter(|_| begin > 0);
         let begin = next.map_or(begin, |next| begin + next);
         let end = text[begin..].char_indices().nth(LENGTH).map_or(text.len(), |(n, _)| begin + n);
@@ -110,7 +111,7 @@ impl Terms {
                 return marks.filter(|mark| !mark.is_empty()).collect();
             }
         };
-        let folded = Folded::of(text);
+        let folded = FoldedText::of(text);
         let mut marks: Vec<Range<usize>> = Vec::new();
         for word in words {
             for (at, _) in folded.text.match_indices(word.as_str()) {
@@ -131,13 +132,13 @@ impl Terms {
     }
 }
 
-struct Folded {
+struct FoldedText {
     text: String,
-    /// For each byte the start of its character.
+    /// For each byte of `text`: the position of its character in the original text.
     source: Vec<usize>,
 }
 
-impl Folded {
+impl FoldedText {
     fn of(text: &str) -> Self {
         let mut folded = Self { text: String::with_capacity(text.len()), source: Vec::new() };
         each_folded(text, |at, c| {
@@ -162,7 +163,7 @@ fn each_folded(text: &str, mut each: impl FnMut(usize, char)) {
             _ if is_space && after_space => {}
             _ if is_space => each(at, ' '),
             _ if c.is_ascii() => each(at, c.to_ascii_lowercase()),
-            // The one letter with two small forms.
+            // Sigma is the only letter with two lower-case forms.
             'ς' => each(at, 'σ'),
             _ => c.to_lowercase().for_each(|c| each(at, c)),
         }
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn words_in_any_case_and_script() {
+    fn words_are_found_in_any_case_and_script() {
         assert_eq!(
             marked(Terms::words("TIDE office"), "The Office of tides"),
             "The [Office] of [tide]s"
@@ -207,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn a_phrase_stands_together_whatever_the_space() {
+    fn phrase_matches_adjacent_words_with_any_whitespace() {
         assert_eq!(marked(Terms::phrase("the  Tide"), "Of the\n tide"), "Of [the tide]");
         assert_eq!(marked(Terms::phrase("the tide"), "tide the"), "not found");
         assert_eq!(marked(Terms::words("the tide"), "tide the"), "[tide] [the]");
     }
 
     #[test]
-    fn the_piece_with_the_most_words_is_shown() {
+    fn excerpt_with_the_most_matching_words_is_shown() {
         let text =
             format!("tide {} the ferry left with the tide {}", "x ".repeat(200), "y ".repeat(200));
         let shown = marked(Terms::words("tide ferry"), &text);
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_needle() {
+    fn empty_query_finds_nothing() {
         assert_eq!(marked(Terms::words(" \n "), "anything"), "not found");
         assert_eq!(marked(Terms::phrase(""), "anything"), "not found");
     }

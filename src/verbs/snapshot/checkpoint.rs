@@ -1,14 +1,15 @@
-//! `--at`: a checkpoint, the state up to a message, which moves no branch.
+//! Creates a checkpoint for `--at`: a snapshot of a chat's messages up to a given message. A
+//! checkpoint moves no branch.
 
 use super::options::Options;
 use crate::archive::{Kind, Snapshot, SnapshotId, State};
 use crate::engine::Result;
 use crate::engine::changed_timelines;
 use crate::engine::gate;
-use crate::engine::operation::Follows;
-use crate::engine::take_snapshots::{SnapshotSession, Taken, TakenTimeline};
+use crate::engine::operation::SnapshotParents;
+use crate::engine::take_snapshots::{SnapshotResult, SnapshotSession, TimelineResult};
 use crate::history::name_lookup;
-use crate::history::origin::{Lineage, Newcomer, Origin, closest};
+use crate::history::origin::{Lineage, NewTimeline, Origin, closest};
 use crate::rules::Level;
 use crate::st::{Captured, TimelineName};
 use crate::store::RefName;
@@ -27,25 +28,25 @@ impl Checkpoints<'_> {
         Ok(())
     }
 
-    fn try_at(&mut self, name: &TimelineName, at: usize) -> Result<Taken> {
+    fn try_at(&mut self, name: &TimelineName, at: usize) -> Result<SnapshotResult> {
         let (head, _) = changed_timelines::head(self.taking.store, name)?;
         let captured = self.taking.capture(name)?;
         self.checkpoint(&captured, at, head.as_ref())
     }
 
-    /// Creates a checkpoint. Its branch stays; the caller tags it.
+    /// Creates a checkpoint without moving the branch. The caller tags the checkpoint.
     pub(super) fn checkpoint(
         &mut self,
         captured: &Captured,
         at: usize,
         head: Option<&Snapshot>,
-    ) -> Result<Taken> {
+    ) -> Result<SnapshotResult> {
         gate::must_have(&captured.files, at)?;
         let files = captured.files.cut_after(at);
         let said = self.taking.done.findings.len();
         let judgement = gate::judge(self.options.gate, &captured.files, Some(at));
         if !judgement.refused.is_empty() {
-            return Ok(Taken::Refused(judgement.refused));
+            return Ok(SnapshotResult::Refused(judgement.refused));
         }
         self.taking.done.findings.extend(judgement.warnings);
         self.taking.done.findings.extend(gate::of_later(&captured.files, at));
@@ -57,27 +58,32 @@ impl Checkpoints<'_> {
         }
         let follows = match head {
             Some(head) => closest(self.taking.store, head, &state.chat.messages)?
-                .map(Follows::previous)
+                .map(SnapshotParents::previous)
                 .unwrap_or_default(),
             None => {
-                let newcomer = Newcomer::of_state(&state);
-                // A checkpoint is never a renamed timeline.
+                let newcomer = NewTimeline::of_state(&state);
+                // Only a fork is accepted as the origin, because a checkpoint is never a renamed
+                // timeline.
                 match Lineage::load(self.taking.store, self.taking.scan)?.fork(&newcomer)? {
-                    origin @ Origin::Fork { .. } => Follows::origin(origin),
-                    _ => Follows::default(),
+                    origin @ Origin::Fork { .. } => SnapshotParents::origin(origin),
+                    _ => SnapshotParents::default(),
                 }
             }
         };
         if let Some(same) = self.same_checkpoint(&state, &follows)? {
-            return Ok(Taken::Unchanged(Box::new(same), Vec::new()));
+            return Ok(SnapshotResult::Unchanged(Box::new(same), Vec::new()));
         }
         let taken = self.taking.operation.commit(&state, Kind::CHECKPOINT, follows)?;
-        self.taking.tell_state(state.manifest.checkpoint.as_ref(), &taken);
-        Ok(Taken::New(Box::new(taken), Vec::new()))
+        self.taking.record_state(state.manifest.checkpoint.as_ref(), &taken);
+        Ok(SnapshotResult::New(Box::new(taken), Vec::new()))
     }
 
-    /// Finds an equal checkpoint: tagged, or in the past of the timeline.
-    fn same_checkpoint(&self, state: &State<'_>, follows: &Follows) -> Result<Option<Snapshot>> {
+    /// Finds an equal checkpoint that has a tag or is in the history of the timeline.
+    fn same_checkpoint(
+        &self,
+        state: &State<'_>,
+        follows: &SnapshotParents,
+    ) -> Result<Option<Snapshot>> {
         let tagged = self.taking.store.refs("refs/tags/")?.refs;
         let same = |known: &Snapshot| {
             known.timeline == *state.timeline() && known.content == state.manifest.content
@@ -96,10 +102,10 @@ impl Checkpoints<'_> {
         wanted: &[TimelineName],
         name: impl Fn(&Snapshot) -> Result<RefName>,
     ) -> Result<()> {
-        // A lorebook that was stored with its chat was not named.
-        let is_wanted = |outcome: &&mut TakenTimeline| wanted.contains(&outcome.timeline);
+        // The outcomes may include the chat's lorebook, which was not requested and gets no tag.
+        let is_wanted = |outcome: &&mut TimelineResult| wanted.contains(&outcome.timeline);
         for outcome in self.taking.done.outcomes.iter_mut().filter(is_wanted) {
-            if let Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags) =
+            if let SnapshotResult::New(snapshot, tags) | SnapshotResult::Unchanged(snapshot, tags) =
                 &mut outcome.result
             {
                 let tag = name(snapshot)?;

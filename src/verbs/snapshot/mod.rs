@@ -1,8 +1,8 @@
 //! Creates snapshots of changed or named timelines.
 //!
-//! Order: lock, read, write all objects into one pack, sync it, log the operation, move the refs. A
-//! timeline that cannot be read or that a rule refuses does not stop the others; a store that
-//! cannot be written stops everything, and then nothing has changed.
+//! Order: acquire the lock, read the files, write all objects into one pack, sync the pack, log the
+//! operation, move the refs. A timeline that cannot be read or that a rule refuses does not stop
+//! the other timelines. If the store cannot be written, the command fails and nothing is changed.
 
 mod checkpoint;
 mod options;
@@ -25,11 +25,11 @@ use crate::store::Store;
 use crate::verbs::Result;
 use checkpoint::Checkpoints;
 
-pub use crate::engine::take_snapshots::{Taken, TakenTimeline};
-pub use options::{Asked, CheckpointName, OneTimeline, Options, Report, Subject};
+pub use crate::engine::take_snapshots::{SnapshotResult, TimelineResult};
+pub use options::{CheckpointName, OneTimeline, Options, Report, SnapshotRequest, Subject};
 pub use template::TEMPLATE;
 
-/// Creates snapshots.
+/// Creates snapshots in one operation. In a dry run, creates them in a copy of the store.
 pub fn snapshot(
     workspace: &Workspace,
     options: &Options,
@@ -38,7 +38,8 @@ pub fn snapshot(
     if options.dry_run {
         return plan(workspace, options, monitor);
     }
-    // Before the library is listed, because it may write files.
+    // Finish interrupted operations before the library is listed, because finishing them may write
+    // files.
     finish_interrupted(workspace)?;
     let library = workspace.library()?;
     let scan = library.scan()?;
@@ -52,14 +53,14 @@ pub fn snapshot(
     }
     let workspace = &workspace;
     selection::must_be_saved(&options.subject, &library, &names)?;
-    // A named chat's report does not mention others.
+    // If timelines are named, unreadable files of other timelines are not reported.
     let is_named = options.subject.is_named();
     let unreadable = if is_named { Vec::new() } else { unreadable(&scan) };
     let mut report = Report { findings: unreadable.clone(), unreadable, ..Report::default() };
     if existing.is_none()
         && let Some(refused) = all_refused(options, &library, &scan, &names)?
     {
-        // Nothing to store, so no store is created either.
+        // There is nothing to store, so no store is created.
         report.timelines.extend(refused);
         return answer(report, &names, options);
     }
@@ -71,7 +72,7 @@ pub fn snapshot(
     let (store, held) = workspace.hold(&store)?;
     let tag = match options.subject.tag() {
         Some(name) => Some(match tags::free(&store, name) {
-            // The same command was interrupted, and its tag exists by now.
+            // An earlier run of this command was interrupted and has already created the tag.
             Err(engine::Error::Tag(TagError::Taken { .. }))
                 if held.done_before(workspace, &store)?.is_some() =>
             {
@@ -122,7 +123,7 @@ pub fn snapshot(
     report.untouched = untouched;
     report.timelines.extend(outcomes);
     report.newly_deleted = deleted;
-    report.findings.extend(words_not_kept(options, &report.timelines));
+    report.findings.extend(message_not_stored(options, &report.timelines));
     report.findings.extend(findings);
     (report.states, report.objects, report.bytes) = (states, objects, bytes);
     if report.created_store {
@@ -132,7 +133,7 @@ pub fn snapshot(
     answer(report, &names, options)
 }
 
-/// Creates snapshots in a copy of the store, which is dropped afterwards.
+/// Creates the snapshots in a copy of the store, which is deleted afterwards.
 fn plan(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
     let (_folder, elsewhere) = workspace.on_a_copy()?;
     let mut real = Options { dry_run: false, ..options.clone() };
@@ -141,44 +142,45 @@ fn plan(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> 
     (report.objects, report.bytes, report.created_store) = (0, 0, false);
     let store = workspace.find_store()?;
     for outcome in &mut report.timelines {
-        let Taken::New(snapshot, _) = &outcome.result else { continue };
+        let SnapshotResult::New(snapshot, _) = &outcome.result else { continue };
         let head = match &store {
             Some(store) => changed_timelines::head(store, &outcome.timeline)?.0,
             None => None,
         };
-        outcome.result = Taken::WouldBeNew(snapshot.messages, head.map(|head| head.messages));
+        outcome.result =
+            SnapshotResult::WouldBeNew(snapshot.messages, head.map(|head| head.messages));
     }
     Ok(report)
 }
 
-/// Without a new snapshot nothing holds the user's words.
-fn words_not_kept(options: &Options, outcomes: &[TakenTimeline]) -> Option<Finding> {
+/// Returns a finding if the user's message was not stored because no snapshot was created.
+fn message_not_stored(options: &Options, outcomes: &[TimelineResult]) -> Option<Finding> {
     if options.message.is_none() || count_new(outcomes) > 0 {
         return None;
     }
-    let what = "nothing changed, so no snapshot was taken and your words are not kept";
+    let what = "nothing changed, so no snapshot was created and the message was not stored";
     let finding = Finding::new(Code::WordsNotKept, "-m", what);
-    Some(finding.remedy("`--tag NAME` names a state that is there already"))
+    Some(finding.remedy("use `--tag NAME` to tag the latest snapshot"))
 }
 
-/// If the only named chat was refused, that is an error.
+/// Returns the report, or an error if the only named chat was refused.
 fn answer(report: Report, names: &[TimelineName], options: &Options) -> Result<Report> {
     let named = options.subject.is_named() && names.len() == 1;
     match report.timelines.as_slice() {
-        [TakenTimeline { result: Taken::Refused(findings), .. }] if named => {
+        [TimelineResult { result: SnapshotResult::Refused(findings), .. }] if named => {
             Err(engine::Error::Refused { findings: findings.clone() }.into())
         }
         _ => Ok(report),
     }
 }
 
-/// Returns the refusals, if a rule refuses every timeline.
+/// Returns the refusals if a rule refuses every timeline, otherwise `None`.
 fn all_refused(
     options: &Options,
     library: &Library,
     scan: &Scan,
     names: &[TimelineName],
-) -> Result<Option<Vec<TakenTimeline>>> {
+) -> Result<Option<Vec<TimelineResult>>> {
     let mut refused = Vec::new();
     for name in names {
         let Ok(captured) = st::capture(library, &scan.groups, name, &Disk) else { return Ok(None) };
@@ -192,8 +194,8 @@ fn all_refused(
         {
             return Ok(None);
         }
-        let result = Taken::Refused(judgement.refused);
-        refused.push(TakenTimeline { timeline: name.clone(), result });
+        let result = SnapshotResult::Refused(judgement.refused);
+        refused.push(TimelineResult { timeline: name.clone(), result });
     }
     Ok(Some(refused).filter(|refused| !refused.is_empty()))
 }

@@ -6,12 +6,12 @@ use super::template::{self, TEMPLATE};
 use crate::archive::{Snapshot, SnapshotId};
 use crate::auto_recap::CheckpointState;
 use crate::engine::gate::{GatePolicy, SceneRule};
-use crate::engine::take_snapshots::{Taken, TakenTimeline, Unchanged};
+use crate::engine::take_snapshots::{SnapshotResult, TimelineResult, UnchangedPolicy};
 use crate::rules::{Code, Finding};
 use crate::st::Category;
 use crate::verbs::{Error, Result};
 
-/// Timelines to store, and how.
+/// The timelines to store, and options for their snapshots.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Options {
@@ -19,22 +19,22 @@ pub struct Options {
     pub subject: Subject,
     #[serde(flatten)]
     pub gate: GatePolicy,
-    /// Mark them as created without a request.
+    /// Mark the snapshots as created automatically.
     #[serde(skip)]
     pub autosave: bool,
     pub message: Option<String>,
-    /// A plan is made on a copy of the store.
+    /// Only plan the snapshots, in a copy of the store.
     pub dry_run: bool,
-    /// Report every timeline, also unchanged ones.
+    /// Also report unchanged timelines.
     #[serde(skip)]
     pub tell_all: bool,
 }
 
 /// Timelines to create snapshots of.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "Asked")]
+#[serde(try_from = "SnapshotRequest")]
 pub enum Subject {
-    /// Every timeline that changed; of these categories, if there are any.
+    /// Every changed timeline. If `only` is not empty, only timelines of these categories.
     Changed {
         only: Vec<Category>,
     },
@@ -43,42 +43,45 @@ pub enum Subject {
         timeline: OneTimeline,
         tag: Option<String>,
     },
-    /// The messages of one chat up to number `at`, under a tag. Its branch does not move.
+    /// A checkpoint of one chat: its messages up to message `at`, with a tag. The chat's branch
+    /// does not move.
     Checkpoint {
         timeline: OneTimeline,
         at: usize,
         name: CheckpointName,
     },
-    /// The end of each scene of these chats, or of all if there are none, each as a checkpoint.
+    /// A checkpoint at the end of each scene of these chats. An empty list selects all chats.
     Scenes {
         timelines: Vec<String>,
         template: String,
     },
 }
 
-/// A timeline that is named alone.
+/// The timeline of a request that allows exactly one timeline.
 #[derive(Clone, Debug)]
 pub struct OneTimeline {
-    /// `None`: the only one of the library.
+    /// Name of the timeline. `None` selects the only timeline of the library.
     pub name: Option<String>,
-    /// The git object id that its file must have; otherwise it is not saved yet.
+    /// Git object id of the content that the chat has in SillyTavern's page. If the file has other
+    /// content, the chat has unsaved changes, and the request is refused.
     pub holds: Option<String>,
 }
 
-/// The name of a checkpoint at a message.
+/// The tag of a checkpoint at a message.
 #[derive(Clone, Debug)]
 pub enum CheckpointName {
-    /// After its chat and message.
+    /// A tag made from the chat's name and the message number.
     Default,
     Tag(String),
-    /// See [`TEMPLATE`].
+    /// A template for the tag; see [`TEMPLATE`].
     Template(String),
 }
 
-/// The values of a request, before they are checked against each other.
+/// The values of a request, which may contradict each other. The conversion into [`Subject`] checks
+/// them.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Asked {
+pub struct SnapshotRequest {
     pub timelines: Vec<String>,
     #[serde(skip)]
     pub only: Vec<Category>,
@@ -142,11 +145,11 @@ impl Subject {
     }
 }
 
-impl TryFrom<Asked> for Subject {
+impl TryFrom<SnapshotRequest> for Subject {
     type Error = Error;
 
-    fn try_from(asked: Asked) -> Result<Self> {
-        let Asked { mut timelines, only, at, scenes, template, tag, holds } = asked;
+    fn try_from(asked: SnapshotRequest) -> Result<Self> {
+        let SnapshotRequest { mut timelines, only, at, scenes, template, tag, holds } = asked;
         if let Some(template) = &template {
             template::check(template)?;
         }
@@ -180,33 +183,34 @@ impl TryFrom<Asked> for Subject {
 }
 
 impl Options {
-    /// A checkpoint is judged even if nothing changed.
-    pub(super) fn unchanged(&self) -> Unchanged {
+    /// Returns the policy for unchanged timelines. For checkpoints and tags, the readiness check
+    /// also applies to unchanged timelines.
+    pub(super) fn unchanged(&self) -> UnchangedPolicy {
         let is_checkpoint = self.subject.at().is_some() || self.subject.tag().is_some();
         if is_checkpoint || self.gate.scene != SceneRule::Warn {
-            Unchanged::Judge
+            UnchangedPolicy::Judge
         } else if self.tell_all {
-            Unchanged::List
+            UnchangedPolicy::List
         } else {
-            Unchanged::Skip
+            UnchangedPolicy::Skip
         }
     }
 }
 
-/// Created snapshots.
 #[derive(Default)]
 pub struct Report {
-    pub timelines: Vec<TakenTimeline>,
-    /// The number of other timelines, unchanged since their latest snapshot.
+    pub timelines: Vec<TimelineResult>,
+    /// Number of timelines that are unchanged since their latest snapshot and are not listed in
+    /// `timelines`.
     pub untouched: usize,
-    /// Folders that could not be listed; also among the findings.
+    /// Findings about files and folders that could not be read. `findings` also contains them.
     pub unreadable: Vec<Finding>,
-    /// The state of ST-Auto-Recap in new snapshots.
+    /// State of ST-Auto-Recap in each new snapshot.
     pub states: HashMap<SnapshotId, CheckpointState>,
     pub findings: Vec<Finding>,
-    /// The number of timelines without a file; counted when no chat was named.
+    /// Number of timelines whose file no longer exists. Always 0 if timelines were named.
     pub deleted: usize,
-    /// The last states of those that were found deleted only now.
+    /// Latest snapshots of the timelines that this command found to be deleted.
     pub newly_deleted: Vec<Snapshot>,
     pub created_store: bool,
     pub objects: usize,
@@ -214,19 +218,24 @@ pub struct Report {
 }
 
 impl Report {
-    /// Counts the timelines, and folders of them, that could not be stored.
+    /// Counts the timelines that could not be stored and the folders that could not be listed.
     pub fn failed(&self) -> usize {
-        let failed = |outcome: &&TakenTimeline| matches!(outcome.result, Taken::Failed(_));
+        let failed =
+            |outcome: &&TimelineResult| matches!(outcome.result, SnapshotResult::Failed(_));
         self.timelines.iter().filter(failed).count() + self.unreadable.len()
     }
 
-    /// Returns whether a chat was stored without its lorebook, which could not be read.
+    /// Returns whether a chat was stored without its lorebook because the lorebook could not be
+    /// read.
     pub fn is_without_lorebook(&self) -> bool {
         self.findings.iter().any(|finding| finding.code == Code::LorebookUnread)
     }
 
     /// Counts the timelines that a rule refused.
     pub fn refused(&self) -> usize {
-        self.timelines.iter().filter(|outcome| matches!(outcome.result, Taken::Refused(_))).count()
+        self.timelines
+            .iter()
+            .filter(|outcome| matches!(outcome.result, SnapshotResult::Refused(_)))
+            .count()
     }
 }

@@ -1,11 +1,11 @@
-//! `--scenes`: a checkpoint at the end of every scene.
+//! Creates a checkpoint at the end of every scene, for `--scenes`.
 
 use super::checkpoint::Checkpoints;
 use super::template::fill;
 use crate::archive::message_identity::Identity;
 use crate::archive::{Kind, Snapshot, Tree};
 use crate::auto_recap::scene_breaks;
-use crate::engine::take_snapshots::{Taken, TakenTimeline};
+use crate::engine::take_snapshots::{SnapshotResult, TimelineResult};
 use crate::engine::{Result, changed_timelines, tags};
 use crate::history::History;
 use crate::history::origin::Identities;
@@ -17,20 +17,20 @@ use crate::store::unless_lost;
 
 struct End {
     message: usize,
-    /// Counted from 1.
+    /// Number of the scene, counted from 1.
     number: usize,
     name: Option<String>,
 }
 
 impl Checkpoints<'_> {
-    /// Creates a checkpoint at every end of a scene that has none yet.
+    /// Creates a checkpoint at the end of every scene that has no checkpoint yet.
     pub(super) fn take_scenes(
         &mut self,
         names: &[TimelineName],
         template: &str,
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
-        monitor.begin("taking checkpoints", Some(names.len() as u64));
+        monitor.begin("creating checkpoints", Some(names.len() as u64));
         for name in names {
             match self.scenes_of(name, template) {
                 Ok(()) => {}
@@ -50,20 +50,23 @@ impl Checkpoints<'_> {
             .map(|(n, (message, scene))| End { message, number: n + 1, name: scene.name() })
             .collect();
         if ends.is_empty() && self.options.subject.is_named() {
-            let message = "no message of it ends a scene, so there is no checkpoint to take";
+            let message = "no message ends a scene, so no checkpoint was created";
             self.taking.done.findings.push(Finding::new(Code::ScenesNone, name.as_str(), message));
         }
         let known = self.checkpoints_of(name)?;
         for end in ends {
             let upto = &chat.messages[..=end.message];
             if let Some((snapshot, tags)) = self.known_checkpoint(&known, upto)? {
-                let result = Taken::Unchanged(Box::new(snapshot), tags);
-                self.taking.done.outcomes.push(TakenTimeline { timeline: name.clone(), result });
+                let result = SnapshotResult::Unchanged(Box::new(snapshot), tags);
+                self.taking.done.outcomes.push(TimelineResult { timeline: name.clone(), result });
                 continue;
             }
             let head = changed_timelines::head(self.taking.store, name)?.0;
             let mut result = self.checkpoint(&captured, end.message, head.as_ref());
-            if let Ok(Taken::New(snapshot, tags) | Taken::Unchanged(snapshot, tags)) = &mut result {
+            if let Ok(
+                SnapshotResult::New(snapshot, tags) | SnapshotResult::Unchanged(snapshot, tags),
+            ) = &mut result
+            {
                 let wanted = called(template, name, &end);
                 let taken = |tag: &_| self.taking.operation.moves_to(tag);
                 let tag = tags::free_like(self.taking.store, taken, &wanted, snapshot.id)?;
@@ -71,8 +74,9 @@ impl Checkpoints<'_> {
                 let id = snapshot.id;
                 self.taking.operation.move_ref(tag, id)?;
             }
-            // The queue is the same for every scene, and reported once.
-            let stop = matches!(&result, Ok(Taken::Refused(why)) if why.iter().any(|why| why.code == Code::QueueActive));
+            // All scenes of a chat share one queue, so a refusal because of the queue is reported
+            // only once.
+            let stop = matches!(&result, Ok(SnapshotResult::Refused(why)) if why.iter().any(|why| why.code == Code::QueueActive));
             self.taking.record(name, result)?;
             if stop {
                 break;
@@ -86,15 +90,15 @@ impl Checkpoints<'_> {
         let owners = Owners::of(&history);
         let read = |(tag, id): (&str, _)| {
             let snapshot = history.get(id)?;
-            // Also those from before it was renamed.
+            // Includes checkpoints that were created before the timeline was renamed.
             let is_one = owners.of_snapshot(snapshot) == name && snapshot.kind == Kind::CHECKPOINT;
             is_one.then(|| (snapshot.clone(), tag.to_owned()))
         };
         Ok(history.tags().filter_map(read).collect())
     }
 
-    /// Finds a checkpoint of the same messages. It has the lorebook of then; today's would be
-    /// another.
+    /// Finds an existing checkpoint of these messages. Lorebooks are not compared, because the
+    /// lorebook may have changed since the checkpoint was created.
     fn known_checkpoint(
         &self,
         known: &[(Snapshot, String)],

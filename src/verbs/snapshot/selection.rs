@@ -1,4 +1,4 @@
-//! Resolves the timelines of a command.
+//! Determines the timelines that a command applies to.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ fn named(
     let mut names = Vec::new();
     for text in subject.names() {
         let name = match name_lookup::timeline(text, Some(library), &here) {
-            // It may be stored while its file is gone, which is another error.
+            // The store may have a timeline whose file is missing. That case is another error.
             Err(unknown @ history::Error::NoSuchTimeline { .. }) => match store {
                 Some(store) => {
                     let stored =
@@ -60,7 +60,8 @@ fn named(
     Ok(names)
 }
 
-/// Returns the named timelines, or those whose files were touched since their latest snapshot.
+/// Returns the named timelines. If no timeline is named, returns the timelines whose files were
+/// written after their latest snapshot.
 pub(super) fn touched<'n>(
     subject: &Subject,
     library: &Library,
@@ -75,7 +76,7 @@ pub(super) fn touched<'n>(
     Ok(changed_timelines::touched(store, library, &scan.groups, names, &branches, &cache)?)
 }
 
-/// Checks that a timeline's file has the bytes that the front end has in memory.
+/// Checks that a timeline's file has the content that SillyTavern's page has in memory.
 pub(super) fn must_be_saved(
     subject: &Subject,
     library: &Library,

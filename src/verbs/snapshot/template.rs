@@ -1,8 +1,8 @@
-//! Names of checkpoints by a template.
+//! Builds tags of checkpoints from a template.
 
 use crate::engine::{Result, TagError};
 
-/// The default name of a scene's checkpoint.
+/// The default template for the tag of a scene's checkpoint.
 pub const TEMPLATE: &str = "Scene {scene_number} - {scene_name}";
 
 const WORDS: [&str; 5] = ["scene_number", "scene_name", "chat", "character", "message"];
@@ -13,13 +13,13 @@ pub(super) fn check(template: &str) -> Result<()> {
         None => Ok(()),
         Some(_) => Err(TagError::BadName {
             name: template.to_owned(),
-            why: "only {scene_number}, {scene_name}, {chat}, {character} and {message} are filled in",
+            why: "the only placeholders are {scene_number}, {scene_name}, {chat}, {character} and {message}",
         }
         .into()),
     }
 }
 
-/// Fills in all `{words}` in one pass, so values are never read as templates.
+/// Replaces all placeholders in one pass, so that a placeholder inside a value is not replaced.
 pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut out = String::new();
     let mut rest = template;
@@ -41,7 +41,7 @@ pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
         }
     }
     out.push_str(rest);
-    // A tag is a short name.
+    // The length is limited, because a tag is a short name.
     out.chars().take(100).collect::<String>().trim().to_owned()
 }
 
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn req_42_templates() {
+    fn req_42_template_placeholders_are_filled_once() {
         let values = [("scene_number", "3"), ("scene_name", "The {chat} duel"), ("chat", "Main")];
         assert_eq!(fill(TEMPLATE, &values), "Scene 3 - The {chat} duel");
         assert_eq!(fill("{chat}: {scene_number} {unknown} {", &values), "Main: 3 {unknown} {");

@@ -1,8 +1,10 @@
-//! A map of timelines: a lane for each, from its fork point to its last message, with its
-//! snapshots.
+//! Draws a map of timelines. Each timeline is a lane from its fork point to its last message, with
+//! its snapshots as dots.
 //!
-//! A fork stands right of its parent, in the first column that is free along its messages, so that
-//! thirty short forks take a few columns. Each family begins right of the one before.
+//! A fork is drawn to the right of its parent, in the first column without another lane at the same
+//! messages. Thirty short forks therefore need only a few columns. A *family* is a timeline without
+//! a parent, together with its forks and their forks. Each family begins to the right of the
+//! previous family.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -22,30 +24,32 @@ use crate::st::TimelineName;
 use crate::store::{ObjectId, Store, Time, unless_lost};
 use crate::verbs::{Error, Result};
 
-/// Lanes to draw.
+/// The lanes to draw.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// Only the family of this timeline.
+    /// Draw only the family of this timeline.
     pub timeline: Option<String>,
+    /// Range of lanes to return. `None` returns all lanes.
     #[serde(skip)]
     pub lanes: Option<Range<usize>>,
-    /// Without the snapshots.
+    /// Omit the snapshots.
     pub lanes_only: bool,
-    /// With the ends of scenes, for which every message of a chat with ST-Auto-Recap is read.
+    /// Include the ends of scenes. Every message of the chats that use ST-Auto-Recap is read.
     pub scenes: bool,
 }
 
-/// Drawn lanes, and the size of the whole map.
+/// The requested lanes, and the size of the complete map.
 #[derive(Serialize)]
 pub struct Report {
-    /// Parents first.
+    /// Each parent comes before its forks.
     #[serde(skip)]
     pub lanes: Vec<Lane>,
     #[serde(rename = "lanes")]
     pub total: usize,
     pub columns: usize,
     pub messages: u64,
+    /// Number of families.
     pub stories: usize,
 }
 
@@ -54,18 +58,18 @@ pub struct Report {
 pub struct Lane {
     pub timeline: TimelineName,
     pub number: usize,
+    /// Number of the family, counted from 0.
     pub story: usize,
     pub column: usize,
-    pub leaves: Option<usize>,
+    pub parent: Option<usize>,
     pub fork_at: Option<u64>,
     pub messages: u64,
     pub state: &'static str,
-    /// Its own snapshots, oldest first, if asked for.
+    /// The timeline's own snapshots, oldest first. `None` if snapshots were not requested.
     pub dots: Option<Vec<Dot>>,
     pub scenes: Option<Vec<SceneEnd>>,
 }
 
-/// The end of a scene.
 #[derive(Serialize)]
 pub struct SceneEnd {
     #[serde(rename = "index")]
@@ -77,6 +81,7 @@ pub struct SceneEnd {
 #[derive(Serialize)]
 pub struct Dot {
     pub snapshot: SnapshotId,
+    /// Number of the last message in the snapshot. `None` if the snapshot has no messages.
     pub index: Option<u64>,
     pub time: Time,
     pub kind: Kind,
@@ -127,21 +132,21 @@ pub fn graph(
 fn lanes(chats: &[Timeline]) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     let mut numbers: HashMap<&TimelineName, usize> = HashMap::new();
-    // Occupied ranges of messages by column, in the current family.
+    // For each column of the current family: the ranges of messages that lanes occupy.
     let mut columns: Vec<Vec<(u64, u64)>> = Vec::new();
     let (mut story, mut left) = (0, 0);
     for branch in tree(chats) {
         let timeline = branch.timeline;
-        let leaves =
+        let parent =
             branch.below.and_then(|(other, shared)| Some((*numbers.get(&other.name)?, shared)));
-        if leaves.is_none() && !lanes.is_empty() {
+        if parent.is_none() && !lanes.is_empty() {
             story += 1;
             left += columns.len();
             columns.clear();
         }
-        let begin = leaves.map_or(0, |(_, shared)| shared);
+        let begin = parent.map_or(0, |(_, shared)| shared);
         let end = timeline.messages.max(begin);
-        let right_of = leaves.map_or(0, |(lane, _)| lanes[lane].column - left + 1);
+        let right_of = parent.map_or(0, |(lane, _)| lanes[lane].column - left + 1);
         let is_free =
             |column: &Vec<(u64, u64)>| column.iter().all(|(from, to)| end < *from || *to < begin);
         let free = (right_of..columns.len()).find(|at| is_free(&columns[*at]));
@@ -154,8 +159,8 @@ fn lanes(chats: &[Timeline]) -> Vec<Lane> {
             number: lanes.len(),
             story,
             column: column + left,
-            leaves: leaves.map(|(lane, _)| lane),
-            fork_at: leaves.map(|(_, shared)| shared),
+            parent: parent.map(|(lane, _)| lane),
+            fork_at: parent.map(|(_, shared)| shared),
             messages: timeline.messages,
             state: timeline.latest.change.as_str(),
             dots: None,
@@ -178,12 +183,13 @@ fn dots(history: &History, lanes: &mut [Lane]) {
             kind: snapshot.kind.clone(),
             tags: tags.get(&snapshot.id).cloned().unwrap_or_default(),
         };
-        // By descent, not by the clock: two may be of one second.
+        // Sorted by ancestry instead of time, because two snapshots may have been created in the
+        // same second.
         drawn.extend(own.iter().rev().map(dot));
     }
 }
 
-/// Forks share messages, and each is read once.
+/// Finds the ends of scenes. A message that several forks share is read only once.
 fn scenes(store: &Store, history: &History, lanes: &mut [Lane]) -> Result<()> {
     let reader = store.reader();
     let mut lists = MessageLists::new(store.reader());
@@ -192,7 +198,7 @@ fn scenes(store: &Store, history: &History, lanes: &mut [Lane]) -> Result<()> {
         let scenes = lane.scenes.insert(Vec::new());
         let Some(head) = history.head(&lane.timeline) else { continue };
         let manifest = unless_lost(read_manifest(&reader, head.tree))?;
-        // The extension is not in use there.
+        // The chat does not use ST-Auto-Recap.
         if manifest.is_none_or(|manifest| manifest.checkpoint.is_none()) {
             continue;
         }
@@ -240,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn forks_stand_right_of_what_they_leave_and_share_columns_where_they_can() {
+    fn forks_are_right_of_their_parent_and_reuse_free_columns() {
         let chats = [
             chat("a", 100, None),
             chat("early", 20, Some(("a", 10))),
@@ -257,16 +263,17 @@ mod tests {
                 ("a", 0, 0),
                 ("early", 0, 1),
                 ("of early", 0, 2),
-                // Below the end of the early one its column is free.
+                // The column of `early` is free after the last message of `early`.
                 ("late", 0, 1),
                 ("b", 1, 3),
             ])
         );
     }
 
-    /// Two lanes in one column never have a message in common, and each fork is right of its parent.
+    /// Checks that two lanes in one column never overlap, and that each fork is to the right of its
+    /// parent.
     #[test]
-    fn no_two_lanes_lie_on_each_other() {
+    fn lanes_in_one_column_do_not_overlap() {
         let mut chats = vec![chat("c0", 300, None)];
         for n in 1..200_u64 {
             let parent = (n * 7919) % n;
@@ -277,7 +284,7 @@ mod tests {
         let lanes = lanes(&chats);
         for (n, lane) in lanes.iter().enumerate() {
             let range = |lane: &Lane| (lane.fork_at.unwrap_or(0), lane.messages);
-            if let Some(parent) = lane.leaves {
+            if let Some(parent) = lane.parent {
                 assert!(lanes[parent].column < lane.column);
             }
             for other in lanes[..n].iter().filter(|other| other.column == lane.column) {

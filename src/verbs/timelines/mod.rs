@@ -1,4 +1,4 @@
-//! All timelines, and their changes since the latest snapshot, for `timelines` and `status`.
+//! Lists all timelines with their changes since the latest snapshot, for `timelines` and `status`.
 
 pub mod graph;
 pub mod parent;
@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::archive::{Snapshot, SnapshotId};
-use crate::auto_recap::{self, Wish};
+use crate::auto_recap::{self, QueueIntent};
 use crate::engine::cache::Cache;
 use crate::engine::changed_timelines::{Branches, ChangedParts, look_from};
-use crate::engine::copies::last_backups::{self, Since};
+use crate::engine::copies::last_backups::{self, BackupAge};
 use crate::engine::unused_lorebooks::unused_lorebooks;
 use crate::engine::{Include, Workspace};
 use crate::history::owner_of_snapshot::Owners;
@@ -28,19 +28,19 @@ use crate::verbs::Result;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TimelineChange {
-    /// It has no snapshot.
+    /// The timeline has no snapshot.
     New,
     Changed,
     Unchanged,
     Deleted,
     Unreadable,
-    /// There is no file to look at: the store is a backup, or only another device stores this
-    /// category.
+    /// There is no file to compare with: the store is a backup, or only another device stores
+    /// timelines of this category.
     Stored,
 }
 
 impl TimelineChange {
-    /// Returns the word in output.
+    /// Returns the word for this state in output.
     pub fn as_str(self) -> &'static str {
         match self {
             TimelineChange::New => "new",
@@ -53,14 +53,13 @@ impl TimelineChange {
     }
 }
 
-/// A timeline.
 #[derive(Serialize)]
 pub struct Timeline {
     #[serde(rename = "timeline")]
     pub name: TimelineName,
     #[serde(flatten)]
     pub latest: Latest,
-    /// Of a deleted chat, the last number.
+    /// Number of messages. For a deleted chat, the number in its latest snapshot.
     pub messages: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entries: Option<u64>,
@@ -69,31 +68,33 @@ pub struct Timeline {
     pub fork: Fork,
     pub lorebook: Option<String>,
     pub renamed_from: Option<TimelineName>,
-    /// Of its snapshots, and of its checkpoints.
+    /// Tags of the timeline's snapshots and checkpoints.
     pub tags: Vec<String>,
 }
 
-/// The latest snapshot of a timeline, and its files compared with it.
+/// The latest snapshot of a timeline, compared with the current files.
 #[derive(Serialize)]
 pub struct Latest {
     #[serde(skip)]
     pub snapshot: Option<Snapshot>,
-    /// The name of the latest moment of a deleted chat, with the latest state of its lorebook.
+    /// Permanent name of the latest moment of a deleted chat, with the latest state of its
+    /// lorebook. `None` for all other timelines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moment: Option<String>,
     #[serde(rename = "state")]
     pub change: TimelineChange,
-    /// When it was last saved, or its latest snapshot was created; in seconds since 1970.
+    /// Time of the last unstored save, or else of the latest snapshot, in seconds since 1970.
     #[serde(skip)]
     pub saved: i64,
     #[serde(skip)]
     pub changed: ChangedParts,
-    /// If its latest snapshot is damaged: the last valid one.
+    /// `None` if the latest snapshot is not damaged. Otherwise the latest valid snapshot, or
+    /// `Some(None)` if no snapshot of the timeline is valid.
     #[serde(skip)]
     pub damaged: Option<Option<SnapshotId>>,
 }
 
-/// The parent of a timeline, and the number of shared messages.
+/// The parent of a timeline, and the number of messages that both share.
 #[derive(Clone, Default, Serialize)]
 pub struct Fork {
     pub parent: Option<TimelineName>,
@@ -101,7 +102,7 @@ pub struct Fork {
 }
 
 impl Timeline {
-    /// Returns the changed parts of a chat; none for a new one.
+    /// Returns the changed parts of a chat. The list is empty for a new chat.
     pub fn changed_parts(&self) -> Vec<&'static str> {
         if !self.name.is_chat() {
             return Vec::new();
@@ -114,12 +115,12 @@ impl Timeline {
     }
 }
 
-/// All timelines, by name.
+/// All timelines, sorted by name.
 pub struct Report {
     pub timelines: Vec<Timeline>,
     pub findings: Vec<Finding>,
     pub has_store: bool,
-    pub last_backup: Option<Since>,
+    pub last_backup: Option<BackupAge>,
 }
 
 /// Compares every timeline of the library with the store.
@@ -127,7 +128,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     let store = workspace.find_store()?;
     let library = match (workspace.library(), &store) {
         (Ok(library), _) => library,
-        // A backup is shown by itself.
+        // A store that was chosen explicitly, such as a backup, is listed without a library.
         (Err(_), Some(store)) if workspace.store.is_some() => return stored(workspace, store),
         (Err(error), _) => return Err(error.into()),
     };
@@ -148,11 +149,11 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     let mut findings: Vec<_> = scan.unreadable.iter().map(unreadable).collect();
     let owners = Owners::of(&history);
     let mut list = Vec::new();
-    monitor.begin("looking at timelines", Some(all.len() as u64));
+    monitor.begin("comparing timelines", Some(all.len() as u64));
     for name in all {
         let mut timeline = of_store(&name, &history, &owners);
         if !include.has(name.category()) {
-            // Another device stores it.
+            // Only another device stores timelines of this category.
             timeline.latest.change = TimelineChange::Stored;
         }
         if here.contains(&name) {
@@ -173,7 +174,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
                         findings.extend(auto_recap::queue_active(
                             name.as_str(),
                             book,
-                            Wish::TakeLater,
+                            QueueIntent::SnapshotLater,
                         ));
                         let saved = captured.stamps.main.mtime_ns / 1_000_000_000;
                         if look.is_new() {
@@ -203,7 +204,8 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
         list.push(timeline);
         monitor.advance(1);
     }
-    // Saved without a lock: the last writer wins, and all are right.
+    // The cache is saved without a lock. If several processes save a cache, the last one remains,
+    // and each of these caches is correct.
     if let (Some(store), Some(cache)) = (&store, cache) {
         cache.save(store);
     }
@@ -222,8 +224,8 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
     Ok(Report { timelines: list, findings, has_store: store.is_some(), last_backup })
 }
 
-/// Returns findings about lorebooks that deleted chats left behind. `doctor` reports the other
-/// unused ones.
+/// Returns findings about lorebooks that deleted chats left behind. `doctor` reports all other
+/// unused lorebooks.
 fn orphans(library: &Library, scan: &Scan, history: &History, owners: &Owners) -> Vec<Finding> {
     let references = library.references(scan);
     let here = scan.chats.iter().cloned().collect();
@@ -233,7 +235,7 @@ fn orphans(library: &Library, scan: &Scan, history: &History, owners: &Owners) -
     left.map(|book| rules::orphan(book, &references.unreadable)).collect()
 }
 
-/// Names the moment that a deleted chat is restored to.
+/// Sets the permanent names of the moments that a restore of deleted chats would use.
 fn name_deleted(timelines: &mut [Timeline], store: &Store, history: &History) -> Result<()> {
     let pairs = Pairs::new(store, history);
     let is_deleted = |timeline: &&mut Timeline| timeline.latest.change == TimelineChange::Deleted;
@@ -245,7 +247,7 @@ fn name_deleted(timelines: &mut [Timeline], store: &Store, history: &History) ->
     Ok(())
 }
 
-/// Lists the timelines of a store without a library.
+/// Lists the timelines of a store without comparing them with a library.
 fn stored(workspace: &Workspace, store: &Store) -> Result<Report> {
     let history = workspace.history(store)?;
     let owners = Owners::of(&history);
@@ -256,7 +258,8 @@ fn stored(workspace: &Workspace, store: &Store) -> Result<Report> {
     Ok(Report { timelines, findings, has_store: true, last_backup: None })
 }
 
-/// A restore of a damaged snapshot is warned of, with the last valid one.
+/// Sets `damaged` for each timeline whose latest snapshot is damaged. Returns a finding for each of
+/// these timelines.
 fn mark_damaged(timelines: &mut [Timeline], store: &Store, history: &History) -> Vec<Finding> {
     let mut findings = Vec::new();
     let damaged = store.known_damaged();
@@ -270,14 +273,18 @@ fn mark_damaged(timelines: &mut [Timeline], store: &Store, history: &History) ->
         let sound = past.find(|snapshot| !damaged.contains(&snapshot.id.0)).map(|found| found.id);
         timeline.latest.damaged = Some(sound);
         let message = match sound {
-            Some(sound) => format!("its newest snapshot is damaged; the last sound one is {sound}"),
-            None => "its newest snapshot is damaged, and none before it is sound".into(),
+            Some(sound) => {
+                format!("its latest snapshot is damaged; the latest valid one is {sound}")
+            }
+            None => "its latest snapshot is damaged, and no earlier one is valid".into(),
         };
         let remedy = match timeline.latest.change {
             TimelineChange::Deleted => {
-                "`stvc check` tells what is left of it, `stvc import` may bring it back from a backup"
+                "run `stvc check` to see the damage; run `stvc import` to restore it from a backup"
             }
-            _ => "`stvc snapshot` stores what the files have anew; `stvc check` tells more",
+            _ => {
+                "run `stvc snapshot` to store the current files again; run `stvc check` to see the damage"
+            }
         };
         let finding = Finding::new(Code::SnapshotDamaged, timeline.name.as_str(), message);
         findings.push(finding.remedy(remedy));
@@ -285,17 +292,18 @@ fn mark_damaged(timelines: &mut [Timeline], store: &Store, history: &History) ->
     findings
 }
 
-/// Until an interrupted command is finished, files may be older than the store.
+/// Returns a finding about an unfinished operation. Until the operation is finished, files may be
+/// older than the snapshots in the store.
 fn interrupted(store: &Store) -> Result<Option<Finding>> {
     let unfinished = store.unfinished()?;
     let Some(operation) = unfinished.iter().find(|operation| !operation.effect.files.is_empty())
     else {
         return Ok(None);
     };
-    let what = "it was interrupted before all its files were written, or is at work just now";
+    let what = "it was interrupted before all its files were written, or is still running";
     let subject = format!("operation {}", operation.number);
     let finding = Finding::new(Code::OperationUnfinished, subject, what);
-    Ok(Some(finding.remedy("the next command that writes finishes it, such as `stvc snapshot`")))
+    Ok(Some(finding.remedy("run a command that writes, such as `stvc snapshot`, to finish it")))
 }
 
 fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline {

@@ -9,15 +9,17 @@ use crate::history::{self, History, name_lookup};
 use crate::st::TimelineName;
 use crate::verbs::{Error, Result};
 
-/// The parent of a timeline.
+/// A timeline and its new parent.
 pub struct Parent {
     pub timeline: TimelineName,
-    /// With the number of shared messages.
+    /// The parent, and the number of messages that the timeline shares with it. `None` if the
+    /// timeline is no longer a fork.
     pub parent: Option<(TimelineName, u64)>,
+    /// Number of snapshots that got a new id.
     pub rewritten: usize,
 }
 
-/// Makes a timeline a fork of another one, or of none.
+/// Makes a timeline a fork of `parent`. If `parent` is `None`, the timeline is no longer a fork.
 pub fn set_parent(workspace: &Workspace, timeline: &str, parent: Option<&str>) -> Result<Parent> {
     let (store, held) = workspace.hold(&workspace.open_store()?)?;
     let library = workspace.library().ok();
@@ -46,7 +48,8 @@ pub fn set_parent(workspace: &Workspace, timeline: &str, parent: Option<&str>) -
             family::closest(&store, &history, head, first)?
         };
         let (from, shared) = closest.ok_or_else(unrelated)?;
-        // If the parent descends from this one, it gets this one's former parent.
+        // If the new parent is a fork of this timeline, the new parent first becomes a fork of this
+        // timeline's former parent. Otherwise the two timelines would be each other's parent.
         let is_own = |id: &SnapshotId| own.iter().any(|snapshot| snapshot.id == *id);
         let turn =
             history.ancestry(&from).find(|snapshot| snapshot.parents.first().is_some_and(is_own));

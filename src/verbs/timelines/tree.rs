@@ -1,8 +1,8 @@
-//! The timelines as a tree of forks, by messages and not by snapshots.
+//! Arranges timelines as a tree of forks, by messages and not by snapshots.
 //!
-//! A snapshot records which other it was forked from. If the fork point precedes the other's own
-//! fork point, that one is chance: both have these messages from a third. Here a timeline hangs
-//! below the one in which the shared messages first appeared.
+//! A snapshot records the parent of its timeline. If the fork point is before the parent's own fork
+//! point, the parent has the shared messages from a third timeline. The tree shows each timeline
+//! below the timeline in which the shared messages first appeared.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,13 +12,16 @@ use crate::st::TimelineName;
 /// A line of the tree.
 pub struct Branch<'t> {
     pub timeline: &'t Timeline,
-    /// The timeline above and the number of shared messages; `None` at a root.
+    /// The timeline above this one in the tree, and the number of shared messages. `None` for a
+    /// root.
     pub below: Option<(&'t Timeline, u64)>,
-    /// For each level above and its own: whether it is the last there. Empty at a root.
+    /// For each ancestor except the root, and for the timeline itself: whether it is the last fork
+    /// of the timeline above it. Empty for a root.
     pub is_last: Vec<bool>,
 }
 
-/// Returns all timelines, parents first; forks of one timeline in the order of their fork points.
+/// Returns all timelines. Each parent comes before its forks, and the forks of one timeline are
+/// sorted by fork point.
 pub fn tree(timelines: &[Timeline]) -> Vec<Branch<'_>> {
     let by_name: HashMap<&TimelineName, usize> =
         timelines.iter().enumerate().map(|(at, timeline)| (&timeline.name, at)).collect();
@@ -50,10 +53,11 @@ pub fn tree(timelines: &[Timeline]) -> Vec<Branch<'_>> {
     branches
 }
 
-/// Returns the timeline above `at`, and the number of shared messages.
+/// Returns the timeline above `at` in the tree, and the number of shared messages.
 ///
-/// Every step goes up to a timeline that shares at least as much with its own parent. Names alone
-/// might form a circle, if a branch was unreadable and begun again; such timelines are roots.
+/// As long as the fork point is before the parent's own fork point, the search continues with the
+/// parent's parent. The recorded parents may form a cycle if a branch was unreadable and created
+/// again. In that case, returns `None`, and the timeline is a root.
 fn holder(at: usize, fork: impl Fn(usize) -> Option<(usize, u64)>) -> Option<(usize, u64)> {
     let (mut parent, shared) = fork(at)?;
     let mut seen = HashSet::from([at]);

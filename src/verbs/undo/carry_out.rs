@@ -7,9 +7,9 @@ use super::Undo;
 use super::put_back::PutBack;
 use crate::archive::SnapshotId;
 use crate::engine;
-use crate::engine::files::{self, FileAction, FilePlan, Leave};
-use crate::engine::operation::marks::{self, Which};
-use crate::engine::operation::{FinalSnapshot, Held, Operation, bytes_of};
+use crate::engine::files::{self, FileAction, FilePlan, WritePermissions};
+use crate::engine::operation::integrity::{self, IntegrityScope};
+use crate::engine::operation::{FinalSnapshot, HeldLock, Operation, bytes_of};
 use crate::engine::sillytavern_runs::SillyTavernRuns;
 use crate::history::{History, name_lookup};
 use crate::st::{self, LibraryPath, TimelineName};
@@ -18,13 +18,13 @@ use crate::verbs::{Error, Result};
 
 pub(super) struct PlannedFiles {
     pub actions: Vec<FileAction>,
-    /// SillyTavern asks before its page overwrites the files.
+    /// Whether SillyTavern asks the user before its page overwrites any of the replaced files.
     pub asked: bool,
 }
 
 impl PlannedFiles {
     fn add(&mut self, file: &FilePlan<'_>) {
-        // A file that was never written is not reported.
+        // A file that exists neither before nor after the undo is not reported.
         if file.now.is_some() || file.new_bytes().is_some() {
             self.actions.push(file.action());
         }
@@ -33,7 +33,7 @@ impl PlannedFiles {
 }
 
 impl<'u> Undo<'u> {
-    /// Files are planned one after the other, so memory does not grow with their number.
+    /// Plans the files one at a time, so that memory use does not grow with the number of files.
     pub(super) fn plan_files(&self, changes: &[FileChange]) -> Result<PlannedFiles> {
         let mut planned = PlannedFiles { actions: Vec::new(), asked: true };
         let mut running = None;
@@ -56,14 +56,14 @@ impl<'u> Undo<'u> {
         let known = Some(change.clone());
         let mut file = FilePlan { known, ..FilePlan::new(path, now, new.map(Cow::Owned)) };
         let plan = std::slice::from_mut(&mut file);
-        marks::give(plan, self.closed, &self.mark, Which::Unmarked, running);
+        integrity::give(plan, self.closed, &self.integrity, IntegrityScope::Unmarked, running);
         Ok(file)
     }
 
-    /// Returns the planned files, and the number of the undo.
+    /// Carries out the undo. Returns the written files, and the number of the new operation.
     pub(super) fn carry_out(
         &self,
-        held: &Held,
+        held: &HeldLock,
         PutBack { refs, files: changes, .. }: &PutBack,
     ) -> Result<(PlannedFiles, Option<u64>)> {
         let number = self.chosen.operation.number;
@@ -87,7 +87,8 @@ impl<'u> Undo<'u> {
             let path = LibraryPath::parse(&change.path).ok()?;
             TimelineName::of_file(&path).filter(TimelineName::is_chat)
         };
-        // A chat is captured together with its lorebook and its group.
+        // Lorebooks and groups are planned before chats, because the snapshot of a chat includes
+        // its lorebook and its group.
         for change in changes.iter().filter(|change| chat_of(change).is_none()) {
             collect_open(&mut in_memory, self.add_file(change, &mut undoing, &mut planned))?;
         }
@@ -126,14 +127,15 @@ impl<'u> Undo<'u> {
     ) -> Result<()> {
         let file = self.plan_file(change, || undoing.running_on(&self.root))?;
         planned.add(&file);
-        // The files are as they were written, so the queue did nothing since.
-        let leave = Leave { closed: self.closed, active_queue: true };
-        undoing.write_stored_files(&self.root, vec![file], &[], leave, "")?;
+        // An active queue is allowed: the files are unchanged since the operation wrote them, so
+        // ST-Auto-Recap has not processed the queue.
+        let permissions = WritePermissions { closed: self.closed, active_queue: true };
+        undoing.write_stored_files(&self.root, vec![file], &[], permissions, "")?;
         Ok(())
     }
 
-    /// Returns the timelines whose branch or chat a command changed, without those that it only
-    /// stored first.
+    /// Returns the timelines whose branch or files the command changed. Timelines of which the
+    /// command only created a snapshot at its start are excluded.
     fn touched(&self) -> Result<BTreeSet<TimelineName>> {
         let effect = &self.chosen.operation.effect;
         let is_meant = |change: &&RefChange| {
@@ -152,7 +154,7 @@ impl<'u> Undo<'u> {
         Ok(timelines)
     }
 
-    /// Returns the commits that no branch and no tag would reach.
+    /// Returns the commits that no branch or tag reaches after the changes in `refs`.
     fn unreachable_after(&self, refs: &[RefChange]) -> Result<Vec<ObjectId>> {
         let mut tips: HashMap<RefName, ObjectId> = HashMap::new();
         for prefix in ["refs/heads/", "refs/tags/"] {
@@ -165,13 +167,14 @@ impl<'u> Undo<'u> {
             };
         }
         let reachable = History::load(self.store)?.past(tips.into_values().map(SnapshotId));
-        // A branch and a tag may have named the same one.
+        // The set removes duplicates: a branch and a tag may have pointed to the same commit.
         let lost: BTreeSet<_> = refs.iter().filter_map(|change| change.before).collect();
         Ok(lost.into_iter().filter(|id| !reachable.contains(&SnapshotId(*id))).collect())
     }
 }
 
-/// Collects the files that a running SillyTavern would overwrite, so that all are named.
+/// If a file was refused because a running SillyTavern would overwrite it, adds the file to `open`,
+/// so that one error lists all such files. Returns any other error immediately.
 fn collect_open(open: &mut Option<SillyTavernRuns>, planned: Result<()>) -> Result<()> {
     match planned {
         Err(Error::Engine(engine::Error::SillyTavernRuns(refusal))) => {

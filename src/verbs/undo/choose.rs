@@ -1,16 +1,17 @@
-//! Chooses the operation to undo: the named one, or the last that a user asked for; with all parts
-//! of its command.
+//! Chooses the operation to undo: the operation with the given number, or the latest operation that
+//! a user requested. A command may log several operations, which are its *parts*. All parts of a
+//! command are undone together.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::engine;
-use crate::engine::operation::log::Logged;
+use crate::engine::operation::log::LogEntry;
 use crate::store::{Effect, FileChange, LoggedOperation, ObjectId, RefChange, RefName};
 use crate::verbs::Result;
 
-pub(super) enum Choice {
-    Undo(Chosen),
-    /// No operation that a user asked for is left.
+pub(super) enum UndoChoice {
+    Undo(UndoTarget),
+    /// There is no operation left that a user requested.
     Nothing,
     Already {
         operation: LoggedOperation,
@@ -18,33 +19,33 @@ pub(super) enum Choice {
     },
 }
 
-pub(super) struct Chosen {
-    /// The last operation, with the effects of all parts of its command.
+pub(super) struct UndoTarget {
+    /// The last part of the command, with the combined effects of all parts.
     pub operation: LoggedOperation,
-    /// The parts before the last one, oldest first.
+    /// Numbers of the earlier parts of the command, oldest first.
     pub earlier: Vec<u64>,
-    /// Refs that only earlier parts moved: snapshots that the command began with. One that moved
-    /// since stays.
+    /// Refs that only earlier parts moved. The earlier parts are the snapshots that the command
+    /// created at its start. If such a ref was moved again later, the undo does not reset the ref.
     pub optional: Vec<RefName>,
-    /// Later operations that no user asked for.
+    /// Numbers of later operations that no user requested. These operations are not undone.
     pub passed_by: Vec<u64>,
 }
 
-/// Chooses from the log, which is newest first.
-pub(super) fn choose(entries: &[Logged], number: Option<u64>) -> Result<Choice> {
+/// Chooses an operation from the log, whose entries are sorted newest first.
+pub(super) fn choose(entries: &[LogEntry], number: Option<u64>) -> Result<UndoChoice> {
     let mut passed_by = Vec::new();
     let entry = match number {
         None => {
-            let standing: Vec<_> = entries.iter().filter(|entry| stands(entry)).collect();
+            let standing: Vec<_> = entries.iter().filter(|entry| is_undoable(entry)).collect();
             let asked_for = standing.iter().position(|entry| !entry.operation.effect.automatic);
-            let Some(at) = asked_for else { return Ok(Choice::Nothing) };
+            let Some(at) = asked_for else { return Ok(UndoChoice::Nothing) };
             passed_by.extend(standing[..at].iter().map(|entry| entry.operation.number));
             standing[at]
         }
         Some(number) => last_part(entries, number)?,
     };
     if let Some(by) = entry.undone_by {
-        return Ok(Choice::Already { operation: entry.operation.clone(), by });
+        return Ok(UndoChoice::Already { operation: entry.operation.clone(), by });
     }
     let mut parts = vec![&entry.operation];
     while let Some(before) = part_before(entries, parts[parts.len() - 1]) {
@@ -57,12 +58,13 @@ pub(super) fn choose(entries: &[Logged], number: Option<u64>) -> Result<Choice> 
     let names = operation.effect.refs.iter().map(|change| change.name.clone());
     let optional = names.filter(|name| !is_of_last(name)).collect();
     let earlier = parts[..parts.len() - 1].iter().map(|part| part.number).collect();
-    Ok(Choice::Undo(Chosen { operation, earlier, optional, passed_by }))
+    Ok(UndoChoice::Undo(UndoTarget { operation, earlier, optional, passed_by }))
 }
 
-/// An undo, a repair of the log, or an operation with a later part of its command is not chosen by
-/// itself.
-fn stands(entry: &Logged) -> bool {
+/// Returns whether an operation can be chosen by default. Excludes operations that were undone,
+/// undo operations, entries that only complete an interrupted operation, and parts of a command
+/// that has a later part.
+fn is_undoable(entry: &LogEntry) -> bool {
     let operation = &entry.operation;
     entry.undone_by.is_none()
         && entry.continued_by.is_none()
@@ -70,11 +72,11 @@ fn stands(entry: &Logged) -> bool {
         && operation.effect.finishes.is_none()
 }
 
-fn find(entries: &[Logged], number: u64) -> Option<&Logged> {
+fn find(entries: &[LogEntry], number: u64) -> Option<&LogEntry> {
     entries.iter().find(|entry| entry.operation.number == number)
 }
 
-fn last_part(entries: &[Logged], number: u64) -> Result<&Logged> {
+fn last_part(entries: &[LogEntry], number: u64) -> Result<&LogEntry> {
     let missing = engine::Error::NoSuchOperation { number };
     let mut entry = find(entries, number).ok_or(missing)?;
     while let Some(later) = entry.continued_by.filter(|later| *later > entry.operation.number)
@@ -85,15 +87,15 @@ fn last_part(entries: &[Logged], number: u64) -> Result<&Logged> {
     Ok(entry)
 }
 
-/// Returns the previous part of a command, if it was not undone by itself.
-fn part_before<'e>(entries: &'e [Logged], part: &LoggedOperation) -> Option<&'e LoggedOperation> {
+/// Returns the previous part of the same command, unless that part was undone separately.
+fn part_before<'e>(entries: &'e [LogEntry], part: &LoggedOperation) -> Option<&'e LoggedOperation> {
     let before = part.effect.continues.filter(|before| *before < part.number)?;
     let entry = find(entries, before).filter(|entry| entry.undone_by.is_none())?;
     Some(&entry.operation)
 }
 
-/// Joins the effects of all parts. A ref that somebody else moved between two parts goes back to
-/// where the later one found it.
+/// Combines the effects of all parts. If another program moved a ref between two parts, the undo
+/// resets the ref to the target that it had before the later part.
 fn whole(parts: &[&LoggedOperation]) -> LoggedOperation {
     let mut refs: BTreeMap<RefName, RefChange> = BTreeMap::new();
     let mut files: Vec<FileChange> = Vec::new();
@@ -110,17 +112,20 @@ fn whole(parts: &[&LoggedOperation]) -> LoggedOperation {
             files.push(FileChange { before, ..change.clone() });
         }
     }
-    // There is a part: the chosen one.
+    // `parts` is never empty: it contains the chosen operation.
     let last = parts[parts.len() - 1].clone();
     let effect = Effect { refs: refs.into_values().collect(), files, ..last.effect };
     LoggedOperation { effect, ..last }
 }
 
-impl Chosen {
-    /// Returns the newest undo that has to be undone before this operation, and the operation that
-    /// it undid: an earlier one, where both changed one ref or file. This finds a redo out of
-    /// order, even if the ref or file happens to have a state that the redo would accept.
-    pub(super) fn undone_below(&self, entries: &[Logged]) -> Option<(u64, u64)> {
+impl UndoTarget {
+    /// Looks for a later undo that must be undone before this operation: an undo of an earlier
+    /// operation that changed the same ref or file. Returns the number of the latest such undo, and
+    /// the number of the operation that it undid.
+    ///
+    /// Without this check, an undo out of order would be accepted if the ref or file happens to
+    /// have the expected value.
+    pub(super) fn undone_below(&self, entries: &[LogEntry]) -> Option<(u64, u64)> {
         let LoggedOperation { number, effect, .. } = &self.operation;
         let is_meant = |name: &&RefName| !name.is_kept() && !self.optional.contains(name);
         let refs = effect.refs.iter().map(|change| &change.name).filter(is_meant);
@@ -131,17 +136,19 @@ impl Chosen {
                 || operation.effect.files.iter().any(|change| files.contains(&change.path))
         };
         let later = entries.iter().take_while(|entry| entry.operation.number > *number);
-        later.filter(|entry| entry.undone_by.is_none()).find_map(|Logged { operation, .. }| {
-            let undone = operation.effect.undoes.filter(|_| shares(operation))?;
-            let mut targets = targets(entries, operation);
-            let is_below = targets.any(|target| target.number < *number && shares(target));
-            is_below.then_some((operation.number, undone))
-        })
+        later.filter(|entry| entry.undone_by.is_none()).find_map(
+            |LogEntry { operation, .. }| {
+                let undone = operation.effect.undoes.filter(|_| shares(operation))?;
+                let mut targets = targets(entries, operation);
+                let is_below = targets.any(|target| target.number < *number && shares(target));
+                is_below.then_some((operation.number, undone))
+            },
+        )
     }
 }
 
 fn targets<'e>(
-    entries: &'e [Logged],
+    entries: &'e [LogEntry],
     undoing: &'e LoggedOperation,
 ) -> impl Iterator<Item = &'e LoggedOperation> {
     let numbers = undoing.effect.undoes.iter().chain(&undoing.effect.undoes_also);
@@ -149,15 +156,19 @@ fn targets<'e>(
 }
 
 pub(super) struct MovedSince {
+    /// Whether a later operation moved the ref and is still in effect.
     pub by_standing: bool,
-    /// `None` if none moved it.
+    /// Target of the ref after the latest operation that moved it. `None` if no later operation
+    /// moved the ref. `Some(None)` if the ref was deleted.
     pub left_at: Option<Option<ObjectId>>,
 }
 
-/// Returns how later operations moved a ref. An undone operation, and the undo of a later one,
-/// leave it where it was, except for the snapshot of what an undo wrote. The undo of an earlier
-/// operation counts like any other.
-pub(super) fn moved_since(entries: &[Logged], number: u64, name: &RefName) -> MovedSince {
+/// Returns how operations after operation `number` moved a ref.
+///
+/// An operation that was undone is not in effect. The undo of an operation after `number` does not
+/// count, either: both together leave the ref where it was, or at a snapshot of the files that the
+/// undo wrote. The undo of an operation before `number` counts like any other operation.
+pub(super) fn moved_since(entries: &[LogEntry], number: u64, name: &RefName) -> MovedSince {
     let mut since = MovedSince { by_standing: false, left_at: None };
     let moves = |operation: &LoggedOperation| {
         operation.effect.refs.iter().find(|change| change.name == *name).map(|change| change.after)
@@ -168,7 +179,7 @@ pub(super) fn moved_since(entries: &[Logged], number: u64, name: &RefName) -> Mo
         since.left_at.get_or_insert(after);
         let undoes_later = operation.effect.undoes.is_some_and(|undone| undone > number)
             && targets(entries, operation).all(|it| it.number > number || moves(it).is_none());
-        // A note about the end of an interrupted operation belongs to that operation.
+        // An entry that completes an interrupted operation belongs to that operation.
         let finishes = operation.effect.finishes.is_some();
         since.by_standing |= entry.undone_by.is_none() && !undoes_later && !finishes;
     }

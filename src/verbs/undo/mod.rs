@@ -1,7 +1,7 @@
-//! Undoes an operation: refs move back, and files get their former bytes.
+//! Undoes an operation: resets refs, and restores the former content of files.
 //!
-//! A ref or file that changed since stops it before anything moves. The operation's snapshots stay
-//! in the store, kept by a ref, so that the undo can itself be undone.
+//! If a ref or file was changed after the operation, nothing is undone. A ref keeps the operation's
+//! snapshots reachable, so that the undo can itself be undone.
 
 mod carry_out;
 mod choose;
@@ -14,37 +14,39 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::engine::Workspace;
-use crate::engine::files::{Closed, FileAction};
-use crate::engine::operation::log::Logged;
-use crate::engine::operation::{self, log, marks};
-use crate::engine::reload_page::{Written, reload};
+use crate::engine::files::{ChatOpenState, FileAction};
+use crate::engine::operation::log::LogEntry;
+use crate::engine::operation::{self, integrity, log};
+use crate::engine::reload_page::{WriteEffects, reload};
 use crate::rules::Finding;
 use crate::st::Library;
 use crate::store::{LoggedOperation, RefChange, Store};
 use crate::verbs::{Result, UndoError};
-use choose::{Choice, Chosen, choose};
+use choose::{UndoChoice, UndoTarget, choose};
 
-/// An operation to undo.
+/// The operation to undo.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// `None`: the last one that a user asked for and that was not undone.
+    /// Number of the operation. `None` selects the latest operation that a user requested and that
+    /// is not undone.
     pub operation: Option<u64>,
     #[serde(flatten)]
-    pub closed: Closed,
+    pub closed: ChatOpenState,
     pub dry_run: bool,
 }
 
-/// An undone operation.
+/// The result of an undo.
 #[derive(Default)]
 pub struct Report {
-    /// With all parts of its command. `None`: nothing was left to undo.
+    /// The undone operation, with the combined effects of all parts of its command. `None` if there
+    /// was nothing to undo.
     pub operation: Option<LoggedOperation>,
-    /// It was undone before, so there was nothing to do.
+    /// Whether the operation had already been undone. Nothing was changed in this case.
     pub already: bool,
-    /// The number of the undo, which has to be undone to redo the operation. `None` in a plan.
+    /// Number of the undo. To redo the operation, undo this number. `None` in a dry run.
     pub redo: Option<u64>,
-    /// Later operations that no user asked for; they stay.
+    /// Numbers of later automatic operations, which are not undone.
     pub passed_by: Vec<u64>,
     pub refs: Vec<RefChange>,
     pub files: Vec<FileAction>,
@@ -52,14 +54,15 @@ pub struct Report {
     pub dry_run: bool,
 }
 
-/// Undoes an operation.
+/// Undoes an operation. In a dry run, only plans the undo.
 pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
     let (store, held) = workspace.open(options.dry_run)?;
     if let Some(held) = &held
         && let Some(done) = held.done_before(workspace, &store)?
         && let Some(number) = done.effect.undoes
     {
-        // This undo was interrupted, and is done by now; another one was not asked for.
+        // An earlier run of this command line was interrupted, and its undo has been completed
+        // since. Do not undo another operation.
         let operation = Some(log::find(&store, number)?);
         let (refs, files) = (done.effect.refs.clone(), operation::actions_of(&store, &done)?);
         let redo = Some(done.number);
@@ -68,9 +71,9 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
     let dry_run = options.dry_run;
     let (entries, _) = log::load(&store)?;
     let chosen = match choose(&entries, options.operation)? {
-        Choice::Undo(chosen) => chosen,
-        Choice::Nothing => return Ok(Report { dry_run, ..Report::default() }),
-        Choice::Already { operation, by } => {
+        UndoChoice::Undo(chosen) => chosen,
+        UndoChoice::Nothing => return Ok(Report { dry_run, ..Report::default() }),
+        UndoChoice::Already { operation, by } => {
             let (operation, redo) = (Some(operation), Some(by));
             return Ok(Report { operation, already: true, redo, dry_run, ..Report::default() });
         }
@@ -89,9 +92,10 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         entries: &entries,
         chosen: &chosen,
         closed: options.closed,
-        // A page with another integrity in memory asks anyhow, and the former bytes come back
-        // exactly.
-        mark: marks::fresh(&format!("undo {number}"), workspace),
+        // Only used for chats whose integrity value would not change. If the value changes,
+        // SillyTavern asks before its page overwrites the chat, and the former content can be
+        // restored byte for byte.
+        integrity: integrity::fresh(&format!("undo {number}"), workspace),
     };
     let mut back = undo.put_back()?;
     if !back.moved.is_empty() || !back.saved.is_empty() {
@@ -103,26 +107,27 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
         None => (undo.plan_files(&back.files)?, None),
     };
     let (refs, files, mut findings) = (back.refs, done.actions, back.findings);
-    if !files.is_empty() && !dry_run && options.closed != Closed::Rereads {
-        let written = Written { asked: done.asked, ..Written::REPLACED };
+    if !files.is_empty() && !dry_run && options.closed != ChatOpenState::PageReloads {
+        let written = WriteEffects { asked: done.asked, ..WriteEffects::REPLACED };
         findings.push(reload(&undo.root, "files", written));
     }
-    let Chosen { operation, passed_by, .. } = chosen;
+    let UndoTarget { operation, passed_by, .. } = chosen;
     let operation = Some(operation);
     Ok(Report { operation, already: false, redo, passed_by, refs, files, findings, dry_run })
 }
 
-/// A chosen operation, and everything that its undo reads.
+/// A chosen operation, and the data that is needed to undo it.
 struct Undo<'u> {
     workspace: &'u Workspace,
     store: &'u Store,
     /// `None` if the operation wrote no files.
     library: Option<&'u Library>,
     root: PathBuf,
-    /// Newest first.
-    entries: &'u [Logged],
-    chosen: &'u Chosen,
-    closed: Closed,
-    /// The integrity for chats that would get the one that is there.
-    mark: String,
+    /// The operation log, newest first.
+    entries: &'u [LogEntry],
+    chosen: &'u UndoTarget,
+    closed: ChatOpenState,
+    /// New integrity value for chats whose former content has the same integrity value as the
+    /// current file.
+    integrity: String,
 }

@@ -1,5 +1,5 @@
-//! Plans an undo: refs and files as they were before the operation, unless something else changed
-//! them since.
+//! Plans an undo: determines which refs and files to reset, and which refs and files were changed
+//! after the operation.
 
 use super::Undo;
 use super::choose::moved_since;
@@ -12,13 +12,14 @@ use crate::verbs::Result;
 #[derive(Default)]
 pub(super) struct PutBack {
     pub refs: Vec<RefChange>,
-    /// Last written first.
+    /// Files to reset, in the reverse order of writing.
     pub files: Vec<FileChange>,
-    /// Refs that moved since.
+    /// Refs that were moved after the operation. If there are any, the undo is refused.
     pub moved: Vec<RefChange>,
-    /// Files that were saved since.
+    /// Files that were saved after the operation. If there are any, the undo is refused.
     pub saved: Vec<FileChange>,
-    /// About attachments that the store has lost, and that are left as they are.
+    /// Findings about attachments that the store has lost. The undo does not change these
+    /// attachments.
     pub findings: Vec<Finding>,
 }
 
@@ -27,14 +28,14 @@ impl Undo<'_> {
         let Undo { store, chosen, .. } = self;
         let mut back = PutBack::default();
         for change in &chosen.operation.effect.refs {
-            // They keep snapshots for later.
+            // Refs of this kind only keep snapshots reachable for a later undo.
             if change.name.is_kept() {
                 continue;
             }
             let now = store.ref_target(&change.name)?;
             let since = moved_since(self.entries, chosen.operation.number, &change.name);
             if now == change.before && !since.by_standing {
-                // Recovery moved it back already.
+                // The ref already has its former target, because recovery reset the ref.
                 continue;
             }
             let is_led_back = !since.by_standing && since.left_at == Some(now);
@@ -56,7 +57,8 @@ impl Undo<'_> {
             let path = LibraryPath::parse(&change.path)?;
             let step = match FileStep::of(store, change) {
                 Ok(step) => step,
-                // Without its bytes it can neither be restored nor removed.
+                // If the store has lost the content of an attachment, the attachment can be neither
+                // restored nor removed.
                 Err(error) if operation::is_lost(&error) && st::is_attachment(&path) => {
                     back.findings.push(left_attachment(&path, &error.to_string()));
                     continue;
@@ -64,7 +66,7 @@ impl Undo<'_> {
                 Err(error) => return Err(error.into()),
             };
             let now = Fingerprint::of_file(&self.root, &path)?;
-            // An operation interrupted before it wrote may have left the former bytes.
+            // If the operation was interrupted, the file may still have its former content.
             if now == step.after || now == step.before {
                 back.files.push(change.reversed());
             } else {
@@ -76,7 +78,8 @@ impl Undo<'_> {
 }
 
 fn left_attachment(path: &LibraryPath, why: &str) -> Finding {
-    let message = format!("the store has lost this attachment, so it was left as it is: {why}");
+    let message =
+        format!("the store no longer has this attachment, so the file was not changed: {why}");
     Finding::new(Code::AttachmentLost, path.as_str(), message)
-        .remedy("everything else was undone; remove the file yourself if you do not want it")
+        .remedy("delete the file if you do not want it; everything else was undone")
 }

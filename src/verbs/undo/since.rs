@@ -1,4 +1,5 @@
-//! Explains why an operation cannot be undone, and offers the states before it as new chats.
+//! Explains why an operation cannot be undone, and offers to restore the earlier snapshots as new
+//! chats.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +10,15 @@ use crate::archive::{Role, SnapshotId, branch, read_manifest};
 use crate::engine::files;
 use crate::engine::free_names::free_timeline;
 use crate::engine::operation::bytes_of;
-use crate::engine::operation::log::Logged;
-use crate::engine::written_since::{ChangeSince, Offer, WrittenSince};
+use crate::engine::operation::log::LogEntry;
+use crate::engine::written_since::{ChangeSince, EarlierState, WrittenSince};
 use crate::history::pairs::pair_id;
 use crate::history::{self, name_lookup};
 use crate::st::{Category, Chat, LibraryPath, TimelineName};
-use crate::store::{FileChange, Kept, RefChange, unless_lost};
+use crate::store::{FileChange, RefChange, StoredAs, unless_lost};
 use crate::verbs::{Result, UndoError};
 
-/// A restore of a whole library may have replaced hundreds of chats.
+/// Maximum number of offers. A restore of all timelines may have replaced hundreds of chats.
 const MOST_OFFERS: usize = 3;
 
 impl Undo<'_> {
@@ -40,7 +41,7 @@ impl Undo<'_> {
                 None => None,
             };
             let what = match &timeline {
-                // The saved file tells it.
+                // A change of this timeline's file was already reported.
                 Some(timeline) if timelines.contains(timeline) => continue,
                 Some(_) => WrittenSince::Snapshots(self.later(number, change)),
                 None => WrittenSince::Tag,
@@ -51,7 +52,8 @@ impl Undo<'_> {
             timelines.extend(timeline);
         }
         let offers = self.offers(&timelines)?;
-        // A new chat is listed in its group, which existed before.
+        // Group files are ignored: a new chat is added to the list in its group's file, which
+        // existed before.
         let files = operation.effect.files.iter();
         let files = files.filter(|change| !change.path.starts_with("groups/"));
         let mut files = files.peekable();
@@ -61,7 +63,7 @@ impl Undo<'_> {
 
     fn later(&self, number: u64, change: &RefChange) -> usize {
         let later = self.entries.iter().take_while(|entry| entry.operation.number > number);
-        let moves = |entry: &&Logged| {
+        let moves = |entry: &&LogEntry| {
             entry.operation.effect.refs.iter().any(|other| other.name == change.name)
                 && entry.undone_by.is_none()
         };
@@ -80,18 +82,19 @@ impl Undo<'_> {
         Ok(compare(&Chat::split(&then, chat.category()), &Chat::split(&now, chat.category())))
     }
 
-    /// Returns the states before the operation of the chats that changed since; of all its chats,
-    /// if something else changed, such as their lorebook.
-    fn offers(&self, changed: &BTreeSet<TimelineName>) -> Result<Vec<Offer>> {
+    /// Returns the snapshots before the operation, of those chats of the operation that changed
+    /// later. If none of these chats changed, but for example a lorebook, returns the snapshots of
+    /// all chats of the operation.
+    fn offers(&self, changed: &BTreeSet<TimelineName>) -> Result<Vec<EarlierState>> {
         let operation = &self.chosen.operation;
         let mut before = Vec::new();
         for change in &operation.effect.files {
             let timeline = TimelineName::of_file(&LibraryPath::parse(&change.path)?);
-            // There is only one file of a group and of the settings.
+            // Groups and settings cannot be restored as a copy.
             let can_be_copied = |name: &TimelineName| {
                 !matches!(name.category(), Category::Group | Category::Settings)
             };
-            if let (Some(timeline), Some(Kept::Commit(id))) =
+            if let (Some(timeline), Some(StoredAs::Commit(id))) =
                 (timeline.filter(can_be_copied), change.before)
             {
                 before.push((timeline, SnapshotId(id)));
@@ -119,16 +122,18 @@ impl Undo<'_> {
                 Some(book) => pair_id(id, Some(book)),
                 None => id.to_string(),
             };
-            // Its name of today, beside which it would be restored.
+            // Use the timeline's current name: the new chat is restored into the folder of that
+            // name.
             let timeline = names.moment(&moment).map_or(timeline, |moment| moment.timeline);
             let name = free_timeline(&timeline, "before", day, library.as_ref(), &mut taken)?;
-            offers.push(Offer { timeline, moment, name: name.chat().to_owned() });
+            offers.push(EarlierState { timeline, moment, name: name.chat().to_owned() });
         }
         Ok(offers)
     }
 
-    /// Returns the snapshot with the lorebook at the time of another snapshot, if it is not the
-    /// same. `None` if that snapshot cannot be read.
+    /// Returns the snapshot with the lorebook that the chat in snapshot `id` had before the
+    /// operation. The inner `None` means that snapshot `id` contains that lorebook itself, or that
+    /// the chat has no lorebook. The outer `None` means that snapshot `id` cannot be read.
     fn book_before(&self, id: SnapshotId) -> Result<Option<Option<SnapshotId>>> {
         let operation = &self.chosen.operation;
         let Some(snapshot) = name_lookup::find(self.store, id)? else { return Ok(None) };
@@ -141,13 +146,13 @@ impl Undo<'_> {
             return Ok(Some(None));
         };
         let replaced = operation.effect.files.iter().find(|change| change.path == path.as_str());
-        if let Some(Kept::Commit(book)) = replaced.and_then(|change| change.before) {
+        if let Some(StoredAs::Commit(book)) = replaced.and_then(|change| change.before) {
             return Ok(Some(Some(SnapshotId(book))));
         }
         let Some(name) = TimelineName::of_file(&path).map(|name| branch(&name)) else {
             return Ok(Some(None));
         };
-        // The head of the lorebook's own timeline at that time.
+        // Find the head of the lorebook's timeline before the operation.
         let until =
             self.entries.iter().skip_while(|entry| entry.operation.number > operation.number);
         let moved = until.filter(|entry| entry.undone_by.is_none()).find_map(|entry| {
@@ -183,12 +188,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_that_were_added_edited_and_removed_are_counted() {
+    fn added_edited_and_removed_messages_are_counted() {
         let chat = |words: &[&str]| {
             let lines = words.iter().map(|word| format!("\n{{\"mes\":\"{word}\"}}"));
             format!("{{}}{}", lines.collect::<String>())
         };
-        let told = |then: &[&str], now: &[&str]| {
+        let change_words = |then: &[&str], now: &[&str]| {
             let (then, now) = (chat(then), chat(now));
             let what = compare(
                 &Chat::split(then.as_bytes(), Category::Chat),
@@ -196,13 +201,13 @@ mod tests {
             );
             ChangeSince { subject: "X".into(), what }.to_string()
         };
-        assert_eq!(told(&["a"], &["a", "b"]), "1 message was added to X");
-        assert_eq!(told(&["a"], &["a", "b", "c"]), "2 messages were added to X");
-        assert_eq!(told(&["a", "b", "c"], &["a", "c"]), "1 message was removed from X");
+        assert_eq!(change_words(&["a"], &["a", "b"]), "1 message was added to X");
+        assert_eq!(change_words(&["a"], &["a", "b", "c"]), "2 messages were added to X");
+        assert_eq!(change_words(&["a", "b", "c"], &["a", "c"]), "1 message was removed from X");
         assert_eq!(
-            told(&["a", "b", "c"], &["a", "d", "c", "e"]),
+            change_words(&["a", "b", "c"], &["a", "d", "c", "e"]),
             "1 message was added to X, 2 messages were edited in X"
         );
-        assert_eq!(told(&["a"], &["a"]), "X was changed");
+        assert_eq!(change_words(&["a"], &["a"]), "X was changed");
     }
 }

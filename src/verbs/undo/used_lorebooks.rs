@@ -1,7 +1,8 @@
 //! Keeps lorebooks that an undo would remove although a chat, a character or the settings use them.
 //!
-//! A renamed fork still uses the lorebook that the operation wrote. A chat that used it before the
-//! operation, when its file was missing, does not keep it: that state comes back.
+//! For example, a fork that was renamed after the operation still uses the lorebook that the
+//! operation created. A chat does not prevent the removal if it was bound to the lorebook before
+//! the operation, when the lorebook's file was missing: the undo restores that situation.
 
 use super::Undo;
 use super::put_back::PutBack;
@@ -16,7 +17,7 @@ use crate::verbs::Result;
 use crate::words::listed;
 
 impl Undo<'_> {
-    /// Removes lorebooks in use from the plan, with a finding.
+    /// Removes lorebooks that are in use from the plan, and adds a finding for each.
     pub(super) fn keep_used_lorebooks(
         &self,
         PutBack { refs, files: changes, findings, .. }: &mut PutBack,
@@ -36,7 +37,8 @@ impl Undo<'_> {
             let users = st::possible_users_of_lorebook(library, &book, group)?;
             let own = TimelineName::of_file(&book).map(|name| branch(&name));
             let mut names = users.unread;
-            // The operation created it, so its users are later.
+            // If the operation created the lorebook, characters and settings can only have begun to
+            // use the lorebook after the operation.
             let is_begun =
                 |change: &RefChange| Some(&change.name) == own.as_ref() && change.after.is_none();
             if refs.iter().any(is_begun) {
@@ -56,14 +58,14 @@ impl Undo<'_> {
                 format!("this lorebook was not removed, because it is used by {}", listed(&names));
             let finding = Finding::new(Code::LorebookInUse, book.as_str(), message);
             findings.push(finding.remedy(
-                "everything else was undone; delete the lorebook in SillyTavern if no chat needs it",
+                "delete the lorebook in SillyTavern if no chat needs it; everything else was undone",
             ));
         }
         Ok(())
     }
 
-    /// Returns whether a chat was bound to a lorebook before the operation, as far as the store
-    /// knows.
+    /// Returns whether a chat was bound to a lorebook before the operation, according to the chat's
+    /// snapshot at that time.
     fn used_before(&self, chat: &TimelineName, book: &LibraryPath) -> Result<bool> {
         let (name, number) = (branch(chat), self.chosen.operation.number);
         let since = self.entries.iter().take_while(|entry| entry.operation.number >= number);

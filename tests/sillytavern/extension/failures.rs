@@ -128,7 +128,7 @@ fn failed_requests_are_explained_and_lose_nothing() {
         assert_refused(
             &mut session.writer,
             "/stvc-search lantern",
-            "speaks protocol 99, and this program 1",
+            "uses protocol 99, but this program uses protocol 1",
         );
         watching.stop();
         session.assert_store_matches_library();

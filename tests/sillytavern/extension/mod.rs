@@ -192,11 +192,11 @@ fn group_scenario(name: &'static str, version: &str) {
     watching.stop();
 }
 
-/// Measures the time of actions, compared with SillyTavern's own branch:
-/// `cargo test --release --test sillytavern -- --ignored how_fast --nocapture`.
+/// Measures the time of actions, compared with SillyTavern's own branch: `cargo test --release
+/// --test sillytavern -- --ignored measure_extension_action_times --nocapture`.
 #[test]
 #[ignore = "a measurement, for a quiet machine"]
-fn how_fast() {
+fn measure_extension_action_times() {
     let Some((mut session, watching)) = Session::with_extension("extension-speed", "1.19.0") else {
         return;
     };

@@ -30,12 +30,12 @@ const CLICK_DOTS: &str = "async (page) => {
 }";
 
 #[test]
-fn alarm_restores_the_snapshot_before_the_loss_in_1_19() {
+fn restore_from_an_alarm_restores_the_chat_before_the_loss_in_1_19() {
     with_retries(|| alarm_scenario("alarm-1.19", "1.19.0"));
 }
 
 #[test]
-fn alarm_restores_the_snapshot_before_the_loss_in_1_12() {
+fn restore_from_an_alarm_restores_the_chat_before_the_loss_in_1_12() {
     with_retries(|| alarm_scenario("alarm-1.12", "1.12.14"));
 }
 

@@ -68,7 +68,7 @@ fn extension_changes_no_prompt_and_contacts_only_sillytavern() {
         assert!(without.len() >= 4, "{}", without.len());
         assert!(String::from_utf8_lossy(&without[1]).contains(LANTERN));
 
-        // The same story again, with the extension.
+        // Repeat the story with the extension.
         session.writer.close_page();
         for folder in ["chats/Mira Voss", "worlds", "characters", "thumbnails/avatar"] {
             fs::remove_dir_all(session.path(folder)).unwrap();

@@ -85,7 +85,7 @@ fn restored_chat_is_reloaded_on_the_other_device() {
         phone.settle();
         assert!(texts(&session)[1].contains("A mistake."), "SillyTavern overwrites lorebooks");
         session.writer.wait_until(&format!(
-            "({REFRESH}, document.querySelector('#toast-container')?.textContent.includes('what was restored was overwritten'))"
+            "({REFRESH}, document.querySelector('#toast-container')?.textContent.includes('the restored files were overwritten'))"
         ));
         // The restored version is still in the store.
         session.writer.run_command("/stvc-restore worlds/Tide Office~1");

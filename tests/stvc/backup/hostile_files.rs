@@ -6,7 +6,7 @@ use std::io::Write;
 use serde_json::{Value, json};
 use stvc::internals::engine::copies::CopyPlace;
 use stvc::internals::store::ObjectId;
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::import::stvc_backup::{Options, take_in};
 
 use crate::common::backups::{back_up, chat_with_two_snapshots};
@@ -28,7 +28,7 @@ fn every_flipped_bit_and_truncation_is_detected() {
         assert!(decode(&bytes[..at]).is_err(), "cut at {at}");
     }
     let longer = [&bytes[..], b"\0"].concat();
-    assert!(decode(&longer).unwrap_err().contains("follows"));
+    assert!(decode(&longer).unwrap_err().contains("there is data after its"));
 }
 
 /// Asserts that the import fails with `words` and changes no byte.
@@ -45,7 +45,7 @@ fn assert_refused(sandbox: &Sandbox, bytes: &[u8], words: &str) {
         closed: Default::default(),
         dry_run: false,
     };
-    let error = match take_in(&sandbox.workspace(), &options, &mut Silent) {
+    let error = match take_in(&sandbox.workspace(), &options, &mut NoProgress) {
         Err(error) => error.to_string(),
         Ok(_) => panic!("it was taken in; {words} was expected"),
     };
@@ -64,9 +64,9 @@ fn damaged_backup_changes_nothing() {
         assert_refused(if at % 2 == 0 { &there } else { &not_there }, &flipped, "b.stvc");
         assert_refused(if at % 2 == 0 { &not_there } else { &there }, &bytes[..at], "b.stvc");
     }
-    assert_refused(&there, b"", "no backup of stvc's");
-    assert_refused(&there, b"PK\x03\x04something else", "no backup of stvc's");
-    assert_refused(&there, b"stvc backup 2\n{}\n", "format 2");
+    assert_refused(&there, b"", "it is not a backup created by stvc");
+    assert_refused(&there, b"PK\x03\x04something else", "it is not a backup created by stvc");
+    assert_refused(&there, b"stvc backup 2\n{}\n", "its format (2) is not supported");
 }
 
 #[test]
@@ -90,24 +90,24 @@ fn decompression_bomb_is_refused_early() {
     assert_refused(
         &sandbox,
         &encode_backup(&header(3, &refs), &records),
-        "more objects than its header says",
+        "more objects than its header states",
     );
     // A header without an end.
     let endless = [b"stvc backup 1\n".to_vec(), vec![b' '; 65 << 20]].concat();
-    assert_refused(&sandbox, &endless, "its header has no end");
+    assert_refused(&sandbox, &endless, "its header does not end");
     // Unreferenced zeros.
     let zeros = vec![0; 8 << 20];
     assert_refused(
         &sandbox,
         &encode_backup(&header(1, &refs), &[(3, &zeros)]),
-        "which others refer to",
+        "is missing, but other objects refer to it",
     );
 }
 
 const BRANCH: &str = "refs/heads/chats/Mira/a";
 
 #[test]
-fn well_formed_foreign_backup_is_imported() {
+fn valid_backup_that_stvc_did_not_write_is_imported() {
     let sandbox = Sandbox::empty();
     let source = sandbox.folder().join("forged.stvc");
     fs::write(&source, ForgedBackup::new().file(BRANCH)).unwrap();
@@ -116,7 +116,7 @@ fn well_formed_foreign_backup_is_imported() {
 }
 
 #[test]
-fn backup_cannot_set_foreign_refs() {
+fn backup_cannot_set_refs_other_than_branches_and_tags() {
     let sandbox = chat_with_two_snapshots();
     for name in [
         "HEAD",
@@ -147,7 +147,11 @@ fn tree_with_unsafe_names_is_refused() {
         } else {
             [forged.root(), dots].concat()
         };
-        assert_refused(&sandbox, &forged.with_root(root).file(BRANCH), "holds what no backup");
+        assert_refused(
+            &sandbox,
+            &forged.with_root(root).file(BRANCH),
+            "data that stvc never writes to a backup",
+        );
     }
     // Links, submodules, executables, a duplicate entry, a wrong order, and a tree in place of a
     // file.
@@ -173,19 +177,19 @@ fn tree_with_unsafe_names_is_refused() {
         assert_refused(
             &sandbox,
             &ForgedBackup::new().with_root(bad).file(BRANCH),
-            "holds what no backup",
+            "data that stvc never writes to a backup",
         );
     }
 }
 
 #[test]
-fn false_manifest_is_refused() {
+fn backup_with_a_forged_manifest_is_refused() {
     let sandbox = chat_with_two_snapshots();
     for path in ["../../evil", "/evil", "secrets.json", ".stvc/config", "worlds/x.json"] {
         let forged = ForgedBackup::new().with_manifest(|manifest| {
             manifest["files"][0]["path"] = path.into();
         });
-        assert_refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
+        assert_refused(&sandbox, &forged.file(BRANCH), "data that stvc never writes to a backup");
     }
     let zeros = "0".repeat(64);
     let edits: [&dyn Fn(&mut Value); 5] = [
@@ -197,21 +201,21 @@ fn false_manifest_is_refused() {
     ];
     for edit in edits {
         let forged = ForgedBackup::new().with_manifest(edit);
-        assert_refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
+        assert_refused(&sandbox, &forged.file(BRANCH), "data that stvc never writes to a backup");
     }
 }
 
 #[test]
-fn missing_extra_and_foreign_objects_are_refused() {
+fn backup_with_missing_extra_or_foreign_objects_is_refused() {
     let sandbox = chat_with_two_snapshots();
     let mut forged = ForgedBackup::new();
     forged.add(3, b"nobody's".to_vec());
-    assert_refused(&sandbox, &forged.file(BRANCH), "objects that no snapshot has");
+    assert_refused(&sandbox, &forged.file(BRANCH), "objects that do not belong to any snapshot");
     let all: Vec<_> = ForgedBackup::new().objects.keys().copied().collect();
     for id in all {
         let mut forged = ForgedBackup::new();
         forged.objects.remove(&id);
-        assert_refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
+        assert_refused(&sandbox, &forged.file(BRANCH), "data that stvc never writes to a backup");
     }
     // A duplicate object.
     let forged = ForgedBackup::new();
@@ -225,11 +229,11 @@ fn missing_extra_and_foreign_objects_are_refused() {
     let (_, commit) = forged.objects.remove(&forged.commit).unwrap();
     let commit = String::from_utf8(commit).unwrap();
     forged.commit = forged.add(1, commit.replace("Stvc-Content", "Content").into_bytes());
-    assert_refused(&sandbox, &forged.file(BRANCH), "no snapshot");
+    assert_refused(&sandbox, &forged.file(BRANCH), "is not a snapshot");
     let mut forged = ForgedBackup::new();
     forged.objects.remove(&forged.commit);
     forged.commit = forged.add(1, b"tree of nothing".to_vec());
-    assert_refused(&sandbox, &forged.file(BRANCH), "holds what no backup");
+    assert_refused(&sandbox, &forged.file(BRANCH), "data that stvc never writes to a backup");
 }
 
 /// The header is compared with the content.
@@ -243,7 +247,7 @@ fn header_that_contradicts_the_content_is_refused() {
     let wrong = [
         ("snapshots", json!(2), "counts are wrong"),
         ("objects", json!(records.len() + 1), "counts are wrong"),
-        ("taken", json!("some day"), "no time"),
+        ("taken", json!("some day"), "is not a valid time"),
         ("timelines", json!(["Mira"]), "its header"),
         ("whole", json!("yes"), "its header"),
     ];

@@ -65,7 +65,7 @@ fn import_keeps_both_sides_of_diverged_stores() {
     let (before, ids) = (other.files(), other.snapshot_ids());
     let answer = other.json(&["import", text(&backup)]).exits(0);
     let line = answer.of_type("taken_in").remove(0);
-    assert_eq!(line["outcome"], "beside");
+    assert_eq!(line["outcome"], "new-name");
     assert_eq!(line["name"], "chats/Mira/a (from backup 2026-11-14)");
     assert_eq!(answer.of_type("tag")[0]["name"], "mark (2)");
     assert_same(&other.files(), &before);
@@ -89,7 +89,7 @@ fn import_keeps_both_sides_of_diverged_stores() {
 
 /// The file is older than the backup or unrelated to it: file and timeline stay.
 #[test]
-fn import_keeps_file_unrelated_to_the_backup() {
+fn import_does_not_change_older_or_unrelated_files() {
     let one = chat_with_two_snapshots();
     let old = one.read(A);
     one.append(A, &message("one", 3));
@@ -106,13 +106,13 @@ fn import_keeps_file_unrelated_to_the_backup() {
         let heads = other.json(&["timelines"]).exits(0).of_type("timeline").len();
         (outcome, heads)
     };
-    assert_eq!(other(&old), ("beside".into(), 2));
+    assert_eq!(other(&old), ("new-name".into(), 2));
     assert_eq!(other(&newest), ("new".into(), 1));
     let goes_on = [&newest, format!("\n{}", message("one", 4)).as_bytes()].concat();
     assert_eq!(other(&goes_on), ("new".into(), 1));
     // A chat with text that is in no snapshot.
     let changed = [&old, format!("\n{}", message("other", 3)).as_bytes()].concat();
-    assert_eq!(other(&changed), ("beside".into(), 2));
+    assert_eq!(other(&changed), ("new-name".into(), 2));
 }
 
 #[test]
@@ -136,7 +136,11 @@ fn backup_is_readable_as_a_store_and_not_writable() {
     let before = fs::read(&path).unwrap();
     for arguments in [&["gc"][..], &["snapshot"], &["tag", "x", "Mira/a"], &["restore", "Mira/a"]] {
         let answer = run(arguments).exits(2);
-        assert!(answer.stderr.contains("is a backup, not a store"), "{}", answer.stderr);
+        assert!(
+            answer.stderr.contains("is a backup and cannot be changed like a store"),
+            "{}",
+            answer.stderr
+        );
     }
     assert_eq!(fs::read(&path).unwrap(), before);
     sandbox.stvc(&["check", text(&path)]).exits(0);

@@ -19,7 +19,7 @@ fn encrypted_backup_opens_only_with_its_passphrase() {
     assert!(!bytes.windows(4).any(|w| w == b"Mira"), "a name is readable");
     let here = Sandbox::empty();
     let answer = here.stvc(&["import", text(&path)]).exits(1);
-    assert!(answer.stderr.contains("no terminal to ask on"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("no terminal to ask for it"), "{}", answer.stderr);
     let wrong = here.stvc(&["--passphrase-command", "echo wrong", "import", text(&path)]).exits(1);
     assert!(wrong.stderr.contains("passphrase is wrong"), "{}", wrong.stderr);
     assert!(!here.store().exists());

@@ -39,18 +39,18 @@ fn backup_of_some_timelines_has_their_tags_only() {
 }
 
 #[test]
-fn standard_output_gets_only_the_backup() {
+fn backup_to_standard_output_prints_its_messages_to_stderr() {
     let sandbox = chat_with_two_snapshots();
     let output = sandbox.command(&["backup", "-"]).output().unwrap();
     assert!(output.status.success());
     decode(&output.stdout).unwrap();
     let words = String::from_utf8(output.stderr).unwrap();
-    assert!(words.contains("Nothing could be read back"), "{words}");
+    assert!(words.contains("Not verified: run `stvc check FILE` on the result"), "{words}");
     sandbox.json(&["backup", "-"]).exits(2);
 }
 
 #[test]
-fn backup_file_is_replaced_only_without_loss() {
+fn backup_file_is_not_replaced_if_snapshots_would_be_lost() {
     let mut sandbox = chat_with_two_snapshots();
     let path = back_up(&sandbox);
     sandbox.wait(60);
@@ -62,7 +62,11 @@ fn backup_file_is_replaced_only_without_loss() {
     fs::remove_dir_all(sandbox.store()).unwrap();
     sandbox.stvc(&["snapshot"]).exits(0);
     let answer = sandbox.stvc(&["backup", text(&path)]).exits(4);
-    assert!(answer.stderr.contains("holds snapshots which"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("has snapshots that the new one would not have"),
+        "{}",
+        answer.stderr
+    );
     assert_eq!(fs::read(&path).unwrap(), newer);
     sandbox.stvc(&["backup", text(&path), "--overwrite"]).exits(0);
     assert_ne!(fs::read(&path).unwrap(), newer);
@@ -97,7 +101,7 @@ const REMOVALS: [&[&[&str]]; 5] = [
 ];
 
 #[test]
-fn backup_continues_after_deliberate_removal() {
+fn backup_works_after_snapshots_were_removed_on_purpose() {
     for removal in REMOVALS {
         let (mut sandbox, path) = backed_up();
         let folder = sandbox.folder().join("mirror");
@@ -137,7 +141,11 @@ fn backup_does_not_replace_a_file_after_a_branch_was_lost() {
         let branch = sandbox.store().join("refs/heads/chats/Mira/b");
         fs::remove_file(branch).unwrap();
         let answer = sandbox.stvc(&["backup", text(&path), "--no-snapshot"]).exits(4);
-        assert!(answer.stderr.contains("holds snapshots which"), "{}", answer.stderr);
+        assert!(
+            answer.stderr.contains("has snapshots that the new one would not have"),
+            "{}",
+            answer.stderr
+        );
         assert_eq!(fs::read(&path).unwrap(), before);
     }
 }
@@ -209,10 +217,10 @@ fn killed_backup_leaves_no_partial_file() {
 }
 
 #[test]
-fn status_reports_an_old_last_backup() {
+fn status_reports_that_the_last_backup_is_old() {
     let mut sandbox = chat_with_two_snapshots();
     let none = sandbox.stvc(&["backup", "--last"]).exits(0);
-    assert!(none.stdout.contains("No backup was taken yet"), "{}", none.stdout);
+    assert!(none.stdout.contains("There are no backups yet"), "{}", none.stdout);
     let path = back_up(&sandbox);
     sandbox.wait(20 * 86_400);
     let notes = |sandbox: &Sandbox| {
@@ -225,7 +233,7 @@ fn status_reports_an_old_last_backup() {
     assert_eq!(notes(&sandbox), 1);
     let last = sandbox.json(&["backup", "--last", text(&path)]).exits(0).of_type("copy").remove(0);
     assert_eq!((&last["snapshots_since"], &last["timelines_since"]), (&1.into(), &1.into()));
-    assert_eq!((&last["kind"], &last["whole"]), (&"file".into(), &true.into()));
+    assert_eq!((&last["kind"], &last["complete"]), (&"file".into(), &true.into()));
     assert!(sandbox.json(&["backup", "--last", "x.stvc"]).exits(0).of_type("copy").is_empty());
     back_up(&sandbox);
     assert_eq!(notes(&sandbox), 0);

@@ -105,7 +105,6 @@ impl ForgedSnapshot {
         entries
     }
 
-    /// Returns the entry at `path`.
     pub fn entry_at(&mut self, path: &str) -> &mut Entry {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         self.folder_at(folder).iter_mut().find(|entry| entry.name == name.as_bytes()).unwrap()

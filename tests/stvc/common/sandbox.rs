@@ -8,9 +8,9 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use stvc::Workspace;
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::log;
-use stvc::verbs::snapshot::{self, Taken, TakenTimeline};
+use stvc::verbs::snapshot::{self, SnapshotResult, TimelineResult};
 use tempfile::TempDir;
 
 use super::recap_library::RecapLibrary;
@@ -140,13 +140,15 @@ impl Sandbox {
     #[track_caller]
     pub fn take(&self, timelines: &[&str]) -> Vec<String> {
         let timelines = timelines.iter().map(|&name| name.to_owned()).collect();
-        let asked = snapshot::Asked { timelines, ..Default::default() };
+        let asked = snapshot::SnapshotRequest { timelines, ..Default::default() };
         let subject = asked.try_into().unwrap();
         let options = snapshot::Options { subject, ..Default::default() };
-        let report = snapshot::snapshot(&self.workspace(), &options, &mut Silent).unwrap();
-        let id = |outcome: &TakenTimeline| match &outcome.result {
-            Taken::New(snapshot, _) if outcome.timeline.is_chat() => Some(snapshot.id.to_string()),
-            Taken::New(..) | Taken::Unchanged(..) => None,
+        let report = snapshot::snapshot(&self.workspace(), &options, &mut NoProgress).unwrap();
+        let id = |outcome: &TimelineResult| match &outcome.result {
+            SnapshotResult::New(snapshot, _) if outcome.timeline.is_chat() => {
+                Some(snapshot.id.to_string())
+            }
+            SnapshotResult::New(..) | SnapshotResult::Unchanged(..) => None,
             _ => panic!("{} was not taken", outcome.timeline),
         };
         report.timelines.iter().filter_map(id).collect()

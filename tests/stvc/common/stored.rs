@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::{check, restore};
 
 use super::{Sandbox, fsck};
@@ -35,7 +35,7 @@ impl Stored {
             target: restore::Target::Folder { dir: target.clone(), only: None },
             ..Default::default()
         };
-        match restore::restore(&sandbox.workspace(), &options, &mut Silent) {
+        match restore::restore(&sandbox.workspace(), &options, &mut NoProgress) {
             Ok(_) => {
                 assert_eq!(fs::read(target.join(&self.path)).unwrap(), self.bytes, "{}", self.path);
                 true
@@ -58,14 +58,14 @@ impl Stored {
 #[track_caller]
 pub fn check(sandbox: &Sandbox) -> (i32, String) {
     let workspace = sandbox.workspace();
-    let report = match check::check(&workspace, &mut Silent) {
+    let report = match check::check(&workspace, &mut NoProgress) {
         Ok(report) => report,
         Err(error) => return (1, format!("{error}\n")),
     };
     let notices = workspace.take_notices();
     let found = report.findings.iter().chain(&notices);
     let words = found.map(|finding| format!("{} {}\n", finding.subject, finding.message));
-    (i32::from(!report.is_sound()), words.collect::<String>().replace('\\', "/"))
+    (i32::from(!report.is_valid()), words.collect::<String>().replace('\\', "/"))
 }
 
 /// Asserts that git and `check` report no problem.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use stvc::lines::ChangeLine;
+use stvc::json_output::ChangeLine;
 use stvc::verbs::diff;
 
 use crate::common::Sandbox;

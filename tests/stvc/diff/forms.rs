@@ -17,11 +17,11 @@ fn three_dot_diff_starts_at_the_fork_point() {
     write(&sandbox, &messages);
     sandbox.stvc(&["snapshot"]).exits(0);
     let answer = sandbox.stvc(&["diff", "Mira/Tide...Branch #1"]).exits(0);
-    insta::assert_snapshot!(without_ids(&answer.stdout), @r#"
+    insta::assert_snapshot!(without_ids(&answer.stdout), @"
     --- ID Mira / Tide (11 messages, just now)
     +++ ID Mira / Tide... - Branch #1 (10 messages, just now)
-    They part after #7: the first 8 messages are in both.
-    In both, but not the same
+    The fork point is #7: the first 8 messages are in both.
+    In both, but different
       ~ #3  hidden  Wren: Line 3, spoken at the chart room.
     Only in Mira / Tide
       - #8   Mira: Line 8, spoken at the chart room.
@@ -32,10 +32,10 @@ fn three_dot_diff_starts_at_the_fork_point() {
       + #9  Mira: By land, in this rain?
     Metadata
       + main_chat  Tide
-    "#);
+    ");
     // A name with dots is read as a name first.
     let own = sandbox.stvc(&["diff", "Tide... - Branch #1"]).exits(0);
-    assert!(own.stdout.ends_with("No difference.\n"), "{}", own.stdout);
+    assert!(own.stdout.ends_with("No differences.\n"), "{}", own.stdout);
     let both = sandbox.json(&["diff", "Tide... - Branch #1...chats/Mira/Tide"]).exits(0);
     assert_eq!(both.of_type("comparison")[0]["shared"], 8);
     let wrong = sandbox.stvc(&["diff", "Mira/Tide...Nobody"]).exits(1);
@@ -43,7 +43,7 @@ fn three_dot_diff_starts_at_the_fork_point() {
 }
 
 #[test]
-fn diff_of_one_timeline_over_time() {
+fn diff_history_lists_the_changes_of_each_snapshot() {
     let mut messages = talk(3);
     let mut sandbox = stored(&messages);
     sandbox.wait(3600);
@@ -98,13 +98,13 @@ fn diff_options_summarise_and_select_parts() {
     book["entries"]["1"]["order"] = 3.into();
     write_book(&sandbox, &book);
     let answer = sandbox.stvc(&["diff", "Tide", "--stat"]).exits(0);
-    insta::assert_snapshot!(without_ids(&answer.stdout), @r#"
+    insta::assert_snapshot!(without_ids(&answer.stdout), @"
     --- ID Mira / Tide (6 messages, just now)
-    +++ the files now
+    +++ current files
     Messages  1 added, 1 removed, 1 hidden
     Lorebook  1 reordered
     Metadata  1 added
-    "#);
+    ");
     let parts = |only: &str| -> Vec<String> {
         let answer = sandbox.json(&["diff", "Tide", "--exit-code", "--only", only]).exits(1);
         let parts = answer.of_type("change");

@@ -20,7 +20,7 @@ fn kinds(sandbox: &Sandbox) -> Vec<String> {
 #[test]
 fn identical_chats_do_not_differ() {
     let sandbox = stored(&talk(5));
-    assert_eq!(changes(&sandbox), "No difference.\n");
+    assert_eq!(changes(&sandbox), "No differences.\n");
     sandbox.stvc(&["diff", "Tide", "--exit-code"]).exits(0);
     let lines = sandbox.json(&["diff", "Tide"]).exits(0).lines();
     assert_eq!(lines.len(), 2, "{lines:?}");
@@ -72,7 +72,7 @@ fn edits_are_shown_by_word() {
 }
 
 #[test]
-fn moved_messages_are_not_removed_and_added() {
+fn moved_messages_are_not_reported_as_removed_and_added() {
     let mut messages = talk(12);
     let sandbox = stored(&messages);
     let one = messages.remove(9);
@@ -127,7 +127,7 @@ fn equal_flag_changes_are_grouped() {
     insta::assert_snapshot!(changes(&sandbox), @"
     Messages
       ~ #3   shown again  Wren: Line 3, spoken at the chart room.
-      ~ #25  1 recap version added (now 3), recap version 2 is chosen, was 1  Wren: Line 25, spoken at
+      ~ #25  1 recap version added (now 3), recap version 2 selected, was 1  Wren: Line 25, spoken at
              the …
       ~ #28  no longer linked to the checkpoint Tide - Checkpoint #1  Mira: Line 28, spoken at the …
     ");
@@ -145,11 +145,11 @@ fn swipe_changes_are_shown() {
     messages[2]["send_date"] = "2026-11-16T10:00:00.000Z".into();
     messages[4]["swipes"] = json!([messages[4]["mes"], "Another answer.", "A third."]);
     write(&sandbox, &messages);
-    insta::assert_snapshot!(changes(&sandbox), @r#"
+    insta::assert_snapshot!(changes(&sandbox), @"
     Messages
-      ~ #2  1 swipe added, swipe 2 of 2 is chosen, was 1  Mira: No. We stay here until the bell…
+      ~ #2  1 swipe added, swipe 2 of 2 selected, was 1  Mira: No. We stay here until the bell …
       ~ #4  1 swipe added: A third.  Mira: Line 4, spoken at the quay.
-    "#);
+    ");
     assert_eq!(kinds(&sandbox), ["swipe", "swipe"]);
 }
 
@@ -199,13 +199,13 @@ fn reused_uid_is_not_an_edit() {
     book["entries"]["7"] = entry(7, "Lantern Gate", "The gate is gone since the flood.");
     book["entries"].as_object_mut().unwrap().remove("2");
     write_book(&sandbox, &book);
-    insta::assert_snapshot!(changes(&sandbox), @r#"
+    insta::assert_snapshot!(changes(&sandbox), @"
     Lorebook
-      ! UID 1  now names another entry
+      ! UID 1  now used by another entry
           - Ferry: The ferry leaves at dawn and comes back when the bell rings twice.
           + Gulls: Grey birds scream above every wall.
       > UID 7  Lantern Gate: moved here from UID 2
-    "#);
+    ");
     assert_eq!(kinds(&sandbox), ["reused", "moved"]);
 }
 
@@ -245,24 +245,24 @@ fn metadata_changes_are_shown_by_path() {
 }
 
 #[test]
-fn equal_values_in_other_bytes_count_as_rewritten() {
+fn equal_values_in_other_bytes_are_shown_as_formatted_differently() {
     let sandbox = stored(&talk(2));
     let chat = String::from_utf8(sandbox.read(CHAT)).unwrap();
     sandbox.write(CHAT, chat.replace("\":", "\": "));
     let book = sandbox.read(BOOK);
     sandbox.write(BOOK, [book.as_slice(), b"\n"].concat());
-    insta::assert_snapshot!(changes(&sandbox), @r#"
+    insta::assert_snapshot!(changes(&sandbox), @"
     Messages
-      ~ #0–#1  the same values, written differently (2 messages)
+      ~ #0–#1  same values, formatted differently (2 messages)
     Lorebook
-      ~ book  the same values, written differently
+      ~ book  same values, formatted differently
     Metadata
-      ~ header  the same values, written differently
-    "#);
+      ~ header  same values, formatted differently
+    ");
 }
 
 #[test]
-fn colours_replace_signs() {
+fn coloured_diff_marks_changes_by_colour_and_not_by_brackets() {
     let mut messages = talk(2);
     let sandbox = stored(&messages);
     messages[0]["mes"] = "Line 0, \u{1b}[2Jspoken at the bell tower.".into();
@@ -295,21 +295,21 @@ fn invalid_json_is_compared_as_text() {
     insta::assert_snapshot!(changes(&sandbox), @r#"
     Messages
       ~ #3  {"mes":"[-torn-]{+worn+}
-          cannot be read as JSON
+          not valid JSON
       - #4  ��
       + #4  �
     Lorebook
-      ~ book  the whole lorebook, 3 entries: Tide Office, Ferry, Lantern Gate → a file that is no
+      ~ book  entire lorebook, 3 entries: Tide Office, Ferry, Lantern Gate → a file that is not a
               lorebook
     "#);
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.write(CHAT, [b"\xef\xbb\xbf", sandbox.read(CHAT).as_slice()].concat());
-    insta::assert_snapshot!(changes(&sandbox), @r#"
+    insta::assert_snapshot!(changes(&sandbox), @"
     Lorebook
-      - book  a file that is no lorebook
+      - book  a file that is not a lorebook
     Metadata
-      ~ header  changed, and cannot be read as JSON
-    "#);
+      ~ header  changed; not valid JSON
+    ");
 }
 
 /// One change, not a rewrite of everything.

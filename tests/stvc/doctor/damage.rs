@@ -49,7 +49,10 @@ fn req_98_doctor_never_copies_a_damaged_lorebook() {
         let repairs = answer.of_type("repair");
         assert!(repairs.iter().all(|it| it["code"] != "lorebook-shared"), "{repairs:?}");
         let remedy = of_code(&sandbox, "lorebook-shared").remove(0)["remedy"].clone();
-        assert!(remedy.as_str().unwrap().contains("no copy of it is made"), "{remedy}");
+        assert!(
+            remedy.as_str().unwrap().contains("it is damaged, so repair it first;"),
+            "{remedy}"
+        );
         let before = sandbox.files();
         sandbox.json(&["doctor", "--fix", "--yes"]).exits(1);
         assert_same(&sandbox.files(), &before);
@@ -62,7 +65,7 @@ fn req_98_doctor_never_copies_a_damaged_lorebook() {
     let answer = sandbox.json(&["doctor", "--fix", "--yes", "--repair", "clone"]).exits(1);
     assert!(answer.of_type("repair").is_empty());
     let error = sandbox.json(&["doctor", "--clone-of", "Lore"]).exits(1).of_type("error").remove(0);
-    assert_eq!(error["message"], "worlds/Lore.json is not copied: it is empty");
+    assert_eq!(error["message"], "cannot copy worlds/Lore.json: it is empty");
     assert!(!sandbox.path("worlds/Lost.json").exists());
 }
 
@@ -83,7 +86,7 @@ fn req_98_doctor_offers_the_latest_valid_version_of_a_damaged_lorebook() {
         let named = format!("snapshot {} of 2026-", &valid[..10]);
         let remedy = broken["remedy"].as_str().unwrap();
         assert!(
-            remedy.starts_with("`stvc restore \"worlds/Lore\" --overwrite` writes"),
+            remedy.starts_with("run `stvc restore \"worlds/Lore\" --overwrite` to restore it"),
             "{remedy}"
         );
         assert!(remedy.contains(&named), "{remedy}");
@@ -131,7 +134,7 @@ fn req_98_damaged_files_are_errors_with_the_command_that_repairs_them() {
 }
 
 #[test]
-fn doctor_names_the_command_for_an_unreadable_chat() {
+fn doctor_suggests_a_working_restore_command_for_an_unreadable_chat() {
     let sandbox = stored();
     let good = sandbox.read(CHAT);
     fs::remove_file(sandbox.path(LORE)).unwrap();
@@ -160,7 +163,7 @@ fn empty_group_chat_is_an_error_only_if_it_had_messages() {
 }
 
 #[test]
-fn req_98_restore_by_name_skips_damaged_states() {
+fn req_98_restore_by_name_skips_damaged_snapshots() {
     for damage in DAMAGES {
         let mut sandbox = stored();
         let valid = head(&sandbox, "chats/A/a");
@@ -174,9 +177,9 @@ fn req_98_restore_by_name_skips_damaged_states() {
         let plan = sandbox.json(&["restore", "chats/A/a", "--overwrite", "--dry-run"]).exits(0);
         let passed = only(plan.of_type("finding"), "damage-passed-over");
         let message = passed["message"].as_str().unwrap();
-        let from = format!("its file is taken from snapshot {} of 2026-", &valid[..10]);
+        let from = format!("the file of snapshot {} of 2026-", &valid[..10]);
         assert!(message.starts_with(&from), "{message}");
-        assert!(message.contains("2 newer snapshots are passed over"), "{message}");
+        assert!(message.contains("2 newer snapshots are skipped"), "{message}");
         assert!(message.contains(&damaged[..10]), "{message}");
         let answer = sandbox.json(&["restore", "chats/A/a", "--overwrite"]).exits(0);
         let snapshots = answer.of_type("snapshot");
@@ -201,7 +204,7 @@ fn restore_by_name_pairs_the_latest_chat_with_the_latest_valid_lorebook() {
     let chat = sandbox.read(CHAT);
     sandbox.wait(60);
     let answer = sandbox.stvc(&["restore", "chats/A/a", "--overwrite"]).exits(0);
-    assert!(answer.stderr.contains("its lorebook is taken from snapshot"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("chats/A/a: the lorebook of snapshot"), "{}", answer.stderr);
     assert_eq!((sandbox.read(CHAT), sandbox.read(LORE)), (chat.clone(), good.clone()));
     // A copy uses it too.
     sandbox.stvc(&["undo"]).exits(0);
@@ -252,7 +255,7 @@ fn damaged_group_file_is_repaired_from_latest_valid_snapshot() {
             let found = only(answer.of_type("finding"), "file-damaged");
             assert_eq!((&found["level"], &found["subject"]), (&json!("error"), &json!(GROUP)));
             let remedy = found["remedy"].as_str().unwrap();
-            let command = "`stvc restore \"groups/1\" --overwrite` writes it as it was in snapshot";
+            let command = "run `stvc restore \"groups/1\" --overwrite` to restore it from snapshot";
             assert!(remedy.starts_with(command) && remedy.contains(&valid[..10]), "{remedy}");
             // A damaged group may list the chat.
             assert!(!answer.stdout.contains("group-chat-unlisted"), "{}", answer.stdout);
@@ -266,7 +269,7 @@ fn damaged_group_file_is_repaired_from_latest_valid_snapshot() {
 }
 
 #[test]
-fn existing_group_is_not_offered_under_another_name() {
+fn refused_restore_of_a_group_does_not_suggest_another_name() {
     let mut sandbox = stored_group();
     sandbox.write(GROUP, "");
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -277,7 +280,7 @@ fn existing_group_is_not_offered_under_another_name() {
 }
 
 #[test]
-fn damaged_settings_and_cards_are_restored_from_their_latest_valid_snapshots() {
+fn damaged_settings_and_cards_are_restored_from_valid_snapshots() {
     let picture = [&b"\x89PNG\r\n\x1a\n"[..], b"\0\0\0\0IEND\xae\x42\x60\x82"].concat();
     for (path, name, good, damage) in [
         ("settings.json", "settings", &br#"{"a":1}"#[..], &b"{\"a\":"[..]),
@@ -305,7 +308,7 @@ fn damaged_settings_and_cards_are_restored_from_their_latest_valid_snapshots() {
 }
 
 #[test]
-fn no_command_offers_a_missing_valid_snapshot() {
+fn commands_do_not_suggest_a_valid_snapshot_that_does_not_exist() {
     for (path, name) in [(CHAT, "chats/A/a"), (LORE, "worlds/Lore"), (GROUP, "groups/1")] {
         for damage in DAMAGES {
             let sandbox = Sandbox::empty();
@@ -324,21 +327,21 @@ fn no_command_offers_a_missing_valid_snapshot() {
                 let answer = sandbox.stvc(command);
                 let words = format!("{}{}", answer.stdout, answer.stderr);
                 assert!(!words.contains("latest valid snapshot"), "{command:?}: {words}");
-                assert!(!words.contains("the latest in which"), "{command:?}: {words}");
+                assert!(!words.contains(", the latest valid version"), "{command:?}: {words}");
             }
         }
     }
 }
 
 #[test]
-fn status_names_a_damaged_lorebook_once() {
+fn status_reports_a_damaged_lorebook_only_once() {
     let sandbox = stored();
     sandbox.write(LORE, "");
     sandbox.append(CHAT, r#"{"name":"A","mes":"and more"}"#);
     only(sandbox.json(&["status"]).exits(0).of_type("finding"), "lorebook-broken");
     let words = sandbox.stvc(&["status"]).exits(0);
     let words = format!("{}{}", words.stdout, words.stderr);
-    assert!(!words.contains("the same for"), "{words}");
+    assert!(!words.contains("also applies to"), "{words}");
 }
 
 #[test]
@@ -380,7 +383,7 @@ fn undecided() -> Sandbox {
 }
 
 #[test]
-fn doctor_asks_for_a_choice_of_repairs_on_a_terminal() {
+fn doctor_asks_the_user_to_choose_a_repair_on_a_terminal() {
     if !has_terminal() {
         return;
     }
@@ -390,7 +393,8 @@ fn doctor_asks_for_a_choice_of_repairs_on_a_terminal() {
         (sandbox.files(), answer)
     };
     let (files, answer) = typed("e\n");
-    for way in ["e: make worlds/Lost.json", "c: make", "d: let", "o: make it a copy"] {
+    for way in ["e: create worlds/Lost.json", "c: create", "d: unbind", "o: copy another lorebook"]
+    {
         assert!(answer.stdout.contains(way), "{}", answer.stdout);
     }
     assert_eq!(answer.code, 0, "{}", answer.stdout);
@@ -403,16 +407,16 @@ fn doctor_asks_for_a_choice_of_repairs_on_a_terminal() {
     assert!(String::from_utf8_lossy(&files["chats/A/fork.jsonl"]).contains("\"world_info\":null"));
     let (files, answer) = typed("\n");
     assert_same(&files, &undecided().files());
-    assert!(answer.stdout.contains("Nothing has been changed."), "{}", answer.stdout);
-    assert!(!answer.stdout.contains("nothing to repair"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("Nothing was changed."), "{}", answer.stdout);
+    assert!(!answer.stdout.contains("Nothing to repair"), "{}", answer.stdout);
 }
 
 #[test]
-fn doctor_without_terminal_names_the_options_of_repairs() {
+fn doctor_lists_the_repair_options_when_there_is_no_terminal() {
     let sandbox = undecided();
     for options in [&["doctor", "--fix"][..], &["doctor", "--fix", "--yes"]] {
         let answer = sandbox.stvc(options).exits(1);
-        assert!(!answer.stdout.contains("nothing to repair"), "{}", answer.stdout);
+        assert!(!answer.stdout.contains("Nothing to repair"), "{}", answer.stdout);
         let choose = "1 missing lorebook can be repaired in several ways: choose one with `--repair` or `--clone-of`";
         assert!(answer.stdout.contains(choose), "{}", answer.stdout);
     }

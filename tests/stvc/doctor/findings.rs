@@ -21,7 +21,7 @@ fn valid_library_has_no_finding() {
     write_chat(&sandbox, "chats/Mira/free", None, "");
     assert_eq!(look(&sandbox, 0), []);
     let answer = sandbox.stvc(&["doctor"]).exits(0);
-    assert_eq!(answer.stdout, "All is sound: 3 timelines and 2 lorebooks.\n");
+    assert_eq!(answer.stdout, "No problems found in 3 timelines and 2 lorebooks.\n");
     assert!(!sandbox.store().exists(), "only reading makes no store");
     sandbox.stvc(&["doctor", "--fix", "--yes"]).exits(0);
     assert!(!sandbox.store().exists(), "nor does it if there is nothing to repair");
@@ -61,7 +61,7 @@ fn req_57_fork_with_missing_parent_is_found() {
     fs::remove_file(sandbox.path("chats/A/main.jsonl")).unwrap();
     let missing = of_code(&sandbox, "parent-missing");
     assert_eq!(missing.len(), 4);
-    assert_eq!(missing[0]["remedy"], "`stvc restore \"chats/A/main\"` brings it back");
+    assert_eq!(missing[0]["remedy"], "run `stvc restore \"chats/A/main\"` to restore it");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn req_61_different_settings_in_a_fork_are_a_note() {
 }
 
 #[test]
-fn req_64_recap_of_a_renamed_chat_gets_the_new_name() {
+fn req_64_doctor_sets_the_chat_name_in_the_recap_of_a_renamed_chat() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary { chat: "A new name".into(), ..RecapLibrary::default() };
     library.write(&sandbox);
@@ -103,7 +103,7 @@ fn req_64_recap_of_a_renamed_chat_gets_the_new_name() {
 }
 
 #[test]
-fn unreadable_file_does_not_block_findings_of_others() {
+fn unreadable_file_does_not_hide_findings_about_other_files() {
     let sandbox = Sandbox::from_fixture("1.12.6");
     sandbox.write("groups/broken.json", "{\"torn");
     // A folder in place of a lorebook.
@@ -142,7 +142,7 @@ fn doctor_prints_documented_json() {
     let repair = answer.of_type("repair").remove(0);
     let own = format!("worlds/{}.json", book_name("Mira", "Branch #1"));
     let what = format!(
-        "give chats/Mira/Branch #1 a lorebook of its own, {}, a copy of {}",
+        "give chats/Mira/Branch #1 its own lorebook {}, a copy of {}",
         quoted(&book_name("Mira", "Branch #1")),
         quoted(main.book.as_deref().unwrap())
     );
@@ -167,7 +167,7 @@ fn doctor_prints_documented_json() {
 }
 
 #[test]
-fn errors_come_first_and_remedies_are_grouped() {
+fn errors_are_listed_first_and_remedies_are_grouped() {
     let sandbox = Sandbox::empty();
     for chat in ["a", "b"] {
         write_chat(&sandbox, &format!("chats/A/{chat}"), Some("Lost"), r#","main_chat":"gone""#);
@@ -177,12 +177,12 @@ fn errors_come_first_and_remedies_are_grouped() {
     insta::assert_snapshot!(text, @r#"
     error: chats/A/a: its lorebook "Lost" does not exist; SillyTavern shows it as empty
     error: chats/A/b: its lorebook "Lost" does not exist; SillyTavern shows it as empty
-      no snapshot has it. `stvc doctor --fix --repair empty` makes an empty one, `--repair clone` a copy of the parent's, `--clone-of NAME` a copy of any other, `--repair detach` lets the chat go without
-    warning: chats/A/a: the chat that it was forked from, "gone", does not exist
-    warning: chats/A/b: the chat that it was forked from, "gone", does not exist
-      "Back to parent chat" does not work in it; nothing else depends on it
+      no snapshot has it; run `stvc doctor --fix --repair empty` to create an empty one; use `--repair clone` to copy the parent's, `--clone-of NAME` to copy another one, or `--repair detach` to unbind it from the chat
+    warning: chats/A/a: its parent "gone" does not exist
+    warning: chats/A/b: its parent "gone" does not exist
+      no action needed; only "Back to parent chat" does not work
     note: worlds/Mine.json: no chat, group, character, persona or setting uses it
-      keep it for later, or remove it with `stvc doctor --fix --orphans`
+      keep it for later, or run `stvc doctor --fix --orphans` to remove it
     2 errors, 2 warnings, 1 note in 2 timelines and 1 lorebook.
     "#);
 }

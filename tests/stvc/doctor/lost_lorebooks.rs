@@ -36,7 +36,7 @@ fn req_24_missing_lorebook_is_restored_from_the_store() {
     );
     let missing = of_code(&sandbox, "lorebook-missing").remove(0);
     assert_eq!(missing["level"], "error");
-    assert!(missing["remedy"].as_str().unwrap().contains("brings it back from snapshot"));
+    assert!(missing["remedy"].as_str().unwrap().contains("to restore it from snapshot"));
     let after = fix(&sandbox, &[], &[&main.book_path()]);
     assert_eq!(String::from_utf8_lossy(&after[&main.book_path()]), BOOK);
     // Earlier contents are in its history.
@@ -129,7 +129,10 @@ fn req_21_lorebook_of_a_deleted_checkpoint_is_removed() {
     let orphan = of_code(&sandbox, "lorebook-orphaned").remove(0);
     assert_eq!(orphan["subject"], "worlds/Of the checkpoint.json");
     let message = orphan["message"].as_str().unwrap();
-    assert!(message.contains("it was the lorebook of chats/A/point, which is gone"), "{message}");
+    assert!(
+        message.contains("it was the lorebook of chats/A/point, which no longer exists"),
+        "{message}"
+    );
     // A cleanup of the store deletes no file.
     let before = sandbox.files();
     sandbox.stvc(&["gc", "--grace", "0s", "--keep-undo", "0s"]).exits(0);
@@ -162,7 +165,7 @@ fn req_23_lorebook_is_kept_while_a_chat_uses_it() {
 }
 
 #[test]
-fn req_22_maps_from_checkpoints_to_lorebooks_are_read() {
+fn req_22_checkpoint_lorebook_maps_are_read() {
     let sandbox = Sandbox::empty();
     for book in ["Copy", "Other copy", "Mine"] {
         sandbox.write(&format!("worlds/{book}.json"), BOOK);
@@ -193,7 +196,7 @@ fn lorebook_replaced_by_the_user_is_not_orphaned() {
 }
 
 #[test]
-fn unreadable_chat_may_use_any_lorebook() {
+fn doctor_removes_no_lorebook_while_a_file_is_unreadable() {
     type Damage = (&'static str, &'static [u8]);
     let damages: &[Damage] = &[
         ("settings.json", b"{\"torn"),
@@ -223,7 +226,7 @@ fn unreadable_chat_may_use_any_lorebook() {
 }
 
 #[test]
-fn lorebook_of_card_persona_or_all_chats_is_not_orphaned() {
+fn lorebook_used_by_a_card_persona_or_all_chats_is_not_orphaned() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     assert_eq!(of_code(&sandbox, "lorebook-orphaned"), [] as [Value; 0]);
     fs::remove_dir_all(sandbox.path("characters")).unwrap();
@@ -241,7 +244,7 @@ fn lorebook_of_card_persona_or_all_chats_is_not_orphaned() {
 }
 
 #[test]
-fn req_96_cleanup_removes_the_map_entry_together_with_the_orphaned_lorebook() {
+fn req_96_doctor_removes_the_map_entry_with_the_orphaned_lorebook() {
     let sandbox = Sandbox::empty();
     for book in ["Copy", "Other"] {
         sandbox.write(&format!("worlds/{book}.json"), BOOK);

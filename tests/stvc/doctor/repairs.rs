@@ -6,8 +6,8 @@ use std::fs;
 use std::time::Duration;
 
 use stvc::internals::engine::Workspace;
-use stvc::internals::engine::files::Closed;
-use stvc::progress::Silent;
+use stvc::internals::engine::files::ChatOpenState;
+use stvc::progress::NoProgress;
 use stvc::verbs::doctor::{self, Repair};
 
 use super::{BOOK, family, fix, write_chat};
@@ -97,8 +97,8 @@ fn doctor_changes_nothing_without_confirmation() {
     let (sandbox, ..) = family();
     let before = sandbox.files();
     let answer = sandbox.stvc(&["doctor"]).exits(0);
-    assert!(answer.stdout.contains("would give chats/Mira/Branch #1 a lorebook of its own"));
-    assert!(answer.stdout.contains("`stvc doctor --fix` does that"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("would give chats/Mira/Branch #1 its own lorebook"));
+    assert!(answer.stdout.contains("Run `stvc doctor --fix` to repair"), "{}", answer.stdout);
     // Without a terminal.
     let answer = sandbox.stvc(&["doctor", "--fix"]).exits(0);
     assert!(answer.stdout.contains("Add --yes"), "{}", answer.stdout);
@@ -119,10 +119,10 @@ fn locked_store_prevents_repairs() {
     sandbox.stvc(&["doctor"]).exits(0);
     // The program waits for ten seconds; see `parallel::held_lock_blocks_writers_and_not_readers`.
     let workspace = Workspace { patience: Duration::from_millis(100), ..sandbox.workspace() };
-    let plan = doctor::doctor(&workspace, &doctor::Options::default(), &mut Silent).unwrap();
+    let plan = doctor::doctor(&workspace, &doctor::Options::default(), &mut NoProgress).unwrap();
     let all: Vec<_> = plan.repairs.iter().collect();
     assert!(!all.is_empty());
-    let refused = doctor::fix(&workspace, &all, Closed::Unknown, &mut Silent);
+    let refused = doctor::fix(&workspace, &all, ChatOpenState::Unknown, &mut NoProgress);
     let error = refused.err().expect("somebody holds the lock").to_string();
     assert!(error.contains("is in use by"), "{error}");
     assert_same(&sandbox.files(), &before);
@@ -135,8 +135,10 @@ fn outdated_repair_plan_changes_nothing() {
     sandbox.write("worlds/z-AutoLB-left.json", BOOK);
     let workspace = sandbox.workspace();
     let options = doctor::Options::default();
-    let plan = || doctor::doctor(&workspace, &options, &mut Silent).unwrap();
-    let fix = |repairs: &[&Repair]| doctor::fix(&workspace, repairs, Closed::Unknown, &mut Silent);
+    let plan = || doctor::doctor(&workspace, &options, &mut NoProgress).unwrap();
+    let fix = |repairs: &[&Repair]| {
+        doctor::fix(&workspace, repairs, ChatOpenState::Unknown, &mut NoProgress)
+    };
 
     // The plan still applies with one more message.
     let planned = plan();

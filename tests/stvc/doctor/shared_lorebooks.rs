@@ -47,7 +47,7 @@ fn req_40_req_62_forks_that_share_a_lorebook_get_their_own() {
 }
 
 #[test]
-fn running_effects_follow_the_lorebook_to_its_new_name() {
+fn timed_effects_are_renamed_with_the_copied_lorebook() {
     let (sandbox, main, [mut fork, _]) = family();
     let old = main.book.clone().unwrap();
     let new = book_name("Mira", &fork.chat);
@@ -105,7 +105,7 @@ fn renamed_parent_is_recognised_by_its_messages() {
     let parents = of_code(&sandbox, "parent-missing");
     assert_eq!(parents.len(), 2);
     let message = parents[0]["message"].as_str().unwrap();
-    assert!(message.contains("it comes from chats/Mira/Another name"), "{message}");
+    assert!(message.contains("it was forked from chats/Mira/Another name"), "{message}");
     let answer = sandbox.json(&["doctor"]).exits(0);
     let repaired: Vec<_> =
         answer.of_type("repair").iter().map(|line| line["subject"].clone()).collect();
@@ -170,7 +170,7 @@ fn copied_lorebooks_get_distinct_names() {
 }
 
 #[test]
-fn forks_with_long_names_each_get_a_book() {
+fn forks_with_long_names_each_get_their_own_lorebook() {
     let sandbox = Sandbox::empty();
     let book = format!("Lore {}", "y".repeat(120));
     let main = RecapLibrary { book: Some(book), attached: None, ..RecapLibrary::default() };

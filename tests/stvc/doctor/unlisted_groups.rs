@@ -146,7 +146,7 @@ fn listing_restores_metadata_of_a_headerless_group_chat() {
 }
 
 #[test]
-fn unreadable_group_prevents_unlisted_findings() {
+fn no_chat_is_reported_as_unlisted_while_a_group_is_unreadable() {
     let sandbox = Sandbox::empty();
     group(&sandbox, "1", &["Mira"], &["a"]);
     chat(&sandbox, "a", &["Mira"], &json!({}));

@@ -90,7 +90,7 @@ fn each_broken_library_yields_only_its_finding() {
         // The stored snapshot has the same finding.
         assert_eq!(shown(&sandbox), found);
     }
-    let subject = "What ST-Auto-Recap keeps";
+    let subject = "Data of ST-Auto-Recap";
     let (_, codes) = rules::CATALOGUE.iter().find(|(title, _)| *title == subject).unwrap();
     for code in *codes {
         assert!(CASES.iter().any(|(case, ..)| *case == code.as_str()), "{code} has no library");
@@ -99,7 +99,7 @@ fn each_broken_library_yields_only_its_finding() {
 
 /// Hundreds of equal findings would hide the others.
 #[test]
-fn many_equal_findings_are_truncated() {
+fn findings_of_one_kind_are_limited_to_20() {
     let items: Vec<_> = (100..200).map(|uid| (uid, "x")).collect();
     let mut library = RecapLibrary::default();
     library.entries[3] = Entry::registry(6, "character", &items);
@@ -107,7 +107,7 @@ fn many_equal_findings_are_truncated() {
     library.write(&sandbox);
     let found = findings_of_snapshot(&sandbox);
     assert_eq!(found.len(), 20);
-    assert!(found[19].2.ends_with("and 80 more such findings"), "{}", found[19].2);
+    assert!(found[19].2.ends_with("and 80 more of this kind"), "{}", found[19].2);
 }
 
 /// A snapshot reports findings about new content only.

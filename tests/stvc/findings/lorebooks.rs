@@ -9,7 +9,7 @@ use crate::common::recap_library::RecapLibrary;
 use crate::common::recap_story;
 
 #[test]
-fn req_65_copies_follow_the_configured_name_template() {
+fn req_65_copied_lorebooks_are_named_by_the_configured_template() {
     let sandbox = Sandbox::empty();
     let template = "{{chat}}, lore of {{char}}";
     let settings =
@@ -56,7 +56,7 @@ fn req_24_missing_lorebook_is_an_error() {
 
 /// Without settings, and with a folder in their place.
 #[test]
-fn missing_or_invalid_settings_do_not_block() {
+fn missing_or_invalid_settings_do_not_prevent_a_snapshot() {
     let sandbox = Sandbox::empty();
     std::fs::remove_file(sandbox.path("settings.json")).unwrap();
     RecapLibrary::default().write(&sandbox);

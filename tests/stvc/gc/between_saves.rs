@@ -76,7 +76,7 @@ fn save(sandbox: &Sandbox, n: usize) -> Stored {
 
 /// A crash after the new pack is written and before the old ones are removed.
 #[test]
-fn duplicate_objects_are_folded_once() {
+fn packs_with_duplicate_objects_are_folded_correctly() {
     let (sandbox, mut stored) = chat_before_folding();
     for round in 0..2 {
         let mut before = files(&pack_dir(&sandbox));
@@ -109,7 +109,7 @@ fn duplicate_objects_are_folded_once() {
 }
 
 #[test]
-fn damaged_and_kept_packs_are_not_folded() {
+fn damaged_packs_and_packs_with_a_keep_file_are_not_folded() {
     let (sandbox, mut stored) = chat_before_folding();
     let list = packs(&sandbox);
     let (damaged, kept) = (&list[3], &list[5]);

@@ -84,7 +84,7 @@ fn writer_that_waited_for_gc_reads_the_store_again() {
 
 /// `gc` removes packs that `check` is reading.
 #[test]
-fn check_beside_gc_finds_no_damage() {
+fn check_during_gc_reports_no_damage() {
     let sandbox = Sandbox::empty();
     let mut messages = 5;
     let mut grow = || {
@@ -121,7 +121,7 @@ fn check_beside_gc_finds_no_damage() {
 /// Another process has the old packs mapped. Windows cannot delete such a file: it is set aside,
 /// and the next command removes it.
 #[test]
-fn pack_held_by_a_reader_is_set_aside() {
+fn gc_replaces_packs_while_a_reader_uses_them() {
     let (sandbox, stored, old) = three();
     let store = Store::open(&sandbox.store()).unwrap();
     let reader = store.reader();

@@ -84,7 +84,7 @@ fn damage_in_a_gc_pack_is_reported_by_the_next_gc() {
 
 /// The log of a damaged store is needed to find former branches.
 #[test]
-fn damaged_store_expires_nothing() {
+fn gc_expires_nothing_in_a_damaged_store() {
     let (mut sandbox, stored, order) = three();
     sandbox.wait(60);
     sandbox.append(A, &message("a", 70));
@@ -103,7 +103,7 @@ fn damaged_store_expires_nothing() {
 
 /// `check` advises: while the files exist, a new snapshot repairs the store; then it can be packed.
 #[test]
-fn repaired_store_is_packed() {
+fn gc_packs_a_repaired_store() {
     let (sandbox, stored, order) = three();
     let index = order[1].with_extension("idx");
     let listing = sandbox.git(&["verify-pack", "-v", index.to_str().unwrap()]);
@@ -162,7 +162,7 @@ fn new_pack_is_verified_before_old_packs_are_removed() {
     drop(monitor);
     assert_eq!(hurt.len(), 1, "the new pack is read back");
     let error = done.err().expect("it is not what was written").to_string();
-    assert!(error.contains("read back"), "{error}");
+    assert!(error.contains("it differs from the data that was written: object "), "{error}");
     assert_eq!(packs(&sandbox), before, "the old packs are there, and the new one is gone");
     for stored in &stored {
         stored.assert_restores(&sandbox);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use stvc::internals::store::Store;
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs;
 
 use super::{DAY, Random, Verified, gc, objects_by_git, put, verify_packs};
@@ -18,7 +18,7 @@ fn reads_back(versions: &[Vec<&[u8]>]) -> Verified {
     let ids = put(&sandbox, versions, &[]);
     let undo = Duration::from_secs(90 * DAY);
     let options = verbs::gc::Options { undo, grace: Duration::ZERO, dry_run: false };
-    verbs::gc::gc(&sandbox.workspace(), &options, &mut Silent).unwrap();
+    verbs::gc::gc(&sandbox.workspace(), &options, &mut NoProgress).unwrap();
     let blobs: Vec<&[u8]> = versions.iter().flatten().copied().collect();
     let asked: String = ids.iter().map(|id| format!("{id}\n")).collect();
     let answered = git_with_input(&sandbox.store(), &["cat-file", "--batch"], asked.as_bytes());

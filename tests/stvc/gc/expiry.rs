@@ -39,7 +39,7 @@ fn unreachable_objects_are_dropped_when_old_enough() {
 }
 
 #[test]
-fn pack_of_kept_objects_has_the_age_of_its_newest() {
+fn pack_of_unreachable_objects_has_the_age_of_its_newest_object() {
     let sandbox = Sandbox::empty();
     // Each pack has reachable and unreachable objects.
     let mut strays = Vec::new();

@@ -46,7 +46,7 @@ fn gc_killed_at_any_time_loses_nothing() {
             let begin = Instant::now();
             gc(&sandbox, &["--grace", "0s"]);
             whole = begin.elapsed();
-            // Packs without an index: see `leftovers_of_a_killed_gc_are_removed_by_the_next`.
+            // Packs without an index: see `leftovers_of_a_killed_gc_are_removed_by_the_next_gc`.
             assert_eq!(files_with_extension(&pack_dir(&sandbox), "idx").len(), 1);
             let temporary = leftovers(&sandbox);
             let temporary: Vec<_> = temporary.iter().filter(|name| name.contains("tmp")).collect();
@@ -61,7 +61,7 @@ fn gc_killed_at_any_time_loses_nothing() {
 
 /// Killed while removing packs: the index is removed, the pack is not.
 #[test]
-fn leftovers_of_a_killed_gc_are_removed_by_the_next() {
+fn leftovers_of_a_killed_gc_are_removed_by_the_next_gc() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 9, None));
     let stored = Stored::take(&sandbox, A);
@@ -109,7 +109,7 @@ fn gc_killed_during_expiry_leaves_a_valid_store() {
 
 /// Killed while removing such a ref: git's lock file stays.
 #[test]
-fn gc_killed_during_ref_deletion_does_not_block_the_next() {
+fn gc_killed_during_ref_deletion_does_not_block_the_next_gc() {
     let mut sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 5, None));
     let stored = Stored::take(&sandbox, A);
@@ -165,7 +165,7 @@ fn disk_full_during_gc_loses_nothing() {
 /// The pack fits, its longer index does not.
 #[test]
 #[cfg(unix)]
-fn disk_full_at_the_index_leaves_no_pack() {
+fn disk_full_while_writing_the_index_leaves_no_pack() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 1, None));
     Stored::take(&sandbox, A);
@@ -178,7 +178,7 @@ fn disk_full_at_the_index_leaves_no_pack() {
 
 /// Regardless of their age: the holder of the lock knows that they are unused.
 #[test]
-fn fresh_leftovers_are_removed() {
+fn gc_removes_leftovers_of_any_age() {
     let sandbox = Sandbox::empty();
     sandbox.write(A, chat("a", 9, None));
     let stored = Stored::take(&sandbox, A);
@@ -255,5 +255,5 @@ fn check_reports_an_index_whose_pack_was_lost() {
     fs::remove_file(index.with_extension("pack")).unwrap();
     let check = sandbox.stvc(&["check"]).exits(1);
     let output = format!("{}{}", check.stdout, check.stderr);
-    assert!(output.contains("its pack is not there"), "{output}");
+    assert!(output.contains("its pack is missing"), "{output}");
 }

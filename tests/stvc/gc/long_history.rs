@@ -1,6 +1,6 @@
 //! A library with a long history.
 
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::snapshot;
 
 use super::Random;
@@ -8,7 +8,8 @@ use crate::common::Sandbox;
 use crate::common::recap_library::{Entry, RecapLibrary, Scene};
 
 fn take(sandbox: &Sandbox) {
-    snapshot::snapshot(&sandbox.workspace(), &snapshot::Options::default(), &mut Silent).unwrap();
+    snapshot::snapshot(&sandbox.workspace(), &snapshot::Options::default(), &mut NoProgress)
+        .unwrap();
 }
 
 /// Chats that grow, are edited, hidden and forked, and a lorebook that changes often.

@@ -21,7 +21,7 @@ use stvc::internals::store::tree::encode as encode_tree;
 use stvc::internals::store::{
     Effect, Kind, NewCommit, ObjectId, RefChange, RefName, Store, Time, TreeEntry,
 };
-use stvc::progress::{Monitor, Silent};
+use stvc::progress::{Monitor, NoProgress};
 use stvc::verbs::restore;
 
 use long_history::Lived;
@@ -61,7 +61,7 @@ fn states(sandbox: &Sandbox) -> BTreeMap<String, Files> {
             target: restore::Target::Folder { dir: to.path().into(), only: None },
             ..Default::default()
         };
-        restore::restore(&sandbox.workspace(), &options, &mut Silent).unwrap();
+        restore::restore(&sandbox.workspace(), &options, &mut NoProgress).unwrap();
         states.insert(id, files(to.path()));
     }
     states

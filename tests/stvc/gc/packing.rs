@@ -129,7 +129,7 @@ fn loose(sandbox: &Sandbox) -> usize {
 }
 
 #[test]
-fn kept_packs_stay_and_loose_objects_are_packed() {
+fn packs_with_a_keep_file_stay_and_loose_objects_are_packed() {
     let (sandbox, stored, order) = three();
     let keep = order[0].with_extension("keep");
     fs::write(&keep, "somebody's\n").unwrap();
@@ -156,7 +156,7 @@ fn kept_packs_stay_and_loose_objects_are_packed() {
 
 /// Packs that stay must not make every later `gc` rewrite everything.
 #[test]
-fn gc_with_kept_packs_does_not_rewrite_everything() {
+fn gc_with_nothing_to_do_rewrites_no_pack() {
     let (sandbox, _, _) = three();
     stray(&sandbox, "young", 60);
     gc(&sandbox, &[]);
@@ -192,7 +192,7 @@ fn objects_reachable_from_git_refs_stay() {
 
 /// The commit graph of `git gc` must not name dropped commits.
 #[test]
-fn commit_graph_names_no_dropped_commit() {
+fn commit_graph_does_not_list_dropped_commits() {
     let mut sandbox = Sandbox::empty();
     for n in 0..3 {
         sandbox.write(A, chat("a", 5 + n, None));

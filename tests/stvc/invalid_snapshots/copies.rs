@@ -12,7 +12,7 @@ use crate::common::{B, Sandbox, assert_no_panic, assert_valid, delete_object, gi
 
 /// A timeline whose latest, or only, snapshot is invalid.
 #[test]
-fn branch_with_invalid_latest_snapshot_ends_with_the_previous_one() {
+fn backup_of_a_branch_ends_before_its_invalid_latest_snapshot() {
     let library = Library::new();
     let sandbox = &library.sandbox;
     let store = library.store();
@@ -83,7 +83,7 @@ fn sync_skips_invalid_timelines() {
         let left: BTreeSet<_> = left.map(|line| line["subject"].as_str().unwrap()).collect();
         assert_eq!(left, BTreeSet::from(["chats/Mira/b", "odd"]), "{what}");
         assert!(findings.iter().any(|line| line["subject"] == tip), "{what}: {findings:?}");
-        assert_eq!(answer.of_type("summary")[0]["left_there"], 2, "{what}");
+        assert_eq!(answer.of_type("summary")[0]["not_received"], 2, "{what}");
         assert_eq!(other.read("chats/Mira/a.jsonl"), one.read("chats/Mira/a.jsonl"), "{what}");
         for name in ["chats/Mira/b", "odd"] {
             let there = git(Path::new(shared), &["rev-parse", name]);
@@ -102,7 +102,7 @@ fn sync_skips_invalid_timelines() {
 
 /// A backup continues the last one, although a snapshot was left out.
 #[test]
-fn relinked_history_is_continued_by_the_next_backup() {
+fn next_backup_continues_a_history_with_an_omitted_snapshot() {
     let mut library = Library::new();
     library.forge_middle(|it| drop(it.remove("snapshot.json")));
     let mirror = library.sandbox.folder().join("mirror");
@@ -145,7 +145,13 @@ fn store_with_lost_objects_is_backed_up_without_them() {
         sandbox.stvc(&["snapshot"]).exits(0);
         delete_object(&sandbox.store(), &id);
         let answer = assert_no_panic(sandbox.stvc(&["backup", text(&whole)])).exits(4);
-        assert!(answer.stderr.contains("damaged here"), "{}", answer.stderr);
+        assert!(
+            answer
+                .stderr
+                .contains("may have valid copies of snapshots that are damaged in this store"),
+            "{}",
+            answer.stderr
+        );
         assert_eq!(fs::read(&whole).unwrap(), before);
         for name in ["rest.stvc", "mirror"] {
             let backup = sandbox.folder().join(name);

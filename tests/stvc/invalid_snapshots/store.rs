@@ -63,7 +63,7 @@ fn check_verifies_data_that_only_undo_needs() {
 
 /// The branch was moved back, although the log has a later snapshot.
 #[test]
-fn check_reports_a_branch_that_was_set_back() {
+fn check_reports_a_branch_moved_to_an_earlier_snapshot() {
     let library = Library::new();
     let sandbox = &library.sandbox;
     let warned = || {
@@ -100,7 +100,7 @@ fn with_little_memory(sandbox: &Sandbox, arguments: &[&str]) -> Answer {
 /// A chat that repeats one large message is refused by its length before memory runs out.
 #[test]
 #[cfg(target_os = "linux")]
-fn oversized_chat_is_refused_without_using_memory() {
+fn oversized_chat_is_refused_before_memory_runs_out() {
     let library = Library::new();
     let mut pack = library.store().pack_writer();
     let large = Node::Object(pack.add(Kind::Blob, &vec![b'x'; 4 << 20]).unwrap());

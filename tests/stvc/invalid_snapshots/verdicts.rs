@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use stvc::internals::archive::{Snapshot, Validator, Verdict, Weight, rebuild};
+use stvc::internals::archive::{Severity, Snapshot, Validator, Verdict, rebuild};
 use stvc::internals::store::{ObjectId, Store};
 
 use super::{Case, exits};
@@ -16,26 +16,26 @@ use crate::common::{Answer, B, Sandbox, assert_no_panic, assert_same, chat, text
 /// The expected verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expectation {
-    Odd(Weight),
+    Odd(Severity),
     Newer,
 }
 
 impl Expectation {
     fn finding(self) -> (&'static str, &'static str) {
         match self {
-            Expectation::Odd(Weight::Fatal) => ("snapshot-damaged", "error"),
-            Expectation::Odd(Weight::Unsafe) => ("snapshot-odd", "error"),
-            Expectation::Odd(Weight::Flaw) => ("snapshot-odd", "warning"),
+            Expectation::Odd(Severity::Fatal) => ("snapshot-damaged", "error"),
+            Expectation::Odd(Severity::Unsafe) => ("snapshot-odd", "error"),
+            Expectation::Odd(Severity::Flaw) => ("snapshot-odd", "warning"),
             Expectation::Newer => ("snapshot-newer", "warning"),
         }
     }
 
     fn is_restored(self) -> bool {
-        matches!(self, Expectation::Odd(Weight::Flaw | Weight::Unsafe))
+        matches!(self, Expectation::Odd(Severity::Flaw | Severity::Unsafe))
     }
 
     fn is_taken_in(self) -> bool {
-        matches!(self, Expectation::Odd(Weight::Flaw) | Expectation::Newer)
+        matches!(self, Expectation::Odd(Severity::Flaw) | Expectation::Newer)
     }
 }
 
@@ -110,7 +110,7 @@ fn assert_others_agree(
     };
     assert_eq!(weight, Some(expected), "{what}: {verdict:?}");
 
-    let is_sound = expected == Expectation::Odd(Weight::Flaw);
+    let is_sound = expected == Expectation::Odd(Severity::Flaw);
     let checked = assert_no_panic(sandbox.json(&["check"]));
     exits(&checked, if is_sound { 0 } else { 1 }, what);
     assert_eq!(said(&checked, odd, what), in_check, "check: {what}");
@@ -142,11 +142,11 @@ fn assert_others_agree(
     }
 }
 
-const FLAW: Expectation = Expectation::Odd(Weight::Flaw);
+const FLAW: Expectation = Expectation::Odd(Severity::Flaw);
 
-const UNSAFE: Expectation = Expectation::Odd(Weight::Unsafe);
+const UNSAFE: Expectation = Expectation::Odd(Severity::Unsafe);
 
-const FATAL: Expectation = Expectation::Odd(Weight::Fatal);
+const FATAL: Expectation = Expectation::Odd(Severity::Fatal);
 
 #[track_caller]
 fn assert_all_agree(expected: Expectation, cases: &[Case<'_>]) {
@@ -227,7 +227,7 @@ fn unusual_lorebooks_and_numbers_are_reported_and_restored() {
 }
 
 #[test]
-fn misleading_snapshots_are_restored_and_not_copied() {
+fn unsafe_snapshots_are_restored_and_not_copied() {
     let zeros = "0".repeat(64);
     assert_all_agree(
         UNSAFE,
@@ -256,7 +256,7 @@ fn misleading_snapshots_are_restored_and_not_copied() {
 }
 
 #[test]
-fn unrestorable_snapshot_is_damaged_for_every_command() {
+fn every_command_reports_an_unrestorable_snapshot_as_damaged() {
     assert_all_agree(
         FATAL,
         &[
@@ -292,7 +292,7 @@ fn unrestorable_snapshot_is_damaged_for_every_command() {
 }
 
 #[test]
-fn manifest_of_another_timeline_is_damaged() {
+fn snapshot_with_the_manifest_of_another_timeline_is_damaged() {
     let library = Library::new();
     let (odd, next) = library.forge_middle(|it| {
         it.edit_files(|manifest| {
@@ -306,7 +306,7 @@ fn manifest_of_another_timeline_is_damaged() {
 }
 
 #[test]
-fn missing_object_is_missing_for_every_command() {
+fn every_command_reports_missing_parts_of_a_snapshot() {
     assert_all_agree(
         FATAL,
         &[
@@ -333,7 +333,7 @@ fn missing_object_is_missing_for_every_command() {
 }
 
 #[test]
-fn newer_snapshot_is_not_damaged_and_is_copied_unchanged() {
+fn snapshot_of_a_newer_format_is_copied_unchanged() {
     assert_all_agree(
         Expectation::Newer,
         &[("format 3", &|it| {
@@ -362,7 +362,7 @@ fn judged(sandbox: &Sandbox, branch: &str, edit: impl FnOnce(&mut ForgedSnapshot
     verdict
 }
 
-fn worst(verdict: &Verdict) -> Option<Weight> {
+fn worst(verdict: &Verdict) -> Option<Severity> {
     match verdict {
         Verdict::Unsound(problems) => problems.worst(),
         _ => None,
@@ -389,21 +389,21 @@ fn card_texts_must_match_their_chunks() {
     };
     assert_eq!(called("0-chara"), Verdict::Sound);
     for name in ["0-charax", "0-CHARA", "0-ccv3", "00-chara", "0-", "0-chara.x"] {
-        assert_eq!(worst(&called(name)), Some(Weight::Flaw), "{name}");
+        assert_eq!(worst(&called(name)), Some(Severity::Flaw), "{name}");
     }
     for name in ["2-chara", "chara", "9-ccv3"] {
         let verdict = called(name);
-        assert!(worst(&verdict) >= Some(Weight::Flaw), "{name}: {verdict:?}");
+        assert!(worst(&verdict) >= Some(Severity::Flaw), "{name}: {verdict:?}");
     }
     let more = judged(&sandbox, "characters/Mira", |it| {
         let text = it.entry_at("card/0-chara").node.clone();
         it.folder_at("card").push(entry("40000", "2-chara", text));
     });
-    assert_eq!(worst(&more), Some(Weight::Fatal));
+    assert_eq!(worst(&more), Some(Severity::Fatal));
 }
 
 #[test]
-fn snapshot_of_a_later_version_is_not_damaged() {
+fn snapshot_of_a_newer_format_is_not_reported_as_damaged() {
     let sandbox = library_of_all_kinds();
     for branch in ["characters/Mira", "worlds/Harbour", "groups/1", "group%20chats/g"] {
         let with = |format: u64, needs: Value| {
@@ -422,7 +422,7 @@ fn snapshot_of_a_later_version_is_not_damaged() {
 }
 
 #[test]
-fn manifest_of_a_non_chat_has_no_messages() {
+fn manifest_with_fields_of_another_kind_of_timeline_is_reported() {
     let sandbox = library_of_all_kinds();
     for (branch, edit) in [
         ("worlds/Harbour", (|manifest| manifest["messages"] = 7.into()) as fn(&mut Value)),
@@ -431,6 +431,6 @@ fn manifest_of_a_non_chat_has_no_messages() {
         ("group%20chats/g", |manifest| manifest["files"][0]["name"] = "g".into()),
     ] {
         let verdict = judged(&sandbox, branch, |it| it.edit_manifest(edit));
-        assert_eq!(worst(&verdict), Some(Weight::Flaw), "{branch}: {verdict:?}");
+        assert_eq!(worst(&verdict), Some(Severity::Flaw), "{branch}: {verdict:?}");
     }
 }

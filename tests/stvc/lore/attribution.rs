@@ -45,15 +45,12 @@ fn scene_that_recorded_the_new_text_is_credited() {
     // The time of the first state is unknown.
     assert_eq!(scenes(&sandbox), [json!({ "index": 7, "name": "The ferry" }), Value::Null]);
     let output = sandbox.stvc(&["lore", "location-Quay"]).exits(0).stdout;
-    assert!(
-        output.contains("  by the recap of the scene that ends with #7 (The ferry)"),
-        "{output}"
-    );
+    assert!(output.contains("  by the recap of the scene that ends at #7 (The ferry)"), "{output}");
     assert!(!output.contains("changed between"), "{output}");
 }
 
 #[test]
-fn scene_that_ended_before_the_previous_state_is_not_credited() {
+fn scene_that_ended_before_the_previous_version_is_not_credited() {
     let mut sandbox = Sandbox::empty();
     for quay in ["Wet stones.", "Dry stones.", "Wet stones."] {
         take(&mut sandbox, &first_scene(5, quay));
@@ -70,7 +67,7 @@ fn scene_that_ended_before_the_previous_state_is_not_credited() {
 }
 
 #[test]
-fn scene_that_moved_with_its_message_has_not_ended_again() {
+fn scene_that_moved_with_its_message_is_not_credited_again() {
     let mut sandbox = Sandbox::empty();
     let mut library = first_scene(8, "Wet stones.");
     end_scene(&mut library);
@@ -113,7 +110,7 @@ fn change_of_keys_is_not_credited_to_the_scene_that_recorded_the_text() {
 }
 
 #[test]
-fn change_while_messages_were_written_names_the_first_and_the_last() {
+fn change_during_several_messages_names_the_first_and_last_message() {
     let sandbox = story();
     let output = sandbox.stvc(&["lore", "kestrel"]).exits(0).stdout;
     let words = "changed between 2026-11-15 23:46 and 2026-11-16 23:46, during messages 2 to 3\n";
@@ -130,7 +127,7 @@ fn dated_by(sandbox: &Sandbox, named: &[&str]) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn change_in_the_book_of_a_fork_is_dated_by_the_fork() {
+fn lorebook_change_in_a_fork_is_dated_by_messages_of_the_fork() {
     let mut sandbox = story();
     sandbox.stvc(&["fork", "Mira/one", "--as", "What if"]).exits(0);
     let files = sandbox.files();
@@ -156,7 +153,7 @@ fn change_in_the_book_of_a_fork_is_dated_by_the_fork() {
 }
 
 #[test]
-fn change_in_a_renamed_book_is_dated_by_its_own_chat_alone() {
+fn change_in_a_renamed_lorebook_is_dated_only_by_its_own_chat() {
     let mut sandbox = story();
     // The book is renamed with its chat; then another chat gets a new book with the former name.
     let text = sandbox.read(BOOK);
@@ -178,7 +175,7 @@ fn change_in_a_renamed_book_is_dated_by_its_own_chat_alone() {
 }
 
 #[test]
-fn state_at_a_message_names_the_book_of_its_chat() {
+fn lore_at_a_message_shows_the_lorebook_of_that_chat() {
     let mut sandbox = story();
     sandbox.stvc(&["fork", "Mira/one", "--as", "What if"]).exits(0);
     let files = sandbox.files();

@@ -29,7 +29,7 @@ fn found(sandbox: &Sandbox, named: &[&str]) -> (String, bool, u64) {
 }
 
 #[test]
-fn entry_that_takes_a_uid_in_one_save_is_a_new_entry() {
+fn entry_with_the_uid_of_a_replaced_entry_is_a_new_entry() {
     let sandbox = states(&[&[(0, "character-Kestrel", SHIP)], &[(0, "character-Tomas", MAN)]]);
     assert_eq!(found(&sandbox, &["character-Tomas"]), ("character-Tomas".into(), true, 1));
     assert_eq!(found(&sandbox, &["character-Kestrel"]), ("character-Kestrel".into(), false, 2));
@@ -52,7 +52,7 @@ fn deleted_entry_is_found_by_its_uid() {
 }
 
 #[test]
-fn every_entry_that_had_a_uid_can_be_named_by_it() {
+fn every_entry_that_ever_had_a_uid_is_found_by_that_uid() {
     let sandbox = states(&[
         &[(0, "", SHIP), (1, "Pier", BIRD)],
         &[(0, "", MAN), (1, "Pier", BIRD)],
@@ -86,7 +86,7 @@ fn every_entry_that_had_a_uid_can_be_named_by_it() {
 }
 
 #[test]
-fn ambiguous_title_lists_usable_names() {
+fn error_for_an_ambiguous_title_lists_names_that_work() {
     let sandbox = states(&[&[(0, "Gull", SHIP), (1, "Gull", BIRD)], &[(0, "Tomas", MAN)]]);
     let both = sandbox.stvc(&["lore", "gull"]).exits(1).stderr;
     for uid in ["0~1", "1"] {
@@ -96,7 +96,7 @@ fn ambiguous_title_lists_usable_names() {
 }
 
 #[test]
-fn exact_title_of_a_deleted_entry_precedes_a_partial_title() {
+fn exact_title_of_a_deleted_entry_is_preferred_to_a_partial_title() {
     let cook = (1, "The Kestrel's cook", MAN);
     let sandbox = states(&[&[(0, "Kestrel", SHIP), cook], &[cook]]);
     assert_eq!(found(&sandbox, &["kestrel"]), ("Kestrel".into(), false, 2));
@@ -128,5 +128,5 @@ fn formatting_changes_are_shown_on_request() {
     // The list counts and dates only real changes.
     assert_eq!(sandbox.json(&["lore"]).exits(0).of_type("lore_entry")[0]["changes"], 2);
     let output = sandbox.stvc(&["lore", "Kestrel"]).exits(0).stdout;
-    assert!(output.contains("1 change of formatting alone; --all shows them too"), "{output}");
+    assert!(output.contains("1 change of formatting not shown (see --all)"), "{output}");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::lore::{EntryStory, Options, Report, lore};
 
 use crate::common::{Sandbox, chat, message};
@@ -174,7 +174,7 @@ impl Writer {
         let mut names = named.iter().rev().map(|&name| name.to_owned());
         let (entry, book) = (names.next(), names.next());
         let options = Options { book, entry, ..Options::default() };
-        match lore(&self.sandbox.workspace(), &options, &mut Silent).unwrap() {
+        match lore(&self.sandbox.workspace(), &options, &mut NoProgress).unwrap() {
             Report::Entry(story) => *story,
             _ => panic!("{options:?} is no entry"),
         }
@@ -186,7 +186,7 @@ proptest! {
 
     /// Every change of every entry is reported with its message, and no other.
     #[test]
-    fn lore_reports_every_change_of_a_model(edits in prop::collection::vec(edit(), 5..40)) {
+    fn lore_reports_every_change_of_every_entry(edits in prop::collection::vec(edit(), 5..40)) {
         let mut writer = Writer::new();
         writer.act(&Edit::Add);
         edits.iter().for_each(|edit| writer.act(edit));

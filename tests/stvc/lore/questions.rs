@@ -44,7 +44,7 @@ pub(super) fn story() -> Sandbox {
 fn lore_lists_entries_and_their_age() {
     let sandbox = story();
     insta::assert_snapshot!(sandbox.stvc(&["lore"]).exits(0).stdout, @"
-    Harbour  1 entry, 3 states, changed 1 day ago
+    Harbour  1 entry, 3 versions, changed 1 day ago
          0  The Kestrel  1 day ago
     ");
     let lines = sandbox.json(&["lore"]).exits(0);
@@ -122,7 +122,7 @@ fn lore_names_the_message_of_a_change() {
 }
 
 #[test]
-fn lore_shows_the_book_of_a_date() {
+fn lore_shows_the_lorebook_at_a_date_or_message() {
     let sandbox = story();
     let contents = |arguments: &[&str]| {
         let lines = sandbox.json(&[&["lore"], arguments].concat()).exits(0).of_type("lore_entry");
@@ -145,7 +145,7 @@ fn lore_shows_the_book_of_a_date() {
     assert_eq!(shown(&["worlds/Harbour~2", "--entry", "kestrel"]), [json!(TWO)]);
     sandbox.stvc(&["show", "Mira/one", "--entry", "nobody"]).exits(1);
     let early = sandbox.stvc(&["lore", "Kestrel", "--at", "2001-01-01"]).exits(1);
-    assert!(early.stderr.contains("not stored yet then"), "{}", early.stderr);
+    assert!(early.stderr.contains("has no snapshot from that time"), "{}", early.stderr);
     let late = sandbox.stvc(&["lore", "Kestrel", "--at", "99"]).exits(4);
     assert!(late.stderr.contains("its last one is 3"), "{}", late.stderr);
     sandbox.stvc(&["lore", "Kestrel", "--at", "some day"]).exits(1);
@@ -162,7 +162,7 @@ fn deleted_and_renamed_entries_are_found() {
     assert_eq!(title(&["Kestrel"]), ("The Kestrel".into(), true));
     assert_eq!(title(&["Harbour", "the kes"]), ("The Kestrel".into(), true));
     let nobody = sandbox.stvc(&["lore", "Gull"]).exits(1);
-    assert!(nobody.stderr.contains("no entry is called \"Gull\""), "{}", nobody.stderr);
+    assert!(nobody.stderr.contains("there is no entry \"Gull\""), "{}", nobody.stderr);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn lore_compares_forks() {
     sandbox.take(&[]);
     let output = sandbox.stvc(&["lore", "Harbour", "kestrel"]).exits(0).stdout;
     assert!(
-        output.contains("come from the same one") && output.contains("Her hull is black."),
+        output.contains("In related lorebooks:") && output.contains("Her hull is black."),
         "{output}"
     );
     // The fork's history includes the time before the fork.
@@ -205,7 +205,7 @@ fn lore_compares_forks() {
 }
 
 #[test]
-fn damaged_states_are_reported_and_the_rest_is_shown() {
+fn damaged_lorebook_versions_are_reported_and_others_are_shown() {
     let sandbox = story();
     let blob =
         sandbox.git(&["rev-parse", "refs/heads/worlds/Harbour~1:lorebooks/Harbour/entries/0.json"]);
@@ -232,7 +232,9 @@ fn invalid_lorebooks_have_no_entries() {
     let empty = Sandbox::empty();
     empty.write(CHAT, chat("one", 1, None));
     empty.take(&[]);
-    assert!(empty.stvc(&["lore"]).exits(0).stdout.contains("No lorebook is stored yet."));
+    assert!(
+        empty.stvc(&["lore"]).exits(0).stdout.contains("There are no lorebooks in the store yet.")
+    );
 }
 
 /// ST-Auto-Recap records the lorebook at the end of a scene, so the scene of a change is known.
@@ -283,14 +285,14 @@ fn lore_lists_active_entries() {
     assert_eq!(only.len(), 1);
     assert_eq!((&only[0]["uid"], &only[0]["value"]), (&json!("7"), &entry));
     // A message without that data says so and names those that have it.
-    insta::assert_snapshot!(sandbox.stvc(&["lore", "--active", "3", "--in", "Mira/one"]).exits(0).stdout, @"Mira / one #3: the message does not tell which entries were active; the nearest that do: #2 and #4.");
+    insta::assert_snapshot!(sandbox.stvc(&["lore", "--active", "3", "--in", "Mira/one"]).exits(0).stdout, @"Mira / one #3: the message does not record which entries were active; the nearest messages that do are #2 and #4.");
     sandbox.stvc(&["lore", "--active", "9"]).exits(4);
 }
 
 /// While UIDs are stable, an entry is a file of the store and its content a line: `git blame` names
 /// the same snapshot, and `git log -S` finds the same text.
 #[test]
-fn git_blames_the_same_snapshot() {
+fn git_blame_names_the_snapshot_that_lore_names() {
     let sandbox = story();
     let branch = "refs/heads/worlds/Harbour";
     let file = "lorebooks/Harbour/entries/0.json";
@@ -318,7 +320,7 @@ fn git_blames_the_same_snapshot() {
 }
 
 #[test]
-fn invalid_entries_have_a_history() {
+fn untitled_non_latin_and_long_entries_have_a_history() {
     let mut sandbox = Sandbox::empty();
     let long = "Rain. ".repeat(35_000);
     let (cjk, rtl) = ("雨の港には古い灯台がある。", "السفينة قديمة جدا.");

@@ -5,7 +5,7 @@ use super::story::{BOOK, CHAT, DAY, NAME, book, date, edit, kestrel, story};
 use crate::common::{Sandbox, chat, message};
 
 #[test]
-fn fork_gets_the_lorebook_on_disk() {
+fn fork_gets_a_copy_of_the_lorebook_on_disk() {
     let sandbox = story();
     sandbox.write(BOOK, book("Not stored yet."));
     let fork = sandbox.json(&["fork", NAME, "--at", "1", "--as", "Fork"]).exits(0);
@@ -56,7 +56,7 @@ fn plan_names_the_moment_that_is_restored_later() {
 /// The chat before the loss with the lorebook of that time: a later change of the book alone is not
 /// reverted.
 #[test]
-fn req_92_alarm_names_the_pair_before_the_loss() {
+fn req_92_alarm_names_chat_and_lorebook_before_the_loss() {
     let mut sandbox = story();
     for n in 2..8 {
         sandbox.append(CHAT, &message("one", n));
@@ -78,7 +78,7 @@ fn req_92_alarm_names_the_pair_before_the_loss() {
 /// One device writes and the other only receives: nothing is merged, and both have the same
 /// moments.
 #[test]
-fn sync_creates_no_snapshot_for_a_lorebook_that_changed_alone() {
+fn sync_creates_no_chat_snapshot_when_only_the_lorebook_changed() {
     let mut one = story();
     one.wait(60);
     edit(&one, "One mast.");
@@ -132,7 +132,7 @@ fn device_with_fast_clock_does_not_change_the_order() {
 }
 
 #[test]
-fn backup_of_one_chat_has_the_states_of_its_lorebook() {
+fn backup_of_one_chat_contains_the_versions_of_its_lorebook() {
     let sandbox = story();
     edit(&sandbox, "One mast.");
     let file = sandbox.folder().join("one.stvc");
@@ -169,7 +169,7 @@ fn imported_chat_has_the_lorebook_of_its_time() {
 }
 
 #[test]
-fn forget_creates_no_pair_that_never_existed() {
+fn forget_pairs_no_chat_with_a_lorebook_of_another_time() {
     let mut sandbox = story();
     sandbox.stvc(&["tag", "kept", NAME]).exits(0);
     for n in [2, 3] {
@@ -211,11 +211,11 @@ fn fork_at_a_message_has_the_lorebook_of_that_message() {
     sandbox.append(CHAT, &message("one", 2));
     edit(&sandbox, "One mast.");
     let output = sandbox.stvc(&["fork", NAME, "--at", "1", "--as", "Fork"]).exits(0).stdout;
-    assert!(output.contains("a copy of the one at #1"), "{output}");
+    assert!(output.contains("a copy of the lorebook at #1"), "{output}");
     assert_eq!(kestrel(&sandbox, "Mira/Fork"), "Two masts.");
     // An unknown lorebook is replaced by the current one, and that is reported.
     let output = sandbox.stvc(&["fork", NAME, "--at", "0", "--as", "Other"]).exits(0).stdout;
-    assert!(output.contains("a copy of the one of now"), "{output}");
+    assert!(output.contains("a copy of the current lorebook"), "{output}");
     assert_eq!(kestrel(&sandbox, "Mira/Other"), "One mast.");
 }
 

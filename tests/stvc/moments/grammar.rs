@@ -49,7 +49,7 @@ fn seen(sandbox: &Sandbox, moment: &str) -> [Value; 4] {
 }
 
 #[test]
-fn every_command_reads_the_same_moments() {
+fn every_command_selects_the_same_snapshot_for_a_moment() {
     let sandbox = story();
     let expected =
         |last: usize, text: &str| [json!(last), json!(text), json!(3 - last), json!(last)];
@@ -110,34 +110,34 @@ fn parse_error_shows_the_position() {
     let sandbox = story();
     let error_of = |arguments: &[&str]| sandbox.stvc(arguments).exits(1).stderr;
     insta::assert_snapshot!(error_of(&["show", "Mira/one@2 weks ago"]), @r#"
-    error: "Mira/one@2 weks ago" cannot be read from "2 weks ago" on: expected a date such as 2026-11-01, {2026-11-01 18:30}, yesterday or 2 weeks ago
+    error: cannot parse "Mira/one@2 weks ago" at "2 weks ago": expected a date such as 2026-11-01, {2026-11-01 18:30}, yesterday or 2 weeks ago
       Mira/one@2 weks ago
                ^
-    hint: docs/moments.md tells how moments are written
+    hint: see docs/moments.md for how to write a moment
     "#);
     insta::assert_snapshot!(error_of(&["diff", "Mira/one~1:2~1"]), @r#"
-    error: "Mira/one~1:2~1" cannot be read from "~1" on: expected the end: nothing comes behind a message's number
+    error: cannot parse "Mira/one~1:2~1" at "~1": expected the end: nothing may follow the number of a message
       Mira/one~1:2~1
                   ^
-    hint: docs/moments.md tells how moments are written
+    hint: see docs/moments.md for how to write a moment
     "#);
     insta::assert_snapshot!(error_of(&["restore", "Mira/one~x"]), @r#"
-    error: "Mira/one~x" cannot be read from "x" on: expected ~N, @DATE or :N
+    error: cannot parse "Mira/one~x" at "x": expected ~N, @DATE or :N
       Mira/one~x
                ^
-    hint: docs/moments.md tells how moments are written
+    hint: see docs/moments.md for how to write a moment
     "#);
     insta::assert_snapshot!(error_of(&["lore", "Kestrel", "--at", ":twelve"]), @r#"
-    error: ":twelve" cannot be read from "twelve" on: expected a number
+    error: cannot parse ":twelve" at "twelve": expected a number
       :twelve
        ^
-    hint: docs/moments.md tells how moments are written
+    hint: see docs/moments.md for how to write a moment
     "#);
     insta::assert_snapshot!(sandbox.stvc(&["show", "Mira/one:99"]).exits(4).stderr, @"error: Message not found: chats/Mira/one has no message 99; its last one is 3");
     insta::assert_snapshot!(error_of(&["show", "Mira/one~99"]), @r#"error: "Mira/one" does not go back that far: there are only 2 moments before it"#);
     insta::assert_snapshot!(error_of(&["show", "Mira/one@2020-01-01"]), @r#"
-    error: "Mira/one" was not stored yet then: its first snapshot is of 2026-11-14 23:46
-    hint: `stvc log` lists what there is
+    error: "Mira/one" has no snapshot from that time: its first snapshot is from 2026-11-14 23:46
+    hint: run `stvc log` to list the snapshots
     "#);
     let line = &sandbox.json(&["show", "猫@nie"]).exits(1).of_type("error")[0];
     assert!(line["message"].as_str().unwrap().contains("猫@nie"), "{line}");
@@ -145,11 +145,11 @@ fn parse_error_shows_the_position() {
 
 /// Only a snapshot can be tagged; otherwise an error says so.
 #[test]
-fn tag_needs_a_snapshot() {
+fn moment_without_a_snapshot_cannot_be_tagged() {
     let sandbox = story();
     sandbox.stvc(&["tag", "mast", "Mira/one:2"]).exits(0);
     let tagged = &sandbox.json(&["show", "mast"]).exits(0).of_type("snapshot")[0];
     assert_eq!(tagged["messages"], 3);
     let none = sandbox.stvc(&["tag", "first", "Mira/one:0"]).exits(1).stderr;
-    assert!(none.contains("was taken at message 0"), "{none}");
+    assert!(none.contains("there is no snapshot of chats/Mira/one at message 0"), "{none}");
 }

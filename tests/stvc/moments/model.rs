@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use stvc::api::{self, Request, Rights};
 use stvc::internals::archive::diff::Part;
 use stvc::internals::archive::{Blake3, Role};
-use stvc::internals::engine::files::Closed;
-use stvc::progress::Silent;
+use stvc::internals::engine::files::ChatOpenState;
+use stvc::progress::NoProgress;
 use stvc::verbs::lore::{self, Report as Lore};
 use stvc::verbs::restore::fork;
-use stvc::verbs::snapshot::{self, Taken};
+use stvc::verbs::snapshot::{self, SnapshotResult};
 use stvc::verbs::{diff, log, restore, show, tag, undo};
 
 use crate::common::{Sandbox, files};
@@ -226,18 +226,19 @@ impl World {
     fn snapshot(&mut self, only: Option<usize>) {
         let timelines = only.map(|chat| format!("chats/Mira/{}", self.chats[chat].name));
         let timelines = timelines.into_iter().collect();
-        let asked = snapshot::Asked { timelines, ..Default::default() };
+        let asked = snapshot::SnapshotRequest { timelines, ..Default::default() };
         let subject = asked.try_into().unwrap();
         let options = snapshot::Options { subject, ..Default::default() };
         let before = self.stored.clone();
-        let taken = snapshot::snapshot(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
+        let taken =
+            snapshot::snapshot(&self.sandbox.workspace(), &options, &mut NoProgress).unwrap();
         let mut new = BTreeMap::new();
         for outcome in &taken.timelines {
             match &outcome.result {
-                Taken::New(snapshot, _) => {
+                SnapshotResult::New(snapshot, _) => {
                     new.insert(outcome.timeline.to_string(), snapshot.id.to_string());
                 }
-                Taken::Unchanged(..) => {}
+                SnapshotResult::Unchanged(..) => {}
                 _ => panic!("{} was not taken", outcome.timeline),
             }
         }
@@ -370,8 +371,11 @@ impl World {
             }
             Step::UndoSnapshot => {
                 let Some(before) = self.before.take() else { return };
-                let options =
-                    undo::Options { operation: None, closed: Closed::Said, dry_run: false };
+                let options = undo::Options {
+                    operation: None,
+                    closed: ChatOpenState::Closed,
+                    dry_run: false,
+                };
                 undo::undo(&self.sandbox.workspace(), &options).unwrap();
                 self.stored = before;
             }
@@ -399,7 +403,7 @@ impl World {
             dry_run: false,
             ..fork::Options::default()
         };
-        let made = fork::fork(&self.sandbox.workspace(), &options, &mut Silent).unwrap();
+        let made = fork::fork(&self.sandbox.workspace(), &options, &mut NoProgress).unwrap();
         // If the lorebook changed alone, a snapshot of the pair is created first; it is the same
         // moment.
         let mut origin = known.moments;
@@ -518,7 +522,7 @@ impl World {
             target: restore::Target::Folder { dir: to.clone(), only: None },
             ..Default::default()
         };
-        let report = restore::restore(workspace, &options, &mut Silent);
+        let report = restore::restore(workspace, &options, &mut NoProgress);
         let report = report.unwrap_or_else(|error| panic!("{text}: {error}"));
         let restored = files(&to);
         let is = |folder: &str| {
@@ -538,7 +542,6 @@ impl World {
         // The printed name means the same moment.
         let pinned = show::show(workspace, &report.source.moment).unwrap();
         assert_eq!(book_hash(&pinned), hash, "show {}", report.source.moment);
-        // `show`
         let shown = show::show(workspace, text).unwrap();
         assert_eq!(book_hash(&shown), hash, "show {text}");
         assert_eq!(shown.moment, report.source.moment, "{text}");
@@ -562,7 +565,7 @@ impl World {
         // `lore --at`
         if let Some(book) = &pair.book {
             let options = lore::Options { snapshot: Some(text.to_owned()), ..Default::default() };
-            let report = lore::lore(workspace, &options, &mut Silent).unwrap();
+            let report = lore::lore(workspace, &options, &mut NoProgress).unwrap();
             let Lore::Then(then) = report else { panic!("{text}") };
             let book: Value = serde_json::from_slice(book).unwrap();
             let found_entries: BTreeMap<_, Value> = then
@@ -581,7 +584,7 @@ impl World {
             dry_run: true,
             ..Default::default()
         };
-        let plan = restore::restore(workspace, &options, &mut Silent).unwrap();
+        let plan = restore::restore(workspace, &options, &mut NoProgress).unwrap();
         let book = plan.written.files.iter().find(|file| file.path.as_str().starts_with("worlds/"));
         if pair.book.is_some() {
             assert_eq!(book.map(|book| book.blake3), hash, "restore --as from {text}");
@@ -605,7 +608,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn req_89_every_command_means_the_same_pair_by_a_name(steps in vec(step(), 1..24)) {
+    fn req_89_name_selects_the_same_chat_and_lorebook_in_every_command(steps in vec(step(), 1..24)) {
         let mut world = World::new();
         for step in steps {
             world.go(step);

@@ -23,7 +23,7 @@ fn restore_by_date_restores_the_lorebook_of_that_date() {
 }
 
 #[test]
-fn lorebook_states_between_chat_snapshots_are_found_by_date() {
+fn lorebook_versions_between_chat_snapshots_are_found_by_date() {
     let mut sandbox = story();
     for text in ["One mast.", "No mast."] {
         sandbox.wait(DAY);
@@ -43,7 +43,7 @@ fn lorebook_states_between_chat_snapshots_are_found_by_date() {
 }
 
 #[test]
-fn lorebook_change_alone_is_a_moment() {
+fn change_of_only_the_lorebook_is_a_moment() {
     let sandbox = story();
     edit(&sandbox, "One mast.");
     edit(&sandbox, "No mast.");
@@ -53,7 +53,7 @@ fn lorebook_change_alone_is_a_moment() {
         assert_eq!(kestrel(&sandbox, &format!("{NAME}{moment}")), text, "{moment}");
     }
     let status = sandbox.stvc(&["status"]).exits(0).stdout;
-    assert!(status.contains("Nothing changed"), "{status}");
+    assert!(status.contains("No changes since the latest snapshots"), "{status}");
     let changed = sandbox.json(&["diff", NAME]).exits(0).of_type("change");
     assert_eq!(changed, [json!(null); 0]);
     // `log CHAT` counts like `~N`, and its lines name the moments.
@@ -193,7 +193,7 @@ fn renamed_lorebook_keeps_its_history() {
 
 /// SillyTavern rebinds only the open chat; the others still name the old file.
 #[test]
-fn unbound_chat_keeps_its_renamed_lorebook() {
+fn chat_that_names_the_old_lorebook_uses_the_renamed_lorebook() {
     let mut sandbox = story();
     sandbox.write("chats/Mira/two.jsonl", chat("two", 2, Some("Harbour")));
     sandbox.take(&[]);
@@ -226,7 +226,7 @@ fn message_without_snapshot_has_the_last_lorebook_before_it() {
 }
 
 #[test]
-fn lorebook_file_created_later_belongs_to_the_chat() {
+fn lorebook_created_after_the_chat_snapshot_belongs_to_the_chat() {
     let mut sandbox = Sandbox::empty();
     sandbox.write(CHAT, chat("one", 2, Some("Harbour")));
     sandbox.take(&[]);
@@ -274,7 +274,7 @@ fn message_of_an_unbound_chat_has_no_lorebook() {
 }
 
 #[test]
-fn deleted_chat_has_the_latest_lorebook_by_name_and_its_own_by_id() {
+fn name_of_deleted_chat_selects_latest_lorebook_and_id_its_last_one() {
     let sandbox = story();
     edit(&sandbox, "One mast.");
     std::fs::remove_file(sandbox.path(CHAT)).unwrap();

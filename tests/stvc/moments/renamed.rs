@@ -90,7 +90,7 @@ fn names(renamed: &Renamed) -> Vec<String> {
 }
 
 #[test]
-fn restore_writes_the_timeline_of_the_moment() {
+fn restore_writes_the_current_file_of_a_renamed_timeline() {
     let renamed = Renamed::new();
     let sandbox = &renamed.sandbox;
     let (x, other) = (renamed.ids("Mira/x"), renamed.ids("Mira/c1"));
@@ -122,7 +122,7 @@ fn restore_of_a_renamed_chat_makes_no_second_chat() {
 }
 
 #[test]
-fn restore_as_forks_the_renamed_timeline() {
+fn restore_under_a_new_name_forks_the_renamed_timeline() {
     let renamed = Renamed::new();
     let sandbox = &renamed.sandbox;
     for (n, name) in names(&renamed).iter().enumerate() {
@@ -137,7 +137,7 @@ fn restore_as_forks_the_renamed_timeline() {
 }
 
 #[test]
-fn restore_of_a_lorebook_keeps_the_chat_with_the_former_name() {
+fn restore_of_only_the_lorebook_changes_no_chat() {
     let renamed = Renamed::new();
     let sandbox = &renamed.sandbox;
     let (x, other) = (sandbox.read(X), renamed.ids("Mira/c1"));
@@ -177,7 +177,7 @@ fn refused_restore_names_the_current_file() {
 }
 
 #[test]
-fn api_uses_the_current_name() {
+fn api_uses_the_current_name_of_a_renamed_timeline() {
     let renamed = Renamed::new();
     let asked = |request: Value| {
         let request = Request::read(request.to_string().as_bytes()).unwrap();
@@ -199,7 +199,7 @@ fn api_uses_the_current_name() {
 }
 
 #[test]
-fn diff_compares_with_the_current_file() {
+fn diff_compares_with_the_current_file_of_a_renamed_timeline() {
     let renamed = Renamed::new();
     for name in names(&renamed) {
         let diff = renamed.sandbox.json(&["diff", &name]);
@@ -210,7 +210,7 @@ fn diff_compares_with_the_current_file() {
 }
 
 #[test]
-fn name_alone_restores_the_renamed_timeline_when_its_latest_file_is_damaged() {
+fn name_restores_the_latest_valid_snapshot_of_a_renamed_timeline() {
     let mut renamed = Renamed::new();
     let valid = renamed.sandbox.read(X);
     renamed.sandbox.write(X, "");
@@ -231,7 +231,7 @@ fn deleted_timeline_is_restored_under_its_last_name() {
 }
 
 #[test]
-fn snapshot_of_an_undone_rename_is_restored_under_the_files_name() {
+fn snapshot_of_an_undone_rename_is_restored_to_the_existing_file() {
     let mut renamed = Renamed::only_the_first();
     take(&mut renamed.sandbox);
     let sandbox = &renamed.sandbox;

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use stvc::internals::st;
-use stvc::progress::Silent;
+use stvc::progress::NoProgress;
 use stvc::verbs::restore;
 
 use super::lose_and_restore;
@@ -49,7 +49,7 @@ fn req_01_req_29_req_31_entries_keep_order_and_bytes() {
 }
 
 #[test]
-fn req_04_whole_recap_object_is_kept_with_all_its_versions() {
+fn req_04_recap_object_is_restored_with_all_its_versions() {
     let sandbox = Sandbox::empty();
     let mut library = story("Main", 4);
     let recap = library.recap.as_mut().unwrap();
@@ -73,7 +73,7 @@ fn req_04_whole_recap_object_is_kept_with_all_its_versions() {
 }
 
 #[test]
-fn req_08_req_16_restored_state_equals_the_snapshot() {
+fn req_08_req_16_restored_files_equal_the_snapshot() {
     let mut sandbox = Sandbox::empty();
     RecapLibrary::new("Mira", "Another chat").write(&sandbox);
     let mut states = Vec::new();
@@ -99,7 +99,7 @@ fn req_08_req_16_restored_state_equals_the_snapshot() {
 }
 
 #[test]
-fn req_09_other_lorebook_values_are_kept() {
+fn req_09_every_field_of_a_lorebook_is_restored() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     let list: Vec<_> =
@@ -123,7 +123,7 @@ fn req_09_other_lorebook_values_are_kept() {
 }
 
 #[test]
-fn req_10_settings_of_the_program_are_not_captured() {
+fn req_10_settings_of_sillytavern_are_not_stored() {
     let sandbox = Sandbox::from_fixture("1.19.0");
     sandbox.write("settings.json", r#"{"a":"secret of the settings"}"#);
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -179,7 +179,7 @@ fn req_18_lorebook_is_optional_and_found_by_name() {
 }
 
 #[test]
-fn req_45_small_and_timestamp_uids_are_keys() {
+fn req_45_small_and_timestamp_uids_are_kept_as_keys() {
     let sandbox = Sandbox::empty();
     // The greatest 64-bit number; the queue's key is a timestamp.
     let mut list = vec![Entry::new(i64::MAX, "lore-far", "far")];
@@ -204,7 +204,7 @@ fn req_45_small_and_timestamp_uids_are_keys() {
 }
 
 #[test]
-fn req_55_chat_is_its_header_and_its_messages() {
+fn req_55_chat_is_stored_as_header_and_messages() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);
@@ -264,7 +264,7 @@ fn req_76_lines_that_sillytavern_drops_are_reported_and_stored() {
         codes_and_levels(&answer),
         expected_findings(&[("chat-bom", "warning"), ("chat-line-broken", "warning")])
     );
-    assert!(answer.stdout.contains("line 14, 15 cannot be read"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("lines 14, 15 cannot be read"), "{}", answer.stdout);
     assert_eq!(answer.of_type("snapshot")[0]["lorebook"], Value::Null);
     // Invalid UTF-8 does not invalidate a header.
     let mut bytes = library.chat_bytes().into_bytes();
@@ -317,7 +317,7 @@ fn req_77_snapshots_are_content_addressed_and_share_storage() {
             target: restore::Target::NewTimeline { name: format!("Fork {n}"), gate: None },
             ..Default::default()
         };
-        restore::restore(&sandbox.workspace(), &options, &mut Silent).unwrap();
+        restore::restore(&sandbox.workspace(), &options, &mut NoProgress).unwrap();
     }
     let each = (objects(&sandbox) - first) / 20;
     assert!(each <= 10, "{each} new objects a fork");

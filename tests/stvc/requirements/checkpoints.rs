@@ -304,7 +304,7 @@ fn req_32_restore_prints_a_reload_reminder() {
     assert_eq!(reminders(&["restore", "Harbour", "--to", "../look"]), 0);
     assert_eq!(reminders(&["restore", "Harbour", "--overwrite"]), 1);
     let answer = sandbox.stvc(&["undo"]).exits(0);
-    assert!(answer.stdout.contains("reload its page"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("reload SillyTavern's page"), "{}", answer.stdout);
     assert_eq!(reminders(&["restore", "Harbour", "--as", "Checkpoint"]), 1);
     assert_eq!(reminders(&["doctor"]), 0);
     fs::remove_file(sandbox.path(&bound_book(&sandbox, "chats/Mira/Checkpoint.jsonl"))).unwrap();

@@ -9,7 +9,7 @@ use crate::common::recap_library::RecapLibrary;
 use crate::common::recap_story::{bound_book, diverging_fork, story};
 
 #[test]
-fn req_54_name_alone_does_not_make_a_fork() {
+fn req_54_chat_is_not_a_fork_because_of_its_name_alone() {
     let sandbox = Sandbox::empty();
     let main = RecapLibrary::new("Mira", "Main");
     main.write(&sandbox);
@@ -49,7 +49,7 @@ fn req_54_name_alone_does_not_make_a_fork() {
 }
 
 #[test]
-fn req_25_changes_in_one_timeline_do_not_reach_others() {
+fn req_25_changes_in_one_timeline_do_not_affect_others() {
     let mut sandbox = Sandbox::empty();
     story("Main", 3).write(&sandbox);
     sandbox.stvc(&["snapshot", "Main", "--tag", "v3"]).exits(0);
@@ -92,7 +92,7 @@ fn req_25_changes_in_one_timeline_do_not_reach_others() {
 
 /// Before `main_chat` existed: of two equal chats the parent is the one in the checkpoint's name.
 #[test]
-fn req_54_old_checkpoint_name_selects_its_parent() {
+fn req_54_name_of_an_old_checkpoint_determines_its_parent() {
     for (name, parent) in [
         ("Main Checkpoint #1", "Main"),
         ("Main - Checkpoint #1 - 2024-01-15 @02h35m22s", "Main"),
@@ -147,7 +147,7 @@ fn req_58_forks_continue_separate_chains_from_the_fork_point() {
 }
 
 #[test]
-fn req_59_message_identity_is_not_its_number() {
+fn req_59_message_is_identified_by_content_and_not_by_number() {
     let sandbox = Sandbox::empty();
     let library = RecapLibrary::default();
     library.write(&sandbox);

@@ -53,7 +53,7 @@ fn each_device_calls_its_own_value_local() {
 }
 
 #[test]
-fn first_sync_of_the_other_device_reports_the_conflict() {
+fn first_sync_of_each_device_reports_the_conflict() {
     let (mut one, _two, folder, answer) = conflict();
     for lines in [answer, sync(&mut one, &folder)] {
         let line = lines.iter().find(|line| line["timeline"] == "worlds/Harbour").unwrap();
@@ -62,7 +62,7 @@ fn first_sync_of_the_other_device_reports_the_conflict() {
 }
 
 #[test]
-fn keep_local_and_keep_remote_mean_what_each_device_prints() {
+fn keep_local_and_keep_remote_use_the_values_printed_on_that_device() {
     for (on_two, side, kept) in [
         (true, "local", "of the phone"),
         (true, "remote", "of the desk"),
@@ -95,8 +95,14 @@ fn merge_without_file_changes_reports_the_resolved_conflict() {
     let other = "worlds/Harbour (other version 2026-11-14)";
     let output =
         two.stvc(&["merge", "worlds/Harbour", other, "--keep", "remote", "--yes"]).exits(0).stdout;
-    assert!(output.contains("Settled: worlds/Harbour.json keeps its values"), "{output}");
-    assert!(!output.contains("would stay") && !output.contains("Merged and verified"), "{output}");
+    assert!(
+        output.contains("Conflicts resolved: worlds/Harbour.json keeps its values"),
+        "{output}"
+    );
+    assert!(
+        !output.contains("nothing else differs") && !output.contains("Merged and verified"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -111,7 +117,7 @@ fn keep_local_is_refused_without_a_conflict() {
 }
 
 #[test]
-fn undo_of_a_sync_with_a_conflict_makes_no_second_copy() {
+fn sync_after_undoing_a_sync_with_a_conflict_creates_no_second_copy() {
     let (mut one, mut two, folder, _) = conflict();
     let files = two.files();
     two.stvc(&["undo"]).exits(0);
@@ -132,7 +138,7 @@ fn undo_of_a_sync_with_a_conflict_makes_no_second_copy() {
 }
 
 #[test]
-fn settings_kept_by_one_device_do_not_affect_the_other() {
+fn settings_stored_by_one_device_do_not_replace_those_of_the_other() {
     let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     one.stvc(&["config", "include.settings", "true"]).exits(0);
     for (device, theme) in [(&one, "dark"), (&two, "light")] {
@@ -156,7 +162,7 @@ fn settings_kept_by_one_device_do_not_affect_the_other() {
 }
 
 #[test]
-fn writing_after_an_undone_sync_makes_no_second_copy() {
+fn messages_written_after_an_undone_sync_create_no_second_copy() {
     let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     one.append(A, &message("one", 7));
     two.append(A, &message("two", 7));
@@ -173,7 +179,7 @@ fn writing_after_an_undone_sync_makes_no_second_copy() {
 }
 
 #[test]
-fn undo_of_a_sync_after_its_conflict_was_settled_makes_no_second_copy() {
+fn undo_of_a_sync_after_conflict_resolution_creates_no_second_copy() {
     for settled_here in [false, true] {
         let (mut one, mut two, folder, _) = conflict();
         sync(&mut one, &folder);
@@ -217,7 +223,7 @@ fn third_device_reports_every_open_conflict_of_a_lorebook() {
 }
 
 #[test]
-fn conflict_settled_differently_on_two_devices_is_a_conflict_again() {
+fn conflict_resolved_differently_on_two_devices_is_a_new_conflict() {
     let (mut one, mut two, folder, _) = conflict();
     sync(&mut one, &folder);
     keep(&one, "local");
@@ -234,7 +240,7 @@ fn conflict_settled_differently_on_two_devices_is_a_conflict_again() {
 }
 
 #[test]
-fn deleting_the_other_version_settles_the_conflict_on_all_devices() {
+fn deleting_the_other_version_resolves_the_conflict_on_all_devices() {
     let (mut one, mut two, folder, _) = conflict();
     sync(&mut one, &folder);
     std::fs::remove_file(two.path("worlds/Harbour (other version 2026-11-14).json")).unwrap();
@@ -254,7 +260,7 @@ fn deleting_the_other_version_settles_the_conflict_on_all_devices() {
 }
 
 #[test]
-fn metadata_that_both_devices_changed_makes_two_chats_and_no_third() {
+fn metadata_changed_on_both_devices_yields_exactly_two_chats() {
     let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     let with_note = |device: &Sandbox, note: &str| {
         let text = String::from_utf8(device.read(A)).unwrap();

@@ -62,18 +62,18 @@ fn erased_before_the_other_device_synced(remote: impl Fn(&Sandbox) -> Remote) {
 }
 
 #[test]
-fn chat_erased_before_other_device_synced_stays_erased_through_folder() {
+fn erasure_survives_a_later_sync_of_another_device_through_a_folder() {
     erased_before_the_other_device_synced(Remote::folder);
 }
 
 #[test]
 #[cfg(unix)]
-fn chat_erased_before_other_device_synced_stays_erased_through_server() {
+fn erasure_survives_a_later_sync_of_another_device_through_a_server() {
     erased_before_the_other_device_synced(Remote::server);
 }
 
 #[test]
-fn chat_erased_elsewhere_is_named_with_the_command_that_erases_it_here() {
+fn sync_suggests_erasing_a_chat_that_another_device_erased() {
     let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(SECRET, chat("secret", 3, None));
@@ -91,7 +91,7 @@ fn chat_erased_elsewhere_is_named_with_the_command_that_erases_it_here() {
 }
 
 #[test]
-fn fork_of_erased_chat_is_exchanged_once_every_device_erased_the_chat() {
+fn fork_of_erased_chat_is_synced_after_every_device_erased_the_chat() {
     const FORK: &str = "chats/Mira/Fork.jsonl";
     let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(SECRET, chat("secret", 4, None));
@@ -104,7 +104,7 @@ fn fork_of_erased_chat_is_exchanged_once_every_device_erased_the_chat() {
     sync(&mut one, &folder);
     let lines = two.json(&["sync", text(&folder)]).exits(3).lines();
     assert_eq!(outcome(&lines, NAME), "erased-elsewhere");
-    assert_eq!(outcome(&lines, "chats/Mira/Fork"), "left");
+    assert_eq!(outcome(&lines, "chats/Mira/Fork"), "skipped");
     erase(&two);
     two.append(FORK, &message("two", 10));
     sync_until_equal(&mut one, &mut two, &folder);
@@ -163,7 +163,7 @@ fn name_of_erased_chat_can_be_used_again_before_the_next_sync() {
 }
 
 #[test]
-fn remote_keeps_no_fork_snapshot_that_reaches_the_erased_chat() {
+fn remote_removes_fork_snapshots_that_reach_the_erased_chat() {
     let mut one = Sandbox::empty();
     one.write(SECRET, chat("secret", 4, None));
     let folder = one.folder().join("shared");
@@ -182,7 +182,7 @@ fn remote_keeps_no_fork_snapshot_that_reaches_the_erased_chat() {
 }
 
 #[test]
-fn erased_chat_stays_unsent_when_another_chat_takes_its_name() {
+fn erased_chat_is_never_sent_after_another_chat_got_its_name() {
     let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(SECRET, chat("secret", 3, None));

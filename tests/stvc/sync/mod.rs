@@ -68,7 +68,7 @@ fn chat_continued_on_one_device_fast_forwards_the_other() {
 }
 
 #[test]
-fn dry_run_predicts_the_run() {
+fn sync_dry_run_predicts_the_outcomes_of_the_sync() {
     let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     one.append(A, &message("one", 4));
     sync(&mut one, &folder);
@@ -86,18 +86,18 @@ fn dry_run_predicts_the_run() {
         synced.map(|line| (line["timeline"].clone(), line["outcome"].clone())).collect()
     };
     assert_eq!(outcomes(&plan.lines()), outcomes(&done));
-    assert_eq!(outcome(&done, "chats/Mira/a"), "apart");
+    assert_eq!(outcome(&done, "chats/Mira/a"), "set-aside");
 }
 
 #[test]
-fn diverged_chat_is_kept_twice() {
+fn both_versions_of_a_diverged_chat_are_kept() {
     let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     one.append(A, &message("one", 4));
     two.append(A, &message("two", 4));
     let (of_one, of_two) = (one.read(A), two.read(A));
     sync(&mut one, &folder);
     let answer = sync(&mut two, &folder);
-    assert_eq!(outcome(&answer, "chats/Mira/a"), "apart");
+    assert_eq!(outcome(&answer, "chats/Mira/a"), "set-aside");
     let other = "chats/Mira/a (other version 2026-11-14)";
     assert_eq!(answer.iter().find(|line| line["type"] == "synced").unwrap()["other"], other);
     assert_eq!(two.read(A), of_one);
@@ -150,7 +150,7 @@ fn diverged_lorebook_is_merged() {
 }
 
 #[test]
-fn lorebook_conflict_keeps_both_and_names_the_command() {
+fn lorebook_conflict_keeps_both_versions_and_names_the_merge_command() {
     let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(BOOK, book(&[("0", "Pier", "old")]));
         one.write(A, chat("a", 3, Some("Harbour")));
@@ -197,7 +197,7 @@ fn lorebook_conflict_keeps_both_and_names_the_command() {
 }
 
 #[test]
-fn unrelated_lorebooks_with_one_name_are_not_overwritten() {
+fn unrelated_lorebooks_with_the_same_name_are_not_overwritten() {
     let mut one = Sandbox::empty();
     let mut two = Sandbox::empty();
     let folder = one.folder().join("shared");
@@ -215,7 +215,7 @@ fn unrelated_lorebooks_with_one_name_are_not_overwritten() {
 }
 
 #[test]
-fn sync_carries_renames_and_tags() {
+fn sync_transfers_renames_and_tags() {
     let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 4, None));
         one.write("chats/Mira/c.jsonl", chat("c", 4, None));
@@ -246,7 +246,7 @@ fn sync_carries_renames_and_tags() {
 }
 
 #[test]
-fn reused_name_is_another_chat() {
+fn sync_treats_a_reused_name_as_another_chat() {
     let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 4, None)));
     let renamed = "chats/Mira/z.jsonl";
     fs::rename(one.path(A), one.path(renamed)).unwrap();
@@ -263,7 +263,7 @@ fn reused_name_is_another_chat() {
 }
 
 #[test]
-fn group_metadata_syncs_both_ways() {
+fn group_metadata_is_synced_in_both_directions() {
     let group = |note: &str| {
         json!({
             "id": "7", "name": "Crew", "members": [], "chat_id": "night", "chats": ["night"],
@@ -302,7 +302,7 @@ fn group_metadata_syncs_both_ways() {
 
 /// A killed sync leaves objects, which do not prove that this device knew the remote branch.
 #[test]
-fn interrupted_sync_does_not_permit_overwriting() {
+fn backup_after_an_interrupted_sync_does_not_overwrite_the_mirror() {
     let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     one.append(A, &message("one", 4));
     two.append(A, &message("two", 4));
@@ -430,7 +430,7 @@ fn rejected_push_is_retried() {
     set_connection(&two, "race");
     let answer = sync(&mut two, &url);
     assert!(!two.folder().join("way").exists(), "nobody raced");
-    assert_eq!(outcome(&answer, "chats/Mira/a"), "apart");
+    assert_eq!(outcome(&answer, "chats/Mira/a"), "set-aside");
     sync_until_equal(&mut one, &mut two, &url);
     git(&path, &["fsck", "--strict"]);
     // Without a network: reported, and nothing changes here.

@@ -59,18 +59,18 @@ fn renamed_while_other_device_wrote(remote: impl Fn(&Sandbox) -> Remote) {
 }
 
 #[test]
-fn chat_renamed_elsewhere_keeps_message_written_here_through_folder() {
+fn chat_renamed_on_one_device_keeps_new_messages_through_a_folder() {
     renamed_while_other_device_wrote(Remote::folder);
 }
 
 #[test]
 #[cfg(unix)]
-fn chat_renamed_elsewhere_keeps_message_written_here_through_server() {
+fn chat_renamed_on_one_device_keeps_new_messages_through_a_server() {
     renamed_while_other_device_wrote(Remote::server);
 }
 
 #[test]
-fn chat_renamed_here_takes_message_written_elsewhere() {
+fn chat_renamed_on_this_device_gets_messages_of_the_other_device() {
     let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     two.append(A, &message("two", 4));
     sync(&mut two, &folder);
@@ -81,7 +81,7 @@ fn chat_renamed_here_takes_message_written_elsewhere() {
 }
 
 #[test]
-fn chat_renamed_on_both_devices_has_the_name_that_reached_the_remote_first() {
+fn chat_renamed_on_both_devices_gets_the_name_that_was_synced_first() {
     let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     rename(&two, A, Z);
     two.append(Z, &message("two", 4));
@@ -108,7 +108,7 @@ fn chats_that_swap_their_names_are_swapped_on_the_other_device() {
 }
 
 #[test]
-fn chat_renamed_to_a_used_name_keeps_the_other_chat() {
+fn chat_renamed_to_a_used_name_does_not_replace_the_other_chat() {
     let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     rename(&two, A, Z);
     sync(&mut two, &folder);
@@ -123,7 +123,7 @@ fn chat_renamed_to_a_used_name_keeps_the_other_chat() {
 }
 
 #[test]
-fn reused_name_is_not_the_renamed_chat() {
+fn new_chat_with_a_reused_name_is_not_mixed_with_the_renamed_chat() {
     let (mut one, mut two, folder) = synced_pair(|one| one.write(A, chat("a", 3, None)));
     rename(&one, A, Z);
     one.stvc(&["snapshot"]).exits(0);
@@ -137,7 +137,7 @@ fn reused_name_is_not_the_renamed_chat() {
 }
 
 #[test]
-fn group_chat_renamed_elsewhere_is_listed_by_its_new_name_alone() {
+fn renamed_group_chat_is_listed_only_under_its_new_name() {
     const GROUP: &str = "groups/7.json";
     let group = |chats: &[&str]| {
         json!({ "id": "7", "name": "Crew", "members": [], "chat_id": chats[0], "chats": chats })
@@ -176,7 +176,7 @@ fn next_sync_repeats_an_undone_rename() {
 }
 
 #[test]
-fn chat_whose_new_name_is_in_use_keeps_its_file() {
+fn chat_keeps_its_file_while_its_new_name_is_in_use() {
     const B: &str = "chats/Mira/b.jsonl";
     let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
@@ -192,7 +192,7 @@ fn chat_whose_new_name_is_in_use_keeps_its_file() {
     fs::create_dir(one.path(Z)).unwrap();
     let before = (one.read(A), one.read(B));
     let answer = one.json(&["sync", text(&folder)]).exits(3);
-    assert_eq!(outcome(&answer.lines(), "chats/Mira/z"), "left");
+    assert_eq!(outcome(&answer.lines(), "chats/Mira/z"), "skipped");
     assert_eq!((one.read(A), one.read(B)), before);
     fs::remove_dir(one.path(Z)).unwrap();
     sync_twice(&mut one, &mut two, &folder, &[A, Z]);
@@ -213,7 +213,7 @@ fn chain_of_renames_is_synced() {
 }
 
 #[test]
-fn new_chat_with_a_name_deleted_here_keeps_the_other_devices_chat() {
+fn new_chat_with_a_deleted_name_does_not_replace_the_remote_chat() {
     let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(Y, chat("y", 3, None));
@@ -234,7 +234,7 @@ fn new_chat_with_a_name_deleted_here_keeps_the_other_devices_chat() {
 }
 
 #[test]
-fn lorebook_renamed_on_one_device_keeps_message_written_on_the_other() {
+fn lorebook_rename_on_one_device_keeps_new_messages_of_the_other() {
     const HARBOUR: &str = "worlds/Harbour.json";
     const PORT: &str = "worlds/Port.json";
     let with_port = |device: &Sandbox| {
@@ -258,7 +258,7 @@ fn lorebook_renamed_on_one_device_keeps_message_written_on_the_other() {
 }
 
 #[test]
-fn undone_sync_with_names_that_differ_in_case_alone_makes_no_second_copy() {
+fn undone_sync_of_names_that_differ_only_in_case_creates_no_copy() {
     const B: &str = "chats/Mira/b.jsonl";
     const BIG: &str = "chats/Mira/Z.jsonl";
     let (mut one, mut two, folder) = synced_pair(|one| {
@@ -279,7 +279,7 @@ fn undone_sync_with_names_that_differ_in_case_alone_makes_no_second_copy() {
 }
 
 #[test]
-fn lorebooks_that_exchange_names_keep_what_the_other_device_wrote() {
+fn lorebooks_that_swap_names_keep_changes_of_the_other_device() {
     const L: &str = "worlds/L.json";
     const M: &str = "worlds/M.json";
     const B: &str = "chats/Mira/b.jsonl";
@@ -303,7 +303,7 @@ fn lorebooks_that_exchange_names_keep_what_the_other_device_wrote() {
 }
 
 #[test]
-fn new_chat_with_a_name_deleted_everywhere_is_synced() {
+fn new_chat_with_a_name_deleted_on_all_devices_is_synced() {
     let (mut one, mut two, folder) = synced_pair(|one| {
         one.write(A, chat("a", 3, None));
         one.write(Y, chat("y", 3, None));
@@ -353,7 +353,7 @@ fn chats_whose_names_differ_in_case_keep_their_own_lorebooks() {
 }
 
 #[test]
-fn group_changed_on_one_device_keeps_the_chats_of_the_other() {
+fn group_changed_on_both_devices_keeps_the_chats_of_both() {
     const GROUP: &str = "groups/7.json";
     let group = |name: &str, chats: &[&str]| {
         json!({ "id": "7", "name": name, "members": [], "chat_id": chats[0], "chats": chats })

@@ -91,7 +91,13 @@ fn invalid_and_oversized_attachments_are_skipped_and_reported() {
     let answer = sandbox.json(&["snapshot"]).exits(0);
     let found = answer.of_type("finding");
     let left_out = found.iter().find(|line| line["code"] == "attachments-left-out").unwrap();
-    assert!(left_out["message"].as_str().unwrap().contains("1 of the files"), "{left_out}");
+    assert!(
+        left_out["message"]
+            .as_str()
+            .unwrap()
+            .contains("beyond the limit are not stored: 1 in total"),
+        "{left_out}"
+    );
     let listed = sandbox.git(&["show", "refs/heads/chats/Mira/two:attachments/list.json"]);
     assert!(listed.contains(NOTES) && !listed.contains(MAP) && !listed.contains("settings"));
     // The next snapshot applies the new limit.
@@ -105,7 +111,7 @@ fn invalid_and_oversized_attachments_are_skipped_and_reported() {
 }
 
 #[test]
-fn attachments_go_to_the_other_device() {
+fn sync_transfers_attachments_to_the_other_device() {
     let one = with_attachments();
     let two = Sandbox::empty();
     let folder = one.folder().join("shared");

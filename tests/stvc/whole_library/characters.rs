@@ -45,7 +45,7 @@ fn characters_have_a_history_by_field() {
     sandbox.stvc(&["snapshot"]).exits(0);
     assert!(
         run(&sandbox, &["diff", "characters/Mira~1", "characters/Mira"])
-            .contains("another picture")
+            .contains("different picture")
     );
     sandbox.stvc(&["restore", "characters/Mira~1", "--overwrite"]).exits(0);
     assert_eq!(sandbox.read(CARD), former);
@@ -85,7 +85,7 @@ fn invalid_cards_and_lorebooks_are_stored_unchanged() {
 }
 
 #[test]
-fn use_of_a_group_is_not_a_change() {
+fn using_a_group_does_not_count_as_a_change() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.wait(60);

@@ -37,7 +37,7 @@ fn assert_refused(findings: &[Value], path: &str) -> Value {
 }
 
 #[test]
-fn import_refuses_attachment_names_of_stvc() {
+fn import_refuses_attachment_names_reserved_for_stvc() {
     let request = format!("user/files/stvc-req-{:032x}.json", 7);
     for name in [&*request, "user/files/STVC-status.json", "user/files/.stvc-1-2.tmp"] {
         let sandbox = with_attachments();
@@ -69,7 +69,7 @@ fn import_refuses_attachment_names_of_stvc() {
 }
 
 #[test]
-fn sync_refuses_attachment_names_of_stvc() {
+fn sync_refuses_attachment_names_reserved_for_stvc() {
     let name = format!("user/files/stvc-req-{:032x}.json", 8);
     let sandbox = with_attachments();
     sandbox.stvc(&["snapshot"]).exits(0);
@@ -95,7 +95,7 @@ fn sync_refuses_attachment_names_of_stvc() {
 }
 
 #[test]
-fn snapshot_skips_attachment_names_of_stvc() {
+fn snapshot_skips_attachment_names_reserved_for_stvc() {
     let sandbox = with_attachments();
     let name = "user/files/stvc-status.json";
     sandbox.write(name, "{}");

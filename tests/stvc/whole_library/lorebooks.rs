@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn shared_lorebook_change_is_stored_once() {
+fn change_of_a_shared_lorebook_is_stored_once() {
     let mut sandbox = library();
     for n in 0..30 {
         sandbox.write(&format!("chats/Mira/branch {n}.jsonl"), chat("Mira", 3, Some("Harbour")));
@@ -51,7 +51,7 @@ fn shared_lorebook_change_is_stored_once() {
 
 /// A lorebook change between a message and the next one belongs to the first.
 #[test]
-fn message_has_the_last_lorebook_before_the_next_message() {
+fn message_is_restored_with_the_lorebook_just_before_the_next_message() {
     let mut sandbox = library();
     for (words, n) in [("first", 3), ("second", 4)] {
         sandbox.stvc(&["snapshot"]).exits(0);
@@ -73,7 +73,7 @@ fn message_has_the_last_lorebook_before_the_next_message() {
 }
 
 #[test]
-fn lorebooks_are_restored_copied_and_renamed() {
+fn lorebooks_can_be_restored_copied_and_renamed() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.wait(60);
@@ -105,7 +105,7 @@ fn lorebooks_are_restored_copied_and_renamed() {
 
 /// Eight chats with one lorebook that was changed on two devices.
 #[test]
-fn req_82_one_lorebook_is_one_conflict() {
+fn req_82_conflict_in_a_shared_lorebook_is_reported_once() {
     let mut one = Sandbox::empty();
     let mut two = Sandbox::empty();
     let folder = one.folder().join("shared");

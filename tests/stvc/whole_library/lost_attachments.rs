@@ -169,7 +169,7 @@ fn req_91_restore_writes_chat_when_attachment_is_lost() {
         assert_eq!(sandbox.read(CHAT), longer, "{damage:?}");
         let words = sandbox.stvc(&["restore", head.trim(), "--overwrite"]).exits(3);
         let lost = if damage == FilesFolderMissing { "2 attachments" } else { "1 attachment" };
-        let summary = format!("Not restored: {lost}. The findings say why.");
+        let summary = format!("Not restored: {lost}. See the findings.");
         assert!(words.stdout.contains(&summary), "{damage:?}: {}", words.stdout);
     });
 }
@@ -188,7 +188,7 @@ fn req_91_restore_all_restores_every_chat_when_attachment_is_lost() {
 }
 
 #[test]
-fn req_91_copies_of_chat_are_made_when_attachment_is_lost() {
+fn req_91_chat_can_be_copied_and_forked_when_attachment_is_lost() {
     with_each_harm(|damage, sandbox, chat| {
         remove(sandbox, &[MAP, NOTES]);
         assert_loss_reported(sandbox.json(&["restore", "Mira/one", "--as", "What if"]), damage);
@@ -248,7 +248,7 @@ fn assert_arrived(other: &Sandbox, damage: Damage, chat: &[u8]) {
 }
 
 #[test]
-fn req_91_backup_and_import_carry_chat_when_attachment_is_lost() {
+fn req_91_backup_and_import_transfer_chat_when_attachment_is_lost() {
     with_each_harm(|damage, sandbox, chat| {
         let all = sandbox.folder().join("all.stvc");
         assert_loss_reported(sandbox.json(&["backup", text(&all), "--no-snapshot"]), damage);
@@ -265,7 +265,7 @@ fn req_91_backup_and_import_carry_chat_when_attachment_is_lost() {
 }
 
 #[test]
-fn req_91_sync_carries_chat_when_attachment_is_lost() {
+fn req_91_sync_transfers_chat_when_attachment_is_lost() {
     with_each_harm(|damage, sandbox, chat| {
         // The file is not stored again while it is missing.
         remove(sandbox, &[MAP, NOTES]);
@@ -306,7 +306,7 @@ fn req_91_check_reports_lost_attachment_and_no_damaged_snapshot() {
 }
 
 #[test]
-fn req_91_gc_packs_the_rest_when_attachment_is_lost() {
+fn req_91_gc_packs_all_other_objects_when_attachment_is_lost() {
     with_each_harm(|damage, sandbox, chat| {
         remove(sandbox, &[MAP, NOTES]);
         sandbox.append(CHAT, &message("one", 12));
@@ -325,7 +325,7 @@ fn req_91_gc_packs_the_rest_when_attachment_is_lost() {
 }
 
 #[test]
-fn req_91_undo_leaves_attachment_that_the_store_lost() {
+fn req_91_undo_does_not_remove_an_attachment_that_the_store_lost() {
     for damage in [BlobMissing, BlobCorrupt] {
         let sandbox = with_attachments();
         sandbox.stvc(&["snapshot"]).exits(0);
@@ -396,6 +396,6 @@ fn snapshot_with_a_folder_as_attachment_is_invalid() {
         findings.iter().filter(is_about_attachment).map(|line| line["message"].clone()).collect();
     assert_eq!(messages.len(), 2, "{findings:?}");
     for message in messages {
-        assert!(message.as_str().unwrap().contains("is a tree where a blob belongs"), "{message}");
+        assert!(message.as_str().unwrap().contains("is a tree instead of a blob"), "{message}");
     }
 }

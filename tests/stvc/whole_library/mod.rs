@@ -64,7 +64,7 @@ fn places(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn req_81_everything_is_restored_after_a_dead_disk() {
+fn req_81_everything_is_restored_after_a_disk_failure() {
     let sandbox = library();
     let first = sandbox.json(&["snapshot"]).exits(0);
     // Files that are not stored are reported with the setting that stores them.
@@ -87,8 +87,8 @@ fn req_81_everything_is_restored_after_a_dead_disk() {
     );
     let backup = sandbox.folder().join("all.stvc");
     let backed_up = sandbox.stvc(&["backup", text(&backup)]).exits(0);
-    assert!(backed_up.stdout.contains("not kept: settings.json"), "{}", backed_up.stdout);
-    assert!(sandbox.stvc(&["stats"]).exits(0).stdout.contains("not kept: settings.json"));
+    assert!(backed_up.stdout.contains("not stored: settings.json"), "{}", backed_up.stdout);
+    assert!(sandbox.stvc(&["stats"]).exits(0).stdout.contains("not stored: settings.json"));
 
     let before = sandbox.files();
     let other = Sandbox::empty();
@@ -143,7 +143,7 @@ fn settings_are_stored_only_if_configured_and_secrets_never() {
 }
 
 #[test]
-fn include_options_reduce_what_is_stored() {
+fn options_only_and_include_select_the_stored_files() {
     let sandbox = library();
     let taken = sandbox.json(&["snapshot", "--only", "chats"]).exits(0).of_type("snapshot");
     assert_eq!(taken.len(), 3);

@@ -155,7 +155,6 @@ fn erased(stage: &mut Stage, remote: &'static str) -> Scene {
     }
 }
 
-/// Returns the chats and lorebooks of a device.
 fn chats_and_lorebooks(stage: &Stage, device: &str) -> Vec<(String, Vec<u8>)> {
     let ours = |path: &String| {
         ["chats/", "group chats/", "worlds/"].iter().any(|prefix| path.starts_with(prefix))

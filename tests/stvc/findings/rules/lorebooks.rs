@@ -64,7 +64,7 @@ fn req_30_registries_must_list_existing_entries() {
 }
 
 #[test]
-fn req_30_a_registry_that_cannot_be_read_is_an_error() {
+fn req_30_unreadable_registry_is_an_error() {
     let error = |words: &'static [&'static str]| [("registry-unreadable", "error", words)];
     for content in ["once upon a time", "{\"items\": [", "{\"items\": 5}"] {
         yields(
@@ -75,12 +75,12 @@ fn req_30_a_registry_that_cannot_be_read_is_an_error() {
     for content in ["null", "7", "[\"- UID=5\"]", "{}"] {
         let json =
             format!("{{\"uid\":6,\"comment\":\"_registry_character\",\"content\":{content}}}");
-        yields(|library| library.entries[3] = Entry::raw("6", &json), &error(&["no text"]));
+        yields(|library| library.entries[3] = Entry::raw("6", &json), &error(&["is not a string"]));
     }
 }
 
 #[test]
-fn req_66_uids_of_a_book_must_be_unique() {
+fn req_66_uids_of_a_lorebook_must_be_unique() {
     yields(
         |library| {
             let json = library.entries[2].json.replace("character-Mira", "character-Other");
@@ -132,7 +132,7 @@ fn req_13_empty_queue_yields_no_finding() {
 }
 
 #[test]
-fn req_63_operations_about_missing_messages_are_reported() {
+fn req_63_queue_operations_on_missing_messages_are_reported() {
     let queue = |operations: Vec<Operation>| {
         move |library: &mut RecapLibrary| library.queue = Some(operations)
     };
@@ -149,7 +149,7 @@ fn req_63_operations_about_missing_messages_are_reported() {
             (
                 "queue-past-end",
                 "warning",
-                &["op_1", "GENERATE_SCENE_RECAP", "message 12", "has 12"],
+                &["op_1", "GENERATE_SCENE_RECAP", "message 12", "has only 12 messages"],
             ),
             ("queue-past-end", "warning", &["op_3", "message 400"]),
         ],
@@ -204,7 +204,7 @@ fn req_65_lorebook_of_another_chat_is_reported() {
             (library.book, library.recap) = (None, None);
             (library.scenes, library.cache) = (Vec::new(), Vec::new());
         },
-        &[("lorebook-attached-differs", "warning", &["none"])],
+        &[("lorebook-attached-differs", "warning", &["no lorebook is bound to it"])],
     );
     yields(
         |library| {

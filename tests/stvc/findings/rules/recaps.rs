@@ -8,9 +8,9 @@ fn req_64_recap_of_another_chat_is_reported() {
     let foreign = |words: &'static [&'static str]| [("recap-foreign", "warning", words)];
     yields(
         |library| recap(library).chat_id = Some("Old name".into()),
-        &foreign(&["Old name", "will be reset when the chat is opened"]),
+        &foreign(&["Old name", "the extension will reset it when you open the chat"]),
     );
-    yields(|library| recap(library).chat_id = None, &foreign(&["does not say", "will be reset"]));
+    yields(|library| recap(library).chat_id = None, &foreign(&["does not say", "will reset it"]));
     // A fork keeps it.
     yields(
         |library| {
@@ -56,7 +56,7 @@ fn req_64_recap_of_another_chat_is_reported() {
 fn req_05_version_in_use_must_be_among_the_versions() {
     yields(
         |library| recap(library).current = 9,
-        &[("recap-version-lost", "error", &["is 9", "0, 1"])],
+        &[("recap-version-lost", "error", &["uses version 9", "versions 0, 1"])],
     );
     // Version 0 alone, gaps, and none at all are sound.
     let with = |current, versions: Vec<(i64, i64)>| {
@@ -68,14 +68,14 @@ fn req_05_version_in_use_must_be_among_the_versions() {
     yields(with(7, vec![(2, 3), (7, 7)]), &[]);
     yields(with(0, Vec::new()), &[]);
     let odd = [
-        ("versions", "7", "no list"),
-        ("versions", r#"{"0":{}}"#, "no list"),
-        ("versions", "[null]", "no whole number"),
-        ("versions", r#"[{"version":"0"}]"#, "no whole number"),
-        ("versions", r#"[{"version":0.5}]"#, "no whole number"),
-        ("current_version", "\"1\"", "no whole number"),
-        ("current_version", "1e99", "no whole number"),
-        ("current_version", "null", "no whole number"),
+        ("versions", "7", "versions are not a list"),
+        ("versions", r#"{"0":{}}"#, "versions are not a list"),
+        ("versions", "[null]", "is not an integer"),
+        ("versions", r#"[{"version":"0"}]"#, "is not an integer"),
+        ("versions", r#"[{"version":0.5}]"#, "is not an integer"),
+        ("current_version", "\"1\"", "is not an integer"),
+        ("current_version", "1e99", "is not an integer"),
+        ("current_version", "null", "is not an integer"),
     ];
     for (key, json, words) in odd {
         yields(
@@ -86,7 +86,7 @@ fn req_05_version_in_use_must_be_among_the_versions() {
     for json in ["[]", "7", "\"x\""] {
         yields(
             |library| library.more.push(more("auto_recap_running_scene_recaps", json)),
-            &[("recap-unreadable", "warning", &["no object"])],
+            &[("recap-unreadable", "warning", &["is not an object"])],
         );
     }
 }
@@ -170,6 +170,6 @@ fn req_74_scene_recaps_must_have_their_version_and_hash() {
                 scene.more.push(more("scene_recap_hash", "\"x\""));
             }
         },
-        &[("scene-hash-differs", "info", &["message 3, 7, 8, 9, 10 and 1 more:"])],
+        &[("scene-hash-differs", "info", &["messages 3, 7, 8, 9, 10 and 1 more:"])],
     );
 }

@@ -1,4 +1,5 @@
-//! The lines of `diff`: with them, the values before become those after (docs/json.md).
+//! The lines of `diff`. A program that applies them to the values before gets the values after
+//! (docs/json.md).
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::archive::diff::{
 use crate::st::Raw;
 use crate::verbs::diff::Comparison;
 
-/// Two states that are compared; the changes between them follow.
+/// The line of a comparison of two moments. The lines of its changes follow.
 #[derive(Serialize)]
 pub struct ComparisonLine<'a> {
     before: Option<SnapshotId>,
@@ -50,7 +51,7 @@ impl<'a> ComparisonLine<'a> {
     }
 }
 
-/// A change between two states. Exactly one of `index`, `uid` and `path` is there.
+/// The line of a change between two moments. It has exactly one of `index`, `uid` and `path`.
 #[derive(Serialize)]
 pub struct ChangeLine {
     part: Part,
@@ -85,7 +86,8 @@ enum PlaceFields {
     },
 }
 
-/// A field that differs. An absent value has no `before` or `after`, because null is a value.
+/// A changed field. If a value is absent, `before` or `after` is left out, because null is a value
+/// too.
 #[derive(Serialize)]
 struct FieldObject {
     field: String,
@@ -158,7 +160,7 @@ impl From<&Field<'_>> for FieldObject {
     }
 }
 
-/// Returns the word for a kind of change in JSON.
+/// Returns the word that JSON uses for a kind of change.
 pub fn kind_word(kind: ChangeKind) -> &'static str {
     match kind {
         ChangeKind::Added => "added",
@@ -177,7 +179,7 @@ pub fn kind_word(kind: ChangeKind) -> &'static str {
     }
 }
 
-/// Returns a place as one text: `variables.tide`, `header.user_name`, `recaps.versions[3]`.
+/// Returns a location as text: `variables.tide`, `header.user_name`, `recaps.versions[3]`.
 pub fn path(location: &Location) -> String {
     let root = match location.root {
         Root::Header => Some("header"),
@@ -196,8 +198,8 @@ pub fn path(location: &Location) -> String {
     }
 }
 
-/// Returns a value as it stands in the file, on one line, or as a string if it is not JSON. Line
-/// breaks in JSON are only spacing: strings have none.
+/// Returns a value exactly as it is in the file but on one line, or as a string if the value is not
+/// JSON. Line breaks can be removed, because JSON strings cannot contain them.
 fn raw(bytes: &[u8]) -> Box<RawValue> {
     let text = String::from_utf8_lossy(bytes);
     let json = text.trim();

@@ -1,4 +1,4 @@
-//! The line of a snapshot, with what only some commands know of it.
+//! The line of a snapshot. Some of its fields are provided only by some commands.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,18 @@ use crate::st::TimelineName;
 use crate::verbs::log::LoggedSnapshot;
 use crate::verbs::show;
 
-/// A snapshot.
 #[derive(Serialize)]
 pub struct SnapshotLine<'a> {
     #[serde(flatten)]
     snapshot: Cow<'a, Snapshot>,
     tags: &'a [String],
     #[serde(flatten)]
-    more: Option<More<'a>>,
+    more: Option<SnapshotDetails<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum More<'a> {
+enum SnapshotDetails<'a> {
     Taken {
         unchanged: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,30 +42,31 @@ enum More<'a> {
 }
 
 impl<'a> SnapshotLine<'a> {
-    /// A snapshot of which nothing else is said.
+    /// Returns the line of a snapshot without optional fields.
     pub fn new(snapshot: &'a Snapshot) -> Self {
         Self { snapshot: Cow::Borrowed(snapshot), tags: &[], more: None }
     }
 
-    /// A snapshot that was created now.
+    /// Returns the line of a snapshot that was just created.
     pub fn taken(
         snapshot: &'a Snapshot,
         tags: &'a [String],
         state: Option<&'a CheckpointState>,
     ) -> Self {
-        let more = Some(More::Taken { unchanged: false, state });
+        let more = Some(SnapshotDetails::Taken { unchanged: false, state });
         Self { tags, more, ..Self::new(snapshot) }
     }
 
     pub(super) fn unchanged(snapshot: &'a Snapshot, tags: &'a [String]) -> Self {
-        let more = Some(More::Taken { unchanged: true, state: None });
+        let more = Some(SnapshotDetails::Taken { unchanged: true, state: None });
         Self { tags, more, ..Self::new(snapshot) }
     }
 
-    /// A change of the lorebook alone has as many messages as the chat that it stands beside.
+    /// Returns the line of a snapshot in the log. For a snapshot of only the lorebook, `messages`
+    /// is the number of messages in the chat.
     pub(super) fn logged(entry: &'a LoggedSnapshot) -> Self {
         let mut line = Self::new(&entry.snapshot);
-        (line.tags, line.more) = (&entry.tags, Some(More::Logged(entry)));
+        (line.tags, line.more) = (&entry.tags, Some(SnapshotDetails::Logged(entry)));
         if let Some(chat) = &entry.chat {
             line.snapshot.to_mut().messages = chat.messages;
         }
@@ -74,7 +74,7 @@ impl<'a> SnapshotLine<'a> {
     }
 
     pub(super) fn shown(report: &'a show::Report) -> Self {
-        let more = More::Shown {
+        let more = SnapshotDetails::Shown {
             at: report.at,
             files: &report.contents.manifest.files,
             state: report.contents.manifest.checkpoint.as_ref(),

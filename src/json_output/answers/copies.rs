@@ -1,13 +1,13 @@
-//! The answers of verbs that copy the store elsewhere and back.
+//! Answers of the verbs that copy snapshots to and from other places.
 
-use super::{Answer, Tell, files, findings, partly_if};
-use crate::engine::copies::last_backups::{LastBackup, Since};
+use super::{Answer, Emit, files, findings, partly_if};
+use crate::engine::copies::last_backups::{BackupAge, LastBackup};
 use crate::engine::copies::mirror;
 use crate::engine::files::Action;
 use crate::engine::receive::{Outcome, ReceivedTimeline};
-use crate::engine::take_first::TakenFirst;
+use crate::engine::safety_snapshots::SafetySnapshots;
 use crate::exit;
-use crate::lines::{CopyLine, Counts, Line, counts};
+use crate::json_output::{CopyLine, Counts, Line, counts};
 use crate::rules::{Finding, Level, lost_attachments};
 use crate::verbs::backup::file;
 use crate::verbs::import::chat_backups::{self, ChatBackupOutcome};
@@ -15,13 +15,13 @@ use crate::verbs::import::stvc_backup;
 use crate::verbs::sync;
 use crate::words::shell;
 
-/// `backup`, and the snapshots that were created before it.
+/// Answer of `backup`: the backup, and the snapshots that were created before it.
 pub struct BackedUp<'r> {
     pub backup: Backup<'r>,
-    pub first: &'r TakenFirst,
+    pub first: &'r SafetySnapshots,
 }
 
-/// A backup in one file, or in a folder or on a server.
+/// A backup in one file, or a mirror in a folder or on a server.
 pub enum Backup<'r> {
     File(&'r file::Report),
     Mirror(&'r mirror::Report),
@@ -30,14 +30,14 @@ pub enum Backup<'r> {
 impl<'r> Backup<'r> {
     fn parts(&self) -> (&'r LastBackup, &'r [Finding], usize) {
         match self {
-            Self::File(report) => (&report.backup, &report.findings, report.odd),
-            Self::Mirror(report) => (&report.backup, &report.findings, report.odd),
+            Self::File(report) => (&report.backup, &report.findings, report.invalid),
+            Self::Mirror(report) => (&report.backup, &report.findings, report.invalid),
         }
     }
 }
 
 impl Answer for BackedUp<'_> {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         let (backup, found, _) = self.backup.parts();
         tell(Line::Copy(backup.into()));
         findings(found, tell);
@@ -63,9 +63,9 @@ impl Answer for BackedUp<'_> {
                 created: report.created,
             },
         };
-        let (_, found, odd) = self.backup.parts();
+        let (_, found, invalid) = self.backup.parts();
         let (_, rest) = counts! { command =>
-            odd: odd,
+            invalid: invalid,
             attachments_lost: lost_attachments(found),
             taken_first: self.first.new,
             not_taken: self.first.not_taken,
@@ -75,14 +75,14 @@ impl Answer for BackedUp<'_> {
     }
 
     fn exit(&self) -> u8 {
-        let (_, found, odd) = self.backup.parts();
-        partly_if(odd + lost_attachments(found) + self.first.not_taken > 0)
+        let (_, found, invalid) = self.backup.parts();
+        partly_if(invalid + lost_attachments(found) + self.first.not_taken > 0)
     }
 }
 
-/// `backup --last`.
-impl Answer for Vec<Since> {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+/// Answer of `backup --last`.
+impl Answer for Vec<BackupAge> {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         self.iter().map(|since| Line::Copy(since.into())).for_each(tell);
     }
 
@@ -92,7 +92,7 @@ impl Answer for Vec<Since> {
 }
 
 impl Answer for chat_backups::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         findings(&self.findings, tell);
         for backup in &self.entries {
             let (outcome, timeline, message) = match &backup.outcome {
@@ -132,7 +132,7 @@ impl Answer for chat_backups::Report {
 }
 
 impl Answer for stvc_backup::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         for entry in &self.entries {
             tell(Line::TakenIn {
                 timeline: &entry.timeline,
@@ -161,7 +161,7 @@ impl Answer for stvc_backup::Report {
             new: self.count(|outcome| *outcome == Outcome::New),
             forward: self.count(|outcome| *outcome == Outcome::Forward),
             known: self.count(|outcome| *outcome == Outcome::Known),
-            beside: self.count(|it| matches!(it, Outcome::Beside(_) | Outcome::Tagged(_))),
+            renamed: self.count(|it| matches!(it, Outcome::Beside(_) | Outcome::Tagged(_))),
             tags: self.tags.len(),
             left_out: self.left_out,
             attachments_lost: lost_attachments(&self.findings),
@@ -177,7 +177,7 @@ impl Answer for stvc_backup::Report {
     }
 }
 
-/// Counts what a sync left as it was on one of the sides.
+/// Counts the timelines that a sync skipped.
 fn left(report: &sync::Report) -> usize {
     report.count(|it| matches!(it, Outcome::Left(_) | Outcome::ForkOfErased))
 }
@@ -186,8 +186,8 @@ fn conflicts(report: &sync::Report) -> usize {
     report.entries.iter().filter(|entry| entry.conflict.is_some()).count()
 }
 
-/// Returns the two sides of a merge that settles a conflict: into which, and from which. A lorebook
-/// that was set aside is merged into the one that chats use.
+/// Returns the target and the source of the merge that resolves a conflict. A lorebook that a sync
+/// set aside under another name is merged into the lorebook that chats use.
 pub fn sides(entry: &ReceivedTimeline) -> (&str, &str) {
     let there = entry.timeline.as_str();
     let aside = entry.set_aside().map_or(there, |aside| aside.as_str());
@@ -198,7 +198,7 @@ fn synced(entry: &ReceivedTimeline) -> Line<'_> {
     let (other, why) = match &entry.outcome {
         Outcome::Renamed | Outcome::Merged => (entry.former.as_ref(), None),
         Outcome::Apart(other) => (Some(other), None),
-        Outcome::ForkOfErased => (None, Some("the chat it was forked from was erased")),
+        Outcome::ForkOfErased => (None, Some("its parent chat was erased")),
         Outcome::Left(why) => (None, Some(*why)),
         _ => (None, None),
     };
@@ -222,7 +222,7 @@ fn synced(entry: &ReceivedTimeline) -> Line<'_> {
 }
 
 impl Answer for sync::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         self.entries.iter().for_each(|entry| tell(synced(entry)));
         for tag in &self.tags {
             tell(Line::Tag { name: &tag.here, snapshot: tag.snapshot, timeline: "" });
@@ -240,10 +240,10 @@ impl Answer for sync::Report {
             renamed: self.count(|outcome| *outcome == Outcome::Renamed),
             forward: self.count(|outcome| *outcome == Outcome::Forward),
             merged: self.count(|outcome| *outcome == Outcome::Merged),
-            apart: self.count(|outcome| matches!(outcome, Outcome::Apart(_))),
+            set_aside: self.count(|outcome| matches!(outcome, Outcome::Apart(_))),
             erased: self.count(|outcome| *outcome == Outcome::Erased),
-            left: left(self),
-            left_there: self.left_there,
+            skipped: left(self),
+            not_received: self.left_there,
             failed: self.failed,
             conflicts: conflicts(self),
             tags: self.tags.len(),

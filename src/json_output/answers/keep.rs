@@ -1,19 +1,19 @@
-//! The answers of verbs that look after the store and the library.
+//! Answers of the verbs that maintain the store and the library.
 
-use super::{Answer, Tell, files, findings, made_of, snapshots};
+use super::{Answer, Emit, files, findings, made_of, snapshots};
 use crate::engine::copies::last_backups::LastBackup;
 use crate::exit;
-use crate::lines::{CopyLine, Counts, Line, MergeLine, RestoredLine, SnapshotLine, counts};
+use crate::json_output::{CopyLine, Counts, Line, MergeLine, RestoredLine, SnapshotLine, counts};
 use crate::rules::{Code, Finding, Level};
-use crate::verbs::doctor::{self, Fixed, Repair};
+use crate::verbs::doctor::{self, FixReport, Repair};
 use crate::verbs::erase::{self, TraceKind};
-use crate::verbs::reconstruct::{self, Found};
+use crate::verbs::reconstruct::{self, ReconstructOutcome};
 use crate::verbs::restore::all;
 use crate::verbs::timelines::parent;
 use crate::verbs::{check, config, forget, gc, init, merge, stats};
 
 impl Answer for config::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         for (key, value) in &self.settings {
             tell(Line::Setting { key: &key.name, value: value.as_deref() });
         }
@@ -25,7 +25,7 @@ impl Answer for config::Report {
 }
 
 impl Answer for init::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         let path = self.path.display().to_string();
         tell(Line::Store { path, created: self.created });
     }
@@ -36,7 +36,7 @@ impl Answer for init::Report {
 }
 
 impl Answer for check::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         findings(&self.findings, tell);
     }
 
@@ -50,12 +50,12 @@ impl Answer for check::Report {
     }
 
     fn exit(&self) -> u8 {
-        if self.is_sound() { exit::DONE } else { exit::FAILED }
+        if self.is_valid() { exit::DONE } else { exit::FAILED }
     }
 }
 
 impl Answer for stats::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         self.timelines.iter().map(Line::Share).for_each(&mut *tell);
         self.largest.iter().map(Line::Large).for_each(&mut *tell);
         findings(&self.left_out, tell);
@@ -98,7 +98,7 @@ impl Answer for gc::Report {
 }
 
 impl Answer for forget::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         snapshots(self.timelines.iter().flat_map(|timeline| &timeline.forgotten), tell);
     }
 
@@ -113,7 +113,7 @@ impl Answer for forget::Report {
     }
 }
 
-/// `timelines --parent`.
+/// Answer of `timelines --parent`.
 impl Answer for parent::Parent {
     fn counts(&self) -> (&'static str, Counts) {
         counts! { "timelines" => rewritten: self.rewritten }
@@ -121,19 +121,19 @@ impl Answer for parent::Parent {
 }
 
 impl Answer for reconstruct::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         for outcome in &self.outcomes {
             match &outcome.result {
-                Found::Made(snapshot, origin) => {
+                ReconstructOutcome::Made(snapshot, origin) => {
                     let line = |it: &'a _| Line::Snapshot(SnapshotLine::taken(it, &[], None));
                     snapshot.iter().for_each(|snapshot| tell(line(snapshot)));
                     made_of(origin, tell);
                 }
-                Found::Known(snapshot) => {
+                ReconstructOutcome::Known(snapshot) => {
                     tell(Line::Snapshot(SnapshotLine::unchanged(snapshot, &[])));
                 }
-                Found::Lost(why) => findings(why, tell),
-                Found::OfParent(_) => {}
+                ReconstructOutcome::Lost(why) => findings(why, tell),
+                ReconstructOutcome::OfParent(_) => {}
             }
         }
         findings(&self.findings, tell);
@@ -141,10 +141,10 @@ impl Answer for reconstruct::Report {
 
     fn counts(&self) -> (&'static str, Counts) {
         counts! { "reconstruct" =>
-            reconstructed: self.count(|found| matches!(found, Found::Made(..))),
-            known: self.count(|found| matches!(found, Found::Known(_))),
-            lost: self.count(|found| matches!(found, Found::Lost(_))),
-            of_parent: self.count(|found| matches!(found, Found::OfParent(_))),
+            reconstructed: self.count(|found| matches!(found, ReconstructOutcome::Made(..))),
+            known: self.count(|found| matches!(found, ReconstructOutcome::Known(_))),
+            lost: self.count(|found| matches!(found, ReconstructOutcome::Lost(_))),
+            of_parent: self.count(|found| matches!(found, ReconstructOutcome::OfParent(_))),
             taken_first: self.taken_first,
             rewritten: self.rewritten,
             dry_run: self.dry_run,
@@ -152,8 +152,10 @@ impl Answer for reconstruct::Report {
     }
 
     fn exit(&self) -> u8 {
-        let lost = self.count(|found| matches!(found, Found::Lost(_)));
-        let there = self.count(|found| matches!(found, Found::Made(..) | Found::Known(_)));
+        let lost = self.count(|found| matches!(found, ReconstructOutcome::Lost(_)));
+        let there = self.count(|found| {
+            matches!(found, ReconstructOutcome::Made(..) | ReconstructOutcome::Known(_))
+        });
         match (lost, there) {
             (0, _) => exit::DONE,
             (_, 0) => exit::REFUSED,
@@ -162,9 +164,9 @@ impl Answer for reconstruct::Report {
     }
 }
 
-/// `restore --all`.
+/// Answer of `restore --all`.
 impl Answer for all::Restored {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         for outcome in &self.timelines {
             match &outcome.result {
                 Ok(report) => {
@@ -211,7 +213,7 @@ impl Answer for all::Restored {
     }
 }
 
-/// The user's decision about a plan to erase.
+/// The user's decision about the plan of an erasure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     Planned,
@@ -220,11 +222,12 @@ pub enum Decision {
     ErasedWithCopies,
 }
 
-/// `erase`. The plan names the files that were removed since.
+/// Answer of `erase`. The removed files are listed in the plan, because they no longer exist when
+/// the report is made.
 pub struct Erasure<'r> {
     pub plan: &'r erase::Report,
     pub report: &'r erase::Report,
-    /// Files and folders from which copies were removed.
+    /// Files and folders from which copies of the erased timelines were removed.
     pub removed: &'r [String],
     pub decision: Decision,
 }
@@ -236,7 +239,7 @@ impl<'r> Erasure<'r> {
 }
 
 impl Answer for Erasure<'_> {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         self.report.timelines.iter().map(Line::Erased).for_each(&mut *tell);
         for trace in &self.plan.traces {
             let is_gone = trace.kind == TraceKind::Mailbox && !self.report.dry_run;
@@ -260,7 +263,7 @@ impl Answer for Erasure<'_> {
     }
 
     fn exit(&self) -> u8 {
-        // A file that cannot be read may be a copy.
+        // A file that cannot be read may still contain a copy.
         let is_unsure = self.plan.traces.iter().any(|trace| trace.kind == TraceKind::Unreadable);
         match self.decision {
             Decision::Declined => exit::REFUSED,
@@ -275,7 +278,7 @@ impl Answer for Erasure<'_> {
 }
 
 impl Answer for merge::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         MergeLine::all(&self.merged).into_iter().map(Line::Merge).for_each(&mut *tell);
         snapshots(&self.safety, tell);
         tell(Line::File(&self.file));
@@ -313,9 +316,9 @@ fn has_error<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> bool {
     findings.into_iter().any(|finding| finding.level == Level::Error)
 }
 
-/// `doctor` that only looks.
+/// Answer of `doctor` without repairs.
 impl Answer for doctor::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         findings(&self.findings, tell);
     }
 
@@ -328,17 +331,17 @@ impl Answer for doctor::Report {
     }
 }
 
-/// `doctor`, with the repairs that were chosen.
+/// Answer of `doctor` with the repairs that the user chose.
 pub struct Doctored<'r> {
     pub report: &'r doctor::Report,
-    /// Repairs of what somebody was asked about.
+    /// Repairs that the user selected where several were possible.
     pub decided: &'r [Repair],
     pub chosen: &'r [&'r Repair],
-    pub fixed: &'r Fixed,
+    pub fixed: &'r FixReport,
 }
 
 impl<'r> Doctored<'r> {
-    /// Returns every repair, and whether it was done.
+    /// Returns every repair, and whether it was made.
     pub fn repairs(&self) -> impl Iterator<Item = (&'r Repair, bool)> {
         let done = self.done();
         let is_done = move |repair| done.iter().any(|done| std::ptr::eq(*done, repair));
@@ -346,7 +349,7 @@ impl<'r> Doctored<'r> {
         all.map(move |repair| (repair, is_done(repair)))
     }
 
-    /// Returns the repairs that were done.
+    /// Returns the repairs that were made.
     pub fn done(&self) -> Vec<&'r Repair> {
         let chosen = self.chosen.iter().zip(&self.fixed.done);
         chosen.filter(|(_, done)| **done).map(|(repair, _)| *repair).collect()
@@ -354,7 +357,7 @@ impl<'r> Doctored<'r> {
 }
 
 impl Answer for Doctored<'_> {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         findings(&self.report.findings, tell);
         self.repairs().for_each(|(repair, done)| tell(Line::Repair { repair, done }));
         files(&self.fixed.files, tell);

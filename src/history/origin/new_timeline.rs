@@ -1,4 +1,4 @@
-//! Chats that were never seen, and the order in which they are taken.
+//! New chats, and the order in which stvc stores them.
 
 use std::collections::HashMap;
 
@@ -6,16 +6,16 @@ use crate::archive::State;
 use crate::archive::message_identity::Chain;
 use crate::st::{self, Chat, TimelineName};
 
-pub(crate) struct Newcomer {
+pub(crate) struct NewTimeline {
     pub name: TimelineName,
     pub chain: Chain,
-    /// Its parent, as its header says.
+    /// Name of the parent chat, according to the chat's header.
     pub main_chat: Option<String>,
-    /// The times of its messages, where readable; only for forks.
+    /// Send times of the messages, where readable. Empty if the chat is not a fork.
     sent: Vec<Option<i64>>,
 }
 
-impl Newcomer {
+impl NewTimeline {
     pub(crate) fn of_state(state: &State<'_>) -> Self {
         Self::new(state.timeline(), &state.chat, state.files.group_bytes())
     }
@@ -27,7 +27,7 @@ impl Newcomer {
         };
         let chat = Chat { header: chat.header, messages: Vec::new() };
         let main_chat = st::metadata(&chat, name, group).and_then(st::main_chat);
-        // When messages were sent settles the order of forks, and matters for nothing else.
+        // Send times are used only to order forks.
         let sent = if main_chat.is_some() { lines.iter().map(sent).collect() } else { Vec::new() };
         Self { name: name.clone(), chain: Chain::of(lines), main_chat, sent }
     }
@@ -37,32 +37,32 @@ impl Newcomer {
     }
 }
 
-/// Returns the timeline that a `main_chat` means: one in the same folder.
+/// Returns the timeline that `main_chat` names. The parent is always in the same folder as `chat`.
 pub(crate) fn named(chat: &TimelineName, main_chat: &str) -> Option<TimelineName> {
     let parent = st::chat_name(main_chat)?;
     chat.sibling(&parent).ok()
 }
 
-/// Drops the blank last line that a trailing newline makes.
+/// Removes blank lines at the end, which a trailing newline creates.
 pub(crate) fn without_blank_end<'a, 'b>(lines: &'a [&'b [u8]]) -> &'a [&'b [u8]] {
     let end =
         lines.iter().rposition(|line| !line.trim_ascii().is_empty()).map_or(0, |last| last + 1);
     &lines[..end]
 }
 
-/// In which order new chats are taken: whoever may be another's origin comes first.
+/// Orders new chats so that possible parents come before their forks.
 ///
-/// First those that do not say they were forked. Then always those that name one which is placed;
-/// if there are none, the first of those whose names are dead: these may come from any, but nobody
-/// who names a living chat comes from them. Among equals the one whose own part was written
-/// earlier: a fork is made of what was there.
-pub(crate) fn order(newcomers: &[&Newcomer]) -> Vec<usize> {
+/// Chats that do not name a parent come first. Each next chat is one whose parent is already placed
+/// or, without such a chat, one whose named parent does not exist. A chat whose named parent does
+/// not exist may be a fork of any chat, but a chat that names an existing parent is never a fork of
+/// it. Among equal chats, the chat whose own messages were sent earlier comes first.
+pub(crate) fn order(newcomers: &[&NewTimeline]) -> Vec<usize> {
     let by_name: HashMap<_, _> =
         newcomers.iter().enumerate().map(|(n, newcomer)| (&newcomer.name, n)).collect();
     let parent: Vec<Option<usize>> =
         newcomers.iter().map(|newcomer| by_name.get(&newcomer.parent_name()?).copied()).collect();
     let roots: Vec<_> = newcomers.iter().filter(|newcomer| newcomer.main_chat.is_none()).collect();
-    let own_part = |newcomer: &Newcomer| {
+    let own_part = |newcomer: &NewTimeline| {
         let shared = roots.iter().map(|root| newcomer.chain.shared_with(&root.chain)).max();
         newcomer.sent[shared.unwrap_or(0).min(newcomer.sent.len())..].to_vec()
     };
@@ -80,9 +80,9 @@ pub(crate) fn order(newcomers: &[&Newcomer]) -> Vec<usize> {
             newcomers[*n].main_chat.is_none() || parent[*n].is_some_and(|parent| placed[parent])
         };
         let is_dead = |n: &usize| parent[*n].is_none();
-        // One that others name has forks for certain, and so rather comes first.
+        // A chat that others name as their parent certainly has forks, so it is placed first.
         let is_named = |n: &usize| is_dead(n) && parent.contains(&Some(*n));
-        // Names can go round in a circle after renames: then the first in line begins.
+        // Renames can make the names form a cycle. In this case the first waiting chat is placed.
         let first = |is: &dyn Fn(&usize) -> bool| waiting.iter().position(is);
         let next =
             first(&is_next).or_else(|| first(&is_named)).or_else(|| first(&is_dead)).unwrap_or(0);

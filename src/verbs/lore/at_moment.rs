@@ -1,15 +1,15 @@
-//! A lorebook at an earlier moment, and where that is known from.
+//! Reports a lorebook at an earlier moment, and the source of this state.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::asked::Asked;
 use super::entries::{by_number, text_of};
-use super::find_entry::Found;
-use super::report::{EntryThen, KnownFrom, Options, Since, Then};
-use crate::archive::entry_lives::{BookState, BookStates, Life, Version, is_one_entry};
+use super::find_entry::LoreTarget;
+use super::query::LoreQuery;
+use super::report::{ChangeAfter, EntryThen, KnownFrom, LoreAtMoment, Options};
+use crate::archive::entry_lives::{BookState, BookStates, EntryLife, Version, is_one_entry};
 use crate::history::book_history::{BookHistory, newest_chat};
 use crate::history::moment::{Moment, Names, Step};
 use crate::history::state_then::{NeedBook, StateThen};
@@ -18,36 +18,38 @@ use crate::st::{self, Key, TimelineName};
 use crate::store::unless_lost;
 use crate::verbs::{Error, Result};
 
-pub(super) fn then(asked: &Asked<'_>, found: Found<'_>, at: &str) -> Result<Then> {
+pub(super) fn then(asked: &LoreQuery<'_>, found: LoreTarget<'_>, at: &str) -> Result<LoreAtMoment> {
     let (book, entry) = match found {
-        Found::Entry { book, life, told } => (book, Some((life, told))),
-        Found::Books(names) => match <[_; 1]>::try_from(names) {
+        LoreTarget::Entry { book, life, book_history } => (book, Some((life, book_history))),
+        LoreTarget::Books(names) => match <[_; 1]>::try_from(names) {
             Ok([name]) => (name, None),
             Err(_) => return Err(Error::NeedsOneLorebook),
         },
     };
     let names = asked.workspace.names(asked.store, asked.library);
     let when = when(asked, names, &book, at)?;
-    // The history of a named entry's book is already read; otherwise it is read if needed.
-    let (life, told) = match entry {
-        Some((life, told)) => (Some(life), Some(*told)),
-        None if !matches!(when, When::Moment(_)) => {
+    // If an entry was named, the history of its lorebook was read to find the entry. Otherwise the
+    // history is needed only for a date or a number of changes.
+    let (life, book_history) = match entry {
+        Some((life, book_history)) => (Some(life), Some(*book_history)),
+        None if !matches!(when, LoreMoment::Moment(_)) => {
             (None, Some(BookHistory::read(asked.store, asked.history, &book)?))
         }
         None => (None, None),
     };
-    let (state, known_from) = state(asked, &book, told.as_ref(), &when)?;
-    // The named chat may have another lorebook than the one with the entry's history.
+    let (state, known_from) = state(asked, &book, book_history.as_ref(), &when)?;
+    // The chat of the moment may have another lorebook than the lorebook in which the entry was
+    // found.
     let book = match &when {
-        When::Moment(moment) => asked.book_today(moment).unwrap_or(book),
+        LoreMoment::Moment(moment) => asked.book_today(moment).unwrap_or(book),
         _ => book,
     };
     let mut entries = state.entries();
     entries.sort_by_cached_key(|(key, _)| by_number(&key.to_string_lossy()));
     let mut title = None;
-    if let (Some(life), Some(told)) = (life, &told) {
-        // The entry may have had another key in that state, and is found by its versions.
-        let life = &told.lives[life];
+    if let (Some(life), Some(book_history)) = (life, &book_history) {
+        // The entry may have had another key in this state, so it is identified by its versions.
+        let life = &book_history.lives[life];
         let ever: Vec<_> =
             life.changes.iter().filter_map(|change| change.version.as_ref()).collect();
         let is_it = |(_, version): &&(Key, Version)| ever.contains(&version);
@@ -65,21 +67,26 @@ pub(super) fn then(asked: &Asked<'_>, found: Found<'_>, at: &str) -> Result<Then
     }
     let now = now(asked)?;
     let reader = asked.store.reader();
-    let mut told = Vec::new();
+    let mut shown = Vec::new();
     for (key, version) in entries {
         let Some(text) = text_of(&reader, &version)? else { continue };
         let since = now.as_ref().map(|now| match now.get(&key) {
-            Some(latest) if *latest == version => Since::Same,
-            Some(_) => Since::Changed,
-            None => Since::Gone,
+            Some(latest) if *latest == version => ChangeAfter::Same,
+            Some(_) => ChangeAfter::Changed,
+            None => ChangeAfter::Gone,
         });
-        told.push(EntryThen { key, text, since });
+        shown.push(EntryThen { key, text, since });
     }
-    Ok(Then { book, entry: title, entries: told, total, known_from })
+    Ok(LoreAtMoment { book, entry: title, entries: shown, total, known_from })
 }
 
-/// Finds the entry in a state that its history does not have. The UID alone does not identify it.
-fn like(asked: &Asked<'_>, life: &Life, entries: &[(Key, Version)]) -> Result<Option<Key>> {
+/// Finds the entry in a state that is not part of the entry's history. The texts are compared,
+/// because the UID alone does not identify an entry.
+fn like(
+    asked: &LoreQuery<'_>,
+    life: &EntryLife,
+    entries: &[(Key, Version)],
+) -> Result<Option<Key>> {
     let reader = asked.store.reader();
     let mut ever = Vec::new();
     for change in &life.changes {
@@ -95,8 +102,10 @@ fn like(asked: &Asked<'_>, life: &Life, entries: &[(Key, Version)]) -> Result<Op
     Ok(None)
 }
 
-/// Returns the latest state of the lorebook of the named moment.
-fn now(asked: &Asked<'_>) -> Result<Option<HashMap<Key, Version>>> {
+/// Returns the latest entries of the lorebook of the requested moment. Returns `None` if
+/// `Options::snapshot` is not set, if the timeline no longer has a branch, or if there is no
+/// lorebook.
+fn now(asked: &LoreQuery<'_>) -> Result<Option<HashMap<Key, Version>>> {
     let Some(moment) = asked.moment.as_ref().filter(|_| asked.options.snapshot.is_some()) else {
         return Ok(None);
     };
@@ -110,16 +119,17 @@ fn now(asked: &Asked<'_>) -> Result<Option<HashMap<Key, Version>>> {
     Ok(Some(entries.into_iter().collect()))
 }
 
-enum When {
-    /// The last state of the lorebook until then.
+enum LoreMoment {
+    /// The last state of the lorebook at or before this date.
     Date(DateTime<FixedOffset>),
-    /// So many states of the lorebook ago.
+    /// The state of the lorebook this many changes before its latest state.
     Back(usize),
     Moment(Box<Moment>),
 }
 
-/// Returns the moment that `--at` names by itself, or together with the chat of `--in`. A number is
-/// a message's; a possible date is a date.
+/// Returns the moment that the options name: `snapshot`, or `at` together with `chat`. In `at`, a
+/// number is a message number, and a text that is a valid date is a date. Returns `None` if `at`
+/// refers to a chat and no chat is given.
 pub(super) fn named(names: Names<'_>, options: &Options) -> Result<Option<Moment>> {
     let (chat, at) = match (&options.snapshot, &options.chat, &options.at) {
         (Some(moment), ..) => return Ok(Some(names.moment(moment)?)),
@@ -147,50 +157,57 @@ fn message_number(at: &str) -> Option<usize> {
     at.trim_start_matches('#').parse().ok()
 }
 
-/// Without a chat or moment: messages are those of the latest chat with the lorebook, dates and
-/// steps are the lorebook's own.
-fn when(asked: &Asked<'_>, names: Names<'_>, book: &TimelineName, at: &str) -> Result<When> {
+/// Resolves `at` if the options name neither a chat nor a moment. A message number refers to the
+/// latest chat that uses the lorebook. A date or a number of steps refers to the history of the
+/// lorebook itself.
+fn when(
+    asked: &LoreQuery<'_>,
+    names: Names<'_>,
+    book: &TimelineName,
+    at: &str,
+) -> Result<LoreMoment> {
     if let Some(moment) = &asked.moment {
-        return Ok(When::Moment(Box::new(moment.clone())));
+        return Ok(LoreMoment::Moment(Box::new(moment.clone())));
     }
     let message = match (message_number(at), dates::parse_end(at, names.now)) {
         (Some(message), _) => message,
-        (None, Ok(date)) => return Ok(When::Date(date)),
+        (None, Ok(date)) => return Ok(LoreMoment::Date(date)),
         (None, Err(_)) => match names.steps(at)?.as_slice() {
-            [Step::Then(date)] => return Ok(When::Date(*date)),
-            [Step::Back(steps)] => return Ok(When::Back(*steps)),
+            [Step::Then(date)] => return Ok(LoreMoment::Date(*date)),
+            [Step::Back(steps)] => return Ok(LoreMoment::Back(*steps)),
             [Step::Message(message)] => *message,
             _ => return Err(Error::OneStep { at: at.to_owned() }),
         },
     };
     let chat = newest_chat(asked.history, book)
         .ok_or_else(|| Error::NoChatWith { book: book.chat().to_owned() })?;
-    Ok(When::Moment(Box::new(names.moment_at(chat.timeline.as_str(), Some(message))?)))
+    Ok(LoreMoment::Moment(Box::new(names.moment_at(chat.timeline.as_str(), Some(message))?)))
 }
 
 fn state(
-    asked: &Asked<'_>,
+    asked: &LoreQuery<'_>,
     book: &TimelineName,
-    told: Option<&BookHistory<'_>>,
-    when: &When,
+    book_history: Option<&BookHistory<'_>>,
+    when: &LoreMoment,
 ) -> Result<(Arc<BookState>, KnownFrom)> {
     let name = || book.chat().to_owned();
-    let states = told.map_or(&[][..], |told| &told.states);
+    let states = book_history.map_or(&[][..], |book_history| &book_history.states);
     let snapshot = match when {
-        When::Date(date) => {
+        LoreMoment::Date(date) => {
             let first = || states.first().and_then(|first| first.time.moment());
             let too_old =
                 || history::Error::NotThatOld { name: name(), first: first().unwrap_or(*date) };
-            let state = told.and_then(|told| told.state_at(date.timestamp()));
+            let state =
+                book_history.and_then(|book_history| book_history.state_at(date.timestamp()));
             states[state.ok_or_else(too_old)?]
         }
-        When::Back(steps) => {
+        LoreMoment::Back(steps) => {
             let last = states.len().saturating_sub(1);
             let too_old = || history::Error::NotSoFarBack { name: name(), steps: last };
             let state = last.checked_sub(*steps).and_then(|state| states.get(state));
             state.ok_or_else(too_old)?
         }
-        When::Moment(moment) => match moment.book_snapshot() {
+        LoreMoment::Moment(moment) => match moment.book_snapshot() {
             Some(snapshot) => snapshot,
             None => return put_together(asked, moment),
         },
@@ -200,8 +217,8 @@ fn state(
     Ok((state, KnownFrom::Snapshot(Box::new(snapshot.clone()))))
 }
 
-/// Rebuilds the lorebook of a moment that no snapshot has.
-fn put_together(asked: &Asked<'_>, moment: &Moment) -> Result<(Arc<BookState>, KnownFrom)> {
+/// Rebuilds the lorebook of a moment of which no snapshot was created.
+fn put_together(asked: &LoreQuery<'_>, moment: &Moment) -> Result<(Arc<BookState>, KnownFrom)> {
     let then = StateThen::rebuild(asked.store, moment, NeedBook::Yes)?;
     let none = || Error::NoLorebookThen { snapshot: moment.snapshot.id };
     let (bytes, origin) = (then.contents.files.book_bytes(), then.origin);

@@ -1,10 +1,10 @@
-//! The answers of verbs that only look.
+//! Answers of the verbs that only read.
 
-use super::{Answer, Tell, findings, made_of, partly_if};
+use super::{Answer, Emit, findings, made_of, partly_if};
 use crate::archive::diff::{Change, ChangeKind};
-use crate::engine::operation::log::Logged;
+use crate::engine::operation::log::LogEntry;
 use crate::exit;
-use crate::lines::{
+use crate::json_output::{
     ChangeLine, ComparisonLine, Counts, Line, LoreEntryLine, SnapshotLine, counts, kind_word,
 };
 use crate::rules::{Code, Finding};
@@ -14,14 +14,14 @@ use crate::verbs::search::MatchPlace;
 use crate::verbs::timelines::{TimelineChange, graph};
 use crate::verbs::{log, lore, message_versions, operations, read, search, show, timelines};
 
-/// `timelines` and `status`.
+/// Answer of `timelines` and of `status`.
 pub struct Timelines<'r> {
     pub command: &'static str,
     pub report: &'r timelines::Report,
 }
 
 impl Timelines<'_> {
-    /// Returns the reasons why timelines cannot be read.
+    /// Returns the findings about timelines that cannot be read.
     pub fn unreadable(&self) -> impl Iterator<Item = &Finding> {
         let is_unreadable = |finding: &&Finding| finding.code == Code::Unreadable;
         self.report.findings.iter().filter(is_unreadable)
@@ -29,7 +29,7 @@ impl Timelines<'_> {
 }
 
 impl Answer for Timelines<'_> {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         for timeline in &self.report.timelines {
             tell(Line::Timeline {
                 timeline,
@@ -37,7 +37,7 @@ impl Answer for Timelines<'_> {
                 time: timeline.latest.snapshot.as_ref().map(|head| head.time),
                 changed: timeline.changed_parts(),
                 damaged: timeline.latest.damaged.is_some(),
-                last_sound: timeline.latest.damaged.flatten(),
+                last_valid: timeline.latest.damaged.flatten(),
             });
         }
         match self.command {
@@ -65,7 +65,7 @@ impl Answer for Timelines<'_> {
 }
 
 impl Answer for log::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         let line = |entry| Line::Snapshot(SnapshotLine::logged(entry));
         self.entries.iter().map(line).for_each(tell);
     }
@@ -80,7 +80,7 @@ impl Answer for log::Report {
 }
 
 impl Answer for message_versions::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         for version in &self.versions {
             tell(Line::MessageVersion {
                 snapshot: &version.snapshot,
@@ -114,7 +114,7 @@ impl Answer for message_versions::Report {
 }
 
 impl Answer for show::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         tell(Line::Snapshot(SnapshotLine::shown(self)));
         self.origin.iter().for_each(|origin| made_of(origin, tell));
         findings(&self.findings, tell);
@@ -126,7 +126,7 @@ impl Answer for show::Report {
 }
 
 impl Answer for graph::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         tell(Line::Graph(self));
         self.lanes.iter().map(Line::Lane).for_each(tell);
     }
@@ -137,7 +137,7 @@ impl Answer for graph::Report {
 }
 
 impl Answer for read::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         let (snapshot, timeline) = (self.snapshot.id, &self.snapshot.timeline);
         let line = |message| Line::Message { snapshot, timeline, message };
         self.messages.iter().map(line).for_each(tell);
@@ -152,14 +152,14 @@ impl Answer for read::Report {
     }
 }
 
-/// `lore`, and `show` of a lorebook.
+/// Answer of `lore`, and of `show` for a lorebook.
 pub struct Lore<'r> {
     pub command: &'static str,
     pub report: &'r lore::Report,
 }
 
 impl Lore<'_> {
-    /// Returns the reasons why parts could not be read.
+    /// Returns the reasons why parts of the lorebooks could not be read.
     pub fn broken(&self) -> Vec<&String> {
         match self.report {
             lore::Report::Books(books) => books.iter().flat_map(|book| &book.broken).collect(),
@@ -170,7 +170,7 @@ impl Lore<'_> {
 }
 
 impl Answer for Lore<'_> {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         match self.report {
             lore::Report::Books(books) => {
                 for book in books {
@@ -228,16 +228,16 @@ impl Answer for Lore<'_> {
     }
 }
 
-/// `diff` of two states.
+/// Answer of `diff` for two moments.
 pub struct Diffed<'r> {
     pub comparison: &'r Comparison,
     pub changes: Vec<Change<'r>>,
-    /// Only how much changed.
+    /// Whether to report only the number of changes.
     pub stat: bool,
 }
 
 impl Answer for Diffed<'_> {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         tell(Line::Comparison(ComparisonLine::new(self.comparison, &self.changes)));
         let changes = self.changes.iter().filter(|_| !self.stat);
         changes.map(|change| Line::Change(change.into())).for_each(&mut *tell);
@@ -251,7 +251,7 @@ impl Answer for Diffed<'_> {
     }
 }
 
-/// The counts of all comparisons of a `diff`.
+/// The counts of all comparisons of one `diff`.
 #[derive(Default)]
 pub struct DiffCounts {
     pub comparisons: usize,
@@ -259,13 +259,13 @@ pub struct DiffCounts {
 }
 
 impl DiffCounts {
-    /// Adds the changes to the counts.
+    /// Adds the changes of one comparison to the counts.
     pub fn add(&mut self, changes: &[Change<'_>]) {
         self.comparisons += 1;
         self.kinds.extend(changes.iter().map(Change::kind));
     }
 
-    /// Returns the number of all changes.
+    /// Returns the number of changes in all comparisons.
     pub fn changes(&self) -> usize {
         self.kinds.len()
     }
@@ -283,7 +283,7 @@ impl Answer for DiffCounts {
 }
 
 impl Answer for search::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         for found in &self.matches {
             let lorebook = match (&found.place, found.timeline.category()) {
                 (MatchPlace::Entry { .. }, Category::Lorebook) => Some(found.timeline.chat()),
@@ -321,8 +321,8 @@ impl Answer for search::Report {
 }
 
 impl Answer for operations::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
-        let line = |entry: &'a Logged| Line::Operation {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
+        let line = |entry: &'a LogEntry| Line::Operation {
             operation: &entry.operation,
             undone_by: entry.undone_by,
             continued_by: entry.continued_by,

@@ -1,50 +1,51 @@
-//! Creates snapshots before a command that must not lose anything.
+//! Creates snapshots before a command that must not lose data.
 
 use super::take_snapshots::{
-    Finished, Judgement, Selection, SnapshotPolicy, SnapshotSession, Taken, TakenTimeline,
-    count_new,
+    Finished, Judgement, Selection, SnapshotPolicy, SnapshotResult, SnapshotSession,
+    TimelineResult, count_new,
 };
 use super::{Include, Result, Workspace, finish_interrupted};
-use crate::auto_recap::{self, Wish};
+use crate::auto_recap::{self, QueueIntent};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::st::{Captured, TimelineName};
 
-/// The result of the snapshots that precede a command which must not lose anything.
+/// The result of the snapshots that are created before a command.
 #[derive(Default)]
-pub struct TakenFirst {
+pub struct SafetySnapshots {
     pub new: usize,
-    /// Timelines that may have changed and could not be stored.
+    /// The number of timelines that may have changed and could not be stored.
     pub not_taken: usize,
-    /// The reasons, and snapshots taken while work was pending in a queue.
+    /// The reasons why timelines were not stored, and warnings about snapshots that were created
+    /// while work was pending in ST-Auto-Recap's queue.
     pub findings: Vec<Finding>,
 }
 
-/// Stores everything as it is now, of all timelines or of these. Marks snapshots taken while
-/// ST-Auto-Recap works as autosaves.
+/// Stores the present files of all timelines, or of the timelines in `only`. A snapshot that is
+/// created while ST-Auto-Recap is working becomes an autosave.
 pub(crate) fn take_as_it_is(
     workspace: &Workspace,
     only: Option<&[TimelineName]>,
     monitor: &mut dyn Monitor,
-) -> Result<TakenFirst> {
+) -> Result<SafetySnapshots> {
     let selection = only.map_or(Selection::Library, |_| Selection::Named);
     let policy = SnapshotPolicy { selection, ..SnapshotPolicy::as_it_is() };
-    let remedy = "what changed in it is not stored; the rest was done";
+    let remedy = "its changes were not stored; the rest was done";
     take(workspace, only, policy, remedy, monitor)
 }
 
-/// Stores changes as `snapshot` would, without timelines in which ST-Auto-Recap is working.
+/// Stores the changes of all timelines, except timelines in which ST-Auto-Recap is working.
 pub(crate) fn take_what_is_ready(
     workspace: &Workspace,
     monitor: &mut dyn Monitor,
-) -> Result<TakenFirst> {
+) -> Result<SafetySnapshots> {
     let gate = |captured: &Captured| {
         let (name, book) = (captured.files.timeline.as_str(), captured.files.book_bytes());
-        let active = auto_recap::queue_active(name, book, Wish::Take);
+        let active = auto_recap::queue_active(name, book, QueueIntent::Snapshot);
         Judgement { refused: active.into_iter().collect(), warnings: Vec::new() }
     };
     let policy = SnapshotPolicy { gate: &gate, ..SnapshotPolicy::as_it_is() };
-    let remedy = "what changed in it stays here; its newest snapshot goes";
+    let remedy = "sync again later: only its latest snapshot is sent now";
     take(workspace, None, policy, remedy, monitor)
 }
 
@@ -54,8 +55,9 @@ fn take(
     policy: SnapshotPolicy<'_>,
     remedy: &str,
     monitor: &mut dyn Monitor,
-) -> Result<TakenFirst> {
-    // Before the library is listed: files may come and go with it.
+) -> Result<SafetySnapshots> {
+    // Finish interrupted operations before the library is listed, because this may write and delete
+    // files.
     finish_interrupted(workspace)?;
     let library = workspace.library()?;
     let scan = library.scan()?;
@@ -75,15 +77,15 @@ fn take(
     let Finished { outcomes, findings, .. } = session.finish(&held)?;
     let unread =
         |subject: &str, why: &str| Finding::new(Code::Unreadable, subject, why).remedy(remedy);
-    let mut first = TakenFirst {
+    let mut first = SafetySnapshots {
         new: count_new(&outcomes),
         not_taken: unreadable.len(),
         findings: unreadable.iter().map(|(subject, why)| unread(subject, why)).collect(),
     };
-    for TakenTimeline { timeline, result } in outcomes {
+    for TimelineResult { timeline, result } in outcomes {
         let why = match result {
-            Taken::Failed(why) => vec![unread(timeline.as_str(), &why)],
-            Taken::Refused(why) => why,
+            SnapshotResult::Failed(why) => vec![unread(timeline.as_str(), &why)],
+            SnapshotResult::Refused(why) => why,
             _ => continue,
         };
         first.not_taken += 1;

@@ -1,5 +1,5 @@
-//! The answer of each verb: which lines in which order, and the exit code. Every front end prints
-//! these; text for people is its own.
+//! Converts the report of each verb to an answer: lines in order, and an exit code. Every front end
+//! uses these answers. Text for people is formatted by the front ends themselves.
 
 mod change;
 mod copies;
@@ -18,48 +18,48 @@ pub use copies::{BackedUp, Backup, sides};
 pub use keep::{Decision, Doctored, Erasure};
 pub use look::{DiffCounts, Diffed, Lore, Timelines};
 
-/// Takes lines.
-pub type Tell<'t, 'a> = &'t mut dyn FnMut(Line<'a>);
+/// Receives the lines of an answer.
+pub type Emit<'t, 'a> = &'t mut dyn FnMut(Line<'a>);
 
-/// A report, as an answer.
+/// A report that can be printed as JSON lines.
 pub trait Answer {
-    /// Passes every line but the last to `tell`, in order.
-    fn lines<'a>(&'a self, _tell: Tell<'_, 'a>) {}
+    /// Passes every line except the summary to `tell`, in order.
+    fn lines<'a>(&'a self, _tell: Emit<'_, 'a>) {}
 
-    /// Returns the command's name, and the counts of the last line.
+    /// Returns the command's name, and the counts for the summary.
     fn counts(&self) -> (&'static str, Counts);
 
-    /// Returns the exit code.
     fn exit(&self) -> u8 {
         exit::DONE
     }
 
-    /// Returns whether everything was done.
+    /// Returns whether the command succeeded completely.
     fn is_ok(&self) -> bool {
         self.exit() == exit::DONE
     }
 
-    /// Returns the last line.
+    /// Returns the summary, which is the last line of the answer.
     fn summary(&self) -> Summary {
         let (command, counts) = self.counts();
         Summary { command, ok: self.is_ok(), counts }
     }
 }
 
-fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>, tell: Tell<'_, 'a>) {
+fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>, tell: Emit<'_, 'a>) {
     findings.into_iter().map(Line::Finding).for_each(tell);
 }
 
-fn files<'a>(files: &'a [FileAction], tell: Tell<'_, 'a>) {
+fn files<'a>(files: &'a [FileAction], tell: Emit<'_, 'a>) {
     files.iter().map(Line::File).for_each(tell);
 }
 
-fn snapshots<'a>(snapshots: impl IntoIterator<Item = &'a Snapshot>, tell: Tell<'_, 'a>) {
+fn snapshots<'a>(snapshots: impl IntoIterator<Item = &'a Snapshot>, tell: Emit<'_, 'a>) {
     snapshots.into_iter().map(|it| Line::Snapshot(SnapshotLine::new(it))).for_each(tell);
 }
 
-/// Tells where the entries of a state that was put together come from.
-fn made_of<'a>(origin: &'a Origin, tell: Tell<'_, 'a>) {
+/// Passes a line for each lorebook entry of an assembled moment to `tell`, with the source of the
+/// entry.
+fn made_of<'a>(origin: &'a Origin, tell: Emit<'_, 'a>) {
     for entry in &origin.entries {
         let source = entry.filled_from.and_then(|n| origin.books.get(n));
         let filled_from = source.map(|source| match source {
@@ -75,7 +75,8 @@ fn partly_if(is_partly: bool) -> u8 {
     if is_partly { exit::PARTLY } else { exit::DONE }
 }
 
-/// Attachments that the store has lost are the only part that was not done.
+/// Returns the exit code of a command that succeeded except for attachments that the store has
+/// lost.
 fn partly_if_lost(found: &[Finding]) -> u8 {
     partly_if(lost_attachments(found) > 0)
 }

@@ -1,14 +1,13 @@
-//! The answers of verbs that change something.
+//! Answers of the verbs that create snapshots or write to the library.
 
-use super::{Answer, Tell, files, findings, made_of, partly_if_lost, snapshots};
+use super::{Answer, Emit, files, findings, made_of, partly_if_lost, snapshots};
 use crate::exit;
-use crate::lines::{Counts, Line, RestoredLine, SnapshotLine, counts};
+use crate::json_output::{Counts, Line, RestoredLine, SnapshotLine, counts};
 use crate::rules::lost_attachments;
 use crate::verbs::restore::fork;
-use crate::verbs::snapshot::Taken;
+use crate::verbs::snapshot::SnapshotResult;
 use crate::verbs::{restore, snapshot, tag, undo};
 
-/// `snapshot`.
 pub struct Snapshots<'r> {
     pub report: &'r snapshot::Report,
     pub dry_run: bool,
@@ -16,8 +15,8 @@ pub struct Snapshots<'r> {
 
 impl Snapshots<'_> {
     fn taken(&self) -> usize {
-        let is_new = |taken: &&snapshot::TakenTimeline| {
-            matches!(taken.result, Taken::New(..) | Taken::WouldBeNew(..))
+        let is_new = |taken: &&snapshot::TimelineResult| {
+            matches!(taken.result, SnapshotResult::New(..) | SnapshotResult::WouldBeNew(..))
         };
         self.report.timelines.iter().filter(is_new).count()
     }
@@ -30,7 +29,7 @@ impl Snapshots<'_> {
 }
 
 impl Answer for Snapshots<'_> {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         let report = self.report;
         for finding in &report.unreadable {
             tell(Line::failed(&finding.subject, &finding.message));
@@ -38,23 +37,23 @@ impl Answer for Snapshots<'_> {
         for outcome in &report.timelines {
             let timeline = outcome.timeline.as_str();
             match &outcome.result {
-                Taken::New(snapshot, tags) => {
+                SnapshotResult::New(snapshot, tags) => {
                     let state = report.states.get(&snapshot.id);
                     tell(Line::Snapshot(SnapshotLine::taken(snapshot, tags, state)));
                 }
-                Taken::WouldBeNew(messages, before) => tell(Line::Plan {
+                SnapshotResult::WouldBeNew(messages, before) => tell(Line::Plan {
                     timeline: &outcome.timeline,
                     messages: *messages,
                     messages_before: *before,
                 }),
-                Taken::Unchanged(snapshot, tags) => {
+                SnapshotResult::Unchanged(snapshot, tags) => {
                     tell(Line::Snapshot(SnapshotLine::unchanged(snapshot, tags)));
                 }
-                Taken::Refused(why) => {
+                SnapshotResult::Refused(why) => {
                     why.iter().for_each(|it| tell(Line::failed(timeline, &it.message)));
                     findings(why, tell);
                 }
-                Taken::Failed(why) => tell(Line::failed(timeline, why)),
+                SnapshotResult::Failed(why) => tell(Line::failed(timeline, why)),
             }
         }
         for deleted in &report.newly_deleted {
@@ -90,7 +89,7 @@ impl Answer for Snapshots<'_> {
 }
 
 impl Answer for Vec<tag::Tag> {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         for tag::Tag { name, snapshot } in self {
             let timeline = snapshot.timeline.as_str();
             tell(Line::Tag { name, snapshot: snapshot.id, timeline });
@@ -103,7 +102,7 @@ impl Answer for Vec<tag::Tag> {
 }
 
 impl Answer for restore::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         snapshots(&self.written.safety, tell);
         files(&self.written.files, tell);
         self.source.origin.iter().for_each(|origin| made_of(origin, tell));
@@ -128,7 +127,7 @@ impl Answer for restore::Report {
 }
 
 impl Answer for fork::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         files(&self.made.written.files, tell);
         snapshots(&self.made.written.fork, tell);
         tell(Line::Restored(RestoredLine::from(&self.made)));
@@ -150,7 +149,7 @@ impl Answer for fork::Report {
 }
 
 impl Answer for undo::Report {
-    fn lines<'a>(&'a self, tell: Tell<'_, 'a>) {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         if let Some(operation) = &self.operation {
             let undone_by = self.redo.filter(|_| self.already);
             tell(Line::Operation { operation, undone_by, continued_by: None });

@@ -1,4 +1,4 @@
-//! The line of a restored state.
+//! The line of a restored snapshot.
 
 use serde::Serialize;
 
@@ -9,7 +9,6 @@ use crate::st::TimelineName;
 use crate::store::Time;
 use crate::verbs::restore;
 
-/// A restored state.
 #[derive(Serialize)]
 pub struct RestoredLine<'a> {
     snapshot: SnapshotId,

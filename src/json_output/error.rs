@@ -1,19 +1,18 @@
-//! The line of an error, and its parts that need more than the error's own methods.
+//! The line of an error, and functions that extract its lists from an error.
 
 use serde::Serialize;
 
-use crate::engine::written_since::Offer;
+use crate::engine::written_since::EarlierState;
 use crate::verbs::{self, UndoError};
 use crate::{engine, history};
 
-/// An error.
 #[derive(Default, Serialize)]
 pub struct ErrorLine {
     pub message: String,
     pub hint: Option<String>,
     pub candidates: Vec<String>,
     pub more_candidates: usize,
-    pub offers: Vec<Offer>,
+    pub offers: Vec<EarlierState>,
     pub exit: u8,
 }
 
@@ -31,20 +30,19 @@ impl From<&verbs::Error> for ErrorLine {
     }
 }
 
-/// Returns the states that a `restore` can write beside the present files, where an undo is
-/// refused.
-pub fn offers(error: &verbs::Error) -> Vec<Offer> {
+/// Returns the earlier states that the user can restore as new chats, if an undo was refused.
+pub fn offers(error: &verbs::Error) -> Vec<EarlierState> {
     match error {
         verbs::Error::Undo(UndoError::ChangedSince { offers, .. }) => offers.clone(),
         _ => Vec::new(),
     }
 }
 
-/// How many candidates an error lists.
+/// The maximum number of candidates that an error lists.
 const CANDIDATES: usize = 10;
 
-/// Returns the first few meanings of an ambiguous name, or names that resemble an unknown one; and
-/// how many more there are.
+/// Returns the first candidates for a name, and the number of further candidates. Candidates are
+/// the meanings of an ambiguous name, or existing names that are similar to an unknown name.
 pub fn candidates(error: &verbs::Error) -> (Vec<String>, usize) {
     let verbs::Error::Engine(engine::Error::History(error)) = error else {
         return Default::default();

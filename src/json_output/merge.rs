@@ -3,12 +3,13 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::archive::merge::{ConflictKind, FieldChange, Merged, Named};
+use crate::archive::merge::{ConflictKind, EntryName, FieldChange, Merged};
 
-/// A change that a merge makes, or a conflict.
+/// The line of a change that a merge makes, or of a conflict.
 #[derive(Serialize, Default)]
 pub struct MergeLine<'a> {
-    /// Null for the book itself.
+    /// The UID of the entry, or null if the change is not in an entry but in another part of the
+    /// lorebook.
     uid: Option<&'a str>,
     title: &'a str,
     kind: &'static str,
@@ -24,7 +25,7 @@ pub struct MergeLine<'a> {
 }
 
 impl<'a> MergeLine<'a> {
-    /// Returns a line for each change and each conflict.
+    /// Returns the lines of all changes and conflicts.
     pub fn all(merged: &'a Merged) -> Vec<Self> {
         let added = merged.added.iter().map(|entry| Self::of("added", Some(entry)));
         let removed = merged.removed.iter().map(|entry| Self::of("removed", Some(entry)));
@@ -50,7 +51,7 @@ impl<'a> MergeLine<'a> {
         added.chain(removed).chain(edited).chain(book).chain(renumbered).chain(conflicts).collect()
     }
 
-    fn of(kind: &'static str, entry: Option<&'a Named>) -> Self {
+    fn of(kind: &'static str, entry: Option<&'a EntryName>) -> Self {
         let uid = entry.map(|entry| entry.uid.as_str());
         let title = entry.map_or("", |entry| entry.title.as_str());
         Self { uid, title, kind, ..Self::default() }

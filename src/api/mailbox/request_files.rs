@@ -1,4 +1,4 @@
-//! The files of the mailbox.
+//! The request files, answer files and status file of the mailbox.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
@@ -16,26 +16,26 @@ use crate::folder::Folder;
 use crate::st;
 use crate::st::mailbox::{ANSWER, MAILBOX, REQUEST, STATUS};
 
-/// The version of the protocol. A change that the other side does not understand increases it.
+/// The version of the mailbox protocol. An incompatible change increases it.
 pub const PROTOCOL: u32 = 1;
 
 const LONGEST: u64 = 64 << 10;
-/// How many requests are read at once.
+/// The maximum number of requests that are read at once.
 const AT_ONCE: usize = 64;
 
-pub struct Letter {
+pub struct RequestFile {
     pub id: String,
     name: OsString,
 }
 
-pub struct Asked {
-    /// The session for which the page made the request.
+pub struct MailboxRequest {
+    /// The session id in the request, if any.
     pub session: Option<String>,
-    /// `None`: only whether the watch runs.
+    /// The request, or `None` for `hello`, which only asks whether the watch is running.
     pub request: Option<Box<Request>>,
 }
 
-impl Asked {
+impl MailboxRequest {
     pub fn needs(&self) -> Rights {
         self.request.as_ref().map_or(Rights::Read, |request| request.verb.needs)
     }
@@ -55,13 +55,13 @@ struct Envelope {
     session: Option<String>,
 }
 
-/// The folder `user/files` of a library. Everything in SillyTavern's page can write there, so it is
-/// opened each time, and its files are reached through the open folder.
-pub struct Letters {
+/// The folder `user/files` of a library. Every script in SillyTavern's page can write to it.
+/// Therefore each call opens the folder anew and accesses files only through the open folder.
+pub struct RequestFolder {
     root: PathBuf,
 }
 
-impl Letters {
+impl RequestFolder {
     pub fn new(root: PathBuf) -> Self {
         Self { root }
     }
@@ -70,37 +70,42 @@ impl Letters {
         st::open_folder(&self.root, MAILBOX)
     }
 
-    /// Returns waiting requests, oldest first.
-    pub fn waiting(&self) -> Vec<Letter> {
+    /// Returns the waiting requests, oldest first.
+    pub fn waiting(&self) -> Vec<RequestFile> {
         let mut found: Vec<_> = self
             .named(REQUEST)
             .filter_map(|(name, found)| {
                 let id = id_of(&name, REQUEST)?;
-                Some((found.modified().ok()?, Letter { id, name }))
+                Some((found.modified().ok()?, RequestFile { id, name }))
             })
             .collect();
         found.sort_by_key(|(came, _)| *came);
         found.into_iter().take(AT_ONCE).map(|(_, letter)| letter).collect()
     }
 
-    /// Returns entries by prefix. A folder is never a request, and must not wait for ever.
+    /// Returns the names that begin with `prefix`. Folders are left out, because they are never
+    /// requests.
     fn named(&self, prefix: &'static str) -> impl Iterator<Item = (OsString, Metadata)> {
         let folder = self.folder().and_then(|folder| fs::read_dir(folder.path()));
         let entries = folder.into_iter().flatten().flatten();
         entries.filter_map(move |entry| {
             let name = entry.file_name();
             name.to_str().filter(|name| name.starts_with(prefix))?;
-            // Of a link, this is about the link itself.
+            // For a link, `metadata` describes the link itself.
             let found = entry.metadata().ok().filter(|found| !found.is_dir())?;
             Some((name, found))
         })
     }
 
-    /// Removes and reads a request; `None` if another process did.
-    pub fn take(&self, letter: &Letter, lifetime: Duration) -> Option<Result<Asked, Refusal>> {
+    /// Reads and removes a request. Returns `None` if another process removed the request first.
+    pub fn take(
+        &self,
+        letter: &RequestFile,
+        lifetime: Duration,
+    ) -> Option<Result<MailboxRequest, Refusal>> {
         let folder = self.folder().ok()?;
         let read = read(&folder, &letter.name, lifetime);
-        // Whoever removes it serves it.
+        // Only the process that removes a request serves it.
         folder.remove(&letter.name).ok()?;
         Some(read)
     }
@@ -113,7 +118,8 @@ impl Letters {
         self.folder().and_then(|folder| folder.has(name)).unwrap_or(false)
     }
 
-    /// Writes an answer, after a change with the number of the newest operation. Returns its name.
+    /// Writes an answer and returns its file name. After a change, `operation` is the number of the
+    /// latest operation.
     pub fn put(
         &self,
         id: &str,
@@ -122,7 +128,7 @@ impl Letters {
         operation: Option<u64>,
     ) -> io::Result<OsString> {
         #[derive(serde::Serialize)]
-        struct Told<'a> {
+        struct AnswerFile<'a> {
             protocol: u32,
             program: &'static str,
             session: &'a str,
@@ -132,22 +138,23 @@ impl Letters {
             operation: Option<u64>,
         }
         let program = env!("CARGO_PKG_VERSION");
-        let told = Told { protocol: PROTOCOL, program, session, answer, operation };
-        self.write(&format!("{ANSWER}{id}.json"), &serde_json::to_vec(&told)?)
+        let answer_file = AnswerFile { protocol: PROTOCOL, program, session, answer, operation };
+        self.write(&format!("{ANSWER}{id}.json"), &serde_json::to_vec(&answer_file)?)
     }
 
     pub fn put_status(&self, status: &Value) -> io::Result<()> {
         self.write(STATUS, status.to_string().as_bytes()).map(drop)
     }
 
-    /// Writes atomically. It need not survive a power cut: the page asks again.
+    /// Writes a file atomically, but without syncing: after a power failure, the page sends a new
+    /// request.
     fn write(&self, name: &str, bytes: &[u8]) -> io::Result<OsString> {
         let (folder, name) = (Arc::new(self.folder()?), OsString::from(name));
         durable::replace_unsynced(&folder, &name, bytes)?;
         Ok(name)
     }
 
-    /// Removes answers of a program that was killed, and files that only look like a request.
+    /// Removes expired answers and requests, including those that a killed process left.
     pub fn clear(&self, lifetime: Duration) {
         if let Ok(folder) = self.folder() {
             durable::clear_left_behind(folder.path());
@@ -175,13 +182,13 @@ fn age(found: &Metadata) -> Duration {
     SystemTime::now().duration_since(modified).unwrap_or_default()
 }
 
-fn read(folder: &Folder, name: &OsStr, lifetime: Duration) -> Result<Asked, Refusal> {
+fn read(folder: &Folder, name: &OsStr, lifetime: Duration) -> Result<MailboxRequest, Refusal> {
     let malformed = |why: String| Refusal::Malformed { why };
     let failed = |error: io::Error| malformed(error.to_string());
     let file = folder.open_file(name).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if age(&found) > lifetime {
-        return Err(malformed("it is too old; nobody served it when it was made".into()));
+        return Err(malformed("it expired before it was served".into()));
     }
     if found.len() > LONGEST {
         return Err(malformed(format!("it is longer than {LONGEST} bytes")));
@@ -197,5 +204,5 @@ fn read(folder: &Folder, name: &OsStr, lifetime: Duration) -> Result<Asked, Refu
         "hello" => None,
         verb => Some(Box::new(Request::of(verb, envelope.args)?)),
     };
-    Ok(Asked { session: envelope.session, request })
+    Ok(MailboxRequest { session: envelope.session, request })
 }

@@ -1,5 +1,5 @@
-//! The lines of `--json`, a documented product (docs/json.md): fields may be added, never renamed.
-//! Every front end answers with these. [`answers`] says which lines a report becomes.
+//! The lines that `--json` prints, in a documented format (docs/json.md). Fields may be added but
+//! never renamed. Every front end answers with these lines. [`answers`] converts reports to lines.
 
 pub mod answers;
 mod change;
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::archive::{Snapshot, SnapshotId, id_and_time};
 use crate::auto_recap::EntryOrigin;
-use crate::engine::copies::last_backups::{LastBackup, Since};
+use crate::engine::copies::last_backups::{BackupAge, LastBackup};
 use crate::engine::files::FileAction;
 use crate::rules::Finding;
 use crate::st::TimelineName;
@@ -28,7 +28,7 @@ use crate::verbs::import::chat_backups::ChatBackup;
 use crate::verbs::lore::{ActiveEntry, EntryChange, Sentence};
 use crate::verbs::read::SpokenMessage;
 use crate::verbs::search::Match;
-use crate::verbs::stats::{Large, Share};
+use crate::verbs::stats::{LargeMessage, TimelineShare};
 use crate::verbs::timelines::{Timeline, graph};
 pub use change::{ChangeLine, ComparisonLine, kind_word, path};
 pub use error::{ErrorLine, candidates, offers};
@@ -37,7 +37,7 @@ pub use merge::MergeLine;
 pub use restored::RestoredLine;
 pub use snapshot::SnapshotLine;
 
-/// One line; its `type` is the variant's name. docs/json.md describes each field.
+/// A line of JSON. Its field `type` is the variant's name. docs/json.md describes each field.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a line lives only until it is printed")]
@@ -79,7 +79,7 @@ pub enum Line<'a> {
         steps: Vec<&'a str>,
     },
     Lane(&'a graph::Lane),
-    Large(&'a Large),
+    Large(&'a LargeMessage),
     LoreActive {
         timeline: &'a TimelineName,
         snapshot: SnapshotId,
@@ -158,7 +158,7 @@ pub enum Line<'a> {
         key: &'a str,
         value: Option<&'a str>,
     },
-    Share(&'a Share),
+    Share(&'a TimelineShare),
     Snapshot(SnapshotLine<'a>),
     Store {
         path: String,
@@ -197,7 +197,7 @@ pub enum Line<'a> {
         time: Option<Time>,
         changed: Vec<&'static str>,
         damaged: bool,
-        last_sound: Option<SnapshotId>,
+        last_valid: Option<SnapshotId>,
     },
     Trace {
         #[serde(flatten)]
@@ -219,18 +219,18 @@ pub enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// A timeline that could not be read or restored, or that a rule refused.
+    /// Returns the line of a timeline that could not be read or restored, or that a rule refused.
     pub fn failed(timeline: &'a str, message: impl Into<Cow<'a, str>>) -> Self {
         Self::Failed { timeline, message: message.into() }
     }
 
-    /// Something that happened to the watch itself.
+    /// Returns the line of a [`WatchEvent`].
     pub fn watch(time: DateTime<FixedOffset>, event: WatchEvent<'a>) -> Self {
         Self::Watch { time: time.to_rfc3339_opts(SecondsFormat::Secs, true), event }
     }
 }
 
-/// Something that happened to the watch itself.
+/// An event of the watch itself, such as its start, not of a snapshot.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum WatchEvent<'a> {
@@ -242,13 +242,13 @@ pub enum WatchEvent<'a> {
     Tidied { forgotten: usize },
 }
 
-/// A copy of the store elsewhere.
+/// The line of a backup of the store.
 #[derive(Serialize)]
 pub struct CopyLine<'a> {
     kind: &'a str,
     destination: &'a str,
     taken: &'a str,
-    whole: bool,
+    complete: bool,
     encrypted: bool,
     bytes: Option<u64>,
     snapshots_since: usize,
@@ -261,7 +261,7 @@ impl<'a> From<&'a LastBackup> for CopyLine<'a> {
             kind: &taken.kind,
             destination: &taken.destination,
             taken: &taken.taken,
-            whole: taken.whole,
+            complete: taken.whole,
             encrypted: taken.encrypted,
             bytes: taken.bytes,
             snapshots_since: 0,
@@ -270,14 +270,14 @@ impl<'a> From<&'a LastBackup> for CopyLine<'a> {
     }
 }
 
-impl<'a> From<&'a Since> for CopyLine<'a> {
-    fn from(since: &'a Since) -> Self {
+impl<'a> From<&'a BackupAge> for CopyLine<'a> {
+    fn from(since: &'a BackupAge) -> Self {
         let (snapshots_since, timelines_since) = (since.snapshots, since.timelines);
         Self { snapshots_since, timelines_since, ..Self::from(&since.taken) }
     }
 }
 
-/// The last line of an answer.
+/// The last line of an answer: the command, whether it succeeded, and its counts.
 #[derive(Serialize)]
 pub struct Summary {
     pub command: &'static str,
@@ -287,13 +287,13 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// A command that failed as a whole, so that there is nothing to count.
+    /// Returns the summary of a command that failed and has no counts.
     pub fn failed(command: &'static str) -> Self {
         Self { command, ok: false, counts: Counts::default() }
     }
 }
 
-/// Numbers of a summary, in the order of its fields.
+/// The counts of a summary, in the order of its fields.
 #[derive(Default)]
 pub struct Counts(pub Vec<(&'static str, Value)>);
 
@@ -303,10 +303,10 @@ impl Serialize for Counts {
     }
 }
 
-/// `counts! { "snapshot" => taken: 3, dry_run: false }`: a command, and its counts.
+/// Returns a command and its counts: `counts! { "snapshot" => taken: 3, dry_run: false }`.
 macro_rules! counts {
     ($command:expr => $($name:ident: $value:expr),* $(,)?) => {
-        ($command, $crate::lines::Counts(vec![$((stringify!($name), $value.into())),*]))
+        ($command, $crate::json_output::Counts(vec![$((stringify!($name), $value.into())),*]))
     };
 }
 pub(crate) use counts;

@@ -1,4 +1,4 @@
-//! The question, and everything that answers read.
+//! A query about lorebooks, and the data that is needed to answer it.
 
 use super::report::Options;
 use crate::engine::Workspace;
@@ -9,18 +9,18 @@ use crate::history::pairs::Books;
 use crate::st::{Category, Library, TimelineName};
 use crate::store::Store;
 
-pub(super) struct Asked<'a> {
+pub(super) struct LoreQuery<'a> {
     pub workspace: &'a Workspace,
     pub store: &'a Store,
     pub library: Option<&'a Library>,
     pub history: &'a History,
     pub options: &'a Options,
-    /// The named moment, of a chat or of a lorebook.
+    /// The moment that the options name. It may belong to a chat or to a lorebook.
     pub moment: Option<Moment>,
 }
 
-impl Asked<'_> {
-    /// Returns the name that the lorebook of a moment has today.
+impl LoreQuery<'_> {
+    /// Returns the current name of the lorebook of a moment.
     pub fn book_today(&self, moment: &Moment) -> Option<TimelineName> {
         let snapshot = moment.book_snapshot().unwrap_or(&moment.snapshot);
         match snapshot.timeline.category() {

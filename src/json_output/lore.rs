@@ -1,4 +1,4 @@
-//! The line of a lorebook entry: as it is, or as it was at a moment.
+//! The line of a lorebook entry, as it is now or as it was at a moment.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -6,10 +6,11 @@ use serde_json::value::RawValue;
 use crate::archive::SnapshotId;
 use crate::store::Time;
 use crate::verbs::lore::{
-    Book, Elsewhere, EntryNow, EntryStory, EntryThen, KnownFrom, Since, Then, UidHolder, raw,
+    Book, ChangeAfter, CopyInOtherBook, EntryNow, EntryStory, EntryThen, KnownFrom, LoreAtMoment,
+    UidHolder, raw,
 };
 
-/// An entry. Unknown or unasked facts are null.
+/// The line of a lorebook entry. Values that are unknown or were not requested are null.
 #[derive(Default, Serialize)]
 pub struct LoreEntryLine<'a> {
     lorebook: &'a str,
@@ -17,14 +18,14 @@ pub struct LoreEntryLine<'a> {
     live: Option<bool>,
     newer: Option<bool>,
     #[serde(flatten)]
-    now: Now<'a>,
+    now: LatestEntry<'a>,
     #[serde(flatten)]
     source: Source,
     value: Option<Box<RawValue>>,
 }
 
 #[derive(Default, Serialize)]
-struct Now<'a> {
+struct LatestEntry<'a> {
     title: Option<&'a str>,
     keys: Option<&'a [String]>,
     disabled: Option<bool>,
@@ -42,12 +43,12 @@ struct Source {
 
 impl<'a> LoreEntryLine<'a> {
     pub(super) fn listed(book: &'a Book, entry: &'a EntryNow) -> Self {
-        let now = Now {
+        let now = LatestEntry {
             title: Some(&entry.title),
             keys: Some(&entry.keys),
             disabled: Some(entry.is_off),
             changes: Some(entry.changes),
-            ..Now::default()
+            ..LatestEntry::default()
         };
         let (snapshot, time) = (Some(entry.changed.id), Some(entry.changed.time));
         let source = Source { snapshot, time, noted_at: None };
@@ -55,25 +56,25 @@ impl<'a> LoreEntryLine<'a> {
         Self { lorebook, uid, live: Some(true), now, source, ..Self::default() }
     }
 
-    /// The line before the history of an entry.
+    /// Returns the line of an entry. The lines of its history follow.
     pub(super) fn of_story(story: &'a EntryStory) -> Self {
-        let now = Now {
+        let now = LatestEntry {
             title: Some(&story.title),
             changes: Some(story.changes.total),
             formatting: Some(story.changes.formatting),
             same_uid: Some(&story.same_uid),
-            ..Now::default()
+            ..LatestEntry::default()
         };
         let (lorebook, uid) = (story.book.chat(), story.uid.clone());
         Self { lorebook, uid, live: Some(story.is_there), now, ..Self::default() }
     }
 
-    pub(super) fn elsewhere(other: &'a Elsewhere) -> Self {
+    pub(super) fn elsewhere(other: &'a CopyInOtherBook) -> Self {
         let (lorebook, uid) = (other.book.chat(), other.uid.clone());
         Self { lorebook, uid, live: Some(true), value: raw(&other.text), ..Self::default() }
     }
 
-    pub(super) fn then(then: &'a Then, entry: &EntryThen) -> Self {
+    pub(super) fn then(then: &'a LoreAtMoment, entry: &EntryThen) -> Self {
         let source = match &then.known_from {
             KnownFrom::Snapshot(snapshot) => {
                 let (id, time) = (Some(snapshot.id), Some(snapshot.time));
@@ -87,8 +88,8 @@ impl<'a> LoreEntryLine<'a> {
         Self {
             lorebook: then.book.chat(),
             uid: entry.key.to_string_lossy(),
-            live: entry.since.map(|since| since != Since::Gone),
-            newer: entry.since.map(|since| since == Since::Changed),
+            live: entry.since.map(|since| since != ChangeAfter::Gone),
+            newer: entry.since.map(|since| since == ChangeAfter::Changed),
             source,
             value: raw(&entry.text),
             ..Self::default()

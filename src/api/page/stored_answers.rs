@@ -1,4 +1,5 @@
-//! Answers inside a page: each line is written once, and an answer is a list of ranges of lines.
+//! The answers in a standalone file of the viewer. Each line is stored once, and an answer is a
+//! list of ranges of lines.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::api::Answer;
 use crate::archive::Blake3;
 
-/// An answer: the first line and the length of each range.
+/// An answer. Each range of lines is stored as its first line and its length.
 #[derive(Clone, Default, Serialize)]
 pub struct Rows {
     rows: Vec<(usize, usize)>,
@@ -20,13 +21,13 @@ pub struct Rows {
     next: Option<usize>,
 }
 
-pub struct Kept<'f> {
+pub struct StoredAnswers<'f> {
     out: BufWriter<&'f mut File>,
     lines: HashMap<Blake3, usize>,
     answers: BTreeMap<String, Rows>,
 }
 
-impl<'f> Kept<'f> {
+impl<'f> StoredAnswers<'f> {
     pub fn begin(mut out: BufWriter<&'f mut File>) -> io::Result<Self> {
         out.write_all(b"{\"lines\":[")?;
         Ok(Self { out, lines: HashMap::new(), answers: BTreeMap::new() })
@@ -46,7 +47,7 @@ impl<'f> Kept<'f> {
     }
 
     pub fn keep_again(&mut self, verb: &str, arguments: &Value, rows: Rows) {
-        // The page writes the arguments in the order of their names, as it is here.
+        // `serde_json` sorts the arguments by name, as `requestKey` in standalone.js does.
         self.answers.insert(format!("{verb} {arguments}"), rows);
     }
 
@@ -75,7 +76,7 @@ impl<'f> Kept<'f> {
     }
 }
 
-/// Escapes `<`, which only occurs in strings.
+/// Escapes `<`, so that no string can end the script element. In JSON, `<` occurs only in strings.
 fn inert(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
