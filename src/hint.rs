@@ -10,7 +10,7 @@ pub const EXAMPLE_FOLDER: &str =
 
 /// The hint for a file that cannot be replaced. It names programs that often have files open on
 /// Windows.
-pub(crate) const HELD: &str = "close the program that has the file open (for example SillyTavern, a virus scanner or OneDrive), or check the file's permissions, then try again. Nothing is lost";
+pub(crate) const FILE_IN_USE: &str = "close the program that has the file open (for example SillyTavern, a virus scanner or OneDrive), or check the file's permissions, then try again. Nothing is lost";
 
 /// A suggestion for the user's next step.
 pub struct Hint {

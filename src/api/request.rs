@@ -199,11 +199,11 @@ pub(super) struct Page {
 }
 
 impl Page {
-    const USUAL: usize = 200;
-    pub const LONGEST: usize = 1000;
+    const DEFAULT_LINES: usize = 200;
+    pub const MAX_LINES: usize = 1000;
 
     pub fn end(self) -> usize {
-        let count = self.count.unwrap_or(Self::USUAL).clamp(1, Self::LONGEST);
+        let count = self.count.unwrap_or(Self::DEFAULT_LINES).clamp(1, Self::MAX_LINES);
         self.first.saturating_add(count)
     }
 }

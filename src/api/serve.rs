@@ -129,7 +129,7 @@ impl Answer {
             }
             Arguments::Lore(options) => {
                 let options = lore::Options {
-                    limit: Some(Page::LONGEST),
+                    limit: Some(Page::MAX_LINES),
                     entries: Some(page.first..page.end()),
                     ..options
                 };

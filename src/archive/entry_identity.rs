@@ -12,9 +12,9 @@ use super::diff::value::same;
 use crate::st::{Key, Raw};
 
 /// Minimum share of common words for two contents to be versions of one content.
-const ALIKE: f32 = 0.3;
+const SIMILAR_CONTENTS: f32 = 0.3;
 /// Two titles are versions of one title if their share of common words is greater than this.
-const MOST: f32 = 0.5;
+const SIMILAR_TITLES: f32 = 0.5;
 
 pub(crate) type Entries<'a> = [(Key, Raw<'a>)];
 
@@ -139,7 +139,7 @@ impl EntryFeatures {
     }
 
     fn has_words_of(&self, other: &Self) -> bool {
-        Bag::of(&self.content).likeness(&Bag::of(&other.content)) >= ALIKE
+        Bag::of(&self.content).likeness(&Bag::of(&other.content)) >= SIMILAR_CONTENTS
     }
 
     fn is_like(&self, other: &Self) -> bool {
@@ -161,7 +161,7 @@ impl EntryFeatures {
         };
         let has_other_keys =
             !self.keys.is_empty() && !other.keys.is_empty() && self.keys.is_disjoint(&other.keys);
-        !has_other_keys && Bag::of(name).likeness(&Bag::of(other_name)) > MOST
+        !has_other_keys && Bag::of(name).likeness(&Bag::of(other_name)) > SIMILAR_TITLES
     }
 }
 

@@ -225,7 +225,7 @@ fn commits(
 }
 
 /// Maximum depth of nested trees. The walk is recursive, so each level uses stack space.
-const DEEPEST: usize = 1000;
+const MAX_TREE_DEPTH: usize = 1000;
 
 struct PackWalk {
     reader: Reader,
@@ -293,7 +293,7 @@ impl PackWalk {
         new: &HashSet<ObjectId>,
     ) -> Result<()> {
         // A tree that is not new does not contain new objects.
-        if self.seen.contains(&id) || !new.contains(&id) || place.depth > DEEPEST {
+        if self.seen.contains(&id) || !new.contains(&id) || place.depth > MAX_TREE_DEPTH {
             return Ok(());
         }
         let mut former = HashMap::new();
@@ -329,8 +329,8 @@ impl PackWalk {
         if self.seen.contains(&id) {
             return Ok(());
         }
-        if place.depth > DEEPEST {
-            let why = format!("its folders are nested more than {DEEPEST} levels deep");
+        if place.depth > MAX_TREE_DEPTH {
+            let why = format!("its folders are nested more than {MAX_TREE_DEPTH} levels deep");
             return Err(Error::Incomplete { tree: id, why });
         }
         // Entries that this version of stvc does not know are included too.

@@ -91,7 +91,7 @@ pub struct Output {
 }
 
 /// The number of bytes that are collected before they are written.
-const MUCH: usize = 32 << 10;
+const BUFFER_BYTES: usize = 32 << 10;
 
 impl Output {
     pub fn new(args: &GlobalArgs, settings: &Configuration, now: DateTime<FixedOffset>) -> Self {
@@ -325,7 +325,7 @@ impl Output {
     fn put(&mut self, text: &str) {
         let Some(waiting) = &mut self.waiting else { return self.write_now(text) };
         waiting.push_str(text);
-        if waiting.len() >= MUCH && self.pager.is_none() {
+        if waiting.len() >= BUFFER_BYTES && self.pager.is_none() {
             self.write_out();
         }
     }

@@ -12,7 +12,7 @@ use super::error::{Error, Result};
 use stvc::copies::{self, CopyPlace, Passphrase};
 
 /// The maximum number of bytes to read, because the file may be a device that never ends.
-const LONGEST: u64 = 1 << 16;
+const MAX_PASSPHRASE_BYTES: u64 = 1 << 16;
 
 /// Returns the passphrase for a new backup, or `None` if the backup is not to be encrypted.
 pub fn for_writing(secret: &Secret, encrypt: bool) -> Result<Option<Passphrase>> {
@@ -75,7 +75,7 @@ fn given(secret: &Secret) -> Result<Option<Passphrase>> {
 
 fn first_line(input: impl Read) -> Result<Passphrase> {
     let mut line = Vec::new();
-    let mut input = BufReader::new(input).take(LONGEST);
+    let mut input = BufReader::new(input).take(MAX_PASSPHRASE_BYTES);
     input.read_until(b'\n', &mut line).map_err(|error| no(error.to_string()))?;
     // The rest of the output is read too, so that the command does not fail because of a closed
     // pipe.

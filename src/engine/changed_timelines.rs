@@ -124,7 +124,7 @@ pub(crate) fn touched<'n>(
     cache: &Cache,
 ) -> Result<Vec<&'n TimelineName>> {
     /// The number of timelines below which one thread examines all of them.
-    const MANY: usize = 100;
+    const MIN_FOR_THREADS: usize = 100;
     let readers = store.reader().shared();
     let of_part = |part: &'n [TimelineName]| -> Result<Vec<&'n TimelineName>> {
         let reader = readers.reader();
@@ -140,7 +140,9 @@ pub(crate) fn touched<'n>(
         }
         Ok(touched)
     };
-    let parts = parallel::in_parts(names, MANY, of_part).into_iter().collect::<Result<Vec<_>>>()?;
+    let parts = parallel::in_parts(names, MIN_FOR_THREADS, of_part)
+        .into_iter()
+        .collect::<Result<Vec<_>>>()?;
     Ok(parts.concat())
 }
 

@@ -8,7 +8,7 @@ use crate::st::{Library, TimelineName, lorebook_path};
 
 /// The length in bytes to which a chat's name is shortened before a suffix is added. File systems
 /// allow 255 bytes.
-const LONGEST: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 
 /// Returns an unused timeline name `<chat> (<what> <day>)`, for example `Trip (from backup
 /// 2026-11-15)`, with a number if that name is in use. `taken` contains the used names in lower
@@ -21,7 +21,7 @@ pub(crate) fn free_timeline(
     taken: &mut BTreeSet<String>,
 ) -> Result<TimelineName> {
     let mut chat = timeline.chat().to_owned();
-    while chat.len() > LONGEST {
+    while chat.len() > MAX_NAME_BYTES {
         chat.pop();
     }
     let mut number = 1;

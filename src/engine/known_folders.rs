@@ -11,7 +11,7 @@ use crate::{durable, regular};
 
 /// If one command stores more timelines than this, nothing is cached, because most of these
 /// timelines will not change soon.
-const MANY: usize = 16;
+const MAX_CACHED_TIMELINES: usize = 16;
 
 pub(crate) fn load(store: &Store, timeline: &TimelineName) -> Folders {
     let bytes = regular::read(&file(store, timeline));
@@ -21,7 +21,7 @@ pub(crate) fn load(store: &Store, timeline: &TimelineName) -> Folders {
 /// Saves the folders for the next snapshots of these timelines. Ignores errors, because the cache
 /// is optional.
 pub(crate) fn save(store: &Store, known: &[(TimelineName, Folders)]) {
-    if known.is_empty() || known.len() > MANY {
+    if known.is_empty() || known.len() > MAX_CACHED_TIMELINES {
         return;
     }
     let _ = fs::create_dir_all(folder(store));

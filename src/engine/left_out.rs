@@ -33,7 +33,7 @@ const FOLDERS: [(&str, &str); 15] = [
 /// marker file.
 const LEAST: u64 = 64;
 
-const DEEPEST: usize = 12;
+const MAX_DEPTH: usize = 12;
 
 pub(crate) fn finding(
     library: &Library,
@@ -49,10 +49,10 @@ pub(crate) fn finding(
             None => sizes.push((what, bytes)),
         };
     for (folder, what) in FOLDERS {
-        add(what, size(&root.join(folder), DEEPEST));
+        add(what, size(&root.join(folder), MAX_DEPTH));
     }
     let attached =
-        size(&root.join("user/images"), DEEPEST) + size(&root.join("user/files"), DEEPEST);
+        size(&root.join("user/images"), MAX_DEPTH) + size(&root.join("user/files"), MAX_DEPTH);
     let store = store.filter(|_| attached >= LEAST);
     let stored = store.map(attachment_limit::stored_bytes).transpose()?.unwrap_or(0);
     add("pictures and files that no stored chat uses", attached.saturating_sub(stored));
@@ -104,7 +104,7 @@ fn size(path: &Path, deep: usize) -> u64 {
 fn sizes_of_folders(path: &Path) -> u64 {
     let entries = list_folder(path).entries;
     let folders = entries.iter().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    folders.map(|folder| size(&folder.path(), DEEPEST)).sum()
+    folders.map(|folder| size(&folder.path(), MAX_DEPTH)).sum()
 }
 
 fn format_size(bytes: u64) -> String {

@@ -19,7 +19,7 @@ use crate::store::ObjectId;
 
 /// The maximum number of bytes that are read into memory before they are stored. A longer chat is
 /// read alone.
-const AT_ONCE: u64 = 16 << 20;
+const MAX_BATCH_BYTES: u64 = 16 << 20;
 
 struct NewChat {
     newcomer: NewTimeline,
@@ -133,7 +133,7 @@ impl SnapshotSession<'_> {
 
     fn read_some(&self, names: &[&TimelineName]) -> Vec<Result<Captured>> {
         let (library, groups) = (self.library, &self.scan.groups);
-        let (mut room, mut is_first) = (AT_ONCE, true);
+        let (mut room, mut is_first) = (MAX_BATCH_BYTES, true);
         let fits = |name: &&&TimelineName| {
             let file = name.file().under(library.root());
             let bytes = fs::metadata(file).map_or(0, |found| found.len());

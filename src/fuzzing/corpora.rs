@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::TARGETS;
 
-/// Mutations of each file, unless [`LONGEST`] is reached first.
+/// Mutations of each file, unless [`MAX_TIME`] is reached first.
 const MUTATIONS: usize = 200;
 /// The maximum time for the mutations of one target.
-const LONGEST: Duration = Duration::from_millis(300);
+const MAX_TIME: Duration = Duration::from_millis(300);
 
 fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
@@ -108,7 +108,7 @@ fn run_all(name: &str) {
     let mut mutator = Mutator(0x9e37_79b9_7f4a_7c15);
     for round in 0..MUTATIONS {
         for (n, (path, input)) in files.iter().enumerate() {
-            if begin.elapsed() > LONGEST {
+            if begin.elapsed() > MAX_TIME {
                 return;
             }
             let (_, other) = &files[(n + round) % files.len()];

@@ -18,7 +18,7 @@ use crate::store::{Kind, ObjectId, PackSlot, Store};
 
 /// The maximum size of a fixture, in bytes. Longer fixtures slow fuzzing down without adding
 /// coverage.
-const LONGEST: usize = 6 << 10;
+const MAX_FIXTURE_BYTES: usize = 6 << 10;
 
 type Seeds = BTreeMap<String, Vec<u8>>;
 
@@ -84,12 +84,12 @@ fn fixture_files() -> Vec<PathBuf> {
     files
 }
 
-/// Returns the fixtures of at most [`LONGEST`] bytes, without duplicates.
+/// Returns the fixtures of at most [`MAX_FIXTURE_BYTES`] bytes, without duplicates.
 fn fixtures(is_wanted: impl Fn(&Path) -> bool) -> Seeds {
     let files = fixture_files().into_iter().filter(|path| is_wanted(path));
     let mut known = HashSet::new();
     let texts = files.map(|path| fs::read(path).unwrap());
-    numbered(texts.filter(|text| text.len() <= LONGEST && known.insert(text.clone())))
+    numbered(texts.filter(|text| text.len() <= MAX_FIXTURE_BYTES && known.insert(text.clone())))
 }
 
 fn fixtures_ending(ending: &str) -> Seeds {
@@ -185,7 +185,7 @@ fn trees(store: &Store, what: impl Fn(&[u8]) -> Vec<u8>) -> Seeds {
         pack.finish().unwrap();
         texts.push(tree_as_text(&Store::open(store.path()).unwrap(), written.tree));
     }
-    texts.retain(|text| text.len() <= 4 * LONGEST);
+    texts.retain(|text| text.len() <= 4 * MAX_FIXTURE_BYTES);
     numbered(texts.iter().map(|text| what(text)))
 }
 

@@ -9,7 +9,7 @@ use crate::archive::entry_lives::{BookState, EntryLife, Lives, Steps};
 use crate::st::{self, TimelineName};
 use crate::store::{Loss, Sequence, Store};
 
-const AT_ONCE: usize = 1024;
+const STATES_PER_BATCH: usize = 1024;
 
 /// The history of a lorebook from its first known state until now.
 pub struct BookHistory<'h> {
@@ -133,7 +133,7 @@ impl<'h> BookHistory<'h> {
         let (mut states, mut era_of_state) = (Vec::new(), Vec::new());
         let mut broken = Vec::new();
         let mut now = Arc::new(BookState::default());
-        for some in sources.chunks(AT_ONCE) {
+        for some in sources.chunks(STATES_PER_BATCH) {
             let trees: Vec<_> = some.iter().map(|(snapshot, _)| snapshot.tree).collect();
             for ((snapshot, era), step) in some.iter().zip(steps.read(&trees)) {
                 let step = match step {

@@ -115,10 +115,10 @@ fn ends_with_word(name: &str, part: &str) -> bool {
 
 fn similar(typed: &str, candidates: &BTreeSet<TimelineName>) -> Vec<TimelineName> {
     const NEAR: f64 = 0.75;
-    const MANY: usize = 3;
+    const MAX_SUGGESTIONS: usize = 3;
     /// Longer text is not a mistyped name, and the comparison would take long.
-    const LONGEST: usize = 600;
-    if typed.len() > LONGEST {
+    const MAX_COMPARED_BYTES: usize = 600;
+    if typed.len() > MAX_COMPARED_BYTES {
         return Vec::new();
     }
     let typed = typed.to_lowercase();
@@ -149,7 +149,7 @@ fn similar(typed: &str, candidates: &BTreeSet<TimelineName>) -> Vec<TimelineName
         .filter(|(nearness, _)| *nearness >= NEAR)
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    near.into_iter().take(MANY).map(|(_, name)| name.clone()).collect()
+    near.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name.clone()).collect()
 }
 
 /// Returns the latest snapshot of the stored timeline that `text` names, by its current or a former

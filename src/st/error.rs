@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::durable;
-use crate::hint::{EXAMPLE_FOLDER, HELD, Hint, unchanged};
+use crate::hint::{EXAMPLE_FOLDER, FILE_IN_USE, Hint, unchanged};
 use crate::words::listed;
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -67,7 +67,7 @@ impl Error {
             Self::ChangedWhileReading { .. } => {
                 "try again later: another program saves the file repeatedly".into()
             }
-            Self::Io { source, .. } if durable::is_held_elsewhere(source) => HELD.into(),
+            Self::Io { source, .. } if durable::is_held_elsewhere(source) => FILE_IN_USE.into(),
             Self::Io { source, .. } if durable::is_read_only(source) => {
                 "check the permissions of the file and its folder, and whether the disk is mounted read-only".into()
             }

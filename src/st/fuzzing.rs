@@ -20,7 +20,7 @@ use super::{
 /// Limits: the number of values that are edited per input, and the depth to which two values are
 /// compared.
 const MOST_VALUES: usize = 24;
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// A value that an input does not contain by chance.
 const NEW: &str = r#"{"fuzz":[1,"\ud83d"]}"#;
@@ -90,7 +90,7 @@ fn must_agree(raw: Raw<'_>, known: &Value) {
 
 /// Panics unless JavaScript reads both texts as equal values.
 fn must_be_equal(a: Raw<'_>, b: Raw<'_>, depth: usize) {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return;
     }
     if let Some(items) = a.items() {

@@ -15,7 +15,7 @@ const LONG: u64 = 1 << 20;
 
 /// Maximum size of files that are read, in bytes. SillyTavern reads a file as one string, and no
 /// JavaScript engine supports longer strings.
-const LONGEST: u64 = 512 << 20;
+const MAX_FILE_BYTES: u64 = 512 << 20;
 
 /// Minimum size of files that all cores read in parallel, in bytes.
 const VERY_LONG: usize = 8 << 20;
@@ -85,7 +85,7 @@ impl std::fmt::Debug for FileBytes {
 /// mix two versions.
 pub(super) fn read_file(mut file: File) -> io::Result<FileBytes> {
     let length = file.metadata()?.len();
-    if length > LONGEST {
+    if length > MAX_FILE_BYTES {
         let why = "it is larger than 512 MiB, which SillyTavern cannot read either";
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }

@@ -2,7 +2,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use super::ObjectId;
-use crate::hint::{HELD, Hint, unchanged};
+use crate::hint::{FILE_IN_USE, Hint, unchanged};
 use crate::{durable, exit};
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -119,7 +119,7 @@ impl Error {
             Self::NoRoom { .. } => {
                 "free some disk space; or move the store to a larger disk and pass its new path with `--store DIR`. Nothing is lost".into()
             }
-            Self::Io { source, .. } if durable::is_held_elsewhere(source) => HELD.into(),
+            Self::Io { source, .. } if durable::is_held_elsewhere(source) => FILE_IN_USE.into(),
             Self::Io { source, .. } => match source.kind() {
                 ErrorKind::StorageFull => {
                     "free some disk space and try again. Nothing is lost".into()

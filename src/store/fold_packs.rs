@@ -27,7 +27,7 @@ use crate::parallel::in_parts;
 use crate::progress::NoProgress;
 
 /// Number of small packs above which some of them are folded.
-const MANY: usize = 20;
+const MAX_SMALL_PACKS: usize = 20;
 /// All small packs are folded when their total size, without the largest pack, exceeds the size of
 /// the largest pack divided by this number.
 const PART: u64 = 5;
@@ -169,7 +169,7 @@ fn choose(mut packs: Vec<SmallPack>, largest: u64, mark: &PackedMark) -> Vec<Sma
     let is_beside = |pack: &&SmallPack| pack.bytes < largest;
     let beside: u64 = packs.iter().filter(is_beside).map(|pack| pack.bytes).sum();
     if beside <= LITTLE.max(largest / PART) {
-        if packs.len() <= MANY {
+        if packs.len() <= MAX_SMALL_PACKS {
             return Vec::new();
         }
         // Selects the smallest packs: enough of them that few packs remain, and each next pack that
@@ -180,7 +180,7 @@ fn choose(mut packs: Vec<SmallPack>, largest: u64, mark: &PackedMark) -> Vec<Sma
             together += pack.bytes;
             let next = packs.get(position + 1).map_or(u64::MAX, |next| next.bytes);
             count = position + 1;
-            if packs.len() - count <= MANY / 2 && next > together {
+            if packs.len() - count <= MAX_SMALL_PACKS / 2 && next > together {
                 break;
             }
         }

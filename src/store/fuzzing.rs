@@ -23,7 +23,7 @@ use crate::progress::NoProgress;
 
 /// Maximum length in bytes of an object that the second reader decodes. Longer objects are skipped,
 /// because they test nothing new.
-const LONGEST: usize = 4 << 20;
+const MAX_OBJECT_BYTES: usize = 4 << 20;
 /// Maximum number of entries that are read from one pack.
 const MOST_ENTRIES: usize = 200;
 
@@ -37,7 +37,7 @@ pub(crate) fn delta(data: &[u8]) {
     let length = usize::from(u16::from_le_bytes(*length)).min(rest.len());
     let (base, second) = rest.split_at(length);
     let mut made = Vec::new();
-    let applied = delta::apply(base, second, LONGEST as u64, &mut made);
+    let applied = delta::apply(base, second, MAX_OBJECT_BYTES as u64, &mut made);
     assert_eq!(applied.map(|()| made.clone()), plain_apply(base, second));
     assert!(made.capacity() <= 2 * (made.len() + base.len() + second.len()) + 64);
     if applied.is_some() {
@@ -67,7 +67,7 @@ fn plain_apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
         }
     };
     let (from, to) = (size()?, size()?);
-    if from != base.len() as u128 || to > LONGEST as u128 {
+    if from != base.len() as u128 || to > MAX_OBJECT_BYTES as u128 {
         return None;
     }
     let mut made: Vec<u8> = Vec::new();
@@ -224,7 +224,7 @@ fn plain_offsets(pack: &[u8]) -> Vec<usize> {
         offsets.push(at);
         let entry = plain_entry(pack, at);
         let inflated = entry.and_then(|entry| {
-            let length = plain_inflate(&pack[entry.stream..], LONGEST).ok()??.1;
+            let length = plain_inflate(&pack[entry.stream..], MAX_OBJECT_BYTES).ok()??.1;
             Some(entry.stream + length)
         });
         match inflated {
@@ -254,7 +254,9 @@ fn plain_read(
     let Some(entry) = plain_entry(pack, at).filter(|_| at >= 12 && at < pack.len()) else {
         return Ok(None);
     };
-    let Some((bytes, _)) = plain_inflate(&pack[entry.stream..], LONGEST)? else { return Ok(None) };
+    let Some((bytes, _)) = plain_inflate(&pack[entry.stream..], MAX_OBJECT_BYTES)? else {
+        return Ok(None);
+    };
     if bytes.len() as u64 != entry.size {
         return Ok(None);
     }
@@ -262,7 +264,7 @@ fn plain_read(
     if base == at || base >= pack.len() || entry.kind == 7 && !offsets.contains(&base) {
         return Ok(None);
     }
-    if delta::length_of(&bytes).is_some_and(|length| length > LONGEST as u64) {
+    if delta::length_of(&bytes).is_some_and(|length| length > MAX_OBJECT_BYTES as u64) {
         return Err(TooLong);
     }
     let Some((kind, base)) = plain_read(pack, offsets, base, depth + 1)? else { return Ok(None) };

@@ -102,8 +102,8 @@ impl Store {
         self.private_dir().join("damaged")
     }
 
-    /// Returns the blobs of attachments that the library had itself, of uncommon file kinds. Other
-    /// attachments of uncommon kinds are not written to the library without permission.
+    /// Returns the blobs of attachments of uncommon file types that the library itself contained.
+    /// Other attachments of such types are not written to the library without permission.
     pub fn own_attachments(&self) -> Result<HashSet<ObjectId>> {
         Ok(read(&self.own_attachments_path())?.unwrap_or_default())
     }

@@ -9,7 +9,7 @@ pub(super) type Fault = &'static str;
 pub(super) type InflateResult<T> = std::result::Result<T, Fault>;
 
 /// Maximum recorded length, in bytes, for which the memory is allocated at once.
-const AT_ONCE: usize = 1 << 20;
+const MAX_FIRST_ALLOCATION: usize = 1 << 20;
 /// No zlib stream inflates to more than this many times its length.
 pub(super) const ZLIB_RATIO: u64 = 1032;
 
@@ -46,7 +46,7 @@ pub(super) fn inflate(
     let size = usize::try_from(size).map_err(|_| TORN)?;
     let input = data.entry_slice(entry.data_offset..data.pack_end() as u64).ok_or(TORN)?;
     out.clear();
-    if size <= AT_ONCE {
+    if size <= MAX_FIRST_ALLOCATION {
         out.resize(size, 0);
         // The stream must inflate to exactly the recorded length.
         let made = zlib.once.zlib_decompress(input, out).map_err(|_| TORN)?;
@@ -66,7 +66,7 @@ fn inflate_pieces(
     let mut filled = 0;
     loop {
         // Room for one byte more than `size`, to detect a stream that is too long.
-        let room = (filled * 2).clamp(AT_ONCE, size + 1);
+        let room = (filled * 2).clamp(MAX_FIRST_ALLOCATION, size + 1);
         if out.len() < room {
             out.try_reserve_exact(room - out.len())
                 .map_err(|_| "there is not enough memory to read it")?;

@@ -15,7 +15,7 @@ use super::percent_encoding;
 
 /// Maximum length of a segment in bytes; longer ones are shortened. A file name may have 255 bytes,
 /// and git appends `.lock`.
-const LONGEST: usize = 200;
+const MAX_SEGMENT_BYTES: usize = 200;
 const KEPT_OF_LONG: usize = 150;
 /// Separates the beginning of a shortened segment from the hash.
 const CUT: &str = "%-";
@@ -32,7 +32,7 @@ pub fn is_tree_segment(segment: &str) -> bool {
         Some((kept, hash)) => is_hash(hash) && is_beginning(kept),
         None => {
             !segment.is_empty()
-                && segment.len() <= LONGEST
+                && segment.len() <= MAX_SEGMENT_BYTES
                 && encode(&decode_bytes(segment), tree_forbids) == segment
         }
     }
@@ -48,7 +48,7 @@ pub fn ref_segment(name: &str) -> String {
 /// Like [`ref_segment`], but returns `None` if the segment would be shortened, because a shortened
 /// segment cannot be decoded.
 pub fn ref_segment_exact(name: &str) -> Option<String> {
-    Some(ref_segment_unshortened(name)).filter(|encoded| encoded.len() <= LONGEST)
+    Some(ref_segment_unshortened(name)).filter(|encoded| encoded.len() <= MAX_SEGMENT_BYTES)
 }
 
 /// Decodes a segment. Returns the segment unchanged if the result is not UTF-8. The end of a
@@ -79,7 +79,7 @@ fn ref_forbids(c: char) -> bool {
 /// a fast path: most names are like this, and every command encodes thousands.
 fn plain_ref_segment(name: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_@()'!&,+#".contains(&byte);
-    let is_short = (1..=LONGEST / 3).contains(&name.len());
+    let is_short = (1..=MAX_SEGMENT_BYTES / 3).contains(&name.len());
     let is_plain = is_short && !name.starts_with('-') && name.bytes().all(is_plain);
     if !is_plain || is_windows_device(name.as_bytes()) {
         return None;
@@ -143,7 +143,7 @@ fn encode(name: &[u8], forbidden: impl Fn(char) -> bool) -> String {
 }
 
 fn shorten(encoded: String, name: &[u8]) -> String {
-    if encoded.len() <= LONGEST {
+    if encoded.len() <= MAX_SEGMENT_BYTES {
         return encoded;
     }
     let hash = blake3::hash(name).to_hex();
@@ -186,7 +186,7 @@ fn is_beginning(kept: &str) -> bool {
     }
     let name = decode_bytes(kept);
     NEXT.iter().any(|next| {
-        let longer = [&name, next.as_bytes(), &[b'x'; LONGEST]].concat();
+        let longer = [&name, next.as_bytes(), &[b'x'; MAX_SEGMENT_BYTES]].concat();
         beginning(&encode(&longer, tree_forbids)) == kept
     })
 }
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn long_names_are_truncated_and_stay_distinct() {
         let (a, b) = ("🦊".repeat(63), format!("{}x", "🦊".repeat(62)));
-        assert!(tree_segment(a.as_bytes()).len() <= LONGEST);
+        assert!(tree_segment(a.as_bytes()).len() <= MAX_SEGMENT_BYTES);
         assert_ne!(tree_segment(a.as_bytes()), tree_segment(b.as_bytes()));
         assert_eq!(ref_segment_exact(&a), None);
         // A name that looks like a shortened segment is encoded again.
@@ -374,7 +374,7 @@ mod tests {
         fn ref_segments_are_valid_and_decode_to_the_name(name in text()) {
             let segment = ref_segment(&name);
             prop_assert!(gix::refs::FullName::try_from(format!("refs/heads/{segment}")).is_ok(), "{segment}");
-            prop_assert!(segment.len() <= LONGEST);
+            prop_assert!(segment.len() <= MAX_SEGMENT_BYTES);
             match ref_segment_exact(&name) {
                 Some(exact) => {
                     prop_assert!(!exact.contains(CUT));

@@ -26,7 +26,7 @@ const ROUNDS: usize = 16;
 /// Number of bytes of objects after which all packs are closed, to be opened again when needed.
 /// Pages of a pack that were read stay mapped until then, and the system counts them as memory of
 /// this process.
-const MUCH: u64 = 16 << 20;
+const MAX_MAPPED_BYTES: u64 = 16 << 20;
 
 /// The object files of a repository; shared by all readers.
 pub(super) struct ObjectFiles {
@@ -74,7 +74,7 @@ impl ObjectFiles {
 
     pub(super) fn note_read(&self, bytes: usize) {
         let before = self.read.fetch_add(bytes as u64, Ordering::Relaxed);
-        if before + bytes as u64 > MUCH {
+        if before + bytes as u64 > MAX_MAPPED_BYTES {
             self.read.store(0, Ordering::Relaxed);
             self.close_packs();
         }
@@ -363,7 +363,7 @@ mod tests {
         store.objects.close_packs();
         assert!(!is_mapped(), "a reader keeps no pack open");
         assert_eq!(reader.blob(id).unwrap(), b"a text");
-        store.objects.note_read(super::MUCH as usize);
+        store.objects.note_read(super::MAX_MAPPED_BYTES as usize);
         assert!(!is_mapped(), "what was read stays mapped");
         assert_eq!(reader.blob(id).unwrap(), b"a text");
         assert!(is_mapped());

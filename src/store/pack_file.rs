@@ -23,10 +23,10 @@ use super::recent_objects::{RecentObject, RecentObjects};
 use super::{Error, Kind, ObjectId, Result, delta};
 
 /// Maximum length of a delta chain. Git writes at most 4095.
-const DEEPEST: usize = 4096;
+const MAX_DELTA_DEPTH: usize = 4096;
 /// Length of a delta chain above which all its objects are cached, because readers often begin at
 /// the end of a chain. From this length on, the pack is also checked for chains longer than
-/// [`DEEPEST`]. A pack with such a chain was made to exhaust time and memory, and its deep objects
+/// [`MAX_DELTA_DEPTH`]. A pack with such a chain was made to exhaust time and memory, and its deep objects
 /// are not read.
 const DEEP: usize = 64;
 /// Maximum length, in bytes, of objects that are cached whatever the length of their chain.
@@ -242,7 +242,7 @@ impl PackFile {
         }
     }
 
-    /// Whether the pack contains a delta chain that is a cycle or longer than [`DEEPEST`]. Reads
+    /// Whether the pack contains a delta chain that is a cycle or longer than [`MAX_DELTA_DEPTH`]. Reads
     /// only the headers of entries, each once.
     fn is_too_deep(&self, data: &data::File) -> bool {
         *self.is_too_deep.get_or_init(|| {
@@ -260,7 +260,7 @@ impl PackFile {
                         break *depth;
                     }
                     row.push(at);
-                    if row.len() > DEEPEST + 1 {
+                    if row.len() > MAX_DELTA_DEPTH + 1 {
                         return true;
                     }
                     match base_of(at).filter(|base| *base < end) {
@@ -276,7 +276,7 @@ impl PackFile {
                     depth += 1;
                     depths.insert(at, depth);
                 }
-                if depth > DEEPEST {
+                if depth > MAX_DELTA_DEPTH {
                     return true;
                 }
             }

@@ -30,7 +30,7 @@ const LONG: usize = 1 << 20;
 
 /// Maximum number of blobs in a part. With longer parts, some cores would be idle while the last
 /// part is compressed.
-const MANY: usize = 512;
+const MAX_BLOBS_PER_PART: usize = 512;
 
 pub(super) fn worth_a_thread<'b>(blobs: impl Iterator<Item = &'b [u8]>) -> usize {
     let is_long = blobs.map(<[u8]>::len).sum::<usize>() >= LONG;
@@ -39,7 +39,7 @@ pub(super) fn worth_a_thread<'b>(blobs: impl Iterator<Item = &'b [u8]>) -> usize
 
 pub(super) fn parts<'p, 'b>(blobs: &'p [NewBlob<'b>]) -> Chunks<'p, NewBlob<'b>> {
     let least = worth_a_thread(blobs.iter().map(|(_, blob)| *blob));
-    let of_one = blobs.len().div_ceil(cores()).min(MANY);
+    let of_one = blobs.len().div_ceil(cores()).min(MAX_BLOBS_PER_PART);
     blobs.chunks(if blobs.len() < least { least } else { of_one })
 }
 

@@ -121,10 +121,10 @@ pub enum UndoError {
 }
 
 fn first_changes(changes: &[ChangeSince]) -> String {
-    const MOST: usize = 3;
-    let first: Vec<_> = changes.iter().take(MOST).map(ToString::to_string).collect();
+    const MAX_SHOWN: usize = 3;
+    let first: Vec<_> = changes.iter().take(MAX_SHOWN).map(ToString::to_string).collect();
     let first = first.join(", ");
-    match changes.len().saturating_sub(MOST) {
+    match changes.len().saturating_sub(MAX_SHOWN) {
         0 => first,
         1 => format!("{first}, and 1 other file was changed"),
         more => format!("{first}, and {more} other files were changed"),

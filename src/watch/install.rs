@@ -67,7 +67,7 @@ fn say(words: &str) -> InstallStep {
 
 /// The text that marks a unit that stvc wrote and may replace. Do not change this text, because it
 /// is searched in existing files.
-const OURS: &str = "# Written by `stvc watch --install`; the next time writes it anew.";
+const UNIT_HEADER: &str = "# Written by `stvc watch --install`; the next time writes it anew.";
 
 /// Sets up the automatic start of the watch for this library. `program` and `options` form the
 /// command line of the watch. `configuration` is the folder of the user's configuration files.
@@ -90,7 +90,7 @@ pub fn install(
     if let Some(path) = &written {
         let unit = if starter == Starter::TaskScheduler {
             let description =
-                format!("{OURS} Snapshots of the SillyTavern chats in {}", text(&root));
+                format!("{UNIT_HEADER} Snapshots of the SillyTavern chats in {}", text(&root));
             task_scheduler::task(&description, &words, task_scheduler::user().as_deref())
         } else {
             unit(&root, &words).into_bytes()
@@ -153,10 +153,10 @@ fn name_of(root: &Path) -> String {
     format!("stvc-watch-{}", &Blake3::of(text(root).as_bytes()).to_string()[..8])
 }
 
-/// Returns whether the file contains [`OURS`], in UTF-8 or UTF-16.
+/// Returns whether the file contains [`UNIT_HEADER`], in UTF-8 or UTF-16.
 fn is_ours(file: &[u8]) -> bool {
     let plain: Vec<u8> = file.iter().copied().filter(|byte| *byte != 0).collect();
-    memchr::memmem::find(&plain, OURS.as_bytes()).is_some()
+    memchr::memmem::find(&plain, UNIT_HEADER.as_bytes()).is_some()
 }
 
 fn write_unit(path: &Path, unit: &[u8]) -> Result<()> {
@@ -173,7 +173,7 @@ fn unit(root: &Path, words: &[String]) -> String {
     let line: Vec<String> = words.iter().map(|word| systemd_word(word)).collect();
     let root: String = text(root).chars().filter(|c| !c.is_control()).collect();
     format!(
-        "{OURS}\n\
+        "{UNIT_HEADER}\n\
          [Unit]\n\
          Description=stvc: snapshots of the SillyTavern chats in {}\n\
          \n\

@@ -45,7 +45,7 @@ const SEEK_EVERY: Duration = Duration::from_secs(2);
 /// The interval of `forget` and `gc`, if a retention policy is configured.
 const TIDY_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const MAX_WAIT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 const SHORTEST_POLL: Duration = Duration::from_millis(100);
 
 /// Returns whether the library is being watched.
@@ -69,7 +69,7 @@ pub struct Options {
 impl Options {
     /// Limits the settings, to prevent a busy loop and an overflow of the clock.
     fn within_reason(self) -> Self {
-        let longest = |span: Duration| span.min(LONGEST);
+        let longest = |span: Duration| span.min(MAX_WAIT);
         Self {
             settle: longest(self.settle),
             patience: longest(self.patience),

@@ -19,9 +19,9 @@ use crate::st::mailbox::{ANSWER, MAILBOX, REQUEST, STATUS};
 /// The version of the mailbox protocol. An incompatible change increases it.
 pub const PROTOCOL: u32 = 1;
 
-const LONGEST: u64 = 64 << 10;
+const MAX_REQUEST_BYTES: u64 = 64 << 10;
 /// The maximum number of requests that are read at once.
-const AT_ONCE: usize = 64;
+const MAX_REQUESTS: usize = 64;
 
 pub struct RequestFile {
     pub id: String,
@@ -80,7 +80,7 @@ impl RequestFolder {
             })
             .collect();
         found.sort_by_key(|(came, _)| *came);
-        found.into_iter().take(AT_ONCE).map(|(_, letter)| letter).collect()
+        found.into_iter().take(MAX_REQUESTS).map(|(_, letter)| letter).collect()
     }
 
     /// Returns the names that begin with `prefix`. Folders are left out, because they are never
@@ -190,11 +190,11 @@ fn read(folder: &Folder, name: &OsStr, lifetime: Duration) -> Result<MailboxRequ
     if age(&found) > lifetime {
         return Err(malformed("it expired before it was served".into()));
     }
-    if found.len() > LONGEST {
-        return Err(malformed(format!("it is longer than {LONGEST} bytes")));
+    if found.len() > MAX_REQUEST_BYTES {
+        return Err(malformed(format!("it is longer than {MAX_REQUEST_BYTES} bytes")));
     }
     let mut bytes = Vec::new();
-    io::Read::take(file, LONGEST).read_to_end(&mut bytes).map_err(failed)?;
+    io::Read::take(file, MAX_REQUEST_BYTES).read_to_end(&mut bytes).map_err(failed)?;
     let envelope: Envelope =
         serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
     if envelope.protocol != PROTOCOL {

@@ -11,7 +11,7 @@ use super::{BackupError, BackupKind, Result, peek};
 
 /// Work factor of scrypt, as a power of two. This is the default of age: a key takes 256 MB of
 /// memory and about a second.
-const WORK: u8 = 18;
+const SCRYPT_WORK: u8 = 18;
 /// Maximum work factor that is accepted. A higher work factor would need more than 1 GB of memory.
 const MOST_WORK: u8 = 20;
 
@@ -37,7 +37,7 @@ impl<W: Write> BackupOutput<W> {
     pub fn new(out: W, passphrase: Option<&Passphrase>) -> io::Result<Self> {
         let Some(passphrase) = passphrase else { return Ok(Self::Plain(out)) };
         let mut recipient = scrypt::Recipient::new(passphrase.0.clone());
-        recipient.set_work_factor(WORK);
+        recipient.set_work_factor(SCRYPT_WORK);
         let encryptor = Encryptor::with_recipients(iter::once(&recipient as _));
         let out = encryptor.map_err(io::Error::other)?.wrap_output(out)?;
         Ok(Self::Sealed(Box::new(out)))

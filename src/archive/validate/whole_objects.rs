@@ -11,7 +11,7 @@ use crate::store::{Kind, Loss, Mode, ObjectId, Reader, TreeEntry};
 
 /// Maximum number of levels in a tree. A snapshot has four levels; a newer format may have more. A
 /// deeper tree could exhaust memory.
-const DEEPEST: usize = 32;
+const MAX_TREE_DEPTH: usize = 32;
 
 /// Function that checks whether an object exists and may be read. Returns the problem, or `None` if
 /// there is no problem.
@@ -154,7 +154,7 @@ impl Wholes {
 
     fn leave(&mut self, path: &mut Vec<OpenTree>) {
         let Some(OpenTree { id, mut known, .. }) = path.pop() else { return };
-        if known.height > DEEPEST {
+        if known.height > MAX_TREE_DEPTH {
             known.note(Rc::new(Problem::TooDeep));
         }
         self.known.insert(id, known);

@@ -19,7 +19,7 @@ use crate::st::json::{Edits, Raw};
 /// Minimum length of the strings that are cut out, in bytes including quotes.
 const LONG: usize = 128;
 /// Maximum depth of nesting; strings below this depth are not cut out.
-const DEEPEST: usize = 12;
+const MAX_DEPTH: usize = 12;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutCard {
@@ -198,7 +198,7 @@ pub fn each_string(text: &str, each: &mut dyn FnMut(String, String)) {
 }
 
 /// Calls `each` with the place and the value of every scalar, in the order of the text. Objects and
-/// arrays at the depth [`DEEPEST`] are not entered: `each` is called with them instead.
+/// arrays at the depth [`MAX_DEPTH`] are not entered: `each` is called with them instead.
 fn each_value<'a>(
     value: Raw<'a>,
     place: String,
@@ -209,12 +209,12 @@ fn each_value<'a>(
         "" => name.to_owned(),
         place => format!("{place}.{name}"),
     };
-    if depth < DEEPEST && value.is_object() {
+    if depth < MAX_DEPTH && value.is_object() {
         for member in value.members().unwrap_or_default() {
             let place = within(&member.key.to_string_lossy());
             each_value(member.value, place, depth + 1, each);
         }
-    } else if depth < DEEPEST && value.is_array() {
+    } else if depth < MAX_DEPTH && value.is_array() {
         for (n, item) in value.items().unwrap_or_default().into_iter().enumerate() {
             each_value(item, within(&n.to_string()), depth + 1, each);
         }

@@ -110,14 +110,14 @@ fn backups_of(library: &Library) -> Result<Vec<st::Backup>> {
 
 /// Lists the files in a folder and in its subfolders. The paths are relative to the library.
 fn files_below(root: &Path, folder: &str, depth: usize, found: &mut Vec<String>) -> Result<()> {
-    const DEEPEST: usize = 4;
+    const MAX_DEPTH: usize = 4;
     let path = root.join(folder);
     let entries = st::list_folder(&path).complete();
     for entry in entries.map_err(|source| st::Error::Io { path, source })? {
         let Ok(name) = entry.file_name().into_string() else { continue };
         let path = format!("{folder}/{name}");
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() && depth < DEEPEST => {
+            Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => {
                 files_below(root, &path, depth + 1, found)?;
             }
             Ok(kind) if kind.is_file() => found.push(path),
