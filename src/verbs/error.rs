@@ -8,7 +8,7 @@ use crate::engine::written_since::{ChangeSince, EarlierState};
 use crate::engine::{self, TagError};
 use crate::hint::{Hint, unchanged};
 use crate::store::{self, Loss};
-use crate::words::{clean, listed, shell};
+use crate::words::{clean, count, listed, shell};
 use crate::{exit, history, st};
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -63,6 +63,12 @@ pub enum Error {
     NoChat,
     #[error("a message number cannot be used here, because no chat uses the lorebook {book:?}")]
     NoChatWith { book: String },
+    #[error("operation {number} was interrupted, and the library that it needs was not found")]
+    Unfinished { number: u64 },
+    #[error("erased data is still on the disk: {} in use", count(packs, "pack file"))]
+    PacksInUse { packs: usize },
+    #[error("the store still has {}, reached by another ref", count(snapshots, "erased snapshot"))]
+    ErasedReachable { snapshots: usize },
     /// A failure after some steps were completed. The completed steps are not rolled back.
     #[error("{source}")]
     Partway { source: Box<Error> },
@@ -232,6 +238,13 @@ impl Error {
                 failed("pass a date instead, for example `--at yesterday`")
             }
             Self::NoChat => failed("run `stvc snapshot` to create the first snapshots"),
+            Self::Unfinished { .. } => {
+                (exit::FAILED, Some(unchanged("pass the library with `--data DIR`")))
+            }
+            Self::PacksInUse { .. } => failed(
+                "stop the program that has them open (`stvc view`, `stvc watch` or git), then erase again",
+            ),
+            Self::ErasedReachable { .. } => failed("run `stvc check` to look for damage"),
         }
     }
 }

@@ -105,10 +105,7 @@ fn erase_from(
     // Acquiring the lock finishes interrupted operations. An operation that is still unfinished
     // cannot be finished.
     if let (Some(open), true) = (store.unfinished()?.first(), held.is_some()) {
-        let subject = format!("operation {}", open.number);
-        let why = "it was interrupted, and the library that is needed to finish it was not found"
-            .to_owned();
-        return Err(engine::Error::BrokenHistory { subject, why }.into());
+        return Err(Error::Unfinished { number: open.number });
     }
     // The commits of an earlier, interrupted erasure.
     let begun = store.erasing()?;
@@ -202,19 +199,11 @@ fn erase_from(
     for id in &lost {
         left += usize::from(reader.has(*id)?);
     }
-    if left > 0 || collected.held > 0 {
-        let subject = store.path().display().to_string();
-        let why = match left {
-            0 => format!(
-                "pack files are still in use ({}); stop the program that has them open (`stvc view`, `stvc watch` or git), then erase again",
-                collected.held
-            ),
-            _ => format!(
-                "erased snapshots still exist ({left}), because something else refers to them"
-            ),
-        };
-        let held = engine::Error::BrokenHistory { subject, why };
-        return Err(Error::from(held).partway());
+    if left > 0 {
+        return Err(Error::ErasedReachable { snapshots: left }.partway());
+    }
+    if collected.held > 0 {
+        return Err(Error::PacksInUse { packs: collected.held }.partway());
     }
     store.end_erasing(&held.lock)?;
     Ok(report)
