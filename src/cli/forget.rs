@@ -41,9 +41,9 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub keep_within: Option<Duration>,
 
-    /// Keep tagged snapshots
+    /// Keep only tagged snapshots, fork points and the latest snapshots
     ///
-    /// They are always kept. Given alone, this option removes all snapshots that can be removed.
+    /// These are always kept. Given together with other options, this one changes nothing.
     #[arg(long)]
     pub keep_tag: bool,
 

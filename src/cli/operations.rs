@@ -81,7 +81,7 @@ pub fn effect(operation: &LoggedOperation) -> String {
     let parts: Vec<_> = parts.map(|(n, verb, what)| format!("{verb} {}", count(n, what))).collect();
     match (parts.is_empty(), effect.finishes) {
         (true, Some(number)) => format!("finished operation {number}"),
-        (true, None) => "no recorded changes".into(),
+        (true, None) => "recorded no changes".into(),
         (false, _) => parts.join(", "),
     }
 }

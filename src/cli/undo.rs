@@ -43,7 +43,7 @@ fn print(report: &Report, out: &mut Output) {
     }
     let verb = if report.dry_run { "Would undo" } else { "Undid" };
     out.say(format!("{verb} operation {}: {}", operation.number, bold(command_line(operation))));
-    out.say(format!("Effect: {}.", effect(operation)));
+    out.say(format!("That operation {}.", effect(operation)));
     if !report.passed_by.is_empty() {
         let later = count(report.passed_by.len(), "later operation");
         out.say(format!("Not undone: {later} by `stvc watch`."));
