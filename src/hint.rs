@@ -116,8 +116,8 @@ mod tests {
                 verbs::Error::Merge(merge),
                 verbs::Error::NoPolicy,
                 verbs::Error::NoChat,
-                verbs::Error::NoSuchEntry { book: Some(name()), name: name() },
-                verbs::Error::NoSuchEntry { book: None, name: name() },
+                verbs::Error::NoSuchEntry { book: Some(name()), name: name(), similar: Vec::new() },
+                verbs::Error::NoSuchEntry { book: None, name: name(), similar: Vec::new() },
                 verbs::Error::NoParent { parent: name(), child: name() },
             ])
             .collect()

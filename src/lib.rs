@@ -45,6 +45,7 @@ mod real_path;
 mod regular;
 mod rules;
 mod settings;
+mod similar;
 mod st;
 mod store;
 pub mod system_clock;

@@ -55,6 +55,10 @@ pub struct GlobalArgs {
     #[arg(long, short, global = true, hide_short_help = true, help_heading = FOR_ALL)]
     pub quiet: bool,
 
+    /// Print notes, and lists in full
+    #[arg(long, short, global = true, hide_short_help = true, help_heading = FOR_ALL, conflicts_with = "quiet")]
+    pub verbose: bool,
+
     /// When to use colours (default: auto)
     #[arg(long, global = true, hide_short_help = true, help_heading = FOR_ALL, value_name = "WHEN", value_parser = one_of(colors()))]
     pub color: Option<When>,

@@ -54,7 +54,7 @@ fn backup(
 }
 
 fn print(what: &str, report: &Report, all: String, out: &mut Output) {
-    out.findings(&report.findings);
+    out.all_findings(&report.findings);
     let snapshots = count(report.snapshots, "snapshot");
     let objects = count(report.objects, "object");
     let errors = report.findings.iter().filter(|finding| finding.level == Level::Error).count();

@@ -8,7 +8,7 @@ use super::args::GlobalArgs;
 use super::{
     backup, check, completions, config, diff, doctor, erase, examples, extension, forget, fork, gc,
     help_groups, import, log, lore, man, merge, operations, reconstruct, restore, search, show,
-    snapshot, sync, tag, timelines, undo, view, watch,
+    snapshot, status, sync, tag, timelines, undo, view, watch,
 };
 
 /// Version control for SillyTavern chats and their lorebooks
@@ -63,7 +63,7 @@ pub enum Command {
     /// Create snapshots of all changed chats, or of the named ones
     Snapshot(snapshot::Args),
     /// Show what changed since the latest snapshots
-    Status(timelines::StatusArgs),
+    Status(status::Args),
     /// List all timelines, including those of deleted chats
     Timelines(timelines::Args),
     /// List snapshots, newest first

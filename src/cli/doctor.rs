@@ -124,7 +124,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
         show_files(&fixed, out);
         let planned = report.repairs.len() + decided.len();
         advise(args, asks, planned, report.undecided.len(), doctored.done().len(), out);
-        out.findings(&fixed.findings);
+        out.all_findings(&fixed.findings);
     };
     Ok(out.answer(&doctored, text))
 }

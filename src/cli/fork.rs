@@ -5,7 +5,7 @@ use super::complete::timelines;
 use super::error::Result;
 use super::output::{Output, bold, bold_name, short_id};
 use super::restore::{files, print_lost_attachments, recaps};
-use super::wording::{clean, count, name};
+use super::wording::{clean, count, name, removed_characters};
 use stvc::findings::lost_attachments;
 use stvc::readiness::{GatePolicy, WaitLimit};
 use stvc::verbs::restore::fork::{CopiedBook, Options, Report, fork};
@@ -68,7 +68,13 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
         dry_run: args.dry_run,
     };
     let report = fork(workspace, &options, &mut out.progress())?;
-    Ok(out.answer(&report, |out| print(&report, out)))
+    let text = |out: &mut Output| {
+        print(&report, out);
+        let chat = report.timeline.chat();
+        let removed = args.name.as_deref().and_then(|asked| removed_characters(asked, chat));
+        removed.iter().for_each(|removed| out.say(removed));
+    };
+    Ok(out.answer(&report, text))
 }
 
 fn print(report: &Report, out: &mut Output) {

@@ -19,7 +19,7 @@ use stvc::{Workspace, library, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// List only the snapshots of this timeline
+    /// List only the snapshots of this timeline, or of all chats with this character
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timeline: Option<String>,
 

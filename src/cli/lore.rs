@@ -107,9 +107,13 @@ fn run_with(options: &Options, workspace: &Workspace, out: &mut Output) -> Resul
 /// The number of entries that are listed per lorebook if no lorebook is named.
 const LISTED: usize = 12;
 
+/// The number of lorebooks above which only their names are listed.
+const BOOKS: usize = 3;
+
 fn list(books: &[Book], all: bool, clock: Clock, out: &mut Output) {
+    let is_brief = !all && !out.verbose && books.len() > BOOKS;
     for (n, book) in books.iter().enumerate() {
-        if n > 0 {
+        if n > 0 && !is_brief {
             out.line("");
         }
         let last = book.last.as_ref().map(|last| format!(", changed {}", clock.age(last.time)));
@@ -118,6 +122,9 @@ fn list(books: &[Book], all: bool, clock: Clock, out: &mut Output) {
         let label = bold(clean(book.name.chat()));
         out.line(format!("{label}  {}", dim(facts)));
         let room = out.columns().saturating_sub(40).max(20);
+        if is_brief {
+            continue;
+        }
         let shown = if all { usize::MAX } else { LISTED };
         let row = |entry: &verbs::lore::EntryNow| {
             let title = if entry.title.is_empty() {
@@ -137,6 +144,9 @@ fn list(books: &[Book], all: bool, clock: Clock, out: &mut Output) {
         if book.entries.len() > shown {
             out.line(dim(format!("        … and {} more", book.entries.len() - shown)));
         }
+    }
+    if is_brief {
+        out.say(dim("Run `stvc lore NAME` to list the entries of a lorebook."));
     }
     if books.is_empty() {
         out.say("There are no lorebooks in the store yet.");

@@ -40,6 +40,7 @@ mod search;
 mod show;
 mod snapshot;
 mod stats;
+mod status;
 mod story;
 mod sync;
 mod table;
@@ -173,7 +174,7 @@ fn dispatch(args: &CommandLine, workspace: &Workspace, out: &mut Output) -> Resu
     match &args.command {
         Command::Init => init::run(workspace, out),
         Command::Snapshot(args) => snapshot::run(args, workspace, out),
-        Command::Status(args) => timelines::status(args, workspace, out),
+        Command::Status(args) => status::run(args, workspace, out),
         Command::Timelines(args) => timelines::run(args, workspace, out),
         Command::Log(args) => log::run(args, workspace, out),
         Command::Show(args) if args.book || args.entry.is_some() => {

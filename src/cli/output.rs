@@ -78,6 +78,8 @@ pub fn level_word(level: Level) -> String {
 pub struct Output {
     json: bool,
     quiet: bool,
+    /// Whether notes are printed, and lists in full.
+    pub verbose: bool,
     color: ColorChoice,
     pub clock: Clock,
     summary: Option<Summary>,
@@ -103,6 +105,7 @@ impl Output {
         Self {
             json: args.json,
             quiet: args.quiet,
+            verbose: args.verbose,
             color,
             clock: Clock { now, style: args.date.or(settings.date) },
             summary: None,
@@ -192,9 +195,34 @@ impl Output {
         self.put(&line);
     }
 
-    /// Prints findings. Warnings and errors go to standard error. Findings that differ only in
-    /// their subject are printed once.
+    /// Prints findings. Many findings of one kind are printed as one line with their count, unless
+    /// the user asked for everything.
     pub fn findings(&mut self, findings: &[Finding]) {
+        const FEW: usize = 3;
+        if self.json || self.verbose {
+            return self.all_findings(findings);
+        }
+        let mut kinds: Vec<Vec<&Finding>> = Vec::new();
+        for finding in findings {
+            let is_kind = |kind: &&mut Vec<&Finding>| {
+                (kind[0].code, kind[0].level) == (finding.code, finding.level)
+            };
+            match kinds.iter_mut().find(is_kind) {
+                Some(kind) => kind.push(finding),
+                None => kinds.push(vec![finding]),
+            }
+        }
+        for kind in kinds {
+            if kind.len() <= FEW {
+                self.all_findings(&kind.into_iter().cloned().collect::<Vec<_>>());
+            } else {
+                self.finding_line(kind[0].level, &in_brief(&kind));
+            }
+        }
+    }
+
+    /// Prints findings. Findings that differ only in their subject are printed once.
+    pub fn all_findings(&mut self, findings: &[Finding]) {
         if self.json {
             findings.iter().for_each(|finding| self.object(Line::Finding(finding)));
             return;
@@ -203,12 +231,10 @@ impl Output {
             (a.code, a.level, &a.message, &a.remedy) == (b.code, b.level, &b.message, &b.remedy)
         };
         for (n, finding) in findings.iter().enumerate() {
-            let said = findings[..n].iter().any(|other| same(other, finding));
-            if said || finding.level < Level::Error && self.quiet {
+            if findings[..n].iter().any(|other| same(other, finding)) {
                 continue;
             }
-            let (subject, message) = (clean(&finding.subject), clean(&finding.message));
-            let mut text = format!("{}: {subject}: {message}", level_word(finding.level));
+            let mut text = format!("{}: {}", clean(&finding.subject), clean(&finding.message));
             let others: Vec<_> =
                 findings[n + 1..].iter().filter(|other| same(other, finding)).collect();
             if !others.is_empty() {
@@ -217,12 +243,17 @@ impl Output {
             if let Some(remedy) = &finding.remedy {
                 text.push_str(&format!("\n  {}", dim(clean(remedy))));
             }
-            if finding.level == Level::Info {
-                self.line(text);
-            } else {
-                self.error_line(&text);
-            }
+            self.finding_line(finding.level, &text);
         }
+    }
+
+    /// Prints a finding. Warnings and errors go to standard error.
+    fn finding_line(&mut self, level: Level, text: &str) {
+        if level < Level::Error && self.quiet {
+            return;
+        }
+        let text = format!("{}: {text}", level_word(level));
+        if level == Level::Info { self.line(text) } else { self.error_line(&text) }
     }
 
     /// Prints a line to standard error, because standard output is for data. `--quiet` suppresses
@@ -351,6 +382,18 @@ impl Output {
 
 fn on_screen(text: &str) -> Cow<'_, str> {
     if Screen::get().is_ascii { in_ascii(text).into() } else { text.into() }
+}
+
+/// Returns `30 lorebook-missing: chats/Mira/a: its lorebook does not exist; …`.
+fn in_brief(kind: &[&Finding]) -> String {
+    let first = kind[0];
+    let more = match first.code.listed_by() {
+        Some(command) => format!("`stvc {command}` lists all"),
+        None => "add -v to list all".into(),
+    };
+    let (subject, message) = (clean(&first.subject), clean(&first.message));
+    let (n, code) = (kind.len(), first.code);
+    format!("{n} findings {code}, for example {subject}: {message} {}", dim(format!("({more})")))
 }
 
 fn also(others: &[&Finding]) -> String {

@@ -7,7 +7,7 @@ use super::args::{ClosedArgs, QueueArgs, SNAPSHOT_HELP, one_of, seconds};
 use super::complete::snapshots;
 use super::error::Result;
 use super::output::{Output, STYLES, bold, bold_name, paint, short_id};
-use super::wording::{clean, count, in_parentheses, name, recap, short, size};
+use super::wording::{clean, count, in_parentheses, name, recap, removed_characters, short, size};
 use stvc::files::{Action, FileAction, WritePermissions};
 use stvc::findings::lost_attachments;
 use stvc::moments::{BookSource, Origin};
@@ -112,7 +112,14 @@ pub fn run(args: &Args, snapshot: &str, workspace: &Workspace, out: &mut Output)
         dry_run: args.dry_run,
     };
     let report = verbs::restore::restore(workspace, &options, &mut out.progress())?;
-    Ok(out.answer(&report, |out| print(&report, out)))
+    let text = |out: &mut Output| {
+        print(&report, out);
+        let new = report.written.fork.as_ref().map(|snapshot| snapshot.timeline.chat());
+        let removed =
+            args.name.as_deref().zip(new).and_then(|(asked, chat)| removed_characters(asked, chat));
+        removed.iter().for_each(|removed| out.say(removed));
+    };
+    Ok(out.answer(&report, text))
 }
 
 fn print(report: &Report, out: &mut Output) {

@@ -3,7 +3,7 @@ use clap_complete::engine::ArgValueCompleter;
 use super::args::{one_of, seconds};
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{Output, STYLES, bold, paint};
+use super::output::{Output, STYLES, bold, dim, paint};
 use super::table::{self, Cell};
 use super::wording::{clean, count, fork_point, length, name, recap, short, size, was_called};
 use stvc::json_output::answers::Snapshots;
@@ -146,7 +146,12 @@ fn print(report: &Report, named: bool, dry_run: bool, out: &mut Output) {
         }
     }
     rows.extend(report.newly_deleted.iter().map(was_deleted));
-    table::lines(&rows).iter().for_each(|line| out.say(line));
+    let listed = if out.verbose || rows.len() <= ROWS { rows.len() } else { ROWS - 1 };
+    table::lines(&rows[..listed]).iter().for_each(|line| out.say(line));
+    if listed < rows.len() {
+        out.say(dim(format!("… and {} more; `stvc log` lists all", rows.len() - listed)));
+    }
+    out.findings(&report.findings);
     let mut rest = String::new();
     if unchanged > 0 && taken > 0 {
         rest.push_str(&format!(", {unchanged} unchanged"));
@@ -172,8 +177,10 @@ fn print(report: &Report, named: bool, dry_run: bool, out: &mut Output) {
         }
         _ => out.say(format!("{what} {verb}{rest}{written}.")),
     }
-    out.findings(&report.findings);
 }
+
+/// The number of rows that fit on a small screen together with the result.
+const ROWS: usize = 20;
 
 fn not_taken(label: &str, why: &str, out: &mut Output) {
     let (bad, label) = (paint(STYLES.bad, "snapshot failed"), bold(label));

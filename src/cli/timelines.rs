@@ -1,4 +1,4 @@
-//! `timelines` lists all timelines, and `status` lists those that changed.
+//! `timelines` lists all timelines.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashSet;
@@ -7,20 +7,19 @@ use clap::ValueEnum;
 use clap_complete::engine::ArgValueCompleter;
 use unicode_width::UnicodeWidthStr;
 
-use super::backup;
 use super::clock::Clock;
 use super::complete::timelines;
 use super::error::Result;
 use super::output::{Output, STYLES, bold, bold_name, dim, paint};
 use super::table::{self, Cell};
 use super::wording::{
-    clean, count, cut, cut_middle, fork_point, messages_in_short, name, shell, short, was_called,
+    clean, count, cut, cut_middle, fork_point, messages_in_short, name, short, was_called,
 };
 use stvc::json_output::answers::Timelines as Answered;
 use stvc::verbs::timelines::parent::{Parent, set_parent};
 use stvc::verbs::timelines::tree::{Branch, tree};
 use stvc::verbs::timelines::{Report, Timeline, TimelineChange};
-use stvc::{Workspace, verbs, watch};
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -54,17 +53,6 @@ pub enum Order {
     Name,
     /// Number of messages, largest first
     Messages,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct StatusArgs {
-    /// Show only timelines whose name contains NAME
-    #[arg(add = ArgValueCompleter::new(timelines), value_name = "NAME")]
-    pub name: Option<String>,
-
-    /// Sort in this order (default: recent, with --json name)
-    #[arg(long, value_name = "ORDER")]
-    pub sort: Option<Order>,
 }
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
@@ -114,11 +102,11 @@ fn print_parent(report: &Parent, out: &mut Output) {
 
 /// Returns the default order: latest first for people, and by name for programs, because that order
 /// is stable.
-fn usual_order(out: &Output) -> Order {
+pub(super) fn usual_order(out: &Output) -> Order {
     if out.is_json() { Order::Name } else { Order::Recent }
 }
 
-fn choose(report: &mut Report, part: Option<&str>, order: Order) {
+pub(super) fn choose(report: &mut Report, part: Option<&str>, order: Order) {
     if let Some(part) = part.map(str::to_lowercase) {
         report.timelines.retain(|timeline| {
             let names = [timeline.name.as_str().to_owned(), name(&timeline.name)];
@@ -162,21 +150,7 @@ fn by_number(a: &str, b: &str) -> Ordering {
     pieces(a).cmp(&pieces(b)).then_with(|| a.cmp(b))
 }
 
-pub fn status(args: &StatusArgs, workspace: &Workspace, out: &mut Output) -> Result<u8> {
-    let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
-    let (is_any, nothing) = (!report.timelines.is_empty(), nothing(&report));
-    choose(&mut report, args.name.as_deref(), args.sort.unwrap_or(usual_order(out)));
-    let answer = Answered { command: "status", report: &report };
-    let text = |out: &mut Output| {
-        print_status(&report, nothing, out);
-        if report.has_store && is_any {
-            out.say(keeping(&report, workspace, out));
-        }
-    };
-    Ok(out.answer(&answer, text))
-}
-
-fn nothing(report: &Report) -> &'static str {
+pub(super) fn nothing(report: &Report) -> &'static str {
     if report.timelines.is_empty() {
         "There are no chats here yet."
     } else {
@@ -184,49 +158,7 @@ fn nothing(report: &Report) -> &'static str {
     }
 }
 
-fn print_status(report: &Report, nothing: &str, out: &mut Output) {
-    let is_changed = |timeline: &&Timeline| timeline.latest.change != TimelineChange::Unchanged;
-    let changed: Vec<_> = report.timelines.iter().filter(is_changed).collect();
-    list(&changed, out);
-    out.findings(&report.findings);
-    let of = |change| {
-        report.timelines.iter().filter(|timeline| timeline.latest.change == change).count()
-    };
-    let takeable = of(TimelineChange::New) + of(TimelineChange::Changed);
-    let unchanged = of(TimelineChange::Unchanged);
-    match (takeable, report.timelines.len()) {
-        (_, 0) => out.say(nothing),
-        (0, _) if of(TimelineChange::Deleted) > 0 => {
-            let deleted =
-                report.timelines.iter().find(|it| it.latest.change == TimelineChange::Deleted);
-            let example = deleted.map(|deleted| shell(deleted.name.as_str())).unwrap_or_default();
-            out.say(format!(
-                "No changes: {unchanged} unchanged. Run `stvc restore {example}` to restore what was deleted."
-            ));
-        }
-        (0, _) => {
-            let timelines = count(unchanged, "timeline");
-            out.say(format!("No changes since the latest snapshots of {timelines}."));
-        }
-        _ if !report.has_store => {
-            out.say("There are no snapshots yet. Run `stvc snapshot` to create the first.")
-        }
-        _ => out.say(format!("{unchanged} unchanged. Run `stvc snapshot` to store the changes.")),
-    }
-}
-
-/// Returns `A watch is running. Last backup: 3 days ago (D:\stick), 4 snapshots since.`
-fn keeping(report: &Report, workspace: &Workspace, out: &Output) -> String {
-    let watch =
-        if watch::is_running(workspace) { "A watch is running." } else { "No watch is running." };
-    let backup = match &report.last_backup {
-        Some(last) => format!("Last backup: {}.", backup::line(last, out.clock)),
-        None => "There is no backup yet.".into(),
-    };
-    dim(format!("{watch} {backup}"))
-}
-
-fn list(timelines: &[&Timeline], out: &mut Output) {
+pub(super) fn list(timelines: &[&Timeline], out: &mut Output) {
     let clock = out.clock;
     let rows: Vec<_> = timelines.iter().map(|timeline| row(timeline, clock)).collect();
     table::lines(&rows).into_iter().for_each(|line| out.line(line));

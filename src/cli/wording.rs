@@ -122,6 +122,20 @@ pub fn fork_point(shared: u64) -> String {
     }
 }
 
+/// Names the characters of a requested chat name that its file name does not have.
+pub fn removed_characters(requested: &str, chat: &str) -> Option<String> {
+    let mut removed: Vec<String> = Vec::new();
+    for c in requested.chars().filter(|c| !c.is_whitespace() && !chat.contains(*c)) {
+        let c = format!("`{}`", clean(&c.to_string()));
+        if !removed.contains(&c) {
+            removed.push(c);
+        }
+    }
+    let removed = (!removed.is_empty()).then(|| removed.join(" "))?;
+    let chat = clean(chat);
+    Some(format!("The chat is called {chat}: file names of SillyTavern cannot contain {removed}."))
+}
+
 /// Returns `was called X`, with the name shortened to `room` columns.
 pub fn was_called(former: &TimelineName, room: usize) -> String {
     format!("was called {}", cut_middle(&clean(former.chat()), room.max(20)))

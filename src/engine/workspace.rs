@@ -9,7 +9,7 @@ use chrono::{DateTime, FixedOffset};
 use super::{Error, Result};
 use crate::durable;
 use crate::history::moment::{Moment, Names};
-use crate::history::{History, LoadedHistory, Unreadable};
+use crate::history::{self, History, LoadedHistory, Unreadable};
 use crate::rules::{self, Finding};
 use crate::st::{self, Library};
 use crate::store::{self, LoggedOperation, Store, Time};
@@ -201,6 +201,14 @@ impl Workspace {
 
     pub(crate) fn history(&self, store: &Store) -> Result<Arc<History>> {
         Ok(self.loaded.of(store)?)
+    }
+
+    /// Returns the history of the store, if there is a store, for resolving a name.
+    pub(crate) fn history_if_any(
+        &self,
+        store: Option<&Store>,
+    ) -> history::Result<Option<Arc<History>>> {
+        store.map(|store| self.loaded.of(store)).transpose()
     }
 
     /// Returns the history of a store for commands that remove snapshots. Fails if a part of the

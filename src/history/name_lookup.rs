@@ -1,19 +1,25 @@
 //! Resolves the name that a user types to a timeline.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::path::Path;
 
+use super::owner_of_snapshot::Owners;
 use super::{Error, History, Result};
 use crate::archive::{Snapshot, SnapshotId};
+use crate::similar::similar;
 use crate::st::{Library, TimelineName};
 use crate::store::{Reader, Store, unless_lost};
 
 /// Returns the timeline that `text` names: by the path of its file, as `Character/Chat name`, or by
-/// any unique part of this name.
-pub fn timeline(
+/// any unique part of this name. Of a chat and its forks, the chat is meant. `history` is only
+/// called if several names match.
+pub fn timeline<H: Deref<Target = History>>(
     text: &str,
     library: Option<&Library>,
     candidates: &BTreeSet<TimelineName>,
+    history: impl FnOnce() -> Result<Option<H>>,
 ) -> Result<TimelineName> {
     let typed = match as_listed(text, candidates) {
         ParsedName::Timeline(name) => return Ok(name),
@@ -55,13 +61,43 @@ pub fn timeline(
                 [] => {}
                 [one] => return Ok((*one).clone()),
                 many => {
-                    let candidates = many.iter().map(|name| name.to_string()).collect();
-                    return Err(Error::Ambiguous { name: text.into(), candidates });
+                    return match history()? {
+                        Some(history) => parent_of_all(text, many, &history),
+                        None => Err(ambiguous(text, many)),
+                    };
                 }
             }
         }
     }
-    Err(Error::NoSuchTimeline { name: text.into(), similar: similar(bare, candidates) })
+    let named = candidates.iter().map(|name| (name.as_str(), name.clone()));
+    Err(Error::NoSuchTimeline { name: text.into(), similar: similar(bare, named) })
+}
+
+/// Returns the timeline among `names` from which all the others were forked.
+///
+/// Forks are often named after their parent, so the parent's name would otherwise become ambiguous
+/// with the first fork. If the names have no such timeline, the error lists them with the most
+/// recently saved first.
+fn parent_of_all(text: &str, names: &[&TimelineName], history: &History) -> Result<TimelineName> {
+    let owners = Owners::of(history);
+    let descends_from = |name: &TimelineName, ancestor: &TimelineName| {
+        let head = history.head(name);
+        head.is_some_and(|head| {
+            history.ancestry(head).any(|snapshot| owners.of_snapshot(snapshot) == ancestor)
+        })
+    };
+    let is_parent = |parent: &&&TimelineName| names.iter().all(|name| descends_from(name, parent));
+    if let Some(parent) = names.iter().find(is_parent) {
+        return Ok((**parent).clone());
+    }
+    let mut names = names.to_vec();
+    names.sort_by_key(|name| Reverse(history.head(name).map(|head| head.sequence)));
+    Err(ambiguous(text, &names))
+}
+
+fn ambiguous(text: &str, names: &[&TimelineName]) -> Error {
+    let candidates = names.iter().map(|name| name.to_string()).collect();
+    Error::Ambiguous { name: text.into(), candidates }
 }
 
 /// Returns the timelines that have `text` as their full name, the more likely first. If one of them
@@ -84,7 +120,10 @@ enum ParsedName {
 /// Parses the notations in stvc's lists: `Character / Chat`, `group / Chat`, `lorebook / Lore`. A
 /// character may be called `lorebook`, too.
 fn as_listed(text: &str, candidates: &BTreeSet<TimelineName>) -> ParsedName {
-    let Some((folder, rest)) = text.split_once(" / ") else {
+    let is_word = |folder: &str| folder == "group" || place_of(folder).is_some();
+    let listed = text.split_once(" / ");
+    let typed = || text.split_once('/').filter(|(folder, _)| is_word(folder));
+    let Some((folder, rest)) = listed.or_else(typed) else {
         return ParsedName::Text(text.to_owned());
     };
     if folder == "group" {
@@ -113,45 +152,6 @@ fn ends_with_word(name: &str, part: &str) -> bool {
     before.is_some_and(|before| !before.is_alphanumeric())
 }
 
-fn similar(typed: &str, candidates: &BTreeSet<TimelineName>) -> Vec<TimelineName> {
-    const NEAR: f64 = 0.75;
-    const MAX_SUGGESTIONS: usize = 3;
-    /// Longer text is not a mistyped name, and the comparison would take long.
-    const MAX_COMPARED_BYTES: usize = 600;
-    if typed.len() > MAX_COMPARED_BYTES {
-        return Vec::new();
-    }
-    let typed = typed.to_lowercase();
-    let words = |text: &str| -> Vec<String> {
-        text.split(|c: char| !c.is_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .map(str::to_owned)
-            .collect()
-    };
-    let typed_words = words(&typed);
-    let nearness = |name: &TimelineName| {
-        let name = name.as_str().to_lowercase();
-        let chat = name.rsplit('/').next().unwrap_or(&name);
-        let whole = strsim::normalized_damerau_levenshtein(&typed, chat);
-        // `typed` may be a part of the name with a typing error.
-        let there = words(&name);
-        let nearest = |word: &String| {
-            let each =
-                there.iter().map(|other| strsim::normalized_damerau_levenshtein(word, other));
-            each.fold(0.0, f64::max)
-        };
-        let by_words = typed_words.iter().map(nearest).fold(1.0, f64::min);
-        if typed_words.is_empty() { whole } else { whole.max(by_words) }
-    };
-    let mut near: Vec<_> = candidates
-        .iter()
-        .map(|name| (nearness(name), name))
-        .filter(|(nearness, _)| *nearness >= NEAR)
-        .collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    near.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name.clone()).collect()
-}
-
 /// Returns the latest snapshot of the stored timeline that `text` names, by its current or a former
 /// name.
 pub fn stored<'h>(
@@ -160,10 +160,10 @@ pub fn stored<'h>(
     library: Option<&Library>,
 ) -> Result<&'h Snapshot> {
     let now = history.heads().map(|(name, _)| name.clone()).collect();
-    let name = match timeline(text, library, &now) {
+    let name = match timeline(text, library, &now, || Ok(Some(history))) {
         Err(Error::NoSuchTimeline { .. }) => {
             let ever = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
-            timeline(text, library, &ever)?
+            timeline(text, library, &ever, || Ok(Some(history)))?
         }
         other => other?,
     };
@@ -181,7 +181,7 @@ pub fn ever(text: &str, history: &History, library: Option<&Library>) -> Result<
     match stored(text, history, library) {
         Err(Error::NoSuchTimeline { .. }) => {
             let ever = history.iter().map(|snapshot| snapshot.timeline.clone()).collect();
-            timeline(text, library, &ever)
+            timeline(text, library, &ever, || Ok(Some(history)))
         }
         found => Ok(found?.timeline.clone()),
     }
@@ -221,17 +221,4 @@ fn relative_to(path: &Path, root: &Path) -> Option<String> {
     let relative = path.strip_prefix(root).ok()?;
     let parts: Option<Vec<_>> = relative.iter().map(|part| part.to_str()).collect();
     Some(parts?.join("/"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn similar_names_are_sorted_by_distance_and_others_omitted() {
-        let name = |chat: &str| TimelineName::solo("Mira", chat).unwrap();
-        let all = ["Harbour nights", "Harbour night", "Snow shrine"].map(name);
-        let found = similar("Harbor night", &all.into());
-        assert_eq!(found, ["Harbour night", "Harbour nights"].map(name));
-    }
 }

@@ -44,15 +44,17 @@ const CANDIDATES: usize = 10;
 /// Returns the first candidates for a name, and the number of further candidates. Candidates are
 /// the meanings of an ambiguous name, or existing names that are similar to an unknown name.
 pub fn candidates(error: &verbs::Error) -> (Vec<String>, usize) {
-    let verbs::Error::Engine(engine::Error::History(error)) = error else {
-        return Default::default();
-    };
-    let mut all = match error {
+    let of_history = |error: &history::Error| match error {
         history::Error::Ambiguous { candidates, .. } => candidates.clone(),
         history::Error::NoSuchTimeline { similar, .. }
         | history::Error::NoSuchSnapshot { similar, .. } => {
             similar.iter().map(|name| name.to_string()).collect()
         }
+        _ => Vec::new(),
+    };
+    let mut all = match error {
+        verbs::Error::Engine(engine::Error::History(error)) => of_history(error),
+        verbs::Error::NoSuchEntry { similar, .. } => similar.clone(),
         _ => Vec::new(),
     };
     let more = all.len().saturating_sub(CANDIDATES);

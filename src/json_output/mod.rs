@@ -139,6 +139,7 @@ pub enum Line<'a> {
         undone_by: Option<u64>,
         continued_by: Option<u64>,
     },
+    Protection(ProtectionLine<'a>),
     Page {
         path: &'a str,
         bytes: u64,
@@ -240,6 +241,28 @@ pub enum WatchEvent<'a> {
     Back,
     Failed { message: String },
     Tidied { forgotten: usize },
+}
+
+/// The line of `status` that says whether saves are stored and backed up.
+#[derive(Serialize)]
+pub struct ProtectionLine<'a> {
+    /// Whether `stvc watch` is running.
+    pub watch: bool,
+    /// Start of the watch.
+    pub watch_since: Option<Time>,
+    /// Version of the installed extension.
+    pub extension: Option<&'a str>,
+    /// Latest snapshot of all timelines.
+    pub snapshot: Option<SnapshotId>,
+    pub snapshot_time: Option<Time>,
+    /// Destination of the last backup.
+    pub backup: Option<&'a str>,
+    /// Time of the last backup, as RFC 3339.
+    pub backup_time: Option<&'a str>,
+    /// Whether the last backup can be reached now; `None` if only a network can tell.
+    pub backup_in_reach: Option<bool>,
+    /// Number of snapshots that the last backup does not have.
+    pub snapshots_since: Option<usize>,
 }
 
 /// The line of a backup of the store.

@@ -79,6 +79,12 @@ impl Code {
     pub fn as_str(self) -> &'static str {
         self.rule().name
     }
+
+    /// Returns the command that lists all findings with this code, if there is one.
+    pub fn listed_by(self) -> Option<&'static str> {
+        let reports = |command: &&str| self.rule().from.contains(&format!("`{command}`"));
+        ["doctor", "check", "status"].into_iter().find(reports)
+    }
 }
 
 impl std::fmt::Display for Code {

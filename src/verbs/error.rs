@@ -52,7 +52,7 @@ pub enum Error {
     #[error("several groups are named {name:?}")]
     SeveralGroups { name: String },
     #[error("there is no entry {name:?}{}", book.as_ref().map(|book| format!(" in the lorebook {book:?}")).unwrap_or_default())]
-    NoSuchEntry { name: String, book: Option<String> },
+    NoSuchEntry { name: String, book: Option<String>, similar: Vec<String> },
     #[error("`--at` requires exactly one lorebook")]
     NeedsOneLorebook,
     #[error("snapshot {snapshot} has no lorebook")]
@@ -227,6 +227,9 @@ impl Error {
             }
             Self::DamagedLorebook { .. } => {
                 failed("run `stvc doctor` to look for a valid version in the store")
+            }
+            Self::NoSuchEntry { similar, .. } if !similar.is_empty() => {
+                failed("use one of these similar names")
             }
             Self::NoSuchEntry { book: Some(book), .. } => {
                 failed(&format!("run `stvc lore {}` to list its entries", shell(book)))

@@ -15,8 +15,9 @@ use crate::verbs::Result;
 /// Snapshots to list.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// List only this timeline, including the part before its fork point. For a chat, changes of
-    /// its lorebook alone are also listed. `None` lists all timelines.
+    /// List only this timeline, including the part before its fork point, or all chats with this
+    /// character. For a chat, changes of its lorebook alone are also listed. `None` lists all
+    /// timelines.
     pub timeline: Option<String>,
     /// Start of the listed period, in seconds since 1970.
     pub since: Option<i64>,
@@ -87,7 +88,10 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     let store = workspace.open_store()?;
     let history = workspace.history(&store)?;
     let mut listed = match &options.timeline {
-        Some(text) => of_timeline(workspace, &store, &history, text)?,
+        Some(text) => match of_character(&history, text) {
+            Some(listed) => listed,
+            None => of_timeline(workspace, &store, &history, text)?,
+        },
         None => history.newest_first().into_iter().map(LogRow::alone).collect(),
     };
     listed.retain(|listed| {
@@ -114,6 +118,20 @@ pub fn log(workspace: &Workspace, options: &Options) -> Result<Report> {
     };
     let broken = history.broken.iter().map(ToString::to_string).collect();
     Ok(Report { entries: listed.into_iter().map(entry).collect(), total, broken })
+}
+
+/// Returns the snapshots of all chats with a character, newest first. `None` if the text is not the
+/// name of a character, or if a chat has the same name.
+fn of_character<'h>(history: &'h History, text: &str) -> Option<Vec<LogRow<'h>>> {
+    let is_it =
+        |name: Option<&str>| name.is_some_and(|name| name.to_lowercase() == text.to_lowercase());
+    let chats = || history.heads().map(|(name, _)| name).filter(|name| name.is_chat());
+    if chats().any(|name| is_it(Some(name.chat()))) || !chats().any(|name| is_it(name.folder())) {
+        return None;
+    }
+    let owners = Owners::of(history);
+    let is_of = |snapshot: &&Snapshot| is_it(owners.of_snapshot(snapshot).folder());
+    Some(history.newest_first().into_iter().filter(is_of).map(LogRow::alone).collect())
 }
 
 /// Returns the moments of a timeline in the order in which `~N` counts them. Checkpoints, which

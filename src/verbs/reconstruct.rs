@@ -97,7 +97,9 @@ fn carry_out(
     let library = workspace.library()?;
     let scan = library.scan()?;
     let here = scan.chats.iter().cloned().collect();
-    let name = name_lookup::timeline(&options.timeline, Some(&library), &here)?;
+    let store = workspace.find_store()?;
+    let history = || workspace.history_if_any(store.as_ref());
+    let name = name_lookup::timeline(&options.timeline, Some(&library), &here, history)?;
     let captured = st::capture(&library, &scan.groups, &name, &Disk)?;
     let wanted = wanted(&captured, options)?;
     // A reconstructed snapshot is inserted before an existing snapshot, so the chat must have at

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, FixedOffset};
 
 pub use error::{Error, Result};
+pub use single_watcher::started;
 pub use wake::{Listener, Waker, waker};
 
 use crate::engine::configuration::{self, Configuration};

@@ -1,8 +1,10 @@
 //! Ensures that only one watch runs for a library. The operating system releases the lock when the
 //! process ends.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::time::SystemTime;
 
+use crate::engine::Workspace;
 use crate::store::{self, Store};
 use crate::watch::error::{Error, Result};
 use crate::{durable, file_lock, regular};
@@ -33,6 +35,12 @@ impl WatchLock {
 pub(super) fn is_held(store: &Store) -> bool {
     let file = regular::open(&store.private_dir().join("watch.lock"));
     file.and_then(|file| file_lock::is_held(&file)).unwrap_or(false)
+}
+
+/// Returns when the running watch was started.
+pub fn started(workspace: &Workspace) -> Option<SystemTime> {
+    let store = workspace.find_store().ok()?.filter(is_held)?;
+    fs::metadata(store.private_dir().join("watch.pid")).ok()?.modified().ok()
 }
 
 impl Drop for WatchLock {

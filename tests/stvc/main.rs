@@ -77,6 +77,7 @@ mod sessions;
 mod status;
 mod sync;
 mod terminal;
+mod typed_names;
 mod undo;
 mod unreadable;
 mod users;

@@ -61,6 +61,16 @@ impl LastBackup {
         self.kind == "folder" && Path::new(&self.destination).is_dir()
     }
 
+    /// Returns whether the backup exists now; `None` if that is unknown without a network.
+    pub fn is_in_reach(&self) -> Option<bool> {
+        match self.kind.as_str() {
+            "folder" | "file" if self.destination != "-" => {
+                Some(Path::new(&self.destination).exists())
+            }
+            _ => None,
+        }
+    }
+
     fn all_refs(&self) -> impl Iterator<Item = (&String, &String)> {
         self.refs.iter().chain(&self.former)
     }

@@ -367,7 +367,7 @@ impl Names<'_> {
         }
         let heads = super::heads(self.store)?;
         let names = heads.iter().map(|head| head.timeline.clone()).collect();
-        match timeline(text, self.library, &names) {
+        match timeline(text, self.library, &names, || Ok(Some(self.loaded.of(self.store)?))) {
             Ok(name) => {
                 let head = heads.into_iter().find(|head| head.timeline == name);
                 let none = || Error::NoSuchSnapshot { name: text.into(), similar: Vec::new() };

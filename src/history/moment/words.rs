@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A name may contain any of these signs: the longest beginning of the text that is a name counts.
-//! A date without braces extends as far as the text can be parsed as a date.
+//! A date without braces extends as far as the text can be parsed as a date. The signs and the
+//! digits may also be full-width characters, which Chinese and Japanese keyboards type.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -58,9 +59,12 @@ const MOST_SIGNS: usize = 32;
 /// Maximum length of a date, in bytes.
 const LONGEST_DATE: usize = 100;
 
+/// The signs that begin a step, each followed by its full-width form.
+const SIGNS: [char; 6] = ['~', '～', '@', '＠', ':', '：'];
+
 /// Returns every split of the text into a name and the rest, the longest name first.
 pub(crate) fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    let signs = text.rmatch_indices(['~', '@', ':']).map(|(at, _)| at);
+    let signs = text.rmatch_indices(SIGNS).map(|(at, _)| at);
     let ends = std::iter::once(text.len()).chain(signs.take(MOST_SIGNS));
     ends.filter(|end| *end > 0).map(|end| text.split_at(end))
 }
@@ -74,9 +78,9 @@ pub(crate) fn steps(text: &str, now: DateTime<FixedOffset>) -> Result<Vec<Step>,
         }
         let rest = &text[at + sign.len_utf8()..];
         let (step, read) = match sign {
-            '~' => back(rest),
-            '@' => then(rest, now),
-            ':' => message(rest),
+            '~' | '～' => back(rest),
+            '@' | '＠' => then(rest, now),
+            ':' | '：' => message(rest),
             _ => Err(ParseError { at: 0, expected: SIGN }),
         }
         .map_err(|stop| {
@@ -90,10 +94,11 @@ pub(crate) fn steps(text: &str, now: DateTime<FixedOffset>) -> Result<Vec<Step>,
 }
 
 fn number(text: &str) -> Result<(Option<usize>, usize), ParseError> {
-    let len = text.bytes().take_while(u8::is_ascii_digit).count();
+    let digits: String = text.chars().map_while(dates::digit).collect();
+    let len = text.chars().take(digits.len()).map(char::len_utf8).sum();
     let number = match len {
         0 => None,
-        _ => Some(text[..len].parse().map_err(|_| ParseError { at: 0, expected: NUMBER })?),
+        _ => Some(digits.parse().map_err(|_| ParseError { at: 0, expected: NUMBER })?),
     };
     Ok((number, len))
 }
@@ -118,7 +123,7 @@ fn then(text: &str, now: DateTime<FixedOffset>) -> Result<(Step, usize), ParseEr
         let date = date.map_err(|_| ParseError { at: 1, expected: DATE })?;
         return Ok((Step::Then(date), end + 2));
     }
-    let signs = text.match_indices(['~', '@', ':']).map(|(at, _)| at);
+    let signs = text.match_indices(SIGNS).map(|(at, _)| at);
     let ends = signs.chain([text.len()]).take_while(|end| *end <= LONGEST_DATE);
     let ends: Vec<_> = ends.collect();
     for end in ends.into_iter().rev() {
@@ -159,6 +164,9 @@ mod tests {
             ("@2026-11-01T18:30:05+02:00", vec![date("2026-11-01T18:30:05+02:00")]),
             ("@yesterday:12", vec![date("yesterday"), Step::Message(12)]),
             ("@{2026-11-01 18:30}:12", vec![date("2026-11-01 18:30"), Step::Message(12)]),
+            ("～２", vec![Step::Back(2)]),
+            ("＠昨天：12", vec![date("yesterday"), Step::Message(12)]),
+            ("@两周前~", vec![date("2 weeks ago"), Step::Back(1)]),
         ] {
             assert_eq!(read(text), Ok(expected), "{text}");
         }

@@ -13,7 +13,7 @@ mod unlisted;
 use std::collections::BTreeSet;
 
 use crate::engine::Workspace;
-use crate::history::name_lookup;
+use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding};
 use crate::st::{LibraryPath, TimelineName};
@@ -77,11 +77,11 @@ pub fn doctor(
     let library = workspace.library()?;
     let scan = library.scan()?;
     let here: BTreeSet<_> = scan.chats.iter().cloned().collect();
-    let named = options.timelines.iter();
-    let only: Result<BTreeSet<_>> =
-        named.map(|text| Ok(name_lookup::timeline(text, Some(&library), &here)?)).collect();
-    let only = only?;
     let store = workspace.find_store()?;
+    let history = || workspace.history_if_any(store.as_ref());
+    let find = |text: &String| name_lookup::timeline(text, Some(&library), &here, history);
+    let only: history::Result<BTreeSet<_>> = options.timelines.iter().map(find).collect();
+    let only = only?;
     let mut examined = examine::examine(&library, scan, store.as_ref(), &only, monitor)?;
     let facts = &examined.facts;
     let mut findings = rules::library(facts);

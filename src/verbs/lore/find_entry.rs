@@ -9,6 +9,7 @@ use crate::history::book_history::{BookHistory, newest};
 use crate::history::pairs::Books;
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
+use crate::similar::similar;
 use crate::st::{Key, TimelineName};
 use crate::store::{Reader, unless_lost};
 use crate::verbs::{Error, Result};
@@ -41,7 +42,8 @@ impl LoreTarget<'_> {
 
 pub(super) fn find<'h>(asked: &LoreQuery<'h>, monitor: &mut dyn Monitor) -> Result<LoreTarget<'h>> {
     let all = Books::of(asked.history).names();
-    let book = |text: &str| name_lookup::timeline(text, asked.library, &all);
+    let history = || Ok(Some(asked.history));
+    let book = |text: &str| name_lookup::timeline(text, asked.library, &all, history);
     let named = asked.options.named();
     let of_moment = asked.moment.as_ref().and_then(|moment| asked.book_today(moment));
     if let Some(moment) = &asked.moment
@@ -113,7 +115,7 @@ fn entry<'h>(
         meant = ever(asked, &wanted, &histories)?;
     }
     if meant.is_empty() {
-        return Err(no_such(text, among));
+        return no_such(asked, text, among);
     }
     let chosen = single(asked, text, meant, &histories)?;
     let book_history = match histories.remove(&chosen.book) {
@@ -125,7 +127,7 @@ fn entry<'h>(
         Some(life) => {
             Ok(LoreTarget::Entry { book: chosen.book, life, book_history: Box::new(book_history) })
         }
-        None => Err(no_such(text, among)),
+        None => no_such(asked, text, among),
     }
 }
 
@@ -136,25 +138,35 @@ fn present(
     wanted: &str,
     among: &BTreeSet<TimelineName>,
 ) -> Result<Vec<Candidate>> {
+    let mut candidates = Vec::new();
+    for_each_present(asked, among, |book, key, title| {
+        let is_called = title.to_lowercase() == wanted;
+        let is_uid = among.len() == 1 && key.to_string_lossy() == wanted;
+        if is_uid || is_called {
+            candidates.push((is_uid, Candidate { book: book.clone(), life: None, key, title }));
+        }
+    })?;
+    let has_uid = candidates.iter().any(|(is_uid, _)| *is_uid);
+    candidates.retain(|(is_uid, _)| *is_uid == has_uid);
+    Ok(candidates.into_iter().map(|(_, one)| one).collect())
+}
+
+/// Passes the lorebook, the key and the title of every current entry to `each`.
+fn for_each_present(
+    asked: &LoreQuery<'_>,
+    among: &BTreeSet<TimelineName>,
+    mut each: impl FnMut(&TimelineName, Key, String),
+) -> Result<()> {
     let reader = asked.store.reader();
     let mut states = BookStates::new(asked.store.reader());
-    let mut candidates = Vec::new();
     for book in among {
         let Some(newest) = newest(asked.history, book) else { continue };
         let Some(state) = unless_lost(states.of(newest.tree))?.flatten() else { continue };
         for (key, version) in state.entries() {
-            let title = EntrySummary::read(&reader, &version)?.title;
-            let is_called = title.to_lowercase() == wanted;
-            let is_uid = among.len() == 1 && key.to_string_lossy() == wanted;
-            if is_uid || is_called {
-                let one = Candidate { book: book.clone(), life: None, key, title };
-                candidates.push((is_uid, one));
-            }
+            each(book, key, EntrySummary::read(&reader, &version)?.title);
         }
     }
-    let has_uid = candidates.iter().any(|(is_uid, _)| *is_uid);
-    candidates.retain(|(is_uid, _)| *is_uid == has_uid);
-    Ok(candidates.into_iter().map(|(_, one)| one).collect())
+    Ok(())
 }
 
 /// Searches all entries that the lorebooks ever contained, and returns the best matches.
@@ -264,7 +276,12 @@ fn are_related(asked: &LoreQuery<'_>, books: &HashSet<&TimelineName>) -> bool {
     books.len() == 1 || firsts.len() == 1 && !firsts.contains(&None)
 }
 
-fn no_such(text: &str, among: &BTreeSet<TimelineName>) -> Error {
+fn no_such<T>(asked: &LoreQuery<'_>, text: &str, among: &BTreeSet<TimelineName>) -> Result<T> {
+    let mut titles = BTreeSet::new();
+    for_each_present(asked, among, |_, _, title| titles.extend([title]))?;
+    let names = among.iter().map(|book| book.chat());
+    let known = titles.iter().map(String::as_str).chain(names);
+    let similar = similar(text, known.map(|name| (name, name.to_owned())));
     let book = among.first().filter(|_| among.len() == 1).map(|book| book.chat().to_owned());
-    Error::NoSuchEntry { name: text.to_owned(), book }
+    Err(Error::NoSuchEntry { name: text.to_owned(), book, similar })
 }

@@ -64,13 +64,12 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     let library = workspace.library()?;
     let scan = library.scan()?;
     let here: BTreeSet<_> = scan.chats.iter().cloned().collect();
-    let stored = match workspace.find_store()? {
-        Some(store) => history::heads(&store)?,
-        None => Vec::new(),
-    };
+    let store = workspace.find_store()?;
+    let stored = store.as_ref().map(history::heads).transpose()?.unwrap_or_default();
     let mut all = here.clone();
     all.extend(stored.into_iter().map(|head| head.timeline));
-    let from = name_lookup::timeline(&options.timeline, Some(&library), &all)?;
+    let history = || workspace.history_if_any(store.as_ref());
+    let from = name_lookup::timeline(&options.timeline, Some(&library), &all, history)?;
     let mut taken = false;
     let mut not_ready = Vec::new();
     let is_here = library.presence(&scan, &from) != Presence::Gone;

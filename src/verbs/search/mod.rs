@@ -147,12 +147,13 @@ pub fn search(
     if let Some(text) = &options.timeline {
         let names: BTreeSet<_> =
             snapshots.iter().map(|snapshot| owners.of_snapshot(snapshot).clone()).collect();
-        let name = match name_lookup::timeline(text, library.as_ref(), &names) {
-            Err(history::Error::NoSuchTimeline { .. }) => {
-                name_lookup::stored(text, &history, library.as_ref())?.timeline.clone()
-            }
-            other => other?,
-        };
+        let name =
+            match name_lookup::timeline(text, library.as_ref(), &names, || Ok(Some(&history))) {
+                Err(history::Error::NoSuchTimeline { .. }) => {
+                    name_lookup::stored(text, &history, library.as_ref())?.timeline.clone()
+                }
+                other => other?,
+            };
         snapshots.retain(|snapshot| *owners.of_snapshot(snapshot) == name);
         if snapshots.is_empty() {
             return Err(history::Error::no_such_timeline(text.clone()).into());

@@ -6,7 +6,7 @@ use super::options::Subject;
 use crate::engine::cache::Cache;
 use crate::engine::changed_timelines::{self, Branches};
 use crate::engine::{Include, files};
-use crate::history::{self, name_lookup};
+use crate::history::{self, History, name_lookup};
 use crate::st::{Library, Scan, TimelineName};
 use crate::store::{self, Store};
 use crate::verbs::{Error, Result};
@@ -39,15 +39,16 @@ fn named(
     store: Option<&Store>,
 ) -> Result<Vec<TimelineName>> {
     let here: BTreeSet<_> = scan.all().cloned().collect();
+    let history = || Ok(store.map(History::load).transpose()?.map(Box::new));
     let mut names = Vec::new();
     for text in subject.names() {
-        let name = match name_lookup::timeline(text, Some(library), &here) {
+        let name = match name_lookup::timeline(text, Some(library), &here, history) {
             // The store may have a timeline whose file is missing. That case is another error.
             Err(unknown @ history::Error::NoSuchTimeline { .. }) => match store {
                 Some(store) => {
                     let stored =
                         history::heads(store)?.into_iter().map(|head| head.timeline).collect();
-                    name_lookup::timeline(text, Some(library), &stored)?
+                    name_lookup::timeline(text, Some(library), &stored, history)?
                 }
                 None => return Err(unknown.into()),
             },

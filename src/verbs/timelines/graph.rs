@@ -18,7 +18,7 @@ use crate::archive::message_lives::MessageLists;
 use crate::archive::{Kind, Snapshot, SnapshotId, read_manifest};
 use crate::auto_recap::{self, Scene};
 use crate::engine::Workspace;
-use crate::history::History;
+use crate::history::{History, name_lookup};
 use crate::progress::Monitor;
 use crate::st::TimelineName;
 use crate::store::{ObjectId, Store, Time, unless_lost};
@@ -101,7 +101,9 @@ pub fn graph(
     if let Some(text) = &options.timeline {
         let names = chats.iter().map(|timeline| timeline.name.clone()).collect();
         let library = workspace.library().ok();
-        let name = crate::history::name_lookup::timeline(text, library.as_ref(), &names)?;
+        let store = workspace.find_store()?;
+        let history = || workspace.history_if_any(store.as_ref());
+        let name = name_lookup::timeline(text, library.as_ref(), &names, history)?;
         let story = lanes.iter().find(|lane| lane.timeline == name).map(|lane| lane.story);
         let story = story
             .ok_or_else(|| Error::from(crate::history::Error::no_such_timeline(text.clone())))?;

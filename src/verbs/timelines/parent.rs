@@ -25,7 +25,8 @@ pub fn set_parent(workspace: &Workspace, timeline: &str, parent: Option<&str>) -
     let library = workspace.library().ok();
     let history = History::load(&store)?;
     let all = history.heads().map(|(name, _)| name.clone()).collect();
-    let find = |name: &str| name_lookup::timeline(name, library.as_ref(), &all);
+    let find =
+        |name: &str| name_lookup::timeline(name, library.as_ref(), &all, || Ok(Some(&history)));
     let head_of = |name: &TimelineName| {
         let missing = || history::Error::no_such_timeline(name.to_string());
         history.head(name).ok_or_else(missing)
