@@ -16,6 +16,7 @@ const TOOLS: &[&str] = &[
     "real_path",
     "regular",
     "settings",
+    "similar",
     "system_clock",
     "words",
     "folder",
