@@ -94,6 +94,7 @@ impl GlobalArgs {
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         Workspace {
             automatic: false,
+            may_prompt: false,
             library: match &self.data {
                 Some(dir) => LibraryPlace::At(absolute(dir)),
                 None => LibraryPlace::Above(here()),

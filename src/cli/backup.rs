@@ -172,10 +172,7 @@ fn to_copy(place: &CopyPlace, args: &Args, workspace: &Workspace, out: &mut Outp
         CopyPlace::Folder(folder) => {
             mirror::to_folder(workspace, folder, &options, &mut out.progress())?
         }
-        CopyPlace::Remote(url) => {
-            let asks = out.may_ask();
-            server::to_server(workspace, url, &options, asks, &mut out.progress())?
-        }
+        CopyPlace::Remote(url) => server::to_server(workspace, url, &options, &mut out.progress())?,
         CopyPlace::Output | CopyPlace::File(_) => {
             return Err(no_place(args, "it is not a folder or a git server"));
         }

@@ -43,9 +43,8 @@ fn backup(
     out: &mut Output,
 ) -> Result<u8> {
     let passphrase = passphrase::of_place(secret, source)?;
-    let (passphrase, asks) = (passphrase.as_ref(), out.may_ask());
-    let checked =
-        verbs::check::check_copy(workspace, source, passphrase, asks, &mut out.progress())?;
+    let passphrase = passphrase.as_ref();
+    let checked = verbs::check::check_copy(workspace, source, passphrase, &mut out.progress())?;
     let timelines = count(checked.header.timelines.len(), "timeline");
     let taken = clean(&checked.header.taken);
     let all =

@@ -36,7 +36,6 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output
                 let options = stvc_backup::Options {
                     passphrase: passphrase::of_place(secret, &source)?,
                     source,
-                    asks: out.may_ask(),
                     closed: args.closed.state(),
                     dry_run: args.dry_run,
                 };

@@ -83,9 +83,10 @@ fn run(arguments: &[OsString]) -> u8 {
         Err(problem) => return report_error::usage(&problem, arguments),
     };
     let name = args.name;
-    let workspace = args.global.workspace(arguments);
+    let mut workspace = args.global.workspace(arguments);
     let settings = workspace.settings();
     let mut out = Output::new(&args.global, &settings, workspace.now);
+    workspace.may_prompt = out.may_ask();
     if args.command.is_for_reading() {
         out = out.collecting(&args.global, &settings);
     }
@@ -161,10 +162,8 @@ fn on_backup(args: &CommandLine, workspace: &Workspace, out: &mut Output) -> Res
         return Err(Error::BackupIsNoStore { path });
     }
     let passphrase = passphrase::of_place(&args.global.secret, &place)?;
-    let (asks, mut progress) = (out.may_ask(), out.progress());
     let unpacked =
-        stvc::copies::look_at(workspace, &place, passphrase.as_ref(), asks, &mut progress)?;
-    drop(progress);
+        stvc::copies::look_at(workspace, &place, passphrase.as_ref(), &mut out.progress())?;
     let store = Some(unpacked.store.path().to_owned());
     dispatch(args, &Workspace { store, ..workspace.clone() }, out)
 }

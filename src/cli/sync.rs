@@ -49,8 +49,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
         }
     };
     let place = CopyPlace::parse(&remote)?;
-    let (asks, closed) = (out.may_ask(), args.closed.state());
-    let options = Options { place, asks, closed, dry_run: args.dry_run };
+    let options = Options { place, closed: args.closed.state(), dry_run: args.dry_run };
     let report = verbs::sync::sync(workspace, &options, &mut out.progress())?;
     Ok(out.answer(&report, |out| print(&report, out)))
 }

@@ -175,15 +175,8 @@ impl Cache {
         self.changed |= self.document.timelines.remove(name.as_str()).is_some();
     }
 
-    pub(crate) fn remember(&mut self, captured: &Captured, head: SnapshotId) {
-        self.insert(captured, head, false);
-    }
-
-    pub(crate) fn remember_all_but_book(&mut self, captured: &Captured, head: SnapshotId) {
-        self.insert(captured, head, true);
-    }
-
-    fn insert(&mut self, captured: &Captured, head: SnapshotId, other_book: bool) {
+    /// Records that the captured files equal the snapshot `head`, as far as `equal` tells.
+    pub(crate) fn remember(&mut self, captured: &Captured, head: SnapshotId, equal: CacheMatch) {
         let Captured { files, stamps, seen_ns } = captured;
         let path = |path: &LibraryPath| path.as_str().to_owned();
         let book = files.lorebook.as_ref().and_then(|book| book.path.as_ref());
@@ -194,7 +187,7 @@ impl Cache {
             main: stamps.main,
             lorebook: book.map(|book| (path(book), stamps.lorebook)),
             group: group.map(|(group, stamp)| (path(&group.path), stamp)),
-            other_book,
+            other_book: equal == CacheMatch::AllButBook,
         };
         // If the lorebook could not be read, the chat must be read again at the next scan.
         let known = Some(known).filter(|_| files.unread_book().is_none());

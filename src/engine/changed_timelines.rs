@@ -187,12 +187,11 @@ pub(crate) fn look_from(
     // equal, so they are not cached as unchanged.
     if let (Some(cache), Some(head)) = (cache, &head)
         && head.kind != Kind::DELETED
+        && changed.is_stored()
     {
-        if changed == ChangedParts::default() {
-            cache.remember(&captured, head.id);
-        } else if changed.is_stored() {
-            cache.remember_all_but_book(&captured, head.id);
-        }
+        let is_equal = changed == ChangedParts::default();
+        let equal = if is_equal { CacheMatch::Unchanged } else { CacheMatch::AllButBook };
+        cache.remember(&captured, head.id, equal);
     }
     Ok(TimelineState { head, captured: Some(captured), changed, astray })
 }

@@ -1,11 +1,12 @@
 //! Creates snapshots before a command that must not lose data.
 
+use super::gate::{GatePolicy, judge_queue};
 use super::take_snapshots::{
-    Finished, Judgement, Selection, SnapshotPolicy, SnapshotResult, SnapshotSession,
-    TimelineResult, count_new,
+    Finished, Selection, SnapshotPolicy, SnapshotResult, SnapshotSession, TimelineResult,
+    UnchangedPolicy, count_new,
 };
 use super::{Include, Result, Workspace, finish_interrupted};
-use crate::auto_recap::{self, QueueIntent};
+use crate::archive::Kind;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::st::{Captured, TimelineName};
@@ -28,10 +29,8 @@ pub(crate) fn take_as_it_is(
     only: Option<&[TimelineName]>,
     monitor: &mut dyn Monitor,
 ) -> Result<SafetySnapshots> {
-    let selection = only.map_or(Selection::Library, |_| Selection::Named);
-    let policy = SnapshotPolicy { selection, ..SnapshotPolicy::as_it_is() };
-    let remedy = "its changes were not stored; the rest was done";
-    take(workspace, only, policy, remedy, monitor)
+    let gate = GatePolicy { allow_active_queue: true, ..GatePolicy::default() };
+    take(workspace, only, gate, "its changes were not stored; the rest was done", monitor)
 }
 
 /// Stores the changes of all timelines, except timelines in which ST-Auto-Recap is working.
@@ -39,20 +38,14 @@ pub(crate) fn take_what_is_ready(
     workspace: &Workspace,
     monitor: &mut dyn Monitor,
 ) -> Result<SafetySnapshots> {
-    let gate = |captured: &Captured| {
-        let (name, book) = (captured.files.timeline.as_str(), captured.files.book_bytes());
-        let active = auto_recap::queue_active(name, book, QueueIntent::Snapshot);
-        Judgement { refused: active.into_iter().collect(), warnings: Vec::new() }
-    };
-    let policy = SnapshotPolicy { gate: &gate, ..SnapshotPolicy::as_it_is() };
     let remedy = "sync again later: only its latest snapshot is sent now";
-    take(workspace, None, policy, remedy, monitor)
+    take(workspace, None, GatePolicy::default(), remedy, monitor)
 }
 
 fn take(
     workspace: &Workspace,
     only: Option<&[TimelineName]>,
-    policy: SnapshotPolicy<'_>,
+    gate: GatePolicy,
     remedy: &str,
     monitor: &mut dyn Monitor,
 ) -> Result<SafetySnapshots> {
@@ -62,6 +55,17 @@ fn take(
     let library = workspace.library()?;
     let scan = library.scan()?;
     let (store, held) = workspace.hold(&workspace.find_or_create_store()?)?;
+    let gate = |captured: &Captured| {
+        judge_queue(gate, &captured.files.timeline, captured.files.book_bytes())
+    };
+    let policy = SnapshotPolicy {
+        message: None,
+        kind: Kind::SNAPSHOT,
+        kind_if_busy: Kind::AUTOSAVE,
+        selection: only.map_or(Selection::Library, |_| Selection::Named),
+        unchanged: UnchangedPolicy::Skip,
+        gate: &gate,
+    };
     let mut session = SnapshotSession::new(workspace, &store, &library, &scan, policy)?;
     let unreadable = match only {
         Some(only) => {

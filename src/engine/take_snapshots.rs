@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::cache::Cache;
+use super::cache::{Cache, CacheMatch};
 use super::changed_timelines::{self, Branches, Head, touched};
 use super::operation::{self, HeldLock, Operation, SnapshotParents};
 use super::{Error, Result, Workspace};
 use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Validator, branch};
-use crate::auto_recap::{self, CheckpointState, QueueIntent, queue_activity};
+use crate::auto_recap::{CheckpointState, queue_activity};
 use crate::history::origin::{Lineage, NewTimeline};
 use crate::history::{self, History, latest_valid};
 use crate::progress::Monitor;
@@ -76,27 +76,6 @@ impl SnapshotPolicy<'_> {
         let is_busy = || files.book_bytes().is_some_and(|book| queue_activity(book).total() > 0);
         let is_marked = self.kind != self.kind_if_busy && is_busy();
         if is_marked { &self.kind_if_busy } else { &self.kind }.clone()
-    }
-}
-
-impl SnapshotPolicy<'static> {
-    /// Returns the policy that refuses nothing. A snapshot that is created while ST-Auto-Recap is
-    /// working becomes an autosave, with a warning.
-    pub(crate) fn as_it_is() -> Self {
-        let gate = &|captured: &Captured| {
-            let files = &captured.files;
-            let (subject, book) = (files.timeline.as_str(), files.book_bytes());
-            let active = auto_recap::queue_active(subject, book, QueueIntent::SnapshotAnyway);
-            Judgement { warnings: active.into_iter().collect(), ..Judgement::default() }
-        };
-        Self {
-            message: None,
-            kind: Kind::SNAPSHOT,
-            kind_if_busy: Kind::AUTOSAVE,
-            selection: Selection::Library,
-            unchanged: UnchangedPolicy::Skip,
-            gate,
-        }
     }
 }
 
@@ -331,7 +310,7 @@ impl<'a> SnapshotSession<'a> {
     ) {
         self.record_state(noted, snapshot);
         self.done.findings.extend(findings);
-        self.cache.remember(captured, snapshot.id);
+        self.cache.remember(captured, snapshot.id, CacheMatch::Unchanged);
     }
 
     pub(crate) fn record_state(&mut self, noted: Option<&CheckpointState>, snapshot: &Snapshot) {

@@ -98,30 +98,20 @@ impl LostAttachments {
     pub(crate) fn findings(self) -> impl Iterator<Item = Finding> {
         self.losses.into_iter().map(|(LossKey { is_list, cause, subject, why }, timelines)| {
             let first = timelines.keys().next().map(ToString::to_string).unwrap_or_default();
-            let timelines = timelines.iter().map(|(name, snapshots)| match snapshots {
-                1 => format!("{name} (1 snapshot)"),
-                many => format!("{name} ({many} snapshots)"),
-            });
-            let of = listed(&timelines.collect::<Vec<_>>());
-            if is_list {
-                let message = format!("the list of attachments of {of} is lost: {why}");
-                Finding::new(Code::AttachmentListLost, subject, message).remedy(
-                    "run `stvc check` and then `stvc snapshot` to store the attachments that are in the library again; the chat itself can be restored",
-                )
-            } else if cause != LossCause::Lost {
-                let message = format!("attachment of {of}: {why}");
-                let finding =
-                    Finding::new(Code::AttachmentRefused, subject, message);
-                finding.remedy(match cause {
-                    LossCause::Kind => format!("run `stvc restore \"{first}\" --any-attachments` to restore it, if you trust the file"),
-                    _ => "no action is needed: SillyTavern does not create files with such names, and the rest of the chat can be restored".to_owned(),
-                })
+            let snapshots = |(name, n): (&TimelineName, &usize)| format!("{name} ({})", count(n, "snapshot"));
+            let of = listed(&timelines.iter().map(snapshots).collect::<Vec<_>>());
+            let message = if is_list {
+                format!("the list of attachments of {of} is lost: {why}")
             } else {
-                let message = format!("attachment of {of}: {why}");
-                Finding::new(Code::AttachmentLost, subject, message).remedy(
-                    "run `stvc check` and then `stvc snapshot` to store it again if the file is in the library; otherwise copy the file from a backup; the chat itself can be restored",
-                )
-            }
+                format!("attachment of {of}: {why}")
+            };
+            let (code, remedy) = match cause {
+                _ if is_list => (Code::AttachmentListLost, "run `stvc check` and then `stvc snapshot` to store the attachments that are in the library again; the chat itself can be restored".to_owned()),
+                LossCause::Lost => (Code::AttachmentLost, "run `stvc check` and then `stvc snapshot` to store it again if the file is in the library; otherwise copy the file from a backup; the chat itself can be restored".to_owned()),
+                LossCause::Kind => (Code::AttachmentRefused, format!("run `stvc restore \"{first}\" --any-attachments` to restore it, if you trust the file")),
+                _ => (Code::AttachmentRefused, "no action is needed: SillyTavern does not create files with such names, and the rest of the chat can be restored".to_owned()),
+            };
+            Finding::new(code, subject, message).remedy(remedy)
         })
     }
 }

@@ -73,6 +73,8 @@ pub struct Workspace {
     /// Whether the command runs without the user's request. `undo` without a number skips
     /// operations of such commands.
     pub automatic: bool,
+    /// Whether git may prompt on the terminal, for example for a password.
+    pub may_prompt: bool,
     pub now: DateTime<FixedOffset>,
     /// The longest wait for another process to release the store's lock.
     pub patience: Duration,
@@ -98,6 +100,7 @@ impl Workspace {
             store: None,
             command: CommandRun::new(vec![program.to_owned()]),
             automatic: false,
+            may_prompt: false,
             now: system_clock::now_or_1970(),
             patience: PATIENCE,
             notices: Arc::default(),

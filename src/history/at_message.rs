@@ -382,7 +382,9 @@ pub(crate) fn make(
         (Some(metadata), Some(header)) => {
             let (header, trimmed) = trim_metadata(header, metadata, at, uids.as_ref());
             origin.trimmed = trimmed;
-            (Some(bind(header, bound.is_none(), book.as_ref())), None)
+            let new_book = book.as_ref().filter(|_| bound.is_none());
+            let header = new_book.map(|book| bind(&header, book)).unwrap_or(header);
+            (Some(header), None)
         }
         (Some(metadata), None) => {
             let group = base.group_bytes().unwrap_or_default();
@@ -421,12 +423,11 @@ fn is_same_message(a: &[u8], b: &[u8]) -> bool {
     Identity::of(a) == Identity::of(b) || said(a).is_some() && said(a) == said(b)
 }
 
-fn bind(header: Vec<u8>, unbound: bool, book: Option<&BoundBook>) -> Vec<u8> {
-    let (Some(book), true) = (book, unbound) else { return header };
-    let Some(metadata) = Raw::parse(&header).and_then(|header| header.get("chat_metadata")) else {
-        return header;
+fn bind(header: &[u8], book: &BoundBook) -> Vec<u8> {
+    let Some(metadata) = Raw::parse(header).and_then(|header| header.get("chat_metadata")) else {
+        return header.to_vec();
     };
-    let mut edits = st::Edits::new(&header);
+    let mut edits = st::Edits::new(header);
     let name = serde_json::to_string(&book.name).unwrap_or_default();
     edits.set(metadata, "world_info", &name);
     edits.apply()

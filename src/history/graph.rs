@@ -105,15 +105,10 @@ impl History {
         tags: BTreeMap<String, SnapshotId>,
     ) -> Self {
         let snapshots = snapshots.into_iter().map(|snapshot| (snapshot.id, snapshot));
-        let mut history = Self { snapshots: snapshots.collect(), tags, ..Self::default() };
-        history.note_heads(heads.iter().copied());
-        history
-    }
-
-    fn note_heads(&mut self, heads: impl Iterator<Item = SnapshotId>) {
-        for head in heads.filter_map(|id| self.snapshots.get(&id)) {
-            self.heads.insert(head.timeline.clone(), head.id);
-        }
+        let snapshots: HashMap<_, _> = snapshots.collect();
+        let heads = heads.iter().filter_map(|id| snapshots.get(id));
+        let heads = heads.map(|head| (head.timeline.clone(), head.id)).collect();
+        Self { snapshots, heads, tags, broken: Vec::new() }
     }
 
     /// Loads all snapshots that are reachable from branches and tags.

@@ -10,6 +10,7 @@ use crate::archive::{Snapshot, Tree};
 use crate::rules::{self, Code, Finding, StoredVersion};
 use crate::st::{TimelineName, book_damage, damage, damage_of_files};
 use crate::store::{Reader, Store, unless_lost};
+use crate::words::short;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -138,7 +139,7 @@ pub(crate) fn stored_version(snapshot: &Snapshot, name: &TimelineName) -> Stored
 fn passed_over(timeline: &TimelineName, part: &str, valid: &ValidVersion<'_>) -> Finding {
     const SHOWN: usize = 3;
     let passed = &valid.passed_over;
-    let mut ids: Vec<_> = passed.iter().take(SHOWN).map(|(snapshot, _)| short(snapshot)).collect();
+    let mut ids: Vec<_> = passed.iter().take(SHOWN).map(|(it, _)| short(it.id)).collect();
     if passed.len() > SHOWN {
         ids.push(format!("and {} more", passed.len() - SHOWN));
     }
@@ -159,13 +160,9 @@ fn passed_over(timeline: &TimelineName, part: &str, valid: &ValidVersion<'_>) ->
 
 /// Returns a description such as `snapshot 0123456789 of 2026-11-01 18:30`.
 pub(crate) fn described(snapshot: &Snapshot) -> String {
-    let id = short(snapshot);
+    let id = short(snapshot.id);
     match snapshot.time.moment() {
         Some(time) => format!("snapshot {id} of {}", time.format("%Y-%m-%d %H:%M")),
         None => format!("snapshot {id}"),
     }
-}
-
-fn short(snapshot: &Snapshot) -> String {
-    snapshot.id.to_string().chars().take(10).collect()
 }

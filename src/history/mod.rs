@@ -10,7 +10,6 @@ pub(crate) mod fuzzing;
 mod graph;
 pub(crate) mod latest_valid;
 mod loaded;
-pub(crate) mod message_history;
 pub(crate) mod moment;
 pub(crate) mod name_lookup;
 pub(crate) mod origin;

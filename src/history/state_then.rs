@@ -7,6 +7,7 @@ use crate::archive::{self, Contents, Problems, Rebuilt, Snapshot};
 use crate::rules::{Code, Finding, Level};
 use crate::st::{self, BoundBook, TimelineFiles, TimelineName};
 use crate::store::Store;
+use crate::words::short;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NeedBook {
@@ -88,11 +89,10 @@ fn put_book(files: &mut TimelineFiles, bytes: Vec<u8>) {
 /// Reports that an older lorebook is used because the snapshot with the right lorebook is damaged.
 /// One damaged snapshot must not prevent a restore of the other files.
 fn older_book(chat: &Snapshot, damaged: &Snapshot) -> Finding {
-    let short = |snapshot: &Snapshot| snapshot.id.to_string()[..10].to_owned();
     let message = format!(
         "the lorebook of that moment cannot be read: snapshot {} is damaged; the older lorebook of snapshot {} is used instead",
-        short(damaged),
-        short(chat)
+        short(damaged.id),
+        short(chat.id)
     );
     Finding::new(Code::LorebookFromElsewhere, chat.timeline.as_str(), message)
         .at(Level::Error)

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use crate::archive::{self, Snapshot, SnapshotId, read_manifest};
 use crate::engine::Workspace;
 use crate::engine::configuration::Configuration;
-use crate::engine::operation::Operation;
+use crate::engine::operation::{Operation, RunMode};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::retention::Policy;
 use crate::history::{History, name_lookup, rewrite_history};
@@ -63,7 +63,7 @@ pub fn forget(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
-    let (store, held) = workspace.open(options.dry_run)?;
+    let (store, held) = workspace.open(RunMode::of_dry_run(options.dry_run))?;
     let policy = if options.policy.is_empty() {
         Configuration::of(&store)?.retention().ok_or(Error::NoPolicy)?
     } else {

@@ -13,7 +13,7 @@ use crate::archive::{Blake3, Kind, Snapshot, SnapshotId, State};
 use crate::engine::Workspace;
 use crate::engine::device::Device;
 use crate::engine::files::{ChatOpenState, FileAction, FilePlan, WritePermissions};
-use crate::engine::operation::{FinalSnapshot, Operation, SnapshotParents};
+use crate::engine::operation::{FinalSnapshot, Operation, RunMode, SnapshotParents};
 use crate::engine::reload_page::{WriteEffects, reload};
 use crate::history::History;
 use crate::history::at_message::read_book;
@@ -112,7 +112,7 @@ pub fn merge(
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
     // The lock excludes other stvc processes, but not SillyTavern; see `engine::operation`.
-    let (store, held) = workspace.open(!options.write)?;
+    let (store, held) = workspace.open(RunMode::of_dry_run(!options.write))?;
     let library = workspace.library()?;
     monitor.begin("reading lorebooks", None);
     let mut history = History::load(&store)?;

@@ -28,7 +28,7 @@ pub struct Options {
 }
 
 /// A message in the form that is shown to the user.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub struct SpokenMessage {
     #[serde(rename = "index")]
     pub number: usize,
@@ -106,17 +106,8 @@ fn one(reader: &Reader, number: usize, id: ObjectId) -> store::Result<Option<Spo
     }
     let line = String::from_utf8_lossy(&bytes);
     let Some(message) = Message::read(line.as_bytes()) else {
-        return Ok(Some(SpokenMessage {
-            number,
-            name: String::new(),
-            is_user: false,
-            is_hidden: false,
-            said: None,
-            text: line.into_owned(),
-            swipes: Vec::new(),
-            shown: None,
-            reasoning: None,
-        }));
+        let text = line.into_owned();
+        return Ok(Some(SpokenMessage { number, text, ..SpokenMessage::default() }));
     };
     let swipes = message.swipes().unwrap_or_default();
     let reasoning = message.extra().and_then(|extra| extra.get("reasoning")?.string());

@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 
 use crate::archive::{self, ContentId, Folders, Kind, NewSnapshot, Snapshot, State};
 use crate::auto_recap::scene_breaks;
-use crate::engine::operation::Operation;
+use crate::engine::operation::{Operation, RunMode};
 use crate::engine::safety_snapshots::take_as_it_is;
-use crate::engine::{self, Workspace};
-use crate::history::at_message::{
-    Origin, PastPairs, RebuiltState, StateAtMessage, make, message_not_found,
-};
-use crate::history::origin::{Lineage, NewTimeline, without_blank_end};
+use crate::engine::{self, Workspace, gate};
+use crate::history::at_message::{Origin, PastPairs, RebuiltState, StateAtMessage, make};
+use crate::history::origin::{Lineage, NewTimeline};
 use crate::history::pairs::{Pair, Pairs, StartBook};
 use crate::history::rewrite_history::{Insertion, insert};
 use crate::history::{self, History, name_lookup};
@@ -105,7 +103,7 @@ fn carry_out(
     // A reconstructed snapshot is inserted before an existing snapshot, so the chat must have at
     // least one snapshot.
     let first = take_as_it_is(workspace, Some(std::slice::from_ref(&name)), monitor)?;
-    let (store, held) = workspace.open(options.dry_run)?;
+    let (store, held) = workspace.open(RunMode::of_dry_run(options.dry_run))?;
     let mut lineage = Lineage::load(&store, &scan)?;
     let mut operation = Operation::new(workspace, &store, None);
     let history = History::load(&store)?;
@@ -165,12 +163,8 @@ fn wanted(captured: &Captured, options: &Options) -> Result<Vec<(usize, Option<S
     let chat = captured.files.split();
     let breaks = scene_breaks(&chat);
     match options.at {
-        Some(at) if at >= without_blank_end(&chat.messages).len() => {
-            let messages = without_blank_end(&chat.messages).len();
-            let finding = message_not_found(&captured.files.timeline, messages, at);
-            Err(engine::Error::refused(finding).into())
-        }
         Some(at) => {
+            gate::must_have(&captured.files, at)?;
             let scene = breaks.iter().find(|(message, _)| *message == at);
             Ok(vec![(at, scene.and_then(|(_, scene)| scene.name()))])
         }

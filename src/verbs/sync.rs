@@ -22,8 +22,6 @@ use crate::verbs::Result;
 #[derive(Clone, Debug)]
 pub struct Options {
     pub place: CopyPlace,
-    /// Whether git may prompt on the terminal, for example for a password.
-    pub asks: bool,
     pub closed: ChatOpenState,
     pub dry_run: bool,
 }
@@ -120,9 +118,7 @@ fn exchange(
             break;
         }
         let sent = match &options.place {
-            CopyPlace::Remote(url) => {
-                server::to_server(workspace, url, &unsent, options.asks, monitor)
-            }
+            CopyPlace::Remote(url) => server::to_server(workspace, url, &unsent, monitor),
             CopyPlace::Folder(folder) => mirror::to_folder(workspace, folder, &unsent, monitor),
             CopyPlace::File(_) | CopyPlace::Output => break,
         };
@@ -160,7 +156,6 @@ fn take_in(
         source: Source {
             place: &options.place,
             passphrase: None,
-            asks: options.asks,
             beside: receive::beside(workspace)?,
         },
         closed: options.closed,

@@ -17,6 +17,7 @@ use crate::history::History;
 use crate::regular;
 use crate::rules::{Code, Finding};
 use crate::store::{self, ObjectId, Store};
+use crate::words::count;
 
 /// The age in days above which `status` mentions that the last backup is old.
 const OLD_DAYS: i64 = 14;
@@ -226,9 +227,8 @@ pub(crate) fn overdue(workspace: &Workspace, last: &BackupAge) -> Option<Finding
     if days <= OLD_DAYS || *snapshots == 0 {
         return None;
     }
-    let plural = if *snapshots == 1 { "snapshot" } else { "snapshots" };
-    let message =
-        format!("the last backup is {days} days old; {snapshots} new {plural} since then");
+    let new = count(*snapshots, "new snapshot");
+    let message = format!("the last backup is {days} days old; {new} since then");
     let finding = Finding::new(Code::BackupOld, &taken.destination, message);
     Some(finding.remedy("run `stvc backup` to update it"))
 }

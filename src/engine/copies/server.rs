@@ -18,18 +18,17 @@ use crate::history::History;
 use crate::progress::Monitor;
 use crate::store::{ObjectId, Reader, RefChange, RefName, RemoteError, RemoteSession, Store, Url};
 
-/// Updates the backup on a git server. `asks` tells whether git may prompt for a password.
+/// Updates the backup on a git server.
 pub fn to_server(
     workspace: &Workspace,
     url: &Url,
     options: &Options,
-    asks: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<Report> {
     let store = workspace.open_store()?;
     monitor.begin("looking for new snapshots", None);
     let mut chosen = options.choose(workspace, &store)?;
-    let session = RemoteSession::new(store.path(), Some(&store), url, asks)?;
+    let session = RemoteSession::new(store.path(), Some(&store), url, workspace.may_prompt)?;
     let list = session.list()?;
     let there = ours_of(&list, url)?;
     let had = chosen.history.past(there.values().copied().map(SnapshotId));

@@ -34,13 +34,26 @@ impl Workspace {
         Ok((store, HeldLock { lock }))
     }
 
-    pub(crate) fn open(&self, dry_run: bool) -> Result<(Store, Option<HeldLock>)> {
+    /// Opens the store, and takes its lock unless `run` only plans.
+    pub(crate) fn open(&self, run: RunMode) -> Result<(Store, Option<HeldLock>)> {
         let store = self.open_store()?;
-        if dry_run {
-            return Ok((store, None));
+        match run {
+            RunMode::Plan => Ok((store, None)),
+            RunMode::Write => self.hold(&store).map(|(store, held)| (store, Some(held))),
         }
-        let (store, held) = self.hold(&store)?;
-        Ok((store, Some(held)))
+    }
+}
+
+/// Tells whether a command changes anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunMode {
+    Plan,
+    Write,
+}
+
+impl RunMode {
+    pub(crate) fn of_dry_run(dry_run: bool) -> Self {
+        if dry_run { Self::Plan } else { Self::Write }
     }
 }
 

@@ -92,8 +92,6 @@ pub(crate) struct WithheldRefs {
 pub(crate) struct Source<'s> {
     pub place: &'s CopyPlace,
     pub passphrase: Option<&'s Passphrase>,
-    /// Whether git may prompt for a password on the terminal.
-    pub asks: bool,
     /// The folder in which temporary folders are created.
     pub beside: PathBuf,
 }
@@ -104,10 +102,9 @@ pub fn look_at(
     workspace: &Workspace,
     place: &CopyPlace,
     passphrase: Option<&Passphrase>,
-    asks: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<Received> {
-    let source = Source { place, passphrase, asks, beside: std::env::temp_dir() };
+    let source = Source { place, passphrase, beside: std::env::temp_dir() };
     read(workspace, &source, None, &KnownSnapshots::new(), monitor)
 }
 
@@ -138,7 +135,7 @@ fn read(
     known: &KnownSnapshots,
     monitor: &mut dyn Monitor,
 ) -> Result<Received> {
-    let Source { place, passphrase, asks, ref beside } = *source;
+    let Source { place, passphrase, ref beside } = *source;
     match place {
         CopyPlace::File(path) => unpack(workspace, path, passphrase, beside, known, monitor),
         CopyPlace::Folder(path) => {
@@ -147,7 +144,7 @@ fn read(
         }
         CopyPlace::Remote(url) => {
             monitor.begin("fetching", None);
-            let session = RemoteSession::new(beside, store, url, asks)?;
+            let session = RemoteSession::new(beside, store, url, workspace.may_prompt)?;
             let list = session.list()?;
             ours_of(&list, url)?;
             let mut refspecs: Vec<_> =

@@ -4,9 +4,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::archive::SnapshotId;
 use crate::engine::Result;
+use crate::history::History;
 use crate::rules::{Code, Finding};
-use crate::store::{LoggedOperation, Loss, ObjectId, Store};
+use crate::store::{LoggedOperation, Store};
 
 /// Checks all branches. A branch is reported only if it was moved back to an ancestor of the logged
 /// snapshot.
@@ -25,11 +27,15 @@ pub(super) fn check(store: &Store, operations: &[LoggedOperation]) -> Result<Vec
             };
         }
     }
-    let mut findings = Vec::new();
+    let (mut findings, mut history) = (Vec::new(), History::default());
     let branches = last.into_iter().filter(|(name, _)| name.as_str().starts_with("refs/heads/"));
     for (name, logged) in branches {
         let (Some(logged), Some(now)) = (logged, store.ref_target(name)?) else { continue };
-        if now != logged && is_before(store, now, logged)? {
+        if now == logged {
+            continue;
+        }
+        history.add(store, [SnapshotId(logged)])?;
+        if history.reaches(SnapshotId(logged), SnapshotId(now)) {
             let message = format!(
                 "it points to {now}, but the operation log records the later snapshot {logged}"
             );
@@ -40,25 +46,4 @@ pub(super) fn check(store: &Store, operations: &[LoggedOperation]) -> Result<Vec
         }
     }
     Ok(findings)
-}
-
-fn is_before(store: &Store, id: ObjectId, of: ObjectId) -> Result<bool> {
-    let reader = store.reader();
-    let mut seen = HashSet::new();
-    let mut open = vec![of];
-    while let Some(next) = open.pop() {
-        if next == id {
-            return Ok(true);
-        }
-        if !seen.insert(next) {
-            continue;
-        }
-        match reader.commit(next) {
-            Ok(commit) => open.extend(commit.parents),
-            // The parents of a lost commit are unknown.
-            Err(error) if error.is_loss() => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(false)
 }

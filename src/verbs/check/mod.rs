@@ -18,7 +18,7 @@ use crate::rules::{Code, Finding, Level};
 use crate::store::verify::{DamagedFile, Health};
 use crate::store::{Format, ObjectId, Reader, Store};
 use crate::verbs;
-use crate::words::short;
+use crate::words::{count, short};
 
 /// Counts of checked objects and snapshots, and the problems found.
 pub struct Report {
@@ -189,10 +189,7 @@ fn check_files(store: &Store) -> Result<Vec<Finding>> {
         warn(log, "it is missing or empty".into(), remedy);
     }
     if unreadable > 0 {
-        let message = match unreadable {
-            1 => "1 line cannot be read".to_owned(),
-            many => format!("{many} lines cannot be read"),
-        };
+        let message = format!("{} cannot be read", count(unreadable, "line"));
         warn(log, message, "those operations cannot be undone; nothing else is lost");
     }
     for (name, id) in store.missing_refs()? {
@@ -240,10 +237,9 @@ pub fn check_copy(
     workspace: &Workspace,
     place: &CopyPlace,
     passphrase: Option<&Passphrase>,
-    asks: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<CheckedBackup> {
-    let found = receive::look_at(workspace, place, passphrase, asks, monitor)?;
+    let found = receive::look_at(workspace, place, passphrase, monitor)?;
     let mut tally = Tally::default();
     found.judged.snapshots().for_each(|(_, verdict)| tally.count(verdict));
     let findings = verdict_findings::checked(found.findings());

@@ -20,7 +20,7 @@ use crate::engine::copies::erased::erased_among;
 use crate::engine::copies::last_backups::{self, LastBackup};
 use crate::engine::copies::mirror;
 use crate::engine::copies::purge_erased::purge_erased;
-use crate::engine::operation::Operation;
+use crate::engine::operation::{Operation, RunMode};
 use crate::engine::{self, CommandRun, Workspace};
 use crate::history::owner_of_snapshot::Owners;
 use crate::history::{self, History, name_lookup, rewrite_history};
@@ -100,7 +100,7 @@ fn erase_from(
     let program = workspace.command.words().first().cloned();
     workspace.command = CommandRun::new(program.into_iter().chain(["erase".into()]).collect());
     let workspace = &workspace;
-    let (store, held) = workspace.open(options.dry_run)?;
+    let (store, held) = workspace.open(RunMode::of_dry_run(options.dry_run))?;
     let history = workspace.whole_history(&store)?;
     // Acquiring the lock finishes interrupted operations. An operation that is still unfinished
     // cannot be finished.

@@ -16,8 +16,6 @@ use crate::verbs::Result;
 pub struct Options {
     pub source: CopyPlace,
     pub passphrase: Option<Passphrase>,
-    /// Whether git may prompt on the terminal, for example for a password.
-    pub asks: bool,
     pub closed: ChatOpenState,
     pub dry_run: bool,
 }
@@ -58,7 +56,6 @@ pub fn take_in(
         source: Source {
             place: &options.source,
             passphrase: options.passphrase.as_ref(),
-            asks: options.asks,
             beside: receive::beside(&workspace)?,
         },
         closed: options.closed,

@@ -14,7 +14,7 @@ use super::options::{Options, Overwrite, Report, Target};
 use super::restore_moment;
 use crate::archive::{Blake3, FileRecord, Kind, Role, Snapshot, read_manifest};
 use crate::engine::files::{FileAction, WritePermissions};
-use crate::engine::operation::Operation;
+use crate::engine::operation::{Operation, RunMode};
 use crate::engine::{self, Workspace};
 use crate::history::History;
 use crate::history::moment::Moment;
@@ -75,7 +75,7 @@ pub fn restore_all(
     wanted: &AllOptions,
     monitor: &mut dyn Monitor,
 ) -> Result<Restored> {
-    let (store, held) = workspace.open(wanted.dry_run)?;
+    let (store, held) = workspace.open(RunMode::of_dry_run(wanted.dry_run))?;
     workspace.library()?;
     let history = History::load(&store)?;
     let heads: Vec<_> = history.heads().map(|(_, head)| head.clone()).collect();
@@ -160,7 +160,20 @@ impl<'a> RestoreAll<'a> {
                 dry_run,
                 ..Options::default()
             };
-            let mut result = self.plan_one(head, &options, &mut operation);
+            // The lorebook in the snapshot suffices: a newer lorebook is restored from its own
+            // timeline, or from the latest timeline that contains it.
+            let moment = &Moment::latest(head.clone());
+            let before = operation.point();
+            let mode = if dry_run { Mode::Plan } else { Mode::Part(&mut operation) };
+            let (workspace, store, history) = (self.workspace, self.store, self.history);
+            let planned = restore_moment(workspace, store, mode, history, moment, &options);
+            let mut result = planned.and_then(|report| {
+                operation.release(&before)?;
+                Ok(report)
+            });
+            if result.is_err() {
+                operation.back_to(&before);
+            }
             // The disk is full or missing, so no timeline can be restored.
             if operation.pack.is_broken() {
                 result?;
@@ -176,29 +189,6 @@ impl<'a> RestoreAll<'a> {
             monitor.advance(1);
         }
         Ok((outcomes, operation))
-    }
-
-    fn plan_one(
-        &self,
-        head: &Snapshot,
-        options: &Options,
-        operation: &mut Operation<'a>,
-    ) -> Result<Report> {
-        // The lorebook in the snapshot suffices: a newer lorebook is restored from its own
-        // timeline, or from the latest timeline that contains it.
-        let moment = &Moment::latest(head.clone());
-        let before = operation.point();
-        let mode = if options.dry_run { Mode::Plan } else { Mode::Part(operation) };
-        let planned =
-            restore_moment(self.workspace, self.store, mode, self.history, moment, options);
-        let planned = planned.and_then(|report| {
-            operation.release(&before)?;
-            Ok(report)
-        });
-        if planned.is_err() {
-            operation.back_to(&before);
-        }
-        planned
     }
 }
 

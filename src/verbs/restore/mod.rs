@@ -17,6 +17,7 @@ use std::borrow::Cow;
 
 use crate::archive::{Role, State};
 use crate::auto_recap::{self, CheckpointState, QueueIntent, uses_auto_recap};
+use crate::engine::operation::RunMode;
 use crate::engine::{self, Workspace, gate, tags, verdict_findings};
 use crate::history::moment::{Moment, NameKind};
 use crate::history::state_then::{NeedBook, StateThen};
@@ -53,9 +54,10 @@ fn restore_named(
     readiness::wait(&mut workspace, options, monitor)?;
     let workspace = &workspace;
     let only_reads = options.dry_run || matches!(options.target, Target::Folder { .. });
+    let run = RunMode::of_dry_run(only_reads);
     // The lock prevents other stvc processes from writing the files and from dropping the snapshot.
     // SillyTavern does not use this lock; see `engine::operation`.
-    let (store, held) = workspace.open(only_reads)?;
+    let (store, held) = workspace.open(run)?;
     let library = workspace.library().ok();
     let names = workspace.names(&store, library.as_ref());
     let mut moment = names.moment_at(&options.snapshot, options.until.message())?;

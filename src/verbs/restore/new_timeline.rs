@@ -13,7 +13,7 @@ use crate::engine::files::{self, FilePlan, WritePermissions};
 use crate::engine::free_names::free_lorebook;
 use crate::engine::group_list;
 use crate::engine::operation::{
-    self, FinalSnapshot, HeldLock, Operation, SnapshotParents, integrity, missing_attachments,
+    self, FinalSnapshot, Operation, SnapshotParents, integrity, missing_attachments,
 };
 use crate::history::History;
 use crate::history::at_message::Origin;
@@ -65,13 +65,75 @@ pub(super) fn restore(
     if let Some((other, _)) = history.heads().find(|(other, _)| same(other)) {
         return Err(RestoreError::NameStored { timeline: other.to_string() }.into());
     }
-    if !name.is_chat() {
-        return copy(job, held, name, written);
+    let NewFiles { files, group } = if name.is_chat() {
+        copy_of_chat(job, &library, &name, &mut written.findings)?
+    } else {
+        // The timeline consists of one file, and nothing refers to the new file yet.
+        NewFiles { files: material.files().clone().called(name.clone()), group: None }
+    };
+    let state = State::made(&files, None);
+    let template = library.book_template();
+    if name.is_chat() {
+        written.findings.extend(rules::of_files(&files, &state.chat, rules::ALL, template));
     }
+    // The lorebook is written first, so that the chat never refers to a missing lorebook.
+    let book = files.book().filter(|_| name.is_chat()).map(|book| (book.path, book.bytes));
+    let main = (&files.main.path, files.main.bytes.as_slice());
+    let plan = book.into_iter().chain([main]);
+    let plan =
+        plan.map(|(path, bytes)| FilePlan::new(path.clone(), None, Some(Cow::Borrowed(bytes))));
+    let mut plan: Vec<FilePlan<'_>> = plan.collect();
+    // Attachments are not copied: the new chat refers to the same files as its parent.
+    let attached = &material.contents.attachments;
+    let admission = options.admission(store)?;
+    let reader = store.reader();
+    let unplanned = &|_: &LibraryPath| None;
+    let mut missing =
+        missing_attachments::missing(&root, &reader, parent, attached, &admission, unplanned)?;
+    written.findings.append(&mut missing.findings);
+    let Some(held) = held else {
+        plan.extend(group.into_iter().chain(missing.plan));
+        written.files = plan.iter().map(FilePlan::action).collect();
+        written.advise_reload(parent, options);
+        return Ok(written);
+    };
+    let mut operation = Operation::new(workspace, store, None);
+    operation.want_attachments(&missing);
+    let follows = SnapshotParents::copy(in_history(history, &source.snapshot), &state);
+    let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
+    plan = plan.into_iter().map(|file| file.stored_in(Some(fork.id))).collect();
+    plan.extend(group.into_iter().chain(missing.plan));
+    let why = format!("Files as they were before {} was restored as {name}", material.id);
+    let planned = operation.write_files(&root, plan, &[], WritePermissions::default(), &why)?;
+    let words = format!("the lorebook of {name}");
+    operation
+        .end_others(&library, &FinalSnapshot { message: &words, ..FinalSnapshot::default() })?;
+    operation.finish(held)?;
+    (written.files, written.fork) = (planned.actions, Some(fork));
+    written.advise_reload(parent, options);
+    Ok(written)
+}
+
+struct NewFiles {
+    files: TimelineFiles,
+    /// The new content of the group's file, if a group has to list the new chat.
+    group: Option<FilePlan<'static>>,
+}
+
+/// Makes the files of the new chat `name`: a copy of the chat that is bound to its own copy of the
+/// lorebook.
+fn copy_of_chat(
+    job: &RestoreJob<'_>,
+    library: &Library,
+    name: &TimelineName,
+    findings: &mut Vec<Finding>,
+) -> Result<NewFiles> {
+    let RestoreJob { workspace, material, source, .. } = *job;
+    let (root, parent) = (library.root(), &source.timeline);
     let chat = material.files().split();
     let metadata = material.files().metadata(&chat);
-    let (clone, found) = clone_book(job, &library, metadata, &name)?;
-    written.findings.extend(found);
+    let (clone, found) = clone_book(job, library, metadata, name)?;
+    findings.extend(found);
     let integrity = integrity::fresh(&format!("{name}\0{}", source.snapshot.id), workspace);
     let state = State::made(material.files(), None).manifest.checkpoint;
     let in_use = uses_auto_recap(&chat, metadata, material.files().book_bytes());
@@ -84,7 +146,7 @@ pub(super) fn restore(
         state: state.as_deref(),
         chat: Some(name.chat()),
         // If the header named a parent that does not exist, SillyTavern would create an empty chat.
-        main_chat: parent.file().under(&root).exists().then(|| parent.chat()),
+        main_chat: parent.file().under(root).exists().then(|| parent.chat()),
         integrity: Some(&integrity),
         book: clone.as_ref().map(|clone| BookRename {
             old: &clone.old,
@@ -100,114 +162,35 @@ pub(super) fn restore(
         .header
         .is_none_or(|header| st::Raw::parse(header).is_some_and(|header| header.is_object()));
     if metadata.is_none() && !readable {
-        written.findings.push(not_isolated(&name));
+        findings.push(not_isolated(name));
     }
     let new_chat = Chat { header: header.as_deref(), messages: chat.messages.clone() }.join();
     // A snapshot that was imported from a SillyTavern backup contains no group. In this case, the
     // new chat is listed in the group of its parent.
     let groups = if name.is_group() { library.scan()?.groups } else { Groups::default() };
-    let group = material
-        .files()
-        .group
-        .as_ref()
-        .map(|group| &group.path)
-        .or_else(|| groups.group_of(parent.chat()));
-    let new_group = match group {
+    let stored = material.files().group.as_ref().map(|group| &group.path);
+    let group = match stored.or_else(|| groups.group_of(parent.chat())) {
         Some(path) => {
-            let planned = plan_group(&root, path, material, &name, &chat, &rename)?;
-            if planned.is_none() {
-                written.findings.push(group_list::not_edited(path));
-            }
+            let planned = plan_group(root, path, material, name, &chat, &rename)?;
+            findings.extend(planned.is_none().then(|| group_list::not_edited(path)));
             planned
         }
         None => {
-            written.findings.extend(name.is_group().then(|| group_list::not_listed(&name)));
+            findings.extend(name.is_group().then(|| group_list::not_listed(name)));
             None
         }
     };
-    let chat_path = name.file();
     let files = TimelineFiles {
         timeline: name.clone(),
-        main: FileAt { path: chat_path.clone(), bytes: new_chat.into() },
+        main: FileAt { path: name.file(), bytes: new_chat.into() },
         lorebook: clone
-            .as_ref()
-            .map(|clone| BoundBook::new(&*clone.new, clone.path.clone(), clone.bytes.to_vec())),
-        group: new_group.as_ref().map(|group| FileAt {
+            .map(|clone| BoundBook::new(clone.new, clone.path, clone.bytes.into_owned())),
+        group: group.as_ref().map(|group| FileAt {
             path: group.path.clone(),
             bytes: group.new_bytes().unwrap_or_default().to_vec().into(),
         }),
     };
-    let state = State::made(&files, None);
-    let template = library.book_template();
-    written.findings.extend(rules::of_files(&files, &state.chat, rules::ALL, template));
-    let file = |path: &LibraryPath, bytes: &[u8]| {
-        FilePlan::new(path.clone(), None, Some(Cow::Owned(bytes.to_vec())))
-    };
-    // The lorebook is written first, so that the chat never refers to a missing lorebook.
-    let mut plan: Vec<FilePlan<'_>> =
-        clone.iter().map(|clone| file(&clone.path, &clone.bytes)).collect();
-    plan.push(file(&chat_path, &files.main.bytes));
-    // Attachments are not copied: the new chat refers to the same files as its parent.
-    let attached = &material.contents.attachments;
-    let admission = options.admission(store)?;
-    let reader = store.reader();
-    let unplanned = &|_: &LibraryPath| None;
-    let mut missing =
-        missing_attachments::missing(&root, &reader, parent, attached, &admission, unplanned)?;
-    written.findings.append(&mut missing.findings);
-    if let Some(held) = held {
-        let mut operation = Operation::new(workspace, store, None);
-        operation.want_attachments(&missing);
-        let follows = SnapshotParents::copy(in_history(history, &source.snapshot), &state);
-        let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
-        plan = plan.into_iter().map(|file| file.stored_in(Some(fork.id))).collect();
-        plan.extend(new_group);
-        plan.extend(missing.plan);
-        let why = format!("Files as they were before {} was restored as {name}", material.id);
-        let planned = operation.write_files(&root, plan, &[], WritePermissions::default(), &why)?;
-        let words = format!("the lorebook of {name}");
-        operation
-            .end_others(&library, &FinalSnapshot { message: &words, ..FinalSnapshot::default() })?;
-        operation.finish(held)?;
-        written.files = planned.actions;
-        written.fork = Some(fork);
-    } else {
-        plan.extend(new_group);
-        plan.extend(missing.plan);
-        written.files = plan.iter().map(FilePlan::action).collect();
-    }
-    written.advise_reload(parent, options);
-    Ok(written)
-}
-
-/// Restores a timeline that is not a chat under a new name. The timeline consists of one file, and
-/// nothing refers to the new file yet.
-fn copy(
-    job: &RestoreJob<'_>,
-    held: Option<&HeldLock>,
-    name: TimelineName,
-    mut written: RestoreResult,
-) -> Result<RestoreResult> {
-    let files = job.material.files().clone().called(name);
-    let bytes = Cow::Borrowed(files.main.bytes.as_slice());
-    let plan = FilePlan::new(files.main.path.clone(), None, Some(bytes));
-    match held {
-        None => written.files = vec![plan.action()],
-        Some(held) => {
-            let mut operation = Operation::new(job.workspace, job.store, None);
-            let state = State::of(&files);
-            let follows = SnapshotParents::copy(&job.source.snapshot, &state);
-            let fork = operation.take(&state, Kind::SNAPSHOT, follows)?;
-            let plan = vec![plan.stored_in(Some(fork.id))];
-            let planned =
-                operation.write_files(&written.root, plan, &[], WritePermissions::default(), "")?;
-            operation.finish(held)?;
-            written.files = planned.actions;
-            written.fork = Some(fork);
-        }
-    }
-    written.advise_reload(&job.source.timeline, job.options);
-    Ok(written)
+    Ok(NewFiles { files, group })
 }
 
 fn source_of_book(origin: &Origin) -> String {

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use crate::engine::Workspace;
 use crate::engine::files::{ChatOpenState, FileAction};
 use crate::engine::operation::log::LogEntry;
-use crate::engine::operation::{self, integrity, log};
+use crate::engine::operation::{self, RunMode, integrity, log};
 use crate::engine::reload_page::{WriteEffects, reload};
 use crate::rules::Finding;
 use crate::st::Library;
@@ -56,7 +56,7 @@ pub struct Report {
 
 /// Undoes an operation. In a dry run, only plans the undo.
 pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
-    let (store, held) = workspace.open(options.dry_run)?;
+    let (store, held) = workspace.open(RunMode::of_dry_run(options.dry_run))?;
     if let Some(held) = &held
         && let Some(done) = held.done_before(workspace, &store)?
         && let Some(number) = done.effect.undoes

@@ -41,7 +41,6 @@ fn assert_refused(sandbox: &Sandbox, bytes: &[u8], words: &str) {
     let options = Options {
         source: CopyPlace::File(source),
         passphrase: None,
-        asks: false,
         closed: Default::default(),
         dry_run: false,
     };
