@@ -16,7 +16,9 @@ use crate::archive::SnapshotId;
 use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::progress::Monitor;
-use crate::store::{ObjectId, Reader, RefChange, RefName, RemoteError, RemoteSession, Store, Url};
+use crate::store::{
+    LoginPrompt, ObjectId, Reader, RefChange, RefName, RemoteError, RemoteSession, Store, Url,
+};
 
 /// Updates the backup on a git server. `asks` tells whether git may prompt for a password.
 pub fn to_server(
@@ -29,7 +31,8 @@ pub fn to_server(
     let store = workspace.open_store()?;
     monitor.begin("looking for new snapshots", None);
     let mut chosen = options.choose(workspace, &store)?;
-    let session = RemoteSession::new(store.path(), Some(&store), url, asks)?;
+    let prompt = if asks { LoginPrompt::Allowed } else { LoginPrompt::Forbidden };
+    let session = RemoteSession::new(store.path(), Some(&store), url, prompt)?;
     let list = session.list()?;
     let there = ours_of(&list, url)?;
     let had = chosen.history.past(there.values().copied().map(SnapshotId));

@@ -26,8 +26,8 @@ use crate::progress::Monitor;
 use crate::regular;
 use crate::rules::{Code, Finding};
 use crate::store::{
-    Effect, Erasures, Kind, ObjectId, PackWriter, RefChange, RefName, RemoteSession, Store,
-    folder_for_now,
+    Effect, Erasures, Kind, LoginPrompt, ObjectId, PackWriter, RefChange, RefName, RemoteSession,
+    Store, folder_for_now,
 };
 
 pub struct Received {
@@ -147,7 +147,8 @@ fn read(
         }
         CopyPlace::Remote(url) => {
             monitor.begin("fetching", None);
-            let session = RemoteSession::new(beside, store, url, asks)?;
+            let prompt = if asks { LoginPrompt::Allowed } else { LoginPrompt::Forbidden };
+            let session = RemoteSession::new(beside, store, url, prompt)?;
             let list = session.list()?;
             ours_of(&list, url)?;
             let mut refspecs: Vec<_> =
