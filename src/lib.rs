@@ -130,6 +130,7 @@ pub mod copies {
         server,
     };
     pub use crate::engine::receive::{Conflict, Outcome, ReceivedTimeline, look_at};
+    pub use crate::store::LoginPrompt;
 }
 
 /// The user's configuration of a store.

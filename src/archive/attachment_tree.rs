@@ -6,12 +6,12 @@ use std::collections::hash_map::{Entry, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::layout::{self, ATTACHED, LayoutNotes};
+use super::layout::{ATTACHED, Layout};
 use super::part_names::attachment_file;
 use super::problem::{AttachmentLoss, LossCause, Problem};
 use super::{Blake3, Result};
 use crate::st::LibraryPath;
-use crate::store::{self, Kind, Loss, ObjectId, PackWriter, Reader, TreeEntry, unless_lost};
+use crate::store::{Kind, Loss, Mode, ObjectId, PackWriter, Reader, TreeEntry, unless_lost};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
@@ -49,32 +49,29 @@ impl Attachment {
         found == (self.bytes, self.blake3)
     }
 
-    fn loss(&self, why: String, object: Option<ObjectId>) -> AttachmentLoss {
-        let object = object.map(|object| (object, Kind::Blob));
-        AttachmentLoss { path: Some(self.path.clone()), cause: LossCause::Lost, why, object }
+    fn loss(&self, why: impl Into<String>, object: Option<(ObjectId, Kind)>) -> AttachmentLoss {
+        let path = Some(self.path.clone());
+        AttachmentLoss { path, cause: LossCause::Lost, why: why.into(), object }
     }
 
     fn not_stored(&self) -> AttachmentLoss {
-        let path = Some(self.path.clone());
-        let (why, object) = match self.lost_folder {
-            Some(id) => (
+        match self.lost_folder {
+            Some(id) => self.loss(
                 format!(
                     "object {id}, the folder of the snapshot's attachments, is missing or damaged"
                 ),
                 Some((id, Kind::Tree)),
             ),
-            None => ("the snapshot lists it but does not contain it".to_owned(), None),
-        };
-        AttachmentLoss { path, cause: LossCause::Lost, why, object }
+            None => self.loss("the snapshot lists it but does not contain it", None),
+        }
     }
 
     fn differs(&self) -> AttachmentLoss {
-        let why = "the stored file differs in length or BLAKE3 from the snapshot's list";
-        self.loss(why.into(), None)
+        self.loss("the stored file differs in length or BLAKE3 from the snapshot's list", None)
     }
 
     fn unreadable(&self, blob: ObjectId, why: String) -> AttachmentLoss {
-        self.loss(why, Some(blob))
+        self.loss(why, Some((blob, Kind::Blob)))
     }
 }
 
@@ -129,43 +126,51 @@ pub(super) fn write(attachments: &[Attachment], pack: &mut PackWriter) -> Result
     Ok(pack.add_tree(&folder)?)
 }
 
-/// Reads the list of attachments without reading their blobs. Adds problems to `noticed`.
+/// Reads the list of attachments without reading their blobs. `folder` is the tree of
+/// `attachments/`, and `record` the manifest's record of it.
 pub(super) fn read(
-    reader: &Reader,
-    folder: ObjectId,
-    record: &AttachmentsRecord,
-    noticed: &mut LayoutNotes,
+    layout: &mut Layout<'_>,
+    folder: Option<ObjectId>,
+    record: Option<&AttachmentsRecord>,
 ) -> Result<Vec<Attachment>> {
-    let Some(found) = read_or_lose(folder, Kind::Tree, noticed, |noticed| {
-        layout::attachments(reader, folder, noticed)
-    })?
-    else {
-        return Ok(Vec::new());
+    let (folder, record) = match (folder, record) {
+        (Some(folder), Some(record)) => (folder, record),
+        (None, Some(_)) => return lose_all(layout, "it has no attachments", None),
+        (Some(folder), None) => {
+            layout.notes.extra("attachments", folder, Mode::Folder);
+            return Ok(Vec::new());
+        }
+        (None, None) => return Ok(Vec::new()),
+    };
+    let found = match layout.attachments(folder) {
+        Err(error) if error.is_loss() => {
+            return lose_all(layout, error.to_string(), Some((folder, Kind::Tree)));
+        }
+        found => found?,
     };
     let Some(list) = found.file else {
-        noticed.problems.lose_attachment(lost_list("it has no attachments/list.json", None));
-        return Ok(Vec::new());
+        return lose_all(layout, "it has no attachments/list.json", None);
     };
-    let Some(bytes) = read_or_lose(list, Kind::Blob, noticed, |_| reader.blob(list))? else {
-        return Ok(Vec::new());
+    let bytes = match layout.reader.blob(list) {
+        Err(error) if error.is_loss() => {
+            return lose_all(layout, error.to_string(), Some((list, Kind::Blob)));
+        }
+        bytes => bytes?,
     };
     if Blake3::of(&bytes) != record.blake3 {
         let why = "attachments/list.json differs in BLAKE3 from the manifest";
-        noticed.problems.lose_attachment(lost_list(why, None));
-        return Ok(Vec::new());
+        return lose_all(layout, why, None);
     }
     let Ok(listed) = serde_json::from_slice::<Vec<ListedAttachment>>(&bytes) else {
-        let why = "attachments/list.json is not a list of attachments";
-        noticed.problems.lose_attachment(lost_list(why, None));
-        return Ok(Vec::new());
+        return lose_all(layout, "attachments/list.json is not a list of attachments", None);
     };
     let stated = (listed.len() as u64, total(listed.iter().map(|listed| listed.bytes)));
     if stated != (record.files, record.bytes) {
-        noticed.problems.push(Problem::AttachmentTotals);
+        layout.notes.problems.push(Problem::AttachmentTotals);
     }
     let (mut stored, mut lost_folder) = (HashMap::new(), None);
     if let Some(files) = found.folder {
-        match unless_lost(layout::named_files(reader, files, ATTACHED, noticed))? {
+        match unless_lost(layout.named_files(files, ATTACHED))? {
             Some(found) => stored = found,
             None => lost_folder = Some(files),
         }
@@ -175,7 +180,7 @@ pub(super) fn read(
     for ListedAttachment { path, bytes, blake3 } in listed {
         if crate::st::belongs_to_stvc(&path) {
             used.insert(attachment_file(&path));
-            noticed.problems.lose_attachment(AttachmentLoss {
+            layout.notes.problems.lose_attachment(AttachmentLoss {
                 path: Some(path),
                 cause: LossCause::Name,
                 why: "its name is reserved for stvc, so no command writes it".into(),
@@ -186,7 +191,7 @@ pub(super) fn read(
         // A forged list must not make stvc write outside the attachment folders, or write a file
         // twice.
         if !crate::st::is_attachment(&path) || !paths.insert(path.clone()) {
-            noticed.problems.push(Problem::BadAttachment { path: path.to_string() });
+            layout.notes.problems.push(Problem::BadAttachment { path: path.to_string() });
             continue;
         }
         let file = attachment_file(&path);
@@ -195,35 +200,20 @@ pub(super) fn read(
         attachments.push(Attachment { path, bytes, blake3, blob, lost_folder });
     }
     for (file, id) in stored.into_iter().filter(|(file, _)| !used.contains(file)) {
-        noticed.unused(format!("{ATTACHED}{file}"), id);
+        layout.notes.unused(format!("{ATTACHED}{file}"), id);
     }
     Ok(attachments)
 }
 
-pub(super) fn no_folder() -> AttachmentLoss {
-    lost_list("it has no attachments", None)
-}
-
-fn lost_list(why: impl Into<String>, object: Option<(ObjectId, Kind)>) -> AttachmentLoss {
-    AttachmentLoss { path: None, cause: LossCause::Lost, why: why.into(), object }
-}
-
-/// Reads an object that is needed to read the list. If the object is missing or damaged, returns
-/// `None` and adds a problem.
-fn read_or_lose<T>(
-    id: ObjectId,
-    kind: Kind,
-    noticed: &mut LayoutNotes,
-    read: impl FnOnce(&mut LayoutNotes) -> store::Result<T>,
-) -> Result<Option<T>> {
-    match read(noticed) {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.is_loss() => {
-            noticed.problems.lose_attachment(lost_list(error.to_string(), Some((id, kind))));
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
-    }
+/// Adds the problem that the list of attachments is lost, and with it all attachments.
+fn lose_all(
+    layout: &mut Layout<'_>,
+    why: impl Into<String>,
+    object: Option<(ObjectId, Kind)>,
+) -> Result<Vec<Attachment>> {
+    let loss = AttachmentLoss { path: None, cause: LossCause::Lost, why: why.into(), object };
+    layout.notes.problems.lose_attachment(loss);
+    Ok(Vec::new())
 }
 
 /// Verifies the content of attachments. Each blob is read once, even if many snapshots contain it.

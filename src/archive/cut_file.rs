@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::fmt::Display;
 
 use super::Result;
-use super::layout::{self, CutFile, LayoutNotes};
+use super::layout::{self, CutFile, Layout};
 use super::part_names::{card_text_folder, entry_file};
 use super::problem::Problem;
 use crate::st::{self, CutCard, card_keywords, cut_card, cut_text, fill_card, fill_text};
-use crate::store::{self, Kind, ObjectId, PackWriter, Reader, TreeEntry};
+use crate::store::{self, Kind, ObjectId, PackWriter, TreeEntry};
 
 pub(super) enum Filled {
     Bytes(Vec<u8>),
@@ -21,18 +21,17 @@ pub(super) enum Filled {
 
 impl CutFile {
     /// Rebuilds a lorebook by inserting its entries. If the lorebook does not refer to an entry,
-    /// the entry is added to `noticed`.
+    /// the entry is noted.
     pub(super) fn fill_book<B: AsRef<[u8]>>(
         &self,
-        reader: &Reader,
+        layout: &mut Layout<'_>,
         longest: u64,
         read: impl FnMut(ObjectId) -> store::Result<B>,
-        noticed: &mut LayoutNotes,
     ) -> Result<Filled> {
         let fill = |book: &[u8], take: &mut dyn FnMut(String) -> Option<B>| {
             st::fill(book, |key| take(entry_file(key)))
         };
-        Ok(match self.fill(reader, &mut { longest }, read, fill, noticed)? {
+        Ok(match self.fill(layout, &mut { longest }, read, fill)? {
             Filled::Bytes(book) if book.len() as u64 > longest => Filled::TooLong,
             filled => filled,
         })
@@ -43,13 +42,12 @@ impl CutFile {
     /// to one long part many times must not exhaust memory.
     pub(super) fn fill<B: AsRef<[u8]>, E: Display>(
         &self,
-        reader: &Reader,
+        layout: &mut Layout<'_>,
         room: &mut u64,
         mut read: impl FnMut(ObjectId) -> store::Result<B>,
         fill: impl FnOnce(&[u8], &mut dyn FnMut(String) -> Option<B>) -> std::result::Result<Vec<u8>, E>,
-        noticed: &mut LayoutNotes,
     ) -> Result<Filled> {
-        let file = reader.blob(self.file)?;
+        let file = layout.reader.blob(self.file)?;
         if self.parts.is_empty() {
             return Ok(Filled::Bytes(file));
         }
@@ -69,7 +67,7 @@ impl CutFile {
             (Err(error), None) => Ok(Filled::Bad(error.to_string())),
             (Ok(bytes), None) => {
                 for (name, id) in self.parts.iter().filter(|(name, _)| !used.contains(*name)) {
-                    noticed.unused(format!("{}{name}", self.folder), *id);
+                    layout.notes.unused(format!("{}{name}", self.folder), *id);
                 }
                 Ok(Filled::Bytes(bytes))
             }
@@ -110,20 +108,15 @@ struct StoredText {
 
 impl StoredCard {
     /// Reads the trees of a card. If a required file is missing, returns `None` and adds a problem.
-    pub(super) fn read(
-        reader: &Reader,
-        folder: ObjectId,
-        noticed: &mut LayoutNotes,
-    ) -> Result<Option<Self>> {
-        let (picture, folders) = layout::card(reader, folder, noticed)?;
+    pub(super) fn read(layout: &mut Layout<'_>, folder: ObjectId) -> Result<Option<Self>> {
+        let (picture, folders) = layout.card(folder)?;
         let Some(picture) = picture else {
-            noticed.missing("card/picture.png");
+            layout.notes.missing("card/picture.png");
             return Ok(None);
         };
         let mut texts = Vec::with_capacity(folders.len());
         for (folder, id) in folders {
-            let path = format!("card/{folder}/");
-            match layout::cut_file(reader, id, &path, layout::CARD_TEXT, noticed)? {
+            match layout.cut_file(id, &format!("card/{folder}/"), layout::CARD_TEXT)? {
                 Some(text) => texts.push(StoredText { folder, text }),
                 None => return Ok(None),
             }
@@ -131,12 +124,8 @@ impl StoredCard {
         Ok(Some(Self { picture, texts }))
     }
 
-    pub(super) fn fill(
-        &self,
-        reader: &Reader,
-        longest: u64,
-        noticed: &mut LayoutNotes,
-    ) -> Result<Filled> {
+    pub(super) fn fill(&self, layout: &mut Layout<'_>, longest: u64) -> Result<Filled> {
+        let reader = layout.reader;
         let mut texts = Vec::with_capacity(self.texts.len());
         // The texts alone must not exceed the length of the card, where they are even longer in
         // Base64.
@@ -145,7 +134,7 @@ impl StoredCard {
             let fill = |text: &[u8], take: &mut dyn FnMut(String) -> Option<Vec<u8>>| {
                 fill_text(text, |place| take(entry_file(place.as_bytes())))
             };
-            match text.fill(reader, &mut room, |id| reader.blob(id), fill, noticed)? {
+            match text.fill(layout, &mut room, |id| reader.blob(id), fill)? {
                 Filled::Bytes(text) => texts.push(text),
                 other => return Ok(other),
             }
@@ -160,7 +149,7 @@ impl StoredCard {
             let belongs = card_text_folder(n, keyword);
             if stored.folder != belongs {
                 let [path, belongs] = [&stored.folder, &belongs].map(|name| format!("card/{name}"));
-                noticed.problems.push(Problem::Misplaced { path, belongs });
+                layout.notes.problems.push(Problem::Misplaced { path, belongs });
             }
         }
         Ok(match fill_card(&picture, &texts) {

@@ -13,8 +13,8 @@ use tempfile::TempDir;
 use super::backup::{BackupError, Decoder, Header, Lengths, ObjectScope, judge, peek};
 use super::part_names::entry_file;
 use super::{
-    Blake3, ContentId, Error, Folders, Kind as SnapshotKind, Manifest, Role, Snapshot, SnapshotId,
-    State, Validator, Verdict, rebuild, write,
+    Blake3, ContentId, Error, Kind as SnapshotKind, Manifest, Role, Snapshot, SnapshotId, State,
+    Validator, Verdict, rebuild, write,
 };
 use crate::progress::NoProgress;
 use crate::st::{self, TimelineName};
@@ -272,7 +272,7 @@ fn judge_tree(root: &[(&[u8], Node<'_>)]) {
         }
         let state = State::of(&contents.files);
         let mut pack = store.pack_writer();
-        let written = write(&state, &mut pack, &reader, None, &Folders::default(), &[]);
+        let written = write(&state, &[], &mut pack);
         let written = written.expect("a state can be written").tree;
         pack.finish().expect("the pack is written");
         let snapshot = Snapshot { id: SnapshotId(written), tree: written, ..snapshot };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::diff::message_changes;
 use super::diff::{Change, MessagePlace};
-use super::layout::{self, LayoutNotes};
+use super::layout::Layout;
 use crate::store::{self, ObjectId, Reader, unless_lost};
 
 /// Reads the object ids of all messages, state by state. Caches the message folders of the last
@@ -22,22 +22,16 @@ impl MessageLists {
     }
 
     pub fn of(&mut self, tree: ObjectId) -> store::Result<Vec<ObjectId>> {
-        let mut noticed = LayoutNotes::default();
-        let Some(chat) = layout::root(&self.reader, tree, &mut noticed)?.chat else {
-            return Ok(Vec::new());
-        };
-        let messages = layout::chat(&self.reader, chat, &mut noticed)?.folder;
-        let Some(messages) = messages else { return Ok(Vec::new()) };
-        let folders = layout::folders(&self.reader, messages, &mut noticed)?;
+        let mut layout = Layout::new(&self.reader);
+        let Some(chat) = layout.root(tree)?.chat else { return Ok(Vec::new()) };
+        let Some(messages) = layout.chat(chat)?.folder else { return Ok(Vec::new()) };
+        let folders = layout.folders(messages)?;
         let mut list = Vec::new();
         let mut kept = HashMap::with_capacity(folders.len());
         for (number, id) in folders {
             let ids = match self.folders.get(&id) {
                 Some(ids) => Arc::clone(ids),
-                None => {
-                    let found = layout::messages(&self.reader, number, id, &mut noticed)?;
-                    found.into_iter().map(|(_, id)| id).collect()
-                }
+                None => layout.messages(number, id)?.into_iter().map(|(_, id)| id).collect(),
             };
             list.extend_from_slice(&ids);
             kept.insert(id, ids);

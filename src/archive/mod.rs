@@ -44,10 +44,11 @@ pub use problem::{AttachmentLoss, LossCause, Problem, Problems, Severity};
 pub(crate) use reach::Reach;
 pub use rebuild_files::Contents;
 pub(crate) use rebuild_files::{Tree, first_message, read_manifest};
-pub use snapshot::{Kind, Snapshot};
 pub(crate) use snapshot::{
-    NewSnapshot, branch, id_and_time, id_if_any, is_branch, moved, with_fork, with_parent_until,
+    Ancestry, NewSnapshot, branch, id_and_time, id_if_any, is_branch, moved, with_fork,
+    with_parent_until,
 };
+pub use snapshot::{Kind, Snapshot};
 pub(crate) use state::State;
 pub use validate::{Rebuilt, Validator, Verdict, rebuild};
 pub(crate) use write::{FilesToWrite, WrittenFiles, WrittenTree, write, write_chat, write_many};

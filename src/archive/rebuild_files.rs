@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cut_file::{Filled, StoredCard};
-use super::layout::{self, CutFile, LayoutNotes};
+use super::layout::{self, CutFile, Layout, LayoutNotes};
 use super::manifest::{FileRecord, Manifest};
 use super::problem::Problem;
 use super::{Attachment, Error, Result, Role, attachment_tree};
@@ -20,25 +20,21 @@ pub struct Tree {
     header: Option<ObjectId>,
     messages: Vec<ObjectId>,
     book: Option<CutFile>,
-    group: Option<ObjectId>,
+    pub group: Option<ObjectId>,
     card: Option<StoredCard>,
     file: Option<ObjectId>,
-    attachments: Vec<Attachment>,
+    pub attachments: Vec<Attachment>,
 }
 
-fn lines(
-    reader: &Reader,
-    chat: ObjectId,
-    noticed: &mut LayoutNotes,
-) -> Result<(Option<ObjectId>, Vec<ObjectId>)> {
-    let found = layout::chat(reader, chat, noticed)?;
+fn lines(layout: &mut Layout<'_>, chat: ObjectId) -> Result<(Option<ObjectId>, Vec<ObjectId>)> {
+    let found = layout.chat(chat)?;
     let mut messages = Vec::new();
     if let Some(folders) = found.folder {
-        for (number, folder) in layout::folders(reader, folders, noticed)? {
-            messages.extend(layout::messages(reader, number, folder, noticed)?);
+        for (number, folder) in layout.folders(folders)? {
+            messages.extend(layout.messages(number, folder)?);
         }
     }
-    Ok((found.file, layout::in_order(messages, &mut noticed.problems)))
+    Ok((found.file, layout::in_order(messages, &mut layout.notes.problems)))
 }
 
 /// Trust in the objects of a chat while the chat is rebuilt.
@@ -84,72 +80,60 @@ impl Tree {
     /// Reads the trees and the manifest, but no messages. Fails only if a problem prevents
     /// rebuilding; [`rebuild`](super::rebuild) reports all other problems.
     pub fn open(reader: &Reader, id: ObjectId) -> Result<Self> {
-        let mut noticed = LayoutNotes::default();
-        let root = layout::root(reader, id, &mut noticed)?;
+        let mut layout = Layout::new(reader);
+        let root = layout.root(id)?;
         let incomplete =
             |problem: &Problem| Error::Incomplete { tree: id, why: problem.to_string() };
         let Some(manifest) = root.manifest else {
             return Err(incomplete(&Problem::NoManifest));
         };
         let manifest = Manifest::decode(id, &reader.blob(manifest)?)?;
-        noticed.problems.extend(&manifest.problems());
+        layout.notes.problems.extend(&manifest.problems());
 
         let record = |role| manifest.file(role);
         let (mut header, mut messages) = (None, Vec::new());
-        let part = noticed.part("chat", Mode::Folder, record(Role::Chat), root.chat);
+        let part = layout.notes.part("chat", Mode::Folder, record(Role::Chat), root.chat);
         if let Some((_, chat)) = part {
-            (header, messages) = lines(reader, chat, &mut noticed)?;
+            (header, messages) = lines(&mut layout, chat)?;
         }
-        let mut card = None;
-        let part = noticed.part("card", Mode::Folder, record(Role::Card), root.card);
+        let (mut card, mut file, mut book) = (None, None, None);
+        let part = layout.notes.part("card", Mode::Folder, record(Role::Card), root.card);
         if let Some((_, folder)) = part {
-            card = StoredCard::read(reader, folder, &mut noticed)?;
+            card = StoredCard::read(&mut layout, folder)?;
         }
-        let mut file = None;
-        let part = noticed.part("file", Mode::Folder, record(Role::File), root.file);
+        let part = layout.notes.part("file", Mode::Folder, record(Role::File), root.file);
         if let Some((record, folder)) = part {
-            file = layout::plain_file(reader, folder, &record.plain_file(), &mut noticed)?;
+            file = layout.plain_file(folder, &record.plain_file())?;
         }
-        let mut book = None;
-        let part = noticed.part("lorebooks", Mode::Folder, record(Role::Lorebook), root.books);
+        let part = layout.notes.part("lorebooks", Mode::Folder, record(Role::Lorebook), root.books);
         if let Some((record, books)) = part {
-            match layout::lorebook(reader, books, record.name.as_deref(), &mut noticed)? {
+            match layout.lorebook(books, record.name.as_deref())? {
                 Some((name, folder)) => {
-                    let path = format!("lorebooks/{name}/");
-                    book = layout::cut_file(reader, folder, &path, layout::BOOK, &mut noticed)?;
+                    book = layout.cut_file(folder, &format!("lorebooks/{name}/"), layout::BOOK)?;
                 }
-                None => noticed.missing("lorebooks"),
+                None => layout.notes.missing("lorebooks"),
             }
         }
-        let part = noticed.part("group.json", Mode::File, record(Role::Group), root.group);
+        let part = layout.notes.part("group.json", Mode::File, record(Role::Group), root.group);
         let group = part.map(|(_, group)| group);
-        let mut attached = Vec::new();
-        match (root.attachments, &manifest.attachments) {
-            (Some(folder), Some(record)) => {
-                attached = attachment_tree::read(reader, folder, record, &mut noticed)?;
-            }
-            (None, Some(_)) => noticed.problems.lose_attachment(attachment_tree::no_folder()),
-            (Some(folder), None) => noticed.extra("attachments", folder, Mode::Folder),
-            (None, None) => {}
-        }
-        if let Some(worst) = noticed.problems.list().first().filter(|_| noticed.problems.is_fatal())
-        {
+        let record = manifest.attachments.as_ref();
+        let attachments = attachment_tree::read(&mut layout, root.attachments, record)?;
+        let problems = &layout.notes.problems;
+        if let Some(worst) = problems.list().first().filter(|_| problems.is_fatal()) {
             return Err(incomplete(worst));
         }
-        let attachments = attached;
+        let noticed = layout.notes;
         Ok(Self { id, manifest, noticed, header, messages, book, group, card, file, attachments })
     }
 
     pub fn attachments_of(reader: &Reader, id: ObjectId) -> Result<Vec<Attachment>> {
-        let mut noticed = LayoutNotes::default();
-        let root = layout::root(reader, id, &mut noticed)?;
-        let (Some(folder), Some(manifest)) = (root.attachments, root.manifest) else {
+        let mut layout = Layout::new(reader);
+        let root = layout.root(id)?;
+        let (Some(_), Some(manifest)) = (root.attachments, root.manifest) else {
             return Ok(Vec::new());
         };
-        match Manifest::decode(id, &reader.blob(manifest)?)?.attachments {
-            Some(record) => attachment_tree::read(reader, folder, &record, &mut noticed),
-            None => Ok(Vec::new()),
-        }
+        let record = Manifest::decode(id, &reader.blob(manifest)?)?.attachments;
+        attachment_tree::read(&mut layout, root.attachments, record.as_ref())
     }
 
     pub fn messages(&self) -> &[ObjectId] {
@@ -158,14 +142,6 @@ impl Tree {
 
     pub fn header(&self) -> Option<ObjectId> {
         self.header
-    }
-
-    pub fn attachments(&self) -> &[Attachment] {
-        &self.attachments
-    }
-
-    pub fn group(&self) -> Option<ObjectId> {
-        self.group
     }
 
     pub fn materialise(&self, reader: &Reader) -> Result<Contents> {
@@ -177,12 +153,12 @@ impl Tree {
         &self,
         reader: &Reader,
     ) -> Result<(Contents, LayoutNotes)> {
-        let mut noticed = self.noticed.clone();
+        let mut layout = Layout { reader, notes: self.noticed.clone() };
         let timeline = TimelineName::parse(&self.manifest.timeline);
         let timeline = timeline.map_err(|error| self.incomplete(&error.to_string()))?;
         let mut files = TimelineFiles::alone(&timeline, Vec::new());
         for record in &self.manifest.files {
-            let bytes = self.rebuild_and_notice(reader, record, &mut noticed)?;
+            let bytes = self.rebuild_and_notice(&mut layout, record)?;
             let path = record.library_path(&self.manifest.timeline);
             let path = path.map_err(|problem| self.incomplete(&problem.to_string()))?;
             match record.role {
@@ -206,19 +182,15 @@ impl Tree {
             });
         }
         let attachments = self.attachments.clone();
-        Ok((Contents { manifest: self.manifest.clone(), files, attachments }, noticed))
+        Ok((Contents { manifest: self.manifest.clone(), files, attachments }, layout.notes))
     }
 
     pub fn rebuild(&self, reader: &Reader, record: &FileRecord) -> Result<Vec<u8>> {
-        self.rebuild_and_notice(reader, record, &mut LayoutNotes::default())
+        self.rebuild_and_notice(&mut Layout::new(reader), record)
     }
 
-    fn rebuild_and_notice(
-        &self,
-        reader: &Reader,
-        record: &FileRecord,
-        noticed: &mut LayoutNotes,
-    ) -> Result<Vec<u8>> {
+    fn rebuild_and_notice(&self, layout: &mut Layout<'_>, record: &FileRecord) -> Result<Vec<u8>> {
+        let reader = layout.reader;
         if record.role == Role::Chat {
             // The hash of the file covers all messages. Each message is hashed only if the file is
             // wrong, to find the damaged message.
@@ -233,13 +205,13 @@ impl Tree {
         let filled = match record.role {
             Role::Chat => Filled::Bytes(self.rebuild_chat(reader, record, HashCheck::Nothing)?),
             Role::Lorebook => {
-                let book =
-                    self.book.as_ref().ok_or_else(|| self.incomplete("it has no lorebook"))?;
-                book.fill_book(reader, record.bytes, |id| reader.blob(id), noticed)?
+                let book = self.book.as_ref();
+                let book = book.ok_or_else(|| self.incomplete("it has no lorebook"))?;
+                book.fill_book(layout, record.bytes, |id| reader.blob(id))?
             }
             Role::Card => {
                 let card = self.card.as_ref().ok_or_else(|| self.incomplete("it has no card"))?;
-                card.fill(reader, record.bytes, noticed)?
+                card.fill(layout, record.bytes)?
             }
             Role::Group => blob(self.group, "it has no group.json")?,
             Role::File => blob(self.file, "it has no file")?,
@@ -295,7 +267,7 @@ impl Tree {
 
 /// Reads only the manifest. Two objects are read, however long the chat is.
 pub fn read_manifest(reader: &Reader, tree: ObjectId) -> Result<Manifest> {
-    let root = layout::root(reader, tree, &mut LayoutNotes::default())?;
+    let root = Layout::new(reader).root(tree)?;
     let incomplete = || Error::Incomplete { tree, why: Problem::NoManifest.to_string() };
     Manifest::decode(tree, &reader.blob(root.manifest.ok_or_else(incomplete)?)?)
 }

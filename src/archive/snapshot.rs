@@ -1,6 +1,7 @@
 //! Data of a snapshot that its commit contains, so that the tree need not be read.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use serde::{Serialize, Serializer};
 
@@ -8,6 +9,7 @@ use super::{Blake3, ContentId, Error, Manifest, Result, SnapshotId, State};
 use crate::st::{self, Category, Chat, TimelineName};
 use crate::store::commit::one_line;
 use crate::store::{self, Commit, NewCommit, ObjectId, RefName, Sequence, Time, trailer};
+use crate::words::count;
 
 /// Reason why a snapshot was created. Kinds that only later versions of stvc know are preserved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -143,7 +145,8 @@ impl Snapshot {
         let says = CommitReader(commit);
         let content = says.once(store::MARK_TRAILER)?.and_then(Blake3::from_hex);
         let content = content.ok_or_else(|| says.wrong("it has no content id"))?;
-        let timeline = says.timeline(TIMELINE)?;
+        let timeline = |key| says.parsed(key, |text| TimelineName::parse(&trailer::decode(text)));
+        let sequence = |key| says.parsed(key, str::parse::<Sequence>);
         let messages = says.number(MESSAGES)?;
         let text = |key| says.once(key).map(|value| value.map(trailer::decode));
         Ok(Self {
@@ -151,21 +154,22 @@ impl Snapshot {
             content: ContentId(content),
             tree: commit.tree,
             parents: commit.parents.iter().copied().map(SnapshotId).collect(),
-            timeline: timeline.ok_or_else(|| says.wrong("it does not name a timeline"))?,
+            timeline: timeline(TIMELINE)?
+                .ok_or_else(|| says.wrong("it does not name a timeline"))?,
             kind: Kind(Cow::Owned(says.once(KIND)?.unwrap_or("snapshot").to_owned())),
             messages: messages.ok_or_else(|| says.wrong("it has no message count"))?,
             entries: says.number(ENTRIES)?,
             fork_at: says.number(FORK_AT)?,
             time: commit.time,
-            sequence: says.sequence(SEQUENCE)?.unwrap_or(Sequence::at(commit.time.seconds)),
-            parent_until: says.sequence(PARENT_UNTIL)?,
+            sequence: sequence(SEQUENCE)?.unwrap_or(Sequence::at(commit.time.seconds)),
+            parent_until: sequence(PARENT_UNTIL)?,
             subject: commit.subject.clone(),
             lorebook: text(LOREBOOK)?,
             bound: text(BOUND)?,
             unread: text(UNREAD)?,
             last_words: says.once(LAST_WORDS)?.map(str::to_owned),
             main_chat: text(MAIN_CHAT)?,
-            renamed_from: says.timeline(RENAMED_FROM)?,
+            renamed_from: timeline(RENAMED_FROM)?,
             source: text(SOURCE)?,
         })
     }
@@ -199,16 +203,14 @@ impl<'c> CommitReader<'c> {
         number.map(Some).ok_or_else(|| self.wrong(format!("its trailer {key} is not a number")))
     }
 
-    fn sequence(&self, key: &str) -> Result<Option<Sequence>> {
-        let Some(text) = self.once(key)? else { return Ok(None) };
-        let sequence = text.parse();
-        sequence.map(Some).map_err(|error| self.wrong(format!("its trailer {key}: {error}")))
-    }
-
-    fn timeline(&self, key: &str) -> Result<Option<TimelineName>> {
-        let Some(text) = self.once(key)? else { return Ok(None) };
-        let name = TimelineName::parse(&trailer::decode(text));
-        name.map(Some).map_err(|error| self.wrong(format!("its trailer {key}: {error}")))
+    fn parsed<T, E: Display>(
+        &self,
+        key: &str,
+        parse: impl Fn(&str) -> std::result::Result<T, E>,
+    ) -> Result<Option<T>> {
+        let parse =
+            |text| parse(text).map_err(|error| self.wrong(format!("its trailer {key}: {error}")));
+        self.once(key)?.map(parse).transpose()
     }
 }
 
@@ -238,100 +240,97 @@ pub fn with_fork(mut commit: NewCommit, shared: u64) -> NewCommit {
     commit
 }
 
-/// Data for the commit of a new snapshot, without its tree. Fields have the same meaning as in
-/// [`Snapshot`].
-pub struct NewSnapshot<'a> {
+/// Data for the commit of a new snapshot that follows from its files. Fields have the same meaning
+/// as in [`Snapshot`].
+pub struct NewSnapshot {
     pub manifest: Manifest,
-    pub last_words: Option<String>,
-    pub entries: Option<usize>,
+    pub kind: Kind,
+    pub time: Time,
+    entries: Option<usize>,
+    bound: Option<String>,
+    unread: Option<String>,
+    last_words: Option<String>,
+    main_chat: Option<String>,
+}
+
+/// Position of a new snapshot in the history. Fields have the same meaning as in [`Snapshot`].
+#[derive(Default)]
+pub struct Ancestry {
     pub parent: Option<SnapshotId>,
     /// Second parent, which a merge or a sync joined.
     pub joined: Option<SnapshotId>,
     pub fork_at: Option<u64>,
-    pub bound: Option<String>,
-    pub unread: Option<String>,
-    pub main_chat: Option<String>,
     pub renamed_from: Option<TimelineName>,
     pub source: Option<String>,
-    pub kind: Kind,
-    pub time: Time,
-    pub sequence: Sequence,
-    /// Message given by the user, used as the subject; `None` for a generated subject.
-    pub message: Option<&'a str>,
+    /// `None` if the order of creation follows from the time.
+    pub sequence: Option<Sequence>,
 }
 
-impl<'a> NewSnapshot<'a> {
-    /// Returns the data for a snapshot of `state`, without parents.
+impl NewSnapshot {
     pub fn of(state: &State<'_>, kind: Kind, time: Time) -> Self {
         let metadata = state.files.metadata(&state.chat);
         let has_book = state.manifest.bound_book().is_some();
         let unread = state.files.lorebook.as_ref().filter(|book| book.unread.is_some());
         Self {
             manifest: state.manifest.clone(),
-            last_words: last_words(&state.chat),
+            kind,
+            time,
             entries: match state.timeline().category() {
                 Category::Lorebook => Some(st::entries(&state.files.main.bytes).len()),
                 _ => None,
             },
-            parent: None,
-            joined: None,
-            fork_at: None,
             bound: metadata.and_then(st::lorebook_name).filter(|_| !has_book),
             unread: unread.and_then(|book| book.path.as_ref()).map(|path| path.to_string()),
+            last_words: last_words(&state.chat),
             main_chat: metadata.and_then(st::main_chat),
-            renamed_from: None,
-            source: None,
-            kind,
-            time,
-            sequence: Sequence::at(time.seconds),
-            message: None,
         }
     }
 
-    /// Returns the commit for the tree of the state.
-    pub fn commit(self, tree: ObjectId) -> NewCommit {
+    /// Returns the commit for the tree of the state. `message` was given by the user and is used as
+    /// the subject; without it, a subject is generated.
+    pub fn commit(self, tree: ObjectId, ancestry: Ancestry, message: Option<&str>) -> NewCommit {
         let manifest = &self.manifest;
         let chat_name = manifest.timeline.rsplit('/').next().unwrap_or_default();
-        let subject = match self.message {
+        let subject = match message {
             Some(message) if !message.trim().is_empty() => message.to_owned(),
             _ if manifest.main_role() != super::Role::Chat => self.other_subject(chat_name),
-            _ if manifest.messages == 1 => format!("{chat_name}: 1 message"),
-            _ => format!("{chat_name}: {} messages", manifest.messages),
+            _ => format!("{chat_name}: {}", count(manifest.messages, "message")),
         };
+        let Ancestry { parent, joined, fork_at, renamed_from, source, sequence } = ancestry;
+        let sequence = sequence.and_then(|sequence| sequence.unless_at(self.time.seconds));
+        let text = |text: Option<String>| text.map(|text| trailer::encode(&text));
         let trailers = [
             (TIMELINE, Some(trailer::encode(&manifest.timeline))),
             (KIND, Some(self.kind.as_str().to_owned())),
             (MESSAGES, Some(manifest.messages.to_string())),
             (store::MARK_TRAILER, Some(manifest.content.to_string())),
             (ENTRIES, self.entries.map(|n| n.to_string())),
-            (FORK_AT, self.fork_at.map(|n| n.to_string())),
-            (SEQUENCE, self.sequence.unless_at(self.time.seconds).map(|it| it.to_string())),
+            (FORK_AT, fork_at.map(|n| n.to_string())),
+            (SEQUENCE, sequence.map(|it| it.to_string())),
             (LOREBOOK, manifest.bound_book().map(trailer::encode)),
-            (BOUND, self.bound.as_deref().map(trailer::encode)),
-            (UNREAD, self.unread.as_deref().map(trailer::encode)),
-            (MAIN_CHAT, self.main_chat.as_deref().map(trailer::encode)),
-            (RENAMED_FROM, self.renamed_from.as_ref().map(|name| trailer::encode(name.as_str()))),
-            (SOURCE, self.source.as_deref().map(trailer::encode)),
+            (BOUND, text(self.bound)),
+            (UNREAD, text(self.unread)),
+            (MAIN_CHAT, text(self.main_chat)),
+            (RENAMED_FROM, text(renamed_from.map(String::from))),
+            (SOURCE, text(source)),
             (LAST_WORDS, self.last_words),
         ];
-        let trailers =
-            trailers.into_iter().filter_map(|(key, value)| Some((key.into(), value?))).collect();
+        let trailers = trailers.into_iter().filter_map(|(key, value)| Some((key.into(), value?)));
         NewCommit {
             tree,
-            parents: self.parent.iter().chain(&self.joined).map(|parent| parent.0).collect(),
+            parents: parent.iter().chain(&joined).map(|parent| parent.0).collect(),
             time: self.time,
             subject,
-            trailers,
+            trailers: trailers.collect(),
         }
     }
 
     fn other_subject(&self, name: &str) -> String {
         let category = TimelineName::parse(&self.manifest.timeline).map(|name| name.category());
         match category {
-            Ok(Category::Lorebook) => match self.entries.unwrap_or(0) {
-                1 => format!("{name}: 1 entry"),
-                entries => format!("{name}: {entries} entries"),
-            },
+            Ok(Category::Lorebook) => {
+                format!("{name}: {}", count(self.entries.unwrap_or(0), "entry"))
+            }
             Ok(Category::Card) => format!("{name}: character"),
             Ok(Category::Persona) => format!("{name}: persona picture"),
             Ok(Category::Group) => format!("{name}: group"),

@@ -10,7 +10,7 @@ use super::part_names::{
 };
 use super::{Attachment, Blake3, Manifest, Result, Role, State, attachment_tree, cut_file};
 use crate::st::cut;
-use crate::store::{Kind, ObjectId, PackWriter, Reader, TreeEntry};
+use crate::store::{Kind, ObjectId, PackWriter, TreeEntry};
 
 pub struct WrittenTree {
     pub tree: ObjectId,
@@ -24,35 +24,26 @@ pub struct WrittenFiles {
     folders: Folders,
 }
 
-/// Adds the objects of `state` to `pack`. `previous` is the tree of a similar snapshot, whose
-/// objects are reused; `folders` has the trees of its message folders.
+/// Adds the objects of `state` to `pack`.
 pub fn write(
     state: &State<'_>,
-    pack: &mut PackWriter,
-    reader: &Reader,
-    previous: Option<ObjectId>,
-    folders: &Folders,
     attached: &[Attachment],
+    pack: &mut PackWriter,
 ) -> Result<WrittenTree> {
-    let files = FilesToWrite::of(state, pack, reader, previous, folders).write(pack, reader)?;
-    files.complete(&state.manifest, attached, pack)
+    FilesToWrite::whole(state).write(pack)?.complete(&state.manifest, attached, pack)
 }
 
-pub fn write_many(
-    states: &[State<'_>],
-    pack: &mut PackWriter,
-    reader: &Reader,
-) -> Result<Vec<WrittenFiles>> {
+pub fn write_many(states: &[State<'_>], pack: &mut PackWriter) -> Result<Vec<WrittenFiles>> {
     let states: Vec<_> = states.iter().map(FilesToWrite::whole).collect();
-    let mut ids = add_messages(&states, pack, reader)?.into_iter();
+    let mut ids = add_messages(&states, pack)?.into_iter();
     states.into_iter().map(|state| state.write_rest(&mut ids, pack)).collect()
 }
 
 /// Adds only the objects of the chat, and returns the tree of `chat/`. Equal chat files have the
 /// same tree.
-pub fn write_chat(state: &State<'_>, pack: &mut PackWriter, reader: &Reader) -> Result<ObjectId> {
+pub fn write_chat(state: &State<'_>, pack: &mut PackWriter) -> Result<ObjectId> {
     let chat = FilesToWrite::whole(state);
-    let mut ids = add_messages(slice::from_ref(&chat), pack, reader)?.into_iter();
+    let mut ids = add_messages(slice::from_ref(&chat), pack)?.into_iter();
     Ok(chat.write_chat(&mut ids, pack)?.tree)
 }
 
@@ -71,18 +62,17 @@ struct Folder<'m> {
 }
 
 impl<'s> FilesToWrite<'s> {
-    /// Prepares the files of `state` for writing to `pack`. The parameters are those of
-    /// [`write()`].
+    /// Prepares the files of `state` for writing to `pack`. `previous` is the tree of a similar
+    /// snapshot, whose objects are reused; `known` has the trees of its message folders.
     pub fn of(
         state: &'s State<'_>,
         pack: &PackWriter,
-        reader: &Reader,
         previous: Option<ObjectId>,
         known: &Folders,
     ) -> Self {
         let mut whole = Self::whole(state);
-        whole.previous =
-            previous.map(|tree| PreviousObjects::read(reader, tree)).unwrap_or_default();
+        let previous = previous.map(|tree| PreviousObjects::read(pack.reader(), tree));
+        whole.previous = previous.unwrap_or_default();
         if !pack.distrusts_store() {
             for folder in &mut whole.folders {
                 // The tree of a folder contains the numbers of its messages, so it is reused only
@@ -113,8 +103,8 @@ impl<'s> FilesToWrite<'s> {
         self.unknown().map(Folder::numbers).collect()
     }
 
-    pub fn write(self, pack: &mut PackWriter, reader: &Reader) -> Result<WrittenFiles> {
-        let mut ids = add_messages(slice::from_ref(&self), pack, reader)?.into_iter();
+    pub fn write(self, pack: &mut PackWriter) -> Result<WrittenFiles> {
+        let mut ids = add_messages(slice::from_ref(&self), pack)?.into_iter();
         self.write_rest(&mut ids, pack)
     }
 
@@ -192,15 +182,11 @@ impl WrittenFiles {
 
 /// Adds the messages of all folders that are not reused. The messages of all states are added
 /// together, so that short chats use all cores too.
-fn add_messages(
-    states: &[FilesToWrite<'_>],
-    pack: &mut PackWriter,
-    reader: &Reader,
-) -> Result<Vec<ObjectId>> {
+fn add_messages(states: &[FilesToWrite<'_>], pack: &mut PackWriter) -> Result<Vec<ObjectId>> {
     let unknown =
         || states.iter().flat_map(|state| state.unknown().map(move |folder| (state, folder)));
     let before = |(state, folder): (&FilesToWrite<'_>, &Folder<'_>)| {
-        state.previous.messages(reader, &folder.name)
+        state.previous.messages(pack.reader(), &folder.name)
     };
     let stored: HashSet<_> = unknown().flat_map(before).collect();
     let lines: Vec<&[u8]> = unknown().flat_map(|(_, folder)| folder.messages).copied().collect();

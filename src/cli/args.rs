@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::clock;
 use stvc::configuration::{Dates, When};
+use stvc::copies::LoginPrompt;
 use stvc::files::ChatOpenState;
 use stvc::moments::dates;
 use stvc::readiness::WaitLimit;
@@ -94,7 +95,7 @@ impl GlobalArgs {
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         Workspace {
             automatic: false,
-            may_prompt: false,
+            login_prompt: LoginPrompt::Forbidden,
             library: match &self.data {
                 Some(dir) => LibraryPlace::At(absolute(dir)),
                 None => LibraryPlace::Above(here()),

@@ -61,7 +61,7 @@ use clap_complete::CompleteEnv;
 use command_line::{Command, CommandLine};
 use error::{Error, Result};
 use output::{Output, bold};
-use stvc::copies::CopyPlace;
+use stvc::copies::{CopyPlace, LoginPrompt};
 pub use stvc::exit;
 use stvc::json_output::{Counts, Line, Summary};
 use stvc::{Workspace, stores};
@@ -86,7 +86,9 @@ fn run(arguments: &[OsString]) -> u8 {
     let mut workspace = args.global.workspace(arguments);
     let settings = workspace.settings();
     let mut out = Output::new(&args.global, &settings, workspace.now);
-    workspace.may_prompt = out.may_ask();
+    if out.may_ask() {
+        workspace.login_prompt = LoginPrompt::Allowed;
+    }
     if args.command.is_for_reading() {
         out = out.collecting(&args.global, &settings);
     }

@@ -282,7 +282,7 @@ fn is_same_other(
 
 fn same_group_metadata(files: &TimelineFiles, reader: &Reader, head: &Snapshot) -> Result<bool> {
     let Some(tree) = unless_lost(Tree::open(reader, head.tree))? else { return Ok(false) };
-    let before = match tree.group() {
+    let before = match tree.group {
         Some(id) => unless_lost(reader.blob(id))?,
         None => None,
     };

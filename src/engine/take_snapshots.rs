@@ -10,7 +10,7 @@ use super::cache::{Cache, CacheMatch};
 use super::changed_timelines::{self, Branches, Head, touched};
 use super::operation::{self, HeldLock, Operation, SnapshotParents};
 use super::{Error, Result, Workspace};
-use crate::archive::{self, Folders, Kind, Snapshot, SnapshotId, State, Validator, branch};
+use crate::archive::{self, Kind, Snapshot, SnapshotId, State, Validator, branch};
 use crate::auto_recap::{CheckpointState, queue_activity};
 use crate::history::origin::{Lineage, NewTimeline};
 use crate::history::{self, History, latest_valid};
@@ -283,7 +283,7 @@ impl<'a> SnapshotSession<'a> {
         }
         let attached = self.operation.attachments_of(state, Some(head.tree), &reader)?;
         let pack = &mut self.operation.pack;
-        let written = archive::write(state, pack, &reader, None, &Folders::default(), &attached)?;
+        let written = archive::write(state, &attached, pack)?;
         Ok(written.tree == head.tree)
     }
 

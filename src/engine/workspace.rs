@@ -12,7 +12,7 @@ use crate::history::moment::{Moment, Names};
 use crate::history::{self, History, LoadedHistory, Unreadable};
 use crate::rules::{self, Finding};
 use crate::st::{self, Library};
-use crate::store::{self, LoggedOperation, Store, Time};
+use crate::store::{self, LoggedOperation, LoginPrompt, Store, Time};
 use crate::system_clock;
 
 /// The place where a library is looked for.
@@ -74,7 +74,7 @@ pub struct Workspace {
     /// operations of such commands.
     pub automatic: bool,
     /// Whether git may prompt on the terminal, for example for a password.
-    pub may_prompt: bool,
+    pub login_prompt: LoginPrompt,
     pub now: DateTime<FixedOffset>,
     /// The longest wait for another process to release the store's lock.
     pub patience: Duration,
@@ -100,7 +100,7 @@ impl Workspace {
             store: None,
             command: CommandRun::new(vec![program.to_owned()]),
             automatic: false,
-            may_prompt: false,
+            login_prompt: LoginPrompt::Forbidden,
             now: system_clock::now_or_1970(),
             patience: PATIENCE,
             notices: Arc::default(),

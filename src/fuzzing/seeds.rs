@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::api::VERBS;
 use crate::archive::backup::{Decoder, Header, encode, objects_of};
 use crate::archive::fuzzing::tree_as_text;
-use crate::archive::{Folders, Snapshot, State, write};
+use crate::archive::{Snapshot, State, write};
 use crate::engine::fuzzing::Scene;
 use crate::fuzz_equipment::{copy_folder, fixture};
 use crate::progress::NoProgress;
@@ -180,8 +180,7 @@ fn trees(store: &Store, what: impl Fn(&[u8]) -> Vec<u8>) -> Seeds {
         let bytes = fs::read(fixture("1.19.0/default-user").join(file)).unwrap();
         let files = TimelineFiles::alone(&name, bytes);
         let (state, mut pack) = (State::of(&files), store.pack_writer());
-        let folders = Folders::default();
-        let written = write(&state, &mut pack, &store.reader(), None, &folders, &[]).unwrap();
+        let written = write(&state, &[], &mut pack).unwrap();
         pack.finish().unwrap();
         texts.push(tree_as_text(&Store::open(store.path()).unwrap(), written.tree));
     }

@@ -112,7 +112,7 @@ pub fn capture(
     name: &TimelineName,
     files: &dyn Files,
 ) -> Result<Captured> {
-    capture_with(library, groups, name, files, Unread::Fails)
+    Attempt { root: library.root(), files, unread: Unread::Fails }.repeat(groups, name)
 }
 
 /// Reads a timeline's files. If the lorebook exists but cannot be read, returns the other files and
@@ -123,29 +123,7 @@ pub fn capture_readable(
     name: &TimelineName,
     files: &dyn Files,
 ) -> Result<Captured> {
-    capture_with(library, groups, name, files, Unread::IsLeftOut)
-}
-
-fn capture_with(
-    library: &Library,
-    groups: &Groups,
-    name: &TimelineName,
-    files: &dyn Files,
-    unread: Unread,
-) -> Result<Captured> {
-    let attempt = Attempt { root: library.root(), files, unread };
-    let mut pauses = PAUSES_MS.into_iter();
-    loop {
-        let changed = match attempt.capture(groups, name) {
-            Ok(captured) => return Ok(captured),
-            Err(CaptureFailure::Failed(error)) => return Err(error),
-            Err(CaptureFailure::Changed(path)) => path,
-        };
-        let Some(pause) = pauses.next() else {
-            return Err(Error::ChangedWhileReading { path: changed.under(library.root()) });
-        };
-        std::thread::sleep(Duration::from_millis(pause));
-    }
+    Attempt { root: library.root(), files, unread: Unread::IsLeftOut }.repeat(groups, name)
 }
 
 enum CaptureFailure {
@@ -168,6 +146,21 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
+    fn repeat(&self, groups: &Groups, name: &TimelineName) -> Result<Captured> {
+        let mut pauses = PAUSES_MS.into_iter();
+        loop {
+            let changed = match self.capture(groups, name) {
+                Ok(captured) => return Ok(captured),
+                Err(CaptureFailure::Failed(error)) => return Err(error),
+                Err(CaptureFailure::Changed(path)) => path,
+            };
+            let Some(pause) = pauses.next() else {
+                return Err(Error::ChangedWhileReading { path: changed.under(self.root) });
+            };
+            std::thread::sleep(Duration::from_millis(pause));
+        }
+    }
+
     fn capture(&self, groups: &Groups, name: &TimelineName) -> AttemptResult<Captured> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let seen_ns = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);

@@ -59,9 +59,7 @@ pub struct Commit {
     pub id: ObjectId,
     pub tree: ObjectId,
     pub parents: Vec<ObjectId>,
-    /// The author's date.
     pub time: Time,
-    /// The first line of the message.
     pub subject: String,
     /// Lines `Key: value` of the last paragraph, in order. Values may be encoded: see
     /// [`trailer::decode`].

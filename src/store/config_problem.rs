@@ -14,11 +14,6 @@ impl Store {
             Ok(config) => config,
             Err(error) => return Some(error.to_string().replace('\n', " ")),
         };
-        let switch = |key: &str| match config.boolean(key) {
-            Ok(None) => Err(format!("{key} is missing")),
-            Err(_) => Err(format!("{key} is neither true nor false")),
-            Ok(Some(on)) => Ok(on),
-        };
         let version =
             config.string("core.repositoryformatversion").map(|version| version.to_string());
         let is_inner = self.git_dir.file_name().is_some_and(|name| name == ".git");
@@ -26,11 +21,11 @@ impl Store {
             return Some("core.repositoryformatversion is neither 0 nor 1".into());
         }
         // A clone with a work tree has its repository in `.git`, which is not bare.
-        match switch("core.bare") {
-            Ok(true) => {}
-            Ok(false) if is_inner => {}
-            Ok(false) => return Some("core.bare is not true".into()),
-            Err(why) => return Some(why),
+        match config.boolean("core.bare") {
+            Ok(None) => return Some("core.bare is missing".into()),
+            Err(_) => return Some("core.bare is neither true nor false".into()),
+            Ok(Some(false)) if !is_inner => return Some("core.bare is not true".into()),
+            Ok(Some(_)) => {}
         }
         let optional = [
             "core.filemode",

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::files::files_ending;
 use super::pack_entries::entries_in_order;
@@ -16,6 +16,7 @@ use super::pack_file::{OpenResult, PackFile};
 use super::{Lock, ObjectId, Result, Store};
 use crate::durable;
 
+const RESERVE: &str = "reserve";
 /// Size of the reserve in bytes: enough for a line of the log, a pack of commits, and 200 refs of
 /// one disk block each.
 const RESERVED: usize = 1 << 20;
@@ -25,7 +26,7 @@ const PLENTY: u64 = 64 << 20;
 impl Store {
     /// Creates the reserve unless it exists or the disk is nearly full. Failures are ignored.
     pub(super) fn make_reserve(&self) {
-        let path = self.reserve_path();
+        let path = self.private(RESERVE);
         if path.symlink_metadata().is_ok() || self.is_disk_nearly_full() {
             return;
         }
@@ -42,16 +43,12 @@ impl Store {
     /// Removes the reserve if the disk is nearly full. For commands that free space afterwards.
     pub fn release_reserve(&self, _lock: &Lock) {
         if self.is_disk_nearly_full() {
-            durable::remove_own(&self.reserve_path());
+            durable::remove_own(&self.private(RESERVE));
         }
     }
 
     fn is_disk_nearly_full(&self) -> bool {
         free_bytes(&self.git_dir).is_none_or(|free| free < PLENTY)
-    }
-
-    fn reserve_path(&self) -> PathBuf {
-        self.private_dir().join("reserve")
     }
 
     pub fn packed_sizes(&self) -> Result<HashMap<ObjectId, u64>> {
@@ -72,7 +69,7 @@ impl Store {
 
     /// Returns the total size in bytes of all files in the repository, except the reserve.
     pub fn bytes_on_disk(&self) -> u64 {
-        let reserve = fs::symlink_metadata(self.reserve_path()).map_or(0, |found| found.len());
+        let reserve = fs::symlink_metadata(self.private(RESERVE)).map_or(0, |found| found.len());
         let mut total: u64 = 0;
         let mut open = vec![self.git_dir.clone()];
         while let Some(dir) = open.pop() {

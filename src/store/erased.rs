@@ -4,7 +4,6 @@
 //! of the library that still contain erased text have marks, too: hashes of their path and content.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
 
 use super::commit::{self, NewCommit};
 use super::files;
@@ -15,7 +14,7 @@ use super::{Kind, Lock, ObjectId, RefName, Result, Store, Time, id_lists, unless
 const ERASING: &str = "erasing";
 /// File with the marks of the library's files that still contain erased text and can be removed.
 const COPIES: &str = "erased-copies";
-/// Name of the file that contains the record, in a commit on a git server.
+/// Name of the file that contains the record, here and in a commit on a git server.
 const ERASED_FILE: &str = "erased";
 
 /// Record of erased data. Maps each id or mark, as hex digits, to the number of times that it was
@@ -84,28 +83,26 @@ impl Store {
             erasures.add(hex);
         }
         self.set_erasures(lock, &erasures)?;
-        let path = self.private_dir().join(ERASING);
         let text: String = ids.iter().map(|id| format!("{id}\n")).collect();
-        files::replace(&path, text.as_bytes())
+        files::replace(&self.private(ERASING), text.as_bytes())
     }
 
     pub fn erasing(&self) -> Result<Option<HashSet<ObjectId>>> {
-        id_lists::read(&self.private_dir().join(ERASING))
+        id_lists::read(&self.private(ERASING))
     }
 
     pub fn end_erasing(&self, _lock: &Lock) -> Result<()> {
-        files::remove(&self.private_dir().join(ERASING))
+        files::remove(&self.private(ERASING))
     }
 
     /// Returns the marks of the library's files that still contain erased text.
     pub fn left_copies(&self) -> Result<Vec<String>> {
-        let path = self.private_dir().join(COPIES);
-        let text = files::read(&path)?.unwrap_or_default();
+        let text = files::read(&self.private(COPIES))?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
     }
 
     pub fn set_left_copies(&self, _lock: &Lock, marks: &[String]) -> Result<()> {
-        let path = self.private_dir().join(COPIES);
+        let path = self.private(COPIES);
         if marks.is_empty() {
             return files::remove(&path);
         }
@@ -114,8 +111,7 @@ impl Store {
     }
 
     pub fn erasures(&self) -> Result<Erasures> {
-        let path = self.erased_path();
-        let text = files::read(&path)?.unwrap_or_default();
+        let text = files::read(&self.private(ERASED_FILE))?.unwrap_or_default();
         Ok(Erasures::parse(&text))
     }
 
@@ -132,8 +128,7 @@ impl Store {
     }
 
     pub fn set_erasures(&self, _lock: &Lock, erasures: &Erasures) -> Result<()> {
-        let (path, text) = (self.erased_path(), erasures.to_text());
-        files::replace(&path, text.as_bytes())
+        files::replace(&self.private(ERASED_FILE), erasures.to_text().as_bytes())
     }
 
     /// Stores the record as a commit, which can be pushed to a git server. Returns the id of the
@@ -171,13 +166,6 @@ impl Store {
         }
         let branches = self.refs("refs/heads/")?.refs;
         let first = branches.into_iter().map(|(name, _)| name).next();
-        match first.or_else(|| RefName::try_from("refs/heads/main".to_owned()).ok()) {
-            Some(name) => self.point_head_at(&name),
-            None => Ok(()),
-        }
-    }
-
-    fn erased_path(&self) -> PathBuf {
-        self.private_dir().join("erased")
+        self.point_head_at(&first.unwrap_or_else(|| RefName::branch(["main"])))
     }
 }

@@ -19,8 +19,7 @@ impl Store {
     /// Fails if the store needs an unsupported feature for this kind of access. A damaged feature
     /// list is ignored, because each snapshot lists the features that it needs.
     pub(super) fn must_be_known(&self, to: Access) -> Result<()> {
-        let path = self.private_dir().join("features");
-        let Some(text) = files::read(&path)? else { return Ok(()) };
+        let Some(text) = files::read(&self.private("features"))? else { return Ok(()) };
         for (needed_to, name) in features(&text).unwrap_or_default() {
             let matters = needed_to == Access::Read || to == Access::Write;
             if matters && !KNOWN.contains(&name.as_str()) {

@@ -4,6 +4,7 @@ use std::fs;
 
 use super::files::{files_ending, unless_absent};
 use super::loose::loose_objects;
+use super::operation_log::LOG;
 use super::{Result, Store};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ impl Store {
         }
         // A command appends to the operation log before it moves refs, and again when it has
         // finished. So the length of the log also changes while a command is running.
-        let log = self.private_dir().join("operations.jsonl");
+        let log = self.private(LOG);
         if let Some(found) = unless_absent(fs::metadata(&log), &log)? {
             note(&found.len().to_le_bytes());
         }

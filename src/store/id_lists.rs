@@ -3,11 +3,15 @@
 //! attachments that the library had itself (`stvc/own-attachments`).
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::operation_log::{Sync, append};
 use super::{Error, Lock, ObjectId, Result, Store, files};
 use crate::{durable, regular};
+
+const FORMER_IDS: &str = "former-ids";
+const DAMAGED: &str = "damaged";
+const OWN_ATTACHMENTS: &str = "own-attachments";
 
 /// Returns the ids in a file; `None` if the file does not exist. Lines that are not an id are
 /// ignored.
@@ -28,8 +32,15 @@ impl Store {
         let known = self.former_map()?;
         let new = ids.iter().filter(|(old, new)| known.get(old) != Some(new));
         let text: String = new.map(|(old, new)| format!("{old} {new}\n")).collect();
-        let path = self.former_path();
-        append(&path, text.as_bytes(), Sync::Now).map_err(Error::io(&path))
+        self.append_to(FORMER_IDS, &text)
+    }
+
+    fn append_to(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.private(name);
+        if text.is_empty() {
+            return Ok(());
+        }
+        append(&path, text.as_bytes(), Sync::Now).map_err(Error::io(path))
     }
 
     pub fn find_former(&self, prefix: &str) -> Result<Vec<ObjectId>> {
@@ -53,7 +64,7 @@ impl Store {
     }
 
     fn former_map(&self) -> Result<HashMap<ObjectId, ObjectId>> {
-        let text = files::read(&self.former_path())?.unwrap_or_default();
+        let text = files::read(&self.private(FORMER_IDS))?.unwrap_or_default();
         let id = |hex: &str| ObjectId::from_hex(hex.as_bytes()).ok();
         let pair = |line: &str| {
             let (old, new) = line.split_once(' ')?;
@@ -62,35 +73,29 @@ impl Store {
         Ok(String::from_utf8_lossy(&text).lines().filter_map(pair).collect())
     }
 
-    fn former_path(&self) -> PathBuf {
-        self.private_dir().join("former-ids")
-    }
-
     /// Whether the last `check` found damage that is not repaired yet. If so, a snapshot also
     /// writes objects that are stored but cannot be read.
     pub fn is_marked_damaged(&self) -> bool {
-        self.damaged_path().exists()
+        self.private(DAMAGED).exists()
     }
 
     pub fn known_damaged(&self) -> HashSet<ObjectId> {
-        read(&self.damaged_path()).ok().flatten().unwrap_or_default()
+        read(&self.private(DAMAGED)).ok().flatten().unwrap_or_default()
     }
 
     pub fn mark_damaged(&self, commits: &[ObjectId]) -> Result<()> {
-        let path = self.damaged_path();
+        let path = self.private(DAMAGED);
         let mut text = String::from("see `stvc check`\n");
         commits.iter().for_each(|id| text.push_str(&format!("{id}\n")));
         if regular::read(&path).is_ok_and(|there| there == text.as_bytes()) {
             return Ok(());
         }
-        self.refuse_links()?;
-        let dir = self.private_dir();
-        durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
+        self.make_private_dir()?;
         durable::overwrite(&path, text.as_bytes()).map_err(Error::io(path))
     }
 
     pub fn mark_valid(&self) -> Result<()> {
-        let path = self.damaged_path();
+        let path = self.private(DAMAGED);
         if regular::read(&path).is_err() {
             return Ok(());
         }
@@ -98,27 +103,15 @@ impl Store {
         files::remove(&path)
     }
 
-    fn damaged_path(&self) -> PathBuf {
-        self.private_dir().join("damaged")
-    }
-
     /// Returns the blobs of attachments of uncommon file types that the library itself contained.
     /// Other attachments of such types are not written to the library without permission.
     pub fn own_attachments(&self) -> Result<HashSet<ObjectId>> {
-        Ok(read(&self.own_attachments_path())?.unwrap_or_default())
+        Ok(read(&self.private(OWN_ATTACHMENTS))?.unwrap_or_default())
     }
 
     pub fn remember_own_attachments(&self, _lock: &Lock, ids: &HashSet<ObjectId>) -> Result<()> {
-        let path = self.own_attachments_path();
         let known = self.own_attachments()?;
         let text: String = ids.difference(&known).map(|id| format!("{id}\n")).collect();
-        if text.is_empty() {
-            return Ok(());
-        }
-        append(&path, text.as_bytes(), Sync::Now).map_err(Error::io(path))
-    }
-
-    fn own_attachments_path(&self) -> PathBuf {
-        self.private_dir().join("own-attachments")
+        self.append_to(OWN_ATTACHMENTS, &text)
     }
 }

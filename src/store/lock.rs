@@ -18,11 +18,16 @@ use crate::{durable, file_lock, regular};
 /// The store's lock, held until dropped.
 pub struct Lock {
     holder: PathBuf,
-    command: Vec<String>,
-    finished: Vec<LoggedOperation>,
-    set_aside: Vec<SetAside>,
+    pub command: Vec<String>,
+    /// Interrupted operations that were completed when the lock was taken. They had no files to
+    /// write.
+    pub finished: Vec<LoggedOperation>,
+    /// Operations that were set aside when the lock was taken.
+    pub set_aside: Vec<SetAside>,
     file: File,
 }
+
+const HOLDER: &str = "lock.json";
 
 #[derive(Serialize, Deserialize)]
 struct Holder {
@@ -59,7 +64,7 @@ impl Store {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        let holder_path = self.holder_path();
+        let holder_path = self.private(HOLDER);
         let was_killed = fs::metadata(&holder_path).is_ok_and(|found| found.len() > 0);
         // Done even if the holder file is empty: it is not synced, so a power cut may have emptied
         // it.
@@ -87,22 +92,13 @@ impl Store {
         Ok(Lock { holder: holder_path, command, finished, set_aside, file })
     }
 
-    fn holder_path(&self) -> PathBuf {
-        self.private_dir().join("lock.json")
-    }
-
     fn holder_in_words(&self) -> String {
-        let holder = regular::read(&self.holder_path())
+        let holder = regular::read(&self.private(HOLDER))
             .ok()
             .and_then(|words| serde_json::from_slice::<Holder>(&words).ok());
         match holder {
-            Some(holder) => {
-                format!(
-                    "process {} ({}), since {}",
-                    holder.pid,
-                    holder.command.join(" "),
-                    holder.since
-                )
+            Some(Holder { pid, command, since }) => {
+                format!("process {pid} ({}), since {since}", command.join(" "))
             }
             None => "another process".into(),
         }
@@ -132,26 +128,9 @@ impl Store {
     /// Syncs the holder file. Called before `packed-refs` is locked: after a crash, the holder file
     /// shows the next process that this lock is abandoned.
     pub(super) fn sync_holder(&self) -> Result<()> {
-        let path = self.holder_path();
+        let path = self.private(HOLDER);
         let synced = durable::sync_file(&path);
         synced.and_then(|()| durable::sync_dir(durable::parent(&path))).map_err(Error::io(&path))
-    }
-}
-
-impl Lock {
-    /// Returns the interrupted operations that were completed when the lock was taken. They had no
-    /// files to write.
-    pub fn finished(&self) -> &[LoggedOperation] {
-        &self.finished
-    }
-
-    /// Returns the operations that were set aside when the lock was taken.
-    pub fn set_aside(&self) -> &[SetAside] {
-        &self.set_aside
-    }
-
-    pub fn command(&self) -> &[String] {
-        &self.command
     }
 }
 

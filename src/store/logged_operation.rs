@@ -3,7 +3,7 @@
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
-use super::{ObjectId, RefChange, Sequence};
+use super::{ObjectId, RefChange, Sequence, hex};
 
 /// An operation: one line of the operation log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ impl LoggedOperation {
 
     /// Returns the commits that contain old or new bytes of the files that this operation wrote.
     pub fn commits(&self) -> impl Iterator<Item = ObjectId> {
-        self.kept().filter_map(|kept| match kept {
+        self.stored().filter_map(|(_, stored)| match stored {
             StoredAs::Commit(id) => Some(*id),
             StoredAs::Blob(_) => None,
         })
@@ -45,16 +45,16 @@ impl LoggedOperation {
     /// Returns the blobs with old or new bytes of the files that this operation wrote, each with
     /// the path of the file.
     pub fn blobs(&self) -> impl Iterator<Item = (&str, ObjectId)> {
-        self.effect.files.iter().flat_map(|file| {
-            file.before.iter().chain(&file.after).filter_map(|kept| match kept {
-                StoredAs::Blob(id) => Some((file.path.as_str(), *id)),
-                StoredAs::Commit(_) => None,
-            })
+        self.stored().filter_map(|(path, stored)| match stored {
+            StoredAs::Blob(id) => Some((path, *id)),
+            StoredAs::Commit(_) => None,
         })
     }
 
-    fn kept(&self) -> impl Iterator<Item = &StoredAs> {
-        self.effect.files.iter().flat_map(|file| file.before.iter().chain(&file.after))
+    fn stored(&self) -> impl Iterator<Item = (&str, &StoredAs)> {
+        self.effect.files.iter().flat_map(|file| {
+            file.before.iter().chain(&file.after).map(|stored| (file.path.as_str(), stored))
+        })
     }
 }
 
@@ -132,20 +132,4 @@ pub enum StoredAs {
     /// A snapshot that contains the file. The layer above knows how to find the file in it.
     #[serde(rename = "snapshot")]
     Commit(#[serde(with = "hex")] ObjectId),
-}
-
-mod hex {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use super::ObjectId;
-
-    pub fn serialize<S: Serializer>(id: &ObjectId, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(id)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<ObjectId, D::Error> {
-        let text = String::deserialize(input)?;
-        ObjectId::from_hex(text.as_bytes())
-            .map_err(|_| serde::de::Error::custom("not an object id"))
-    }
 }

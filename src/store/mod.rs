@@ -26,6 +26,7 @@ mod fold_packs;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod gc;
+mod hex;
 mod id_lists;
 mod inflate;
 mod limits;
@@ -92,6 +93,7 @@ pub(crate) use packer::PackSlot;
 pub use reader::Reader;
 pub(crate) use reader::Readers;
 pub use ref_name::{RefChange, RefName};
+pub use remote::LoginPrompt;
 pub(crate) use remote::RemoteSession;
 pub use remote::{RemoteError, folder_for_now};
 pub use sequence::Sequence;
@@ -118,6 +120,10 @@ impl Store {
     /// Returns the folder of stvc's own files in the repository. Git ignores this folder.
     pub fn private_dir(&self) -> PathBuf {
         self.git_dir.join(open::PRIVATE)
+    }
+
+    fn private(&self, name: &str) -> PathBuf {
+        self.private_dir().join(name)
     }
 
     fn objects_dir(&self) -> PathBuf {

@@ -99,10 +99,8 @@ impl ObjectFiles {
             .map(|(_, path)| reused(&path).unwrap_or_else(|| Arc::new(PackFile::new(path))))
             .collect();
         let is_same = |known: &&Arc<Listing>| {
-            let folders_of = |folders: &[Folder]| {
-                folders.iter().map(|folder| folder.path.clone()).collect::<Vec<_>>()
-            };
-            folders_of(&known.folders) == folders_of(&folders)
+            let paths = folders.iter().map(|folder| &folder.path);
+            known.folders.iter().map(|folder| &folder.path).eq(paths)
                 && known.packs.len() == packs.len()
                 && packs.iter().all(|pack| known.packs.iter().any(|old| Arc::ptr_eq(old, pack)))
         };

@@ -124,14 +124,19 @@ impl Store {
     }
 
     pub fn is_mirror(&self) -> bool {
-        self.private_dir().join(MIRROR).is_file()
+        self.private(MIRROR).is_file()
     }
 
     pub fn become_mirror(&self) -> Result<()> {
+        let dir = self.make_private_dir()?;
+        if self.is_mirror() { Ok(()) } else { mark_mirror(&dir) }
+    }
+
+    pub(super) fn make_private_dir(&self) -> Result<PathBuf> {
         self.refuse_links()?;
         let dir = self.private_dir();
         durable::create_dir_all(&dir).map_err(Error::io(&dir))?;
-        if self.is_mirror() { Ok(()) } else { mark_mirror(&dir) }
+        Ok(dir)
     }
 
     fn over(git_dir: PathBuf) -> Self {
@@ -146,8 +151,7 @@ impl Store {
 
     /// Reads the format file. Fails if the format is newer than this program supports.
     pub fn format(&self) -> Result<Format> {
-        let path = self.private_dir().join("format");
-        let Some(text) = files::read(&path)? else {
+        let Some(text) = files::read(&self.private("format"))? else {
             return Ok(Format::Missing);
         };
         // The line ends with a checksum: a flipped bit must not look like a newer format.
@@ -155,17 +159,14 @@ impl Store {
         let line = text.trim_end();
         let number =
             line.strip_prefix("stvc store format ").and_then(|rest| rest.split(' ').next());
-        match number
-            .filter(|number| format_line(number) == line)
-            .map(|number| (number, number.parse::<u32>()))
-        {
-            Some((_, Ok(FORMAT))) => Ok(Format::Known),
-            Some((found, _)) => Err(Error::NewerFormat {
+        match number.filter(|number| format_line(number) == line) {
+            None => Ok(Format::Damaged),
+            Some(found) if found.parse() == Ok(FORMAT) => Ok(Format::Known),
+            Some(found) => Err(Error::NewerFormat {
                 path: self.git_dir.clone(),
                 found: found.into(),
                 known: FORMAT,
             }),
-            None => Ok(Format::Damaged),
         }
     }
 
@@ -245,15 +246,12 @@ fn format_line(number: &str) -> String {
 }
 
 fn mark_mirror(private: &Path) -> Result<()> {
-    let path = private.join(MIRROR);
-    let words = b"a copy, kept by `stvc backup`\n";
-    files::replace(&path, words)
+    files::replace(&private.join(MIRROR), b"a copy, kept by `stvc backup`\n")
 }
 
 fn write_format_file(private: &Path) -> Result<()> {
-    let path = private.join("format");
     let line = format!("{}\n", format_line(&FORMAT.to_string()));
-    files::replace(&path, line.as_bytes())
+    files::replace(&private.join("format"), line.as_bytes())
 }
 
 #[cfg(unix)]

@@ -25,6 +25,8 @@ const DIGITS: usize = 16;
 /// Greatest valid number of an operation. Not every JSON parser represents greater integers
 /// exactly.
 pub(super) const LAST_NUMBER: u64 = (1 << 53) - 1;
+/// Private file that contains the log.
+pub(super) const LOG: &str = "operations.jsonl";
 /// Private file with operations that were removed from the log because they could not be carried
 /// out.
 pub const SET_ASIDE: &str = "operations-set-aside.jsonl";
@@ -55,14 +57,6 @@ pub(super) enum Sync {
 }
 
 impl Store {
-    pub(super) fn operations_path(&self) -> PathBuf {
-        self.private_dir().join("operations.jsonl")
-    }
-
-    pub(super) fn set_aside_path(&self) -> PathBuf {
-        self.private_dir().join(SET_ASIDE)
-    }
-
     /// Returns all operations that can be read, oldest first, and the number of unreadable lines.
     pub fn operations(&self) -> Result<(Vec<LoggedOperation>, usize)> {
         let (lines, unreadable) = self.log_lines()?;
@@ -75,7 +69,7 @@ impl Store {
 
     /// Returns all lines that can be read, oldest first, and the number of unreadable lines.
     fn log_lines(&self) -> Result<(Vec<Line>, usize)> {
-        let text = files::read(&self.operations_path())?.unwrap_or_default();
+        let text = files::read(&self.private(LOG))?.unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let found: Vec<_> = lines.map(decode).collect();
         let unreadable = found.iter().filter(|line| line.is_none()).count();
@@ -89,11 +83,6 @@ impl Store {
         Ok(unfinished(self.log_lines()?.0))
     }
 
-    /// Appends an operation to the log and syncs the log. On failure, tries to restore the log.
-    pub(super) fn log_operation(&self, operation: &LoggedOperation) -> Result<()> {
-        self.log_line(operation, Sync::Now)
-    }
-
     /// Records that an operation is complete. Must be synced if the operation wrote files outside
     /// the store: if the line were lost, a file that is saved later would look like a change that
     /// interrupted the operation.
@@ -101,8 +90,9 @@ impl Store {
         self.log_line(&Finished { finished: number }, sync)
     }
 
-    fn log_line(&self, record: &impl Serialize, sync: Sync) -> Result<()> {
-        let path = self.operations_path();
+    /// Appends a line to the log. On failure, tries to restore the log.
+    pub(super) fn log_line(&self, record: &impl Serialize, sync: Sync) -> Result<()> {
+        let path = self.private(LOG);
         let line = encode(record).map_err(Error::io(&path))?;
         append(&path, &line, sync).map_err(Error::io(&path))
     }
@@ -112,7 +102,7 @@ impl Store {
         operations: &[LoggedOperation],
         unfinished: &[u64],
     ) -> Result<()> {
-        let path = self.operations_path();
+        let path = self.private(LOG);
         let mut text = Vec::new();
         for operation in operations {
             text.extend(encode(operation).map_err(Error::io(&path))?);
@@ -152,7 +142,7 @@ impl Store {
     }
 
     fn open_log(&self) -> Result<Option<(PathBuf, File)>> {
-        let path = self.operations_path();
+        let path = self.private(LOG);
         let file = unless_absent(regular::open(&path), &path)?;
         Ok(file.map(|file| (path, file)))
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chrono::{DateTime, FixedOffset};
 
 use super::files;
-use super::operation_log::{End, Sync};
+use super::operation_log::{End, SET_ASIDE, Sync};
 use super::{
     Effect, Error, FileChange, Lock, LoggedOperation, ObjectId, RefChange, RefName, Result,
     Sequence, Store,
@@ -69,12 +69,12 @@ impl Store {
         let operation = LoggedOperation {
             number: end.last.map_or(1, |last| last.number + 1),
             time,
-            command: lock.command().to_owned(),
+            command: lock.command.clone(),
             effect,
             summary: false,
             unfinished: end.unfinished,
         };
-        self.log_operation(&operation)?;
+        self.log_line(&operation, Sync::Now)?;
         if let Err(error) = self.move_refs(&operation.effect.refs) {
             return Err(match self.take_back_refs(&operation) {
                 Ok(()) => error,
@@ -127,7 +127,7 @@ impl Store {
         let End { last, mut unfinished } = self.end_of_log()?;
         let number = last.map_or(of, |last| last.number) + 1;
         unfinished.retain(|pending| *pending != of);
-        self.log_operation(&LoggedOperation { number, unfinished, ..outcome })?;
+        self.log_line(&LoggedOperation { number, unfinished, ..outcome }, Sync::Now)?;
         self.log_finished(number, sync)
     }
 
@@ -188,10 +188,7 @@ impl Store {
             self.clear_ref_locks(&operation.effect.refs)?;
             let mut open = Vec::new();
             for change in &operation.effect.refs {
-                let stored = match change.after {
-                    Some(id) => self.reader().has(id)?,
-                    None => true,
-                };
+                let stored = change.after.map_or(Ok(true), |id| self.reader().has(id))?;
                 let moves = change.before != change.after;
                 if moves && stored && self.ref_target(&change.name)? == change.before {
                     open.push(change.clone());
@@ -276,8 +273,7 @@ impl Store {
     /// Removes the file with the operations that were set aside, because it names snapshots and
     /// files that may be erased.
     pub fn remove_set_aside(&self, _lock: &Lock) -> Result<()> {
-        let path = self.set_aside_path();
-        files::remove(&path)
+        files::remove(&self.private(SET_ASIDE))
     }
 
     pub fn expire(&self, _lock: &Lock, expiry: &Expiry) -> Result<()> {

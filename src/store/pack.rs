@@ -142,6 +142,11 @@ impl PackWriter {
         self.broken
     }
 
+    /// Returns a reader of the objects that were stored when this writer was created.
+    pub fn reader(&self) -> &Reader {
+        &self.known
+    }
+
     pub fn distrusts_store(&self) -> bool {
         self.distrust
     }

@@ -33,15 +33,9 @@ impl Store {
     /// Removes git's commit graph, because it may name removed commits. Git creates it again.
     pub(super) fn forget_commit_graph(&self) -> Result<()> {
         let info = self.objects_dir().join("info");
-        let graph = info.join("commit-graph");
-        files::remove(&graph)?;
+        files::remove(&info.join("commit-graph"))?;
         let chain = info.join("commit-graphs");
-        match fs::remove_dir_all(&chain) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::Io { path: chain, source: error })
-            }
-            _ => Ok(()),
-        }
+        unless_absent(fs::remove_dir_all(&chain), &chain).map(drop)
     }
 
     pub fn has_half_removed_packs(&self) -> Result<bool> {
@@ -104,9 +98,7 @@ impl Store {
         }
         Ok(held)
     }
-}
 
-impl Store {
     /// Closes and removes packs. The removal of all indices is synced before the first pack is
     /// removed.
     pub(super) fn remove_packs<'p>(

@@ -15,23 +15,20 @@ pub(super) struct PackedMark {
     pub volumes: HashSet<ObjectId>,
 }
 
+const FILE: &str = "packed";
 /// First line of the file if no pack of `gc` exists.
 const NONE: &str = "-";
 
 impl PackedMark {
-    fn path(store: &Store) -> PathBuf {
-        store.private_dir().join("packed")
-    }
-
     /// Reads the mark. It is empty if the file is missing; damaged lines name packs that do not
     /// exist.
     pub(super) fn read(store: &Store) -> Result<Self> {
-        let mark = files::read(&Self::path(store))?.unwrap_or_default();
+        let mark = files::read(&store.private(FILE))?.unwrap_or_default();
         Ok(Self::decode(&String::from_utf8_lossy(&mark)))
     }
 
     pub(super) fn write(&self, store: &Store) -> Result<()> {
-        files::replace(&Self::path(store), self.encode().as_bytes())
+        files::replace(&store.private(FILE), self.encode().as_bytes())
     }
 
     pub(super) fn after_gc(index: &Path, volumes: &[ObjectId]) -> Self {

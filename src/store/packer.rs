@@ -60,19 +60,9 @@ pub(super) enum PackRecord {
     Volume { part: usize, number: usize, id: ObjectId, size: usize, compressed: Vec<u8> },
 }
 
-pub(super) enum PackFailure {
-    Failed(Error),
-    /// Another part failed, so the result is not needed.
-    Unwanted,
-}
-
-impl From<Error> for PackFailure {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-pub(super) type Packing<T> = std::result::Result<T, PackFailure>;
+/// Result of packing a part. The error is `None` if another part failed, so that the result is not
+/// needed.
+pub(super) type Packing<T> = std::result::Result<T, Option<Error>>;
 
 struct Base {
     number: usize,
@@ -228,7 +218,7 @@ impl<'a> Packer<'a> {
     }
 
     fn send(&self, ready: PackRecord) -> Packing<()> {
-        self.out.send(Ok(ready)).map_err(|_| PackFailure::Unwanted)
+        self.out.send(Ok(ready)).map_err(|_| None)
     }
 
     fn close_volume(&mut self) -> Packing<()> {
@@ -353,7 +343,7 @@ mod tests {
         let mut packer = Packer::new(0, &sender, &packed, Effort::Thorough);
         drop(receiver);
         let ended = packer.pack_part(&objects, 0..objects.len(), &store.reader().shared());
-        assert!(matches!(ended, Err(PackFailure::Unwanted)));
+        assert!(matches!(ended, Err(None)));
         assert!(packer.window.is_empty(), "no second one was even read");
     }
 }

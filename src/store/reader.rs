@@ -23,17 +23,15 @@ impl Store {
 }
 
 /// Creates readers in other threads, because a [`Reader`] cannot be shared between threads.
-pub struct Readers {
-    files: Arc<ObjectFiles>,
-}
+pub struct Readers(Arc<ObjectFiles>);
 
 impl Readers {
     pub fn reader(&self) -> Reader {
-        Reader::over(Arc::clone(&self.files))
+        Reader::over(Arc::clone(&self.0))
     }
 
     pub(super) fn close_packs(&self) {
-        self.files.close_packs();
+        self.0.close_packs();
     }
 }
 
@@ -52,7 +50,7 @@ impl Reader {
     }
 
     pub fn shared(&self) -> Readers {
-        Readers { files: Arc::clone(&self.files) }
+        Readers(Arc::clone(&self.files))
     }
 
     fn find<T>(

@@ -3,8 +3,7 @@
 use gix::refs::FullName;
 use serde::{Deserialize, Serialize};
 
-use super::name_encoding;
-use super::{Error, ObjectId, Result};
+use super::{Error, ObjectId, Result, hex, name_encoding};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
@@ -84,35 +83,14 @@ impl std::fmt::Display for RefName {
 pub struct RefChange {
     #[serde(rename = "ref")]
     pub name: RefName,
-    #[serde(with = "hex")]
+    #[serde(with = "hex::optional")]
     pub before: Option<ObjectId>,
-    #[serde(with = "hex")]
+    #[serde(with = "hex::optional")]
     pub after: Option<ObjectId>,
 }
 
 impl RefChange {
     pub fn reversed(&self) -> Self {
         Self { name: self.name.clone(), before: self.after, after: self.before }
-    }
-}
-
-mod hex {
-    use super::ObjectId;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(id: &Option<ObjectId>, out: S) -> Result<S::Ok, S::Error> {
-        match id {
-            Some(id) => out.collect_str(id),
-            None => out.serialize_none(),
-        }
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ObjectId>, D::Error> {
-        let text = Option::<String>::deserialize(input)?;
-        text.map(|text| {
-            ObjectId::from_hex(text.as_bytes())
-                .map_err(|_| serde::de::Error::custom("not an object id"))
-        })
-        .transpose()
     }
 }

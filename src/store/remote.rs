@@ -93,26 +93,38 @@ impl RemoteError {
     }
 }
 
+/// Whether git may ask the user for a password.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum LoginPrompt {
+    Allowed,
+    Forbidden,
+}
+
 /// A temporary repository for the communication with one server.
 pub struct RemoteSession {
     dir: PathBuf,
     url: Url,
-    asks: bool,
+    prompt: LoginPrompt,
     // The last field, so that the folder is removed after all other fields are dropped.
     folder: TempDir,
 }
 
 impl RemoteSession {
     /// Creates the temporary repository in the folder `beside`. If `store` is given, the repository
-    /// can read its objects. `asks` allows git to ask the user for a password.
-    pub fn new(beside: &Path, store: Option<&Store>, url: &Url, asks: bool) -> Local<Self> {
+    /// can read its objects.
+    pub fn new(
+        beside: &Path,
+        store: Option<&Store>,
+        url: &Url,
+        prompt: LoginPrompt,
+    ) -> Local<Self> {
         let folder = folder_for_now(beside)?;
         let dir = folder.path().join("store");
         Store::create(&dir)?;
         if let Some(store) = store {
             borrow(&dir, store)?;
         }
-        Ok(Self { dir, url: url.clone(), asks, folder })
+        Ok(Self { dir, url: url.clone(), prompt, folder })
     }
 
     /// Returns the refs of the server with their targets.
@@ -133,7 +145,7 @@ impl RemoteSession {
     /// Fetches refs by refspecs of the form `from:to`. The server does not send objects of the
     /// commits in `have`.
     pub fn fetch(&self, refspecs: &[String], have: &[ObjectId]) -> Result<(), RemoteError> {
-        self.set_refs(have.iter().map(|id| (format!("refs/have/{id}"), *id)))?;
+        set_refs(&self.dir, have.iter().map(|id| (format!("refs/have/{id}"), *id)))?;
         if self.fetched()?.folds_names() && refspecs.iter().any(|refspec| refspec.contains('*')) {
             self.fetch_numbered(refspecs)
         } else {
@@ -159,7 +171,7 @@ impl RemoteSession {
             let id = id.ok_or_else(|| self.failed("git fetched fewer refs than requested"))?;
             refs.push((name, id));
         }
-        Ok(self.set_refs(refs.into_iter())?)
+        Ok(set_refs(&self.dir, refs.into_iter())?)
     }
 
     fn fetch_as_named(&self, refspecs: &[String]) -> Result<(), RemoteError> {
@@ -185,7 +197,7 @@ impl RemoteSession {
         if !forward.is_empty() {
             let refs =
                 forward.iter().filter_map(|change| Some((change.name.to_string(), change.after?)));
-            self.set_refs(refs)?;
+            set_refs(&self.dir, refs)?;
             let all = [
                 "refs/heads/*:refs/heads/*",
                 "refs/tags/*:refs/tags/*",
@@ -246,10 +258,6 @@ impl RemoteSession {
         Store::open_bare(&self.dir)?.ok_or_else(|| Error::NoStore { path: self.dir.clone() })
     }
 
-    fn set_refs(&self, refs: impl Iterator<Item = (String, ObjectId)>) -> Local<()> {
-        set_refs(&self.dir, refs)
-    }
-
     /// Runs git and returns its standard output. The command line is `arguments`, the address of
     /// the server, and `more`.
     fn git(&self, arguments: &[&str], more: &[&str]) -> Result<Vec<u8>, RemoteError> {
@@ -306,10 +314,10 @@ impl RemoteSession {
         command.env("GIT_ALLOW_PROTOCOL", "ssh:git+ssh:ssh+git:https:http:git");
         // Git's messages are parsed, so they must be in English.
         command.env("LC_ALL", "C");
-        if !self.asks {
-            command.env("GIT_TERMINAL_PROMPT", "0");
+        command.stdin(Stdio::inherit());
+        if self.prompt == LoginPrompt::Forbidden {
+            command.env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());
         }
-        command.stdin(if self.asks { Stdio::inherit() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => RemoteError::NoGit,

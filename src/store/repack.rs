@@ -11,7 +11,7 @@ use gix::odb::pack::data::entry::Header;
 use super::compressor::Effort;
 use super::pack::{PackWriter, whole};
 use super::pack_entries::PackedEntries;
-use super::packer::{BaseOf, PackFailure, PackRecord, PackSlot, Packer};
+use super::packer::{BaseOf, PackRecord, PackSlot, Packer};
 use super::{Error, Kind, ObjectId, Readers, Result, Store};
 use crate::parallel::{cores, in_parts};
 use crate::progress::Monitor;
@@ -63,9 +63,7 @@ impl Store {
                 let (sender, readers) = (sender.clone(), &readers);
                 let work = move || {
                     let mut packer = Packer::new(n, &sender, there, effort);
-                    if let Err(PackFailure::Failed(error)) =
-                        packer.pack_part(objects, part, readers)
-                    {
+                    if let Err(Some(error)) = packer.pack_part(objects, part, readers) {
                         let _ = sender.send(Err(error));
                     }
                 };

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use super::files;
-use super::operation_log::{LAST_NUMBER, Line, Sync, append, decode};
+use super::operation_log::{LAST_NUMBER, LOG, Line, SET_ASIDE, Sync, append, decode};
 use super::{Error, Kind, LoggedOperation, RefChange, RefName, Result, Store};
 use crate::regular;
 
@@ -67,13 +67,13 @@ impl Store {
     }
 
     fn set_aside(&self, operation: &LoggedOperation) -> Result<()> {
-        let path = self.operations_path();
+        let path = self.private(LOG);
         let text = regular::read(&path).map_err(Error::io(&path))?;
         let lines: Vec<_> = text.split(|byte| *byte == b'\n').collect();
         let is_it = |line: &&[u8]| matches!(decode(line), Some(Line::Operation(found)) if *found == *operation);
         let gone = || Error::Io { path: path.clone(), source: io::ErrorKind::NotFound.into() };
         let at = lines.iter().rposition(is_it).ok_or_else(gone)?;
-        let aside = self.set_aside_path();
+        let aside = self.private(SET_ASIDE);
         append(&aside, &[lines[at], b"\n"].concat(), Sync::Now).map_err(Error::io(&aside))?;
         let rest = [&lines[..at], &lines[at + 1..]].concat().join(&b'\n');
         files::replace(&path, &rest)?;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{self, ContentId, Folders, Kind, NewSnapshot, Snapshot, State};
+use crate::archive::{self, Ancestry, ContentId, Kind, NewSnapshot, Snapshot, State};
 use crate::auto_recap::scene_breaks;
 use crate::engine::operation::{Operation, RunMode};
 use crate::engine::safety_snapshots::take_as_it_is;
@@ -141,7 +141,7 @@ fn carry_out(
         return Err(engine::Error::Refused { findings: findings.clone() }.into());
     }
     if let Some(held) = &held {
-        let insertions = insertions(&store, &lineage, &captured, made, &mut operation)?;
+        let insertions = insertions(&lineage, &captured, made, &mut operation)?;
         let contents: Vec<_> =
             insertions.iter().map(|(message, content, _)| (*message, *content)).collect();
         let list: Vec<_> = insertions.into_iter().map(|(_, _, insertion)| insertion).collect();
@@ -220,7 +220,6 @@ fn find(
 /// Writes the contents of the reconstructed snapshots into the pack. Returns the commits to insert,
 /// oldest first, with message numbers and content ids.
 fn insertions(
-    store: &Store,
     lineage: &Lineage,
     captured: &Captured,
     made: Vec<(usize, RebuiltState)>,
@@ -241,18 +240,17 @@ fn insertions(
         latest = latest.min(before);
         let seconds = state.seconds.unwrap_or(latest).min(latest);
         latest = seconds;
-        let (pack, folders) = (&mut operation.pack, Folders::default());
-        let written = archive::write(&whole, pack, &store.reader(), None, &folders, &[])?;
+        let written = archive::write(&whole, &[], &mut operation.pack)?;
         let source = match (&state.origin.scene, &state.origin.book_of) {
             (Some((noted, _)), _) => format!("the lorebook noted at message {noted}"),
             (None, Some(id)) => format!("the lorebook of snapshot {id}"),
             (None, None) => "the chat's own messages".into(),
         };
         let time = Time { seconds, offset };
-        let mut new = NewSnapshot::of(&whole, Kind::RECONSTRUCTED, time);
-        new.source = Some(source);
+        let ancestry = Ancestry { source: Some(source), ..Ancestry::default() };
+        let new = NewSnapshot::of(&whole, Kind::RECONSTRUCTED, time);
         let newcomer = NewTimeline::of_state(&whole);
-        let commit = new.commit(written.tree);
+        let commit = new.commit(written.tree, ancestry, None);
         list.push((message, whole.manifest.content, Insertion { commit, newcomer }));
     }
     list.reverse();

@@ -1,14 +1,12 @@
 //! The header of a backup: one line of JSON.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use chrono::DateTime;
-use serde::de::{Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::{BackupError, Result};
-use crate::st::TimelineName;
+use crate::st::{Raw, TimelineName};
 use crate::store::{ObjectId, RefName};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +18,6 @@ pub struct Header {
     pub timelines: Vec<String>,
     pub snapshots: u64,
     pub objects: u64,
-    #[serde(deserialize_with = "each_once")]
     pub refs: BTreeMap<String, String>,
 }
 
@@ -29,6 +26,11 @@ impl Header {
         let damaged = |why: String| BackupError::damaged(format!("its header: {why}"));
         let header: Self =
             serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
+        // Repeated names are refused, because two programs could choose different ids.
+        let listed = Raw::parse(line).and_then(|header| header.get("refs")?.members());
+        if listed.is_none_or(|listed| listed.len() != header.refs.len()) {
+            return Err(damaged("a ref occurs twice".into()));
+        }
         header.refs()?;
         if DateTime::parse_from_rfc3339(&header.taken).is_err() {
             return Err(damaged(format!("{:?} is not a valid time", header.taken)));
@@ -59,36 +61,6 @@ impl Header {
         let plain = day.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         if plain && day.len() == 10 { day } else { "unknown day" }
     }
-}
-
-/// Deserialises an object and refuses repeated keys, because two programs could choose different
-/// values.
-fn each_once<'de, D: Deserializer<'de>>(
-    input: D,
-) -> std::result::Result<BTreeMap<String, String>, D::Error> {
-    struct Once;
-    impl<'de> Visitor<'de> for Once {
-        type Value = BTreeMap<String, String>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object of names and ids")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(
-            self,
-            mut map: A,
-        ) -> std::result::Result<Self::Value, A::Error> {
-            let mut refs = BTreeMap::new();
-            while let Some((name, id)) = map.next_entry::<String, String>()? {
-                if refs.contains_key(&name) {
-                    return Err(A::Error::custom(format!("{name} occurs twice")));
-                }
-                refs.insert(name, id);
-            }
-            Ok(refs)
-        }
-    }
-    input.deserialize_map(Once)
 }
 
 #[cfg(test)]

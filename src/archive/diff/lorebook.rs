@@ -8,41 +8,36 @@ use std::collections::{HashMap, HashSet};
 
 use super::value::{Rules, fields, members, same, side_by_side};
 use super::{
-    Change, ChangeKind, Location, MessagePlace, Part, Root, rewritten, value_change,
-    whole_part_change,
+    Change, ChangeKind, Location, MessagePlace, Part, Root, Values, bytes_of, objects, rewritten,
+    value_change, whole_part_change,
 };
 use crate::archive::entry_identity::{Entries, pairs};
 use crate::st::{Key, Raw};
 
 /// Returns all changes: first those of entries, sorted by key, then those of the book's other
 /// values.
-pub(super) fn lorebook<'a>(before: Option<&'a [u8]>, after: Option<&'a [u8]>) -> Vec<Change<'a>> {
-    if before == after {
+pub(super) fn lorebook(books: Values<'_>) -> Vec<Change<'_>> {
+    if books[0] == books[1] {
         return Vec::new();
     }
-    let object = |bytes: Option<&'a [u8]>| bytes.and_then(Raw::parse).filter(Raw::is_object);
-    let (Some(old), Some(new)) = (object(before), object(after)) else {
-        return vec![whole_part_change(Part::Lorebook, Root::Book, before, after)];
+    let Some([old, new]) = objects(books) else {
+        return vec![whole_part_change(Part::Lorebook, Root::Book, books)];
     };
     let entries = (members(old.get("entries")), members(new.get("entries")));
-    let mut changes = Vec::new();
-    let cut = matches!(entries, (Some(_), Some(_)));
-    if let (Some(old), Some(new)) = entries {
-        changes = by_entry(&old, &new);
-    }
-    let (old, new) =
-        (members(Some(old)).unwrap_or_default(), members(Some(new)).unwrap_or_default());
+    let by_entry = entries.0.zip(entries.1).map(|(old, new)| by_entry(&old, &new));
+    let cut = by_entry.is_some();
+    let mut changes = by_entry.unwrap_or_default();
+    let [old, new] = [old, new].map(|book| members(Some(book)).unwrap_or_default());
     for (key, old, new) in side_by_side(&old, &new) {
         let unchanged = matches!((old, new), (Some(old), Some(new)) if same(old, new));
         if unchanged || (cut && key.as_bytes() == b"entries") {
             continue;
         }
         let location = Location { root: Root::Book, keys: vec![key.clone()], version: None };
-        let bytes = |value: Option<Raw<'a>>| value.map(|value| value.as_bytes());
-        changes.push(value_change(Part::Lorebook, location, bytes(old), bytes(new)));
+        changes.push(value_change(Part::Lorebook, location, bytes_of([old, new])));
     }
     if changes.is_empty() {
-        changes.push(rewritten(Part::Lorebook, Root::Book, before, after));
+        changes.push(rewritten(Part::Lorebook, Root::Book, books));
     }
     changes
 }
@@ -70,12 +65,12 @@ fn by_entry<'a>(old: &Entries<'a>, new: &Entries<'a>) -> Vec<Change<'a>> {
     let went: HashSet<&Key> = gone.iter().map(|(key, _)| key).collect();
     for (key, entry) in &gone {
         changes.push(match came.get(key) {
-            Some(other) => plain(ChangeKind::Reused, key, Some(*entry), Some(*other)),
-            None => plain(ChangeKind::Removed, key, Some(*entry), None),
+            Some(other) => plain(ChangeKind::Reused, key, [Some(*entry), Some(*other)]),
+            None => plain(ChangeKind::Removed, key, [Some(*entry), None]),
         });
     }
     let new = come.iter().filter(|(key, _)| !went.contains(key));
-    changes.extend(new.map(|(key, entry)| plain(ChangeKind::Added, key, None, Some(*entry))));
+    changes.extend(new.map(|(key, entry)| plain(ChangeKind::Added, key, [None, Some(*entry)])));
     changes.sort_by_cached_key(|change| match &change.place {
         MessagePlace::Entry(key) => {
             let text = key.to_string_lossy();
@@ -101,27 +96,18 @@ pub fn entry_change<'a>(
             }
             Some(change)
         }
-        (None, Some((key, value))) => Some(plain(ChangeKind::Added, key, None, Some(value))),
-        (Some((key, value)), None) => Some(plain(ChangeKind::Removed, key, Some(value), None)),
+        (None, Some((key, value))) => Some(plain(ChangeKind::Added, key, [None, Some(value)])),
+        (Some((key, value)), None) => Some(plain(ChangeKind::Removed, key, [Some(value), None])),
         (None, None) => None,
     }
 }
 
-fn plain<'a>(
-    kind: ChangeKind,
-    key: &Key,
-    before: Option<Raw<'a>>,
-    after: Option<Raw<'a>>,
-) -> Change<'a> {
-    Change {
-        part: Part::Lorebook,
-        kinds: vec![kind],
-        place: MessagePlace::Entry(key.clone()),
-        from: before.map(|_| MessagePlace::Entry(key.clone())),
-        before: before.map(|entry| entry.as_bytes()),
-        after: after.map(|entry| entry.as_bytes()),
-        fields: Vec::new(),
-    }
+fn plain<'a>(kind: ChangeKind, key: &Key, values: [Option<Raw<'a>>; 2]) -> Change<'a> {
+    let place = MessagePlace::Entry(key.clone());
+    let from = values[0].map(|_| place.clone());
+    let [before, after] = bytes_of(values);
+    let (part, kinds) = (Part::Lorebook, vec![kind]);
+    Change { part, kinds, place, from, before, after, fields: Vec::new() }
 }
 
 fn edited<'a>(from: &Key, to: &Key, before: Raw<'a>, after: Raw<'a>) -> Change<'a> {
@@ -146,7 +132,7 @@ fn edited<'a>(from: &Key, to: &Key, before: Raw<'a>, after: Raw<'a>) -> Change<'
         kinds.push(kind);
     }
     let from = Some(MessagePlace::Entry(from.clone()));
-    let change = plain(ChangeKind::Edited, to, Some(before), Some(after));
+    let change = plain(ChangeKind::Edited, to, [Some(before), Some(after)]);
     Change { kinds, from, fields: found, ..change }
 }
 
@@ -161,7 +147,7 @@ mod tests {
             MessagePlace::Entry(key) => key.to_string_lossy(),
             other => format!("{other:?}"),
         };
-        lorebook(Some(&before), Some(&after))
+        lorebook([Some(&before), Some(&after)])
             .iter()
             .map(|change| {
                 let from = change.from.as_ref().map(key).filter(|from| *from != key(&change.place));

@@ -25,13 +25,15 @@ pub(in crate::archive) fn messages<'a>(before: &[&'a [u8]], after: &[&'a [u8]]) 
     let (stretches, equal) = align(before, after);
     let partners = Partners::find(before, after, &stretches);
     let mut equal = equal.into_iter().peekable();
+    let flip =
+        |(old, new): (usize, usize)| message_change(Some((old, before[old])), (new, after[new]));
     for stretch in &stretches {
-        while let Some((old, new)) = equal.next_if(|(_, new)| *new < stretch.new.start) {
-            found.extend(flip(old, new, before, after));
+        while let Some(pair) = equal.next_if(|(_, new)| *new < stretch.new.start) {
+            found.extend(flip(pair));
         }
         add_changes(stretch, &partners, before, after, &mut found);
     }
-    found.extend(equal.filter_map(|(old, new)| flip(old, new, before, after)));
+    found.extend(equal.filter_map(flip));
     found
 }
 
@@ -195,10 +197,6 @@ fn add_changes<'a>(
         });
     }
     found.extend(gone.map(removed));
-}
-
-fn flip<'a>(old: usize, new: usize, before: &[&'a [u8]], after: &[&'a [u8]]) -> Option<Change<'a>> {
-    message_change(Some((old, before[old])), (new, after[new]))
 }
 
 #[cfg(test)]

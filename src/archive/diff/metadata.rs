@@ -2,7 +2,10 @@
 //! version.
 
 use super::value::{Field, PathStep, Rules, fields, members};
-use super::{Change, Location, Part, Root, Side, rewritten, value_change, whole_part_change};
+use super::{
+    Change, Location, Part, Root, Side, Values, bytes_of, objects, rewritten, value_change,
+    whole_part_change,
+};
 use crate::auto_recap::RECAP_VERSIONS;
 use crate::st::{Key, Raw};
 
@@ -11,20 +14,18 @@ pub(super) fn metadata<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Change<'a
     if let (Some(old), Some(new)) = (before.metadata, after.metadata) {
         changes = by_path(Part::Metadata, Root::Metadata, old, new, &[]);
     }
-    let (old, new) = (before.chat.header, after.chat.header);
-    if old != new {
-        header(old, new, &mut changes);
+    if before.chat.header != after.chat.header {
+        header([before.chat.header, after.chat.header], &mut changes);
     }
     if before.group != after.group {
-        changes.extend(group(before, after));
+        changes.extend(group([before.group, after.group]));
     }
     changes
 }
 
-fn header<'a>(before: Option<&'a [u8]>, after: Option<&'a [u8]>, changes: &mut Vec<Change<'a>>) {
-    let object = |line: Option<&'a [u8]>| line.and_then(Raw::parse).filter(Raw::is_object);
-    let (Some(old), Some(new)) = (object(before), object(after)) else {
-        changes.push(whole_part_change(Part::Metadata, Root::Header, before, after));
+fn header<'a>(headers: Values<'a>, changes: &mut Vec<Change<'a>>) {
+    let Some([old, new]) = objects(headers) else {
+        changes.push(whole_part_change(Part::Metadata, Root::Header, headers));
         return;
     };
     let has_metadata = |header: Raw<'a>| header.get("chat_metadata").is_some_and(|m| m.is_object());
@@ -32,18 +33,17 @@ fn header<'a>(before: Option<&'a [u8]>, after: Option<&'a [u8]>, changes: &mut V
         if has_metadata(old) && has_metadata(new) { &["chat_metadata"] } else { &[] };
     changes.extend(by_path(Part::Metadata, Root::Header, old, new, skipped));
     if changes.is_empty() {
-        changes.push(rewritten(Part::Metadata, Root::Header, before, after));
+        changes.push(rewritten(Part::Metadata, Root::Header, headers));
     }
 }
 
 /// Compares the values of a group file, except the metadata of its chats.
-fn group<'a>(before: &Side<'a>, after: &Side<'a>) -> Vec<Change<'a>> {
-    let object = |file: Option<&'a [u8]>| file.and_then(Raw::parse).filter(Raw::is_object);
-    match (object(before.group), object(after.group)) {
-        (Some(old), Some(new)) => {
+fn group(files: Values<'_>) -> Vec<Change<'_>> {
+    match objects(files) {
+        Some([old, new]) => {
             by_path(Part::Metadata, Root::Group, old, new, &["chat_metadata", "past_metadata"])
         }
-        _ => vec![whole_part_change(Part::Metadata, Root::Group, before.group, after.group)],
+        None => vec![whole_part_change(Part::Metadata, Root::Group, files)],
     }
 }
 
@@ -64,9 +64,8 @@ pub(super) fn by_path<'a>(
             Some(versions) => changes.extend(versions),
             None => {
                 let location = Location { root, keys: keys(&field), version: None };
-                let bytes = |value: Option<Raw<'a>>| value.map(|value| value.as_bytes());
-                let (before, after) = (bytes(field.before), bytes(field.after));
-                changes.push(value_change(part, location, before, after));
+                let values = bytes_of([field.before, field.after]);
+                changes.push(value_change(part, location, values));
             }
         }
     }
@@ -97,17 +96,13 @@ fn versions<'a>(field: &Field<'a>) -> Option<Vec<Change<'a>>> {
     let mut changes = Vec::new();
     for number in numbers {
         let (before, after) = (find(&old, number), find(&new, number));
-        let fields = match (before, after) {
-            (Some(before), Some(after)) => fields(before, after, Rules::PLAIN),
-            _ => Vec::new(),
-        };
-        if before.is_some() && after.is_some() && fields.is_empty() {
+        let fields = before.zip(after).map(|(old, new)| fields(old, new, Rules::PLAIN));
+        if fields.as_ref().is_some_and(Vec::is_empty) {
             continue;
         }
         let location = Location { root: Root::Metadata, keys: keys(field), version: Some(number) };
-        let bytes = |version: Option<Raw<'a>>| version.map(|version| version.as_bytes());
-        let change = value_change(Part::Metadata, location, bytes(before), bytes(after));
-        changes.push(Change { fields, ..change });
+        let change = value_change(Part::Metadata, location, bytes_of([before, after]));
+        changes.push(Change { fields: fields.unwrap_or_default(), ..change });
     }
     Some(changes)
 }

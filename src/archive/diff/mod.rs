@@ -210,7 +210,7 @@ pub fn diff<'a>(before: &Side<'a>, after: &Side<'a>, only: Option<Part>) -> Vec<
     for part in Part::ALL.into_iter().filter(|part| only.is_none_or(|only| only == *part)) {
         changes.extend(match part {
             Part::Message => messages::messages(&before.chat.messages, &after.chat.messages),
-            Part::Lorebook => lorebook::lorebook(before.book, after.book),
+            Part::Lorebook => lorebook::lorebook([before.book, after.book]),
             Part::Metadata => metadata::metadata(before, after),
             Part::Card => card::card(before, after),
         });
@@ -218,30 +218,28 @@ pub fn diff<'a>(before: &Side<'a>, after: &Side<'a>, only: Option<Part>) -> Vec<
     changes
 }
 
-fn value_change<'a>(
-    part: Part,
-    location: Location,
-    before: Option<&'a [u8]>,
-    after: Option<&'a [u8]>,
-) -> Change<'a> {
+/// Bytes of a value before and after the change.
+type Values<'a> = [Option<&'a [u8]>; 2];
+
+fn value_change<'a>(part: Part, location: Location, [before, after]: Values<'a>) -> Change<'a> {
     let (kinds, place) = (vec![ChangeKind::of(before, after)], MessagePlace::Value(location));
     Change { part, kinds, place, from: None, before, after, fields: Vec::new() }
 }
 
-fn whole_part_change<'a>(
-    part: Part,
-    root: Root,
-    before: Option<&'a [u8]>,
-    after: Option<&'a [u8]>,
-) -> Change<'a> {
-    value_change(part, Location { root, keys: Vec::new(), version: None }, before, after)
+fn whole_part_change(part: Part, root: Root, values: Values<'_>) -> Change<'_> {
+    value_change(part, Location { root, keys: Vec::new(), version: None }, values)
 }
 
-fn rewritten<'a>(
-    part: Part,
-    root: Root,
-    before: Option<&'a [u8]>,
-    after: Option<&'a [u8]>,
-) -> Change<'a> {
-    Change { kinds: vec![ChangeKind::Rewritten], ..whole_part_change(part, root, before, after) }
+fn rewritten(part: Part, root: Root, values: Values<'_>) -> Change<'_> {
+    Change { kinds: vec![ChangeKind::Rewritten], ..whole_part_change(part, root, values) }
+}
+
+/// Parses values that may be JSON objects.
+fn objects<'a>(values: Values<'a>) -> Option<[Raw<'a>; 2]> {
+    let [before, after] = values.map(|value| value.and_then(Raw::parse).filter(Raw::is_object));
+    Some([before?, after?])
+}
+
+fn bytes_of<'a>(values: [Option<Raw<'a>>; 2]) -> Values<'a> {
+    values.map(|value| value.map(|value| value.as_bytes()))
 }

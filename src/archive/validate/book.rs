@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use super::needed::needed;
 use crate::archive::cut_file::Filled;
-use crate::archive::layout::{self, LayoutNotes};
+use crate::archive::layout::{self, Layout, LayoutNotes};
 use crate::archive::problem::Problem;
 use crate::archive::{Blake3, Result};
-use crate::store::{ObjectId, Reader};
+use crate::store::ObjectId;
 
 #[derive(Default)]
 pub(super) struct BookFacts {
@@ -28,7 +28,7 @@ impl Books {
     /// Rebuilds the lorebook in this folder, up to `longest` bytes.
     pub(super) fn read(
         &mut self,
-        reader: &Reader,
+        layout: &Layout<'_>,
         name: &str,
         folder: ObjectId,
         longest: u64,
@@ -36,16 +36,17 @@ impl Books {
         if let Some(known) = self.known.get(&folder) {
             return Ok(Rc::clone(known));
         }
-        let mut facts = BookFacts::default();
-        let noticed = &mut facts.noticed;
-        let filled = self.put_together(reader, name, folder, longest, noticed);
-        let filled = needed(filled, &mut noticed.problems)?.flatten();
+        let mut layout = Layout::new(layout.reader);
+        let filled = self.put_together(&mut layout, name, folder, longest);
+        let mut facts = BookFacts { whole: None, noticed: layout.notes };
+        let problems = &mut facts.noticed.problems;
+        let filled = needed(filled, problems)?.flatten();
         let was_too_long = matches!(filled, Some(Filled::TooLong));
         match filled {
             Some(Filled::Bytes(bytes)) => {
                 facts.whole = Some((bytes.len() as u64, Blake3::of(&bytes)));
             }
-            Some(Filled::Bad(why)) => noticed.problems.push(Problem::Broken { why }),
+            Some(Filled::Bad(why)) => problems.push(Problem::Broken { why }),
             Some(Filled::TooLong) | None => {}
         }
         let facts = Rc::new(facts);
@@ -59,16 +60,14 @@ impl Books {
 
     fn put_together(
         &mut self,
-        reader: &Reader,
+        layout: &mut Layout<'_>,
         name: &str,
         folder: ObjectId,
         longest: u64,
-        noticed: &mut LayoutNotes,
     ) -> Result<Option<Filled>> {
         let path = format!("lorebooks/{name}/");
-        let Some(book) = layout::cut_file(reader, folder, &path, layout::BOOK, noticed)? else {
-            return Ok(None);
-        };
+        let Some(book) = layout.cut_file(folder, &path, layout::BOOK)? else { return Ok(None) };
+        let reader = layout.reader;
         let mut before = std::mem::take(&mut self.entries);
         let read = |id| {
             let known = self.entries.get(&id).cloned().or_else(|| before.remove(&id));
@@ -79,6 +78,6 @@ impl Books {
             self.entries.insert(id, Rc::clone(&entry));
             Ok(entry)
         };
-        book.fill_book(reader, longest, read, noticed).map(Some)
+        book.fill_book(layout, longest, read).map(Some)
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::needed::needed;
-use crate::archive::layout::{self, LayoutNotes};
+use crate::archive::layout::{self, Layout, LayoutNotes};
 use crate::archive::part_names::PER_FOLDER;
 use crate::archive::problem::Problem;
 use crate::archive::{Blake3, Result};
@@ -46,14 +46,14 @@ impl Chats {
     /// Rebuilds and hashes a chat, up to `longest` bytes.
     pub(super) fn read(
         &mut self,
-        reader: &Reader,
+        layout: &Layout<'_>,
         chat: ChatTree,
         longest: u64,
     ) -> Result<Rc<ChatFacts>> {
         if let Some(known) = self.known.get(&chat) {
             return Ok(Rc::clone(known));
         }
-        let mut noticed = LayoutNotes::default();
+        let mut layout = Layout::new(layout.reader);
         let mut lines = Lines {
             chat,
             hasher: blake3::Hasher::new(),
@@ -63,7 +63,8 @@ impl Chats {
             is_split: true,
             messages: 0,
         };
-        let read = self.add_chat(reader, &mut lines, &mut noticed);
+        let read = self.add_chat(&mut layout, &mut lines);
+        let mut noticed = layout.notes;
         let is_read = needed(read, &mut noticed.problems)?.is_some() && !lines.is_too_long;
         if !lines.is_split || is_read && lines.is_empty {
             noticed.problems.push(Problem::NotSplit);
@@ -79,15 +80,11 @@ impl Chats {
         Ok(facts)
     }
 
-    fn add_chat(
-        &mut self,
-        reader: &Reader,
-        lines: &mut Lines,
-        noticed: &mut LayoutNotes,
-    ) -> Result<()> {
-        let found = layout::chat(reader, lines.chat.id, noticed)?;
+    fn add_chat(&mut self, layout: &mut Layout<'_>, lines: &mut Lines) -> Result<()> {
+        let reader = layout.reader;
+        let found = layout.chat(lines.chat.id)?;
         let list = match found.folder {
-            Some(folders) => layout::folders(reader, folders, noticed)?,
+            Some(folders) => layout.folders(folders)?,
             None => Vec::new(),
         };
         let mut before = std::mem::take(&mut self.folders);
@@ -98,7 +95,7 @@ impl Chats {
                     Some(folder) => folder,
                     None => Folder::list(reader, number, id)?,
                 };
-                noticed.extend(&folder.noticed);
+                layout.notes.extend(&folder.noticed);
                 folders.push(((number, id), folder));
             }
             if let Some(header) = found.file {
@@ -111,7 +108,7 @@ impl Chats {
             // stvc does not write irregular folders, so they are not cached.
             let all = std::mem::take(&mut folders).into_iter();
             let all = all.flat_map(|(_, folder)| folder.messages).collect();
-            for id in layout::in_order(all, &mut noticed.problems) {
+            for id in layout::in_order(all, &mut layout.notes.problems) {
                 lines.add_folder(reader, &mut Folder::of(vec![(0, id)], LayoutNotes::default()))?;
             }
             Ok(())
@@ -143,9 +140,8 @@ impl Folder {
     }
 
     fn list(reader: &Reader, number: usize, id: ObjectId) -> Result<Self> {
-        let mut noticed = LayoutNotes::default();
-        let messages = layout::messages(reader, number, id, &mut noticed)?;
-        Ok(Self::of(messages, noticed))
+        let mut layout = Layout::new(reader);
+        Ok(Self::of(layout.messages(number, id)?, layout.notes))
     }
 
     /// Returns the joined messages of the folder, or `None` if they need more than `room` bytes.

@@ -22,7 +22,7 @@ pub(super) use whole_objects::{Wholes, hinders};
 
 use super::attachment_tree::{self, Verified};
 use super::cut_file::{Filled, StoredCard};
-use super::layout::{self, LayoutNotes};
+use super::layout::Layout;
 use super::manifest::LONGEST_FILE;
 use super::problem::{Problem, Problems, Severity};
 use super::{
@@ -93,6 +93,11 @@ impl Verdict {
 pub struct Validator {
     reader: Reader,
     trees: HashMap<ObjectId, Rc<JudgedSnapshot>>,
+    parts: KnownParts,
+}
+
+#[derive(Default)]
+struct KnownParts {
     chats: Chats,
     books: Books,
     attachments: Verified,
@@ -150,14 +155,7 @@ fn count(by: &'static str, says: u64, is: u64, problems: &mut Problems) {
 
 impl Validator {
     pub fn new(reader: Reader) -> Self {
-        Self {
-            reader,
-            trees: HashMap::new(),
-            chats: Chats::default(),
-            books: Books::default(),
-            attachments: Verified::default(),
-            wholes: Wholes::default(),
-        }
+        Self { reader, trees: HashMap::new(), parts: KnownParts::default() }
     }
 
     /// Validates a snapshot. Returns an error if the snapshot could not be examined, for example
@@ -166,7 +164,7 @@ impl Validator {
         let judged = match self.trees.get(&snapshot.tree) {
             Some(judged) => Rc::clone(judged),
             None => {
-                let judged = Rc::new(self.judge_tree(snapshot.tree)?);
+                let judged = Rc::new(self.parts.judge_tree(&self.reader, snapshot.tree)?);
                 self.trees.insert(snapshot.tree, Rc::clone(&judged));
                 judged
             }
@@ -182,12 +180,14 @@ impl Validator {
             }
         })
     }
+}
 
-    fn judge_tree(&mut self, tree: ObjectId) -> Result<JudgedSnapshot> {
-        let mut noticed = LayoutNotes::default();
-        let says = match self.read_tree(tree, &mut noticed) {
+impl KnownParts {
+    fn judge_tree(&mut self, reader: &Reader, tree: ObjectId) -> Result<JudgedSnapshot> {
+        let mut layout = Layout::new(reader);
+        let says = match self.read_tree(&mut layout, tree) {
             Err(Error::NewerFormat { found, .. }) => {
-                return Ok(match self.wholes.below(&self.reader, tree, Mode::Folder)? {
+                return Ok(match self.wholes.below(reader, tree, Mode::Folder)? {
                     None => JudgedSnapshot::Newer(found),
                     Some(problem) => {
                         let mut problems = Problems::default();
@@ -196,173 +196,139 @@ impl Validator {
                     }
                 });
             }
-            read => needed(read, &mut noticed.problems)?.flatten(),
+            read => needed(read, &mut layout.notes.problems)?.flatten(),
         };
-        self.wholes.look_at_extra(&self.reader, &mut noticed)?;
-        Ok(JudgedSnapshot::Known { says, problems: noticed.problems })
+        self.wholes.look_at_extra(&mut layout)?;
+        Ok(JudgedSnapshot::Known { says, problems: layout.notes.problems })
     }
 
     /// Validates a tree without its commit. Returns `None` if the tree has no readable manifest.
     fn read_tree(
         &mut self,
+        layout: &mut Layout<'_>,
         tree: ObjectId,
-        noticed: &mut LayoutNotes,
     ) -> Result<Option<RecordedFacts>> {
-        let root = layout::root(&self.reader, tree, noticed)?;
+        let root = layout.root(tree)?;
         let Some(manifest) = root.manifest else {
-            noticed.problems.push(Problem::NoManifest);
+            layout.notes.problems.push(Problem::NoManifest);
             return Ok(None);
         };
-        let manifest = match Manifest::decode(tree, &self.reader.blob(manifest)?) {
+        let manifest = match Manifest::decode(tree, &layout.reader.blob(manifest)?) {
             Ok(manifest) => manifest,
             Err(Error::Incomplete { why, .. }) => {
-                noticed.problems.push(Problem::Broken { why });
+                layout.notes.problems.push(Problem::Broken { why });
                 return Ok(None);
             }
             Err(error) => return Err(error),
         };
-        noticed.problems.extend(&manifest.problems());
+        layout.notes.problems.extend(&manifest.problems());
         let record = |role| manifest.file(role);
         let mut messages = None;
-        let part = noticed.part("chat", Mode::Folder, record(Role::Chat), root.chat);
+        let part = layout.notes.part("chat", Mode::Folder, record(Role::Chat), root.chat);
         if let Some((record, chat)) = part {
-            messages = self.judge_chat(&manifest, record, chat, noticed)?;
+            messages = self.judge_chat(layout, &manifest, record, chat)?;
         }
-        let part = noticed.part("lorebooks", Mode::Folder, record(Role::Lorebook), root.books);
+        let part = layout.notes.part("lorebooks", Mode::Folder, record(Role::Lorebook), root.books);
         if let Some((record, books)) = part {
-            self.judge_book(record, books, noticed)?;
+            self.judge_book(layout, record, books)?;
         }
-        let part = noticed.part("group.json", Mode::File, record(Role::Group), root.group);
+        let part = layout.notes.part("group.json", Mode::File, record(Role::Group), root.group);
         if let Some((record, group)) = part {
-            let read = self.judge_blob(record, group, noticed);
-            needed(read, &mut noticed.problems)?;
+            let read = judge_blob(layout, record, group);
+            needed(read, &mut layout.notes.problems)?;
         }
-        let part = noticed.part("card", Mode::Folder, record(Role::Card), root.card);
+        let part = layout.notes.part("card", Mode::Folder, record(Role::Card), root.card);
         if let Some((record, card)) = part {
-            let read = self.judge_card(record, card, noticed);
-            needed(read, &mut noticed.problems)?;
+            let read = judge_card(layout, record, card);
+            needed(read, &mut layout.notes.problems)?;
         }
-        let part = noticed.part("file", Mode::Folder, record(Role::File), root.file);
+        let part = layout.notes.part("file", Mode::Folder, record(Role::File), root.file);
         if let Some((record, folder)) = part {
-            let read = self.judge_file(record, folder, noticed);
-            needed(read, &mut noticed.problems)?;
+            let file = layout.plain_file(folder, &record.plain_file()).map_err(Error::from);
+            let read = file.and_then(|file| match file {
+                Some(file) => judge_blob(layout, record, file),
+                None => Ok(()),
+            });
+            needed(read, &mut layout.notes.problems)?;
         }
-        self.judge_attachments(&manifest, root.attachments, noticed)?;
+        let record = manifest.attachments.as_ref();
+        for attachment in attachment_tree::read(layout, root.attachments, record)? {
+            let loss = self.attachments.loss(layout.reader, &attachment)?;
+            loss.into_iter().for_each(|loss| layout.notes.problems.lose_attachment(loss));
+        }
+        judge_kinds(layout)?;
         Ok(Some(RecordedFacts::of(&manifest, messages)))
     }
 
     fn judge_chat(
         &mut self,
+        layout: &mut Layout<'_>,
         manifest: &Manifest,
         record: &FileRecord,
         chat: ObjectId,
-        noticed: &mut LayoutNotes,
     ) -> Result<Option<u64>> {
         let chat = ChatTree { id: chat, is_group: manifest.is_group() };
-        let facts = self.chats.read(&self.reader, chat, longest(record))?;
-        noticed.extend(&facts.noticed);
-        compare(record, facts.whole, &mut noticed.problems);
+        let facts = self.chats.read(layout, chat, longest(record))?;
+        layout.notes.extend(&facts.noticed);
+        compare(record, facts.whole, &mut layout.notes.problems);
         if facts.whole.is_none() {
             return Ok(None);
         }
-        count("manifest", manifest.messages, facts.messages, &mut noticed.problems);
+        count("manifest", manifest.messages, facts.messages, &mut layout.notes.problems);
         Ok(Some(facts.messages))
     }
 
     fn judge_book(
         &mut self,
+        layout: &mut Layout<'_>,
         record: &FileRecord,
         books: ObjectId,
-        noticed: &mut LayoutNotes,
     ) -> Result<()> {
-        let found = layout::lorebook(&self.reader, books, record.name.as_deref(), noticed);
-        let Some((name, folder)) = needed(found, &mut noticed.problems)?.flatten() else {
-            noticed.missing("lorebooks");
+        let found = layout.lorebook(books, record.name.as_deref());
+        let Some((name, folder)) = needed(found, &mut layout.notes.problems)?.flatten() else {
+            layout.notes.missing("lorebooks");
             return Ok(());
         };
-        let facts = self.books.read(&self.reader, &name, folder, longest(record))?;
-        noticed.extend(&facts.noticed);
-        compare(record, facts.whole, &mut noticed.problems);
+        let facts = self.books.read(layout, &name, folder, longest(record))?;
+        layout.notes.extend(&facts.noticed);
+        compare(record, facts.whole, &mut layout.notes.problems);
         Ok(())
     }
+}
 
-    fn judge_blob(
-        &self,
-        record: &FileRecord,
-        blob: ObjectId,
-        noticed: &mut LayoutNotes,
-    ) -> Result<()> {
-        let bytes = self.reader.blob(blob)?;
-        let whole = (bytes.len() as u64, Blake3::of(&bytes));
-        compare(record, Some(whole), &mut noticed.problems);
-        Ok(())
-    }
+fn judge_blob(layout: &mut Layout<'_>, record: &FileRecord, blob: ObjectId) -> Result<()> {
+    let bytes = layout.reader.blob(blob)?;
+    let whole = (bytes.len() as u64, Blake3::of(&bytes));
+    compare(record, Some(whole), &mut layout.notes.problems);
+    Ok(())
+}
 
-    fn judge_card(
-        &self,
-        record: &FileRecord,
-        card: ObjectId,
-        noticed: &mut LayoutNotes,
-    ) -> Result<()> {
-        let Some(stored) = StoredCard::read(&self.reader, card, noticed)? else { return Ok(()) };
-        let whole = match stored.fill(&self.reader, longest(record), noticed)? {
-            Filled::Bytes(bytes) => Some((bytes.len() as u64, Blake3::of(&bytes))),
-            Filled::TooLong => None,
-            Filled::Bad(why) => {
-                noticed.problems.push(Problem::Broken { why });
-                None
-            }
-        };
-        compare(record, whole, &mut noticed.problems);
-        Ok(())
-    }
-
-    fn judge_attachments(
-        &mut self,
-        manifest: &Manifest,
-        folder: Option<ObjectId>,
-        noticed: &mut LayoutNotes,
-    ) -> Result<()> {
-        match (&manifest.attachments, folder) {
-            (Some(record), Some(folder)) => {
-                for attachment in attachment_tree::read(&self.reader, folder, record, noticed)? {
-                    let loss = self.attachments.loss(&self.reader, &attachment)?;
-                    loss.into_iter().for_each(|loss| noticed.problems.lose_attachment(loss));
-                }
-                self.judge_kinds(noticed)?;
-            }
-            (Some(_), None) => noticed.problems.lose_attachment(attachment_tree::no_folder()),
-            (None, Some(folder)) => noticed.extra("attachments", folder, Mode::Folder),
-            (None, None) => {}
+fn judge_card(layout: &mut Layout<'_>, record: &FileRecord, card: ObjectId) -> Result<()> {
+    let Some(stored) = StoredCard::read(layout, card)? else { return Ok(()) };
+    let whole = match stored.fill(layout, longest(record))? {
+        Filled::Bytes(bytes) => Some((bytes.len() as u64, Blake3::of(&bytes))),
+        Filled::TooLong => None,
+        Filled::Bad(why) => {
+            layout.notes.problems.push(Problem::Broken { why });
+            None
         }
-        Ok(())
-    }
+    };
+    compare(record, whole, &mut layout.notes.problems);
+    Ok(())
+}
 
-    /// Adds an unsafe problem for each lost attachment object that exists as another kind of object
-    /// than its tree entry states. Every copy of the snapshot would have the same error, so no
-    /// other store may accept the snapshot.
-    fn judge_kinds(&self, noticed: &mut LayoutNotes) -> Result<()> {
-        let lost = noticed.problems.lost_attachments().iter().filter_map(|loss| loss.object);
-        for (id, kind) in lost.collect::<Vec<_>>() {
-            if let Some(found) = self.reader.kind(id)?.filter(|found| *found != kind) {
-                let why = format!("object {id} is a {found} instead of a {kind}");
-                noticed.problems.push(Problem::Lacks { why });
-            }
-        }
-        Ok(())
-    }
-
-    fn judge_file(
-        &self,
-        record: &FileRecord,
-        folder: ObjectId,
-        noticed: &mut LayoutNotes,
-    ) -> Result<()> {
-        match layout::plain_file(&self.reader, folder, &record.plain_file(), noticed)? {
-            Some(file) => self.judge_blob(record, file, noticed),
-            None => Ok(()),
+/// Adds an unsafe problem for each lost attachment object that exists as another kind of object
+/// than its tree entry states. Every copy of the snapshot would have the same error, so no other
+/// store may accept the snapshot.
+fn judge_kinds(layout: &mut Layout<'_>) -> Result<()> {
+    let lost = layout.notes.problems.lost_attachments().iter().filter_map(|loss| loss.object);
+    for (id, kind) in lost.collect::<Vec<_>>() {
+        if let Some(found) = layout.reader.kind(id)?.filter(|found| *found != kind) {
+            let why = format!("object {id} is a {found} instead of a {kind}");
+            layout.notes.problems.push(Problem::Lacks { why });
         }
     }
+    Ok(())
 }
 
 /// Returns the maximum length to which a file is rebuilt: the length in its record, because a
@@ -392,9 +358,10 @@ pub struct Rebuilt {
 /// restored.
 pub fn rebuild(reader: &Reader, snapshot: &Snapshot) -> Result<Rebuilt> {
     let tree = Tree::open(reader, snapshot.tree)?;
-    let (contents, mut noticed) = tree.materialise_and_notice(reader)?;
-    Wholes::default().look_at_extra(reader, &mut noticed)?;
-    let mut problems = noticed.problems;
+    let (contents, notes) = tree.materialise_and_notice(reader)?;
+    let mut layout = Layout { reader, notes };
+    Wholes::default().look_at_extra(&mut layout)?;
+    let mut problems = layout.notes.problems;
     let chat = contents.files.split();
     let is_chat = contents.files.timeline.is_chat();
     let split = !is_chat

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::archive::layout::{LayoutNotes, is_safe};
+use crate::archive::layout::{Layout, is_safe};
 use crate::archive::problem::Problem;
 use crate::archive::{Error, Result};
-use crate::store::{Kind, Loss, Mode, ObjectId, Reader, TreeEntry};
+use crate::store::{Kind, Loss, Mode, ObjectId, Reader};
 
 /// Maximum number of levels in a tree. A snapshot has four levels; a newer format may have more. A
 /// deeper tree could exhaust memory.
@@ -42,23 +42,12 @@ pub(in crate::archive) fn hinders(problem: &Problem) -> bool {
     matches!(problem, Problem::TooLong { .. } | Problem::TooDeep)
 }
 
-struct OpenTree {
-    id: ObjectId,
-    entries: Vec<TreeEntry>,
-    at: usize,
-    known: JudgedTree,
-}
-
 impl Wholes {
     /// Checks the objects of tree entries that the format does not define, and adds their problems.
-    pub(super) fn look_at_extra(
-        &mut self,
-        reader: &Reader,
-        noticed: &mut LayoutNotes,
-    ) -> Result<()> {
-        for (id, mode) in std::mem::take(&mut noticed.extra) {
-            if let Some(problem) = self.below(reader, id, mode)? {
-                noticed.problems.push(problem);
+    pub(super) fn look_at_extra(&mut self, layout: &mut Layout<'_>) -> Result<()> {
+        for (id, mode) in std::mem::take(&mut layout.notes.extra) {
+            if let Some(problem) = self.below(layout.reader, id, mode)? {
+                layout.notes.problems.push(problem);
             }
         }
         Ok(())
@@ -84,80 +73,65 @@ impl Wholes {
         tree: ObjectId,
         look: &mut Look<'_>,
     ) -> Result<Option<Problem>> {
-        let mut path = Vec::new();
-        self.enter(reader, tree, look, &mut path)?;
-        while let Some(open) = path.last_mut() {
-            let Some(entry) = open.entries.get(open.at) else {
-                self.leave(&mut path);
-                continue;
-            };
-            let name = || String::from_utf8_lossy(&entry.name).into_owned();
-            if entry.mode == Mode::Folder {
-                if let Some(below) = self.known.get(&entry.id) {
-                    open.known.height = open.known.height.max(below.height + 1);
-                    if let Some(problem) = &below.problem {
-                        open.known.note(Rc::clone(problem));
-                    }
-                } else {
-                    let id = entry.id;
-                    self.enter(reader, id, look, &mut path)?;
-                    continue;
-                }
-            } else if entry.mode.is_blob()
-                && let Some(problem) = look(entry.id, Kind::Blob)?
-            {
-                open.known.note(Rc::new(problem));
-            }
-            if !is_safe(&entry.name) {
-                open.known.note(Rc::new(Problem::UnsafeName { path: name() }));
-            } else if matches!(entry.mode, Mode::Link | Mode::Other) {
-                open.known.note(Rc::new(Problem::Link { path: name() }));
-            }
-            open.at += 1;
-        }
-        let problem = self.known.get(&tree).and_then(|known| known.problem.as_deref());
-        Ok(problem.cloned())
+        let judged = self.judge(reader, tree, look, 0)?;
+        Ok(judged.map_or(Some(Problem::TooDeep), |judged| judged.problem.as_deref().cloned()))
     }
 
-    /// Opens a tree and adds it to `path`, unless the tree is known or cannot be read.
-    fn enter(
+    /// Judges a tree that is `depth` levels below the first one. Returns `None` if the first tree
+    /// has too many levels. The trees on the way to the last level are then not cached, because
+    /// they may be valid elsewhere.
+    fn judge(
         &mut self,
         reader: &Reader,
         id: ObjectId,
         look: &mut Look<'_>,
-        path: &mut Vec<OpenTree>,
-    ) -> Result<()> {
-        if self.known.contains_key(&id) {
-            return Ok(());
+        depth: usize,
+    ) -> Result<Option<JudgedTree>> {
+        if let Some(known) = self.known.get(&id) {
+            return Ok(Some(known.clone()));
         }
-        let mut known = JudgedTree { height: 1, problem: None };
-        if let Some(problem) = look(id, Kind::Tree)? {
-            known.note(Rc::new(problem));
-            self.known.insert(id, known);
-            return Ok(());
+        if depth == MAX_TREE_DEPTH {
+            return Ok(None);
         }
-        match reader.raw_tree(id) {
-            Ok(tree) => {
-                if !tree.is_gits {
-                    known.note(Rc::new(Problem::NotGits { path: format!("tree {id}") }));
+        let mut judged = JudgedTree { height: 1, problem: look(id, Kind::Tree)?.map(Rc::new) };
+        let mut entries = Vec::new();
+        if judged.problem.is_none() {
+            match reader.raw_tree(id) {
+                Ok(tree) => {
+                    if !tree.is_gits {
+                        judged.note(Rc::new(Problem::NotGits { path: format!("tree {id}") }));
+                    }
+                    entries = tree.entries;
                 }
-                path.push(OpenTree { id, entries: tree.entries, at: 0, known });
+                Err(error) if error.is_loss() => {
+                    judged.note(Rc::new(Problem::Lacks { why: error.to_string() }));
+                }
+                Err(error) => return Err(error.into()),
             }
-            Err(error) if error.is_loss() => {
-                known.note(Rc::new(Problem::Lacks { why: error.to_string() }));
-                self.known.insert(id, known);
+        }
+        for entry in entries {
+            let name = || String::from_utf8_lossy(&entry.name).into_owned();
+            if entry.mode == Mode::Folder {
+                let below = self.judge(reader, entry.id, look, depth + 1)?;
+                let Some(below) = below else { return Ok(None) };
+                judged.height = judged.height.max(below.height + 1);
+                below.problem.into_iter().for_each(|problem| judged.note(problem));
+            } else if entry.mode.is_blob()
+                && let Some(problem) = look(entry.id, Kind::Blob)?
+            {
+                judged.note(Rc::new(problem));
             }
-            Err(error) => return Err(error.into()),
+            if !is_safe(&entry.name) {
+                judged.note(Rc::new(Problem::UnsafeName { path: name() }));
+            } else if matches!(entry.mode, Mode::Link | Mode::Other) {
+                judged.note(Rc::new(Problem::Link { path: name() }));
+            }
         }
-        Ok(())
-    }
-
-    fn leave(&mut self, path: &mut Vec<OpenTree>) {
-        let Some(OpenTree { id, mut known, .. }) = path.pop() else { return };
-        if known.height > MAX_TREE_DEPTH {
-            known.note(Rc::new(Problem::TooDeep));
+        if judged.height > MAX_TREE_DEPTH {
+            judged.note(Rc::new(Problem::TooDeep));
         }
-        self.known.insert(id, known);
+        self.known.insert(id, judged.clone());
+        Ok(Some(judged))
     }
 }
 

@@ -28,7 +28,7 @@ pub fn to_server(
     let store = workspace.open_store()?;
     monitor.begin("looking for new snapshots", None);
     let mut chosen = options.choose(workspace, &store)?;
-    let session = RemoteSession::new(store.path(), Some(&store), url, workspace.may_prompt)?;
+    let session = RemoteSession::new(store.path(), Some(&store), url, workspace.login_prompt)?;
     let list = session.list()?;
     let there = ours_of(&list, url)?;
     let had = chosen.history.past(there.values().copied().map(SnapshotId));

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::{NewSnapshots, Operation, PlannedSnapshot, SnapshotParents};
 use crate::archive::{
-    self, FilesToWrite, Kind, NewSnapshot, Snapshot, SnapshotId, State, WrittenFiles, WrittenTree,
-    branch,
+    self, Ancestry, FilesToWrite, Kind, NewSnapshot, Snapshot, SnapshotId, State, WrittenFiles,
+    WrittenTree, branch,
 };
 use crate::auto_recap::CheckpointState;
 use crate::engine::{Result, known_folders};
@@ -45,7 +45,7 @@ pub(crate) struct StoredState {
 }
 
 pub(crate) struct SnapshotDraft {
-    new: NewSnapshot<'static>,
+    new: NewSnapshot,
     attachments: BTreeSet<LibraryPath>,
 }
 
@@ -92,8 +92,8 @@ impl Operation<'_> {
         stored: StoredState,
         follows: SnapshotParents,
     ) -> Result<Snapshot> {
-        let old = follows.renamed_from.clone();
-        let parents = [follows.parent, follows.joined];
+        let old = follows.ancestry.renamed_from.clone();
+        let parents = [follows.ancestry.parent, follows.ancestry.joined];
         let (snapshot, written, commit) = self.complete(stored, follows)?;
         let timeline = &snapshot.timeline;
         // If the former target of the branch is not a parent of the new snapshot, a ref must keep
@@ -135,12 +135,12 @@ impl Operation<'_> {
         follows: &SnapshotParents,
         look: impl FnOnce(&[Range<usize>]) -> R + Send,
     ) -> Result<(StoredState, R)> {
-        let (reader, time) = (self.store.reader(), self.time());
-        let known = follows.renamed_from.as_ref().unwrap_or(state.timeline());
+        let time = self.time();
+        let known = follows.ancestry.renamed_from.as_ref().unwrap_or(state.timeline());
         let known = known_folders::load(self.store, known);
-        let unwritten = FilesToWrite::of(state, &self.pack, &reader, follows.tree, &known);
+        let unwritten = FilesToWrite::of(state, &self.pack, follows.tree, &known);
         let new = unwritten.new_messages();
-        let write = || unwritten.write(&mut self.pack, &reader);
+        let write = || unwritten.write(&mut self.pack);
         let look = || (SnapshotDraft::read(state, kind, time), look(&new));
         let (files, (about, seen)) =
             if state.is_long() { both(write, look) } else { (write(), look()) };
@@ -154,7 +154,7 @@ impl Operation<'_> {
         states: &[State<'_>],
         about: Vec<SnapshotDraft>,
     ) -> Result<Vec<StoredState>> {
-        let files = archive::write_many(states, &mut self.pack, &self.store.reader())?;
+        let files = archive::write_many(states, &mut self.pack)?;
         let stored = files.into_iter().zip(about);
         Ok(stored.map(|(files, about)| StoredState { files, about }).collect())
     }
@@ -167,18 +167,9 @@ impl Operation<'_> {
         let StoredState { files, about: SnapshotDraft { new, attachments } } = stored;
         let attached = self.attached(attachments, follows.tree, &self.store.reader())?;
         let written = files.complete(&new.manifest, &attached, &mut self.pack)?;
-        let sequence = self.sequence_after(follows.after, new.time)?;
-        let new = NewSnapshot {
-            parent: follows.parent,
-            joined: follows.joined,
-            fork_at: follows.fork_at,
-            renamed_from: follows.renamed_from,
-            message: self.message.as_deref(),
-            source: follows.source,
-            sequence,
-            ..new
-        };
-        let commit = new.commit(written.tree);
+        let sequence = Some(self.sequence_after(follows.after, new.time)?);
+        let ancestry = Ancestry { sequence, ..follows.ancestry };
+        let commit = new.commit(written.tree, ancestry, self.message.as_deref());
         let snapshot = self.add_commit(&commit)?;
         Ok((snapshot, written, commit))
     }

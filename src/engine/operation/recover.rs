@@ -27,9 +27,9 @@ impl Workspace {
         let judge = |operation: &LoggedOperation| why_impossible(self, store, operation);
         let lock = store.lock(self.command.words(), &self.timestamp(), self.patience, &judge)?;
         let store = store.refreshed();
-        self.notice(lock.set_aside().iter().map(was_set_aside).collect());
+        self.notice(lock.set_aside.iter().map(was_set_aside).collect());
         let mut finished = finish_files(self, &store, &lock)?;
-        finished.extend_from_slice(lock.finished());
+        finished.extend_from_slice(&lock.finished);
         self.finished.lock().unwrap_or_else(PoisonError::into_inner).append(&mut finished);
         Ok((store, HeldLock { lock }))
     }

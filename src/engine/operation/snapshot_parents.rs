@@ -1,37 +1,32 @@
 //! The parents of a new snapshot.
 
-use crate::archive::{Snapshot, SnapshotId, State};
+use crate::archive::{Ancestry, Snapshot, SnapshotId, State};
 use crate::engine::Result;
 use crate::history::name_lookup;
 use crate::history::origin::{Origin, without_blank_end};
-use crate::st::TimelineName;
 use crate::store::{ObjectId, Sequence, Store};
 
 #[derive(Default)]
 pub(crate) struct SnapshotParents {
-    pub(super) parent: Option<SnapshotId>,
-    /// The second parent, if the snapshot joins the histories of two devices.
-    pub(super) joined: Option<SnapshotId>,
+    pub(super) ancestry: Ancestry,
     /// The tree of a snapshot with similar content, whose objects are reused.
     pub(super) tree: Option<ObjectId>,
-    pub(super) fork_at: Option<u64>,
-    pub(super) renamed_from: Option<TimelineName>,
-    /// The origin of the content; `None` if the content is that of the timeline's own files.
-    pub(super) source: Option<String>,
     /// The position of the parent in the order of creation.
     pub(super) after: Option<Sequence>,
 }
 
 impl SnapshotParents {
     pub(crate) fn previous(head: Snapshot) -> Self {
-        let (parent, tree) = (Some(head.id), Some(head.tree));
-        Self { parent, tree, after: Some(head.sequence), ..Self::default() }
+        let ancestry = Ancestry { parent: Some(head.id), ..Ancestry::default() };
+        Self { ancestry, tree: Some(head.tree), after: Some(head.sequence) }
     }
 
     /// Returns `head` as the parent, and the snapshot `with` as the second parent, for a snapshot
     /// that joins the histories of two devices.
     pub(crate) fn joined(head: Snapshot, with: Option<SnapshotId>) -> Self {
-        Self { joined: with, ..Self::previous(head) }
+        let mut new = Self::previous(head);
+        new.ancestry.joined = with;
+        new
     }
 
     /// Returns the parent of a new timeline that is a copy of `from`. The fork point is the number
@@ -41,7 +36,9 @@ impl SnapshotParents {
     }
 
     pub(crate) fn fork(from: &Snapshot, shared: u64) -> Self {
-        Self { fork_at: Some(shared), ..Self::previous(from.clone()) }
+        let mut new = Self::previous(from.clone());
+        new.ancestry.fork_at = Some(shared);
+        new
     }
 
     /// Replaces the tree whose objects are reused with that of `other`, which is more similar than
@@ -50,19 +47,19 @@ impl SnapshotParents {
         Self { tree: other.map(|other| other.tree).or(self.tree), ..self }
     }
 
-    pub(crate) fn taken_from(self, source: String) -> Self {
-        Self { source: Some(source), ..self }
+    pub(crate) fn taken_from(mut self, source: String) -> Self {
+        self.ancestry.source = Some(source);
+        self
     }
 
     pub(crate) fn origin(origin: Origin) -> Self {
         match origin {
             Origin::None => Self::default(),
-            Origin::Fork { id, tree, shared } => Self {
-                parent: Some(id),
-                tree: Some(tree),
-                fork_at: Some(shared as u64),
-                ..Self::default()
-            },
+            Origin::Fork { id, tree, shared } => {
+                let (parent, fork_at) = (Some(id), Some(shared as u64));
+                let ancestry = Ancestry { parent, fork_at, ..Ancestry::default() };
+                Self { ancestry, tree: Some(tree), after: None }
+            }
         }
     }
 
@@ -70,11 +67,13 @@ impl SnapshotParents {
     /// the former name.
     pub(crate) fn renamed(from: Snapshot) -> Self {
         let renamed_from = Some(from.timeline.clone());
-        Self { renamed_from, ..Self::previous(from) }
+        let mut new = Self::previous(from);
+        new.ancestry.renamed_from = renamed_from;
+        new
     }
 
     pub(crate) fn same_as(&self, state: &State<'_>, store: &Store) -> Result<Option<Snapshot>> {
-        let Some(parent) = self.parent else { return Ok(None) };
+        let Some(parent) = self.ancestry.parent else { return Ok(None) };
         let parent = name_lookup::find(store, parent)?;
         Ok(parent.filter(|parent| parent.content == state.manifest.content))
     }

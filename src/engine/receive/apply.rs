@@ -188,7 +188,7 @@ impl Receiving<'_> {
                 continue;
             }
             let tree = Tree::open(&reader, head.tree)?;
-            let (found, unplanned) = (tree.attachments(), &|_: &LibraryPath| None);
+            let (found, unplanned) = (&*tree.attachments, &|_: &LibraryPath| None);
             let (root, name) = (library.root(), &head.timeline);
             let missing =
                 missing_attachments::missing(root, &reader, name, found, &admission, unplanned)?;

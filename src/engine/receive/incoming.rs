@@ -144,7 +144,7 @@ fn read(
         }
         CopyPlace::Remote(url) => {
             monitor.begin("fetching", None);
-            let session = RemoteSession::new(beside, store, url, workspace.may_prompt)?;
+            let session = RemoteSession::new(beside, store, url, workspace.login_prompt)?;
             let list = session.list()?;
             ours_of(&list, url)?;
             let mut refspecs: Vec<_> =

@@ -1,96 +1,23 @@
 //! Writes a value as a JavaScript engine does: `JSON.stringify(JSON.parse(text))`.
 //!
 //! SillyTavern hashes such texts, so the output must match the engine's in every detail: the order
-//! of keys, the spelling of numbers, the escapes of lone surrogates. The functions use explicit
-//! stacks instead of recursion because values may be nested to any depth.
+//! of keys, the spelling of numbers, the escapes of lone surrogates. Nothing here is recursive,
+//! because values may be nested to any depth.
 
 use super::{Key, Raw};
 use std::collections::HashMap;
 use std::mem::replace;
+use std::ops::Range;
 
 /// Returns the result of `JSON.stringify(JSON.parse(text))` for the text of `value`.
 pub fn stringify(value: Raw<'_>) -> String {
-    let mut nodes = parse_nodes(value.as_str());
     let mut out = String::with_capacity(value.as_str().len());
-    let mut steps = vec![PrintStep::Value(0)];
-    while let Some(step) = steps.pop() {
-        match step {
-            PrintStep::Text(text) => out.push_str(text),
-            PrintStep::Key(key) => {
-                push_quoted(&mut out, key.as_bytes());
-                out.push(':');
-            }
-            PrintStep::Value(at) => match nodes.get_mut(at).map(|it| replace(it, Node::Scalar("")))
-            {
-                Some(Node::Scalar(text)) => push_scalar(&mut out, text),
-                Some(Node::Array(items)) => {
-                    out.push('[');
-                    steps.push(PrintStep::Text("]"));
-                    for (place, item) in items.into_iter().enumerate().rev() {
-                        steps.push(PrintStep::Value(item));
-                        steps.push(PrintStep::Text(if place == 0 { "" } else { "," }));
-                    }
-                }
-                Some(Node::Object(members)) => {
-                    out.push('{');
-                    steps.push(PrintStep::Text("}"));
-                    for (place, (key, value)) in in_order(members).into_iter().enumerate().rev() {
-                        steps.push(PrintStep::Value(value));
-                        steps.push(PrintStep::Key(key));
-                        steps.push(PrintStep::Text(if place == 0 { "" } else { "," }));
-                    }
-                }
-                None => {}
-            },
-        }
-    }
-    out
-}
-
-/// Returns the result of `JSON.stringify` for an object to which `members` were added one after the
-/// other. The values must be JSON written by [`stringify`](fn@stringify) or [`quote`].
-pub(in crate::st) fn stringify_members(members: Vec<(Key, String)>) -> String {
-    let mut out = String::from("{");
-    for (place, (key, value)) in in_order(members).into_iter().enumerate() {
-        out.push_str(if place == 0 { "" } else { "," });
-        push_quoted(&mut out, key.as_bytes());
-        out.push(':');
-        out.push_str(&value);
-    }
-    out.push('}');
-    out
-}
-
-/// Returns the result of `JSON.stringify` for a string in WTF-8 (see [`Key`]).
-pub fn quote(wtf8: &[u8]) -> String {
-    let mut out = String::with_capacity(wtf8.len() + 2);
-    push_quoted(&mut out, wtf8);
-    out
-}
-
-/// A parsed value. The `usize` numbers are indices into the list of all nodes.
-enum Node<'a> {
-    Scalar(&'a str),
-    Array(Vec<usize>),
-    Object(Vec<(Key, usize)>),
-}
-
-enum PrintStep {
-    Text(&'static str),
-    Key(Key),
-    Value(usize),
-}
-
-/// Parses `text` into a list of nodes, in which the outermost value is first. The grammar was
-/// checked when the [`Raw`] was created, so commas and colons can be skipped.
-fn parse_nodes(text: &str) -> Vec<Node<'_>> {
-    let mut nodes = Vec::new();
-    let mut open = Vec::new();
-    let mut key = None;
-    let mut rest = text;
+    let mut open: Vec<Open> = Vec::new();
+    let mut rest = value.as_str();
     loop {
+        // The grammar was checked when the `Raw` was created, so commas and colons can be skipped.
         rest = rest.trim_start_matches([' ', '\t', '\n', '\r', ',', ':']);
-        let Some(first) = rest.bytes().next() else { return nodes };
+        let Some(first) = rest.bytes().next() else { return out };
         let length = match first {
             b'{' | b'}' | b'[' | b']' => 1,
             b'"' => string_length(rest),
@@ -99,30 +26,93 @@ fn parse_nodes(text: &str) -> Vec<Node<'_>> {
         let (token, after) = rest.split_at(length);
         rest = after;
         if matches!(first, b'}' | b']') {
-            open.pop();
+            if let Some(Open::Object { start, members, .. }) = open.pop() {
+                arrange(&mut out, start, members);
+            }
+            out.push_str(token);
             continue;
         }
-        let at = nodes.len();
-        match open.last().and_then(|container: &usize| nodes.get_mut(*container)) {
-            Some(Node::Object(members)) => match key.take() {
-                Some(key) => members.push((key, at)),
-                None => {
-                    key = Key::decode(token.as_bytes());
+        match open.last_mut() {
+            Some(Open::Object { members, key, .. }) => {
+                let Some(name) = key.take() else {
+                    *key = Key::decode(token.as_bytes());
                     continue;
+                };
+                if let Some((_, last)) = members.last_mut() {
+                    last.end = out.len();
+                    out.push(',');
                 }
-            },
-            Some(Node::Array(items)) => items.push(at),
+                push_quoted(&mut out, name.as_bytes());
+                out.push(':');
+                members.push((name, out.len()..out.len()));
+            }
+            Some(Open::Array { is_empty }) => {
+                out.push_str(if replace(is_empty, false) { "" } else { "," });
+            }
+            None => {}
+        }
+        push_scalar(&mut out, token);
+        match first {
+            b'{' => open.push(Open::Object { start: out.len(), members: Vec::new(), key: None }),
+            b'[' => open.push(Open::Array { is_empty: true }),
             _ => {}
         }
-        nodes.push(match first {
-            b'{' => Node::Object(Vec::new()),
-            b'[' => Node::Array(Vec::new()),
-            _ => Node::Scalar(token),
-        });
-        if matches!(first, b'{' | b'[') {
-            open.push(at);
-        }
     }
+}
+
+/// An array or object whose end was not read yet.
+enum Open {
+    Array {
+        is_empty: bool,
+    },
+    Object {
+        /// Place of the first member in the output.
+        start: usize,
+        /// Members with the places of their values in the output.
+        members: Vec<(Key, Range<usize>)>,
+        /// Key of the next value.
+        key: Option<Key>,
+    },
+}
+
+/// Rewrites the members of an object, which are the end of `out`, if they are not in JavaScript's
+/// order.
+fn arrange(out: &mut String, start: usize, mut members: Vec<(Key, Range<usize>)>) {
+    if let Some((_, last)) = members.last_mut() {
+        last.end = out.len();
+    }
+    let written: Vec<_> = members.iter().map(|(_, value)| value.start).collect();
+    let members = in_order(members);
+    if !members.iter().map(|(_, value)| value.start).eq(written) {
+        let text = out.split_off(start);
+        let value = |at: Range<usize>| &text[at.start - start..at.end - start];
+        push_members(out, members.into_iter().map(|(key, at)| (key, value(at))));
+    }
+}
+
+/// Returns the result of `JSON.stringify` for an object to which `members` were added one after the
+/// other. The values must be JSON written by [`stringify`](fn@stringify) or [`quote`].
+pub(in crate::st) fn stringify_members(members: Vec<(Key, String)>) -> String {
+    let mut out = String::from("{");
+    push_members(&mut out, in_order(members).into_iter());
+    out.push('}');
+    out
+}
+
+fn push_members(out: &mut String, members: impl Iterator<Item = (Key, impl AsRef<str>)>) {
+    for (place, (key, value)) in members.enumerate() {
+        out.push_str(if place == 0 { "" } else { "," });
+        push_quoted(out, key.as_bytes());
+        out.push(':');
+        out.push_str(value.as_ref());
+    }
+}
+
+/// Returns the result of `JSON.stringify` for a string in WTF-8 (see [`Key`]).
+pub fn quote(wtf8: &[u8]) -> String {
+    let mut out = String::with_capacity(wtf8.len() + 2);
+    push_quoted(&mut out, wtf8);
+    out
 }
 
 /// Returns the length of the string at the start of `text`, including quotes.
@@ -259,37 +249,14 @@ fn push_number(out: &mut String, text: &str) {
 /// Returns the digits and the exponent in `0.<digits>e<point>` that JavaScript writes for a
 /// positive number. JavaScript writes the fewest digits that read back as the same number. If
 /// several numbers have this length, it writes the nearest; if two are equally near, the number
-/// with an even last digit. Only the last rule differs from Rust.
+/// with an even last digit. serde_json does the same.
 fn shortest(value: f64) -> (String, i32) {
-    let (digits, point) = digits_of(&format!("{value:e}"));
-    let even = even_neighbour(value, digits.len());
-    match even.filter(|even| format!("0.{even}e{point}").parse() == Ok(value)) {
-        Some(even) => (even, point),
-        None => (digits, point),
-    }
-}
-
-/// Returns the digits of the neighbour with an even last digit, if `value` is exactly halfway
-/// between two numbers of `length` digits.
-fn even_neighbour(value: f64, length: usize) -> Option<String> {
-    let (longer, _) = digits_of(&format!("{value:.length$e}"));
-    let below = longer.strip_suffix('5')?;
-    // No double has more than 767 digits.
-    let (exact, _) = digits_of(&format!("{value:.767e}"));
-    if exact.trim_end_matches('0') != longer {
-        return None;
-    }
-    let (head, last) = below.split_at_checked(length.checked_sub(1)?)?;
-    let last: u32 = last.parse().ok()?;
-    // If the last digit is 9, the even neighbour ends in 0. It would be shorter, so Rust would have
-    // printed it.
-    let even = char::from_digit(last + last % 2, 10)?;
-    Some(format!("{head}{even}"))
-}
-
-/// Returns the digits of a number in Rust's scientific notation, and the exponent in
-/// `0.<digits>e<exponent>`.
-fn digits_of(scientific: &str) -> (String, i32) {
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
-    (mantissa.replace('.', ""), exponent.parse().unwrap_or(0) + 1)
+    let text = serde_json::to_string(&value).unwrap_or_default();
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_start_matches('0');
+    let zeros = digits.len() - significant.len();
+    let point = whole.len() as i32 - zeros as i32 + exponent.parse().unwrap_or(0);
+    (significant.trim_end_matches('0').to_owned(), point)
 }

@@ -16,7 +16,7 @@ use chrono::{Local, NaiveDateTime, TimeZone};
 use serde::Serialize;
 
 use crate::archive::message_identity::Chain;
-use crate::archive::{self, Folders, Kind, NewSnapshot, State, Tree};
+use crate::archive::{self, Ancestry, Kind, NewSnapshot, State, Tree};
 use crate::engine::Workspace;
 use crate::engine::operation::Operation;
 use crate::engine::safety_snapshots::take_as_it_is;
@@ -244,17 +244,18 @@ impl<'a, 'o> Sorting<'a, 'o> {
         let name = candidate.name.clone();
         let files = TimelineFiles::alone(&name, bytes.clone());
         let (state, pack) = (State::chat_only(&files), &mut self.operation.pack);
-        let tree = archive::write_chat(&state, pack, &self.reader)?;
+        let tree = archive::write_chat(&state, pack)?;
         if !candidate.chats(self.lineage, &self.reader).insert(tree) {
             entry.outcome = ChatBackupOutcome::Known(name);
             return Ok(entry);
         }
-        let folders = Folders::default();
-        let written = archive::write(&state, pack, &self.reader, None, &folders, &[])?;
-        let mut new = NewSnapshot::of(&state, Kind::IMPORT, entry.time);
-        new.source = Some(format!("backups/{}", backup.file));
+        let written = archive::write(&state, &[], pack)?;
+        let source = Some(format!("backups/{}", backup.file));
+        let ancestry = Ancestry { source, ..Ancestry::default() };
+        let new = NewSnapshot::of(&state, Kind::IMPORT, entry.time);
         let newcomer = NewTimeline::new(&name, &content.chat, None);
-        candidate.insertions.push(Insertion { commit: new.commit(written.tree), newcomer });
+        let commit = new.commit(written.tree, ancestry, None);
+        candidate.insertions.push(Insertion { commit, newcomer });
         entry.outcome = ChatBackupOutcome::Imported(name);
         Ok(entry)
     }
@@ -310,7 +311,7 @@ impl<'a, 'o> Sorting<'a, 'o> {
                 Entry::Vacant(unknown) => {
                     let files = TimelineFiles::alone(&candidate.name, content.chat.join());
                     let (state, pack) = (State::chat_only(&files), &mut self.operation.pack);
-                    *unknown.insert(archive::write_chat(&state, pack, &self.reader)?)
+                    *unknown.insert(archive::write_chat(&state, pack)?)
                 }
             };
             if candidate.chats(self.lineage, &self.reader).contains(&chat) {
