@@ -16,7 +16,7 @@ use stvc::copies::{
 use stvc::json_output::answers::{BackedUp, Backup};
 use stvc::verbs::backup::file::{self, Options, Report};
 use stvc::verbs::backup::{self};
-use stvc::{SafetySnapshots, Workspace, errors};
+use stvc::{SafetySnapshots, Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -128,9 +128,7 @@ pub fn run(
         _ => {
             let mut stdout = io::stdout().lock();
             let report = file::to_writer(workspace, &mut stdout, &options, &mut out.progress())?;
-            let failed =
-                |source| errors::LibraryError::Io { path: "standard output".into(), source };
-            stdout.flush().map_err(failed)?;
+            stdout.flush().map_err(verbs::Error::at("standard output"))?;
             report
         }
     };

@@ -11,8 +11,8 @@ use super::wording::{clean, count, cut, entry_title, field_name, name, shell, sh
 use stvc::json_output::{Line, MergeLine};
 use stvc::library::Raw;
 use stvc::merging::{Conflict, ConflictKind, EntryName, FieldChange, Side};
+use stvc::verbs;
 use stvc::verbs::merge::{Keep, Options, Report};
-use stvc::verbs::{self, MergeError};
 use stvc::{Workspace, finish_interrupted};
 
 #[derive(Debug, clap::Args)]
@@ -73,19 +73,10 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let open = options.keep.is_none() && !report.merged.conflicts.is_empty();
     let asks = out.may_ask();
     let wanted = !args.dry_run && (args.yes || asks);
-    if wanted && open {
-        print_plan(&report, out);
-        return Err(MergeError::Conflicts {
-            count: report.merged.conflicts.len(),
-            into: options.into,
-            from: options.from,
-            local: report.local,
-        }
-        .into());
-    }
     let agrees = || args.yes || agreed(&mut io::stdin().lock(), &mut io::stderr());
     let settled = options.keep.is_some() && !report.merged.conflicts.is_empty();
-    if (changes || settled) && wanted && agrees() {
+    // Open conflicts are not asked about: the merge refuses them.
+    if wanted && (open || (changes || settled) && agrees()) {
         options.write = true;
         options.expected = Some(report.file.blake3);
         let written = verbs::merge::merge(workspace, &options, &mut out.progress());

@@ -63,6 +63,7 @@ impl CommandRun {
 /// The library, the store and the time that a command works with.
 #[derive(Clone, Debug)]
 pub struct Workspace {
+    /// The library, or the way to find it.
     pub library: LibraryPlace,
     /// The name of SillyTavern's user, needed if the library has several users.
     pub user: Option<String>,
@@ -73,6 +74,7 @@ pub struct Workspace {
     /// Whether the command runs without the user's request. `undo` without a number skips
     /// operations of such commands.
     pub automatic: bool,
+    /// Time of the command, which new snapshots and operations record.
     pub now: DateTime<FixedOffset>,
     /// The longest wait for another process to release the store's lock.
     pub patience: Duration,

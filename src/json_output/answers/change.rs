@@ -8,8 +8,11 @@ use crate::verbs::restore::fork;
 use crate::verbs::snapshot::SnapshotResult;
 use crate::verbs::{restore, snapshot, tag, undo};
 
+/// Answer of `snapshot`.
 pub struct Snapshots<'r> {
+    /// Snapshots that were created, or would be in a dry run.
     pub report: &'r snapshot::Report,
+    /// Whether nothing was stored.
     pub dry_run: bool,
 }
 

@@ -17,13 +17,17 @@ use crate::words::shell;
 
 /// Answer of `backup`: the backup, and the snapshots that were created before it.
 pub struct BackedUp<'r> {
+    /// The backup itself.
     pub backup: Backup<'r>,
+    /// Snapshots of the current files, which the backup includes.
     pub first: &'r SafetySnapshots,
 }
 
 /// A backup in one file, or a mirror in a folder or on a server.
 pub enum Backup<'r> {
+    /// An archive file, or the same data on standard output.
     File(&'r file::Report),
+    /// A git repository.
     Mirror(&'r mirror::Report),
 }
 

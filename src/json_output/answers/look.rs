@@ -16,7 +16,9 @@ use crate::verbs::{log, lore, message_versions, operations, read, search, show, 
 
 /// Answer of `timelines` and of `status`.
 pub struct Timelines<'r> {
+    /// `timelines`, `status` or `library`, for the summary.
     pub command: &'static str,
+    /// The timelines that the lines describe.
     pub report: &'r timelines::Report,
 }
 
@@ -154,7 +156,9 @@ impl Answer for read::Report {
 
 /// Answer of `lore`, and of `show` for a lorebook.
 pub struct Lore<'r> {
+    /// `lore` or `show`, for the summary.
     pub command: &'static str,
+    /// The lorebooks or entries that the lines describe.
     pub report: &'r lore::Report,
 }
 
@@ -230,7 +234,9 @@ impl Answer for Lore<'_> {
 
 /// Answer of `diff` for two moments.
 pub struct Diffed<'r> {
+    /// The two moments.
     pub comparison: &'r Comparison,
+    /// Changes to print, as [`Comparison::changes`] selected them.
     pub changes: Vec<Change<'r>>,
     /// Whether to report only the number of changes.
     pub stat: bool,
@@ -254,6 +260,7 @@ impl Answer for Diffed<'_> {
 /// The counts of all comparisons of one `diff`.
 #[derive(Default)]
 pub struct DiffCounts {
+    /// Number of comparisons that were added.
     pub comparisons: usize,
     kinds: Vec<ChangeKind>,
 }

@@ -29,6 +29,7 @@ pub trait Answer {
     /// Returns the command's name, and the counts for the summary.
     fn counts(&self) -> (&'static str, Counts);
 
+    /// Returns the exit code that the command line would return.
     fn exit(&self) -> u8 {
         exit::DONE
     }
