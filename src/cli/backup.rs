@@ -120,7 +120,11 @@ pub fn run(
     workspace.must_have_store()?;
     let options = Options {
         timelines: args.timelines.clone(),
-        passphrase: passphrase::for_writing(secret, args.encrypt || encrypted)?,
+        passphrase: if args.encrypt || encrypted {
+            Some(passphrase::for_writing(secret)?)
+        } else {
+            passphrase::given(secret)?
+        },
         overwrite: args.overwrite,
     };
     let report = match &place {

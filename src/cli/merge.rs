@@ -173,9 +173,9 @@ fn preview(report: &Report, options: &Options, out: &mut Output) {
         ));
     }
     let (a, b) = labels(options, report);
-    let settled = options.keep.is_some();
+    let choice = options.keep.map_or(Choice::Open, |_| Choice::Made);
     for conflict in &merged.conflicts {
-        let lines = conflict_lines(conflict, (&a, &b), settled, page);
+        let lines = conflict_lines(conflict, (&a, &b), choice, page);
         lines.iter().for_each(|line| out.line(line));
     }
     let counted = [
@@ -197,7 +197,7 @@ fn preview(report: &Report, options: &Options, out: &mut Output) {
         [] if !report.file.replaces => {
             let (book, conflicts) =
                 (clean(report.file.path.as_str()), conflicts.trim_start_matches("; "));
-            if settled {
+            if choice == Choice::Made {
                 format!("{conflicts}: the values of {book} are kept.")
             } else {
                 format!("{conflicts}; nothing else differs from {book}.")
@@ -220,10 +220,17 @@ fn field_line(field: &FieldChange, page: Page) -> String {
     format!("{}: {}", field_name(&field.field), page.change(raw(&field.ours), raw(&field.merged)))
 }
 
+/// Whether the user chose a side for all conflicts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    Made,
+    Open,
+}
+
 pub fn conflict_lines(
     conflict: &Conflict,
     (here, there): (&str, &str),
-    settled: bool,
+    choice: Choice,
     page: Page,
 ) -> Vec<String> {
     let sign = paint(STYLES.warn, "!");
@@ -242,7 +249,7 @@ pub fn conflict_lines(
         ConflictKind::Values => {
             let value = &conflict.value;
             let is = |side: &Option<Vec<u8>>| {
-                let chosen = settled && *side == value.merged;
+                let chosen = choice == Choice::Made && *side == value.merged;
                 if chosen { paint(STYLES.good, " (kept)") } else { String::new() }
             };
             vec![

@@ -1,6 +1,6 @@
 //! Answers of the verbs that create snapshots or write to the library.
 
-use super::{Answer, Emit, files, findings, made_of, partly_if_lost, snapshots};
+use super::{Answer, Emit, files, findings, made_of, snapshots};
 use crate::exit;
 use crate::json_output::{Counts, Line, RestoredLine, SnapshotLine, counts};
 use crate::rules::lost_attachments;
@@ -124,8 +124,8 @@ impl Answer for restore::Report {
         }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if_lost(&self.findings)
+    fn is_partial(&self) -> bool {
+        lost_attachments(&self.findings) > 0
     }
 }
 
@@ -146,8 +146,8 @@ impl Answer for fork::Report {
         }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if_lost(&self.made.findings)
+    fn is_partial(&self) -> bool {
+        lost_attachments(&self.made.findings) > 0
     }
 }
 
@@ -172,7 +172,7 @@ impl Answer for undo::Report {
         }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if_lost(&self.findings)
+    fn is_partial(&self) -> bool {
+        lost_attachments(&self.findings) > 0
     }
 }

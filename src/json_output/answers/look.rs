@@ -1,6 +1,6 @@
 //! Answers of the verbs that only read.
 
-use super::{Answer, Emit, findings, made_of, partly_if};
+use super::{Answer, Emit, findings, made_of};
 use crate::archive::diff::{Change, ChangeKind};
 use crate::engine::operation::log::LogEntry;
 use crate::exit;
@@ -61,8 +61,8 @@ impl Answer for Timelines<'_> {
         }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if(self.unreadable().next().is_some())
+    fn is_partial(&self) -> bool {
+        self.unreadable().next().is_some()
     }
 }
 
@@ -76,8 +76,8 @@ impl Answer for log::Report {
         counts! { "log" => snapshots: self.entries.len(), total: self.total }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if(!self.broken.is_empty())
+    fn is_partial(&self) -> bool {
+        !self.broken.is_empty()
     }
 }
 
@@ -110,8 +110,8 @@ impl Answer for message_versions::Report {
         counts! { "log" => versions: self.total, elsewhere: self.elsewhere.len() }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if(!self.broken.is_empty())
+    fn is_partial(&self) -> bool {
+        !self.broken.is_empty()
     }
 }
 
@@ -149,8 +149,8 @@ impl Answer for read::Report {
         counts! { "show" => messages: self.messages.len(), hidden: self.hidden }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if(!self.broken.is_empty())
+    fn is_partial(&self) -> bool {
+        !self.broken.is_empty()
     }
 }
 
@@ -227,8 +227,8 @@ impl Answer for Lore<'_> {
         counts! { self.command => lorebooks: lorebooks, entries: entries, changes: changes }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if(!self.broken().is_empty())
+    fn is_partial(&self) -> bool {
+        !self.broken().is_empty()
     }
 }
 
