@@ -25,6 +25,7 @@ pub use crate::folder::{is_held_elsewhere, remove, rename, sync_dir};
 pub enum Existing {
     /// Fail with [`io::ErrorKind::AlreadyExists`], and leave the existing file unchanged.
     Keep,
+    /// Replace the existing file.
     Replace,
 }
 

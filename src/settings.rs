@@ -6,6 +6,7 @@ use std::time::Duration;
 pub struct Key {
     /// The key with the name of its table, such as `retention.keep-last`.
     pub name: String,
+    /// Description for `stvc config`.
     pub about: &'static str,
     pub(crate) is_plain: bool,
 }
@@ -49,7 +50,7 @@ macro_rules! settings {
         #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
         pub struct $table {
             $(#[doc = $about] $(#[$of])* pub $key: $type,)*
-            $(pub $inner: $inner_type,)*
+            $(#[doc = concat!("Settings of the table `", stringify!($inner), "`.")] pub $inner: $inner_type,)*
         }
 
         impl Default for $table {

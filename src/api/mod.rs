@@ -9,7 +9,8 @@ mod request;
 mod security_policy;
 mod serve;
 
-pub use request::{Refusal, Request, Rights, VERBS, Verb};
+pub(crate) use request::Refusal;
+pub use request::{Request, Rights, VERBS, Verb};
 pub use serve::{Answer, serve};
 
 fn random_hex<const BYTES: usize>() -> std::io::Result<String> {

@@ -17,7 +17,9 @@ use crate::verbs::{self, diff, lore, read, restore, search, snapshot, undo};
 /// The rights that a front end has, or that a verb needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rights {
+    /// Only verbs that change nothing.
     Read,
+    /// All verbs.
     Change,
 }
 
@@ -78,8 +80,11 @@ impl Refusal {
 /// A verb with the names of its arguments and the rights that it needs.
 #[derive(Debug)]
 pub struct Verb {
+    /// Name in the request.
     pub name: &'static str,
+    /// Names that `args` may contain.
     pub arguments: &'static [&'static str],
+    /// The least rights that a front end must have.
     pub needs: Rights,
     read: fn(Value) -> serde_json::Result<Arguments>,
 }
@@ -211,6 +216,7 @@ impl Page {
 /// A request: a verb with its arguments.
 #[derive(Clone, Debug)]
 pub struct Request {
+    /// The requested verb.
     pub verb: &'static Verb,
     pub(super) asked: Arguments,
     pub(super) page: Page,

@@ -17,7 +17,9 @@ use crate::verbs::{
 /// The answer to a request: the lines that `--json` prints, and the exit code.
 #[derive(Debug, Default, Serialize)]
 pub struct Answer {
+    /// Objects as `--json` prints them. The last one is the summary, or an error.
     pub lines: Vec<Box<RawValue>>,
+    /// The exit code that the command line would return.
     pub exit: u8,
     /// The index at which the next page begins, or `None` on the last page.
     pub next: Option<usize>,
@@ -54,9 +56,7 @@ impl Answer {
     fn failed(error: &verbs::Error) -> Self {
         let line = ErrorLine::from(error);
         let mut answer = Self { exit: line.exit, ..Self::default() };
-        if let verbs::Error::Engine(crate::engine::Error::Refused { findings }) = error {
-            findings.iter().for_each(|it| answer.add(Line::Finding(it)));
-        }
+        error.findings().iter().for_each(|it| answer.add(Line::Finding(it)));
         answer.add(Line::Error(line));
         answer
     }

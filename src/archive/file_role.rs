@@ -6,11 +6,13 @@ use crate::st::Category;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
+    /// The chat file.
     Chat,
     /// Lorebook that the chat is bound to, or the file of a lorebook's own timeline.
     Lorebook,
     /// Group file that is stored with a group chat.
     Group,
+    /// A character card: a PNG image that contains the character's data.
     Card,
     /// File of a group, persona or the settings, stored as one blob.
     File,

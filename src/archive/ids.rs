@@ -12,14 +12,17 @@ use crate::store::ObjectId;
 pub struct Blake3([u8; 32]);
 
 impl Blake3 {
+    /// Hashes these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
+    /// Returns the 32 bytes of the hash.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
+    /// Wraps the 32 bytes of a hash that is already known.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

@@ -19,13 +19,16 @@ pub(super) const FORMAT: u64 = 1;
 /// Record of one file in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
+    /// The purpose of the file, by which a restore selects it.
     pub role: Role,
     /// Name of the lorebook, as in the metadata of the chat; `None` if the file is not a lorebook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Path of the file in the library.
     pub path: String,
+    /// Length of the file.
     pub bytes: u64,
+    /// Hash of the complete file.
     pub blake3: Blake3,
 }
 

@@ -56,10 +56,14 @@ pub fn is_branch(name: &str) -> bool {
 /// A snapshot, as its commit describes it. docs/json.md describes its JSON form.
 #[derive(Clone, Debug, Serialize)]
 pub struct Snapshot {
+    /// Commit id in the store.
     pub id: SnapshotId,
+    /// Id of the stored files, which is equal for snapshots of equal files.
     pub content: ContentId,
+    /// Tree of the commit.
     #[serde(skip)]
     pub tree: ObjectId,
+    /// Name of the timeline when the snapshot was created.
     pub timeline: TimelineName,
     /// Parents of the snapshot. The first parent is the previous snapshot of the timeline or, for
     /// the first snapshot of a fork, the snapshot it was forked from. A second parent was joined by
@@ -67,11 +71,14 @@ pub struct Snapshot {
     pub parents: Vec<SnapshotId>,
     /// For the first snapshot of a fork: number of messages shared with the parent.
     pub fork_at: Option<u64>,
+    /// Number of messages in the chat; 0 for other timelines.
     pub messages: u64,
     /// Number of entries, if the timeline is a lorebook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entries: Option<u64>,
+    /// The reason for which the snapshot was created.
     pub kind: Kind,
+    /// Time at which the files had this state.
     pub time: Time,
     /// Position in the order of creation. `time` is not enough: clocks can be set back, and two
     /// snapshots can be created in one second.
@@ -83,6 +90,7 @@ pub struct Snapshot {
     pub parent_until: Option<Sequence>,
     /// First line of the commit message.
     pub subject: String,
+    /// Name of the lorebook that is stored with the chat.
     pub lorebook: Option<String>,
     /// Name of the lorebook that the chat is bound to, if the snapshot does not contain the
     /// lorebook.

@@ -16,7 +16,7 @@ use stvc::copies::{
 use stvc::json_output::answers::{BackedUp, Backup};
 use stvc::verbs::backup::file::{self, Options, Report};
 use stvc::verbs::backup::{self};
-use stvc::{SafetySnapshots, Workspace, errors};
+use stvc::{SafetySnapshots, Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -120,7 +120,11 @@ pub fn run(
     workspace.must_have_store()?;
     let options = Options {
         timelines: args.timelines.clone(),
-        passphrase: passphrase::for_writing(secret, args.encrypt || encrypted)?,
+        passphrase: if args.encrypt || encrypted {
+            Some(passphrase::for_writing(secret)?)
+        } else {
+            passphrase::given(secret)?
+        },
         overwrite: args.overwrite,
     };
     let report = match &place {
@@ -128,9 +132,7 @@ pub fn run(
         _ => {
             let mut stdout = io::stdout().lock();
             let report = file::to_writer(workspace, &mut stdout, &options, &mut out.progress())?;
-            let failed =
-                |source| errors::LibraryError::Io { path: "standard output".into(), source };
-            stdout.flush().map_err(failed)?;
+            stdout.flush().map_err(verbs::Error::at("standard output"))?;
             report
         }
     };

@@ -11,7 +11,7 @@ use super::wording::shell;
 use stvc::hint::EXAMPLE_FOLDER;
 use stvc::json_output::{Counts, Summary};
 use stvc::stores::folder_for_now;
-use stvc::{errors, library};
+use stvc::{library, verbs};
 
 macro_rules! sample {
     ($($path:literal),* $(,)?) => {
@@ -48,9 +48,9 @@ fn write_sample(root: &Path) -> io::Result<()> {
 type Run = fn(&[OsString]) -> u8;
 
 pub fn run(run: Run, out: &mut Output) -> Result<u8> {
-    let folder = folder_for_now(&std::env::temp_dir()).map_err(errors::EngineError::from)?;
+    let folder = folder_for_now(&std::env::temp_dir()).map_err(verbs::Error::from)?;
     let library = folder.path().join("default-user");
-    write_sample(&library).map_err(at(&library))?;
+    write_sample(&library).map_err(verbs::Error::at(&library))?;
     let mut demo = Demo { run, library: &library, out, steps: 0, failed: 0 };
 
     demo.print(
@@ -59,7 +59,7 @@ pub fn run(run: Run, out: &mut Output) -> Result<u8> {
     demo.step(&["snapshot"]);
     demo.print("The chat continues: one more message, and a longer lorebook entry.");
     let chat = library.join(CHAT);
-    let (before, after) = write_on(&library).map_err(at(&chat))?;
+    let (before, after) = write_on(&library).map_err(verbs::Error::at(&chat))?;
     demo.step(&["status"]);
     demo.step(&["snapshot", "-m", "The bell rings"]);
     demo.step(&["log", "--graph"]);
@@ -67,7 +67,7 @@ pub fn run(run: Run, out: &mut Output) -> Result<u8> {
     demo.step(&["diff", "Tide Office~1", "Tide Office"]);
     demo.print("The chat file is deleted by accident. Restore it:");
     #[expect(clippy::disallowed_methods, reason = "simulates a deletion by the user")]
-    fs::remove_file(&chat).map_err(at(&chat))?;
+    fs::remove_file(&chat).map_err(verbs::Error::at(&chat))?;
     demo.step(&["restore", "Tide Office"]);
     demo.expect(&chat, &after);
     demo.print("Start a new timeline from the earlier snapshot, with its own lorebook:");
@@ -155,9 +155,4 @@ fn write_on(library: &Path) -> io::Result<(Vec<u8>, Vec<u8>)> {
         }
     }
     Ok((before, after))
-}
-
-fn at(path: &Path) -> impl FnOnce(io::Error) -> errors::EngineError {
-    let path = path.to_owned();
-    move |source| errors::EngineError::St(errors::LibraryError::Io { path, source })
 }

@@ -122,8 +122,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
             }
         }
         show_files(&fixed, out);
-        let planned = report.repairs.len() + decided.len();
-        advise(args, asks, planned, report.undecided.len(), doctored.done().len(), out);
+        advise(args, &doctored, out);
         out.all_findings(&fixed.findings);
     };
     Ok(out.answer(&doctored, text))
@@ -166,15 +165,11 @@ fn show_files(fixed: &FixReport, out: &mut Output) {
     }
 }
 
-fn advise(
-    args: &Args,
-    asks: bool,
-    repairs: usize,
-    undecided: usize,
-    done: usize,
-    out: &mut Output,
-) {
-    if done > 0 {
+fn advise(args: &Args, doctored: &Doctored<'_>, out: &mut Output) {
+    let asks = out.may_ask();
+    let repairs = doctored.report.repairs.len() + doctored.decided.len();
+    let undecided = doctored.report.undecided.len();
+    if !doctored.done().is_empty() {
         out.say("The previous files are saved; run `stvc undo` to undo all repairs.");
     } else if repairs > 0 && !args.fix {
         out.say(

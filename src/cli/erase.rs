@@ -11,7 +11,7 @@ use stvc::copies::LastBackup;
 use stvc::json_output::answers::{Decision, Erasure};
 use stvc::library::TimelineName;
 use stvc::verbs::erase::{Options, Report, TraceKind};
-use stvc::{Workspace, errors, verbs};
+use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -52,7 +52,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let plan = match verbs::erase::erase(workspace, &options, &mut out.progress()) {
         Err(error) => {
             let left = || verbs::erase::left_copies(workspace);
-            if is_unknown(&error) && left().is_ok_and(|left| has_copies(&left)) {
+            if error.is_unknown_timeline() && left().is_ok_and(|left| has_copies(&left)) {
                 out.warn("There are copies of timelines erased earlier. Run `stvc erase --copies`, without a name, to remove them.");
             }
             return Err(error.into());
@@ -92,13 +92,6 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     Ok(out.answer(&erasure, text))
 }
 
-/// Returns whether the error means that the timeline does not exist. The timeline may have been
-/// erased earlier.
-fn is_unknown(error: &verbs::Error) -> bool {
-    let verbs::Error::Engine(errors::EngineError::History(error)) = error else { return false };
-    matches!(error, errors::MomentError::NoSuchTimeline { .. })
-}
-
 fn has_removable_traces(report: &Report) -> bool {
     report.traces.iter().any(|trace| trace.kind.can_be_removed())
 }
@@ -109,7 +102,8 @@ fn has_copies(report: &Report) -> bool {
 
 /// Removes the copies of timelines that were erased earlier, as far as they are accessible.
 fn finish(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
-    let plan = Report { dry_run: args.dry_run, ..verbs::erase::left_copies(workspace)? };
+    let mut plan = verbs::erase::left_copies(workspace)?;
+    plan.dry_run = args.dry_run;
     for trace in &plan.traces {
         let what = match trace.kind {
             TraceKind::Unreadable => "cannot be read: it may use files of an erased timeline",

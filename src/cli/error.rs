@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use stvc::api::extension;
 use stvc::copies::CopyError;
 use stvc::hint::{Hint, unchanged};
-use stvc::verbs::{self, MergeError};
+use stvc::verbs;
 use stvc::{errors, exit, watch};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -54,7 +54,7 @@ macro_rules! from_below {
     };
 }
 
-from_below!(errors::EngineError, CopyError, MergeError, errors::LibraryError);
+from_below!(errors::EngineError, CopyError);
 
 impl Error {
     pub fn exit(&self) -> u8 {
@@ -106,13 +106,6 @@ impl Error {
             }
             Self::NoServer { .. } | Self::NoSignals { .. } => return None,
         })
-    }
-
-    pub fn of_engine(&self) -> Option<&errors::EngineError> {
-        match self.of_verb()? {
-            verbs::Error::Engine(error) => Some(error),
-            _ => None,
-        }
     }
 
     pub fn of_verb(&self) -> Option<&verbs::Error> {

@@ -147,9 +147,9 @@ fn head_line(entry: &LoggedSnapshot, clock: Clock, room: usize) -> String {
     // The id and the spaces need 13 columns.
     let room = room.saturating_sub(marks.len() * ", damaged".len() + tag_room + 13);
     let label = name(&snapshot.timeline);
-    let mut facts = facts(entry, clock, room / 3, false);
+    let mut facts = facts(entry, clock, room / 3, Length::Full);
     if room.saturating_sub(facts.width()) < label.width().min(NAME) {
-        facts = self::facts(entry, clock, room / 3, true);
+        facts = self::facts(entry, clock, room / 3, Length::Brief);
     }
     let label = cut_middle(&label, room.saturating_sub(facts.width()).max(12));
     let label = if entry.is_head { bold(label) } else { label };
@@ -159,8 +159,15 @@ fn head_line(entry: &LoggedSnapshot, clock: Clock, room: usize) -> String {
     format!("{id} {label}  {}{mark}{tags}", dim(facts))
 }
 
-fn facts(entry: &LoggedSnapshot, clock: Clock, room: usize, brief: bool) -> String {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    Full,
+    Brief,
+}
+
+fn facts(entry: &LoggedSnapshot, clock: Clock, room: usize, wanted: Length) -> String {
     let snapshot = &entry.snapshot;
+    let brief = wanted == Length::Brief;
     let facts = if brief {
         let messages = snapshot.timeline.is_chat().then_some(snapshot.messages);
         let length = messages.map(messages_in_short).or_else(|| length(snapshot));

@@ -7,9 +7,9 @@ use super::error::Result;
 use super::exit;
 use super::output::Output;
 use super::wording::count;
-use stvc::errors;
 use stvc::json_output::{Counts, Summary};
 use stvc::output_files::{self, Existing};
+use stvc::verbs;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -27,9 +27,7 @@ pub fn run(args: &Args, mut command: clap::Command, out: &mut Output) -> Result<
         out.text(&String::from_utf8_lossy(&page));
         return Ok(exit::DONE);
     };
-    let written = write(&command, dir);
-    let written =
-        written.map_err(|source| errors::LibraryError::Io { path: dir.clone(), source })?;
+    let written = write(&command, dir).map_err(verbs::Error::at(dir))?;
     out.say(format!("{} written to {}.", count(written, "page"), dir.display()));
     let counts = Counts(vec![("pages", written.into())]);
     out.end_with(Summary { command: "man", ok: true, counts });

@@ -11,8 +11,8 @@ use super::wording::{clean, count, cut, entry_title, field_name, name, shell, sh
 use stvc::json_output::{Line, MergeLine};
 use stvc::library::Raw;
 use stvc::merging::{Conflict, ConflictKind, EntryName, FieldChange, Side};
+use stvc::verbs;
 use stvc::verbs::merge::{Keep, Options, Report};
-use stvc::verbs::{self, MergeError};
 use stvc::{Workspace, finish_interrupted};
 
 #[derive(Debug, clap::Args)]
@@ -73,19 +73,10 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let open = options.keep.is_none() && !report.merged.conflicts.is_empty();
     let asks = out.may_ask();
     let wanted = !args.dry_run && (args.yes || asks);
-    if wanted && open {
-        print_plan(&report, out);
-        return Err(MergeError::Conflicts {
-            count: report.merged.conflicts.len(),
-            into: options.into,
-            from: options.from,
-            local: report.local,
-        }
-        .into());
-    }
     let agrees = || args.yes || agreed(&mut io::stdin().lock(), &mut io::stderr());
     let settled = options.keep.is_some() && !report.merged.conflicts.is_empty();
-    if (changes || settled) && wanted && agrees() {
+    // Open conflicts are not asked about: the merge refuses them.
+    if wanted && (open || (changes || settled) && agrees()) {
         options.write = true;
         options.expected = Some(report.file.blake3);
         let written = verbs::merge::merge(workspace, &options, &mut out.progress());
@@ -182,9 +173,9 @@ fn preview(report: &Report, options: &Options, out: &mut Output) {
         ));
     }
     let (a, b) = labels(options, report);
-    let settled = options.keep.is_some();
+    let choice = options.keep.map_or(Choice::Open, |_| Choice::Made);
     for conflict in &merged.conflicts {
-        let lines = conflict_lines(conflict, (&a, &b), settled, page);
+        let lines = conflict_lines(conflict, (&a, &b), choice, page);
         lines.iter().for_each(|line| out.line(line));
     }
     let counted = [
@@ -206,7 +197,7 @@ fn preview(report: &Report, options: &Options, out: &mut Output) {
         [] if !report.file.replaces => {
             let (book, conflicts) =
                 (clean(report.file.path.as_str()), conflicts.trim_start_matches("; "));
-            if settled {
+            if choice == Choice::Made {
                 format!("{conflicts}: the values of {book} are kept.")
             } else {
                 format!("{conflicts}; nothing else differs from {book}.")
@@ -229,10 +220,17 @@ fn field_line(field: &FieldChange, page: Page) -> String {
     format!("{}: {}", field_name(&field.field), page.change(raw(&field.ours), raw(&field.merged)))
 }
 
+/// Whether the user chose a side for all conflicts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    Made,
+    Open,
+}
+
 pub fn conflict_lines(
     conflict: &Conflict,
     (here, there): (&str, &str),
-    settled: bool,
+    choice: Choice,
     page: Page,
 ) -> Vec<String> {
     let sign = paint(STYLES.warn, "!");
@@ -251,7 +249,7 @@ pub fn conflict_lines(
         ConflictKind::Values => {
             let value = &conflict.value;
             let is = |side: &Option<Vec<u8>>| {
-                let chosen = settled && *side == value.merged;
+                let chosen = choice == Choice::Made && *side == value.merged;
                 if chosen { paint(STYLES.good, " (kept)") } else { String::new() }
             };
             vec![

@@ -310,7 +310,7 @@ impl Output {
     }
 
     pub fn progress(&self) -> Bar {
-        Bar::new(!self.json && !self.quiet && io::stderr().is_terminal())
+        Bar::visible_if(!self.json && !self.quiet && io::stderr().is_terminal())
     }
 
     /// Prints the remaining output and returns the exit code. A closed pipe, as in `stvc log |

@@ -14,19 +14,16 @@ use stvc::copies::{self, CopyPlace, Passphrase};
 /// The maximum number of bytes to read, because the file may be a device that never ends.
 const MAX_PASSPHRASE_BYTES: u64 = 1 << 16;
 
-/// Returns the passphrase for a new backup, or `None` if the backup is not to be encrypted.
-pub fn for_writing(secret: &Secret, encrypt: bool) -> Result<Option<Passphrase>> {
-    match given(secret)? {
-        Some(given) => Ok(Some(given)),
-        None if encrypt => {
-            let first = ask("Passphrase for the backup: ")?;
-            if first != ask("Repeat the passphrase: ")? {
-                return Err(no("the two passphrases differ"));
-            }
-            passphrase(first).map(Some)
-        }
-        None => Ok(None),
+/// Returns the passphrase for a new backup. Asks for it if the command line does not give one.
+pub fn for_writing(secret: &Secret) -> Result<Passphrase> {
+    if let Some(given) = given(secret)? {
+        return Ok(given);
     }
+    let first = ask("Passphrase for the backup: ")?;
+    if first != ask("Repeat the passphrase: ")? {
+        return Err(no("the two passphrases differ"));
+    }
+    passphrase(first)
 }
 
 /// Returns the passphrase of an existing backup, or `None` if the backup is not encrypted. Only
@@ -48,7 +45,8 @@ pub fn of_place(secret: &Secret, place: &CopyPlace) -> Result<Option<Passphrase>
     }
 }
 
-fn given(secret: &Secret) -> Result<Option<Passphrase>> {
+/// Returns the passphrase that the command line gives.
+pub fn given(secret: &Secret) -> Result<Option<Passphrase>> {
     if let Some(path) = &secret.passphrase_file {
         let file = File::open(path)
             .map_err(|error| no(format!("cannot read {}: {error}", path.display())))?;

@@ -18,7 +18,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    pub fn new(visible: bool) -> Self {
+    pub fn visible_if(visible: bool) -> Self {
         Self {
             visible,
             begun: Instant::now(),

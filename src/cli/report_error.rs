@@ -10,39 +10,32 @@ use super::error::Error;
 use super::exit::{FAILED, USAGE};
 use super::output::{Output, STYLES, paint};
 use super::wording::clean;
-use stvc::errors;
-use stvc::json_output::{ErrorLine, Line, Summary, candidates, offers};
+use stvc::json_output::{ErrorLine, Line, Summary};
+use stvc::verbs;
 
 pub fn report(error: &Error, command: &'static str, out: &mut Output) -> u8 {
     let exit = error.exit();
     let typed: Vec<_> = std::env::args().collect();
     let hint = error.hint().and_then(|hint| hint.without(&typed)).map(|hint| hint.to_string());
-    let (candidates, more_candidates) = error.of_verb().map(candidates).unwrap_or_default();
+    let line = error.of_verb().map(ErrorLine::from).unwrap_or_default();
+    let line = ErrorLine { message: error.to_string(), hint, exit, ..line };
     if out.is_json() {
-        if let Some(errors::EngineError::Refused { findings }) = error.of_engine() {
-            out.findings(findings);
-        }
-        let message = error.to_string();
-        let offers = error.of_verb().map(offers).unwrap_or_default();
-        let line = ErrorLine { message, hint, candidates, more_candidates, offers, exit };
+        out.findings(error.of_verb().map_or(&[], verbs::Error::findings));
         out.object(Line::Error(line));
         out.end_with(Summary::failed(command));
         return exit;
     }
-    out.error_line(&format!("{}: {}", paint(STYLES.bad, "error"), clean(&error.to_string())));
-    if let Some(errors::EngineError::History(errors::MomentError::Unreadable {
-        text, at, ..
-    })) = error.of_engine()
-    {
-        pointed(text, *at).iter().for_each(|line| out.error_line(line));
+    out.error_line(&format!("{}: {}", paint(STYLES.bad, "error"), clean(&line.message)));
+    if let Some((text, at)) = error.of_verb().and_then(verbs::Error::unparsed) {
+        pointed(text, at).iter().for_each(|line| out.error_line(line));
     }
-    for candidate in candidates {
+    for candidate in line.candidates {
         out.error_line(&format!("  {}", clean(&candidate)));
     }
-    if more_candidates > 0 {
-        out.error_line(&format!("  and {more_candidates} more"));
+    if line.more_candidates > 0 {
+        out.error_line(&format!("  and {} more", line.more_candidates));
     }
-    if let Some(hint) = hint {
+    if let Some(hint) = line.hint {
         out.error_line(&format!("{}: {hint}", paint(STYLES.tag, "hint")));
     }
     exit

@@ -7,7 +7,6 @@ use super::wording::{clean, count, name};
 use stvc::Workspace;
 use stvc::findings::Code;
 use stvc::verbs::restore::all::{AllOptions, Restored, restore_all};
-use stvc::verbs::{Error, RestoreError};
 
 pub fn run(args: &restore::Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let options = AllOptions {
@@ -36,7 +35,7 @@ fn print(all: &Restored, out: &mut Output) {
             }
             Err(error) => {
                 failed += 1;
-                is_in_the_way |= matches!(error, Error::Restore(RestoreError::InTheWay { .. }));
+                is_in_the_way |= error.is_file_in_the_way();
                 is_chat_missing |= outcome.timeline.is_chat();
                 let line = format!("{}: {}", name(&outcome.timeline), clean(&error.to_string()));
                 out.error_line(&format!("{}: {line}", paint(STYLES.bad, "not restored")));

@@ -1,7 +1,7 @@
 use super::args::ClosedArgs;
 use super::diff::Page;
 use super::error::{Error, Result};
-use super::merge::conflict_lines;
+use super::merge::{Choice, conflict_lines};
 use super::output::{Output, STYLES, bold_name, dim, paint};
 use super::wording::{clean, count, shell};
 use stvc::copies::{Conflict, CopyPlace, Outcome, Purpose, ReceivedTimeline, last_backups};
@@ -79,7 +79,7 @@ fn print_conflict(entry: &ReceivedTimeline, conflict: &Conflict, out: &mut Outpu
     };
     let page = Page::of(out, 16);
     for place in conflict.places.iter().take(PLACES) {
-        let lines = conflict_lines(place, (&of_other, &of_book), false, page);
+        let lines = conflict_lines(place, (&of_other, &of_book), Choice::Open, page);
         lines.iter().for_each(|line| out.say(line));
     }
     let (sign, book) = (paint(STYLES.warn, "!"), clean(conflict.book.as_str()));

@@ -7,7 +7,7 @@ use super::snapshot::{new_snapshot, was_deleted};
 use super::wording::{clean, count, name, shell};
 use super::{clock, exit, table};
 use stvc::Workspace;
-use stvc::api::mailbox::{Alarm, Mailbox};
+use stvc::api::mailbox::{Alarm, Mailbox, Notice};
 use stvc::findings::{Finding, Level};
 use stvc::json_output::{Counts, Line, SnapshotLine, Summary, WatchEvent};
 use stvc::retention::parse_span;
@@ -69,8 +69,8 @@ pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Output) -> Resu
                 let bell = mailbox.as_ref().map(Mailbox::waker);
                 let mut tell = |event: Event<'_>| {
                     if let (Event::Started { .. }, Some(mailbox)) = (&event, mailbox.take()) {
-                        let poll = options.poll.is_some();
-                        scope.spawn(move || mailbox.serve(workspace, &clock::now, poll));
+                        let notice = options.poll.map_or(Notice::Events, |_| Notice::Polling);
+                        scope.spawn(move || mailbox.serve(workspace, &clock::now, notice));
                     }
                     if let (Event::Looked(report), Some(bell)) = (&event, &bell) {
                         bell.news(alarms(report));

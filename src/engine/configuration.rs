@@ -58,8 +58,11 @@ settings! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
+    /// Decide by the terminal.
     Auto,
+    /// Even if the output is not a terminal.
     Always,
+    /// Not even on a terminal.
     Never,
 }
 
@@ -67,8 +70,11 @@ pub enum When {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dates {
+    /// As an age, for example "3 days ago".
     Relative,
+    /// As a date in the time zone of this machine.
     Local,
+    /// As RFC 3339.
     Iso,
 }
 

@@ -12,6 +12,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// An error in the code that the verbs share.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum Error {
     #[error(transparent)]
     St(#[from] st::Error),

@@ -23,6 +23,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct GatePolicy {
+    /// The response to a message that does not end a finished scene.
     #[serde(rename = "strict")]
     pub scene: SceneRule,
     /// The time to wait for ST-Auto-Recap's queue in the lorebook before the check; `None` to check
@@ -49,7 +50,9 @@ pub enum SceneRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "u64")]
 pub enum WaitLimit {
+    /// Give up after this time.
     AtMost(Duration),
+    /// Wait until the queue is empty.
     Forever,
 }
 

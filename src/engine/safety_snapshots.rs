@@ -14,6 +14,7 @@ use crate::st::{Captured, TimelineName};
 /// The result of the snapshots that are created before a command.
 #[derive(Default)]
 pub struct SafetySnapshots {
+    /// Number of snapshots that were created.
     pub new: usize,
     /// The number of timelines that may have changed and could not be stored.
     pub not_taken: usize,

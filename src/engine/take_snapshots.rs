@@ -21,7 +21,9 @@ use crate::store::Store;
 
 /// A timeline and the result of its snapshot.
 pub struct TimelineResult {
+    /// Current name of the timeline.
     pub timeline: TimelineName,
+    /// The snapshot, or the reason why there is none.
     pub result: SnapshotResult,
 }
 
@@ -34,6 +36,7 @@ pub enum SnapshotResult {
     WouldBeNew(u64, Option<u64>),
     /// The latest snapshot, which equals the files, and its tags.
     Unchanged(Box<Snapshot>, Vec<String>),
+    /// The files could not be read or stored, for this reason.
     Failed(String),
     /// The findings for which the snapshot was refused.
     Refused(Vec<Finding>),

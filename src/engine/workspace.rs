@@ -63,6 +63,7 @@ impl CommandRun {
 /// The library, the store and the time that a command works with.
 #[derive(Clone, Debug)]
 pub struct Workspace {
+    /// The library, or the way to find it.
     pub library: LibraryPlace,
     /// The name of SillyTavern's user, needed if the library has several users.
     pub user: Option<String>,
@@ -75,6 +76,7 @@ pub struct Workspace {
     pub automatic: bool,
     /// Whether git may prompt on the terminal, for example for a password.
     pub login_prompt: LoginPrompt,
+    /// Time of the command, which new snapshots and operations record.
     pub now: DateTime<FixedOffset>,
     /// The longest wait for another process to release the store's lock.
     pub patience: Duration,

@@ -58,6 +58,7 @@ pub(crate) struct RebuiltState {
 /// The sources of a state that was combined from several snapshots or records.
 #[derive(Clone, Debug)]
 pub struct Origin {
+    /// Number of the last message.
     pub message: usize,
     /// The message with the scene record from which the lorebook was rebuilt, and the name of the
     /// scene.
@@ -68,6 +69,7 @@ pub struct Origin {
     pub with_book: bool,
     /// The lorebooks from which missing fields of entries were filled, nearest first.
     pub books: Vec<BookSource>,
+    /// Sources of the lorebook's entries.
     pub entries: Vec<EntryOrigin>,
     /// Later data that was removed from the metadata.
     pub trimmed: Trimmed,
@@ -76,7 +78,9 @@ pub struct Origin {
 /// A lorebook from which missing fields of entries were filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BookSource {
+    /// The lorebook of this snapshot.
     Snapshot(SnapshotId),
+    /// The current lorebook file.
     Here,
 }
 

@@ -6,13 +6,20 @@ use crate::engine::written_since::EarlierState;
 use crate::verbs::{self, UndoError};
 use crate::{engine, history};
 
+/// The line of an error. It precedes the summary.
 #[derive(Default, Serialize)]
 pub struct ErrorLine {
+    /// The reason why the command failed, in one sentence.
     pub message: String,
+    /// The next step for the user; `None` if there is no advice.
     pub hint: Option<String>,
+    /// Names that the user may have meant.
     pub candidates: Vec<String>,
+    /// Number of candidates beyond the listed ones.
     pub more_candidates: usize,
+    /// Earlier states that can be restored instead, if an undo was refused.
     pub offers: Vec<EarlierState>,
+    /// The exit code of the command.
     pub exit: u8,
 }
 
@@ -31,7 +38,7 @@ impl From<&verbs::Error> for ErrorLine {
 }
 
 /// Returns the earlier states that the user can restore as new chats, if an undo was refused.
-pub fn offers(error: &verbs::Error) -> Vec<EarlierState> {
+fn offers(error: &verbs::Error) -> Vec<EarlierState> {
     match error {
         verbs::Error::Undo(UndoError::ChangedSince { offers, .. }) => offers.clone(),
         _ => Vec::new(),
@@ -43,7 +50,7 @@ const CANDIDATES: usize = 10;
 
 /// Returns the first candidates for a name, and the number of further candidates. Candidates are
 /// the meanings of an ambiguous name, or existing names that are similar to an unknown name.
-pub fn candidates(error: &verbs::Error) -> (Vec<String>, usize) {
+fn candidates(error: &verbs::Error) -> (Vec<String>, usize) {
     let of_history = |error: &history::Error| match error {
         history::Error::Ambiguous { candidates, .. } => candidates.clone(),
         history::Error::NoSuchTimeline { similar, .. }

@@ -31,16 +31,18 @@ use crate::verbs::search::Match;
 use crate::verbs::stats::{LargeMessage, TimelineShare};
 use crate::verbs::timelines::{Timeline, graph};
 pub use change::{ChangeLine, ComparisonLine, kind_word, path};
-pub use error::{ErrorLine, candidates, offers};
+pub use error::ErrorLine;
 pub use lore::LoreEntryLine;
 pub use merge::MergeLine;
 pub use restored::RestoredLine;
 pub use snapshot::SnapshotLine;
 
-/// A line of JSON. Its field `type` is the variant's name. docs/json.md describes each field.
+/// A line of JSON. Its field `type` is the variant's name.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a line lives only until it is printed")]
+#[expect(missing_docs, reason = "docs/json.md describes every line and its fields")]
+#[non_exhaustive]
 pub enum Line<'a> {
     Backup {
         #[serde(flatten)]
@@ -234,6 +236,8 @@ impl<'a> Line<'a> {
 /// An event of the watch itself, such as its start, not of a snapshot.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "docs/json.md describes every event and its fields")]
+#[non_exhaustive]
 pub enum WatchEvent<'a> {
     Started { library: String, polling_seconds: Option<f64> },
     Waiting { timelines: &'a [TimelineName] },
@@ -303,8 +307,11 @@ impl<'a> From<&'a BackupAge> for CopyLine<'a> {
 /// The last line of an answer: the command, whether it succeeded, and its counts.
 #[derive(Serialize)]
 pub struct Summary {
+    /// Name of the command, as the user types it.
     pub command: &'static str,
+    /// Whether the command succeeded completely.
     pub ok: bool,
+    /// Numbers and flags that each command defines.
     #[serde(flatten)]
     pub counts: Counts,
 }

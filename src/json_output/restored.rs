@@ -9,6 +9,7 @@ use crate::st::TimelineName;
 use crate::store::Time;
 use crate::verbs::restore;
 
+/// The line of a restored moment: its snapshot, and the recap that came with it.
 #[derive(Serialize)]
 pub struct RestoredLine<'a> {
     snapshot: SnapshotId,

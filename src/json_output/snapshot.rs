@@ -10,6 +10,7 @@ use crate::st::TimelineName;
 use crate::verbs::log::LoggedSnapshot;
 use crate::verbs::show;
 
+/// The line of a snapshot. Commands add fields of their own.
 #[derive(Serialize)]
 pub struct SnapshotLine<'a> {
     #[serde(flatten)]

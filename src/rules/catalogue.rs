@@ -29,6 +29,7 @@ impl Level {
 
 /// Description of a finding: a row of `docs/findings.md`.
 pub struct Rule {
+    /// The identifier by which scripts recognise the finding.
     pub code: Code,
     name: &'static str,
     /// Levels that the finding can have. The first is the default.

@@ -10,6 +10,7 @@ pub(crate) use crate::words::{listed, more};
 /// Problem in the user's data or in the store, or other information about them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
+    /// The rule that was violated, in `--json` as its kebab-case name.
     pub code: Code,
     /// Severity of the finding. The catalogue lists the levels that each code can have.
     pub level: Level,
@@ -43,6 +44,7 @@ impl Finding {
         self
     }
 
+    /// Adds advice for the user.
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self

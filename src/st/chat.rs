@@ -133,6 +133,7 @@ impl<'a> Message<'a> {
         self.is_system.is_some_and(|value| value.truthy())
     }
 
+    /// Returns the text that was said; `None` if the message has none.
     pub fn text(&self) -> Option<String> {
         self.mes?.string()
     }

@@ -16,8 +16,11 @@ pub(super) const SETTINGS: &str = "settings.json";
 /// The kind of file whose history a timeline records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
+    /// A chat with one character.
     Chat,
+    /// A chat with several characters.
     GroupChat,
+    /// A file in `worlds`.
     Lorebook,
     /// A character's card: a picture that contains the character's data.
     Card,
@@ -25,6 +28,7 @@ pub enum Category {
     Persona,
     /// A group's file, not its chats.
     Group,
+    /// SillyTavern's `settings.json`.
     Settings,
 }
 
@@ -207,6 +211,7 @@ impl LibraryPath {
         &self.0
     }
 
+    /// Returns whether the file is in `worlds`.
     pub fn is_lorebook(&self) -> bool {
         self.0.starts_with("worlds/")
     }

@@ -14,6 +14,7 @@ pub struct LoggedOperation {
     pub time: String,
     /// Command line, beginning with the program.
     pub command: Vec<String>,
+    /// Refs and files that the operation changed.
     #[serde(flatten)]
     pub effect: Effect,
     /// Whether this line replaces all older operations, which were dropped from the log. Its refs

@@ -9,20 +9,26 @@ use crate::verbs::Result;
 pub struct Options {
     /// Name of the setting. `None` selects all settings.
     pub key: Option<String>,
+    /// The new value, if any.
     pub change: Change,
 }
 
 /// A change of one setting.
 #[derive(Clone, Debug, Default)]
 pub enum Change {
+    /// Only read the setting.
     #[default]
     None,
+    /// Store this value.
     Set(String),
+    /// Remove the value, so that the default applies.
     Unset,
 }
 
 /// The requested settings. A value is `None` if the configuration does not set the key.
+#[non_exhaustive]
 pub struct Report {
+    /// Keys with their values.
     pub settings: Vec<(Key, Option<String>)>,
 }
 

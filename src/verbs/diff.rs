@@ -22,7 +22,9 @@ pub struct Options {
     pub before: String,
     /// The newer moment. `None` compares `before` with the current files.
     pub after: Option<String>,
+    /// Restricts the changes to the chat or the lorebook. `None` selects both.
     pub only: Option<Part>,
+    /// Count the changes instead of listing them. The comparison is the same.
     #[serde(default)]
     pub stat: bool,
     /// Maximum number of comparisons. Only [`history`] uses this limit.
@@ -31,6 +33,7 @@ pub struct Options {
 }
 
 /// The loaded files of two moments. The result of [`Comparison::changes`] borrows from these files.
+#[non_exhaustive]
 pub struct Comparison {
     /// The older moment. `None` if `after` is the first moment of its timeline.
     pub before: Option<Compared>,
@@ -39,6 +42,7 @@ pub struct Comparison {
     /// Number of messages that both timelines share at the beginning. `None` unless two timelines
     /// are compared.
     pub shared: Option<usize>,
+    /// Problems that prevent a complete comparison.
     pub findings: Vec<Finding>,
     old: Option<LoadedFiles>,
     new: Option<LoadedFiles>,
@@ -46,10 +50,12 @@ pub struct Comparison {
 
 /// One side of a comparison.
 pub struct Compared {
+    /// The snapshot that was compared, or that precedes the current files.
     pub snapshot: Snapshot,
     /// The snapshot that contains the lorebook of this moment. `None` if the lorebook did not
     /// change after `snapshot` was created.
     pub book: Option<Snapshot>,
+    /// Number of the last compared message, if the moment is between snapshots.
     pub at: Option<usize>,
     /// Permanent name of this moment; see docs/moments.md.
     pub moment: String,

@@ -1,3 +1,4 @@
+use std::io;
 use std::path::PathBuf;
 
 use crate::archive::merge::Side;
@@ -7,15 +8,18 @@ use crate::engine::sillytavern_runs::RestoreCommand;
 use crate::engine::written_since::{ChangeSince, EarlierState};
 use crate::engine::{self, TagError};
 use crate::hint::{Hint, unchanged};
+use crate::rules::Finding;
 use crate::store::{self, Loss};
 use crate::words::{clean, count, listed, shell};
 use crate::{exit, history, st};
 
+/// The result of a verb.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The reason why a verb failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum Error {
     #[error(transparent)]
     Engine(#[from] engine::Error),
@@ -167,6 +171,41 @@ impl Error {
     /// Wraps an error that happened after some steps were completed.
     pub(super) fn partway(self) -> Self {
         Self::Partway { source: Box::new(self) }
+    }
+
+    /// Returns a function that converts the error of reading or writing the file `path`.
+    pub fn at(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| st::Error::Io { path, source }.into()
+    }
+
+    /// Returns the findings of the rule that refused the command.
+    pub fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Engine(engine::Error::Refused { findings }) => findings,
+            _ => &[],
+        }
+    }
+
+    /// Returns whether no timeline has the requested name.
+    pub fn is_unknown_timeline(&self) -> bool {
+        matches!(self, Self::Engine(engine::Error::History(history::Error::NoSuchTimeline { .. })))
+    }
+
+    /// Returns whether a restore was refused because it would replace files.
+    pub fn is_file_in_the_way(&self) -> bool {
+        matches!(self, Self::Restore(RestoreError::InTheWay { .. }))
+    }
+
+    /// If the name of a moment cannot be parsed, returns the unparsed text, and the position in it
+    /// in bytes.
+    pub fn unparsed(&self) -> Option<(&str, usize)> {
+        match self {
+            Self::Engine(engine::Error::History(history::Error::Unreadable {
+                text, at, ..
+            })) => Some((text, *at)),
+            _ => None,
+        }
     }
 
     /// Returns the exit code of a command that fails with this error.

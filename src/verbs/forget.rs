@@ -25,28 +25,37 @@ use crate::verbs::{Error, Result};
 pub struct Options {
     /// Names of the timelines. An empty list selects all timelines.
     pub timelines: Vec<String>,
+    /// Rules that select the snapshots to keep.
     pub policy: Policy,
+    /// Only select the snapshots.
     pub dry_run: bool,
 }
 
 /// A timeline and the snapshots that are removed from it, newest first.
 pub struct Timeline {
+    /// Latest name of the timeline.
     pub name: TimelineName,
+    /// Number of its snapshots that stay.
     pub kept: usize,
+    /// Snapshots that go, newest first.
     pub forgotten: Vec<Snapshot>,
 }
 
 /// The removed snapshots. In a dry run, the snapshots that would be removed.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct Report {
     /// Only the timelines from which snapshots are removed.
     pub timelines: Vec<Timeline>,
+    /// Number of snapshots that stay, in all timelines.
     pub kept: usize,
     /// Number of remaining snapshots whose id changed.
     pub rewritten: usize,
     /// Size of the objects that only the removed snapshots use. `gc` frees this space.
     pub bytes: u64,
+    /// The policy that was applied, including configured rules.
     pub policy: Policy,
+    /// Whether nothing was removed.
     pub dry_run: bool,
 }
 

@@ -15,6 +15,7 @@ pub struct Options {
     pub undo: Duration,
     /// Age beyond which an unreachable object is dropped.
     pub grace: Duration,
+    /// Only count the objects.
     pub dry_run: bool,
 }
 
@@ -30,10 +31,13 @@ impl Default for Options {
 }
 
 /// The result of packing the store and dropping objects.
+#[non_exhaustive]
 pub struct Report {
+    /// Sizes before and after, and the dropped objects.
     pub collected: Collected,
     /// Number of operations that can no longer be undone.
     pub expired: usize,
+    /// Whether the store is unchanged.
     pub dry_run: bool,
 }
 

@@ -7,8 +7,11 @@ use crate::store::Store;
 use crate::verbs::Result;
 
 /// The store's path, and whether this command created the store.
+#[non_exhaustive]
 pub struct Report {
+    /// Folder of the store.
     pub path: PathBuf,
+    /// Whether there was no store before.
     pub created: bool,
 }
 

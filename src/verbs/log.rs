@@ -23,11 +23,14 @@ pub struct Options {
     pub since: Option<i64>,
     /// End of the listed period, in seconds since 1970.
     pub until: Option<i64>,
+    /// Maximum number of entries. `None` lists all.
     pub limit: Option<usize>,
 }
 
+/// A snapshot in the log, with the names that refer to it.
 #[derive(Serialize)]
 pub struct LoggedSnapshot {
+    /// The snapshot itself, or the lorebook's if only the lorebook changed.
     #[serde(skip)]
     pub snapshot: Snapshot,
     /// The chat's snapshot at that time, if only the lorebook changed. `snapshot` is then a
@@ -40,8 +43,10 @@ pub struct LoggedSnapshot {
     /// are listed, or if the snapshot is a checkpoint that `~N` does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<usize>,
+    /// Names of the tags at this snapshot.
     #[serde(skip)]
     pub tags: Vec<String>,
+    /// Whether this is the latest snapshot of its timeline.
     #[serde(skip)]
     pub is_head: bool,
     /// Whether `snapshot` is the latest snapshot of a timeline whose file no longer exists. Always
@@ -55,6 +60,8 @@ pub struct LoggedSnapshot {
     pub is_damaged: bool,
 }
 
+/// The requested part of the log.
+#[non_exhaustive]
 pub struct Report {
     /// Newest first. Every snapshot comes before its parents.
     pub entries: Vec<LoggedSnapshot>,

@@ -41,6 +41,7 @@ pub struct Options {
     /// Hash of the merged lorebook in the plan that the user accepted. If the result differs,
     /// nothing is written.
     pub expected: Option<Blake3>,
+    /// Whether SillyTavern may overwrite the file that is written.
     pub closed: ChatOpenState,
     /// Merge even while ST-Auto-Recap is working on the lorebook that is changed.
     pub allow_active_queue: bool,
@@ -62,14 +63,18 @@ pub enum Keep {
 }
 
 /// The result of a merge, or the plan of a merge.
+#[non_exhaustive]
 pub struct Report {
+    /// Timeline whose lorebook is changed.
     pub into: TimelineName,
+    /// Timeline whose lorebook is only read.
     pub from: Source,
     /// Snapshot of the common ancestor. `None` if no ancestor with a lorebook is known.
     pub base: Option<Snapshot>,
     /// The side with the values of this device. `None` unless a sync set one of the two timelines
     /// aside.
     pub local: Option<Side>,
+    /// Changes and conflicts.
     pub merged: Merged,
     /// The lorebook file that is changed. Its hash is the hash of the merged lorebook.
     pub file: FileAction,
@@ -78,15 +83,19 @@ pub struct Report {
     /// Whether the former content of the file was stored separately because no snapshot contains
     /// it.
     pub kept: bool,
+    /// Problems of the merged lorebook.
     pub findings: Vec<Finding>,
+    /// Whether the merge was only planned.
     pub planned: bool,
 }
 
 /// The lorebook of [`Options::from`].
 pub struct Source {
+    /// Timeline of the lorebook.
     pub timeline: TimelineName,
     /// The snapshot from which the lorebook was read. `None` if the current file was read.
     pub snapshot: Option<SnapshotId>,
+    /// Whether both timelines use one file.
     pub is_same_file: bool,
 }
 

@@ -13,15 +13,23 @@ use crate::st::TimelineName;
 use crate::store::{Loss, ObjectId, Reader, Store, unless_lost};
 use crate::verbs::Result;
 
+/// The message, and the number of versions to list.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Name of the timeline.
     pub timeline: String,
+    /// Number of the message in the latest snapshot that contains it.
     pub message: usize,
+    /// Maximum number of versions. `None` lists all.
     pub limit: Option<usize>,
 }
 
+/// The history of a message.
+#[non_exhaustive]
 pub struct Report {
+    /// Latest name of the timeline.
     pub timeline: TimelineName,
+    /// Number of the message in `last`.
     pub message: usize,
     /// Whether the latest snapshot of the timeline contains the message.
     pub is_there: bool,
@@ -31,6 +39,7 @@ pub struct Report {
     pub versions: Vec<Version>,
     /// Number of versions before `Options::limit` is applied.
     pub total: usize,
+    /// Timelines that share the message, or once did.
     pub elsewhere: Vec<MessageElsewhere>,
     /// Descriptions of unreadable snapshots.
     pub broken: Vec<String>,
@@ -65,7 +74,9 @@ impl Version {
 
 /// The message in another timeline.
 pub struct MessageElsewhere {
+    /// The other timeline.
     pub timeline: TimelineName,
+    /// Latest snapshot of that timeline.
     pub head: Snapshot,
     /// The message in `head`. `None` if the message was deleted from that timeline.
     pub now: Option<NumberedMessage>,

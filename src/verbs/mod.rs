@@ -27,11 +27,14 @@ pub mod reconstruct;
 pub mod restore;
 pub mod search;
 pub mod show;
+#[allow(missing_docs, reason = "its documentation is being written")]
 pub mod snapshot;
 pub mod stats;
 pub mod sync;
 pub mod tag;
+#[allow(missing_docs, reason = "its documentation is being written")]
 pub mod timelines;
 pub mod undo;
 
-pub use error::{Error, MergeError, RestoreError, Result, UndoError, ways_to_settle};
+pub use error::{Error, Result, ways_to_settle};
+pub(crate) use error::{MergeError, RestoreError, UndoError};

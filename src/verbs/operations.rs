@@ -5,7 +5,9 @@ use crate::engine::operation::log::{self, LogEntry};
 use crate::verbs::Result;
 
 /// Operations, newest first.
+#[non_exhaustive]
 pub struct Report {
+    /// Operations that can be read.
     pub entries: Vec<LogEntry>,
     /// Number of lines in the log that cannot be read.
     pub unreadable: usize,

@@ -17,6 +17,7 @@ use crate::verbs::Result;
 /// Messages to read.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Options {
+    /// Name of the moment to read.
     pub snapshot: String,
     /// Numbers of the messages. `None` selects all messages.
     #[serde(skip)]
@@ -30,28 +31,39 @@ pub struct Options {
 /// A message in the form that is shown to the user.
 #[derive(Default, Serialize)]
 pub struct SpokenMessage {
+    /// Number of the message, counting from 0.
     #[serde(rename = "index")]
     pub number: usize,
+    /// Name of the character or persona who said it.
     pub name: String,
+    /// Whether the user said it.
     #[serde(rename = "user")]
     pub is_user: bool,
+    /// Whether it is hidden from the prompt.
     #[serde(rename = "hidden")]
     pub is_hidden: bool,
     /// Date of the message, in seconds since 1970.
     #[serde(serialize_with = "store::in_utc")]
     pub said: Option<i64>,
+    /// The displayed text.
     pub text: String,
     /// Texts of all swipes. `shown` is the index of the displayed swipe.
     pub swipes: Vec<String>,
+    /// Index of the displayed text in `swipes`.
     #[serde(rename = "swipe")]
     pub shown: Option<usize>,
+    /// Reasoning that the model returned with the text.
     pub reasoning: Option<String>,
 }
 
 /// The requested messages of a snapshot.
+#[non_exhaustive]
 pub struct Report {
+    /// The snapshot that was read.
     pub snapshot: Snapshot,
+    /// The requested messages, in order.
     pub messages: Vec<SpokenMessage>,
+    /// Number of messages in the moment.
     pub total: usize,
     /// Number of hidden messages that were omitted.
     pub hidden: usize,

@@ -22,16 +22,21 @@ use crate::verbs::Result;
 /// The moments to reconstruct.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// Name of the chat.
     pub timeline: String,
     /// Number of the last message of the moment. `None` selects the end of every scene.
     pub at: Option<usize>,
+    /// Reconstruct the moments, and store nothing.
     pub dry_run: bool,
 }
 
 /// The outcome for the moment at which `message` was the last message.
 pub struct Reconstruction {
+    /// Number of the moment's last message.
     pub message: usize,
+    /// Name of the scene that this message ends.
     pub scene: Option<String>,
+    /// The snapshot, or the reason why there is none.
     pub result: ReconstructOutcome,
 }
 
@@ -48,15 +53,20 @@ pub enum ReconstructOutcome {
 }
 
 /// The outcomes of a reconstruction.
+#[non_exhaustive]
 pub struct Report {
+    /// Current name of the chat.
     pub timeline: TimelineName,
+    /// Results in the order of the messages.
     pub outcomes: Vec<Reconstruction>,
+    /// Problems of the reconstructed moments.
     pub findings: Vec<Finding>,
     /// Whether a snapshot of the current files was created first.
     pub taken_first: bool,
     /// Number of existing snapshots that got a new id because reconstructed snapshots were inserted
     /// before them.
     pub rewritten: usize,
+    /// Whether nothing was stored.
     pub dry_run: bool,
 }
 

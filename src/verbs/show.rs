@@ -12,9 +12,11 @@ use crate::st::{
 use crate::verbs::Result;
 
 /// One moment in detail.
+#[non_exhaustive]
 pub struct Report {
     /// Current name of the timeline. `snapshot` may have a former name.
     pub timeline: TimelineName,
+    /// The snapshot that contains the chat of this moment.
     pub snapshot: Snapshot,
     /// Permanent name of this moment; see docs/moments.md.
     pub moment: String,
@@ -26,14 +28,19 @@ pub struct Report {
     /// Sources of the chat and the lorebook. `None` if the moment was stored in snapshots and did
     /// not have to be reconstructed.
     pub origin: Option<Origin>,
+    /// Names of the tags at the snapshot.
     pub tags: Vec<String>,
+    /// Files of the moment, and their parsed contents.
     pub contents: Contents,
+    /// Chats that use the lorebook, if the timeline is a lorebook.
     pub used_by: Vec<User>,
+    /// Problems of the stored files.
     pub findings: Vec<Finding>,
 }
 
 /// The contents of a moment's files.
 pub struct Contents {
+    /// List of the files, with their hashes.
     pub manifest: Manifest,
     /// The last messages with their numbers, oldest first.
     pub last_messages: Vec<(usize, MessageText)>,

@@ -16,16 +16,21 @@ use crate::store::{Loss, ObjectId, Store, unless_lost};
 use crate::verbs::Result;
 
 /// Sizes in bytes.
+#[non_exhaustive]
 pub struct Report {
+    /// Number of snapshots.
     pub snapshots: usize,
+    /// Number of tags.
     pub tags: usize,
     /// Total size of the files of all snapshots, as if each snapshot were a full copy.
     pub bytes_as_copies: u64,
+    /// Size of the store's packs and objects.
     pub bytes_stored: u64,
     /// Sorted by `bytes`, largest first.
     pub timelines: Vec<TimelineShare>,
     /// Size of the objects that several timelines use.
     pub bytes_shared: u64,
+    /// The largest messages of the latest snapshots, largest first.
     pub largest: Vec<LargeMessage>,
     /// Number of snapshots and refs that cannot be read.
     pub damaged: usize,
@@ -36,6 +41,7 @@ pub struct Report {
 /// The snapshots and the storage space of one timeline.
 #[derive(Serialize)]
 pub struct TimelineShare {
+    /// Current name of the timeline.
     #[serde(rename = "timeline")]
     pub name: TimelineName,
     /// Number of the timeline's own snapshots, without the snapshots of its parent.
@@ -49,14 +55,21 @@ pub struct TimelineShare {
 /// A large message, and the sizes of its parts in bytes.
 #[derive(Serialize)]
 pub struct LargeMessage {
+    /// Chat that contains the message.
     pub timeline: TimelineName,
+    /// Number of the message.
     pub index: usize,
+    /// Name of the character or persona who said it.
     pub name: String,
+    /// Size of the complete message.
     pub bytes: u64,
+    /// Size of the displayed text.
     pub text: u64,
+    /// Size of the alternative texts.
     pub swipes: u64,
     /// Size of the copies of the lorebook that ST-Auto-Recap stores in the message.
     pub lorebook: u64,
+    /// Size of everything else.
     pub rest: u64,
 }
 

@@ -21,13 +21,17 @@ use crate::verbs::Result;
 /// Options of a sync.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// The folder or server that other devices use, too.
     pub place: CopyPlace,
+    /// Whether SillyTavern may overwrite the files that are written.
     pub closed: ChatOpenState,
+    /// Fetch and compare, and change nothing on either side.
     pub dry_run: bool,
 }
 
 /// The outcome for each timeline, and the pushed changes.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct Report {
     /// Number of snapshots of local changes that were created first.
     pub taken_first: usize,
@@ -37,12 +41,17 @@ pub struct Report {
     /// Number of branches and tags of the remote that were not imported because of invalid or
     /// unsupported snapshots.
     pub left_there: usize,
+    /// Decisions about timelines that the remote had changed.
     pub entries: Vec<ReceivedTimeline>,
+    /// Decisions about tags that the remote had changed.
     pub tags: Vec<ReceivedTag>,
+    /// Files of the library that were brought up to date.
     pub files: Vec<FileAction>,
     /// Result of the push. `None` in a dry run.
     pub sent: Option<mirror::Report>,
+    /// Problems of received snapshots, and advice for SillyTavern's page.
     pub findings: Vec<Finding>,
+    /// Whether nothing was changed.
     pub dry_run: bool,
 }
 

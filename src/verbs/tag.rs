@@ -12,22 +12,32 @@ use crate::verbs::Result;
 /// The action to perform.
 #[derive(Clone, Debug)]
 pub enum Options {
-    /// Lists the tag `name`, or all tags if `name` is `None`.
-    List { name: Option<String> },
+    /// Lists tags.
+    List {
+        /// Lists only this tag. `None` lists all tags.
+        name: Option<String>,
+    },
     /// Adds a tag to a snapshot.
     Add {
+        /// Name of the new tag.
         name: String,
+        /// Name of the moment.
         snapshot: String,
         /// Move the tag if it already exists on another snapshot.
         lead: bool,
     },
     /// Deletes a tag. A snapshot that is part of a timeline is not affected.
-    Delete { name: String },
+    Delete {
+        /// Name of the tag to remove.
+        name: String,
+    },
 }
 
 /// A tag and its snapshot.
 pub struct Tag {
+    /// Name of the tag.
     pub name: String,
+    /// The snapshot to which the tag points.
     pub snapshot: Snapshot,
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
-use stvc::api::mailbox::{Mailbox, MailboxWaker};
+use stvc::api::mailbox::{Mailbox, MailboxWaker, Notice};
 
 use crate::common::watching::{LIMIT, Watching, signal};
 use crate::common::{
@@ -326,7 +326,7 @@ fn panicking_request_does_not_end_the_watch() {
         workspace.now
     };
     std::thread::scope(|scope| {
-        let serving = scope.spawn(|| mailbox.serve(&workspace, &clock, true));
+        let serving = scope.spawn(|| mailbox.serve(&workspace, &clock, Notice::Polling));
         // A failed assertion must not leave the scope waiting for the mailbox.
         let _stop = StopOnDrop(bell.clone());
         assert_eq!(ask(&sandbox, 1, "log", json!({}))["exit"], 0);

@@ -70,6 +70,7 @@ pub enum State {
     Absent,
     /// The folder, or a file in its place, was not written by stvc.
     Foreign,
+    /// stvc wrote the folder.
     Installed(Installed),
 }
 
@@ -92,6 +93,8 @@ impl Installed {
 
 /// An error while installing or removing the extension.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum Error {
     #[error(transparent)]
     Verb(#[from] verbs::Error),

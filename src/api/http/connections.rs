@@ -38,19 +38,25 @@ impl Connections {
         all.push(Connection { number, task, due, is_known: false });
     }
 
-    pub(super) fn asked(&self, number: u64, is_known: bool) {
-        let mut all = self.lock();
-        let known = all.iter().filter(|connection| connection.is_known).count();
-        if let Some(connection) = all.iter_mut().find(|connection| connection.number == number) {
-            connection.due = None;
-            connection.is_known |= is_known && known < KNOWN;
-        }
+    pub(super) fn asked(&self, number: u64) {
+        self.change(number, |connection, _| connection.due = None);
+    }
+
+    /// Records that the client of a connection has sent the secret or an unused code.
+    pub(super) fn recognise(&self, number: u64) {
+        self.change(number, |connection, known| connection.is_known |= known < KNOWN);
     }
 
     pub(super) fn answered(&self, number: u64) {
+        self.change(number, |connection, _| connection.due = Some(Instant::now() + PATIENCE));
+    }
+
+    /// Changes a connection, given the number of connections of known clients.
+    fn change(&self, number: u64, change: impl FnOnce(&mut Connection, usize)) {
         let mut all = self.lock();
+        let known = all.iter().filter(|connection| connection.is_known).count();
         if let Some(connection) = all.iter_mut().find(|connection| connection.number == number) {
-            connection.due = Some(Instant::now() + PATIENCE);
+            change(connection, known);
         }
     }
 

@@ -7,6 +7,5 @@ mod gate;
 mod redirect;
 mod server;
 
-pub use gate::{AdmittedRequest, CODE_HEADER, Denied, Gate, SECRET_HEADER};
 pub use redirect::Redirect;
 pub use server::{IdleTimeout, Server};

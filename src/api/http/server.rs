@@ -170,9 +170,9 @@ async fn answer(
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let admitted = shared.gate.admit(&parts.method, &parts.uri, &parts.headers);
-    let is_known = admitted.as_ref().is_ok_and(AdmittedRequest::is_known);
-    shared.connections.asked(number, is_known);
-    if is_known {
+    shared.connections.asked(number);
+    if admitted.as_ref().is_ok_and(AdmittedRequest::is_known) {
+        shared.connections.recognise(number);
         shared.note();
     }
     let mut response = match admitted {

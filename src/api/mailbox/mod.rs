@@ -68,6 +68,15 @@ impl MailboxWaker {
     }
 }
 
+/// The way in which the mailbox notices new requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// By file events, and by listing the folder if the system has none.
+    Events,
+    /// Only by listing the folder.
+    Polling,
+}
+
 /// A mailbox that is not served yet.
 pub struct Mailbox {
     bell: MailboxWaker,
@@ -87,9 +96,8 @@ impl Mailbox {
         self.bell.clone()
     }
 
-    /// Serves requests until [`MailboxWaker::stop`] is called. With `poll`, file events are not
-    /// used.
-    pub fn serve(self, workspace: &Workspace, clock: Clock<'_>, poll: bool) {
+    /// Serves requests until [`MailboxWaker::stop`] is called.
+    pub fn serve(self, workspace: &Workspace, clock: Clock<'_>, notice: Notice) {
         let Ok(library) = workspace.library() else { return };
         let Ok(session) = random_hex::<16>() else { return };
         let folder = library.root().join(crate::st::mailbox::MAILBOX);
@@ -99,7 +107,7 @@ impl Mailbox {
         loop {
             // SillyTavern creates the folder with its first file, and a drive can be disconnected
             // and reconnected.
-            if watcher.is_none() && !poll && folder.is_dir() {
+            if watcher.is_none() && notice == Notice::Events && folder.is_dir() {
                 let bell = self.bell.clone();
                 let heard = move |event: notify::Result<notify::Event>| {
                     if event.map_or(true, |event| is_mail(&event)) {
@@ -113,7 +121,8 @@ impl Mailbox {
                 // Serves requests that were written before the file events were enabled.
                 served.look();
             }
-            let wait = if folder.is_dir() { served.wait(watcher.is_some()) } else { SEEK };
+            let interval = if watcher.is_some() { LOOK } else { POLL };
+            let wait = if folder.is_dir() { served.wait(interval) } else { SEEK };
             match self.rings.recv_timeout(wait) {
                 Ok(WakeReason::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(WakeReason::News(alarms)) => {
@@ -175,8 +184,8 @@ impl<'a> MailboxService<'a> {
         }
     }
 
-    fn wait(&self, hears: bool) -> Duration {
-        let mut wait = if hears { LOOK } else { POLL };
+    /// Returns the time until the next look, which is at most `wait`.
+    fn wait(&self, mut wait: Duration) -> Duration {
         if let Some(first) = self.answers.values().min() {
             wait = wait.min(LIFETIME.saturating_sub(first.elapsed()));
         }

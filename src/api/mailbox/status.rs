@@ -20,9 +20,11 @@ const PATHS: usize = 100;
 /// A problem to show to the user at once: a chat became shorter or was overwritten.
 #[derive(Clone, Debug, Serialize)]
 pub struct Alarm {
+    /// Code of the finding.
     pub code: String,
     /// The name of the timeline, or the path of the file, that has the problem.
     pub subject: String,
+    /// The problem, in one sentence.
     pub message: String,
     /// The moment to restore, named by snapshot ids, so that later snapshots do not change its
     /// meaning.

@@ -2,8 +2,11 @@
 
 /// A file of the viewer.
 pub struct Asset {
+    /// Path in the address, beginning with `/`.
     pub path: &'static str,
+    /// Content type for the HTTP header.
     pub kind: &'static str,
+    /// Content of the file.
     pub text: &'static str,
 }
 

@@ -6,5 +6,5 @@ mod one_file;
 mod stored_answers;
 
 pub use assets::{ASSETS, Asset};
-pub use bundle::at;
+pub(crate) use bundle::at;
 pub use one_file::{Options, PageStats, write};

@@ -36,8 +36,11 @@ pub struct Options {
 
 /// The counts and the size of a written file.
 pub struct PageStats {
+    /// Number of timelines in the file.
     pub timelines: usize,
+    /// Number of snapshots that the viewer can show.
     pub snapshots: usize,
+    /// Length of the file.
     pub bytes: u64,
 }
 

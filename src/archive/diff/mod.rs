@@ -27,6 +27,7 @@ pub use words::{Piece, words};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
+    /// A message of the chat.
     #[serde(rename(deserialize = "chat"))]
     Message,
     /// Entry of the lorebook, or another value in the lorebook.
@@ -43,9 +44,12 @@ impl Part {
     pub const ALL: [Part; 4] = [Part::Message, Part::Lorebook, Part::Metadata, Part::Card];
 }
 
+/// The kind of a difference. `--json` prints it as a lower-case word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKind {
+    /// Only the newer side has the value.
     Added,
+    /// Only the older side has the value.
     Removed,
     /// A message has another position, or an entry has another UID.
     Moved,
@@ -63,6 +67,7 @@ pub enum ChangeKind {
     Recap,
     /// The links of a message to checkpoints and branches changed.
     Link,
+    /// An entry of a lorebook got another title.
     Renamed,
     /// The position of an entry in the order of entries changed.
     Order,
@@ -72,6 +77,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
+    /// Every kind, in the order in which `diff` counts them.
     pub const ALL: [ChangeKind; 13] = [
         ChangeKind::Added,
         ChangeKind::Removed,
@@ -101,19 +107,26 @@ impl ChangeKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Root {
+    /// `chat_metadata` in the chat's first line.
     Metadata,
+    /// The rest of the chat's first line.
     Header,
+    /// JSON text of a group's file.
     Group,
+    /// JSON text of a lorebook, outside its entries.
     Book,
     /// JSON text in a character card.
     Card,
+    /// The image of a character card.
     Picture,
+    /// A file that is compared only as a whole, such as an attachment.
     File,
 }
 
 /// Path of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
+    /// The JSON text to which the path belongs.
     pub root: Root,
     /// Keys on the path from the root; empty if the value is the complete root.
     pub keys: Vec<Key>,
@@ -126,13 +139,16 @@ pub struct Location {
 pub enum MessagePlace {
     /// Number of a message after the change, or before the change if the message was removed.
     Message(usize),
+    /// An entry of a lorebook, by its key in the file.
     Entry(Key),
+    /// Any other value, by its path.
     Value(Location),
 }
 
 /// One difference between two states.
 #[derive(Clone, Debug)]
 pub struct Change<'a> {
+    /// The kind of content that changed.
     pub part: Part,
     /// Kinds of the change, most important first; never empty.
     pub kinds: Vec<ChangeKind>,
@@ -140,7 +156,9 @@ pub struct Change<'a> {
     pub place: MessagePlace,
     /// Place before the change; `None` if the message or entry is new, and for other values.
     pub from: Option<MessagePlace>,
+    /// Raw bytes on the older side; `None` if the value was added.
     pub before: Option<&'a [u8]>,
+    /// Raw bytes on the newer side; `None` if the value was removed.
     pub after: Option<&'a [u8]>,
     /// Fields that differ, if both values are objects; may be empty.
     pub fields: Vec<Field<'a>>,

@@ -26,10 +26,13 @@ impl PathStep {
 /// and after.
 #[derive(Clone, Debug)]
 pub struct Field<'a> {
+    /// Keys and indexes from the compared value down to this one.
     pub path: Vec<PathStep>,
     /// Kind of the change of this value.
     pub kind: ChangeKind,
+    /// Value on the older side; `None` if it was added.
     pub before: Option<Raw<'a>>,
+    /// Value on the newer side; `None` if it was removed.
     pub after: Option<Raw<'a>>,
 }
 

@@ -12,6 +12,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Piece of a text: unchanged, removed or added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'t> {
+    /// Text that both sides share.
     Same(&'t str),
     /// Text that only the old version contains.
     Removed(&'t str),

@@ -48,7 +48,9 @@ pub struct Merged {
 /// UID and title of a lorebook entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryName {
+    /// The entry's UID, as written in the file.
     pub uid: String,
+    /// The entry's comment, which SillyTavern shows as its title.
     pub title: String,
 }
 
@@ -79,8 +81,11 @@ pub struct FieldChange {
     pub field: String,
     /// Value in the state from which both books are derived.
     pub base: Option<Vec<u8>>,
+    /// Value in the lorebook that is changed; `None` if it is absent there.
     pub ours: Option<Vec<u8>>,
+    /// Value in the other lorebook; `None` if it is absent there.
     pub theirs: Option<Vec<u8>>,
+    /// Value in the merged lorebook; `None` if it is absent there.
     pub merged: Option<Vec<u8>>,
 }
 
@@ -90,14 +95,17 @@ pub struct Conflict {
     /// Entry that contains the value, with its UID in the merged book; `None` for a value outside
     /// the entries.
     pub entry: Option<EntryName>,
+    /// The way in which the two lorebooks disagree.
     pub kind: ConflictKind,
     /// Values of the field in each book; values of the complete entry if one side removed the
     /// entry.
     pub value: FieldChange,
 }
 
+/// The way in which two lorebooks disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictKind {
+    /// Both lorebooks changed one value differently.
     Values,
     /// `ours` removed the entry and `theirs` edited it. The merged book has the entry as in
     /// `theirs`.

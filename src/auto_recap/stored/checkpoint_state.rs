@@ -19,16 +19,22 @@ const VERSION: u64 = 2;
 /// The state of ST-Auto-Recap at a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointState {
+    /// Version of this record.
     pub version: u64,
     /// Number of the last message; `None` if the chat is empty.
     pub message_id: Option<u64>,
+    /// Name of the chat file, without its extension.
     pub chat_id: String,
+    /// Whether no operation was pending, in progress or being retried.
     pub queue_was_empty: bool,
     /// Number of operations that were pending, in progress or being retried.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub active_operations: u64,
+    /// Whether the last message ends a scene.
     pub has_scene_break: bool,
+    /// Whether the last message has the recap of its scene.
     pub has_scene_recap: bool,
+    /// Whether the chat has a recap of the scenes so far.
     pub has_running_recap: bool,
     /// The lorebook bound to the chat. For a fork with its own lorebook, the lorebook from which
     /// that was copied.
@@ -37,19 +43,25 @@ pub struct CheckpointState {
     /// The fork's own lorebook; `None` if the chat is not a fork with its own lorebook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloned_lorebook_name: Option<String>,
+    /// Version number of the running recap that is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_recap_version: Option<i64>,
+    /// Number of scenes that this version of the running recap covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_recap_scene_count: Option<i64>,
+    /// Version numbers of all running recaps in the chat.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub running_recap_versions: Vec<i64>,
+    /// Number of messages that the combined recap covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combined_recap_message_count: Option<i64>,
+    /// Time of the combined recap, as ST-Auto-Recap recorded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combined_recap_timestamp: Option<i64>,
     /// Hash of the combined recap's text. The text itself is in the chat's header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combined_recap_content: Option<Blake3>,
+    /// Name of the scene that the last message ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scene_break_name: Option<String>,
     /// Hash of the scene recap's text. The text itself is in the last message.

@@ -60,7 +60,16 @@ impl Page {
                 Piece::Same(text) if is_short => out.push_str(&clean(text)),
                 Piece::Same(text) => {
                     let text = clean(text);
-                    out.push_str(&around(&text, at == 0, at + 1 == pieces.len()));
+                    // Only the parts next to a change are returned.
+                    let front = |text: &str| trim_front(&cut_front(text, CONTEXT));
+                    let back = |text: &str| trim_back(&cut(text, CONTEXT));
+                    out.push_str(&match (at == 0, at + 1 == pieces.len()) {
+                        (true, true) => cut(&text, 2 * CONTEXT),
+                        (true, false) => front(&text),
+                        (false, true) => back(&text),
+                        (false, false) if text.width() <= 2 * CONTEXT + 8 => text,
+                        (false, false) => format!("{} {}", back(&text), front(&text)),
+                    });
                 }
                 Piece::Removed(text) => out.push_str(&self.removed(&changed(text))),
                 Piece::Added(text) => out.push_str(&self.added(&changed(text))),
@@ -120,20 +129,6 @@ impl Page {
 
 fn on_one_line(text: &str) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the parts of an unchanged text that are next to a change. `first` and `last` say whether
-/// the text is at the beginning or the end.
-fn around(text: &str, first: bool, last: bool) -> String {
-    let front = |text: &str| trim_front(&cut_front(text, CONTEXT));
-    let back = |text: &str| trim_back(&cut(text, CONTEXT));
-    match (first, last) {
-        (true, true) => cut(text, 2 * CONTEXT),
-        (true, false) => front(text),
-        (false, true) => back(text),
-        (false, false) if text.width() <= 2 * CONTEXT + 8 => text.to_owned(),
-        (false, false) => format!("{} {}", back(text), front(text)),
-    }
 }
 
 /// Removes the incomplete word after the ellipsis, unless it is long.

@@ -8,6 +8,7 @@ use crate::words::shell;
 /// An error about a backup.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum CopyError {
     #[error("{} does not exist", path.display())]
     NoFolder { path: PathBuf },

@@ -33,9 +33,11 @@ pub struct LastBackup {
     pub taken: String,
     /// Whether the backup contains all timelines.
     pub whole: bool,
+    /// Whether a passphrase is needed to read the backup.
     pub encrypted: bool,
     /// The length of the backup in bytes, if known.
     pub bytes: Option<u64>,
+    /// Branches and tags in the backup, with their commit ids.
     pub refs: BTreeMap<String, String>,
     /// Refs of earlier backups to this destination that `refs` does not contain. A folder or server
     /// still has them, because nothing is deleted from it automatically.
@@ -84,6 +86,7 @@ struct Backups {
 
 /// A backup, and the number of changes in the store since then.
 pub struct BackupAge {
+    /// The record of the latest backup to this destination.
     pub taken: LastBackup,
     /// The number of snapshots that the backup does not have.
     pub snapshots: usize,
@@ -146,6 +149,7 @@ pub fn last(workspace: &Workspace, destination: Option<&str>) -> Result<Vec<Back
 /// The purpose for which a destination is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
+    /// Backups, which only this store writes.
     Backup,
     /// Sync with other devices, which is not possible with a backup file.
     Sync,

@@ -25,12 +25,19 @@ use crate::store::{self, Copied, Effect, Format, Loss, PackSlot, Store};
 use crate::{durable, real_path};
 
 /// The result of a backup to a folder or server.
+#[non_exhaustive]
 pub struct Report {
+    /// The record that the store keeps of this backup.
     pub backup: LastBackup,
+    /// Whether the destination did not exist before.
     pub created: bool,
+    /// Number of timelines in the backup.
     pub timelines: usize,
+    /// Number of snapshots in the backup.
     pub snapshots: usize,
+    /// Number of snapshots that the destination did not have before.
     pub new_snapshots: usize,
+    /// Number of refs that were created, moved or deleted there.
     pub moved: usize,
     /// The number of branches that have newer snapshots in the backup than in this store.
     pub ahead: usize,
@@ -38,6 +45,7 @@ pub struct Report {
     pub copied: Option<Copied>,
     /// The number of new snapshots that `import` will omit.
     pub invalid: usize,
+    /// Problems of the backed-up snapshots.
     pub findings: Vec<Finding>,
 }
 

@@ -28,6 +28,7 @@ pub struct UpdatePermissions {
 pub struct Options {
     /// The timelines to back up. An empty list means all timelines.
     pub timelines: Vec<String>,
+    /// Changes at the destination that need the user's permission.
     pub may: UpdatePermissions,
     /// Refs of the backup that stay unchanged.
     pub except: BTreeSet<RefName>,

@@ -25,19 +25,26 @@ use crate::store::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
+    /// Create or replace the file.
     Write,
     /// Leave the file unchanged, because it already has the content.
     Keep,
+    /// Remove the file.
     Delete,
 }
 
 /// A file of the library and the action on it.
 #[derive(Serialize)]
 pub struct FileAction {
+    /// Path relative to the user's folder of SillyTavern.
     pub path: LibraryPath,
+    /// The effect on the file.
     pub action: Action,
+    /// Length of the new content; of the former content if the file is deleted.
     pub bytes: u64,
+    /// Hash of the content to which `bytes` refers.
     pub blake3: Blake3,
+    /// Whether a file with other content is replaced.
     pub replaces: bool,
     /// The hash of the former content; `None` if there was no file.
     pub blake3_before: Option<Blake3>,
@@ -261,6 +268,7 @@ impl From<ChatOpenFields> for ChatOpenState {
 /// Permissions for replacing files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WritePermissions {
+    /// Whether SillyTavern may overwrite the files that are written.
     pub closed: ChatOpenState,
     /// Whether a lorebook may be replaced while work is pending in its queue.
     pub active_queue: bool,

@@ -113,6 +113,7 @@ impl JoinedBook {
 pub enum Outcome {
     /// The local timeline is up to date or newer.
     Known,
+    /// The timeline did not exist locally.
     New,
     /// The local timeline was renamed and possibly updated.
     Renamed,
@@ -182,14 +183,17 @@ impl Conflict {
 /// The result for a timeline of a backup or remote. A timeline with several conflicts has one
 /// result per conflict.
 pub struct ReceivedTimeline {
+    /// Local name of the timeline.
     pub timeline: TimelineName,
     /// The latest snapshot of the timeline in the backup or remote.
     pub head: Snapshot,
+    /// The effect on the local timeline.
     pub outcome: Outcome,
     /// The former local name of the timeline; `None` if the name did not change.
     pub former: Option<TimelineName>,
     /// The number of snapshots that the local store did not have.
     pub snapshots: usize,
+    /// The conflict that this result is about.
     pub conflict: Option<Conflict>,
 }
 

@@ -1,6 +1,6 @@
 //! Answers of the verbs that create snapshots or write to the library.
 
-use super::{Answer, Emit, files, findings, made_of, partly_if_lost, snapshots};
+use super::{Answer, Emit, files, findings, made_of, snapshots};
 use crate::exit;
 use crate::json_output::{Counts, Line, RestoredLine, SnapshotLine, counts};
 use crate::rules::lost_attachments;
@@ -8,8 +8,11 @@ use crate::verbs::restore::fork;
 use crate::verbs::snapshot::SnapshotResult;
 use crate::verbs::{restore, snapshot, tag, undo};
 
+/// Answer of `snapshot`.
 pub struct Snapshots<'r> {
+    /// Snapshots that were created, or would be in a dry run.
     pub report: &'r snapshot::Report,
+    /// Whether nothing was stored.
     pub dry_run: bool,
 }
 
@@ -121,8 +124,8 @@ impl Answer for restore::Report {
         }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if_lost(&self.findings)
+    fn is_partial(&self) -> bool {
+        lost_attachments(&self.findings) > 0
     }
 }
 
@@ -143,8 +146,8 @@ impl Answer for fork::Report {
         }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if_lost(&self.made.findings)
+    fn is_partial(&self) -> bool {
+        lost_attachments(&self.made.findings) > 0
     }
 }
 
@@ -169,7 +172,7 @@ impl Answer for undo::Report {
         }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if_lost(&self.findings)
+    fn is_partial(&self) -> bool {
+        lost_attachments(&self.findings) > 0
     }
 }

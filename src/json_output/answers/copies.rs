@@ -1,6 +1,6 @@
 //! Answers of the verbs that copy snapshots to and from other places.
 
-use super::{Answer, Emit, files, findings, partly_if};
+use super::{Answer, Emit, files, findings};
 use crate::engine::copies::last_backups::{BackupAge, LastBackup};
 use crate::engine::copies::mirror;
 use crate::engine::files::Action;
@@ -17,13 +17,17 @@ use crate::words::shell;
 
 /// Answer of `backup`: the backup, and the snapshots that were created before it.
 pub struct BackedUp<'r> {
+    /// The backup itself.
     pub backup: Backup<'r>,
+    /// Snapshots of the current files, which the backup includes.
     pub first: &'r SafetySnapshots,
 }
 
 /// A backup in one file, or a mirror in a folder or on a server.
 pub enum Backup<'r> {
+    /// An archive file, or the same data on standard output.
     File(&'r file::Report),
+    /// A git repository.
     Mirror(&'r mirror::Report),
 }
 
@@ -74,9 +78,9 @@ impl Answer for BackedUp<'_> {
         (command, counts)
     }
 
-    fn exit(&self) -> u8 {
+    fn is_partial(&self) -> bool {
         let (_, found, invalid) = self.backup.parts();
-        partly_if(invalid + lost_attachments(found) + self.first.not_taken > 0)
+        invalid + lost_attachments(found) + self.first.not_taken > 0
     }
 }
 
@@ -172,8 +176,8 @@ impl Answer for stvc_backup::Report {
         }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if(self.left_out + lost_attachments(&self.findings) > 0)
+    fn is_partial(&self) -> bool {
+        self.left_out + lost_attachments(&self.findings) > 0
     }
 }
 
@@ -254,8 +258,8 @@ impl Answer for sync::Report {
         }
     }
 
-    fn exit(&self) -> u8 {
+    fn is_partial(&self) -> bool {
         let open = left(self) + self.left_there + self.failed + conflicts(self);
-        partly_if(open + lost_attachments(&self.findings) > 0)
+        open + lost_attachments(&self.findings) > 0
     }
 }

@@ -216,19 +216,26 @@ impl Answer for all::Restored {
 /// The user's decision about the plan of an erasure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
+    /// The user only asked for the plan.
     Planned,
+    /// The user answered no.
     Declined,
+    /// The timelines were erased, but not their copies outside the store.
     Erased,
+    /// Timelines and copies were erased.
     ErasedWithCopies,
 }
 
 /// Answer of `erase`. The removed files are listed in the plan, because they no longer exist when
 /// the report is made.
 pub struct Erasure<'r> {
+    /// The plan that the user saw.
     pub plan: &'r erase::Report,
+    /// The result; equal to the plan if nothing was erased.
     pub report: &'r erase::Report,
     /// Files and folders from which copies of the erased timelines were removed.
     pub removed: &'r [String],
+    /// The answer to the question that followed the plan.
     pub decision: Decision,
 }
 
@@ -333,10 +340,13 @@ impl Answer for doctor::Report {
 
 /// Answer of `doctor` with the repairs that the user chose.
 pub struct Doctored<'r> {
+    /// The examination that proposed the repairs.
     pub report: &'r doctor::Report,
     /// Repairs that the user selected where several were possible.
     pub decided: &'r [Repair],
+    /// Repairs that the user accepted, in the order of `fixed.done`.
     pub chosen: &'r [&'r Repair],
+    /// Results of the accepted repairs.
     pub fixed: &'r FixReport,
 }
 

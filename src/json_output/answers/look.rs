@@ -1,6 +1,6 @@
 //! Answers of the verbs that only read.
 
-use super::{Answer, Emit, findings, made_of, partly_if};
+use super::{Answer, Emit, findings, made_of};
 use crate::archive::diff::{Change, ChangeKind};
 use crate::engine::operation::log::LogEntry;
 use crate::exit;
@@ -16,7 +16,9 @@ use crate::verbs::{log, lore, message_versions, operations, read, search, show, 
 
 /// Answer of `timelines` and of `status`.
 pub struct Timelines<'r> {
+    /// `timelines`, `status` or `library`, for the summary.
     pub command: &'static str,
+    /// The timelines that the lines describe.
     pub report: &'r timelines::Report,
 }
 
@@ -59,8 +61,8 @@ impl Answer for Timelines<'_> {
         }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if(self.unreadable().next().is_some())
+    fn is_partial(&self) -> bool {
+        self.unreadable().next().is_some()
     }
 }
 
@@ -74,8 +76,8 @@ impl Answer for log::Report {
         counts! { "log" => snapshots: self.entries.len(), total: self.total }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if(!self.broken.is_empty())
+    fn is_partial(&self) -> bool {
+        !self.broken.is_empty()
     }
 }
 
@@ -108,8 +110,8 @@ impl Answer for message_versions::Report {
         counts! { "log" => versions: self.total, elsewhere: self.elsewhere.len() }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if(!self.broken.is_empty())
+    fn is_partial(&self) -> bool {
+        !self.broken.is_empty()
     }
 }
 
@@ -147,14 +149,16 @@ impl Answer for read::Report {
         counts! { "show" => messages: self.messages.len(), hidden: self.hidden }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if(!self.broken.is_empty())
+    fn is_partial(&self) -> bool {
+        !self.broken.is_empty()
     }
 }
 
 /// Answer of `lore`, and of `show` for a lorebook.
 pub struct Lore<'r> {
+    /// `lore` or `show`, for the summary.
     pub command: &'static str,
+    /// The lorebooks or entries that the lines describe.
     pub report: &'r lore::Report,
 }
 
@@ -223,14 +227,16 @@ impl Answer for Lore<'_> {
         counts! { self.command => lorebooks: lorebooks, entries: entries, changes: changes }
     }
 
-    fn exit(&self) -> u8 {
-        partly_if(!self.broken().is_empty())
+    fn is_partial(&self) -> bool {
+        !self.broken().is_empty()
     }
 }
 
 /// Answer of `diff` for two moments.
 pub struct Diffed<'r> {
+    /// The two moments.
     pub comparison: &'r Comparison,
+    /// Changes to print, as [`Comparison::changes`] selected them.
     pub changes: Vec<Change<'r>>,
     /// Whether to report only the number of changes.
     pub stat: bool,
@@ -254,6 +260,7 @@ impl Answer for Diffed<'_> {
 /// The counts of all comparisons of one `diff`.
 #[derive(Default)]
 pub struct DiffCounts {
+    /// Number of comparisons that were added.
     pub comparisons: usize,
     kinds: Vec<ChangeKind>,
 }

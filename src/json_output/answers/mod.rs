@@ -11,7 +11,7 @@ use crate::archive::Snapshot;
 use crate::engine::files::FileAction;
 use crate::exit;
 use crate::history::at_message::{BookSource, Origin};
-use crate::rules::{Finding, lost_attachments};
+use crate::rules::Finding;
 
 pub use change::Snapshots;
 pub use copies::{BackedUp, Backup, sides};
@@ -29,8 +29,14 @@ pub trait Answer {
     /// Returns the command's name, and the counts for the summary.
     fn counts(&self) -> (&'static str, Counts);
 
+    /// Returns the exit code that the command line would return.
     fn exit(&self) -> u8 {
-        exit::DONE
+        if self.is_partial() { exit::PARTLY } else { exit::DONE }
+    }
+
+    /// Returns whether a part of the work could not be done, or a part of the answer is missing.
+    fn is_partial(&self) -> bool {
+        false
     }
 
     /// Returns whether the command succeeded completely.
@@ -69,14 +75,4 @@ fn made_of<'a>(origin: &'a Origin, tell: Emit<'_, 'a>) {
         let noted_at = origin.scene.as_ref().map(|(message, _)| *message);
         tell(Line::Entry { entry, noted_at, filled_from });
     }
-}
-
-fn partly_if(is_partly: bool) -> u8 {
-    if is_partly { exit::PARTLY } else { exit::DONE }
-}
-
-/// Returns the exit code of a command that succeeded except for attachments that the store has
-/// lost.
-fn partly_if_lost(found: &[Finding]) -> u8 {
-    partly_if(lost_attachments(found) > 0)
 }

@@ -113,18 +113,22 @@ impl<'a> Raw<'a> {
         self.0.parse().ok()
     }
 
+    /// Returns whether the value is the literal `null`.
     pub fn is_null(&self) -> bool {
         self.0 == "null"
     }
 
+    /// Returns whether the value is written with braces.
     pub fn is_object(&self) -> bool {
         self.0.starts_with('{')
     }
 
+    /// Returns whether the value is written with brackets.
     pub fn is_array(&self) -> bool {
         self.0.starts_with('[')
     }
 
+    /// Returns whether the value is written with quotes.
     pub fn is_string(&self) -> bool {
         self.0.starts_with('"')
     }

@@ -31,6 +31,7 @@ use crate::verbs::{Error, Result};
 pub struct Options {
     /// Names of the timelines. An empty list selects all timelines.
     pub timelines: Vec<String>,
+    /// Encrypts the backup; `None` leaves it readable for everyone.
     pub passphrase: Option<Passphrase>,
     /// Replace an existing backup even if it contains snapshots that the new backup does not
     /// contain.
@@ -38,11 +39,15 @@ pub struct Options {
 }
 
 /// The outcome of a backup into a file.
+#[non_exhaustive]
 pub struct Report {
+    /// The record that the store keeps of this backup.
     pub backup: LastBackup,
+    /// Contents of the backup, as its header lists them.
     pub header: Header,
     /// Number of snapshots in the backup that `import` will skip because of problems.
     pub invalid: usize,
+    /// Problems of the backed-up snapshots.
     pub findings: Vec<Finding>,
 }
 

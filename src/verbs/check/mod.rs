@@ -21,13 +21,17 @@ use crate::verbs;
 use crate::words::{count, short};
 
 /// Counts of checked objects and snapshots, and the problems found.
+#[non_exhaustive]
 pub struct Report {
+    /// Number of objects that were hashed.
     pub objects: u64,
+    /// Number of snapshots that were validated.
     pub snapshots: usize,
     /// Number of snapshots that cannot be restored.
     pub damaged: usize,
     /// Number of snapshots whose format is newer than this program supports.
     pub newer: usize,
+    /// Damage to the store and its snapshots.
     pub findings: Vec<Finding>,
 }
 
@@ -226,8 +230,11 @@ fn object_finding(id: ObjectId, why: &str, snapshots: &[String]) -> Finding {
     Finding::new(Code::ObjectDamaged, id.to_string(), format!("{why}; {hurt}"))
 }
 
+/// The result of checking a backup.
 pub struct CheckedBackup {
+    /// Contents of the backup, as its header lists them.
     pub header: Header,
+    /// Damage to the backup.
     pub report: Report,
 }
 

@@ -34,12 +34,15 @@ use crate::verbs::{Error, Result};
 
 /// The results of the repairs.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct FixReport {
+    /// Files that the repairs wrote or deleted.
     pub files: Vec<FileAction>,
     /// Whether each repair was made, in the order of the requested repairs. A repair is not made if
     /// the lorebook to remove is in use again, if ST-Auto-Recap is changing the lorebook to copy,
     /// or if the group's file cannot be edited.
     pub done: Vec<bool>,
+    /// Problems of the repairs, and advice for SillyTavern's page.
     pub findings: Vec<Finding>,
 }
 

@@ -40,20 +40,26 @@ pub struct Options {
 /// The replacement of a missing lorebook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MissingBookRepair {
+    /// Create a lorebook without entries.
     Empty,
     /// Copy the lorebook of the parent chat.
     Clone,
+    /// Copy this lorebook.
     CloneOf(String),
     /// Unbind the chat from the missing lorebook.
     Detach,
 }
 
 /// Findings, and possible repairs.
+#[non_exhaustive]
 pub struct Report {
+    /// Number of timelines that were examined.
     pub timelines: usize,
+    /// Number of lorebooks that were examined.
     pub lorebooks: usize,
     /// Most severe first.
     pub findings: Vec<Finding>,
+    /// Repairs that need no decision.
     pub repairs: Vec<Repair>,
     /// Problems with several possible repairs, from which the user has to choose.
     pub undecided: Vec<Undecided>,

@@ -18,11 +18,13 @@ use crate::verbs::{Error, Result};
 /// A planned repair.
 #[derive(Clone, Debug, Serialize)]
 pub struct Repair {
+    /// The finding that the repair resolves.
     pub code: Code,
     /// The timeline or file to repair.
     pub subject: String,
     /// Description that starts with a verb, for example "restore worlds/x.json".
     pub what: String,
+    /// Files that the repair changes.
     pub files: Vec<LibraryPath>,
     /// Subjects of the findings that this repair resolves.
     #[serde(skip)]
@@ -238,7 +240,9 @@ impl MissingBook<'_> {
 /// A missing lorebook that no snapshot contains. The user has to choose a replacement.
 #[derive(Clone, Debug)]
 pub struct Undecided {
+    /// Name of the missing lorebook.
     pub book: String,
+    /// Chats that are bound to it.
     pub users: Vec<TimelineName>,
     /// Possible replacements, each with the repairs that carry it out.
     pub ways: Vec<(MissingBookRepair, Vec<Repair>)>,

@@ -36,22 +36,29 @@ pub use traces::{Trace, TraceKind};
 /// Timelines to erase.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// Names of the timelines. Their files must be deleted first.
     pub timelines: Vec<String>,
+    /// Only plan the erasure.
     pub dry_run: bool,
 }
 
 /// An erased timeline, with the number and the tags of its snapshots.
 #[derive(Serialize)]
 pub struct ErasedTimeline {
+    /// Latest name of the timeline.
     #[serde(rename = "timeline")]
     pub name: TimelineName,
+    /// Number of its own snapshots, without those before its fork point.
     pub snapshots: usize,
+    /// Names of tags that are deleted, too.
     pub tags: Vec<String>,
 }
 
 /// The erased timelines. In a dry run, the timelines that would be erased.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct Report {
+    /// Timelines that are erased with all their snapshots.
     pub timelines: Vec<ErasedTimeline>,
     /// Forks of erased timelines. The forks remain, including the messages that they share with the
     /// erased timelines.
@@ -67,6 +74,7 @@ pub struct Report {
     pub traces: Vec<Trace>,
     /// Size by which the store has become smaller.
     pub bytes: u64,
+    /// Whether this is only a plan.
     pub dry_run: bool,
 }
 

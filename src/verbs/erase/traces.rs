@@ -25,7 +25,9 @@ use crate::verbs::Result;
 /// A file of the library that may contain text of an erased timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Trace {
+    /// Path of the file, relative to the library if it is inside.
     pub path: String,
+    /// The reason why the file has text of the timeline.
     pub kind: TraceKind,
 }
 
@@ -33,7 +35,9 @@ pub struct Trace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceKind {
+    /// A backup that SillyTavern wrote.
     ChatBackup,
+    /// A lorebook that the chat used.
     Lorebook,
     /// A lorebook that something else uses or may use. It is not removed.
     SharedLorebook,

@@ -35,6 +35,7 @@ use crate::verbs::import::backup_owner::{self, KnownOwners, Owner};
 pub struct Options {
     /// Folder with the backups. `None` selects the folder `backups` of the library.
     pub source: Option<PathBuf>,
+    /// Only decide about the backups, and store nothing.
     pub dry_run: bool,
 }
 
@@ -45,36 +46,49 @@ pub enum ChatBackupOutcome {
     Imported(TimelineName),
     /// This timeline already has an equal snapshot.
     Known(TimelineName),
+    /// The backup has no messages.
     Empty,
+    /// The backup could not be read, for this reason.
     Failed(String),
 }
 
 /// A backup file that SillyTavern created of a chat.
 #[derive(Serialize)]
 pub struct ChatBackup {
+    /// File name in the folder.
     pub file: String,
+    /// Length of the backup.
     pub bytes: u64,
+    /// Time at which SillyTavern wrote the backup.
     pub time: Time,
+    /// Number of messages in the backup.
     pub messages: u64,
+    /// The decision about the backup.
     #[serde(skip)]
     pub outcome: ChatBackupOutcome,
 }
 
 /// The outcomes for all backups.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct Report {
+    /// The folder that was read.
     pub source: PathBuf,
     /// Oldest backup first.
     pub entries: Vec<ChatBackup>,
+    /// Timelines of chats that are not in the store or the library.
     pub new_timelines: Vec<TimelineName>,
     /// Number of snapshots of current files that were created first.
     pub taken_first: usize,
+    /// Problems of backups, and of snapshots that were created first.
     pub findings: Vec<Finding>,
     /// Number of existing snapshots that got a new id because backups were inserted before them.
     pub rewritten: usize,
     /// Total size of the backup files.
     pub bytes_there: u64,
+    /// Size of the new objects in the store.
     pub bytes_written: u64,
+    /// Whether nothing was stored.
     pub dry_run: bool,
 }
 

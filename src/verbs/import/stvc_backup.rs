@@ -14,25 +14,38 @@ use crate::verbs::Result;
 /// Options of an import of a backup.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// The file, folder or server to read.
     pub source: CopyPlace,
+    /// Decrypts the backup. Not needed for others.
     pub passphrase: Option<Passphrase>,
+    /// Whether SillyTavern may overwrite the files that are written.
     pub closed: ChatOpenState,
+    /// Read and verify the backup, and store nothing.
     pub dry_run: bool,
 }
 
 /// The outcome for each timeline of the backup.
+#[non_exhaustive]
 pub struct Report {
+    /// Contents of the backup, as its header lists them.
     pub header: Header,
+    /// Decisions about the timelines.
     pub entries: Vec<ReceivedTimeline>,
+    /// Decisions about the tags.
     pub tags: Vec<ReceivedTag>,
+    /// Whether there was no store before.
     pub created_store: bool,
     /// The files that were written. Empty in a dry run.
     pub files: Vec<FileAction>,
     /// Number of snapshots that were not imported because of the problems in `findings`.
     pub left_out: usize,
+    /// Problems of the imported snapshots.
     pub findings: Vec<Finding>,
+    /// Number of objects that the store did not have.
     pub objects: usize,
+    /// Size of these objects in the store.
     pub bytes: u64,
+    /// Whether nothing was stored.
     pub dry_run: bool,
 }
 

@@ -29,6 +29,7 @@ pub struct Options {
     pub chat: Option<String>,
     /// Report the entries that were in the prompt of this message.
     pub active: Option<usize>,
+    /// Maximum number of changes per entry. `None` lists all.
     #[serde(skip)]
     pub limit: Option<usize>,
     /// Include changes that affect only the formatting.
@@ -47,7 +48,9 @@ impl Options {
 
 /// The answer to a query.
 pub enum Report {
+    /// All lorebooks, or one, with their entries.
     Books(Vec<Book>),
+    /// The history of the requested entry.
     Entry(Box<EntryStory>),
     /// An entry or a complete lorebook at a moment.
     Then(Box<LoreAtMoment>),
@@ -57,10 +60,13 @@ pub enum Report {
 
 /// A lorebook with its current entries.
 pub struct Book {
+    /// Timeline of the lorebook.
     pub name: TimelineName,
+    /// Entries of the current file, or of the latest snapshot if there is no file.
     pub entries: Vec<EntryNow>,
     /// Number of different states of the lorebook in the store.
     pub states: usize,
+    /// Latest snapshot that contains the lorebook.
     pub last: Option<Snapshot>,
     /// Descriptions of unreadable snapshots.
     pub broken: Vec<String>,
@@ -68,9 +74,13 @@ pub struct Book {
 
 /// A current entry.
 pub struct EntryNow {
+    /// UID as written in the file.
     pub uid: String,
+    /// Comment of the entry, which SillyTavern shows as its title.
     pub title: String,
+    /// Words in a chat that activate the entry.
     pub keys: Vec<String>,
+    /// Whether the entry is disabled.
     pub is_off: bool,
     /// The snapshot with the last change that affected more than the formatting.
     pub changed: Snapshot,
@@ -80,21 +90,29 @@ pub struct EntryNow {
 
 /// The history of an entry.
 pub struct EntryStory {
+    /// Timeline of the lorebook.
     pub book: TimelineName,
+    /// UID as written in the file.
     pub uid: String,
+    /// Latest comment, which SillyTavern shows as the title.
     pub title: String,
+    /// Whether the entry exists now.
     pub is_there: bool,
+    /// Changes of the entry in this lorebook.
     pub changes: EntryChanges,
     /// Other entries that had the UID of this entry, most recent first.
     pub same_uid: Vec<UidHolder>,
     /// Sentences of the latest text. Empty unless `Options::blame` is set.
     pub sentences: Vec<Sentence>,
+    /// The entry in other lorebooks, with its text there.
     pub elsewhere: Vec<CopyInOtherBook>,
+    /// Descriptions of unreadable snapshots.
     pub broken: Vec<String>,
 }
 
 /// Changes of an entry, newest first.
 pub struct EntryChanges {
+    /// The newest changes, as many as requested.
     pub list: Vec<EntryChange>,
     /// Number of changes before `Options::limit` is applied.
     pub total: usize,
@@ -108,12 +126,14 @@ pub struct UidHolder {
     /// Name by UID: `5` is the latest entry with UID 5, and `5~1` is the entry that had this UID
     /// before.
     pub name: String,
+    /// Latest comment of that entry.
     pub title: String,
 }
 
 /// The state of a lorebook before a change.
 #[derive(Serialize)]
 pub struct StateBefore {
+    /// Snapshot with that state of the lorebook.
     #[serde(flatten, serialize_with = "id_and_time")]
     pub snapshot: Snapshot,
     /// Snapshot of the chat at that time. `None` if the chat had no snapshot yet.
@@ -124,6 +144,7 @@ pub struct StateBefore {
 /// A change of an entry between two consecutive states of its lorebook.
 #[derive(Serialize)]
 pub struct EntryChange {
+    /// First snapshot with the change.
     #[serde(flatten, serialize_with = "id_and_time")]
     pub snapshot: Snapshot,
     /// Snapshot of the chat at the time of the change.
@@ -198,8 +219,11 @@ fn value<S: Serializer>(text: &Arc<str>, out: S) -> Result<S::Ok, S::Error> {
 
 /// A copy of the entry in another lorebook.
 pub struct CopyInOtherBook {
+    /// The other lorebook.
     pub book: TimelineName,
+    /// UID of the copy.
     pub uid: String,
+    /// Raw JSON of the copy.
     pub text: Arc<str>,
     /// Whether the copy equals the current version of the entry.
     pub is_same: bool,
@@ -208,28 +232,35 @@ pub struct CopyInOtherBook {
 /// A sentence of the entry's latest text.
 #[derive(Serialize)]
 pub struct Sentence {
+    /// The sentence, without surrounding spaces.
     pub text: String,
     /// The first snapshot with this sentence.
     #[serde(flatten, serialize_with = "id_and_time")]
     pub snapshot: Snapshot,
+    /// Snapshot of the chat at that time. `None` if the chat had no snapshot yet.
     #[serde(flatten, serialize_with = "story")]
     pub story: Option<Snapshot>,
 }
 
 /// A lorebook, or one entry of it, at a moment.
 pub struct LoreAtMoment {
+    /// Timeline of the lorebook.
     pub book: TimelineName,
     /// UID of the requested entry. `None` if the complete lorebook was requested.
     pub entry: Option<String>,
+    /// The requested entries, in the order of the file.
     pub entries: Vec<EntryThen>,
     /// Number of entries before `Options::entries` is applied.
     pub total: usize,
+    /// Source of the state.
     pub known_from: KnownFrom,
 }
 
 /// An entry at a moment.
 pub struct EntryThen {
+    /// Key of the entry in the lorebook's file.
     pub key: Key,
+    /// Raw JSON of the entry.
     pub text: Arc<str>,
     /// Change of the entry since the moment. `None` if the latest state of the lorebook is not
     /// known or was not requested.
@@ -239,8 +270,11 @@ pub struct EntryThen {
 /// The difference between an entry at the moment and the latest state of the lorebook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeAfter {
+    /// The entry is unchanged.
     Same,
+    /// The entry has another value.
     Changed,
+    /// The entry was removed.
     Gone,
 }
 
@@ -254,7 +288,9 @@ pub enum KnownFrom {
 
 /// The entries that were in the prompt of a message.
 pub struct ActiveEntries {
+    /// Snapshot from which the message was read.
     pub chat: Snapshot,
+    /// Number of the message.
     pub message: usize,
     /// `None` if the message does not record its entries.
     pub entries: Option<Vec<ActiveEntry>>,
@@ -269,9 +305,13 @@ pub struct ActiveEntries {
 /// An entry as the message records it.
 #[derive(Serialize)]
 pub struct ActiveEntry {
+    /// Name of the lorebook; `None` if the message does not record it.
     pub lorebook: Option<String>,
+    /// UID at that time.
     pub uid: String,
+    /// Comment at that time.
     pub title: String,
+    /// Raw JSON of the entry.
     #[serde(rename = "value", serialize_with = "value")]
     pub text: Arc<str>,
 }

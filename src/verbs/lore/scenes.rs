@@ -19,8 +19,10 @@ use crate::verbs::Result;
 /// A scene, identified by the message that ends it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SceneName {
+    /// Number of the message that ends the scene.
     #[serde(rename = "index")]
     pub message: usize,
+    /// Name that the user gave to the scene.
     pub name: Option<String>,
 }
 

@@ -26,15 +26,20 @@ use crate::verbs::Result;
 
 /// The outcome for one timeline.
 pub struct RestoredTimeline {
+    /// Name of the timeline whose latest snapshot was restored.
     pub timeline: TimelineName,
+    /// The restore, or the error that prevented it.
     pub result: Result<Report>,
 }
 
 /// The outcomes for all timelines.
+#[non_exhaustive]
 pub struct Restored {
+    /// Every timeline that was selected.
     pub timelines: Vec<RestoredTimeline>,
     /// Timelines that were not restored, because the user had deleted them.
     pub left_out: Vec<TimelineName>,
+    /// Whether nothing was written.
     pub dry_run: bool,
 }
 
@@ -62,10 +67,13 @@ impl Restored {
 pub struct AllOptions {
     /// Also restore timelines that the user deleted.
     pub deleted: bool,
+    /// Files that may be replaced.
     pub overwrite: Overwrite,
+    /// Permissions that protect from SillyTavern's own saves.
     pub permissions: WritePermissions,
     /// Also write attachments with uncommon file types that the library never had.
     pub any_attachments: bool,
+    /// Only plan the restores.
     pub dry_run: bool,
 }
 

@@ -25,13 +25,17 @@ use crate::verbs::Result;
 /// The chat to fork.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// Name of the chat to fork.
     pub timeline: String,
     /// Number of the last message of the fork. `None` selects the last message of the chat.
     pub at: Option<usize>,
     /// Name of the fork. `None` selects a free name in the form that SillyTavern uses for branches.
     pub name: Option<String>,
+    /// The readiness check of the fork point.
     pub gate: GatePolicy,
+    /// The change of the queue in the fork's own lorebook.
     pub queue: QueueChange,
+    /// Only plan the fork.
     pub dry_run: bool,
 }
 
@@ -48,12 +52,19 @@ pub enum CopiedBook {
 }
 
 /// The result of a fork.
+#[non_exhaustive]
 pub struct Report {
+    /// The parent.
     pub from: TimelineName,
+    /// The fork.
     pub timeline: TimelineName,
+    /// Number of messages that both share.
     pub messages: u64,
+    /// Name of the fork's own lorebook. `None` if the parent has no lorebook.
     pub lorebook: Option<String>,
+    /// Source of this lorebook.
     pub copied_book: CopiedBook,
+    /// Files that were written, and the first snapshot.
     pub made: RestoreReport,
 }
 

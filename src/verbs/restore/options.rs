@@ -16,18 +16,24 @@ use crate::store::Store;
 /// The snapshot to restore, and the destination.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// Name of the moment to restore.
     pub snapshot: String,
+    /// The last message to restore.
     pub until: RestoreRange,
+    /// The destination and its conditions.
     pub target: Target,
+    /// The change of ST-Auto-Recap's queue in the restored lorebook.
     pub queue: QueueChange,
     /// Also write attachments with uncommon file types that the library never had.
     pub any_attachments: bool,
+    /// Only plan the restore.
     pub dry_run: bool,
 }
 
 /// The part of a chat that is restored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestoreRange {
+    /// The complete moment.
     #[default]
     End,
     /// The chat up to this message, with the recap and the lorebook as they were at this message.
@@ -40,20 +46,38 @@ pub enum RestoreRange {
 /// The destination of the restored files.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// In the library, under the files' own names. `only` limits the restore to one part.
-    InPlace { only: Option<Role>, overwrite: Overwrite, permissions: WritePermissions },
-    /// In the library, as a new timeline with its own copy of the lorebook. If `gate` is given, a
-    /// readiness check is made first.
-    NewTimeline { name: String, gate: Option<GatePolicy> },
-    /// In an empty folder. `only` limits the restore to one part.
-    Folder { dir: PathBuf, only: Option<Role> },
+    /// In the library, under the files' own names.
+    InPlace {
+        /// Restores only this part. `None` restores all parts.
+        only: Option<Role>,
+        /// Files that may be replaced.
+        overwrite: Overwrite,
+        /// Permissions that protect from SillyTavern's own saves.
+        permissions: WritePermissions,
+    },
+    /// In the library, as a new timeline with its own copy of the lorebook.
+    NewTimeline {
+        /// Name of the new chat, without its folder.
+        name: String,
+        /// The readiness check. `None` skips it.
+        gate: Option<GatePolicy>,
+    },
+    /// In an empty folder.
+    Folder {
+        /// The folder, which is created if it does not exist.
+        dir: PathBuf,
+        /// Restores only this part. `None` restores all parts.
+        only: Option<Role>,
+    },
 }
 
 /// The files that may be replaced. Replaced files are stored first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Overwrite {
+    /// Refuse to replace a file that differs.
     #[default]
     None,
+    /// Replace every file that differs.
     All,
     /// Only files whose current content has one of these hashes. An earlier plan reported the
     /// hashes.
@@ -63,8 +87,10 @@ pub enum Overwrite {
 /// The change of ST-Auto-Recap's queue of pending work in the restored lorebook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueChange {
+    /// Restore the queue as it was.
     #[default]
     Keep,
+    /// Remove all work.
     Clear,
     /// Drop work that refers to messages after the last restored message.
     Trim,
@@ -117,11 +143,14 @@ impl Target {
 
 /// The outcome of a restore.
 #[derive(Serialize)]
+#[non_exhaustive]
 pub struct Report {
+    /// The moment with its names.
     #[serde(skip)]
     pub source: Source,
     /// State of ST-Auto-Recap in the restored chat.
     pub state: Option<CheckpointState>,
+    /// Number of messages in the restored chat.
     pub messages: u64,
     /// Number of entries in the lorebook. `None` unless a lorebook was restored together with a
     /// chat.
@@ -129,10 +158,13 @@ pub struct Report {
     /// Number of entries that were removed from ST-Auto-Recap's queue.
     #[serde(skip)]
     pub dropped_operations: usize,
+    /// Files that were written, and new snapshots.
     #[serde(skip)]
     pub written: RestoreResult,
+    /// Problems of the restored files, and advice for SillyTavern's page.
     #[serde(skip)]
     pub findings: Vec<Finding>,
+    /// Whether nothing was written.
     #[serde(skip)]
     pub dry_run: bool,
 }
@@ -141,9 +173,11 @@ pub struct Report {
 pub struct Source {
     /// Current name of the timeline. If the restore creates a new timeline, this is its parent.
     pub timeline: TimelineName,
+    /// The snapshot that contains the chat of this moment.
     pub snapshot: Snapshot,
     /// Permanent name of this moment; see docs/moments.md.
     pub moment: String,
+    /// Names of the tags at the snapshot.
     pub tags: Vec<String>,
     /// The snapshot with an older lorebook that was restored because the latest lorebook is
     /// damaged.
@@ -156,7 +190,9 @@ pub struct Source {
 /// The written files, and the snapshots created by the restore.
 #[derive(Default)]
 pub struct RestoreResult {
+    /// Folder to which the paths in `files` are relative.
     pub root: PathBuf,
+    /// Every file of the moment.
     pub files: Vec<FileAction>,
     /// Snapshot of the replaced files, created before the restore.
     pub safety: Option<Snapshot>,

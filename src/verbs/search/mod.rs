@@ -49,8 +49,11 @@ pub struct Options {
     /// End of the period, in seconds since 1970.
     #[serde(skip)]
     pub until: Option<i64>,
+    /// Searches only this timeline. `None` searches all.
     pub timeline: Option<String>,
+    /// Searches only this kind of text. `None` searches all.
     pub only: Option<Part>,
+    /// Maximum number of matches. `None` returns all.
     #[serde(skip)]
     pub limit: Option<usize>,
 }
@@ -59,8 +62,11 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
+    /// Messages.
     Chat,
+    /// Entries of lorebooks.
     Lorebook,
+    /// Texts of character cards.
     #[serde(rename = "card")]
     Character,
 }
@@ -68,10 +74,12 @@ pub enum Part {
 /// A text that was found.
 #[derive(Serialize)]
 pub struct Match {
+    /// Latest snapshot with the text.
     #[serde(flatten, serialize_with = "id_and_time")]
     pub snapshot: Snapshot,
     /// Current name of the timeline of `snapshot`.
     pub timeline: TimelineName,
+    /// Whether the file of the timeline no longer exists.
     pub deleted: bool,
     /// Whether `snapshot` is the latest snapshot of an existing timeline.
     pub live: bool,
@@ -83,8 +91,10 @@ pub struct Match {
     /// Date of the message, in seconds since 1970.
     #[serde(serialize_with = "store::in_utc")]
     pub said: Option<i64>,
+    /// The place of the text in the snapshot.
     #[serde(flatten)]
     pub place: MatchPlace,
+    /// Part of the text around the match.
     #[serde(flatten)]
     pub excerpt: Excerpt,
 }
@@ -93,10 +103,14 @@ pub struct Match {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "part")]
 pub enum MatchPlace {
+    /// In the text of a message, or in one of its swipes.
     #[serde(rename = "message")]
     Message {
+        /// Number of the message in the snapshot.
         index: usize,
+        /// Name of the character or persona who said it.
         name: String,
+        /// Whether the message is hidden from the prompt.
         #[serde(skip)]
         hidden: bool,
         /// Index of the matching swipe, and the number of swipes. `None` if the match is in the
@@ -104,13 +118,16 @@ pub enum MatchPlace {
         #[serde(skip)]
         swipe: Option<(usize, usize)>,
     },
+    /// In an entry of a lorebook.
     #[serde(rename = "lorebook")]
     Entry {
-        /// `None` if the lorebook is invalid, so that its entries cannot be distinguished.
+        /// UID as written in the file. `None` if the lorebook is invalid, so that its entries cannot be distinguished.
         uid: Option<String>,
+        /// Comment of the entry, which SillyTavern shows as its title.
         #[serde(rename = "name")]
         title: String,
     },
+    /// In a text of a character card.
     #[serde(rename = "card")]
     Field {
         /// Path of the field, for example `data.description`.
@@ -121,10 +138,13 @@ pub enum MatchPlace {
 
 /// The result of a search.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct Report {
+    /// Matches in current chats first, then in deleted chats, then in older snapshots.
     pub matches: Vec<Match>,
     /// Whether there are more matches than the limit.
     pub more: bool,
+    /// Number of snapshots that were searched.
     pub snapshots: usize,
     /// Number of different texts that were read.
     pub texts: usize,

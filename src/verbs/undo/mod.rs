@@ -31,13 +31,16 @@ pub struct Options {
     /// Number of the operation. `None` selects the latest operation that a user requested and that
     /// is not undone.
     pub operation: Option<u64>,
+    /// Whether SillyTavern may overwrite the files that are written.
     #[serde(flatten)]
     pub closed: ChatOpenState,
+    /// Only plan the undo.
     pub dry_run: bool,
 }
 
 /// The result of an undo.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct Report {
     /// The undone operation, with the combined effects of all parts of its command. `None` if there
     /// was nothing to undo.
@@ -48,9 +51,13 @@ pub struct Report {
     pub redo: Option<u64>,
     /// Numbers of later automatic operations, which are not undone.
     pub passed_by: Vec<u64>,
+    /// Branches and tags that were moved back.
     pub refs: Vec<RefChange>,
+    /// Files that were written or deleted.
     pub files: Vec<FileAction>,
+    /// Problems of the restored files, and advice for SillyTavern's page.
     pub findings: Vec<Finding>,
+    /// Whether nothing was changed.
     pub dry_run: bool,
 }
 
