@@ -134,7 +134,7 @@ pub mod copies {
 /// The user's configuration of a store.
 pub mod configuration {
     pub use crate::engine::ConfigurationError;
-    pub use crate::engine::configuration::{Configuration, Dates, When};
+    pub use crate::engine::configuration::{Configuration, Dates, When, parse_schedule};
     pub use crate::settings::Key;
 }
 

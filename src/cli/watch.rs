@@ -157,6 +157,16 @@ fn print(event: &Event<'_>, user: &str, out: &mut Output) {
             out.say(line(&format!("{many} removed by the retention policy")));
             WatchEvent::Tidied { forgotten }
         }
+        Event::BackedUp(backup) => {
+            let destination = &backup.destination;
+            out.say(line(&format!("backed up to {}", clean(destination))));
+            WatchEvent::BackedUp { destination }
+        }
+        Event::BackupFailed(message) => {
+            let why = clean(message);
+            out.warn(&line(&format!("the scheduled backup failed: {why}; stvc will try again")));
+            WatchEvent::BackupFailed { message }
+        }
     };
     out.object(Line::watch(now, event));
 }

@@ -240,6 +240,8 @@ pub enum WatchEvent<'a> {
     Back,
     Failed { message: String },
     Tidied { forgotten: usize },
+    BackedUp { destination: &'a str },
+    BackupFailed { message: &'a str },
 }
 
 /// The line of a backup of the store.

@@ -6,6 +6,7 @@
 
 mod error;
 mod save_finished;
+mod scheduled_backup;
 mod single_watcher;
 mod task_scheduler;
 mod wake;
@@ -23,6 +24,7 @@ pub use error::{Error, Result};
 pub use wake::{Listener, Waker, waker};
 
 use crate::engine::configuration::{self, Configuration};
+use crate::engine::copies::last_backups::LastBackup;
 use crate::engine::gate::GatePolicy;
 use crate::engine::{LibraryPlace, Workspace, changed_timelines};
 use crate::progress::NoProgress;
@@ -32,6 +34,7 @@ use crate::store::Store;
 use crate::verbs::snapshot::{self, Report, SnapshotResult, Subject, TimelineResult};
 use crate::verbs::{self, forget, gc};
 use save_finished::SaveTimer;
+use scheduled_backup::ScheduledBackup;
 use single_watcher::WatchLock;
 use wake::Signal;
 use watcher::Watcher;
@@ -95,6 +98,10 @@ pub enum Event<'a> {
     Failed(&'a verbs::Error),
     /// The retention policy removed snapshots.
     Tidied(&'a forget::Report),
+    /// The scheduled backup was created.
+    BackedUp(&'a LastBackup),
+    /// The scheduled backup failed. The watch retries.
+    BackupFailed(&'a str),
     /// Other findings, for example that an interrupted command was finished.
     Noticed(&'a [Finding]),
 }
@@ -127,7 +134,8 @@ pub fn watch(
         automatic: true,
         library: LibraryPlace::At(root.clone()),
         user: None,
-        store: Some(path),
+        // `None` means the library's own store, whose configuration names the backup destination.
+        store: workspace.store.as_ref().map(|_| path),
         ..workspace.clone()
     };
     let mut watch = Watch {
@@ -140,6 +148,7 @@ pub fn watch(
         waiting: WaitingTimelines::default(),
         reported: Reported::default(),
         tidied: None,
+        backup: ScheduledBackup::default(),
         summary: Summary::default(),
     };
     let polling = watch.listen();
@@ -167,6 +176,7 @@ struct Watch<'a> {
     waiting: WaitingTimelines,
     reported: Reported,
     tidied: Option<Instant>,
+    backup: ScheduledBackup,
     summary: Summary,
 }
 
@@ -240,6 +250,7 @@ impl Watch<'_> {
                 self.look(Unready::Late);
             }
             self.tidy();
+            self.back_up();
         }
         if self.guard.is_some() && self.is_gone().is_none() {
             self.look(Unready::All);
@@ -397,6 +408,23 @@ impl Watch<'_> {
         self.tidied = Some(Instant::now());
         if let Err(error) = self.try_to_tidy() {
             (self.tell)(Event::Failed(&error));
+        }
+    }
+
+    fn back_up(&mut self) {
+        if self.reported.configuration.is_some() {
+            return;
+        }
+        self.begin_command();
+        match self.backup.step(&self.workspace, self.context.waker) {
+            None => {}
+            Some(Ok((backup, findings))) => {
+                (self.tell)(Event::BackedUp(&backup));
+                if !findings.is_empty() {
+                    (self.tell)(Event::Noticed(&findings));
+                }
+            }
+            Some(Err(why)) => (self.tell)(Event::BackupFailed(&why)),
         }
     }
 

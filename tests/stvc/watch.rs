@@ -350,3 +350,67 @@ fn watch_reports_a_deleted_chat() {
     assert_eq!((&deletion["timeline"], &deletion["messages"]), (&"chats/Mira/a".into(), &3.into()));
     watching.stop();
 }
+
+#[test]
+fn watch_backs_up_on_schedule() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.save("chats/Mira/one.jsonl", chat(1, "none"));
+    let (drive, unplugged) = (sandbox.folder().join("drive"), sandbox.folder().join("unplugged"));
+    let place = drive.join("chats");
+    fs::create_dir(&drive).unwrap();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["config", "backup.destination", common::text(&place)]).exits(0);
+    sandbox.stvc(&["config", "backup.schedule", "never"]).exits(1);
+    sandbox.stvc(&["config", "backup.schedule", "daily"]).exits(0);
+    // There is no backup yet.
+    let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
+    let done = watching.wait_for(|event| event["event"] == "backed_up");
+    assert_eq!(done["destination"], common::text(&place));
+    watching.stop();
+    let heads = |place: &std::path::Path| common::refs(place);
+    assert_eq!(heads(&place), heads(&sandbox.store()));
+    // It is recent.
+    sandbox.wait(23 * 3600);
+    let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
+    sandbox.save("chats/Mira/one.jsonl", chat(2, "none"));
+    watching.snapshot_of(2);
+    std::thread::sleep(Duration::from_millis(500));
+    watching.stop();
+    assert_ne!(heads(&place), heads(&sandbox.store()));
+    // It is due, but the drive is not connected: the failure is reported once, and nothing is
+    // written in place of the drive.
+    sandbox.wait(3600);
+    fs::rename(&drive, &unplugged).unwrap();
+    fs::create_dir(&drive).unwrap();
+    let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
+    let failed = watching.wait_for(|event| event["event"] == "backup_failed");
+    assert!(failed["message"].as_str().unwrap().contains("does not exist"), "{failed}");
+    sandbox.save("chats/Mira/one.jsonl", chat(3, "none"));
+    let next = watching.wait_for(|event| event["type"] != "user");
+    assert_eq!(next["type"], "snapshot", "{next}");
+    assert_eq!(fs::read_dir(&drive).unwrap().count(), 0);
+    fs::remove_dir(&drive).unwrap();
+    fs::rename(&unplugged, &drive).unwrap();
+    watching.wait_for(|event| event["event"] == "backed_up");
+    watching.stop();
+    assert_eq!(heads(&place), heads(&sandbox.store()));
+}
+
+#[test]
+fn scheduled_backup_never_replaces_an_encrypted_one() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.save("chats/Mira/one.jsonl", chat(1, "none"));
+    let (file, secret) = (sandbox.folder().join("all.stvc"), sandbox.folder().join("secret"));
+    fs::write(&secret, "open sesame\n").unwrap();
+    let [file_text, secret] = [&file, &secret].map(|path| common::text(path));
+    let backup = ["--passphrase-file", secret, "backup", "--encrypt", file_text];
+    sandbox.stvc(&backup).exits(0);
+    sandbox.stvc(&["config", "backup.schedule", "daily"]).exits(0);
+    let before = fs::read(&file).unwrap();
+    sandbox.wait(25 * 3600);
+    let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
+    let failed = watching.wait_for(|event| event["event"] == "backup_failed");
+    assert!(failed["message"].as_str().unwrap().contains("is encrypted"), "{failed}");
+    watching.stop();
+    assert_eq!(fs::read(&file).unwrap(), before);
+}
