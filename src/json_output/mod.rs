@@ -73,9 +73,18 @@ pub enum Line<'a> {
     },
     File(&'a FileAction),
     Finding(&'a Finding),
+    Found {
+        library: String,
+        chats: usize,
+        characters: usize,
+        process: Option<u32>,
+        chosen: bool,
+    },
     Graph(&'a graph::Report),
     Install {
         written: Option<String>,
+        running: bool,
+        message: Option<&'a str>,
         steps: Vec<&'a str>,
     },
     Lane(&'a graph::Lane),
@@ -160,6 +169,12 @@ pub enum Line<'a> {
     },
     Share(&'a TimelineShare),
     Snapshot(SnapshotLine<'a>),
+    Step {
+        step: &'static str,
+        state: &'static str,
+        message: &'a str,
+        hint: Option<&'a str>,
+    },
     Store {
         path: String,
         created: bool,

@@ -7,6 +7,7 @@
 mod error;
 mod save_finished;
 mod scheduled_backup;
+mod service_manager;
 mod single_watcher;
 mod task_scheduler;
 mod wake;
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, FixedOffset};
 
 pub use error::{Error, Result};
+pub use service_manager::{Host, ServiceManager};
+pub use single_watcher::is_running;
 pub use wake::{Listener, Waker, waker};
 
 use crate::engine::configuration::{self, Configuration};
@@ -50,12 +53,6 @@ const TIDY_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const MAX_WAIT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 const SHORTEST_POLL: Duration = Duration::from_millis(100);
-
-/// Returns whether the library is being watched.
-pub fn is_running(workspace: &Workspace) -> bool {
-    let store = workspace.find_store().ok().flatten();
-    store.is_some_and(|store| single_watcher::is_held(&store))
-}
 
 /// The settings of the watch.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,16 @@
 //! `watch`: every save that is followed by a short pause is stored in any circumstances.
 
 use std::fs;
-use std::process::{Child, Command};
+use std::process::Child;
+#[cfg(target_os = "linux")]
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use crate::common::answer;
 use crate::common::recap_library::{Operation, RecapLibrary};
 use crate::common::watching::{Watching, signal};
-use crate::common::{self, Sandbox, answer, skip_on_this_machine};
+use crate::common::{self, Sandbox};
 
 fn chat(messages: usize, book: &str) -> String {
     let mut text = format!(r#"{{"chat_metadata":{{"world_info":"{book}"}}}}"#);
@@ -299,19 +303,19 @@ fn kills_during_many_saves_leave_a_valid_store() {
     assert_stored(&sandbox);
 }
 
+#[cfg(target_os = "linux")]
 #[test]
-fn install_writes_a_working_systemd_unit() {
+fn install_writes_and_starts_a_systemd_unit() {
     let sandbox = Sandbox::empty();
+    let services = crate::common::services::Services::new(&sandbox);
     let unit = || {
         let dir = sandbox.folder().join(".config/systemd/user");
         let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
         names.collect::<Vec<_>>()
     };
-    if !cfg!(target_os = "linux") {
-        skip_on_this_machine("systemd is on Linux only");
-        return;
-    }
-    let result = sandbox.stvc(&["watch", "--install", "--poll", "5s"]).exits(0);
+    let result = services.stvc(&["watch", "--install", "--poll", "5s"]).exits(0);
+    assert!(result.stdout.contains("The watch is running"), "{result:?}");
+    assert!(services.is_watched());
     let [path] = unit().try_into().unwrap();
     let text = fs::read_to_string(&path).unwrap();
     let start = text.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
@@ -320,21 +324,22 @@ fn install_writes_a_working_systemd_unit() {
     let run = answer(run.unwrap()).exits(0);
     assert!(run.stdout.contains("--settle"), "{run:?}");
     assert!(start.contains("\"--poll\" \"5s\""), "{start}");
-    let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-    assert!(result.stdout.contains(&format!("enable --now {name}")), "{result:?}");
-    // A second run is harmless; a foreign file is refused.
-    sandbox.stvc(&["watch", "--install"]).exits(0);
+    // New options restart the watch.
+    services.calls();
+    services.stvc(&["watch", "--install", "--poll", "6s"]).exits(0);
+    assert!(services.calls().contains(&"systemctl --user restart UNIT".to_owned()));
+    // A foreign unit is neither replaced nor removed.
     fs::write(&path, "[Unit]\n").unwrap();
-    sandbox.stvc(&["watch", "--install"]).exits(4);
-    // A foreign unit is not removed either.
-    sandbox.stvc(&["watch", "--uninstall"]).exits(4);
+    services.stvc(&["watch", "--install"]).exits(4);
+    services.stvc(&["watch", "--uninstall"]).exits(4);
     assert_eq!(fs::read_to_string(&path).unwrap(), "[Unit]\n");
     fs::remove_file(&path).unwrap();
-    sandbox.stvc(&["watch", "--install"]).exits(0);
-    let removed = sandbox.stvc(&["watch", "--uninstall"]).exits(0).stdout;
-    assert!(removed.contains("systemctl --user disable --now stvc-watch-"), "{removed}");
-    assert!(!path.exists());
-    let none = sandbox.stvc(&["watch", "--uninstall"]).exits(0).stdout;
+    services.stvc(&["watch", "--install"]).exits(0);
+    services.calls();
+    services.stvc(&["watch", "--uninstall"]).exits(0);
+    assert!(services.calls().contains(&"systemctl --user disable --now UNIT".to_owned()));
+    assert!(!path.exists() && !services.is_watched());
+    let none = services.stvc(&["watch", "--uninstall"]).exits(0).stdout;
     assert!(none.contains("The watch is not installed"), "{none}");
 }
 
