@@ -59,11 +59,11 @@ pub mod words;
 pub use engine::safety_snapshots::SafetySnapshots;
 pub use engine::{CommandRun, LibraryPlace, Workspace, finish_interrupted};
 
-/// SillyTavern's files: the names of timelines, and raw values in JSON files.
+/// SillyTavern's files: where they are, the names of timelines, and raw values in JSON files.
 pub mod library {
     pub use crate::st::{
-        Category, Library, LibraryPath, Message, Raw, STORE, TimelineName, User, entry_comment,
-        entry_content, replace, text_of,
+        Category, Library, LibraryPath, Message, Raw, STORE, Surroundings, TimelineName, User,
+        entry_comment, entry_content, replace, text_of,
     };
 }
 
@@ -135,7 +135,7 @@ pub mod copies {
 
 /// The user's configuration of a store.
 pub mod configuration {
-    pub use crate::engine::configuration::{Configuration, Dates, When};
+    pub use crate::engine::configuration::{Configuration, Dates, When, parse_schedule};
     pub use crate::settings::Key;
 }
 

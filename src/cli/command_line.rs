@@ -7,8 +7,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use super::args::GlobalArgs;
 use super::{
     backup, check, completions, config, diff, doctor, erase, examples, extension, forget, fork, gc,
-    help_groups, import, log, lore, man, merge, operations, reconstruct, restore, search, show,
-    snapshot, status, sync, tag, timelines, undo, view, watch,
+    help_groups, import, log, lore, man, merge, operations, reconstruct, restore, search, setup,
+    show, snapshot, status, sync, tag, timelines, undo, view, watch,
 };
 
 /// Version control for SillyTavern chats and their lorebooks
@@ -56,6 +56,8 @@ impl CommandLine {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Set everything up: first snapshot, extension, watch and backups
+    Setup(setup::Args),
     /// Create the store
     ///
     /// `stvc snapshot` also creates it if it does not exist.

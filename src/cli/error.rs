@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use stvc::api::extension;
 use stvc::copies::CopyError;
-use stvc::hint::{Hint, unchanged};
+use stvc::hint::{EXAMPLE_FOLDER, Hint, unchanged};
 use stvc::verbs;
 use stvc::{errors, exit, watch};
 
@@ -20,6 +20,10 @@ pub enum Error {
     Watch(#[from] watch::Error),
     #[error(transparent)]
     Extension(#[from] extension::Error),
+    #[error("the setup needs your consent, and there is no terminal to ask on")]
+    NotConfirmed,
+    #[error("several SillyTavern folders were found, and none was chosen")]
+    SeveralLibraries,
     #[error("cannot write a backup to {what}")]
     BadOutput { what: &'static str },
     #[error(
@@ -64,6 +68,8 @@ impl Error {
             Self::Extension(error) => error.exit(),
             Self::OneUser { .. }
             | Self::OneTimeline { .. }
+            | Self::NotConfirmed
+            | Self::SeveralLibraries
             | Self::NoPlace { .. }
             | Self::BadOutput { .. }
             | Self::BackupIsNoStore { .. } => exit::USAGE,
@@ -82,6 +88,10 @@ impl Error {
             Self::Extension(error) => return error.hint(),
             Self::BackupIsNoStore { .. } => {
                 "import it with `stvc import FILE`; read it with log, show, diff, search, timelines, stats, check or `restore … --to DIR`".into()
+            }
+            Self::NotConfirmed => unchanged("run the command again with `--yes`"),
+            Self::SeveralLibraries => {
+                unchanged(format!("choose one: `stvc --data {EXAMPLE_FOLDER} setup`"))
             }
             Self::BadOutput { .. } => "pipe the output to a program with `stvc backup - | …`; or pass a file, for example `stvc backup chats.stvc`".into(),
             Self::NoPassphrase { .. } => {

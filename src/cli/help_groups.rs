@@ -10,7 +10,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Several devices and backup", &["backup", "import", "sync", "merge"]),
     ("Upkeep", &["doctor", "check", "stats", "forget", "erase", "gc"]),
     ("In SillyTavern", &["extension"]),
-    ("Setup", &["init", "config", "demo", "completions", "man", "help"]),
+    ("Setup", &["setup", "init", "config", "demo", "completions", "man", "help"]),
 ];
 
 /// Adds the grouped list of commands to the help, in place of clap's single list.

@@ -37,6 +37,7 @@ mod restore;
 mod restore_all;
 mod screen;
 mod search;
+mod setup;
 mod show;
 mod snapshot;
 mod stats;
@@ -98,7 +99,9 @@ fn run(arguments: &[OsString]) -> u8 {
         (None, false) => {
             print_configuration_problems(&args, &workspace, &mut out);
             // Warns if the library has other users, because this command does not read their chats.
-            if args.command.is_for_users() || matches!(args.command, Command::Status(_)) {
+            if args.command.is_for_users()
+                || matches!(args.command, Command::Status(_) | Command::Setup(_))
+            {
                 out.findings(workspace.other_users().as_slice());
             }
             on_backup(&args, &workspace, &mut out)
@@ -173,6 +176,7 @@ fn on_backup(args: &CommandLine, workspace: &Workspace, out: &mut Output) -> Res
 fn dispatch(args: &CommandLine, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let secret = &args.global.secret;
     match &args.command {
+        Command::Setup(args) => setup::run(args, workspace, out),
         Command::Init => init::run(workspace, out),
         Command::Snapshot(args) => snapshot::run(args, workspace, out),
         Command::Status(args) => status::run(args, workspace, out),

@@ -1,8 +1,9 @@
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::error::{Error, Result};
-use super::output::{Output, dim};
+use super::output::{Output, dim, level_word};
 use super::snapshot::{new_snapshot, was_deleted};
 use super::wording::{clean, count, name, shell};
 use super::{clock, exit, table};
@@ -12,8 +13,8 @@ use stvc::findings::{Finding, Level};
 use stvc::json_output::{Counts, Line, SnapshotLine, Summary, WatchEvent};
 use stvc::retention::parse_span;
 use stvc::verbs::snapshot::{Report, SnapshotResult};
-use stvc::watch::install::{self, InstallStep, Starter};
-use stvc::watch::{self, Event, Options};
+use stvc::watch::install::{self, InstallStep};
+use stvc::watch::{self, Event, Host, Options};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -31,15 +32,13 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub poll: Option<Duration>,
 
-    /// Start the watch at every login
+    /// Start the watch now and at every login
     ///
-    /// Writes a systemd user unit, or prints the steps for other systems.
+    /// Uses systemd, launchd, the Task Scheduler of Windows, or the app Termux:Boot.
     #[arg(long)]
     pub install: bool,
 
-    /// Do not start the watch at login any more
-    ///
-    /// Removes the systemd user unit, or prints the steps for other systems.
+    /// Stop the watch, and do not start it at login any more
     #[arg(long, conflicts_with = "install")]
     pub uninstall: bool,
 }
@@ -157,6 +156,16 @@ fn print(event: &Event<'_>, user: &str, out: &mut Output) {
             out.say(line(&format!("{many} removed by the retention policy")));
             WatchEvent::Tidied { forgotten }
         }
+        Event::BackedUp(backup) => {
+            let destination = &backup.destination;
+            out.say(line(&format!("backed up to {}", clean(destination))));
+            WatchEvent::BackedUp { destination }
+        }
+        Event::BackupFailed(message) => {
+            let why = clean(message);
+            out.warn(&line(&format!("the scheduled backup failed: {why}; stvc will try again")));
+            WatchEvent::BackupFailed { message }
+        }
     };
     out.object(Line::watch(now, event));
 }
@@ -189,40 +198,63 @@ fn looked(report: &Report, line: &dyn Fn(&str) -> String, out: &mut Output) {
 }
 
 fn install(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
-    let program = std::env::current_exe().unwrap_or_else(|_| "stvc".into());
     let spans = [("--settle", Some(args.settle)), ("--patience", Some(args.patience))];
     let spans = spans.into_iter().chain([("--poll", args.poll)]);
     let option = |(name, span): (&str, Option<Duration>)| {
         Some([name.to_owned(), format!("{}s", span?.as_secs_f64())])
     };
     let options: Vec<_> = spans.filter_map(option).flatten().collect();
-    let home = std::env::home_dir().map(|home| home.join(".config"));
-    let variable = if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_CONFIG_HOME" };
-    let configuration = std::env::var_os(variable).map(Into::into).or(home);
-    let (starter, configuration) = (Starter::here(), configuration.as_deref());
+    let host = Host::here();
     let installed = if args.uninstall {
-        install::uninstall(workspace, starter, configuration)?
+        install::uninstall(workspace, &host)?
     } else {
-        install::install(workspace, starter, &program, &options, configuration)?
+        install::install(workspace, &host, &program(), Some(&options))?
     };
-    if let Some(path) = &installed.written {
-        let what = if args.uninstall { "Removed" } else { "Written" };
-        out.say(format!("{what}: {}", shell(&path.display().to_string())));
+    let path = shell(&installed.unit.display().to_string());
+    match (args.uninstall, installed.changed) {
+        (false, true) => out.say(format!("Written: {path}")),
+        (false, false) => {}
+        (true, true) => out.say(format!("Removed: {path}")),
+        (true, false) => out.say("The watch is not installed for this library."),
     }
-    let mut steps = Vec::new();
+    match &installed.failure {
+        Some(why) => out.warn(&format!("{}: {}", level_word(Level::Warning), clean(why))),
+        None if args.uninstall => {}
+        None => out.say("The watch is running, and starts at every login."),
+    }
+    if args.uninstall && installed.running {
+        out.say("A watch of this library is still running.");
+    }
     for step in &installed.steps {
         match step {
             InstallStep::Say(words) => out.line(words),
-            InstallStep::Type(command) => {
-                command.lines().for_each(|command| out.line(format!("  {command}")));
-                steps.push(command.as_str());
-            }
+            InstallStep::Type(command) => out.line(format!("  {}", clean(command))),
         }
     }
-    let written = installed.written.as_ref().map(|path| path.display().to_string());
+    let is_ok = installed.failure.is_none();
     let done = if args.uninstall { "uninstalled" } else { "installed" };
-    let counts = Counts(vec![(done, written.is_some().into())]);
-    out.object(Line::Install { written, steps });
-    out.end_with(Summary { command: "watch", ok: true, counts });
-    Ok(exit::DONE)
+    out.object(Line::Install {
+        written: installed.changed.then(|| installed.unit.display().to_string()),
+        running: installed.running,
+        message: installed.failure.as_deref(),
+        steps: commands(&installed.steps),
+    });
+    let counts = Counts(vec![(done, installed.changed.into())]);
+    out.end_with(Summary { command: "watch", ok: is_ok, counts });
+    Ok(if is_ok { exit::DONE } else { exit::PARTLY })
+}
+
+/// Returns the path of this program, which the service starts.
+pub fn program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| "stvc".into())
+}
+
+fn commands(steps: &[InstallStep]) -> Vec<&str> {
+    steps
+        .iter()
+        .filter_map(|step| match step {
+            InstallStep::Type(command) => Some(command.as_str()),
+            InstallStep::Say(_) => None,
+        })
+        .collect()
 }

@@ -3,13 +3,14 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
 use super::{ConfigurationError, Result, Workspace};
 use crate::durable::{self, Existing};
-use crate::history::retention::Policy;
+use crate::history::retention::{Policy, parse_span};
 use crate::regular;
 use crate::rules::{Code, Finding};
 use crate::settings::{Key, Setting, settings};
@@ -19,7 +20,6 @@ use crate::store::{self, Store};
 settings! {
     /// All settings of a store, with their defaults.
     Configuration {
-        backup: Option<String> = None, "the destination of `stvc backup`; the last one if not set";
         sync: Option<String> = None,
             "the remote of `stvc sync`; the last folder or server if not set";
         device: Option<String> = None,
@@ -29,9 +29,21 @@ settings! {
         pager: Option<String> = None, "the program that shows long output; empty for none";
         attachments: u64 = 500_000_000,
             "the limit for stored pictures and files of messages, in bytes; 500000000 if not set";
+        [backup] BackupSettings;
         [extension] Extension;
         [include] Include;
         [retention] Policy;
+    }
+}
+
+settings! {
+    /// The place of backups, and how often the watch creates one.
+    BackupSettings {
+        destination: Option<String> = None,
+            "the destination of `stvc backup`; the last one if not set";
+        #[serde(deserialize_with = "schedule")]
+        schedule: Option<Duration> = None,
+            "how often `stvc watch` backs up: daily, weekly, or a time such as 12h; never if not set";
     }
 }
 
@@ -52,6 +64,31 @@ settings! {
         settings: bool = false,
             "whether settings.json is stored, which may contain passwords; false if not set";
     }
+}
+
+/// The shortest interval of scheduled backups.
+const SHORTEST_SCHEDULE: Duration = Duration::from_secs(60);
+
+/// Parses the interval of scheduled backups: `hourly`, `daily`, `weekly`, `monthly`, or a duration
+/// such as `12h`.
+pub fn parse_schedule(text: &str) -> std::result::Result<Duration, String> {
+    let span = match text.trim() {
+        "hourly" => "1h",
+        "daily" => "1d",
+        "weekly" => "7d",
+        "monthly" => "30d",
+        span => span,
+    };
+    let bad = "expected daily, weekly, or a duration of at least 1m, such as 12h";
+    let span = parse_span(span).ok().filter(|span| *span >= SHORTEST_SCHEDULE);
+    span.ok_or_else(|| bad.to_owned())
+}
+
+fn schedule<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<Duration>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map(|text| parse_schedule(&text).map_err(serde::de::Error::custom)).transpose()
 }
 
 /// The setting for colors in output.
@@ -268,4 +305,19 @@ fn bad(store: &Store, why: &str) -> super::Error {
 
 fn path(store: &Store) -> PathBuf {
     store.private_dir().join("config.toml")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_are_words_or_durations_of_at_least_a_minute() {
+        let hours = |text| parse_schedule(text).unwrap().as_secs() / 3600;
+        let words = ["hourly", "daily", "weekly", "monthly", "12h", "2d"];
+        assert_eq!(words.map(hours), [1, 24, 168, 720, 12, 48]);
+        for bad in ["", "never", "0s", "59s", "-1d"] {
+            assert!(parse_schedule(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -139,8 +139,9 @@ pub(crate) fn operation_log(data: &[u8]) {
 /// comments, and that a refused value does not change the file. The input is the configuration
 /// file.
 pub(crate) fn config(data: &[u8]) {
-    const VALUES: [(&str, &str); 8] = [
-        ("backup", "/mnt/\"nas\" # 1"),
+    const VALUES: [(&str, &str); 9] = [
+        ("backup.schedule", "12h"),
+        ("backup.destination", "/mnt/\"nas\" # 1"),
         ("color", "never"),
         ("attachments", "12"),
         ("include.settings", "true"),

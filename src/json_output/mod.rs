@@ -75,9 +75,18 @@ pub enum Line<'a> {
     },
     File(&'a FileAction),
     Finding(&'a Finding),
+    Found {
+        library: String,
+        chats: usize,
+        characters: usize,
+        process: Option<u32>,
+        chosen: bool,
+    },
     Graph(&'a graph::Report),
     Install {
         written: Option<String>,
+        running: bool,
+        message: Option<&'a str>,
         steps: Vec<&'a str>,
     },
     Lane(&'a graph::Lane),
@@ -163,6 +172,12 @@ pub enum Line<'a> {
     },
     Share(&'a TimelineShare),
     Snapshot(SnapshotLine<'a>),
+    Step {
+        step: &'static str,
+        state: &'static str,
+        message: &'a str,
+        hint: Option<&'a str>,
+    },
     Store {
         path: String,
         created: bool,
@@ -245,6 +260,8 @@ pub enum WatchEvent<'a> {
     Back,
     Failed { message: String },
     Tidied { forgotten: usize },
+    BackedUp { destination: &'a str },
+    BackupFailed { message: &'a str },
 }
 
 /// The line of `status` that says whether saves are stored and backed up.

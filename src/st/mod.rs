@@ -12,6 +12,7 @@ mod chat;
 mod damage;
 mod discover;
 mod error;
+mod find_libraries;
 mod folder;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -46,6 +47,7 @@ pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, send_millis, 
 pub use damage::{Damage, book_damage, chat_damage, damage, damage_of_files, damage_on_disk};
 pub use discover::STORE;
 pub use error::{Error, Result};
+pub use find_libraries::{FoundLibrary, Surroundings};
 pub use folder::{is_absent, list_existing, list_folder};
 pub use groups::{Groups, list_in_group, rename_in_group, set_group_metadata};
 pub use isolate::{BookRename, Rename, rename_in_metadata, unbind_lorebook};

@@ -6,7 +6,7 @@
 //! it. On other systems, stvc can only be certain that SillyTavern is not running: if no process
 //! could be its JavaScript runtime.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Running {
@@ -88,14 +88,33 @@ pub(super) fn running_in(_proc: &Path, _library: &Path) -> Running {
 pub(super) fn running_in(proc: &Path, library: &Path) -> Running {
     let data = std::fs::canonicalize(library).ok();
     let data = data.as_deref().and_then(Path::parent).and_then(linux::identity);
-    let entries = std::fs::read_dir(proc).into_iter().flatten().flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let processes = ids.map(|id| (id, linux::Process(proc.join(id.to_string()))));
-    let on_library = processes.filter(|(_, process)| {
+    let on_library = processes(proc).into_iter().filter(|(_, process)| {
         process.is_sillytavern() && data.is_some() && process.data_folder() == data
     });
     let first = on_library.min_by_key(|(id, _)| *id);
     first.map_or(Running::NotSeen, |(id, it)| Running::Seen { process: id, asks: it.asks() })
+}
+
+#[cfg(not(unix))]
+pub(super) fn data_folders(_proc: &Path) -> Vec<(u32, PathBuf)> {
+    Vec::new()
+}
+
+/// Returns the processes of all running servers, each with its data folder.
+#[cfg(unix)]
+pub(super) fn data_folders(proc: &Path) -> Vec<(u32, PathBuf)> {
+    let servers = processes(proc).into_iter().filter(|(_, process)| process.is_sillytavern());
+    let mut found: Vec<_> =
+        servers.filter_map(|(id, process)| Some((id, process.data_path(proc)?))).collect();
+    found.sort_unstable();
+    found
+}
+
+#[cfg(unix)]
+fn processes(proc: &Path) -> Vec<(u32, linux::Process)> {
+    let entries = std::fs::read_dir(proc).into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.map(|id| (id, linux::Process(proc.join(id.to_string())))).collect()
 }
 
 #[cfg(unix)]
@@ -138,12 +157,31 @@ mod linux {
         /// Returns the identity of the server's data folder, which is set by an argument, the
         /// environment or the configuration file, or else is the default.
         pub fn data_folder(&self) -> Option<(u64, u64)> {
+            identity(&self.seen(&self.named_data_folder()))
+        }
+
+        fn named_data_folder(&self) -> PathBuf {
             let arguments = self.words("cmdline");
-            let named = option(&arguments, "--dataRoot")
+            option(&arguments, "--dataRoot")
                 .or_else(|| option(&self.words("environ"), "SILLYTAVERN_DATAROOT"))
                 .or_else(|| self.configured("dataRoot"))
-                .unwrap_or_else(|| "data".into());
-            identity(&self.seen(&named))
+                .unwrap_or_else(|| "data".into())
+        }
+
+        /// Returns the path of the server's data folder outside containers.
+        pub fn data_path(&self, proc: &Path) -> Option<PathBuf> {
+            let named = self.named_data_folder();
+            let folder = self.data_folder()?;
+            let inside = fs::read_link(self.0.join("cwd")).ok()?.join(&named);
+            // The folder of a container, as this system mounts it. A volume or a bind mount is a
+            // folder of a file system that is mounted here, too.
+            let outside = || {
+                let (device, in_device) = at_device(&read_mounts(&self.0), &inside)?;
+                at_path(&read_mounts(&proc.join("self")), &device, &in_device)
+            };
+            let is_it = |path: &PathBuf| identity(path) == Some(folder);
+            let real = fs::canonicalize(&inside).ok().filter(is_it);
+            real.or_else(|| outside().filter(is_it))
         }
 
         /// Returns whether the server compares integrity values before it saves a chat, which is
@@ -181,6 +219,34 @@ mod linux {
             let bytes = fs::read(self.0.join(file)).unwrap_or_default();
             bytes.split(|byte| *byte == 0).map(|word| OsStr::from_bytes(word).into()).collect()
         }
+    }
+
+    /// A line of `/proc/<process>/mountinfo`: the device, the mounted folder of the device, and the
+    /// mount point.
+    type Mount = (String, PathBuf, PathBuf);
+
+    fn read_mounts(process: &Path) -> Vec<Mount> {
+        let text = fs::read_to_string(process.join("mountinfo")).unwrap_or_default();
+        let path = |word: &str| PathBuf::from(word.replace("\\040", " "));
+        let mount = |line: &str| {
+            let mut words = line.split(' ').skip(2);
+            Some((words.next()?.to_owned(), path(words.next()?), path(words.next()?)))
+        };
+        text.lines().filter_map(mount).collect()
+    }
+
+    /// Returns the device that contains `path`, and the path in the device.
+    fn at_device(mounts: &[Mount], path: &Path) -> Option<(String, PathBuf)> {
+        let on_path = mounts.iter().filter(|(_, _, point)| path.starts_with(point));
+        let (device, root, point) = on_path.max_by_key(|(_, _, point)| point.iter().count())?;
+        Some((device.clone(), root.join(path.strip_prefix(point).ok()?)))
+    }
+
+    fn at_path(mounts: &[Mount], device: &str, in_device: &Path) -> Option<PathBuf> {
+        let of_device = mounts.iter().filter(|(of, ..)| of == device);
+        let mut paths = of_device
+            .filter_map(|(_, root, point)| Some(point.join(in_device.strip_prefix(root).ok()?)));
+        paths.find(|path| path.is_dir())
     }
 
     /// Returns the value of an option that is written `name value` or `name=value`.

@@ -26,6 +26,7 @@ pub mod read;
 pub mod reconstruct;
 pub mod restore;
 pub mod search;
+pub mod setup;
 pub mod show;
 #[allow(missing_docs, reason = "its documentation is being written")]
 pub mod snapshot;

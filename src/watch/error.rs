@@ -15,6 +15,8 @@ pub enum Error {
     Watched { process: Option<String> },
     #[error("{} exists already and was not written by stvc", path.display())]
     UnitInTheWay { path: PathBuf },
+    #[error("{} is in a temporary folder, so the watch could not be started from it later", path.display())]
+    TemporaryProgram { path: PathBuf },
     #[error("cannot find your home folder")]
     NoHome,
 }
@@ -25,7 +27,7 @@ impl Error {
         match self {
             Self::Verb(error) => error.exit(),
             Self::Watched { .. } => exit::LOCKED,
-            Self::UnitInTheWay { .. } => exit::REFUSED,
+            Self::UnitInTheWay { .. } | Self::TemporaryProgram { .. } => exit::REFUSED,
             Self::NoHome => exit::FAILED,
         }
     }
@@ -36,6 +38,9 @@ impl Error {
             Self::Verb(error) => return error.hint(),
             Self::Watched { .. } => "stop the running `stvc watch` first".into(),
             Self::UnitInTheWay { .. } => unchanged("check the file and move it away"),
+            Self::TemporaryProgram { .. } => unchanged(
+                "install stvc, for example with `npm install -g stvc`; then run `stvc setup`",
+            ),
             Self::NoHome => "set the environment variable HOME or XDG_CONFIG_HOME".into(),
         })
     }

@@ -1,53 +1,35 @@
-//! Sets up the automatic start of the watch: writes a unit for systemd or a task for Windows. On
-//! other systems, only returns instructions for the user.
+//! Starts the watch at every login through the service manager of the system: systemd, launchd, the
+//! Task Scheduler of Windows, or the app Termux:Boot.
+//!
+//! The unit file is written first, then the service manager starts it, and then the watch must hold
+//! its lock. Every step can be repeated, so a second run repairs an incomplete installation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::archive::Blake3;
 use crate::durable::{self, Existing};
 use crate::engine::Workspace;
 use crate::st;
 use crate::watch::error::{Error, Result};
+use crate::watch::service_manager::{Host, ServiceManager};
+use crate::watch::single_watcher;
 use crate::watch::task_scheduler::{self, escape};
 
-/// The service manager of the system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Starter {
-    Systemd,
-    Termux,
-    Launchd,
-    TaskScheduler,
-}
+/// The longest wait until an installed watch holds its lock.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Starter {
-    /// Returns the service manager of this system.
-    pub fn here() -> Self {
-        if cfg!(windows) {
-            Self::TaskScheduler
-        } else if cfg!(target_os = "macos") {
-            Self::Launchd
-        } else if std::env::var_os("TERMUX_VERSION").is_some() {
-            Self::Termux
-        } else {
-            Self::Systemd
-        }
-    }
-    fn unit_file(self, configuration: Option<&Path>, name: &str) -> Result<Option<PathBuf>> {
-        let (folder, ending) = match self {
-            Self::Systemd => ("systemd/user", "service"),
-            Self::TaskScheduler => ("stvc", "xml"),
-            Self::Termux | Self::Launchd => return Ok(None),
-        };
-        let folder = configuration.ok_or(Error::NoHome)?.join(folder);
-        Ok(Some(folder.join(format!("{name}.{ending}"))))
-    }
-}
-
-/// The result of installing or uninstalling, with steps for the user.
+/// The result of installing or uninstalling.
 pub struct Installed {
-    /// The file that was written or removed, if any.
-    pub written: Option<PathBuf>,
+    /// The file that the service manager reads.
+    pub unit: PathBuf,
+    /// Whether the file was written or removed. If not, it was so before.
+    pub changed: bool,
+    /// Whether a watch of this library is running now.
+    pub running: bool,
+    /// The reason why the watch was not started or stopped.
+    pub failure: Option<String>,
     /// Explanations and commands for the user, in order.
     pub steps: Vec<InstallStep>,
 }
@@ -57,7 +39,7 @@ pub struct Installed {
 pub enum InstallStep {
     /// An explanation.
     Say(String),
-    /// A command to type, or the content of a file to create.
+    /// A command to type.
     Type(String),
 }
 
@@ -69,198 +51,253 @@ fn say(words: &str) -> InstallStep {
 /// is searched in existing files.
 const UNIT_HEADER: &str = "# Written by `stvc watch --install`; the next time writes it anew.";
 
-/// Sets up the automatic start of the watch for this library. `program` and `options` form the
-/// command line of the watch. `configuration` is the folder of the user's configuration files.
+/// Installs the watch of this library and starts it. `program` and `options` form the command line
+/// of the watch. Without `options`, an installed unit of this program keeps its own.
 pub fn install(
     workspace: &Workspace,
-    starter: Starter,
+    host: &Host,
     program: &Path,
-    options: &[String],
-    configuration: Option<&Path>,
+    options: Option<&[String]>,
 ) -> Result<Installed> {
+    refuse_temporary(program)?;
     let root = workspace.library()?.root().to_owned();
     let mut words = vec![text(program), "--data".into(), text(&root)];
     if let Some(store) = &workspace.store {
         words.extend(["--store".into(), text(store)]);
     }
     words.push("watch".into());
-    words.extend(options.iter().cloned());
+    words.extend(options.into_iter().flatten().cloned());
     let name = name_of(&root);
-    let written = starter.unit_file(configuration, &name)?;
-    if let Some(path) = &written {
-        let unit = if starter == Starter::TaskScheduler {
-            let description =
-                format!("{UNIT_HEADER} Snapshots of the SillyTavern chats in {}", text(&root));
-            task_scheduler::task(&description, &words, task_scheduler::user().as_deref())
-        } else {
-            unit(&root, &words).into_bytes()
-        };
-        write_unit(path, &unit)?;
+    let path = host.unit_file(&name)?;
+    let unit = unit_text(host.manager, &name, &root, &words);
+    let before = read(&path)?;
+    let is_kept = options.is_none() && starts(host, before.as_deref(), program);
+    let changed = !is_kept && before.as_deref() != Some(&*unit);
+    if changed {
+        write_unit(&path, &unit, host.manager)?;
     }
-    let steps = steps_to_start(starter, &name, &words, written.as_deref());
-    Ok(Installed { written, steps })
-}
-
-/// Removes the automatic start of the watch for this library.
-pub fn uninstall(
-    workspace: &Workspace,
-    starter: Starter,
-    configuration: Option<&Path>,
-) -> Result<Installed> {
-    let name = name_of(workspace.library()?.root());
-    let file = starter.unit_file(configuration, &name)?;
-    let is_removed = file.as_deref().map_or(Ok(false), remove_unit)?;
-    let mut first = "Do not start it at login any more:";
-    let stop = match starter {
-        Starter::Systemd if !is_removed => {
-            let steps = vec![say("The watch is not installed for this library.")];
-            return Ok(Installed { written: None, steps });
-        }
-        Starter::Systemd => {
-            first = "Stop it, and do not start it at login any more:";
-            format!("systemctl --user disable --now {name}; systemctl --user daemon-reload")
-        }
-        Starter::Termux => format!("rm ~/.termux/boot/{name}"),
-        Starter::Launchd => {
-            let plist = format!("~/Library/LaunchAgents/{name}.plist");
-            format!("launchctl unload {plist} && rm {plist}")
-        }
-        Starter::TaskScheduler => format!("schtasks /Delete /TN {name} /F"),
+    let was_running = single_watcher::is_running(workspace);
+    let mut installed = Installed {
+        unit: path.clone(),
+        changed,
+        running: was_running,
+        failure: None,
+        steps: Vec::new(),
     };
-    let written = file.filter(|_| starter == Starter::Systemd);
-    Ok(Installed { written, steps: vec![say(first), InstallStep::Type(stop)] })
+    let calls = host.manager.start(&name, &path, changed && before.is_some());
+    if changed || !was_running || host.manager == ServiceManager::Systemd {
+        for (n, call) in calls.iter().enumerate() {
+            let Err(why) = host.run(call) else { continue };
+            if call.is_optional() {
+                installed.steps.extend(call.purpose.map(say));
+                installed.steps.extend(call.purpose.map(|_| InstallStep::Type(call.command())));
+                continue;
+            }
+            installed.failure = Some(why);
+            installed.steps.push(say("Start it now and at every login:"));
+            let rest = calls[n..].iter().map(|call| InstallStep::Type(call.command()));
+            installed.steps.extend(rest);
+            return Ok(installed);
+        }
+        installed.running = wait_until_running(workspace);
+    }
+    if !installed.running {
+        let seconds = START_TIMEOUT.as_secs();
+        installed.failure = Some(format!("the watch did not start within {seconds} seconds"));
+    }
+    match host.manager {
+        ServiceManager::Systemd if !installed.running => {
+            installed.steps.push(say("Show its log:"));
+            installed.steps.push(InstallStep::Type(format!("journalctl --user -u {name}")));
+        }
+        ServiceManager::Termux => installed.steps.push(say(
+            "Install the app Termux:Boot and open it once, so that the watch starts with the phone.",
+        )),
+        _ => {}
+    }
+    Ok(installed)
 }
 
-fn exists(path: &Path) -> Result<bool> {
+/// Stops the watch of this library and removes its automatic start.
+pub fn uninstall(workspace: &Workspace, host: &Host) -> Result<Installed> {
+    let name = name_of(workspace.library()?.root());
+    let path = host.unit_file(&name)?;
+    let is_installed = read(&path)?.is_some();
+    let mut removed = Installed {
+        unit: path.clone(),
+        changed: is_installed,
+        running: false,
+        failure: None,
+        steps: Vec::new(),
+    };
+    if is_installed {
+        let process = single_watcher::process(workspace);
+        let (before, after) = host.manager.stop(&name, &path, process.as_deref());
+        for call in &before {
+            let Err(why) = host.run(call) else { continue };
+            if !call.is_optional() {
+                removed.failure = Some(why);
+                removed.steps.push(say("Stop it, and do not start it at login any more:"));
+                removed.steps.push(InstallStep::Type(call.command()));
+            }
+        }
+        let io = |source| st::Error::Io { path: path.clone(), source };
+        durable::remove(&path).map_err(io)?;
+        for call in &after {
+            let _ = host.run(call);
+        }
+        if host.manager == ServiceManager::Systemd {
+            removed.steps.push(say("If no other service needs to run while you are logged out:"));
+            removed.steps.push(InstallStep::Type("loginctl disable-linger".into()));
+        }
+    }
+    removed.running = single_watcher::is_running(workspace);
+    Ok(removed)
+}
+
+/// Returns whether the service manager has a unit that starts this program for the library.
+pub fn is_installed(workspace: &Workspace, host: &Host, program: &Path) -> Result<bool> {
+    let unit = read(&host.unit_file(&name_of(workspace.library()?.root()))?)?;
+    Ok(starts(host, unit.as_deref(), program))
+}
+
+fn starts(host: &Host, unit: Option<&[u8]>, program: &Path) -> bool {
+    let program = host.manager.quote(&text(program));
+    unit.is_some_and(|unit| decode(unit).contains(&program))
+}
+
+/// Refuses a program in a place that is emptied automatically, because the service would then start
+/// nothing.
+pub fn refuse_temporary(program: &Path) -> Result<()> {
+    let is_cache = |name: &str| {
+        name == "_npx" || name.starts_with("dlx-") || name.starts_with("bunx-")
+            // macOS starts downloaded programs from a random folder.
+            || name == "AppTranslocation"
+    };
+    let mut names = program.iter().map(|name| name.to_string_lossy());
+    // Windows starts a program inside an archive from the temporary folder.
+    let in_archive = cfg!(windows) && program.starts_with(std::env::temp_dir());
+    if in_archive || names.any(|name| is_cache(&name)) {
+        return Err(Error::TemporaryProgram { path: program.to_owned() });
+    }
+    Ok(())
+}
+
+fn wait_until_running(workspace: &Workspace) -> bool {
+    let begin = Instant::now();
+    loop {
+        if single_watcher::is_running(workspace) {
+            return true;
+        }
+        if begin.elapsed() > START_TIMEOUT {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Reads a unit that stvc wrote; `None` if there is no file. Fails if stvc did not write it.
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     match fs::read(path) {
-        Ok(there) if is_ours(&there) => Ok(true),
+        Ok(unit) if decode(&unit).contains(UNIT_HEADER) => Ok(Some(unit)),
         Ok(_) => Err(Error::UnitInTheWay { path: path.to_owned() }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(st::Error::Io { path: path.to_owned(), source }.into()),
     }
 }
 
-fn remove_unit(path: &Path) -> Result<bool> {
-    let is_there = exists(path)?;
-    if is_there {
-        let io = |source| st::Error::Io { path: path.to_owned(), source };
-        durable::remove(path).map_err(io)?;
-    }
-    Ok(is_there)
+/// Decodes UTF-16 with a byte order mark, or else UTF-8.
+fn decode(file: &[u8]) -> String {
+    let Some(units) = file.strip_prefix(&[0xFF, 0xFE]) else {
+        return String::from_utf8_lossy(file).into_owned();
+    };
+    let units = units.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
 fn name_of(root: &Path) -> String {
     format!("stvc-watch-{}", &Blake3::of(text(root).as_bytes()).to_string()[..8])
 }
 
-/// Returns whether the file contains [`UNIT_HEADER`], in UTF-8 or UTF-16.
-fn is_ours(file: &[u8]) -> bool {
-    let plain: Vec<u8> = file.iter().copied().filter(|byte| *byte != 0).collect();
-    memchr::memmem::find(&plain, UNIT_HEADER.as_bytes()).is_some()
-}
-
-fn write_unit(path: &Path, unit: &[u8]) -> Result<()> {
-    exists(path)?;
+fn write_unit(path: &Path, unit: &[u8], manager: ServiceManager) -> Result<()> {
     let io = |source| st::Error::Io { path: path.to_owned(), source };
     let folder = durable::parent(path);
     durable::create_dir_all(folder).map_err(io)?;
     durable::clear_left_behind(folder);
     durable::write(path, unit, Existing::Replace).map_err(io)?;
+    if manager == ServiceManager::Termux {
+        make_executable(path).map_err(io)?;
+    }
     Ok(())
 }
 
-fn unit(root: &Path, words: &[String]) -> String {
-    let line: Vec<String> = words.iter().map(|word| systemd_word(word)).collect();
-    let root: String = text(root).chars().filter(|c| !c.is_control()).collect();
+#[cfg(unix)]
+fn make_executable(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+}
+
+#[cfg(not(unix))]
+fn make_executable(_path: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+fn unit_text(manager: ServiceManager, name: &str, root: &Path, words: &[String]) -> Vec<u8> {
+    let line = words.iter().map(|word| manager.quote(word)).collect::<Vec<_>>().join(" ");
+    let description = format!("stvc: snapshots of the SillyTavern chats in {}", text(root));
+    let text = match manager {
+        ServiceManager::Systemd => systemd_unit(&description, &line),
+        ServiceManager::Launchd => property_list(name, words),
+        ServiceManager::Termux => format!(
+            "#!/data/data/com.termux/files/usr/bin/sh\n{UNIT_HEADER}\ntermux-wake-lock\nexec {line}\n"
+        ),
+        ServiceManager::TaskScheduler => {
+            let description = format!("{UNIT_HEADER} {description}");
+            return task_scheduler::task(&description, &line, task_scheduler::user().as_deref());
+        }
+    };
+    text.into_bytes()
+}
+
+fn systemd_unit(description: &str, line: &str) -> String {
+    let description: String = description.chars().filter(|c| !c.is_control()).collect();
     format!(
         "{UNIT_HEADER}\n\
          [Unit]\n\
-         Description=stvc: snapshots of the SillyTavern chats in {}\n\
+         Description={}\n\
          \n\
          [Service]\n\
-         ExecStart={}\n\
+         ExecStart={line}\n\
          Restart=on-failure\n\
          RestartSec=30\n\
          Nice=10\n\
          \n\
          [Install]\n\
          WantedBy=default.target\n",
-        root.replace('%', "%%"),
-        line.join(" ")
+        description.replace('%', "%%"),
     )
 }
 
-/// Quotes a word for the command line of a systemd unit, with `%` and `$` doubled.
-fn systemd_word(word: &str) -> String {
-    let mut out = String::from("\"");
-    for c in word.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '%' | '$' => out.extend([c, c]),
-            '\n' => out.push_str("\\n"),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
-fn steps_to_start(
-    starter: Starter,
-    name: &str,
-    words: &[String],
-    unit: Option<&Path>,
-) -> Vec<InstallStep> {
-    let shell: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
-    let shell = shell.join(" ");
-    match starter {
-        Starter::Systemd => vec![
-            say("Start it now and at every login:"),
-            InstallStep::Type(format!(
-                "systemctl --user daemon-reload && systemctl --user enable --now {name}"
-            )),
-            say("Keep it running while you are not logged in:"),
-            InstallStep::Type("loginctl enable-linger".into()),
-            say("Show its log:"),
-            InstallStep::Type(format!("journalctl --user -u {name}")),
-        ],
-        Starter::TaskScheduler => vec![
-            say("Start it at every login:"),
-            InstallStep::Type(format!(
-                "schtasks /Create /F /TN {name} /XML \"{}\"",
-                unit.map(text).unwrap_or_default()
-            )),
-            say("Start it now:"),
-            InstallStep::Type(format!("schtasks /Run /TN {name}")),
-        ],
-        Starter::Termux => vec![
-            say("Install the app Termux:Boot and open it once. Then:"),
-            InstallStep::Type(format!(
-                "mkdir -p ~/.termux/boot && printf '%s\\n' '#!/data/data/com.termux/files/usr/bin/sh' termux-wake-lock {} > ~/.termux/boot/{name}",
-                shell_word(&format!("exec {shell}"))
-            )),
-            say("It starts with the phone. Start it now:"),
-            InstallStep::Type(format!("sh ~/.termux/boot/{name} &")),
-        ],
-        Starter::Launchd => {
-            let word = |word: &String| format!("    <string>{}</string>\n", escape(word));
-            let plist = format!(
-                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\"><dict>\n  <key>Label</key><string>{name}</string>\n  \
-                 <key>ProgramArguments</key><array>\n{}  </array>\n  <key>RunAtLoad</key><true/><key>KeepAlive</key><true/>\n</dict></plist>",
-                words.iter().map(word).collect::<String>()
-            );
-            vec![
-                InstallStep::Say(format!("Write this to ~/Library/LaunchAgents/{name}.plist:")),
-                InstallStep::Type(plist),
-                say("Start it now and at every login:"),
-                InstallStep::Type(format!("launchctl load ~/Library/LaunchAgents/{name}.plist")),
-            ]
-        }
-    }
-}
-
-fn shell_word(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
+/// Returns the property list for launchd. A watch that fails, for example because another one is
+/// running, is started again.
+fn property_list(name: &str, words: &[String]) -> String {
+    let word = |word: &String| format!("    <string>{}</string>\n", escape(word));
+    format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0"><dict>
+  <key>Comment</key><string>{UNIT_HEADER}</string>
+  <key>Label</key><string>{name}</string>
+  <key>ProgramArguments</key><array>
+{}  </array>
+  <key>RunAtLoad</key><true/>
+  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+  <key>ThrottleInterval</key><integer>30</integer>
+  <key>ProcessType</key><string>Background</string>
+</dict></plist>
+"#,
+        words.iter().map(word).collect::<String>()
+    )
 }
 
 fn text(path: &Path) -> String {
@@ -277,37 +314,53 @@ mod tests {
             .to_vec()
     }
 
+    fn unit(manager: ServiceManager) -> String {
+        decode(&unit_text(manager, "n", Path::new("/home/a/100% $"), &words()))
+    }
+
     #[test]
     fn arguments_are_escaped_for_systemd_and_launchd() {
-        let unit = unit(Path::new("/home/a/100% $"), &words());
-        let line = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
+        let unit_of_systemd = unit(ServiceManager::Systemd);
+        let line = unit_of_systemd.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
         assert_eq!(
             line,
             "ExecStart=\"/opt/st vc/stvc\" \"--data\" \"/home/a/100%% $$ \\\"x\\\" \\\\ 'y' & <z>\" \"watch\""
         );
-        assert!(unit.contains("in /home/a/100%% $\n"));
-        let steps = steps_to_start(Starter::Launchd, "n", &words(), None);
-        assert!(
-            matches!(&steps[1], InstallStep::Type(text) if text.contains("'y' &amp; &lt;z&gt;</string>"))
+        assert!(unit_of_systemd.contains("in /home/a/100%% $\n"));
+        assert!(unit(ServiceManager::Launchd).contains("'y' &amp; &lt;z&gt;</string>"));
+    }
+
+    #[test]
+    fn termux_script_quotes_arguments_for_the_shell() {
+        let script = unit(ServiceManager::Termux);
+        assert_eq!(
+            script.lines().last().unwrap(),
+            "exec '/opt/st vc/stvc' '--data' '/home/a/100% $ \"x\" \\ '\\''y'\\'' & <z>' 'watch'"
         );
     }
 
-    #[cfg(unix)]
     #[test]
-    fn termux_script_is_valid_shell_with_quoted_arguments() {
+    fn every_unit_is_recognised_as_written_by_stvc() {
         let dir = tempfile::tempdir().unwrap();
-        let steps = steps_to_start(Starter::Termux, "n", &words(), None);
-        let InstallStep::Type(line) = &steps[1] else { panic!() };
-        let run =
-            std::process::Command::new("sh").arg("-c").arg(line).env("HOME", dir.path()).status();
-        assert!(run.unwrap().success());
-        let script = fs::read_to_string(dir.path().join(".termux/boot/n")).unwrap();
-        let last = script.lines().last().unwrap();
-        assert!(
-            last.starts_with(
-                "exec '/opt/st vc/stvc' '--data' '/home/a/100% $ \"x\" \\ '\\''y'\\'' & <z>'"
-            ),
-            "{last}"
-        );
+        let path = dir.path().join("unit");
+        for manager in ServiceManager::ALL {
+            let unit = unit_text(manager, "n", Path::new("/雨"), &words());
+            fs::write(&path, &unit).unwrap();
+            assert_eq!(read(&path).unwrap(), Some(unit));
+        }
+        fs::write(&path, "[Unit]\n").unwrap();
+        assert!(matches!(read(&path), Err(Error::UnitInTheWay { .. })));
+    }
+
+    #[test]
+    fn program_in_a_cache_is_refused() {
+        for path in [
+            "/home/a/.npm/_npx/3f5a/node_modules/stvc/bin/stvc",
+            "/home/a/.cache/pnpm/dlx-4711/node_modules/stvc/bin/stvc",
+            "/tmp/bunx-1000-stvc@latest/node_modules/stvc/bin/stvc",
+        ] {
+            assert!(refuse_temporary(Path::new(path)).is_err(), "{path}");
+        }
+        refuse_temporary(Path::new("/usr/lib/node_modules/stvc/bin/stvc")).unwrap();
     }
 }

@@ -6,6 +6,8 @@
 
 mod error;
 mod save_finished;
+mod scheduled_backup;
+mod service_manager;
 mod single_watcher;
 mod task_scheduler;
 mod wake;
@@ -20,10 +22,12 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, FixedOffset};
 
 pub use error::{Error, Result};
-pub use single_watcher::started;
+pub use service_manager::{Host, ServiceManager};
+pub use single_watcher::{is_running, started};
 pub use wake::{Listener, Waker, waker};
 
 use crate::engine::configuration::{self, Configuration};
+use crate::engine::copies::last_backups::LastBackup;
 use crate::engine::gate::GatePolicy;
 use crate::engine::{LibraryPlace, Workspace, changed_timelines};
 use crate::progress::NoProgress;
@@ -33,6 +37,7 @@ use crate::store::Store;
 use crate::verbs::snapshot::{self, Report, SnapshotResult, Subject, TimelineResult};
 use crate::verbs::{self, forget, gc};
 use save_finished::SaveTimer;
+use scheduled_backup::ScheduledBackup;
 use single_watcher::WatchLock;
 use wake::Signal;
 use watcher::Watcher;
@@ -48,12 +53,6 @@ const TIDY_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const MAX_WAIT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 const SHORTEST_POLL: Duration = Duration::from_millis(100);
-
-/// Returns whether the library is being watched.
-pub fn is_running(workspace: &Workspace) -> bool {
-    let store = workspace.find_store().ok().flatten();
-    store.is_some_and(|store| single_watcher::is_held(&store))
-}
 
 /// The settings of the watch.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +95,10 @@ pub enum Event<'a> {
     Failed(&'a verbs::Error),
     /// The retention policy removed snapshots.
     Tidied(&'a forget::Report),
+    /// The scheduled backup was created.
+    BackedUp(&'a LastBackup),
+    /// The scheduled backup failed. The watch retries.
+    BackupFailed(&'a str),
     /// Other findings, for example that an interrupted command was finished.
     Noticed(&'a [Finding]),
 }
@@ -128,7 +131,8 @@ pub fn watch(
         automatic: true,
         library: LibraryPlace::At(root.clone()),
         user: None,
-        store: Some(path),
+        // `None` means the library's own store, whose configuration names the backup destination.
+        store: workspace.store.as_ref().map(|_| path),
         ..workspace.clone()
     };
     let mut watch = Watch {
@@ -141,6 +145,7 @@ pub fn watch(
         waiting: WaitingTimelines::default(),
         reported: Reported::default(),
         tidied: None,
+        backup: ScheduledBackup::default(),
         summary: Summary::default(),
     };
     let polling = watch.listen();
@@ -168,6 +173,7 @@ struct Watch<'a> {
     waiting: WaitingTimelines,
     reported: Reported,
     tidied: Option<Instant>,
+    backup: ScheduledBackup,
     summary: Summary,
 }
 
@@ -241,6 +247,7 @@ impl Watch<'_> {
                 self.look(Unready::Late);
             }
             self.tidy();
+            self.back_up();
         }
         if self.guard.is_some() && self.is_gone().is_none() {
             self.look(Unready::All);
@@ -398,6 +405,23 @@ impl Watch<'_> {
         self.tidied = Some(Instant::now());
         if let Err(error) = self.try_to_tidy() {
             (self.tell)(Event::Failed(&error));
+        }
+    }
+
+    fn back_up(&mut self) {
+        if self.reported.configuration.is_some() {
+            return;
+        }
+        self.begin_command();
+        match self.backup.step(&self.workspace, self.context.waker) {
+            None => {}
+            Some(Ok((backup, findings))) => {
+                (self.tell)(Event::BackedUp(&backup));
+                if !findings.is_empty() {
+                    (self.tell)(Event::Noticed(&findings));
+                }
+            }
+            Some(Err(why)) => (self.tell)(Event::BackupFailed(&why)),
         }
     }
 

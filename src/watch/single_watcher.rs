@@ -31,8 +31,19 @@ impl WatchLock {
     }
 }
 
-/// Returns whether a watch is running. Does not wait or write.
-pub(super) fn is_held(store: &Store) -> bool {
+/// Returns whether the library is being watched. Does not wait or write.
+pub fn is_running(workspace: &Workspace) -> bool {
+    workspace.find_store().ok().flatten().is_some_and(|store| is_held(&store))
+}
+
+/// Returns the process id of the running watch.
+pub(super) fn process(workspace: &Workspace) -> Option<String> {
+    let store = workspace.find_store().ok()?.filter(is_held)?;
+    let words = regular::read(&store.private_dir().join("watch.pid")).ok()?;
+    Some(String::from_utf8(words).ok()?.trim().to_owned())
+}
+
+fn is_held(store: &Store) -> bool {
     let file = regular::open(&store.private_dir().join("watch.lock"));
     file.and_then(|file| file_lock::is_held(&file)).unwrap_or(false)
 }

@@ -12,17 +12,16 @@ pub(super) fn user() -> Option<String> {
     })
 }
 
-/// Returns the XML definition of the task in UTF-16, which `schtasks` reads.
-pub(super) fn task(description: &str, words: &[String], user: Option<&str>) -> Vec<u8> {
-    let text = xml(description, words, user);
+/// Returns the XML definition of the task in UTF-16, which `schtasks` reads. `line` is the command
+/// line, escaped for XML.
+pub(super) fn task(description: &str, line: &str, user: Option<&str>) -> Vec<u8> {
+    let text = xml(description, line, user);
     [0xFEFF].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
 }
 
-fn xml(description: &str, words: &[String], user: Option<&str>) -> String {
+fn xml(description: &str, line: &str, user: Option<&str>) -> String {
     let user = user.map(|user| format!("<UserId>{}</UserId>", escape(user))).unwrap_or_default();
-    let words: Vec<_> = words.iter().map(|word| argument(word)).collect();
     // Without `conhost.exe --headless`, a console program would open a window.
-    let arguments = format!("--headless {}", words.join(" "));
     format!(
         r#"<?xml version="1.0" encoding="UTF-16"?>
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
@@ -37,16 +36,15 @@ fn xml(description: &str, words: &[String], user: Option<&str>) -> String {
     <Priority>7</Priority>
     <RestartOnFailure><Interval>PT1M</Interval><Count>10</Count></RestartOnFailure>
   </Settings>
-  <Actions Context="Author"><Exec><Command>conhost.exe</Command><Arguments>{}</Arguments></Exec></Actions>
+  <Actions Context="Author"><Exec><Command>conhost.exe</Command><Arguments>--headless {line}</Arguments></Exec></Actions>
 </Task>
 "#,
-        escape(description),
-        escape(&arguments)
+        escape(description)
     )
 }
 
 /// Quotes a word for a Windows command line. Doubles every backslash directly before a quote.
-fn argument(word: &str) -> String {
+pub(super) fn argument(word: &str) -> String {
     let mut out = String::from("\"");
     let mut backslashes = 0;
     for c in word.chars() {
@@ -86,7 +84,8 @@ mod tests {
     #[test]
     fn task_definition_is_xml_in_utf_16() {
         let words = [r"C:\Users\雨 & <Bo>\stvc.exe", "--data", r"C:\ST\data"].map(str::to_owned);
-        let bytes = task("chats of A & B", &words, Some(r"HOME\雨"));
+        let line = words.map(|word| escape(&argument(&word))).join(" ");
+        let bytes = task("chats of A & B", &line, Some(r"HOME\雨"));
         assert_eq!(bytes[..2], [0xFF, 0xFE]);
         let script = "import sys, xml.etree.ElementTree as t; r = t.fromstring(sys.stdin.buffer.read()); \
                       n = '{http://schemas.microsoft.com/windows/2004/02/mit/task}'; \

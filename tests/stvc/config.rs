@@ -195,7 +195,7 @@ fn backup_without_a_destination_uses_the_last_one() {
     assert_eq!(heads(&folder), heads(&sandbox.store()));
     // The configured destination precedes the last one.
     let other = sandbox.folder().join("other");
-    sandbox.stvc(&["config", "backup", text(&other)]).exits(0);
+    sandbox.stvc(&["config", "backup.destination", text(&other)]).exits(0);
     sandbox.stvc(&["backup"]).exits(0);
     assert_eq!(heads(&other), heads(&sandbox.store()));
 }

@@ -74,6 +74,8 @@ mod screen;
 mod search;
 mod server;
 mod sessions;
+#[cfg(target_os = "linux")]
+mod setup;
 mod status;
 mod sync;
 mod terminal;

@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use regex::Regex;
 
+use crate::common::services::Services;
 use crate::common::{Sandbox, text};
 use crate::running::Running;
 
@@ -21,8 +22,8 @@ const MESSAGE: &str =
 fn documented_output_equals_the_printed_output() {
     let mut home = writers_library();
     let boxes = [
+        setup(),
         watch(),
-        format!("$ stvc watch --install\n{}", run(&home, &["watch", "--install"])),
         format!("$ cd /home/wren/SillyTavern\n{}", shown(&home, &["snapshot"])),
         shown(&home, &["snapshot"]),
         lost_chat(&home),
@@ -114,6 +115,15 @@ fn shown(sandbox: &Sandbox, arguments: &[&str]) -> String {
     let line: Vec<_> = arguments.iter().map(quote).collect();
     let line = in_documented_folder(sandbox, &line.join(" "));
     format!("$ stvc {line}\n{}", run(sandbox, arguments))
+}
+
+/// Runs the setup with stand-ins for systemd.
+fn setup() -> String {
+    let sandbox = writers_library();
+    let services = Services::new(&sandbox);
+    let printed = services.stvc(&["setup", "--yes"]).exits(0);
+    let printed = in_documented_folder(&sandbox, &(printed.stdout + &printed.stderr));
+    format!("$ cd /home/wren/SillyTavern\n$ stvc setup --yes\n{printed}")
 }
 
 fn watch() -> String {

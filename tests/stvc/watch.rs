@@ -1,12 +1,16 @@
 //! `watch`: every save that is followed by a short pause is stored in any circumstances.
 
 use std::fs;
-use std::process::{Child, Command};
+use std::process::Child;
+#[cfg(target_os = "linux")]
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use crate::common::answer;
 use crate::common::recap_library::{Operation, RecapLibrary};
 use crate::common::watching::{Watching, signal};
-use crate::common::{self, Sandbox, answer, skip_on_this_machine};
+use crate::common::{self, Sandbox};
 
 fn chat(messages: usize, book: &str) -> String {
     let mut text = format!(r#"{{"chat_metadata":{{"world_info":"{book}"}}}}"#);
@@ -299,19 +303,19 @@ fn kills_during_many_saves_leave_a_valid_store() {
     assert_stored(&sandbox);
 }
 
+#[cfg(target_os = "linux")]
 #[test]
-fn install_writes_a_working_systemd_unit() {
+fn install_writes_and_starts_a_systemd_unit() {
     let sandbox = Sandbox::empty();
+    let services = crate::common::services::Services::new(&sandbox);
     let unit = || {
         let dir = sandbox.folder().join(".config/systemd/user");
         let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
         names.collect::<Vec<_>>()
     };
-    if !cfg!(target_os = "linux") {
-        skip_on_this_machine("systemd is on Linux only");
-        return;
-    }
-    let result = sandbox.stvc(&["watch", "--install", "--poll", "5s"]).exits(0);
+    let result = services.stvc(&["watch", "--install", "--poll", "5s"]).exits(0);
+    assert!(result.stdout.contains("The watch is running"), "{result:?}");
+    assert!(services.is_watched());
     let [path] = unit().try_into().unwrap();
     let text = fs::read_to_string(&path).unwrap();
     let start = text.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
@@ -320,21 +324,22 @@ fn install_writes_a_working_systemd_unit() {
     let run = answer(run.unwrap()).exits(0);
     assert!(run.stdout.contains("--settle"), "{run:?}");
     assert!(start.contains("\"--poll\" \"5s\""), "{start}");
-    let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-    assert!(result.stdout.contains(&format!("enable --now {name}")), "{result:?}");
-    // A second run is harmless; a foreign file is refused.
-    sandbox.stvc(&["watch", "--install"]).exits(0);
+    // New options restart the watch.
+    services.calls();
+    services.stvc(&["watch", "--install", "--poll", "6s"]).exits(0);
+    assert!(services.calls().contains(&"systemctl --user restart UNIT".to_owned()));
+    // A foreign unit is neither replaced nor removed.
     fs::write(&path, "[Unit]\n").unwrap();
-    sandbox.stvc(&["watch", "--install"]).exits(4);
-    // A foreign unit is not removed either.
-    sandbox.stvc(&["watch", "--uninstall"]).exits(4);
+    services.stvc(&["watch", "--install"]).exits(4);
+    services.stvc(&["watch", "--uninstall"]).exits(4);
     assert_eq!(fs::read_to_string(&path).unwrap(), "[Unit]\n");
     fs::remove_file(&path).unwrap();
-    sandbox.stvc(&["watch", "--install"]).exits(0);
-    let removed = sandbox.stvc(&["watch", "--uninstall"]).exits(0).stdout;
-    assert!(removed.contains("systemctl --user disable --now stvc-watch-"), "{removed}");
-    assert!(!path.exists());
-    let none = sandbox.stvc(&["watch", "--uninstall"]).exits(0).stdout;
+    services.stvc(&["watch", "--install"]).exits(0);
+    services.calls();
+    services.stvc(&["watch", "--uninstall"]).exits(0);
+    assert!(services.calls().contains(&"systemctl --user disable --now UNIT".to_owned()));
+    assert!(!path.exists() && !services.is_watched());
+    let none = services.stvc(&["watch", "--uninstall"]).exits(0).stdout;
     assert!(none.contains("The watch is not installed"), "{none}");
 }
 
@@ -349,4 +354,68 @@ fn watch_reports_a_deleted_chat() {
     let deletion = watching.wait_for(|event| event["kind"] == "deleted");
     assert_eq!((&deletion["timeline"], &deletion["messages"]), (&"chats/Mira/a".into(), &3.into()));
     watching.stop();
+}
+
+#[test]
+fn watch_backs_up_on_schedule() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.save("chats/Mira/one.jsonl", chat(1, "none"));
+    let (drive, unplugged) = (sandbox.folder().join("drive"), sandbox.folder().join("unplugged"));
+    let place = drive.join("chats");
+    fs::create_dir(&drive).unwrap();
+    sandbox.stvc(&["snapshot"]).exits(0);
+    sandbox.stvc(&["config", "backup.destination", common::text(&place)]).exits(0);
+    sandbox.stvc(&["config", "backup.schedule", "never"]).exits(1);
+    sandbox.stvc(&["config", "backup.schedule", "daily"]).exits(0);
+    // There is no backup yet.
+    let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
+    let done = watching.wait_for(|event| event["event"] == "backed_up");
+    assert_eq!(done["destination"], common::text(&place));
+    watching.stop();
+    let heads = |place: &std::path::Path| common::refs(place);
+    assert_eq!(heads(&place), heads(&sandbox.store()));
+    // It is recent.
+    sandbox.wait(23 * 3600);
+    let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
+    sandbox.save("chats/Mira/one.jsonl", chat(2, "none"));
+    watching.snapshot_of(2);
+    std::thread::sleep(Duration::from_millis(500));
+    watching.stop();
+    assert_ne!(heads(&place), heads(&sandbox.store()));
+    // It is due, but the drive is not connected: the failure is reported once, and nothing is
+    // written in place of the drive.
+    sandbox.wait(3600);
+    fs::rename(&drive, &unplugged).unwrap();
+    fs::create_dir(&drive).unwrap();
+    let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
+    let failed = watching.wait_for(|event| event["event"] == "backup_failed");
+    assert!(failed["message"].as_str().unwrap().contains("does not exist"), "{failed}");
+    sandbox.save("chats/Mira/one.jsonl", chat(3, "none"));
+    let next = watching.wait_for(|event| event["type"] != "user");
+    assert_eq!(next["type"], "snapshot", "{next}");
+    assert_eq!(fs::read_dir(&drive).unwrap().count(), 0);
+    fs::remove_dir(&drive).unwrap();
+    fs::rename(&unplugged, &drive).unwrap();
+    watching.wait_for(|event| event["event"] == "backed_up");
+    watching.stop();
+    assert_eq!(heads(&place), heads(&sandbox.store()));
+}
+
+#[test]
+fn scheduled_backup_never_replaces_an_encrypted_one() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.save("chats/Mira/one.jsonl", chat(1, "none"));
+    let (file, secret) = (sandbox.folder().join("all.stvc"), sandbox.folder().join("secret"));
+    fs::write(&secret, "open sesame\n").unwrap();
+    let [file_text, secret] = [&file, &secret].map(|path| common::text(path));
+    let backup = ["--passphrase-file", secret, "backup", "--encrypt", file_text];
+    sandbox.stvc(&backup).exits(0);
+    sandbox.stvc(&["config", "backup.schedule", "daily"]).exits(0);
+    let before = fs::read(&file).unwrap();
+    sandbox.wait(25 * 3600);
+    let watching = Watching::start(&sandbox, &["--poll", "100ms"]);
+    let failed = watching.wait_for(|event| event["event"] == "backup_failed");
+    assert!(failed["message"].as_str().unwrap().contains("is encrypted"), "{failed}");
+    watching.stop();
+    assert_eq!(fs::read(&file).unwrap(), before);
 }

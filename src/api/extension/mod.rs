@@ -89,6 +89,11 @@ impl Installed {
     pub fn version(&self) -> &str {
         &self.note.version
     }
+
+    /// Returns whether a file of that version is missing.
+    pub fn is_incomplete(&self) -> bool {
+        self.is_incomplete
+    }
 }
 
 /// An error while installing or removing the extension.

@@ -12,6 +12,8 @@ use crate::words::shell;
 pub enum CopyError {
     #[error("{} does not exist", path.display())]
     NoFolder { path: PathBuf },
+    #[error("backups are scheduled, but no destination is configured or recorded")]
+    NoDestination,
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: BackupError },
     #[error("cannot use {}: {what}", path.display())]
@@ -63,7 +65,7 @@ impl CopyError {
         match self {
             Self::InTheWay { .. } | Self::NotHere { .. } => exit::REFUSED,
             Self::UnknownDestination { .. } => exit::USAGE,
-            Self::NoFolder { .. } | Self::File { .. } => exit::FAILED,
+            Self::NoFolder { .. } | Self::NoDestination | Self::File { .. } => exit::FAILED,
         }
     }
 
@@ -73,6 +75,7 @@ impl CopyError {
             Self::NoFolder { .. } => {
                 unchanged("connect the drive, or create the folder first")
             }
+            Self::NoDestination => "run `stvc config backup.destination PLACE`".into(),
             Self::File { source, .. } => return source.hint(),
             Self::InTheWay { what, .. } if !what.is_backup() => unchanged("choose another name"),
             Self::InTheWay { .. } => {

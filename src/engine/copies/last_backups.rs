@@ -4,11 +4,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
 use super::chosen_refs::{ChosenRefs, in_words};
+use super::copy_place::CopyPlace;
+use super::error::{CopyError, InTheWay};
 use crate::archive::SnapshotId;
 use crate::durable::{self, Existing};
 use crate::engine::configuration::Configuration;
@@ -161,7 +164,7 @@ pub enum Purpose {
 pub fn remembered(workspace: &Workspace, purpose: Purpose) -> Result<Option<(String, bool)>> {
     let Some(store) = workspace.find_store()? else { return Ok(None) };
     let settings = Configuration::of(&store)?;
-    let set = if purpose == Purpose::Sync { settings.sync } else { settings.backup };
+    let set = if purpose == Purpose::Sync { settings.sync } else { settings.backup.destination };
     let mut known = load(&store)?;
     let absolute = |text: &str| std::path::absolute(text).unwrap_or_else(|_| text.into());
     // Ignore the configuration of a store given by `--store`, which may come from somebody else.
@@ -176,6 +179,41 @@ pub fn remembered(workspace: &Workspace, purpose: Purpose) -> Result<Option<(Str
         last.map(|taken| (taken.destination, taken.encrypted))
     };
     Ok(place.filter(|(place, _)| !place.contains(":***@")))
+}
+
+/// Returns the place of the scheduled backup, if the last complete backup to it is older than the
+/// schedule or does not exist. Fails if the place cannot be reached now.
+pub(crate) fn due(workspace: &Workspace) -> Result<Option<CopyPlace>> {
+    let Some(store) = workspace.find_store()? else { return Ok(None) };
+    let Some(schedule) = Configuration::of(&store)?.backup.schedule else { return Ok(None) };
+    let Some((destination, encrypted)) = remembered(workspace, Purpose::Backup)? else {
+        return Err(CopyError::NoDestination.into());
+    };
+    let place = CopyPlace::parse(&destination)?;
+    let absolute = |text: &str| std::path::absolute(text).unwrap_or_else(|_| text.into());
+    let is_there = |taken: &LastBackup| absolute(&taken.destination) == absolute(&destination);
+    let known: Vec<_> = load(&store)?.into_iter().filter(is_there).collect();
+    let age = |taken: &LastBackup| workspace.now.timestamp() - moment(taken);
+    // A backup with a time in the future, which a wrong clock recorded, does not count.
+    let is_recent =
+        |age: i64| u64::try_from(age).is_ok_and(|age| Duration::from_secs(age) < schedule);
+    if known.iter().any(|taken| taken.whole && is_recent(age(taken))) {
+        return Ok(None);
+    }
+    if let CopyPlace::Folder(path) | CopyPlace::File(path) = &place {
+        if encrypted {
+            return Err(
+                CopyError::InTheWay { path: path.clone(), what: InTheWay::Encrypted }.into()
+            );
+        }
+        // The folder of a drive that is not mounted may exist and be empty. Never write to the
+        // wrong disk: an earlier backup must still be there.
+        let must_exist = if known.is_empty() { durable::parent(path) } else { path };
+        if !must_exist.exists() {
+            return Err(CopyError::NoFolder { path: must_exist.to_owned() }.into());
+        }
+    }
+    Ok(Some(place))
 }
 
 /// Returns the backups known to have received one of these branches or commits.

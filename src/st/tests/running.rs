@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::st::running::{Running, running_in};
+use crate::st::running::{Running, data_folders, running_in};
+use crate::st::{FoundLibrary, Surroundings};
 
 /// A folder with process folders as in `/proc`, an installation of SillyTavern, and a library.
 struct Machine(TempDir);
@@ -96,6 +97,68 @@ fn server_in_a_container_is_found_by_its_mounted_folder() {
     let arguments = ["node", "server.js", "--dataRoot", "/home/data"];
     machine.process(9, "st", &machine.path("container"), &arguments, &[]);
     assert_eq!(machine.runs("elsewhere/default-user"), Some(9));
+}
+
+/// The server of a container has its own paths. Both mount the same device.
+#[test]
+fn data_folder_of_a_container_is_found_outside() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.path("volumes/st data/default-user/chats")).unwrap();
+    fs::create_dir_all(machine.path("container/home/node")).unwrap();
+    fs::create_dir_all(machine.path("proc/9")).unwrap();
+    symlink(machine.path("volumes/st data"), machine.path("container/home/node/data")).unwrap();
+    let arguments = ["node", "server.js", "--dataRoot", "/home/node/data"];
+    machine.process(9, "st", &machine.path("container"), &arguments, &[]);
+    assert_eq!(data_folders(&machine.path("proc")), []);
+    let here = machine.0.path().display();
+    let mounts = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 1 0:5 / /proc rw - proc proc rw\n";
+    fs::write(machine.path("proc/self/mountinfo"), mounts).unwrap();
+    let volume = format!(
+        "99 90 0:40 / / rw - overlay overlay rw\n100 99 8:1 {here}/volumes/st\\040data /home/node/data rw - ext4 /dev/sda1 rw\n"
+    );
+    fs::write(machine.path("proc/9/mountinfo"), volume).unwrap();
+    assert_eq!(data_folders(&machine.path("proc")), [(9, machine.path("volumes/st data"))]);
+}
+
+#[test]
+fn libraries_are_found_in_running_servers_and_usual_places() {
+    let machine = Machine::new();
+    let surroundings = Surroundings {
+        home: Some(machine.path("home")),
+        data: vec![machine.path("data")],
+        roots: vec![machine.path("root")],
+        processes: Some(machine.path("proc")),
+    };
+    assert_eq!(surroundings.find_libraries(None), []);
+    let libraries = [
+        "home/Documents/SillyTavern-Launcher/SillyTavern/data/default-user",
+        "home/git/sillytavern-staging/docker/data/default-user",
+        "data/SillyTavern/default-user",
+        "data/var/lib/proot-distro/installed-rootfs/debian/root/SillyTavern/data/default-user",
+        "root/var/lib/docker/volumes/my_sillytavern_data/_data/default-user",
+    ];
+    for library in libraries {
+        fs::create_dir_all(machine.path(library).join("chats")).unwrap();
+        fs::write(machine.path(library).join("settings.json"), "{}").unwrap();
+    }
+    // Not libraries.
+    fs::create_dir_all(machine.path("home/SillyTavern-Extras")).unwrap();
+    fs::create_dir_all(machine.path("home/other/chats")).unwrap();
+    fs::create_dir_all(machine.path("st/data/default-user/chats")).unwrap();
+    machine.process(12, "st", Path::new(ROOT), &["node", "server.js"], &[]);
+    let found = surroundings.find_libraries(None);
+    let expected = |(process, path): (Option<u32>, &str)| FoundLibrary {
+        root: fs::canonicalize(machine.path(path)).unwrap(),
+        process,
+    };
+    let running = [(Some(12), "st/data/default-user")];
+    let all = running.into_iter().chain(libraries.map(|path| (None, path))).map(expected);
+    assert_eq!(found, all.collect::<Vec<_>>());
+    // The other users of an install.
+    fs::create_dir_all(machine.path("st/data/ann/chats")).unwrap();
+    fs::write(machine.path("st/data/ann/settings.json"), "{}").unwrap();
+    assert_eq!(surroundings.find_libraries(None).len(), libraries.len() + 2);
+    assert_eq!(surroundings.find_libraries(Some("ann")), [expected((Some(12), "st/data/ann"))]);
 }
 
 #[test]

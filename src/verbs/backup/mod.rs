@@ -6,11 +6,37 @@ pub mod file;
 use crate::archive;
 use crate::durable;
 use crate::engine::changed_timelines::has_changed;
+use crate::engine::copies::last_backups::LastBackup;
+use crate::engine::copies::{CopyError, CopyPlace, mirror, server};
 use crate::engine::safety_snapshots::{SafetySnapshots, take_what_is_ready};
 use crate::engine::{self, Include, Workspace, left_out};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::verbs::Result;
+
+/// Backs up all timelines to a place, without encryption. `asks` tells whether git may prompt for a
+/// password. Returns the record of the backup, and findings about it.
+pub fn to_place(
+    workspace: &Workspace,
+    place: &CopyPlace,
+    asks: bool,
+    monitor: &mut dyn Monitor,
+) -> Result<(LastBackup, Vec<Finding>)> {
+    let options = mirror::Options::default();
+    let report = match place {
+        CopyPlace::File(path) => {
+            let report = file::to_file(workspace, path, &file::Options::default(), monitor)?;
+            return Ok((report.backup, report.findings));
+        }
+        CopyPlace::Folder(folder) => mirror::to_folder(workspace, folder, &options, monitor)?,
+        CopyPlace::Remote(url) => server::to_server(workspace, url, &options, asks, monitor)?,
+        CopyPlace::Output => {
+            let (destination, why) = ("-".to_owned(), "standard output is not a place to keep it");
+            return Err(CopyError::UnknownDestination { destination, why }.into());
+        }
+    };
+    Ok((report.backup, report.findings))
+}
 
 /// Creates snapshots of changed timelines, so that the backup contains the changes. Does nothing if
 /// there is no library.

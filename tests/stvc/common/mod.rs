@@ -18,6 +18,8 @@ mod processes;
 pub mod recap_library;
 pub mod recap_story;
 mod sandbox;
+#[cfg(target_os = "linux")]
+pub mod services;
 mod skip;
 mod stored;
 pub mod watching;
