@@ -417,9 +417,7 @@ fn back_up(
     findings: &mut Vec<Finding>,
     out: &mut Output,
 ) -> Result<Step> {
-    let asks = out.may_ask();
-    let (_, found) =
-        backup::to_place(workspace, &CopyPlace::parse(place)?, asks, &mut out.progress())?;
+    let (_, found) = backup::to_place(workspace, &CopyPlace::parse(place)?, &mut out.progress())?;
     findings.extend(found);
     set(workspace, "backup.destination", place)?;
     set(workspace, "backup.schedule", schedule)?;

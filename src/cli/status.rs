@@ -183,7 +183,7 @@ fn print_protection(status: &Status<'_>, out: &mut Output) {
     };
     out.say(format!("{}{backup}", latest.unwrap_or_default()));
     if !status.is_watched {
-        return out.say("Not protected: no watch is running. Run `stvc watch` to start it.");
+        return out.say("Not protected: no watch is running. Run `stvc setup`.");
     }
     let since = status.watched_since.map(|since| format!(", started {}", clock.age(since)));
     let extension = match &status.extension {

@@ -94,9 +94,11 @@ impl RemoteError {
 }
 
 /// Whether git may ask the user for a password.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginPrompt {
+    /// A user is at the terminal.
     Allowed,
+    /// The command must not wait for an answer.
     Forbidden,
 }
 

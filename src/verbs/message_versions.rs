@@ -53,6 +53,7 @@ pub type NumberedMessage = (usize, Option<Arc<[u8]>>);
 pub struct Version {
     /// The first snapshot that contains this version.
     pub snapshot: Snapshot,
+    /// This version, in `snapshot`.
     pub after: NumberedMessage,
     /// The previous version. `None` if the message did not exist in the previous snapshot.
     pub before: Option<NumberedMessage>,

@@ -15,7 +15,9 @@ pub struct Candidate {
     pub root: PathBuf,
     /// The process of the SillyTavern that runs on it.
     pub process: Option<u32>,
+    /// Number of chats, including those of groups.
     pub chats: usize,
+    /// Number of character cards.
     pub characters: usize,
 }
 
@@ -55,10 +57,13 @@ fn candidate(found: FoundLibrary) -> Result<Candidate> {
 /// The parts of the setup that are in the store.
 #[derive(Default)]
 pub struct StoreState {
+    /// Path of the store; `None` if there is no store yet.
     pub store: Option<PathBuf>,
     /// Whether `settings.json` is stored, if the user decided.
     pub settings: Option<bool>,
+    /// The configured backup destination.
     pub destination: Option<String>,
+    /// How often the watch backs up, as configured.
     pub schedule: Option<String>,
 }
 

@@ -70,7 +70,7 @@ impl ScheduledBackup {
 
 fn start(workspace: Workspace, place: CopyPlace, waker: Waker) -> JoinHandle<Outcome> {
     std::thread::spawn(move || {
-        let outcome = backup::to_place(&workspace, &place, false, &mut NoProgress);
+        let outcome = backup::to_place(&workspace, &place, &mut NoProgress);
         waker.ring();
         outcome
     })

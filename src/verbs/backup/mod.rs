@@ -14,12 +14,11 @@ use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::verbs::Result;
 
-/// Backs up all timelines to a place, without encryption. `asks` tells whether git may prompt for a
-/// password. Returns the record of the backup, and findings about it.
+/// Backs up all timelines to a place, without encryption. Returns the record of the backup, and
+/// findings about it.
 pub fn to_place(
     workspace: &Workspace,
     place: &CopyPlace,
-    asks: bool,
     monitor: &mut dyn Monitor,
 ) -> Result<(LastBackup, Vec<Finding>)> {
     let options = mirror::Options::default();
@@ -29,7 +28,7 @@ pub fn to_place(
             return Ok((report.backup, report.findings));
         }
         CopyPlace::Folder(folder) => mirror::to_folder(workspace, folder, &options, monitor)?,
-        CopyPlace::Remote(url) => server::to_server(workspace, url, &options, asks, monitor)?,
+        CopyPlace::Remote(url) => server::to_server(workspace, url, &options, monitor)?,
         CopyPlace::Output => {
             let (destination, why) = ("-".to_owned(), "standard output is not a place to keep it");
             return Err(CopyError::UnknownDestination { destination, why }.into());
