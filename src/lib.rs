@@ -33,6 +33,7 @@ mod durable;
 mod engine;
 pub mod exit;
 mod file_lock;
+mod file_names;
 mod folder;
 #[cfg(any(test, fuzzing))]
 mod fuzz_equipment;

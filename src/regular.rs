@@ -22,7 +22,11 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open(path)?;
+    read_all(open(path)?)
+}
+
+/// Reads a file to its end. Fails if its length exceeds the available memory.
+pub fn read_all(mut file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let length = file.metadata().map_or(0, |found| found.len());
     bytes.try_reserve_exact(usize::try_from(length).unwrap_or(0))?;

@@ -5,7 +5,7 @@
 //! [`CopyMark`] identifies a file in the library that still contains text of an erased timeline.
 
 use super::message_identity::Identity;
-use super::{Result, Snapshot, first_message};
+use super::{Blake3, Result, Snapshot, first_message};
 use crate::st::TimelineName;
 use crate::store::Reader;
 
@@ -21,10 +21,7 @@ pub fn erasure_marks(reader: &Reader, snapshot: &Snapshot) -> Result<Vec<String>
     } else {
         snapshot.content.to_string()
     };
-    let mark = |name: &TimelineName| {
-        let text = format!("stvc erased timeline\n{name}\n{beginning}");
-        blake3::hash(text.as_bytes()).to_hex().to_string()
-    };
+    let mark = |name: &TimelineName| hash(&format!("stvc erased timeline\n{name}\n{beginning}"));
     Ok([&snapshot.timeline].into_iter().chain(&snapshot.renamed_from).map(mark).collect())
 }
 
@@ -36,8 +33,7 @@ pub struct CopyMark {
 
 impl CopyMark {
     pub fn of(path: &str, bytes: &[u8]) -> Self {
-        let content = blake3::hash(bytes).to_hex().to_string();
-        Self { path: Self::hash_of_path(path), content }
+        Self { path: Self::hash_of_path(path), content: Blake3::of(bytes).to_string() }
     }
 
     pub fn parse(line: &str) -> Option<Self> {
@@ -50,10 +46,12 @@ impl CopyMark {
     }
 
     fn hash_of_path(path: &str) -> String {
-        blake3::hash(format!("stvc copy of erased timeline\n{path}").as_bytes())
-            .to_hex()
-            .to_string()
+        hash(&format!("stvc copy of erased timeline\n{path}"))
     }
+}
+
+fn hash(text: &str) -> String {
+    Blake3::of(text.as_bytes()).to_string()
 }
 
 impl std::fmt::Display for CopyMark {

@@ -13,6 +13,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::json::Raw;
 use super::{Chat, LibraryPath};
+use crate::file_names::{self, is_ignored_by_hfs};
 
 const FOLDERS: [&str; 2] = ["user/images/", "user/files/"];
 
@@ -37,18 +38,19 @@ pub fn attachments(chat: &Chat<'_>, metadata: Option<Raw<'_>>) -> BTreeSet<Libra
     for line in chat.messages.iter().filter(|line| names_one(line)) {
         let text = String::from_utf8_lossy(line);
         let Some(message) = Raw::parse_str(&text) else { continue };
-        let swipes = items(message.get("swipe_info"));
+        let swipes = message.list("swipe_info");
         for extra in [message].iter().chain(&swipes).filter_map(|it| it.get("extra")) {
-            found.add([extra.get("image"), extra.get("video"), url(extra.get("file"))]);
-            found.add(items(extra.get("image_swipes")).into_iter().map(Some));
-            found.add(items(extra.get("files")).into_iter().map(|it| url(Some(it))));
-            found.add(items(extra.get("media")).into_iter().map(|it| url(Some(it))));
+            found.add(["image", "video"].map(|key| extra.text(key)));
+            found.add([extra.path(&["file", "url"]).and_then(|url| url.string())]);
+            found.add(extra.list("image_swipes").iter().map(Raw::string));
+            found.add(extra.list("files").iter().map(|file| file.text("url")));
+            found.add(extra.list("media").iter().map(|file| file.text("url")));
         }
     }
     if let Some(metadata) = metadata.filter(|metadata| names_one(metadata.as_bytes())) {
-        found.add(items(metadata.get("attachments")).into_iter().map(|it| url(Some(it))));
-        found.add(items(metadata.get("chat_backgrounds")).into_iter().map(Some));
-        found.style(metadata.get("custom_background"));
+        found.add(metadata.list("attachments").iter().map(|file| file.text("url")));
+        found.add(metadata.list("chat_backgrounds").iter().map(Raw::string));
+        found.style(metadata.text("custom_background"));
     }
     found.0
 }
@@ -79,8 +81,8 @@ pub fn belongs_to_stvc(path: &LibraryPath) -> bool {
 /// Normalizes a name as file systems may do before comparing names: without case and compatibility
 /// forms, without dots and spaces at the end (Windows), without invisible characters (HFS+).
 fn as_compared(name: &str) -> String {
-    let is_seen = |c: &char| !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
-    let name: String = name.chars().filter(is_seen).nfkc().flat_map(char::to_lowercase).collect();
+    let name = name.chars().filter(|c| !is_ignored_by_hfs(*c));
+    let name: String = name.nfkc().flat_map(char::to_lowercase).collect();
     name.trim_end_matches(['.', ' ']).to_owned()
 }
 
@@ -96,51 +98,26 @@ fn names_one(text: &[u8]) -> bool {
     rests.any(|rest| slashes.iter().any(|slash| rest.starts_with(slash)))
 }
 
-fn url(file: Option<Raw<'_>>) -> Option<Raw<'_>> {
-    file?.get("url")
-}
-
-fn items(list: Option<Raw<'_>>) -> Vec<Raw<'_>> {
-    list.and_then(|list| list.items()).unwrap_or_default()
-}
-
 struct LinkedPaths(BTreeSet<LibraryPath>);
 
 impl LinkedPaths {
-    fn add<'a>(&mut self, values: impl IntoIterator<Item = Option<Raw<'a>>>) {
-        for text in values.into_iter().filter_map(|value| value?.string()) {
-            self.path(&text);
-        }
+    fn add(&mut self, paths: impl IntoIterator<Item = Option<String>>) {
+        paths.into_iter().flatten().for_each(|path| self.path(&path));
     }
 
     /// Adds the path in a CSS value, `url("/user/images/A%20B/x.png")`. Only this value is
     /// percent-encoded.
-    fn style(&mut self, value: Option<Raw<'_>>) {
-        let Some(text) = value.and_then(|value| value.string()) else { return };
+    fn style(&mut self, value: Option<String>) {
+        let Some(text) = value else { return };
         let inner = text.trim().strip_prefix("url(").and_then(|rest| rest.strip_suffix(')'));
         let Some(inner) = inner.map(|inner| inner.trim_matches(['"', '\''])) else { return };
-        self.path(&decoded(inner));
+        self.path(&String::from_utf8_lossy(&file_names::undo(inner)));
     }
 
     fn path(&mut self, text: &str) {
         let path = text.strip_prefix('/').unwrap_or(text);
         self.0.extend(LibraryPath::parse(path).ok().filter(is_in_folder));
     }
-}
-
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-        let (byte, next) = match (first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => ((high * 16 + low) as u8, &after[2..]),
-            _ => (*first, after),
-        };
-        bytes.push(byte);
-        rest = next;
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -36,8 +36,7 @@ impl<'a> Chat<'a> {
 
     /// Returns the header of a chat file. The list of messages is empty.
     pub fn header_of(bytes: &'a [u8], category: Category) -> Self {
-        let first = &bytes[..memchr::memchr(b'\n', bytes).unwrap_or(bytes.len())];
-        let header = Some(first).filter(|first| !is_headless(first, category));
+        let header = Some(first_line(bytes)).filter(|first| !is_headless(first, category));
         Self { header, messages: Vec::new() }
     }
 
@@ -200,6 +199,10 @@ pub fn broken_lines(chat: &Chat, among: Range<usize>) -> Vec<usize> {
     (among.start.min(end)..end)
         .filter(|index| !is_blank(chat.messages[*index]) && broken(chat.messages[*index]))
         .collect()
+}
+
+pub(super) fn first_line(chat: &[u8]) -> &[u8] {
+    &chat[..memchr::memchr(b'\n', chat).unwrap_or(chat.len())]
 }
 
 pub fn is_blank(line: &[u8]) -> bool {

@@ -46,11 +46,10 @@ impl Groups {
                 groups.is_damaged = true;
                 continue;
             };
-            let listed = group.get("chats").and_then(|chats| chats.items()).unwrap_or_default();
-            for id in listed.iter().filter_map(Raw::string) {
+            for id in group.list("chats").iter().filter_map(Raw::string) {
                 groups.add(id, path);
             }
-            open.extend(group.get("chat_id").and_then(|id| id.string()).map(|id| (id, path)));
+            open.extend(group.text("chat_id").map(|id| (id, path)));
         }
         for (id, path) in open {
             groups.add(id, path);

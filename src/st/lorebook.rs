@@ -6,8 +6,8 @@
 //! rebuilt this way is not cut: a file that is not a JSON object, that has no `entries` or several,
 //! or that repeats a key in `entries`.
 
-use super::json::{Edits, Key, Raw};
-use std::collections::{HashMap, HashSet};
+use super::json::{Edits, Key, Raw, has_repeated_key};
+use std::collections::HashMap;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutLorebook<'a> {
@@ -41,11 +41,7 @@ fn cuttable(bytes: &[u8]) -> Option<Vec<(Key, Raw<'_>)>> {
     if found.any(|member| member.key.as_bytes() == b"entries") {
         return None;
     }
-    let members = entries.value.members()?;
-    let mut seen = HashSet::with_capacity(members.len());
-    if !members.iter().all(|member| seen.insert(member.key.as_bytes())) {
-        return None;
-    }
+    let members = entries.value.members().filter(|members| !has_repeated_key(members))?;
     Some(members.into_iter().map(|member| (member.key, member.value)).collect())
 }
 
@@ -124,12 +120,12 @@ pub fn entries_and_repeats(book: &[u8]) -> Option<(Vec<(Key, Raw<'_>)>, bool)> {
 
 /// Returns the text of an entry.
 pub fn entry_content(entry: Raw) -> Option<String> {
-    entry.get("content")?.string()
+    entry.text("content")
 }
 
 /// Returns the title of an entry.
 pub fn entry_comment(entry: Raw) -> Option<String> {
-    entry.get("comment")?.string()
+    entry.text("comment")
 }
 
 /// Returns the text to which JavaScript converts a UID as a key: `7` for `7`, `7.0` and `"7"`.

@@ -1,6 +1,7 @@
 //! A chat's metadata, which is in the chat's header or, for group chats of SillyTavern 1.12, in the
 //! group's file.
 
+use super::chat::first_line;
 use super::json::{Edits, Raw};
 use super::name::chat_name;
 use super::{Chat, TimelineName};
@@ -15,8 +16,7 @@ pub fn metadata<'a>(
         return Some(found);
     }
     let group = Raw::parse(group.filter(|_| name.is_group())?)?;
-    let current = group.get("chat_id").and_then(|id| id.string());
-    if current.is_some_and(|id| is_called(&id, name))
+    if group.text("chat_id").is_some_and(|id| is_called(&id, name))
         && let Some(found) = object(group, "chat_metadata")
     {
         return Some(found);
@@ -32,12 +32,12 @@ pub fn metadata<'a>(
 }
 
 pub fn lorebook_name(metadata: Raw) -> Option<String> {
-    metadata.get("world_info")?.string().filter(|name| !name.is_empty())
+    metadata.text("world_info").filter(|name| !name.is_empty())
 }
 
 /// Returns the name of the parent chat that a fork's metadata records.
 pub fn main_chat(metadata: Raw) -> Option<String> {
-    metadata.get("main_chat")?.string().filter(|name| !name.is_empty())
+    metadata.text("main_chat").filter(|name| !name.is_empty())
 }
 
 /// Returns the parent of a checkpoint, derived from the checkpoint's name `<chat> Checkpoint #3`.
@@ -95,8 +95,4 @@ pub fn new_integrity(hash: &str) -> String {
     let variant = ["8", "9", "a", "b"][usize::from(hash.as_bytes()[16]) % 4];
     let [a, b, c, d, e] = [&hash[..8], &hash[8..12], &hash[13..16], &hash[17..20], &hash[20..32]];
     format!("{a}-{b}-4{c}-{variant}{d}-{e}")
-}
-
-fn first_line(chat: &[u8]) -> &[u8] {
-    &chat[..memchr::memchr(b'\n', chat).unwrap_or(chat.len())]
 }

@@ -51,7 +51,7 @@ pub use find_libraries::{FoundLibrary, Surroundings};
 pub use folder::{is_absent, list_existing, list_folder};
 pub use groups::{Groups, list_in_group, rename_in_group, set_group_metadata};
 pub use isolate::{BookRename, Rename, rename_in_metadata, unbind_lorebook};
-pub use json::{Edits, Key, Member, Raw, item_spans, member_spans, replace};
+pub use json::{Edits, Key, Member, Raw, has_repeated_key, item_spans, member_spans, replace};
 pub use library::{FOLDERS, Library, Presence, Scan};
 pub use lorebook::{
     cut, entries, entries_and_repeats, entry_comment, entry_content, entry_uid, fill, uid_text,

@@ -9,13 +9,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{LibraryPath, TimelineName, is_attachment};
 use crate::folder::{Folder, Link};
-use crate::real_path;
+use crate::{real_path, regular};
 
 /// Maximum number of links that are followed in a row, as in most operating systems.
 const MOST_LINKS: usize = 40;
@@ -94,12 +94,7 @@ pub fn open_file(root: &Path, path: &LibraryPath) -> io::Result<File> {
 }
 
 pub fn read(root: &Path, path: &LibraryPath) -> io::Result<Vec<u8>> {
-    let mut file = open_file(root, path)?;
-    let mut bytes = Vec::new();
-    let length = file.metadata().map_or(0, |found| found.len());
-    bytes.try_reserve_exact(usize::try_from(length).unwrap_or(0))?;
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    regular::read_all(open_file(root, path)?)
 }
 
 pub fn open_folder(root: &Path, folder: &str) -> io::Result<Folder> {

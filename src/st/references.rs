@@ -109,22 +109,23 @@ impl References {
             return self.failed(SETTINGS, "it is not a JSON object");
         };
         let chosen = settings.path(&["world_info_settings", "world_info"]);
-        for book in items(chosen.and_then(|chosen| chosen.get("globalSelect"))) {
-            self.add(book.string(), User::AllChats);
-        }
-        for character in items(chosen.and_then(|chosen| chosen.get("charLore"))) {
-            let name = character.get("name").and_then(|name| name.string()).unwrap_or_default();
-            for book in items(character.get("extraBooks")) {
-                self.add(book.string(), User::Character(name.clone()));
+        if let Some(chosen) = chosen {
+            for book in chosen.list("globalSelect") {
+                self.add(book.string(), User::AllChats);
+            }
+            for character in chosen.list("charLore") {
+                let name = character.text("name").unwrap_or_default();
+                for book in character.list("extraBooks") {
+                    self.add(book.string(), User::Character(name.clone()));
+                }
             }
         }
         let Some(user) = settings.get("power_user") else { return };
-        let book = user.get("persona_description_lorebook").and_then(|book| book.string());
-        self.add(book, User::Persona(String::new()));
+        self.add(user.text("persona_description_lorebook"), User::Persona(String::new()));
         let personas = user.get("persona_descriptions").and_then(|personas| personas.members());
         for persona in personas.unwrap_or_default() {
-            let book = persona.value.get("lorebook").and_then(|book| book.string());
-            self.add(book, User::Persona(persona.key.to_string_lossy()));
+            let name = persona.key.to_string_lossy();
+            self.add(persona.value.text("lorebook"), User::Persona(name));
         }
     }
 }
@@ -133,10 +134,6 @@ impl References {
 /// that differs from a file name only in case or accents must count as a use.
 fn folded(name: &str) -> String {
     name.nfc().flat_map(char::to_lowercase).collect()
-}
-
-fn items(list: Option<Raw<'_>>) -> Vec<Raw<'_>> {
-    list.and_then(|list| list.items()).unwrap_or_default()
 }
 
 impl Library {
@@ -219,8 +216,7 @@ impl Search<'_> {
         };
         let past = group.get("past_metadata").and_then(|past| past.members()).unwrap_or_default();
         let past = past.into_iter().map(|it| (Some(it.key.to_string_lossy()), it.value));
-        let open = group.get("chat_id").and_then(|id| id.string());
-        let open = group.get("chat_metadata").map(|metadata| (open, metadata));
+        let open = group.get("chat_metadata").map(|metadata| (group.text("chat_id"), metadata));
         for (chat, metadata) in open.into_iter().chain(past) {
             self.found.add(lorebook_name(metadata), User::Group(subject.to_owned()));
             if let Some(owner) = chat.and_then(|chat| TimelineName::group(&chat).ok()) {

@@ -3,6 +3,8 @@
 //! The results must match those of the package byte for byte. Otherwise stvc would look up a chat's
 //! lorebook under the wrong name.
 
+use crate::file_names::is_windows_device;
+
 /// The longest file name that most file systems accept, in bytes.
 pub(super) const LONGEST_NAME: usize = 255;
 
@@ -30,17 +32,9 @@ fn is_removed(c: char) -> bool {
 /// Returns whether Windows allows a file with this name.
 pub fn is_name_on_windows(name: &str) -> bool {
     let is_forbidden = |c: char| matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*') || c < ' ';
-    !name.contains(is_forbidden) && !name.ends_with(['.', ' ']) && !is_device_on_windows(name)
-}
-
-/// Returns whether Windows opens a device instead of a file with this name. Stricter than
-/// SillyTavern: Windows also opens devices for `con .txt`, `COM¹` and `CONIN$`.
-fn is_device_on_windows(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
-    let port = ["com", "lpt"].iter().find_map(|port| stem.strip_prefix(port));
-    let number = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || "¹²³".contains(c));
-    matches!(&*stem, "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
-        || port.is_some_and(|rest| rest.chars().count() == 1 && number(rest))
+    !name.contains(is_forbidden)
+        && !name.ends_with(['.', ' '])
+        && !is_windows_device(name.as_bytes())
 }
 
 /// Matches the package's regular expression `/^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$/i`.

@@ -4,7 +4,7 @@
 //! of the entry and the book's name. If key and hash kept the old name, SillyTavern would end the
 //! effect.
 
-use super::json::{Edits, Key, Member, Raw, quote, stringify, stringify_members};
+use super::json::{Edits, Key, Member, Raw, has_repeated_key, quote, stringify, stringify_members};
 use std::collections::{HashMap, HashSet};
 
 /// Returns the hash by which SillyTavern 1.19 identifies an entry of the chat's lorebook; `None` if
@@ -49,7 +49,9 @@ pub fn rename_effects(
 ) -> Vec<u8> {
     let effects: Vec<_> = ["sticky", "cooldown"]
         .iter()
-        .filter_map(|kind| effects_in(timed.get(kind)?))
+        .filter_map(|kind| timed.get(kind)?.members())
+        // A repeated key is ambiguous.
+        .filter(|effects| !has_repeated_key(effects))
         .flatten()
         .filter(|effect| [old_book, new_book].iter().any(|book| uid_in(effect, book).is_some()))
         .collect();
@@ -125,17 +127,6 @@ impl Entries {
         }
         Some(())
     }
-}
-
-/// Returns the effects of one kind (sticky or cooldown); `None` if a key is repeated, because a
-/// repeated key is ambiguous.
-fn effects_in(kind: Raw<'_>) -> Option<Vec<Member<'_>>> {
-    let effects = kind.members()?;
-    let mut seen = HashSet::with_capacity(effects.len());
-    if !effects.iter().all(|effect| seen.insert(effect.key.as_bytes())) {
-        return None;
-    }
-    Some(effects)
 }
 
 /// Returns the uid in an effect's key, if the key begins with this book's name.

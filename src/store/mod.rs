@@ -46,7 +46,6 @@ mod pack_folder;
 mod pack_index;
 mod packed_mark;
 mod packer;
-mod percent_encoding;
 mod reader;
 mod recent_objects;
 mod ref_collisions;

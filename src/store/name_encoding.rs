@@ -11,7 +11,7 @@
 //! shortened and ends with `%-` and a hash of the name. Neither can be the segment of another name,
 //! because their `%` is not followed by two hex digits.
 
-use super::percent_encoding;
+use crate::file_names::{self, is_ignored_by_hfs, is_windows_device};
 
 /// Maximum length of a segment in bytes; longer ones are shortened. A file name may have 255 bytes,
 /// and git appends `.lock`.
@@ -58,7 +58,7 @@ pub fn decode(segment: &str) -> String {
 }
 
 pub fn decode_bytes(segment: &str) -> Vec<u8> {
-    if segment == EMPTY { Vec::new() } else { percent_encoding::undo(segment) }
+    if segment == EMPTY { Vec::new() } else { file_names::undo(segment) }
 }
 
 /// Segment of the empty name.
@@ -123,7 +123,7 @@ fn encode(name: &[u8], forbidden: impl Fn(char) -> bool) -> String {
                 || (last && matches!(c, '.' | ' '))
                 || (at == 0 && reserved);
             if unsafe_here {
-                percent_encoding::push_char(&mut out, c);
+                file_names::push_char(&mut out, c);
             } else {
                 out.push(c);
             }
@@ -131,7 +131,7 @@ fn encode(name: &[u8], forbidden: impl Fn(char) -> bool) -> String {
             at += c.len_utf8();
         }
         for byte in chunk.invalid() {
-            percent_encoding::push_byte(&mut out, *byte);
+            file_names::push_byte(&mut out, *byte);
             leading = false;
             at += 1;
         }
@@ -168,7 +168,7 @@ fn escaped_char(encoded: &str) -> usize {
     const ESCAPE: usize = 3;
     let is_char = |bytes: usize| {
         let escapes = encoded.get(..bytes * ESCAPE)?;
-        let decoded = percent_encoding::undo(escapes);
+        let decoded = file_names::undo(escapes);
         let is_one = decoded.len() == bytes && str::from_utf8(&decoded).ok()?.chars().count() == 1;
         is_one.then_some(bytes * ESCAPE)
     };
@@ -193,28 +193,6 @@ fn is_beginning(kept: &str) -> bool {
 
 fn is_hash(text: &str) -> bool {
     text.len() == HASH_DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-/// Whether Windows treats the name as a device. Windows ignores everything after the first dot, and
-/// white space before that dot.
-fn is_windows_device(name: &[u8]) -> bool {
-    let stem = name.split(|byte| *byte == b'.').next().unwrap_or_default();
-    // Checked first, because most names do not begin like a device.
-    let first = stem.first().map(u8::to_ascii_lowercase);
-    if !matches!(first, Some(b'a' | b'c' | b'l' | b'n' | b'p')) {
-        return false;
-    }
-    let Ok(stem) = str::from_utf8(stem) else { return false };
-    let stem = stem.trim_end().to_ascii_lowercase();
-    let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
-    let mut port = port.unwrap_or_default().chars();
-    let port = (port.next(), port.next());
-    let is_port = matches!(port, (Some('0'..='9' | '¹' | '²' | '³'), None));
-    is_port || ["con", "prn", "aux", "nul", "conin$", "conout$"].contains(&stem.as_str())
-}
-
-fn is_ignored_by_hfs(c: char) -> bool {
-    matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! programs trim different kinds of white space, and some of them end a line at other characters,
 //! too. So an encoded value has no white space at its ends, and no character that could end a line.
 
-use super::percent_encoding;
+use crate::file_names;
 
 pub fn encode(value: &str) -> String {
     if value.is_empty() {
@@ -17,7 +17,7 @@ pub fn encode(value: &str) -> String {
     for (at, c) in value.char_indices() {
         let outermost = at == 0 || at + c.len_utf8() == value.len();
         if c == '%' || ends_a_line(c) || (outermost && is_space(c)) {
-            percent_encoding::push_char(&mut out, c);
+            file_names::push_char(&mut out, c);
         } else {
             out.push(c);
         }
@@ -30,7 +30,7 @@ pub fn encode(value: &str) -> String {
 pub fn decode(value: &str) -> String {
     match value {
         "%" => String::new(),
-        _ => String::from_utf8(percent_encoding::undo(value)).unwrap_or_else(|_| value.to_owned()),
+        _ => String::from_utf8(file_names::undo(value)).unwrap_or_else(|_| value.to_owned()),
     }
 }
 

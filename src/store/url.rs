@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::percent_encoding;
+use crate::file_names;
 
 /// The address of a git server, checked by [`Url::parse`]. When printed, its password is hidden.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Url {
             }
             // Git passes the address to its credential helpers line by line, so a line feed could
             // forge a line.
-            if percent_encoding::undo(rest).iter().any(u8::is_ascii_control) {
+            if file_names::undo(rest).iter().any(u8::is_ascii_control) {
                 return Err("it contains control characters");
             }
             return Ok(Some(Self(text.to_owned())));
@@ -63,7 +63,7 @@ impl Url {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let Some((login, host)) = rest[..end].rsplit_once('@') else { return whole() };
         let Some((user, password)) = login.split_once(':') else { return whole() };
-        let text = |part| String::from_utf8_lossy(&percent_encoding::undo(part)).into_owned();
+        let text = |part| String::from_utf8_lossy(&file_names::undo(part)).into_owned();
         // For SSH the user name belongs to the address, and a password is not used.
         let (kept, login) = if scheme.to_ascii_lowercase().starts_with("http") {
             ("", Some(Login { user: text(user), password: text(password) }))

@@ -10,6 +10,7 @@ use crate::common::rust_files;
 const TOOLS: &[&str] = &[
     "exit",
     "file_lock",
+    "file_names",
     "hint",
     "parallel",
     "progress",

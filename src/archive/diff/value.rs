@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::ChangeKind;
-use crate::st::{Key, Raw};
+use crate::st::{Key, Raw, has_repeated_key};
 
 /// Maximum depth of recursion. Deeper values are compared as raw text, so that a malicious file
 /// cannot exhaust the stack.
@@ -142,11 +142,9 @@ pub(super) type Members<'a> = Vec<(Key, Raw<'a>)>;
 /// the last value counts, as in JavaScript.
 pub(super) fn members(value: Option<Raw<'_>>) -> Option<Members<'_>> {
     let all = value.filter(Raw::is_object)?.members()?;
-    let mut seen = HashSet::with_capacity(all.len());
-    let repeats = !all.iter().all(|member| seen.insert(member.key.as_bytes()));
     let mut unique: Members<'_> =
         all.iter().map(|member| (member.key.clone(), member.value)).collect();
-    if repeats {
+    if has_repeated_key(&all) {
         let mut taken = HashSet::new();
         unique.reverse();
         unique.retain(|(key, _)| taken.insert(key.clone()));

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::entry_identity::{Entries, IdentityFields, pairs};
-use crate::st::{Key, Member, Raw, uid_text};
+use crate::st::{Key, Member, Raw, has_repeated_key, uid_text};
 
 pub(super) struct Book<'a> {
     pub root: Raw<'a>,
@@ -22,7 +22,7 @@ impl<'a> Book<'a> {
         let entries = members.iter().find(|member| is_entries(member));
         let entries = entries.ok_or("it has no entries")?.value;
         let list = entries.members().ok_or("its entries are not a JSON object")?;
-        if repeats(&members) || repeats(&list) {
+        if has_repeated_key(&members) || has_repeated_key(&list) {
             return Err("it repeats a key, so its content is ambiguous");
         }
         let raw_keys = list.iter().map(|member| member.raw_key).collect();
@@ -37,11 +37,6 @@ impl<'a> Book<'a> {
 
 pub(super) fn is_entries(member: &Member<'_>) -> bool {
     member.key.as_bytes() == b"entries"
-}
-
-fn repeats(members: &[Member<'_>]) -> bool {
-    let mut seen = HashSet::with_capacity(members.len());
-    !members.iter().all(|member| seen.insert(member.key.as_bytes()))
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

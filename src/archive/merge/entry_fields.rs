@@ -66,6 +66,7 @@ fn alike(a: Option<Raw<'_>>, b: Option<Raw<'_>>) -> bool {
     }
 }
 
+#[derive(Default)]
 pub(super) struct MergedFields {
     pub value: Vec<u8>,
     pub changed: Vec<FieldChange>,
@@ -83,8 +84,7 @@ pub(super) fn mix(
 ) -> MergedFields {
     let (own, other) = (ours.members().unwrap_or_default(), theirs.members().unwrap_or_default());
     let before = base.map(|base| base.members().unwrap_or_default());
-    let (mut changed, mut conflicts) = (Vec::new(), Vec::new());
-    let mut parts = Vec::new();
+    let (mut merged, mut parts) = (MergedFields::default(), Vec::new());
     // If a key is repeated, the last value counts. If the merge removes this member, it removes the
     // repeated ones too.
     let mut gone: HashSet<&Key> = HashSet::new();
@@ -99,7 +99,7 @@ pub(super) fn mix(
             ours: Some(member.value),
             theirs: last(&other, &member.key),
         };
-        match settle(&member.key, sides, prefer, &mut changed, &mut conflicts) {
+        match merged.settle(&member.key, sides, prefer) {
             MergedValue::Ours => parts.push(Part::Own(n, None)),
             MergedValue::Is(None) => {
                 gone.insert(&member.key);
@@ -118,13 +118,11 @@ pub(super) fn mix(
             ours: None,
             theirs: Some(member.value),
         };
-        if let MergedValue::Is(Some(value)) =
-            settle(&member.key, sides, prefer, &mut changed, &mut conflicts)
-        {
+        if let MergedValue::Is(Some(value)) = merged.settle(&member.key, sides, prefer) {
             parts.push(Part::New(member.raw_key.into(), value));
         }
     }
-    MergedFields { value: compose(ours, &parts, theirs), changed, conflicts }
+    MergedFields { value: compose(ours, &parts, theirs), ..merged }
 }
 
 enum MergedValue<'a> {
@@ -132,35 +130,30 @@ enum MergedValue<'a> {
     Is(Option<Cow<'a, [u8]>>),
 }
 
-fn settle<'a>(
-    key: &Key,
-    sides: Sides<'a>,
-    prefer: Side,
-    changed: &mut Vec<FieldChange>,
-    conflicts: &mut Vec<FieldChange>,
-) -> MergedValue<'a> {
-    let is = |names: &[&str]| names.iter().any(|name| key.as_bytes() == name.as_bytes());
-    let theirs = || sides.theirs.map(|value| Cow::Borrowed(value.as_bytes()));
-    let value = match sides.choice() {
-        FieldChoice::Ours => return MergedValue::Ours,
-        FieldChoice::Theirs => theirs(),
-        FieldChoice::Conflict if is(&CHURN) => return MergedValue::Ours,
-        FieldChoice::Conflict => match united(sides).filter(|_| is(&SETS)) {
-            Some(list) => Some(Cow::Owned(list)),
-            None => {
-                let (settled, merged) = match prefer {
-                    Side::Ours => {
-                        (MergedValue::Ours, sides.ours.map(|value| Cow::Borrowed(value.as_bytes())))
-                    }
-                    Side::Theirs => (MergedValue::Is(theirs()), theirs()),
-                };
-                conflicts.push(sides.field_change(key.to_string_lossy(), merged.as_deref()));
-                return settled;
-            }
-        },
-    };
-    changed.push(sides.field_change(key.to_string_lossy(), value.as_deref()));
-    MergedValue::Is(value)
+impl MergedFields {
+    fn settle<'a>(&mut self, key: &Key, sides: Sides<'a>, prefer: Side) -> MergedValue<'a> {
+        let is = |names: &[&str]| names.iter().any(|name| key.as_bytes() == name.as_bytes());
+        let theirs = || sides.theirs.map(|value| Cow::Borrowed(value.as_bytes()));
+        let change = |merged: Option<&[u8]>| sides.field_change(key.to_string_lossy(), merged);
+        let value = match sides.choice() {
+            FieldChoice::Ours => return MergedValue::Ours,
+            FieldChoice::Theirs => theirs(),
+            FieldChoice::Conflict if is(&CHURN) => return MergedValue::Ours,
+            FieldChoice::Conflict => match united(sides).filter(|_| is(&SETS)) {
+                Some(list) => Some(Cow::Owned(list)),
+                None if prefer == Side::Ours => {
+                    self.conflicts.push(change(sides.ours.map(|value| value.as_bytes())));
+                    return MergedValue::Ours;
+                }
+                None => {
+                    self.conflicts.push(change(theirs().as_deref()));
+                    return MergedValue::Is(theirs());
+                }
+            },
+        };
+        self.changed.push(change(value.as_deref()));
+        MergedValue::Is(value)
+    }
 }
 
 /// Returns the value of a key. If the key is repeated, the last value counts, as in JavaScript.

@@ -1,6 +1,8 @@
 //! Findings about recaps: scene recaps in the messages that end a scene, and the running recap in
 //! a chat's metadata.
 
+use std::fmt::Display;
+
 use memchr::memmem::Finder;
 
 use crate::auto_recap::written::{RUNNING_RECAP, RunningRecap, Scene, running_recap, scene};
@@ -29,23 +31,25 @@ pub(super) fn of_scenes(parts: &Subject<'_>) -> Vec<Finding> {
             }
         }
     }
-    let mut findings = Vec::new();
-    if !wrong.is_empty() {
-        let message = format!(
-            "{}: the version in use of the scene recap is not among its versions",
-            numbered("message", &wrong)
-        );
-        let finding = Finding::new(Code::SceneIndexWrong, parts.chat_path(), message);
-        findings.push(finding.usual_remedy());
-    }
-    if !differing.is_empty() {
-        let message = format!(
-            "{}: the scene recap changed after the extension recorded its hash",
-            numbered("message", &differing)
-        );
-        findings.push(Finding::new(Code::SceneHashDiffers, parts.chat_path(), message));
-    }
-    findings
+    let wrong = about(parts, Code::SceneIndexWrong, "message", &wrong, |messages| {
+        format!("{messages}: the version in use of the scene recap is not among its versions")
+    });
+    let differing = about(parts, Code::SceneHashDiffers, "message", &differing, |messages| {
+        format!("{messages}: the scene recap changed after the extension recorded its hash")
+    });
+    wrong.map(Finding::usual_remedy).into_iter().chain(differing).collect()
+}
+
+/// Returns the finding about these messages or versions, or `None` if there are none.
+fn about<T: Display>(
+    parts: &Subject<'_>,
+    code: Code,
+    noun: &str,
+    numbers: &[T],
+    words: impl FnOnce(String) -> String,
+) -> Option<Finding> {
+    let message = || words(numbered(noun, numbers));
+    (!numbers.is_empty()).then(|| Finding::new(code, parts.chat_path(), message()))
 }
 
 /// Returns whether the version in use of a scene recap is not among its versions. The number 0 is
@@ -155,23 +159,14 @@ fn versions(parts: &Subject<'_>, recap: &RunningRecap<'_>) -> Vec<Finding> {
             missing.push(words);
         }
     }
-    let mut findings = Vec::new();
-    if !past_end.is_empty() {
-        let message = format!(
-            "the running recap describes messages that do not exist: {}; the chat has {}",
-            numbered("version", &past_end),
+    let past_end = about(parts, Code::RecapPastEnd, "version", &past_end, |versions| {
+        format!(
+            "the running recap describes messages that do not exist: {versions}; the chat has {}",
             count(parts.messages.len(), "message"),
-        );
-        let finding = Finding::new(Code::RecapPastEnd, parts.chat_path(), message);
-        findings.push(finding.usual_remedy());
-    }
-    if !missing.is_empty() {
-        let message = format!(
-            "the running recap describes scenes that have no recap: {}",
-            numbered("version", &missing)
-        );
-        let finding = Finding::new(Code::RecapSceneMissing, parts.chat_path(), message);
-        findings.push(finding.usual_remedy());
-    }
-    findings
+        )
+    });
+    let missing = about(parts, Code::RecapSceneMissing, "version", &missing, |versions| {
+        format!("the running recap describes scenes that have no recap: {versions}")
+    });
+    past_end.into_iter().chain(missing).map(Finding::usual_remedy).collect()
 }

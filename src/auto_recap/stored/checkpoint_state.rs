@@ -147,7 +147,7 @@ impl CheckpointState {
         let active = book.map(queue_activity).unwrap_or_default().total();
         let hash = |text: String| Blake3::of(text.as_bytes());
         let bound = metadata.and_then(lorebook_name);
-        let noted = |key| metadata.and_then(checkpoint_state)?.get(key)?.string();
+        let noted = |key| metadata.and_then(checkpoint_state)?.text(key);
         let (original, cloned) = match noted("original_lorebook_name") {
             Some(original) if bound.is_some() && noted("cloned_lorebook_name") == bound => {
                 (Some(original), bound)

@@ -80,7 +80,7 @@ pub struct CombinedRecap {
 pub fn combined_recap(metadata: Raw<'_>) -> Option<CombinedRecap> {
     let raw = metadata.path(&["auto_recap", "combined_recap"]).filter(Raw::is_object)?;
     Some(CombinedRecap {
-        content: raw.get("content").and_then(|text| text.string()).unwrap_or_default(),
+        content: raw.text("content").unwrap_or_default(),
         message_count: raw.get("message_count").and_then(|count| count.integer()),
         timestamp: raw.get("timestamp").and_then(|time| time.integer()),
     })

@@ -82,7 +82,7 @@ pub fn queue_operations(content: Option<Raw<'_>>) -> Option<Vec<Operation>> {
     let root = Raw::parse_str(&content).filter(Raw::is_object)?;
     let Some(queue) = root.get("queue").filter(Raw::truthy) else { return Some(Vec::new()) };
     let operation = |raw: Raw<'_>| {
-        let text = |key: &str| raw.get(key).and_then(|value| value.string()).unwrap_or_default();
+        let text = |key: &str| raw.text(key).unwrap_or_default();
         let messages = message_references(raw);
         Operation { id: text("id"), kind: text("type"), status: text("status"), messages }
     };
@@ -101,8 +101,8 @@ fn message_references(operation: Raw<'_>) -> Vec<i64> {
         let Some(place) = operation.get(place) else { continue };
         found.extend(keys.iter().filter_map(|key| place.get(key)?.integer()));
     }
-    let list = operation.path(&["params", "indexes"]).and_then(|list| list.items());
-    found.extend(list.unwrap_or_default().iter().filter_map(Raw::integer));
+    let list = operation.get("params").map(|params| params.list("indexes")).unwrap_or_default();
+    found.extend(list.iter().filter_map(Raw::integer));
     found
 }
 
@@ -147,9 +147,8 @@ fn retain_in(text: &str, keep: impl Fn(Raw<'_>) -> bool) -> Option<(String, usiz
         edits.replace(list, "[]");
     }
     if let Some(current) = root.get("current_operation_id").filter(Raw::is_string) {
-        let id = |operation: &Raw<'_>| operation.get("id").and_then(|id| id.string());
         let mut left = operations.iter().zip(&kept).filter(|(_, kept)| **kept);
-        if !left.any(|(operation, _)| id(operation) == current.string()) {
+        if !left.any(|(operation, _)| operation.text("id") == current.string()) {
             edits.replace(current, "null");
         }
     }

@@ -29,14 +29,13 @@ pub struct RegistryItem {
 pub fn registry_cache(metadata: Raw<'_>) -> Vec<(RegistryItem, String)> {
     let index = auto_lorebooks(metadata).and_then(|own| own.path(&["registry", "index"]));
     let members = index.and_then(|index| index.members()).unwrap_or_default();
-    let text = |item: Raw<'_>, key: &str| item.get(key).and_then(|value| value.string());
     members
         .into_iter()
         .map(|member| {
             let item = member.value;
-            let name = text(item, "name").or_else(|| text(item, "comment")).unwrap_or_default();
+            let name = item.text("name").or_else(|| item.text("comment")).unwrap_or_default();
             let uid = member.key.into_string_lossy();
-            (RegistryItem { uid, name }, text(item, "type").unwrap_or_default())
+            (RegistryItem { uid, name }, item.text("type").unwrap_or_default())
         })
         .collect()
 }

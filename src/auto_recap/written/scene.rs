@@ -150,8 +150,7 @@ impl<'a> Scene<'a> {
 
     /// Returns the lorebook entries in the scene record; empty if the message has no scene record.
     pub fn all_entries(&self) -> Vec<Raw<'a>> {
-        let list = self.metadata().and_then(|metadata| metadata.get("allEntries"));
-        list.and_then(|list| list.items()).unwrap_or_default()
+        self.metadata().map(|metadata| metadata.list("allEntries")).unwrap_or_default()
     }
 
     /// Returns whether the message has a scene record.

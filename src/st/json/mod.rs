@@ -12,6 +12,7 @@ pub use edit::{Edits, item_spans, member_spans};
 pub use key::Key;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -108,6 +109,16 @@ impl<'a> Raw<'a> {
         Key::decode(self.as_bytes()).map(Key::into_string_lossy)
     }
 
+    /// Returns the text of the member `key`; `None` if it is not a string.
+    pub fn text(&self, key: &str) -> Option<String> {
+        self.get(key)?.string()
+    }
+
+    /// Returns the items of the member `key`; empty if it is not an array.
+    pub fn list(&self, key: &str) -> Vec<Raw<'a>> {
+        self.get(key).and_then(|list| list.items()).unwrap_or_default()
+    }
+
     /// Returns the value of a boolean; `None` if the value is not `true` or `false`.
     pub fn bool(&self) -> Option<bool> {
         self.0.parse().ok()
@@ -166,6 +177,12 @@ impl<'a> Raw<'a> {
 pub fn replace(text: &[u8], path: &[&str], new_value: &[u8]) -> Option<Vec<u8>> {
     let span = Raw::parse(text)?.path(path)?.span_in(text);
     Some([&text[..span.start], new_value, &text[span.end..]].concat())
+}
+
+/// Returns whether two members have the same key.
+pub fn has_repeated_key(members: &[Member<'_>]) -> bool {
+    let mut seen = HashSet::with_capacity(members.len());
+    !members.iter().all(|member| seen.insert(member.key.as_bytes()))
 }
 
 /// Calls `each` with the raw key (with quotes) and the value of every member of the object `text`.
