@@ -142,7 +142,7 @@ pub enum Line<'a> {
         continued_by: Option<u64>,
     },
     Page {
-        path: &'a str,
+        path: String,
         bytes: u64,
     },
     Plan {
