@@ -7,6 +7,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::archive::{Blake3, Role};
+use crate::engine::CommandRun;
 use crate::engine::files::{ChatOpenState, WritePermissions};
 use crate::engine::gate::GatePolicy;
 use crate::exit;
@@ -260,9 +261,9 @@ impl Request {
         Self::of(&envelope.verb, envelope.args)
     }
 
-    /// Returns the words of a request that the operation log records as its command line.
-    pub fn words(&self) -> Vec<String> {
-        let mut words = vec![self.verb.name.to_owned()];
+    /// Returns the command line that the operation log records for a request to a front end.
+    pub(super) fn command(&self, front_end: &str) -> CommandRun {
+        let mut words = ["stvc", front_end, self.verb.name].map(str::to_owned).to_vec();
         match &self.asked {
             Arguments::Snapshot(options) => words.extend(options.subject.names().iter().cloned()),
             Arguments::Tag(asked) => {
@@ -278,6 +279,6 @@ impl Request {
             }
             _ => {}
         }
-        words
+        CommandRun::new(words)
     }
 }

@@ -90,17 +90,13 @@ impl Answer {
     fn fill(&mut self, workspace: &Workspace, request: &Request) -> Result<()> {
         let page = request.page;
         match request.asked.clone() {
-            Arguments::Library(_) => {
+            asked @ (Arguments::Library(_) | Arguments::Timelines(_) | Arguments::Status(_)) => {
                 let report = timelines::timelines(workspace, &mut NoProgress)?;
-                report.last_backup.iter().for_each(|last| self.add(Line::Copy(last.into())));
-                self.add_answer(&answers::Timelines { command: "library", report: &report });
-            }
-            Arguments::Timelines(_) | Arguments::Status(_) => {
-                let report = timelines::timelines(workspace, &mut NoProgress)?;
-                self.add_answer(&answers::Timelines {
-                    command: request.verb.name,
-                    report: &report,
-                });
+                if matches!(asked, Arguments::Library(_)) {
+                    report.last_backup.iter().for_each(|last| self.add(Line::Copy(last.into())));
+                }
+                let command = request.verb.name;
+                self.add_answer(&answers::Timelines { command, report: &report });
             }
             Arguments::Graph(options) => {
                 let options = graph::Options { lanes: Some(page.first..page.end()), ..options };

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use console::Term;
@@ -28,20 +27,14 @@ pub fn for_writing(secret: &Secret) -> Result<Passphrase> {
 
 /// Returns the passphrase of an existing backup, or `None` if the backup is not encrypted. Only
 /// backup files can be encrypted.
-pub fn for_reading(secret: &Secret, path: &Path) -> Result<Option<Passphrase>> {
-    if copies::is_encrypted(path) != Some(true) {
-        return Ok(None);
+pub fn of_place(secret: &Secret, place: &CopyPlace) -> Result<Option<Passphrase>> {
+    match place {
+        CopyPlace::File(path) if copies::is_encrypted(path) == Some(true) => {}
+        _ => return Ok(None),
     }
     match given(secret)? {
         Some(given) => Ok(Some(given)),
         None => passphrase(ask("Passphrase of the backup: ")?).map(Some),
-    }
-}
-
-pub fn of_place(secret: &Secret, place: &CopyPlace) -> Result<Option<Passphrase>> {
-    match place {
-        CopyPlace::File(path) => for_reading(secret, path),
-        _ => Ok(None),
     }
 }
 

@@ -195,10 +195,7 @@ fn state(report: &Report, out: &mut Output) {
         return;
     }
     if report.source.origin.is_none() {
-        let scene = || state.and_then(|state| state.scene_break_name.clone());
-        let called = report.source.tags.first().cloned().or_else(scene);
-        let called = called.unwrap_or_else(|| report.source.timeline.chat().to_owned());
-        out.say(format!("Checkpoint:     {}", clean(&called)));
+        out.say(format!("Checkpoint:     {}", clean(report.label())));
     }
     recaps(report, out);
     if report.source.origin.is_none() {

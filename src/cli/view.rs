@@ -15,7 +15,6 @@ use super::wording::{clean, count, size};
 use stvc::Workspace;
 use stvc::api::http::{IdleTimeout, Redirect, Server};
 use stvc::api::{Rights, page};
-use stvc::json_output::answers::{Answer, Emit};
 use stvc::json_output::{Counts, Line, Summary};
 
 #[derive(Debug, clap::Args)]
@@ -99,31 +98,13 @@ fn open(address: &str, server: &Server) -> bool {
 fn write(args: &Args, path: &Path, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let options = page::Options { timelines: args.timelines.clone(), out: path.to_owned() };
     let written = page::write(workspace, &options, &mut out.progress())?;
-    let page = PageFile { path: path.display().to_string(), written };
     let text = |out: &mut Output| {
-        let PageFile { path, written } = &page;
+        let path = clean(&written.path.display().to_string());
         let timelines = count(written.timelines, "timeline");
         let snapshots = count(written.snapshots, "snapshot");
-        out.line(format!("{}: {timelines}, {snapshots}, {}", clean(path), size(written.bytes)));
+        out.line(format!("{path}: {timelines}, {snapshots}, {}", size(written.bytes)));
     };
-    Ok(out.answer(&page, text))
-}
-
-struct PageFile {
-    path: String,
-    written: page::PageStats,
-}
-
-impl Answer for PageFile {
-    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
-        tell(Line::Page { path: &self.path, bytes: self.written.bytes });
-    }
-
-    fn counts(&self) -> (&'static str, Counts) {
-        let page::PageStats { timelines, snapshots, .. } = self.written;
-        let counts = vec![("timelines", timelines.into()), ("snapshots", snapshots.into())];
-        ("view", Counts(counts))
-    }
+    Ok(out.answer(&written, text))
 }
 
 /// Encodes the name of a timeline for an address of the viewer.

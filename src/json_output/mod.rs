@@ -152,7 +152,7 @@ pub enum Line<'a> {
     },
     Protection(ProtectionLine<'a>),
     Page {
-        path: &'a str,
+        path: String,
         bytes: u64,
     },
     Plan {

@@ -62,15 +62,13 @@ impl<'a> From<&'a restore::Report> for RestoredLine<'a> {
     fn from(report: &'a restore::Report) -> Self {
         let (source, written) = (&report.source, &report.written);
         let (made, state) = (source.origin.as_ref(), report.state.as_ref());
-        let scene = state.and_then(|state| state.scene_break_name.as_deref());
-        let name = source.tags.first().map(String::as_str).or(scene);
         Self {
             snapshot: source.snapshot.id,
             moment: &source.moment,
             timeline: written.fork.as_ref().map_or(&source.timeline, |it| &it.timeline),
             fork: written.fork.as_ref().map(|fork| fork.id),
             restored_as: written.restored.as_ref().map(|restored| restored.id),
-            name: name.unwrap_or(source.timeline.chat()),
+            name: report.label(),
             taken: source.snapshot.time,
             recaps: Recaps {
                 running_recap_version: match made {

@@ -20,7 +20,7 @@ use super::connections::{Connections, PATIENCE};
 use super::gate::{AdmittedRequest, Denied, Gate};
 use super::redirect::Redirect;
 use crate::api::{Answer, Request, Rights, page, security_policy, serve};
-use crate::engine::{CommandRun, Workspace};
+use crate::engine::Workspace;
 use crate::system_clock;
 
 const LONGEST_REQUEST: usize = 64 << 10;
@@ -248,9 +248,7 @@ async fn api(shared: &Arc<ServerState>, body: Incoming) -> Response<Body> {
             Ok(request) => {
                 // Each request uses the current time, not the time when the server started.
                 let now = system_clock::now_or_1970();
-                let command = ["stvc", "view"].map(str::to_owned);
-                let command = command.into_iter().chain(request.words()).collect();
-                let command = CommandRun::new(command);
+                let command = request.command("view");
                 let workspace = Workspace { now, command, ..shared.workspace.clone() };
                 serve(&workspace, &request, shared.rights)
             }

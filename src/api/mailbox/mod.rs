@@ -21,8 +21,8 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, Watcher as _};
 
 use super::{Answer, Refusal, Rights, random_hex, serve};
+use crate::engine::Workspace;
 use crate::engine::configuration::Configuration;
-use crate::engine::{CommandRun, Workspace};
 use limits::Limits;
 pub use request_files::PROTOCOL;
 use request_files::{RequestFile, RequestFolder};
@@ -269,12 +269,10 @@ impl<'a> MailboxService<'a> {
 
     fn serve(&self, asked: &request_files::MailboxRequest) -> Answer {
         let Some(request) = &asked.request else { return Answer::default() };
-        let command = ["stvc", "extension"].map(str::to_owned);
-        let command = command.into_iter().chain(request.words()).collect();
         let workspace = Workspace {
             // The user sent the request, so the change is not automatic.
             automatic: false,
-            command: CommandRun::new(command),
+            command: request.command("extension"),
             now: (self.clock)(),
             ..self.workspace.clone()
         };

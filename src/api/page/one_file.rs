@@ -17,6 +17,7 @@ use crate::archive::{Blake3, Snapshot};
 use crate::durable::{self, Existing, Temp};
 use crate::engine::Workspace;
 use crate::history::{History, name_lookup};
+use crate::json_output::{Counts, Line, answers, counts};
 use crate::progress::Monitor;
 use crate::store::{self, ObjectId, Store, unless_lost};
 use crate::verbs::Result;
@@ -34,14 +35,28 @@ pub struct Options {
     pub out: PathBuf,
 }
 
-/// The counts and the size of a written file.
+/// A written file.
+#[non_exhaustive]
 pub struct PageStats {
+    /// Path of the file.
+    pub path: PathBuf,
     /// Number of timelines in the file.
     pub timelines: usize,
     /// Number of snapshots that the viewer can show.
     pub snapshots: usize,
     /// Length of the file.
     pub bytes: u64,
+}
+
+/// Answer of `view --out`.
+impl answers::Answer for PageStats {
+    fn lines<'a>(&'a self, tell: answers::Emit<'_, 'a>) {
+        tell(Line::Page { path: self.path.display().to_string(), bytes: self.bytes });
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        counts! { "view" => timelines: self.timelines, snapshots: self.snapshots }
+    }
 }
 
 /// Writes the viewer and the answers into one file.
@@ -94,7 +109,7 @@ pub fn write(
     };
     let failed = |source| store::Error::Io { path: options.out.clone(), source };
     let bytes = write().map_err(failed)?;
-    Ok(PageStats { timelines: heads.len(), snapshots, bytes })
+    Ok(PageStats { path: options.out.clone(), timelines: heads.len(), snapshots, bytes })
 }
 
 fn head(nonce: &str) -> String {

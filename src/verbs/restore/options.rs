@@ -169,6 +169,16 @@ pub struct Report {
     pub dry_run: bool,
 }
 
+impl Report {
+    /// Returns the name of the checkpoint: its tag, else the name of the scene that it ends, else
+    /// the name of its chat.
+    pub fn label(&self) -> &str {
+        let tag = self.source.tags.first().map(String::as_str);
+        let scene = || self.state.as_ref()?.scene_break_name.as_deref();
+        tag.or_else(scene).unwrap_or(self.source.timeline.chat())
+    }
+}
+
 /// The moment that was restored.
 pub struct Source {
     /// Current name of the timeline. If the restore creates a new timeline, this is its parent.

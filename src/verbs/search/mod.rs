@@ -121,7 +121,8 @@ pub enum MatchPlace {
     /// In an entry of a lorebook.
     #[serde(rename = "lorebook")]
     Entry {
-        /// UID as written in the file. `None` if the lorebook is invalid, so that its entries cannot be distinguished.
+        /// UID as written in the file. `None` if the lorebook is invalid, so that its entries
+        /// cannot be distinguished.
         uid: Option<String>,
         /// Comment of the entry, which SillyTavern shows as its title.
         #[serde(rename = "name")]
