@@ -26,8 +26,8 @@ use super::{Error, Kind, ObjectId, Result, delta};
 const MAX_DELTA_DEPTH: usize = 4096;
 /// Length of a delta chain above which all its objects are cached, because readers often begin at
 /// the end of a chain. From this length on, the pack is also checked for chains longer than
-/// [`MAX_DELTA_DEPTH`]. A pack with such a chain was made to exhaust time and memory, and its deep objects
-/// are not read.
+/// [`MAX_DELTA_DEPTH`]. A pack with such a chain was made to exhaust time and memory, and its deep
+/// objects are not read.
 const DEEP: usize = 64;
 /// Maximum length, in bytes, of objects that are cached whatever the length of their chain.
 /// Histories are read from the end and consist of small objects.
@@ -242,8 +242,8 @@ impl PackFile {
         }
     }
 
-    /// Whether the pack contains a delta chain that is a cycle or longer than [`MAX_DELTA_DEPTH`]. Reads
-    /// only the headers of entries, each once.
+    /// Whether the pack contains a delta chain that is a cycle or longer than [`MAX_DELTA_DEPTH`].
+    /// Reads only the headers of entries, each once.
     fn is_too_deep(&self, data: &data::File) -> bool {
         *self.is_too_deep.get_or_init(|| {
             let Some(OpenResult::Whole(index)) = self.index.get() else { return true };
