@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use super::wording::shell;
 use stvc::api::extension;
 use stvc::copies::CopyError;
-use stvc::hint::{EXAMPLE_FOLDER, Hint, unchanged};
+use stvc::hint::{Hint, unchanged};
 use stvc::verbs;
 use stvc::{errors, exit, watch};
 
@@ -23,7 +24,7 @@ pub enum Error {
     #[error("the setup needs your consent, and there is no terminal to ask on")]
     NotConfirmed,
     #[error("several SillyTavern folders were found, and none was chosen")]
-    SeveralLibraries,
+    SeveralLibraries { first: PathBuf },
     #[error("cannot write a backup to {what}")]
     BadOutput { what: &'static str },
     #[error(
@@ -69,7 +70,7 @@ impl Error {
             Self::OneUser { .. }
             | Self::OneTimeline { .. }
             | Self::NotConfirmed
-            | Self::SeveralLibraries
+            | Self::SeveralLibraries { .. }
             | Self::NoPlace { .. }
             | Self::BadOutput { .. }
             | Self::BackupIsNoStore { .. } => exit::USAGE,
@@ -90,8 +91,9 @@ impl Error {
                 "import it with `stvc import FILE`; read it with log, show, diff, search, timelines, stats, check or `restore … --to DIR`".into()
             }
             Self::NotConfirmed => unchanged("run the command again with `--yes`"),
-            Self::SeveralLibraries => {
-                unchanged(format!("choose one: `stvc --data {EXAMPLE_FOLDER} setup`"))
+            Self::SeveralLibraries { first } => {
+                let first = shell(&first.display().to_string());
+                unchanged(format!("choose one, for example `stvc --data {first} setup`"))
             }
             Self::BadOutput { .. } => "pipe the output to a program with `stvc backup - | …`; or pass a file, for example `stvc backup chats.stvc`".into(),
             Self::NoPassphrase { .. } => {

@@ -234,7 +234,8 @@ fn choose(args: &Args, mut found: Vec<Candidate>, out: &mut Output) -> Result<Ca
             chosen: chosen == Some(n),
         });
     }
-    Ok(found.swap_remove(chosen.ok_or(Error::SeveralLibraries)?))
+    let first = found[0].root.clone();
+    Ok(found.swap_remove(chosen.ok_or(Error::SeveralLibraries { first })?))
 }
 
 /// Returns the steps that are needed, or that the options ask for.
@@ -328,19 +329,31 @@ fn ask_for_more(
 }
 
 fn ask_for_place(surroundings: &Surroundings, root: &Path, out: &mut Output) -> Option<String> {
-    out.say("The snapshots are on the same disk as your chats. Back them up to another place?");
+    out.say("The snapshots are on the same disk as your chats. Where should they be backed up?");
     let drives = setup::other_drives(surroundings, root);
     let places: Vec<_> =
         drives.iter().map(|drive| drive.join("stvc-backup").display().to_string()).collect();
     for (n, place) in places.iter().enumerate() {
         out.line(format!("  {}  {}", n + 1, clean(place)));
     }
-    let choice = if places.is_empty() { "Type" } else { "Type a number," };
-    let typed = answer(&format!(
-        "{choice} a folder, or a git server (me@host:chats.git); Enter for none: "
-    ))?;
-    let chosen = typed.parse::<usize>().ok().and_then(|n| places.get(n.checked_sub(1)?).cloned());
-    chosen.or(Some(typed)).filter(|place| !place.is_empty())
+    let choice = if places.is_empty() { "A folder" } else { "A number, a folder" };
+    loop {
+        let typed =
+            answer(&format!("{choice} or a git server (me@host:chats.git); Enter for none: "))?;
+        let number = typed.parse::<usize>().ok();
+        if let Some(place) = number.and_then(|n| places.get(n.checked_sub(1)?)) {
+            return Some(place.clone());
+        }
+        if typed.is_empty() || ["n", "no"].iter().any(|no| typed.eq_ignore_ascii_case(no)) {
+            return None;
+        }
+        // The shell does not expand an answer. A single word, such as "yes", is not a place.
+        match (typed.strip_prefix("~/"), &surroundings.home) {
+            (Some(rest), Some(home)) => return Some(home.join(rest).display().to_string()),
+            _ if typed.contains(['/', '\\', ':']) => return Some(typed),
+            _ => out.say("Type the full path of a folder, for example /media/stick/chats."),
+        }
+    }
 }
 
 fn carry_out(

@@ -11,6 +11,7 @@ use crate::real_path;
 /// The parts of a computer that are searched.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
+    /// The home folder of the user.
     pub home: Option<PathBuf>,
     /// Folders for the data of programs, and the folder of Termux's system.
     pub data: Vec<PathBuf>,

@@ -302,7 +302,7 @@ fn setup_asks_for_a_backup_place() {
     let path = services.path();
     let variables = [("PATH", path.to_str().unwrap())];
     let place = sandbox.folder().join("drive");
-    let typed = format!("\nn\n{}\nsometimes\nweekly\n", place.display());
+    let typed = format!("\nn\nyes\n{}\nsometimes\nweekly\n", place.display());
     typed_on_terminal(&sandbox, &["setup"], &variables, &typed).exits(0);
     let value = |key: &str| sandbox.stvc(&["config", key]).exits(0).stdout;
     assert_eq!(value("include.settings"), "false\n");
