@@ -45,7 +45,7 @@ pub fn create_temp_dir(dir: &Path, prefix: &str) -> io::Result<PathBuf> {
     make_temp(prefix, |name| fs::create_dir(dir.join(name))).map(|(name, ())| dir.join(name))
 }
 
-/// Creates a file or folder under a random name. Tries another name if the name exists already.
+/// Creates a file or folder under a random name. Tries another name if the name already exists.
 fn make_temp<T>(prefix: &str, make: impl Fn(&OsStr) -> io::Result<T>) -> io::Result<(OsString, T)> {
     loop {
         let random = getrandom::u64().map_err(io::Error::other)?;

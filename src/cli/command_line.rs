@@ -86,7 +86,7 @@ pub enum Command {
     ///
     /// Entries are merged field by field.
     Merge(merge::Args),
-    /// Rebuild snapshots of earlier scenes from ST-Auto-Recap's notes
+    /// Reconstruct snapshots of earlier scenes from ST-Auto-Recap's records
     Reconstruct(reconstruct::Args),
     /// Verify the store or a backup
     ///
@@ -198,10 +198,10 @@ mod tests {
         let mut root = CommandLine::described().term_width(100);
         root.build();
         let mut text = String::from(
-            "# The commands\n\nMade from the program's own help; a test keeps it so. \
-             Exit codes: 0 done, also when there was nothing to do; 1 failed; 2 wrong usage; 3 some done and some not; \
+            "# Commands\n\nThis page is generated from the program's help; a test compares them. \
+             Exit codes: 0 success, also if there was nothing to do; 1 failure; 2 invalid usage; 3 partial success; \
              4 refused by a rule, nothing changed; 10 no store; 11 locked by another process; 130 interrupted. \
-             `diff --exit-code` as git: 1 if something changed. `search` as grep: 1 if nothing was found.\n",
+             `diff --exit-code` exits with 1 if there are differences, as git does, and `search` with 1 if nothing was found, as grep does.\n",
         );
         text.push_str(&section("stvc", &mut root));
         let names: Vec<_> =

@@ -101,7 +101,7 @@ fn print(action: Action, found: &ExtensionStatus, out: &mut Output) {
     }
     if version.is_some() && !found.watch {
         out.say(
-            "The watch is not running. Run `stvc watch`, or `stvc watch --install` to start it at every login.",
+            "The watch is not running. Run `stvc watch` to start it, or `stvc watch --install` to set up its start at login.",
         );
     }
 }

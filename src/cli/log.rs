@@ -282,7 +282,7 @@ fn print_version(
 }
 
 fn state_in_other_timeline(other: &MessageElsewhere, page: Page) -> String {
-    let Some((number, text)) = &other.now else { return dim("no longer there") };
+    let Some((number, text)) = &other.now else { return dim("deleted there") };
     let at = format!("#{number}");
     match &other.same_as {
         _ if other.is_same => dim(format!("{at} identical")),

@@ -54,7 +54,7 @@ fn print_all(report: &Report, out: &mut Output) {
                 print(outcome, snapshot.as_deref(), origin, out);
             }
             ReconstructOutcome::Known(snapshot) => {
-                out.say(format!("{}  {}  exists already", short_id(snapshot.id), place(outcome)))
+                out.say(format!("{}  {}  already exists", short_id(snapshot.id), place(outcome)))
             }
             ReconstructOutcome::Lost(findings) => out.findings(findings),
             ReconstructOutcome::OfParent(parent) => {

@@ -32,8 +32,7 @@ const HELP: &str = "Creates a snapshot of every changed chat first. A chat that 
     that changed on both devices is merged, entry by entry and field by field. If both changed \
     the same value, both lorebooks stay, and the command that resolves the conflict is shown. \
     Files that changed since their latest snapshot are not touched. Run `stvc undo` to undo what \
-    was received. A chat that was deleted here \
-    but still exists in REMOTE is restored.";
+    was received. A chat that was deleted here stays deleted here; run `stvc restore` to restore it.";
 
 /// The maximum number of conflicting values that are shown per lorebook.
 const PLACES: usize = 5;

@@ -24,7 +24,7 @@ settings! {
             "the remote of `stvc sync`; the last folder or server if not set";
         device: Option<String> = None,
             "the name of this device on your other devices; the machine's name if not set";
-        color: Option<When> = None, "when to use colors: auto, always or never";
+        color: Option<When> = None, "when to use colours: auto, always or never";
         date: Option<Dates> = None, "the format of dates: relative, local or iso";
         pager: Option<String> = None, "the program that shows long output; empty for none";
         attachments: u64 = 500_000_000,
@@ -91,7 +91,7 @@ fn schedule<'de, D: serde::Deserializer<'de>>(
     text.map(|text| parse_schedule(&text).map_err(serde::de::Error::custom)).transpose()
 }
 
-/// The setting for colors in output.
+/// The setting for colours in output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {

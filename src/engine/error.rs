@@ -44,7 +44,10 @@ pub enum Error {
     TakenBack { source: Box<Error> },
     /// Another program saved the files `paths` during the operation, so these files were not
     /// written. `others` is the number of files that were written.
-    #[error("{} saved by another program at the same time and not written", in_short_paths(paths))]
+    #[error(
+        "{} not written, because another program saved at the same time",
+        in_short_paths(paths)
+    )]
     LeftAlone { paths: Vec<String>, others: usize },
     #[error("snapshot {snapshot} has no {part}")]
     NoSuchPart { snapshot: String, part: &'static str },
@@ -70,7 +73,7 @@ pub enum ConfigurationError {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TagError {
-    #[error("the tag {name:?} exists already, for snapshot {snapshot}")]
+    #[error("the tag {name:?} already exists, for snapshot {snapshot}")]
     Taken { name: String, snapshot: String },
     #[error("there is no tag {name:?}")]
     Missing { name: String },

@@ -80,7 +80,7 @@ pub(crate) fn finding(
         sizes.iter().map(|(what, bytes)| format!("{what} ({})", format_size(*bytes))).collect();
     let message = format!("not stored: {}", list.join(", "));
     let subject = root.display().to_string();
-    let mut remedy = "back up what you need of it by other means".to_owned();
+    let mut remedy = "back up the files that you need by other means".to_owned();
     if !ways.is_empty() {
         remedy.push_str(&format!("; run {} to store more from now on", ways.join(", ")));
     }

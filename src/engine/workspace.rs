@@ -172,7 +172,7 @@ impl Workspace {
     }
 
     /// Creates the folder `chats` in a folder from [`for_recovery`](Self::for_recovery), so that
-    /// other commands recognize the folder as a library.
+    /// other commands recognise the folder as a library.
     pub(crate) fn begin_library(root: &Path) -> Result<()> {
         let chats = root.join("chats");
         let made = durable::create_dir_all(&chats);

@@ -199,7 +199,7 @@ export async function reloadWrittenFiles(written) {
   const reload = () => reloadFromDisk({ operation: newest, deleted });
   if (isGenerating() || isEditing()) {
     toastr.warning(
-      t("Click here to load the new version. SillyTavern asks before it overwrites it."),
+      t("Click here to load the new version. Until then, SillyTavern asks before each overwrite."),
       t("This chat was replaced elsewhere."),
       { timeOut: 0, extendedTimeOut: 0, onclick: reload },
     );

@@ -17,8 +17,8 @@ const CHINESE = {
   "stvc watch is not running": "stvc watch 没有在运行",
   "Run `stvc watch` on the computer that SillyTavern runs on.":
     "请在运行酒馆的电脑上运行 `stvc watch`。",
-  "`stvc watch --install` starts it at every login.":
-    "用 `stvc watch --install` 可以让它在每次登录时自动启动。",
+  "`stvc watch --install` sets up its start at every login.":
+    "用 `stvc watch --install` 可以设置为每次登录时自动启动。",
   "stvc versions differ": "stvc 版本不一致",
   "Run `stvc extension update`, then reload this page.":
     "请运行 `stvc extension update`，然后刷新页面。",
@@ -50,7 +50,7 @@ const CHINESE = {
   Language: "语言",
   "Same as SillyTavern": "跟随酒馆",
   "Reload the page to apply the language everywhere.": "刷新页面后，语言全部生效。",
-  "Not ready at this message:": "这条消息处还没有就绪：",
+  "Not ready at this message:": "在这条消息处还没有就绪：",
   "Click here to restore the chat.": "点这里恢复这个聊天。",
   "This is a snapshot of {name}, which is not open. Nothing was changed.":
     "这是 {name} 的快照，该聊天没有打开。没有改动任何内容。",
@@ -61,8 +61,8 @@ const CHINESE = {
   Cancel: "取消",
   "This chat was replaced elsewhere.": "这个聊天在别处被替换了。",
   "The new version is loaded.": "已载入新的版本。",
-  "Click here to load the new version. SillyTavern asks before it overwrites it.":
-    "点这里载入新的版本。酒馆在覆盖它之前会先询问。",
+  "Click here to load the new version. Until then, SillyTavern asks before each overwrite.":
+    "点这里载入新的版本。在此之前，酒馆每次覆盖都会先询问。",
   write: "写入",
   replace: "替换",
   delete: "删除",
@@ -112,7 +112,7 @@ export function t(text, values = {}) {
 export function howToStartWatch() {
   return [
     t("Run `stvc watch` on the computer that SillyTavern runs on."),
-    t("`stvc watch --install` starts it at every login."),
+    t("`stvc watch --install` sets up its start at every login."),
   ].join(" ");
 }
 

@@ -69,7 +69,7 @@ export async function ask(verb, args = {}) {
 const SECRET_KEY = "stvc-secret";
 
 /**
- * The secret, which authorizes every request to the server. It is not in a cookie, because a
+ * The secret, which authorises every request to the server. It is not in a cookie, because a
  * browser sends cookies to every port of a host.
  */
 let secret = readSecret();

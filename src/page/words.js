@@ -21,10 +21,10 @@ const ENGLISH = {
   otherTimelines: "Lorebooks, characters and other files",
   lastBackup: "Last backup {when}",
   noBackup: "No backup yet.",
-  lastSnapshot: "Last snapshot {when}",
+  lastSnapshot: "Latest snapshot {when}",
   forkOf: "fork of {parent} after #{at}",
   deleted: "deleted",
-  changed: "changed since the last snapshot",
+  changed: "changed since the latest snapshot",
   noSnapshot: "no snapshot yet",
   unreadable: "cannot be read",
 

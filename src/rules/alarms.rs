@@ -1,5 +1,5 @@
-//! Findings about a chat or lorebook that lost content since its last snapshot. The new content is
-//! stored anyway, and the finding says how to restore the snapshot before the loss.
+//! Findings about a chat or lorebook that lost content since its latest snapshot. The new content
+//! is stored anyway, and the finding says how to restore the snapshot before the loss.
 
 use super::{Code, Finding};
 use crate::archive::SnapshotId;

@@ -116,10 +116,10 @@ catalogue! {
             "The file name of a SillyTavern backup contains a date that does not exist.";
             "no action needed; the snapshot has the time at which the file was written";
         ChatShrank "chat-shrank" [Warning] "`snapshot`";
-            "Since the last snapshot, the chat lost more than half of its messages, or every message except the greeting.";
+            "Since the latest snapshot, the chat lost more than half of its messages, or every message except the greeting.";
             "if this was not intended, run `stvc restore ID --overwrite` with the id of the snapshot that the finding names";
         ChatReplaced "chat-replaced" [Warning] "`snapshot`";
-            "The chat no longer contains any message of the last snapshot.";
+            "The chat no longer contains any message of the latest snapshot.";
             "if this was not intended, run `stvc restore ID --overwrite` with the id of the snapshot that the finding names";
         RestoreUndone "restore-undone" [Warning] "`snapshot`";
             "SillyTavern overwrote a restored chat or lorebook with its former content, which SillyTavern's page still had in memory.";
@@ -192,7 +192,7 @@ catalogue! {
             "restore an earlier snapshot of the lorebook, or clear the content of the registry, so that the extension writes it again";
         RegistryCacheDangling "registry-cache-dangling" [Warning] FILES;
             "The registry in the chat's metadata lists UIDs that the lorebook does not have. The extension will write them to the lorebook's registries.";
-            "make sure that the right lorebook is bound";
+            "make sure that the right lorebook is bound to the chat";
         QueueSeveral "queue-several" [Warning] FILES;
             "The lorebook has more than one queue. The extension uses the first.";
             "delete the other queue entries in SillyTavern's lorebook editor";
@@ -330,7 +330,7 @@ catalogue! {
             "run `stvc restore NAME` to restore the checkpoint if the store has it; or remove the link in SillyTavern";
         ParentMissing "parent-missing" [Warning] "`doctor`";
             "The chat that a fork names as its parent does not exist.";
-            "run `stvc restore NAME` to restore the parent if the store has it; otherwise no action needed, because only \"Back to parent chat\" uses it";
+            "run `stvc restore NAME` to restore the parent if the store has it; otherwise no action needed: only SillyTavern's \"Back to parent chat\" uses the parent's name";
         SettingsHashDiffers "settings-hash-differs" [Info] "`doctor`";
             "The settings of ST-Auto-Recap in the fork differ from those in its parent.";
             "no action needed";
@@ -405,7 +405,7 @@ catalogue! {
             "no action needed; the next snapshot tries again";
         StoreFileDamaged "store-file-damaged" [Error, Warning] "`check`";
             "A file of the store is damaged or missing. If this is a warning, no snapshot is affected.";
-            "follow the advice of the finding";
+            "follow the remedy in the finding";
         ObjectDamaged "object-damaged" [Error] "`check`";
             "An object is damaged or missing. The finding lists the affected snapshots.";
             "create a snapshot while the library still has the files, to store them again; or copy the object from a backup of the store";
@@ -444,9 +444,10 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
 /// Returns the text of `docs/findings.md`.
 pub fn findings_page() -> String {
     let mut page = String::from(
-        "# Findings\n\nFindings are problems that stvc reports in your data or in its store. A finding never prevents a chat from being stored. \
-         With `--json`, each finding is one line of type `finding`, see [json.md](json.md).\n\n\
-         An **error** means that something is lost or broken, a **warning** that something will not work as you expect. **info** is worth knowing. \
+        "# Findings\n\nFindings are problems that stvc reports in your data or in its store. Most findings do not prevent a snapshot. \
+         The exceptions are files that cannot be read (`unreadable`) and the readiness check (section *Checkpoints*, exit code 4). \
+         With `--json`, each finding is one line of type `finding` ([json.md](json.md)).\n\n\
+         An **error** means that data is lost or damaged, a **warning** that something will not work as you expect, and **info** is worth knowing. \
          Findings about the files of a chat or lorebook are reported when the files have changed, not by every command. \
          This page is generated from `src/rules/catalogue.rs`; a test compares them.\n",
     );

@@ -132,9 +132,9 @@ impl LibraryFacts {
             .collect()
     }
 
-    /// Returns the chats that should get their own copy of a lorebook, given all chats that use it:
-    /// each fork whose parent uses the lorebook, and of several forks of another parent all but the
-    /// first.
+    /// Returns the chats that should get their own copy of a lorebook, given all chats that use it.
+    /// A fork whose parent uses the lorebook gets a copy. If only forks of a parent use it, the
+    /// first of them keeps it, and the others get a copy.
     fn forks_among<'f>(&self, users: &[&'f TimelineFacts]) -> Vec<&'f TimelineFacts> {
         let is_fork = |user: &TimelineFacts| user.main_chat.is_some() || user.origin.is_some();
         let place = |user: &'f TimelineFacts| (user.name.folder(), &user.group);

@@ -78,7 +78,7 @@ pub fn belongs_to_stvc(path: &LibraryPath) -> bool {
         || folders.split('/').any(|folder| as_compared(folder).starts_with(".stvc-"))
 }
 
-/// Normalizes a name as file systems may do before comparing names: without case and compatibility
+/// Normalises a name as file systems may do before comparing names: without case and compatibility
 /// forms, without dots and spaces at the end (Windows), without invisible characters (HFS+).
 fn as_compared(name: &str) -> String {
     let name = name.chars().filter(|c| !is_ignored_by_hfs(*c));

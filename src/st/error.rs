@@ -33,7 +33,7 @@ pub enum Error {
     BadName { name: String, why: &'static str },
     #[error("{} changed each time stvc read it", path.display())]
     ChangedWhileReading { path: PathBuf },
-    #[error("{} exists already", path.display())]
+    #[error("{} already exists", path.display())]
     AlreadyThere { path: PathBuf },
     #[error("{} was just saved or removed by another program, so it was left unchanged", path.display())]
     SavedMeanwhile { path: PathBuf },

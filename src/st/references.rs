@@ -130,7 +130,7 @@ impl References {
     }
 }
 
-/// Folds case and normalizes accents. Some file systems ignore these differences, so a reference
+/// Folds case and normalises accents. Some file systems ignore these differences, so a reference
 /// that differs from a file name only in case or accents must count as a use.
 fn folded(name: &str) -> String {
     name.nfc().flat_map(char::to_lowercase).collect()

@@ -28,8 +28,8 @@ use crate::progress::NoProgress;
 
 /// Number of small packs above which some of them are folded.
 const MAX_SMALL_PACKS: usize = 20;
-/// All small packs are folded when their total size, without the largest pack, exceeds the size of
-/// the largest pack divided by this number.
+/// All small packs are folded when their total size exceeds the size of the store's largest pack
+/// divided by this number. The largest pack itself does not count.
 const PART: u64 = 5;
 /// Total size of small packs, in bytes, up to which they are folded only because of their number.
 const LITTLE: u64 = 256 << 10;

@@ -93,7 +93,7 @@ impl Store {
         // Removes git's sample hooks, which are useless here.
         fs::remove_dir_all(dir.join("hooks")).map_err(Error::io(dir))?;
         let description =
-            "Snapshots of SillyTavern timelines, written by stvc. Each branch is a chat.\n";
+            "Snapshots of SillyTavern timelines, written by stvc. Each branch is a timeline.\n";
         fs::write(dir.join("description"), description).map_err(Error::io(dir))?;
         let private = dir.join(PRIVATE);
         fs::create_dir(&private).map_err(Error::io(&private))?;

@@ -156,7 +156,7 @@ fn remove(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether git was told to keep the pack, by a file with the extension `keep` or `promisor`.
+/// Whether a file with the extension `keep` or `promisor` tells git to keep the pack.
 pub(super) fn is_kept(index: &Path) -> Result<bool> {
     for mark in ["keep", "promisor"] {
         if exists(&index.with_extension(mark))? {

@@ -96,7 +96,7 @@ pub enum MergeError {
 /// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    #[error("{path} exists already")]
+    #[error("{path} already exists")]
     NameTaken { path: String },
     #[error("{timeline} is the name of a deleted chat that still has snapshots")]
     NameStored { timeline: String },

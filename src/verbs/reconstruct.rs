@@ -71,7 +71,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Counts the moments whose outcome satisfies `wanted`.
+    /// Counts the moments whose outcome matches `wanted`.
     pub fn count(&self, wanted: impl Fn(&ReconstructOutcome) -> bool) -> usize {
         self.outcomes.iter().filter(|outcome| wanted(&outcome.result)).count()
     }

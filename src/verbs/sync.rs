@@ -56,7 +56,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Counts the timelines whose outcome satisfies `wanted`.
+    /// Counts the timelines whose outcome matches `wanted`.
     pub fn count(&self, wanted: impl Fn(&Outcome) -> bool) -> usize {
         self.entries.iter().filter(|entry| wanted(&entry.outcome)).count()
     }

@@ -13,7 +13,7 @@ pub enum Error {
     Verb(#[from] verbs::Error),
     #[error("another `stvc watch` is already running for this library{}", process.as_ref().map_or(String::new(), |id| format!(" (process {})", id.trim())))]
     Watched { process: Option<String> },
-    #[error("{} exists already and was not written by stvc", path.display())]
+    #[error("{} already exists and was not written by stvc", path.display())]
     UnitInTheWay { path: PathBuf },
     #[error("{} is in a temporary folder, so the watch could not be started from it later", path.display())]
     TemporaryProgram { path: PathBuf },

@@ -46,7 +46,7 @@ use watcher::Watcher;
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// The interval of scans if the system does not support file events.
 const POLL_EVERY: Duration = Duration::from_secs(5);
-/// The interval of checks whether a missing library or store is reachable again.
+/// The interval at which `watch` looks for a library or store that became unreachable.
 const SEEK_EVERY: Duration = Duration::from_secs(2);
 /// The interval of `forget` and `gc`, if a retention policy is configured.
 const TIDY_EVERY: Duration = Duration::from_secs(24 * 60 * 60);

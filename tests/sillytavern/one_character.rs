@@ -42,7 +42,7 @@ fn scenario(session: &mut Session) {
     assert!(session.model.last_prompt().contains(LANTERN), "the entry is not sticky");
     session.snapshot();
 
-    // A checkpoint and a branch, created by the buttons; every chat goes on.
+    // A checkpoint and a branch, created by the buttons; every chat continues.
     let checkpoint = session.writer.checkpoint(6, "At the bell");
     let at_checkpoint = session.snapshot()[&checkpoint].clone();
     session.writer.say("The main line goes on.");
@@ -103,7 +103,7 @@ fn scenario(session: &mut Session) {
     assert_eq!(state["sticky"], json!([format!("{book}.1")]));
     assert_eq!(session.writer.back(), checkpoint);
 
-    // A message changes only the file of its own chat, and the sticky effect goes on in each.
+    // A message changes only the file of its own chat, and the sticky effect continues in each.
     for name in [&main, &checkpoint, &branch, "Another ending"] {
         let changed = session.files_changed_by(|writer| {
             writer.open(name);

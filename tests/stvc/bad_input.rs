@@ -162,7 +162,8 @@ fn unusual_bytes_are_reported_and_restored_unchanged() {
     assert_good_chat_stored(&sandbox);
 }
 
-/// During continuous saves a snapshot holds one of the saved states, or none is created.
+/// During continuous saves, a snapshot contains exactly one of the saved states, or no snapshot is
+/// created.
 #[test]
 fn snapshot_never_mixes_two_saves_of_a_chat() {
     let sandbox = library();

@@ -153,7 +153,7 @@ fn commit_that_claims_a_huge_size_is_refused() {
     }
 }
 
-/// A single byte of a size claims gigabytes, without data.
+/// The size field claims gigabytes, but no data follows.
 #[test]
 fn memory_grows_with_bytes_read_not_with_claimed_sizes() {
     let (sandbox, stored) = library();

@@ -244,7 +244,7 @@ fn req_37_strict_mode_refuses_only_for_five_reasons() {
     library.write(&sandbox);
     let answer = sandbox.json(&["snapshot", "Harbour", "--at", "7", "--strict"]).exits(0);
     assert_eq!(codes(&answer)[0], "scene-recap-missing");
-    // A missing running recap is not a reason of its own: the scene is missing from it.
+    // A missing running recap is not a separate reason: the scene is missing from it.
     let library = RecapLibrary { recap: None, ..RecapLibrary::new("Ann", "Late") };
     library.write(&sandbox);
     let answer = sandbox.json(&["snapshot", "Late", "--at", "7", "--strict"]).exits(4);

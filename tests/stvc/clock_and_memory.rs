@@ -1,4 +1,4 @@
-//! A wrong clock and too little memory: each is a clear error, and nothing is lost.
+//! A wrong clock or too little memory causes a clear error and no loss of data.
 #![cfg(target_os = "linux")]
 
 use std::fs;

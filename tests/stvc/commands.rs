@@ -210,7 +210,7 @@ fn checkpoints_and_tags_are_listed() {
     let head = sandbox.json(&["show", "Harbour"]).exits(0).of_type("snapshot").remove(0);
     assert_eq!(head["messages"], 4);
     assert_snapshot!(words(&sandbox.stvc(&["tag", "lamp", "Storm"]).exits(1)), @r#"
-    error: the tag "lamp" exists already, for snapshot AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+    error: the tag "lamp" already exists, for snapshot AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
     hint: choose another name; run `stvc tag lamp SNAPSHOT --move` to move the tag
     "#);
     sandbox.stvc(&["snapshot", "Storm", "--tag", "lamp"]).exits(1);

@@ -35,7 +35,7 @@ fn every_finding_code_is_used() {
     let mut known = BTreeSet::new();
     for rule in stvc::findings::rules() {
         let code = rule.code;
-        assert!(known.insert(code.as_str()), "{code} stands twice in the catalogue");
+        assert!(known.insert(code.as_str()), "{code} occurs twice in the catalogue");
         for text in [rule.from, rule.meaning, rule.remedy] {
             assert!(!text.is_empty() && !text.contains(['|', '\n']), "{code}: {text}");
         }

@@ -49,7 +49,7 @@ fn extension_commands_keep_files_that_stvc_did_not_create() {
     for deed in ["install", "update", "remove"] {
         let refused = sandbox.stvc(&["extension", deed]).exits(4);
         assert!(
-            refused.stderr.contains("exists already and was not created by stvc"),
+            refused.stderr.contains("already exists and was not created by stvc"),
             "{}",
             refused.stderr
         );

@@ -541,7 +541,7 @@ fn erase_deletes_the_file_of_rejected_log_lines() {
     assert!(!aside.exists());
 }
 
-/// A finished operation too.
+/// This also applies to a finished operation.
 #[test]
 fn undo_writes_only_files_that_a_timeline_can_have() {
     let forgery = Forgery::new();

@@ -225,7 +225,7 @@ fn forget_killed_midway_loses_nothing() {
         std::thread::sleep(std::time::Duration::from_millis(delay));
         let _ = child.kill();
         child.wait().unwrap();
-        // After recovery, all of it is done or nothing.
+        // After recovery, the command is either complete or has no effect.
         sandbox.stvc(&["snapshot"]).exits(0);
         let left = sandbox.chat_ids().len();
         assert!(left == 5 || left == 2, "{left} snapshots are left");

@@ -102,7 +102,7 @@ fn req_28_restored_copy_never_uses_an_existing_chat_or_lorebook_name() {
     let before = sandbox.files();
     for taken in ["What if", "what IF", "Harbour nights", "Harbour nights.jsonl"] {
         let answer = sandbox.stvc(&["restore", "Harbour", "--as", taken]).exits(4);
-        assert!(answer.stderr.contains("exists already"), "{}", answer.stderr);
+        assert!(answer.stderr.contains("already exists"), "{}", answer.stderr);
     }
     sandbox.stvc(&["restore", "Harbour", "--as", " "]).exits(2);
     assert_same(&sandbox.files(), &before);

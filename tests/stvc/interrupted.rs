@@ -1,6 +1,6 @@
-//! Commands that were interrupted between log and files: the next command finishes them, or finds
-//! that a file was saved meanwhile and leaves it. An unwritten file never counts as new. (The sweep
-//! interrupts at every call; these tests build the states by hand and check the messages.)
+//! Commands that were interrupted between log and files: the next command finishes them, but does
+//! not overwrite a file that was saved in between. An unwritten file never counts as new. (The
+//! sweep interrupts at every call; these tests build the states by hand and check the messages.)
 
 use std::fs;
 
@@ -185,7 +185,7 @@ fn operation_is_reverted_when_one_file_cannot_be_written() {
 #[test]
 fn operation_that_cannot_be_finished_does_not_block_commands() {
     let (_one, two, _folder, old, _) = unfinished_sync();
-    // The latest pack holds the snapshot to be written.
+    // The latest pack contains the snapshot to be written.
     let packs = crate::common::files_with_extension(&two.store().join("objects/pack"), "pack");
     let newest = packs.iter().max_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
     let index = newest.unwrap().with_extension("idx");

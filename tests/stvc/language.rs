@@ -1,4 +1,4 @@
-//! The worst patterns of hard-to-read English do not come back. CONTRIBUTING.md has the rules.
+//! Refuses the most common patterns of hard-to-read English. CONTRIBUTING.md has the rules.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -185,7 +185,7 @@ fn undo_skips_later_watch_snapshots_of_other_chats() {
     cut_to(&sandbox, 3);
     let bad = sandbox.read(CHAT);
     sandbox.stvc(&["restore", NAME, "--overwrite"]).exits(0);
-    // The watch stores another chat meanwhile.
+    // In between, the watch stores another chat.
     let other = "chats/Mira Voss/Another.jsonl";
     sandbox.write(
         other,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::rust_files;
 
-/// Tools that every room may import. Each may import those before it.
+/// Utility modules that every module may import. Each may import those before it.
 const TOOLS: &[&str] = &[
     "exit",
     "file_lock",
@@ -28,8 +28,8 @@ const TOOLS: &[&str] = &[
 /// May import everything: the library, the program, and the list of fuzz targets.
 const ROOTS: &[&str] = &["lib", "main", "fuzzing"];
 
-/// The floors, lowest first, and the rooms on each. A room may import tools and rooms on lower
-/// floors; on its own floor only those in [`BESIDE`].
+/// The layers, lowest first, and the modules of each. A module may import utilities and modules of
+/// lower layers; of its own layer, only those in [`BESIDE`].
 const FLOORS: &[&[&str]] = &[
     &["st", "store", "auto_recap::written"],
     &["archive", "auto_recap::stored"],
@@ -42,15 +42,15 @@ const FLOORS: &[&[&str]] = &[
     &["cli"],
 ];
 
-/// The room of a SillyTavern extension has a part on each floor; the floor's own room and that part
-/// may import each other.
+/// The module of a SillyTavern extension has one part per layer; the layer's own module and that
+/// part may import each other.
 const BESIDE: &[(&str, &str)] =
     &[("st", "auto_recap::written"), ("archive", "auto_recap::stored"), ("rules", "auto_recap")];
 
 /// Rules must not know how values are stored, and the two front ends must not know each other.
 const NEVER: &[(&str, &str)] = &[("rules", "store"), ("auto_recap", "store"), ("api", "watch")];
 
-/// Returns the room of a module and its floor.
+/// Returns the top-level module of a module, and its layer.
 fn room_of(module: &[String]) -> Option<(&'static str, usize)> {
     let path = module.join("::");
     FLOORS.iter().enumerate().find_map(|(floor, rooms)| {

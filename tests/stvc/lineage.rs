@@ -1,4 +1,4 @@
-//! Parents and forks of timelines, recognized by messages instead of file names.
+//! Parents and forks of timelines, recognised by messages instead of file names.
 
 use std::collections::BTreeMap;
 

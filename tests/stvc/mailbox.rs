@@ -339,7 +339,7 @@ fn panicking_request_does_not_end_the_watch() {
                 "{answer}"
             );
         }
-        // A status that cannot be written does not end it either.
+        // A status that cannot be written does not stop the watch either.
         bell.news(Vec::new());
         assert_eq!(ask(&sandbox, 4, "hello", json!({}))["exit"], 0);
         is_broken.store(false, Ordering::Relaxed);
@@ -350,7 +350,8 @@ fn panicking_request_does_not_end_the_watch() {
     assert_eq!(status(&sandbox)["alive"], Value::Null);
 }
 
-/// Without space for an answer, an error is answered or nothing; the watch continues.
+/// If there is no space for an answer, the watch answers with an error or not at all, and then
+/// continues.
 #[cfg(unix)]
 #[test]
 fn full_disk_is_reported_and_the_watch_continues() {

@@ -70,7 +70,7 @@ fn chats_renamed_in_a_chain_before_one_snapshot_keep_their_histories() {
     }
     let status = sandbox.json(&["status"]).exits(0).of_type("timeline");
     assert_eq!(status.len(), 2, "{status:?}");
-    // The operation is undone as a whole.
+    // The entire operation is undone.
     sandbox.stvc(&["undo"]).exits(0);
     assert_eq!(snapshots_of(&sandbox, "Mira/b").len(), 1);
 }

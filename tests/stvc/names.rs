@@ -341,7 +341,7 @@ fn branch_renamed_by_git_keeps_its_timeline() {
     sandbox.stvc(&["check"]).exits(0);
 }
 
-/// Creates timelines, folders and tags that differ only in case or normalization.
+/// Creates timelines, folders and tags that differ only in case or normalisation.
 fn twins(sandbox: &Sandbox) -> BTreeSet<String> {
     let names = ["chats/Mira/abc", "chats/Mira/ABC", "chats/MIRA/abc", "chats/Mira/é"];
     let names = names.into_iter().chain(["chats/Mira/e\u{301}", "group chats/Ä", "group chats/ä"]);

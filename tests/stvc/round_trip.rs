@@ -12,7 +12,7 @@ use crate::common::{Sandbox, assert_same, files, git};
 
 const LIBRARIES: [&str; 3] = ["1.19.0", "1.12.6", "odd"];
 
-/// Lists the paths of a library that snapshots hold: chats, bound lorebooks, groups.
+/// Lists the paths of a library that snapshots contain: chats, bound lorebooks, groups.
 fn stored_paths(sandbox: &Sandbox) -> Vec<String> {
     let mut paths = Vec::new();
     for id in sandbox.snapshot_ids() {

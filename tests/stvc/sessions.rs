@@ -22,7 +22,7 @@ fn library() -> Sandbox {
 /// A user's session.
 struct Session {
     sandbox: Sandbox,
-    /// Printed commands, so that a session without any fails.
+    /// Commands that the output suggested. A session without any must fail.
     tried: BTreeSet<String>,
 }
 

@@ -301,7 +301,7 @@ fn undo_of_a_command_also_reverts_the_snapshots_it_created_first() {
     // One undo reverts it, and the next one reverts the command before.
     let next = sandbox.json(&["undo", "--dry-run"]).exits(0).of_type("operation");
     assert_eq!(next[0]["number"], json!(1));
-    // The number of a part means the whole operation, and it can be redone.
+    // The number of a part selects the entire command, which can be redone.
     let redo = numbers(&sandbox)[0].to_string();
     sandbox.stvc(&["undo", &redo]).exits(0);
     assert!(sandbox.path("chats/Mira Voss/What if.jsonl").exists());

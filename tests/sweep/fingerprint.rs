@@ -1,4 +1,4 @@
-//! Recognizes points with equal outcomes.
+//! Recognises points with equal outcomes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -105,7 +105,7 @@ impl Stage {
         self.library(device).join(".stvc")
     }
 
-    /// Folder that stands for the server's disk.
+    /// Folder that represents the server's disk.
     pub fn server(&self) -> PathBuf {
         self.disk().join("server.git")
     }

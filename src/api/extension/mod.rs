@@ -103,7 +103,7 @@ impl Installed {
 pub enum Error {
     #[error(transparent)]
     Verb(#[from] verbs::Error),
-    #[error("{} exists already and was not created by stvc", path.display())]
+    #[error("{} already exists and was not created by stvc", path.display())]
     Foreign { path: PathBuf },
     #[error("files of the extension were changed: {}", listed(files))]
     Edited { files: Vec<String> },

@@ -56,7 +56,7 @@ struct Envelope {
 }
 
 /// The folder `user/files` of a library. Every script in SillyTavern's page can write to it.
-/// Therefore each call opens the folder anew and accesses files only through the open folder.
+/// Therefore each call opens the folder again and accesses files only through the open folder.
 pub struct RequestFolder {
     root: PathBuf,
 }

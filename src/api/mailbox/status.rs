@@ -10,11 +10,13 @@ use crate::api::Rights;
 use crate::engine::Workspace;
 use crate::store::FileChange;
 
-/// The maximum numbers of timelines, of alarms, of operations that wrote files, and of paths per
-/// operation.
+/// Maximum number of timelines in the status file.
 const TIMELINES: usize = 50;
+/// Maximum number of alarms in the status file.
 const ALARMS: usize = 20;
+/// Maximum number of operations that wrote files.
 const WRITTEN: usize = 20;
+/// Maximum number of paths per operation.
 const PATHS: usize = 100;
 
 /// A problem to show to the user at once: a chat became shorter or was overwritten.

@@ -154,7 +154,7 @@ impl Page<'_> {
     }
 
     /// Returns the line without references to timelines that are not in this file, or `None` if the
-    /// whole line is about such a timeline.
+    /// entire line is about such a timeline.
     fn own(&self, verb: &str, line: Box<RawValue>) -> Option<Box<RawValue>> {
         match verb {
             "library" | "graph" | "log" => {

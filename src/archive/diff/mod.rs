@@ -69,7 +69,7 @@ pub enum ChangeKind {
     Link,
     /// An entry of a lorebook got another title.
     Renamed,
-    /// The position of an entry in the order of entries changed.
+    /// Of an entry, only `order` or `displayIndex` changed.
     Order,
     /// Only the bytes changed, not the values: for example, the order of keys, spacing, or a
     /// repeated key.

@@ -171,7 +171,7 @@ struct Lines<'a> {
     /// Each line with the entry that it names, and the number of earlier lines that name the same
     /// entry.
     items: Vec<((Subject, usize), String)>,
-    /// The line ends after the last line.
+    /// The line breaks that follow the last line.
     tail: &'a str,
 }
 

@@ -34,7 +34,7 @@ pub enum InTheWay {
     AnotherStore,
     #[error("it is a file, not a folder")]
     File,
-    #[error("it exists already and was not created by `stvc backup`")]
+    #[error("it already exists and was not created by `stvc backup`")]
     OtherFile,
     #[error("the folder is not empty and was not created by `stvc backup`")]
     OtherFolder,
@@ -86,7 +86,7 @@ impl CopyError {
             }
             Self::NotHere { destination, .. } => {
                 let place = shell(destination);
-                unchanged(format!("run `stvc sync {place}` to merge both sides; run `stvc import {place}` to import its snapshots; add `--overwrite` to replace its branches with those of this store (its own snapshots stay there, but hidden)"))
+                unchanged(format!("run `stvc sync {place}` to merge both sides; run `stvc import {place}` to import its snapshots; add `--overwrite` to replace its branches with those of this store. The replaced snapshots stay there, but are no longer listed"))
             }
         })
     }

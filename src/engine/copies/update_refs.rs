@@ -70,8 +70,11 @@ impl Update {
     }
 
     pub fn removed_finding(&self, destination: &str, may: UpdatePermissions) -> Option<Finding> {
-        let then =
-            if may.prune { "they were removed from it, too" } else { "it keeps them, hidden" };
+        let then = if may.prune {
+            "they were removed from it, too"
+        } else {
+            "it keeps them, but no longer lists them"
+        };
         removed_here::finding(destination, &self.removed, then)
     }
 }

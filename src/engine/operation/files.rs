@@ -274,8 +274,8 @@ pub struct WritePermissions {
     pub active_queue: bool,
 }
 
-/// A function that returns the bytes of a planned file that stay in memory. The flag tells whether
-/// the store has these bytes.
+/// A function that returns the bytes of a planned file that stay in memory. The flag is true if the
+/// store has these bytes.
 type RetainBytes<'p, 'a> = fn(Cow<'p, [u8]>, bool) -> Option<Cow<'a, [u8]>>;
 
 #[derive(Default)]

@@ -30,7 +30,7 @@ pub(super) struct Applied {
     pub bytes: u64,
 }
 
-/// Snapshots that contain the present or future files, with their manifests.
+/// Snapshots that contain the current or the planned files, with their manifests.
 type StoredStates = Vec<(SnapshotId, Manifest)>;
 
 impl Receiving<'_> {
@@ -53,9 +53,7 @@ impl Receiving<'_> {
                 Some(format!("From a backup of {day}")),
                 format!("Files as they were before a backup of {day}"),
             ),
-            Policy::Join => {
-                (None, "Files as they were before what another device wrote came".to_owned())
-            }
+            Policy::Join => (None, "Files as they were before a sync".to_owned()),
         };
         let mut operation = Operation::new(workspace, store, message.as_deref());
         let rewritten =
@@ -65,7 +63,7 @@ impl Receiving<'_> {
         let files = self.file_plans(plan, &will_have)?;
         let mut actions = Vec::new();
         // If an import writes no files, no final snapshots are needed: the next `stvc snapshot`
-        // stores the present files.
+        // stores the current files.
         if let Some(library) = library
             && (policy == Policy::Join || !files.is_empty())
         {
@@ -74,7 +72,7 @@ impl Receiving<'_> {
             let permissions = WritePermissions { closed, active_queue: false };
             actions =
                 operation.write_files(library.root(), files, &had, permissions, &why)?.actions;
-            let message = message.as_deref().unwrap_or("as it is after a sync");
+            let message = message.as_deref().unwrap_or("after a sync");
             let ending = FinalSnapshot { message, ..FinalSnapshot::default() };
             // Never read a file that this device does not store, such as `settings.json`, which may
             // contain passwords.
@@ -201,7 +199,7 @@ impl Receiving<'_> {
     }
 
     /// Returns the latest local snapshots of all planned timelines and files. They contain the
-    /// present files.
+    /// current files.
     fn had(&self, steps: &[TimelinePlan<'_>], files: &[FilePlan<'_>]) -> Result<StoredStates> {
         let entries = steps.iter().map(|step| &step.entry);
         let names = entries.flat_map(|entry| [Some(&entry.timeline), entry.former.as_ref()]);

@@ -70,7 +70,7 @@ impl FutureLibrary {
     }
 
     /// Returns the changed files. Chats are last, because the lorebook of a chat must exist before
-    /// the chat. `held` are snapshots that may contain the new content.
+    /// the chat. `held` lists snapshots that may contain the new content.
     pub(super) fn take_plan(&mut self, held: &[(SnapshotId, Manifest)]) -> Vec<FilePlan<'static>> {
         let changed =
             std::mem::take(&mut self.files).into_values().filter(|file| !file.is_up_to_date());

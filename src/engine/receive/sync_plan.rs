@@ -320,7 +320,7 @@ impl<'s> Planner<'s> {
             return self.keep_both(step, diverged);
         };
         // Start from the side that equals the merged chat. If both or neither do, start from the
-        // remote side, whose snapshot exists already.
+        // remote side, whose snapshot already exists.
         let is_ours = *ours.main.bytes == *merged && *theirs.main.bytes != *merged;
         let (chat, other) = if is_ours { (ours, theirs) } else { (theirs, ours) };
         // A chat without a header has its metadata in the group's file, so this metadata is merged,
@@ -371,8 +371,8 @@ impl<'s> Planner<'s> {
         Ok(())
     }
 
-    /// Sets the lorebook in `whole` to its planned content. If the library will not have the
-    /// lorebook, plans to write the lorebook that is in `whole`.
+    /// Sets the lorebook in `whole` to its planned content. If no lorebook is planned under this
+    /// name, plans to write the one in `whole`.
     fn plan_book(&mut self, whole: &mut TimelineFiles) -> Result<()> {
         let Some(book) = whole.book() else { return Ok(()) };
         let (path, own) = (book.path.clone(), book.bytes.to_vec());

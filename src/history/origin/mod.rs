@@ -51,8 +51,8 @@ pub(crate) enum Origin {
 pub(crate) struct Lineage {
     index: Index,
     history: History,
-    /// Latest snapshots of the timelines whose file is missing. A timeline is removed when a new
-    /// chat turns out to be that timeline after a rename.
+    /// Latest snapshots of the timelines whose file is missing. If a new chat is recognised as one
+    /// of these timelines under a new name, that timeline is removed from this map.
     vanished: BTreeMap<TimelineName, SnapshotId>,
     /// Timelines that exist in the library or in the store.
     living: HashSet<TimelineName>,
@@ -119,7 +119,7 @@ pub(crate) fn forget_index(store: &Store) {
 
 impl Lineage {
     /// Loads and updates the index. A chat in an unreadable folder does not count as missing, so no
-    /// new chat can be recognized as that chat after a rename.
+    /// new chat can be recognised as that chat after a rename.
     pub(crate) fn load(store: &Store, scan: &Scan) -> Result<Self> {
         let path = store.private_dir().join(INDEX);
         let history = History::load(store)?;

@@ -54,7 +54,7 @@ fn scenario(name: &'static str, version: &str) {
     assert_eq!(shown.of_type("snapshot")[0]["timeline"], format!("chats/Mira Voss/{main}"));
     assert_eq!(session.writer.run_command("/stvc-tag at=1 the lantern"), "the lantern");
 
-    // A restore needs no F5: the page reloads chat and lorebook, and goes on from there.
+    // A restore needs no F5: the page reloads chat and lorebook and continues with them.
     let chat = format!("chats/Mira Voss/{main}.jsonl");
     let book = "worlds/Tide Office.json";
     let at_snapshot = session.chats_and_lorebooks();

@@ -47,7 +47,7 @@ pub fn back_up(sandbox: &Sandbox) -> PathBuf {
     path
 }
 
-/// Keeps the files that a snapshot can hold.
+/// Keeps the files that a snapshot can contain.
 fn keep_stored_files(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
     let of_ours = |path: &String| {
         let folders =

@@ -11,7 +11,7 @@ use proptest::sample::select;
 pub struct Library {
     pub files: BTreeMap<String, Vec<u8>>,
     pub timelines: Vec<String>,
-    /// Files to delete: all that a snapshot holds, in some cases without the group's file.
+    /// Files to delete: every file of a snapshot, in some cases except the group's file.
     pub to_delete: Vec<String>,
 }
 

@@ -9,8 +9,8 @@
 //! library.write(&sandbox);
 //! ```
 //!
-//! `more` holds members that have no field. They are written last and override earlier ones of the
-//! same name.
+//! `more` contains members that have no field. They are written last and override earlier members
+//! of the same name.
 
 #[derive(Clone, Debug)]
 pub struct RecapLibrary {

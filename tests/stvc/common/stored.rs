@@ -68,7 +68,7 @@ pub fn check(sandbox: &Sandbox) -> (i32, String) {
     (i32::from(!report.is_valid()), words.collect::<String>().replace('\\', "/"))
 }
 
-/// Asserts that git and `check` report no problem.
+/// Asserts that neither git nor `check` reports a problem.
 #[track_caller]
 pub fn assert_valid(sandbox: &Sandbox) {
     fsck(sandbox);

@@ -312,9 +312,9 @@ fn invalid_json_is_compared_as_text() {
     ");
 }
 
-/// One change, not a rewrite of everything.
+/// The other messages do not count as rewritten.
 #[test]
-fn appended_message_of_a_long_chat_is_one_change() {
+fn message_inserted_into_a_long_chat_is_one_change() {
     let mut messages = talk(5000);
     let sandbox = stored(&messages);
     messages.insert(2500, said(60_000, "Wren", "One more."));

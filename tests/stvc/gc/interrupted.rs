@@ -176,7 +176,7 @@ fn disk_full_while_writing_the_index_leaves_no_pack() {
     assert_same(&files(&sandbox.store()), &before);
 }
 
-/// Regardless of their age: the holder of the lock knows that they are unused.
+/// The process that holds the lock knows that leftovers are unused, whatever their age.
 #[test]
 fn gc_removes_leftovers_of_any_age() {
     let sandbox = Sandbox::empty();

@@ -143,7 +143,7 @@ fn lorebook_change_in_a_fork_is_dated_by_messages_of_the_fork() {
     let one = |last| ("chats/Mira/one".to_owned(), last);
     let fork = ("chats/Mira/What if".to_owned(), 3);
     assert_eq!(dated_by(&sandbox, &[name, "kestrel"]), [fork, one(3), one(2), one(1)]);
-    // The reverse.
+    // The reverse case.
     sandbox.wait(60);
     let text = String::from_utf8(sandbox.read(BOOK)).unwrap();
     sandbox.write(BOOK, text.replace("green", "white"));

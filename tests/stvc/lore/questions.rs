@@ -64,7 +64,7 @@ fn changes_within_one_second_keep_their_order() {
     for n in 0..7 {
         sandbox.write(BOOK, book(&[(0, "Kestrel", &says(n))]));
         sandbox.append(CHAT, &message("one", n + 1));
-        // The chat alone: the lorebook has no history of its own.
+        // Only the chat: the lorebook has no history of its own.
         sandbox.stvc(&["snapshot", "--only", "chats"]).exits(0);
     }
     let changes = sandbox.json(&["lore", "Kestrel"]).exits(0).of_type("lore_change");

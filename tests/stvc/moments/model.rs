@@ -311,7 +311,7 @@ impl World {
                 self.save_book(book);
             }
             Step::RenameBook(book, edited, follow) => {
-                // A rename is recognized by stored content, so everything is stored first.
+                // A rename is recognised by stored content, so everything is stored first.
                 self.snapshot(None);
                 let book = book.index(self.books.len());
                 let (old, new) = (self.books[book].name.clone(), self.unique("Renamed"));

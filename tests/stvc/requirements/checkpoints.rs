@@ -216,8 +216,8 @@ fn req_26_concurrent_checkpoints_do_not_interfere() {
     assert_valid(&sandbox);
 }
 
-/// Chat and lorebook are saved repeatedly, the chat first: a snapshot holds a pair that was on disk
-/// at one time, or none is created.
+/// Chat and lorebook are saved repeatedly, the chat first. A snapshot contains a pair that was on
+/// disk at one time, or no snapshot is created.
 #[test]
 fn req_27_chat_and_lorebook_are_captured_together() {
     if cfg!(windows) && is_emulated() {

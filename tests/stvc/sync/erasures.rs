@@ -41,7 +41,7 @@ fn erased_before_the_other_device_synced(remote: impl Fn(&Sandbox) -> Remote) {
     erase(&one);
     assert_eq!(outcome(&sync(&mut one, &remote), NAME), "erased");
     assert!(!heads(store).contains("Secret"), "{}", heads(store));
-    // The other device keeps its chat, reports that each time, and sends nothing of it.
+    // The other device keeps its chat, reports this at each sync, and does not send the chat.
     for _ in 0..2 {
         let lines = sync(&mut two, &remote);
         assert_eq!(outcome(&lines, NAME), "erased-elsewhere");

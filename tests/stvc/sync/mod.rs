@@ -339,8 +339,8 @@ fn forgotten_snapshots_are_not_fetched_again() {
     assert_eq!(chats_and_lorebooks(&one).len(), 1);
 }
 
-/// Sync does not transfer objects that exist here. If `gc` drops them meanwhile, they must be
-/// transferred after all.
+/// Sync does not transfer objects that exist here. If `gc` drops them during the sync, they must be
+/// transferred.
 #[cfg(target_os = "linux")]
 #[test]
 fn gc_during_sync_loses_nothing() {

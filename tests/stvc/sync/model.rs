@@ -1,6 +1,6 @@
 //! Three devices write, rename, fork, erase, undo and sync in any order, through a folder or a
-//! server. All end with equal files and branches, every message is in a file of every device unless
-//! its chat was erased, and no sync is refused.
+//! server. In the end, all devices have equal files and branches. Every message is in a file of
+//! every device, unless its chat was erased. No sync is refused.
 
 #![allow(clippy::print_stdout, reason = "a failure is understood only by the steps that led to it")]
 
@@ -108,7 +108,7 @@ fn run(seed: u64, steps: usize, shared: impl Fn(&Sandbox) -> Remote) {
                 let Some(path) = pick(&mut dice) else { continue };
                 let new = format!("chats/Mira/name {n}.jsonl");
                 fs::rename(device.sandbox.path(&path), device.sandbox.path(&new)).unwrap();
-                // The next snapshot recognizes a rename.
+                // The next snapshot recognises a rename.
                 device.sandbox.stvc(&["snapshot"]).exits(0);
             }
             6 => {

@@ -1,4 +1,4 @@
-//! A rename is synced as a rename, whatever the other device did meanwhile.
+//! A rename is synced as a rename, whatever the other device changed.
 
 use std::fs;
 use std::path::Path;

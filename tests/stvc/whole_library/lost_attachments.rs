@@ -378,7 +378,7 @@ fn req_91_forged_attachment_list_is_ignored() {
     sandbox.stvc(&["snapshot"]).exits(0);
 }
 
-/// No backup could hold both a file and a folder under one id.
+/// A backup cannot contain both a file and a folder with one id.
 #[test]
 fn snapshot_with_a_folder_as_attachment_is_invalid() {
     let sandbox = with_attachments();

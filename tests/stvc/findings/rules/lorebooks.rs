@@ -12,7 +12,7 @@ fn req_30_registries_must_list_existing_entries() {
         let registry = Entry::registry_of(6, "character", content);
         move |library: &mut RecapLibrary| library.entries[3] = registry
     };
-    // All three notations, sound and not.
+    // All three notations, valid and invalid.
     for content in [
         "[Registry: character]\n- UID=5 | name: character-Mira",
         "[Registry: character]\r\n- uid: 5 | name: character-Mira\r\n",

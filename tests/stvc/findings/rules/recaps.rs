@@ -58,7 +58,7 @@ fn req_05_version_in_use_must_be_among_the_versions() {
         |library| recap(library).current = 9,
         &[("recap-version-lost", "error", &["uses version 9", "versions 0, 1"])],
     );
-    // Version 0 alone, gaps, and none at all are sound.
+    // Version 0 alone, gaps, and no version at all are valid.
     let with = |current, versions: Vec<(i64, i64)>| {
         move |library: &mut RecapLibrary| {
             (recap(library).current, recap(library).versions) = (current, versions);
