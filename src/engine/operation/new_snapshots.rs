@@ -135,7 +135,7 @@ impl Operation<'_> {
         follows: &SnapshotParents,
         look: impl FnOnce(&[Range<usize>]) -> R + Send,
     ) -> Result<(StoredState, R)> {
-        let (reader, time) = (self.store.reader(), self.time());
+        let (reader, time) = (self.store.reader(), self.workspace.time());
         let known = follows.renamed_from.as_ref().unwrap_or(state.timeline());
         let known = known_folders::load(self.store, known);
         let unwritten = FilesToWrite::of(state, &self.pack, &reader, follows.tree, &known);
