@@ -53,7 +53,6 @@ mod st;
 mod store;
 pub mod system_clock;
 pub mod verbs;
-#[allow(missing_docs, reason = "its documentation is being written")]
 pub mod watch;
 pub mod words;
 

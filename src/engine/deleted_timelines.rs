@@ -43,7 +43,7 @@ impl SnapshotSession<'_> {
         let stored = History::load(self.store)?;
         let names = stored.heads().map(|(name, _)| name).chain(self.scan.all());
         let mut taken = names.map(|name| name.as_str().to_lowercase()).collect();
-        let (day, library) = (self.operation.day(), Some(self.library));
+        let (day, library) = (self.operation.workspace.day(), Some(self.library));
         let what = if head.timeline.is_chat() { "earlier chat" } else { "earlier lorebook" };
         let name = free_timeline(&head.timeline, what, &day, library, &mut taken)?;
         if !self.take_deleted(&head, name, SnapshotParents::renamed(head.clone()))? {

@@ -161,7 +161,7 @@ impl SnapshotSession<'_> {
                 Err(error) => self.record(name, Err(error))?,
             }
         }
-        let (template, time) = (self.library.book_template(), self.operation.time());
+        let (template, time) = (self.library.book_template(), self.operation.workspace.time());
         let read = parallel::each(&allowed, |(kind, captured)| {
             let state = State::of(&captured.files);
             let findings = rules::of_files(&captured.files, &state.chat, ALL, template);

@@ -242,20 +242,15 @@ impl Workspace {
         }
     }
 
-    pub(crate) fn with_store_for_now(&self) -> Result<(tempfile::TempDir, Self)> {
-        let folder = store::folder_for_now(&std::env::temp_dir())?;
-        let store = Some(folder.path().join("store"));
-        Ok((folder, Self { store, ..self.clone() }))
-    }
-
     /// Returns the workspace with a temporary copy of the store, for dry runs. Only for commands
     /// that write nothing but the store.
     pub(crate) fn on_a_copy(&self) -> Result<(tempfile::TempDir, Self)> {
-        let (folder, elsewhere) = self.with_store_for_now()?;
+        let folder = store::folder_for_now(&std::env::temp_dir())?;
+        let copy = folder.path().join("store");
         if let Some(store) = self.find_store()? {
-            store.borrowing_copy(&elsewhere.store_path()?)?;
+            store.borrowing_copy(&copy)?;
         }
-        Ok((folder, elsewhere))
+        Ok((folder, Self { store: Some(copy), ..self.clone() }))
     }
 
     /// Records findings that are not part of the command's report.

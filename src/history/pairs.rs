@@ -283,7 +283,12 @@ impl<'h> Pairs<'h> {
     fn known_at(&self, own: &Snapshot, name: &TimelineName) -> Result<KnownBook> {
         let recorded = self.book_hash(self.beside(own)?.unwrap_or(own))?;
         let hash = match (recorded, self.books.called(name, own.sequence)) {
-            (None, Some(chain)) => self.hash_before(chain, own.sequence)?,
+            (None, Some(chain)) => {
+                let chain = &self.books.chains[chain];
+                let until = chain.partition_point(|event| event.sequence <= own.sequence);
+                let last = chain[..until].last().filter(|last| last.kind != Kind::DELETED);
+                last.map_or(Ok(None), |last| self.book_hash(last))?
+            }
             (recorded, _) => recorded,
         };
         Ok(KnownBook { hash, is_recorded: recorded.is_some() })
@@ -310,17 +315,6 @@ impl<'h> Pairs<'h> {
         let Some(last) = chain[..until].last() else { return Ok(None) };
         let is_other = self.book_hash(last)? != self.book_hash(own)?;
         Ok(is_other.then_some(*last))
-    }
-
-    /// Returns the hash of a lorebook's last state that is not later than `then`; `None` if the
-    /// lorebook's file did not exist.
-    fn hash_before(&self, chain: usize, then: Sequence) -> Result<Option<Blake3>> {
-        let chain = &self.books.chains[chain];
-        let until = chain.partition_point(|event| event.sequence <= then);
-        match chain[..until].last().filter(|last| last.kind != Kind::DELETED) {
-            Some(last) => self.book_hash(last),
-            None => Ok(None),
-        }
     }
 
     fn book_hash(&self, snapshot: &Snapshot) -> Result<Option<Blake3>> {

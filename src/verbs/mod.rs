@@ -28,12 +28,10 @@ pub mod restore;
 pub mod search;
 pub mod setup;
 pub mod show;
-#[allow(missing_docs, reason = "its documentation is being written")]
 pub mod snapshot;
 pub mod stats;
 pub mod sync;
 pub mod tag;
-#[allow(missing_docs, reason = "its documentation is being written")]
 pub mod timelines;
 pub mod undo;
 

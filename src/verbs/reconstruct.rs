@@ -205,17 +205,16 @@ fn find(
     if let Some(known) = past.taken_at(&chat, tells)? {
         return Ok(ReconstructOutcome::Known(Box::new(known.own.clone())));
     }
-    let book = match past.find(&captured.files, message) {
+    let rebuilt = match past.find(&captured.files, message) {
         Ok(StateAtMessage::Taken { snapshot, .. }) => {
             return Ok(ReconstructOutcome::Known(snapshot));
         }
-        Ok(StateAtMessage::Cut { book }) => book,
-        Err(history::Error::Unknowable { finding }) => {
-            return Ok(ReconstructOutcome::Lost(vec![*finding]));
+        Ok(StateAtMessage::Cut { book }) => {
+            make(&store.reader(), &captured.files, message, Some(&book))
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => Err(error),
     };
-    match make(&store.reader(), &captured.files, message, Some(&book)) {
+    match rebuilt {
         Ok(state) => {
             findings.extend(state.findings.clone());
             let origin = Box::new(state.origin.clone());

@@ -16,6 +16,7 @@ use crate::store::{Loss, ObjectId, Store, unless_lost};
 use crate::verbs::Result;
 
 /// Sizes in bytes.
+#[derive(Default)]
 #[non_exhaustive]
 pub struct Report {
     /// Number of snapshots.
@@ -88,12 +89,9 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
         left_out,
         snapshots: history.len(),
         tags: history.tags().count(),
-        bytes_as_copies: 0,
         bytes_stored: store.bytes_on_disk(),
-        timelines: Vec::new(),
-        bytes_shared: 0,
-        largest: Vec::new(),
         damaged: history.broken.len(),
+        ..Report::default()
     };
     let mut shares: HashMap<&TimelineName, TimelineShare> = HashMap::new();
     let share = |name: &TimelineName| TimelineShare {

@@ -3,11 +3,13 @@ use std::path::PathBuf;
 use crate::hint::{Hint, unchanged};
 use crate::{engine, exit, st, store, verbs};
 
+/// The result of a function of the watch.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of the watch or of its installation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each variant describes it")]
 pub enum Error {
     #[error(transparent)]
     Verb(#[from] verbs::Error),

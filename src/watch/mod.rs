@@ -80,9 +80,13 @@ impl Options {
 
 /// An event that the watch reports.
 pub enum Event<'a> {
-    /// The watch started. If there are no file events, `polling` is the interval of scans and the
-    /// reason.
-    Started { root: &'a Path, polling: Option<(Duration, String)> },
+    /// The watch started.
+    Started {
+        /// The user's folder that is watched.
+        root: &'a Path,
+        /// The interval of scans and the reason, if there are no file events.
+        polling: Option<(Duration, String)>,
+    },
     /// A scan created snapshots, found deleted timelines, or could not read a timeline.
     Looked(&'a Report),
     /// These timelines wait for the queue of their lorebooks.
@@ -106,6 +110,7 @@ pub enum Event<'a> {
 /// The numbers of snapshots that a watch created.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summary {
+    /// Number of snapshots.
     pub taken: usize,
     /// The number of snapshots that were created while work was pending in ST-Auto-Recap's queue.
     pub autosaves: usize,

@@ -89,7 +89,8 @@ pub fn to_folder(
     let (mirror, held) = workspace.hold(&mirror)?;
     let lock = &held.lock;
     let destination = folder.display().to_string();
-    let there = remote_refs(&mirror)?;
+    let mut there = chosen_refs::ours(&mirror)?;
+    there.extend(mirror.refs("refs/stvc/kept/")?.refs);
     let history = History::load(&mirror)?;
     let (reader, with_kept) = (mirror.reader(), History::load_with_kept(&mirror)?);
     let known = (&with_kept, &reader);
@@ -182,12 +183,6 @@ pub(crate) fn look(folder: &Path, store: Option<&Store>) -> Result<Option<Store>
         Err(store::Error::Foreign { .. }) => Err(refused(InTheWay::OtherRepository)),
         Err(error) => Err(error.into()),
     }
-}
-
-fn remote_refs(mirror: &Store) -> Result<Refs> {
-    let mut refs = chosen_refs::ours(mirror)?;
-    refs.extend(mirror.refs("refs/stvc/kept/")?.refs);
-    Ok(refs)
 }
 
 /// Returns the objects reachable from `refs` that the mirror does not have. `trusted` is the

@@ -86,30 +86,13 @@ pub(super) fn plan(
     chosen: &ChosenRefs,
     there: &Refs,
     store: &Store,
-    known: (&History, &Reader),
+    (history_there, reader): (&History, &Reader),
     options: &Options,
     destination: &str,
 ) -> Result<Update> {
-    let (erased, left): (Refs, Refs) =
+    let (mut update, may) = (Update::default(), options.may);
+    let (erased, there): (Refs, Refs) =
         there.clone().into_iter().partition(|(name, _)| options.erased.contains(name));
-    let mut update = plan_without_erased(chosen, &left, store, known, options.may, destination)?;
-    for (name, id) in erased {
-        let taken = update.forward.iter().position(|change| change.name == name);
-        let after = taken.and_then(|at| update.forward.remove(at).after);
-        update.forced.push(RefChange { name, before: Some(id), after });
-    }
-    Ok(update)
-}
-
-fn plan_without_erased(
-    chosen: &ChosenRefs,
-    there: &Refs,
-    store: &Store,
-    (history_there, reader): (&History, &Reader),
-    may: UpdatePermissions,
-    destination: &str,
-) -> Result<Update> {
-    let mut update = Update::default();
     let removed = RemovedHere::of(store)?;
     let mut kept = HashSet::new();
     let mut unknown = Vec::new();
@@ -192,6 +175,11 @@ fn plan_without_erased(
         if !there.contains_key(&name) {
             update.forward.push(RefChange { name, before: None, after: Some(id) });
         }
+    }
+    for (name, id) in erased {
+        let taken = update.forward.iter().position(|change| change.name == name);
+        let after = taken.and_then(|at| update.forward.remove(at).after);
+        update.forced.push(RefChange { name, before: Some(id), after });
     }
     Ok(update)
 }

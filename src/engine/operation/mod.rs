@@ -29,7 +29,7 @@ use super::{Error, Result, Workspace, known_folders};
 use crate::archive::{Attachment, Folders, Snapshot, SnapshotId};
 use crate::st::{self, Fingerprint, LibraryPath, Running, TimelineName};
 use crate::store::{
-    Effect, NewCommit, ObjectId, PackWriter, RefChange, RefName, Sequence, Store, Time,
+    Effect, NewCommit, ObjectId, PackWriter, RefChange, RefName, Sequence, Store,
     TransactionResult, TreeEntry,
 };
 use apply::Finisher;
@@ -44,7 +44,7 @@ pub(crate) use recover::{HeldLock, RunMode};
 pub(crate) use snapshot_parents::SnapshotParents;
 
 pub(crate) struct Operation<'a> {
-    workspace: &'a Workspace,
+    pub(crate) workspace: &'a Workspace,
     store: &'a Store,
     pub(crate) pack: PackWriter,
     /// The message of the snapshots that are created next.
@@ -141,14 +141,6 @@ impl<'a> Operation<'a> {
 
     pub(crate) fn undoes(&mut self, number: u64, others: &[u64]) {
         self.undoes = [&[number], others].concat();
-    }
-
-    pub(crate) fn time(&self) -> Time {
-        self.workspace.time()
-    }
-
-    pub(crate) fn day(&self) -> String {
-        self.workspace.day()
     }
 
     fn target(&self, name: &RefName) -> Result<Option<ObjectId>> {

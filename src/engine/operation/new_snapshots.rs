@@ -135,7 +135,7 @@ impl Operation<'_> {
         follows: &SnapshotParents,
         look: impl FnOnce(&[Range<usize>]) -> R + Send,
     ) -> Result<(StoredState, R)> {
-        let time = self.time();
+        let time = self.workspace.time();
         let known = follows.ancestry.renamed_from.as_ref().unwrap_or(state.timeline());
         let known = known_folders::load(self.store, known);
         let unwritten = FilesToWrite::of(state, &self.pack, follows.tree, &known);

@@ -117,10 +117,9 @@ impl Receiving<'_> {
                     Some(take(operation, State::made(files, None), kind, follows)?)
                 }
             });
-            if let Some(aside) = &step.aside {
+            if let (Some(aside), Some(from)) = (&step.aside, step.local) {
                 let state = State::made(&aside.files, None);
-                let follows =
-                    SnapshotParents::copy(&aside.from, &state).taken_from(aside.source.clone());
+                let follows = SnapshotParents::copy(from, &state).taken_from(aside.source.clone());
                 will_have.push(take(operation, state, Kind::SNAPSHOT, follows)?);
             }
             match &step.entry.outcome {

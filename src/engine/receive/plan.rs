@@ -68,8 +68,8 @@ pub(super) enum BranchMove {
     Renamed(Box<TimelineFiles>),
 }
 
+/// A copy of the local timeline `TimelinePlan::local` under another name.
 pub(super) struct SetAsideTimeline {
-    pub from: Snapshot,
     pub files: TimelineFiles,
     /// The source that the new snapshot records. It names the device that sets the timeline aside.
     pub source: String,

@@ -50,7 +50,7 @@ impl<'s> Planner<'s> {
                 // Without a common ancestor, these are two different lorebooks of one name.
                 JoinedBook::Conflicts(_) if was.is_none() => {
                     let path = ours.main.path.clone();
-                    let name = self.set_aside(step, local, ours, here)?;
+                    let name = self.set_aside(step, ours, here)?;
                     self.namesakes.insert(path, name.clone());
                     if here == LocalState::Same {
                         self.files.put(&theirs.main.path, Some(theirs.main.bytes.to_vec()))?;
@@ -64,7 +64,7 @@ impl<'s> Planner<'s> {
                     if let Ok(merged) = merge_books(was, mine, other, Side::Theirs) {
                         theirs.main.bytes = merged.bytes.into();
                     }
-                    let other = Some(self.set_aside(step, local, ours, here)?);
+                    let other = Some(self.set_aside(step, ours, here)?);
                     let book = theirs.main.path.clone();
                     step.entry.conflict =
                         Some(Conflict { book, places, other, set_aside_by: None });
@@ -77,7 +77,7 @@ impl<'s> Planner<'s> {
             // Keep both versions of a character card as two characters. Of a group or of the
             // settings, only one version can exist: the newer version is used below, and the other
             // version stays in the history.
-            let name = self.set_aside(step, local, ours, here)?;
+            let name = self.set_aside(step, ours, here)?;
             self.settle(step, Some(local.id), theirs, here)?;
             step.entry.outcome = Outcome::Apart(name);
             return Ok(());
@@ -110,7 +110,6 @@ impl<'s> Planner<'s> {
     fn set_aside(
         &mut self,
         step: &mut TimelinePlan<'_>,
-        local: &Snapshot,
         ours: TimelineFiles,
         here: LocalState,
     ) -> Result<TimelineName> {
@@ -120,7 +119,7 @@ impl<'s> Planner<'s> {
             self.files.put(&files.main.path, Some(files.main.bytes.to_vec()))?;
         }
         let source = self.device.sets_aside();
-        step.aside = Some(SetAsideTimeline { from: local.clone(), files, source });
+        step.aside = Some(SetAsideTimeline { files, source });
         Ok(name)
     }
 

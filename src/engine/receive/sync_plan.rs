@@ -354,7 +354,7 @@ impl<'s> Planner<'s> {
     /// Keeps both versions of a timeline: the remote version under the timeline's name, and the
     /// local version under a new name.
     fn keep_both(&mut self, step: &mut TimelinePlan<'_>, diverged: Diverged<'_>) -> Result<()> {
-        let Diverged { local, here, ours, theirs, base } = diverged;
+        let Diverged { here, ours, theirs, base, .. } = diverged;
         let name = self.free_name(&step.entry.timeline)?;
         self.take_theirs(step, theirs, base.as_ref(), here.files())?;
         let mut aside = ours.called(name.clone());
@@ -367,7 +367,7 @@ impl<'s> Planner<'s> {
         }
         step.entry.outcome = Outcome::Apart(name);
         let source = self.device.sets_aside();
-        step.aside = Some(SetAsideTimeline { from: local.clone(), files: aside, source });
+        step.aside = Some(SetAsideTimeline { files: aside, source });
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::query::LoreQuery;
+use super::find_entry::LoreQuery;
 use super::report::{ActiveEntries, ActiveEntry};
 use crate::archive::Snapshot;
 use crate::archive::message_lives::MessageLists;

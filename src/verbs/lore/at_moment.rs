@@ -6,8 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, FixedOffset};
 
 use super::entries::{by_number, text_of};
-use super::find_entry::LoreTarget;
-use super::query::LoreQuery;
+use super::find_entry::{LoreQuery, LoreTarget};
 use super::report::{ChangeAfter, EntryThen, KnownFrom, LoreAtMoment, Options};
 use crate::archive::entry_lives::{BookState, BookStates, EntryLife, Version, is_one_entry};
 use crate::history::book_history::{BookHistory, newest_chat};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::blame;
 use super::entries::{EntrySummary, holders_of, text_of, uid_name};
-use super::query::LoreQuery;
+use super::find_entry::LoreQuery;
 use super::report::{
     CopyInOtherBook, EntryChange, EntryChanges, EntryStory, StateBefore, UidHolder,
 };

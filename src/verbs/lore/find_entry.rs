@@ -3,16 +3,43 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::entries::{EntrySummary, by_number, holders_of, read_uid_name, uid_name};
-use super::query::LoreQuery;
+use super::report::Options;
 use crate::archive::entry_lives::{BookStates, EntryLife};
+use crate::engine::Workspace;
 use crate::history::book_history::{BookHistory, newest};
+use crate::history::moment::Moment;
+use crate::history::owner_of_snapshot::Owners;
 use crate::history::pairs::Books;
-use crate::history::{self, name_lookup};
+use crate::history::{self, History, name_lookup};
 use crate::progress::Monitor;
 use crate::similar::similar;
-use crate::st::{Key, TimelineName};
-use crate::store::{Reader, unless_lost};
+use crate::st::{Category, Key, Library, TimelineName};
+use crate::store::{Reader, Store, unless_lost};
 use crate::verbs::{Error, Result};
+
+/// A query about lorebooks, and the data that is needed to answer it.
+pub(super) struct LoreQuery<'a> {
+    pub workspace: &'a Workspace,
+    pub store: &'a Store,
+    pub library: Option<&'a Library>,
+    pub history: &'a History,
+    pub options: &'a Options,
+    /// The moment that the options name. It may belong to a chat or to a lorebook.
+    pub moment: Option<Moment>,
+}
+
+impl LoreQuery<'_> {
+    /// Returns the current name of the lorebook of a moment.
+    pub fn book_today(&self, moment: &Moment) -> Option<TimelineName> {
+        let snapshot = moment.book_snapshot().unwrap_or(&moment.snapshot);
+        match snapshot.timeline.category() {
+            Category::Lorebook => {
+                Some(Owners::of(self.history).target(self.history, snapshot).clone())
+            }
+            _ => Books::of(self.history).of_chat_today(snapshot),
+        }
+    }
+}
 
 /// The lorebooks or the entry that the options name.
 pub(super) enum LoreTarget<'h> {

@@ -10,15 +10,13 @@ mod blame;
 mod entries;
 mod entry_story;
 mod find_entry;
-mod query;
 mod report;
 mod scenes;
 
 use crate::engine::Workspace;
 use crate::progress::Monitor;
 use crate::verbs::Result;
-use find_entry::{LoreTarget, find};
-use query::LoreQuery;
+use find_entry::{LoreQuery, LoreTarget, find};
 
 pub(crate) use report::raw;
 pub use report::{

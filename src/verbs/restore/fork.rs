@@ -158,18 +158,13 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     };
     let there = if made.written.fork.is_none() && !made.dry_run { there() } else { None };
     let fork = made.written.fork.as_ref().or(there.as_ref());
-    let timeline = match fork {
-        Some(fork) => fork.timeline.clone(),
-        None => new_name(&from, &name)?,
-    };
-    let messages = match (fork, options.at) {
-        (Some(fork), _) => fork.messages,
-        (None, Some(at)) => at as u64 + 1,
-        (None, None) => made.source.snapshot.messages,
-    };
-    let lorebook = match fork {
-        Some(fork) => fork.lorebook.clone(),
-        None => made.source.snapshot.lorebook.clone(),
+    let (timeline, messages, lorebook) = match fork {
+        Some(fork) => (fork.timeline.clone(), fork.messages, fork.lorebook.clone()),
+        None => {
+            let source = &made.source.snapshot;
+            let messages = options.at.map_or(source.messages, |at| at as u64 + 1);
+            (new_name(&from, &name)?, messages, source.lorebook.clone())
+        }
     };
     Ok(Report { from, timeline, messages, lorebook, copied_book, made })
 }

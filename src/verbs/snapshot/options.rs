@@ -15,13 +15,16 @@ use crate::verbs::{Error, Result};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Options {
+    /// The timelines, as the user named them.
     #[serde(flatten)]
     pub subject: Subject,
+    /// The readiness check of each chat.
     #[serde(flatten)]
     pub gate: GatePolicy,
     /// Mark the snapshots as created automatically.
     #[serde(skip)]
     pub autosave: bool,
+    /// Subject of the snapshots. `None` uses the name of the timeline and the number of messages.
     pub message: Option<String>,
     /// Only plan the snapshots, in a copy of the store.
     pub dry_run: bool,
@@ -36,23 +39,33 @@ pub struct Options {
 pub enum Subject {
     /// Every changed timeline. If `only` is not empty, only timelines of these categories.
     Changed {
+        /// Categories of the timelines. Empty for all.
         only: Vec<Category>,
     },
+    /// The named timelines, changed or not.
     Named(Vec<String>),
+    /// One timeline, with a tag for its snapshot.
     One {
+        /// The timeline to store.
         timeline: OneTimeline,
+        /// Name of the tag. `None` creates no tag.
         tag: Option<String>,
     },
     /// A checkpoint of one chat: its messages up to message `at`, with a tag. The chat's branch
     /// does not move.
     Checkpoint {
+        /// The chat, of which no later message is stored.
         timeline: OneTimeline,
+        /// Number of the last message.
         at: usize,
+        /// The tag that keeps the checkpoint.
         name: CheckpointName,
     },
     /// A checkpoint at the end of each scene of these chats. An empty list selects all chats.
     Scenes {
+        /// Names of the chats.
         timelines: Vec<String>,
+        /// Template for the tags; see [`TEMPLATE`].
         template: String,
     },
 }
@@ -72,6 +85,7 @@ pub struct OneTimeline {
 pub enum CheckpointName {
     /// A tag made from the chat's name and the message number.
     Default,
+    /// Exactly this tag.
     Tag(String),
     /// A template for the tag; see [`TEMPLATE`].
     Template(String),
@@ -82,14 +96,21 @@ pub enum CheckpointName {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SnapshotRequest {
+    /// Names of the timelines.
     pub timelines: Vec<String>,
+    /// Categories of the timelines. Empty for all.
     #[serde(skip)]
     pub only: Vec<Category>,
+    /// Number of the last message of a checkpoint.
     pub at: Option<usize>,
+    /// Create a checkpoint at the end of each scene.
     pub scenes: bool,
+    /// Template for the tags of checkpoints; see [`TEMPLATE`].
     #[serde(skip)]
     pub template: Option<String>,
+    /// Tag for the snapshot.
     pub tag: Option<String>,
+    /// Content that the chat must have; see [`OneTimeline::holds`].
     pub holds: Option<String>,
 }
 
@@ -197,8 +218,10 @@ impl Options {
     }
 }
 
+/// Results for the selected timelines.
 #[derive(Default)]
 pub struct Report {
+    /// Timelines that changed, or were named, in the order of their names.
     pub timelines: Vec<TimelineResult>,
     /// Number of timelines that are unchanged since their latest snapshot and are not listed in
     /// `timelines`.
@@ -207,13 +230,17 @@ pub struct Report {
     pub unreadable: Vec<Finding>,
     /// State of ST-Auto-Recap in each new snapshot.
     pub states: HashMap<SnapshotId, CheckpointState>,
+    /// Problems of the files, and warnings of the readiness check.
     pub findings: Vec<Finding>,
     /// Number of timelines whose file no longer exists. Always 0 if timelines were named.
     pub deleted: usize,
     /// Latest snapshots of the timelines that this command found to be deleted.
     pub newly_deleted: Vec<Snapshot>,
+    /// Whether there was no store before.
     pub created_store: bool,
+    /// Number of objects that the store did not have.
     pub objects: usize,
+    /// Size of these objects in the store.
     pub bytes: u64,
 }
 

@@ -45,9 +45,12 @@ pub struct Report {
     /// Each parent comes before its forks.
     #[serde(skip)]
     pub lanes: Vec<Lane>,
+    /// Number of lanes on the complete map.
     #[serde(rename = "lanes")]
     pub total: usize,
+    /// Number of columns that the lanes need side by side.
     pub columns: usize,
+    /// Highest number of messages of a lane.
     pub messages: u64,
     /// Number of families.
     pub stories: usize,
@@ -56,35 +59,50 @@ pub struct Report {
 /// A timeline on the map.
 #[derive(Serialize)]
 pub struct Lane {
+    /// Current name of the timeline.
     pub timeline: TimelineName,
+    /// Position of the lane in the list of all lanes.
     pub number: usize,
     /// Number of the family, counted from 0.
     pub story: usize,
+    /// Column in which the lane is drawn, counted from 0.
     pub column: usize,
+    /// Position of the parent's lane in the list of all lanes.
     pub parent: Option<usize>,
+    /// Number of messages shared with the parent.
     pub fork_at: Option<u64>,
+    /// Number of messages, with the shared ones.
     pub messages: u64,
+    /// Word for the state, as `stvc timelines` prints it.
     pub state: &'static str,
     /// The timeline's own snapshots, oldest first. `None` if snapshots were not requested.
     pub dots: Option<Vec<Dot>>,
+    /// Ends of scenes, in order. `None` if they were not requested.
     pub scenes: Option<Vec<SceneEnd>>,
 }
 
+/// A message that ends a scene.
 #[derive(Serialize)]
 pub struct SceneEnd {
+    /// Number of the message.
     #[serde(rename = "index")]
     pub message: usize,
+    /// Name that the user gave to the scene.
     pub name: Option<String>,
 }
 
 /// A snapshot on a lane.
 #[derive(Serialize)]
 pub struct Dot {
+    /// Commit id.
     pub snapshot: SnapshotId,
     /// Number of the last message in the snapshot. `None` if the snapshot has no messages.
     pub index: Option<u64>,
+    /// Time at which the files had this state.
     pub time: Time,
+    /// The reason for which the snapshot was created.
     pub kind: Kind,
+    /// Names of the tags at the snapshot.
     pub tags: Vec<String>,
 }
 

@@ -30,9 +30,13 @@ use crate::verbs::Result;
 pub enum TimelineChange {
     /// The timeline has no snapshot.
     New,
+    /// The files differ from the latest snapshot.
     Changed,
+    /// The files equal the latest snapshot.
     Unchanged,
+    /// There is no file any more.
     Deleted,
+    /// The files cannot be read.
     Unreadable,
     /// There is no file to compare with: the store is a backup, or only another device stores
     /// timelines of this category.
@@ -53,20 +57,28 @@ impl TimelineChange {
     }
 }
 
+/// A chat, a lorebook or another file, with its snapshots.
 #[derive(Serialize)]
 pub struct Timeline {
+    /// Current name. `--json` prints it as `timeline`.
     #[serde(rename = "timeline")]
     pub name: TimelineName,
+    /// The latest snapshot and the current files.
     #[serde(flatten)]
     pub latest: Latest,
     /// Number of messages. For a deleted chat, the number in its latest snapshot.
     pub messages: u64,
+    /// Number of entries, if the timeline is a lorebook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entries: Option<u64>,
+    /// Number of snapshots since its fork point.
     pub snapshots: usize,
+    /// The fork point, if the timeline is a fork.
     #[serde(flatten)]
     pub fork: Fork,
+    /// Name of the lorebook that the chat uses.
     pub lorebook: Option<String>,
+    /// Name of the timeline when its latest snapshot was created, if it was another.
     pub renamed_from: Option<TimelineName>,
     /// Tags of the timeline's snapshots and checkpoints.
     pub tags: Vec<String>,
@@ -75,17 +87,20 @@ pub struct Timeline {
 /// The latest snapshot of a timeline, compared with the current files.
 #[derive(Serialize)]
 pub struct Latest {
+    /// The latest snapshot. `None` if there is none.
     #[serde(skip)]
     pub snapshot: Option<Snapshot>,
     /// Permanent name of the latest moment of a deleted chat, with the latest state of its
     /// lorebook. `None` for all other timelines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moment: Option<String>,
+    /// Result of the comparison.
     #[serde(rename = "state")]
     pub change: TimelineChange,
     /// Time of the last unstored save, or else of the latest snapshot, in seconds since 1970.
     #[serde(skip)]
     pub saved: i64,
+    /// The files that differ. Empty unless `change` is `Changed`.
     #[serde(skip)]
     pub changed: ChangedParts,
     /// `None` if the latest snapshot is not damaged. Otherwise the latest valid snapshot, or
@@ -97,7 +112,9 @@ pub struct Latest {
 /// The parent of a timeline, and the number of messages that both share.
 #[derive(Clone, Default, Serialize)]
 pub struct Fork {
+    /// The timeline from which this one was forked.
     pub parent: Option<TimelineName>,
+    /// Number of messages that both share.
     pub fork_at: Option<u64>,
 }
 
@@ -117,9 +134,13 @@ impl Timeline {
 
 /// All timelines, sorted by name.
 pub struct Report {
+    /// Every timeline of the library and of the store.
     pub timelines: Vec<Timeline>,
+    /// Files that cannot be read, and advice about the whole library.
     pub findings: Vec<Finding>,
+    /// Whether snapshots exist at all.
     pub has_store: bool,
+    /// The latest backup. `None` if no backup is recorded.
     pub last_backup: Option<BackupAge>,
 }
 

@@ -11,6 +11,7 @@ use crate::verbs::{Error, Result};
 
 /// A timeline and its new parent.
 pub struct Parent {
+    /// The timeline whose parent was changed.
     pub timeline: TimelineName,
     /// The parent, and the number of messages that the timeline shares with it. `None` if the
     /// timeline is no longer a fork.

@@ -11,6 +11,7 @@ use crate::st::TimelineName;
 
 /// A line of the tree.
 pub struct Branch<'t> {
+    /// The timeline in this line.
     pub timeline: &'t Timeline,
     /// The timeline above this one in the tree, and the number of shared messages. `None` for a
     /// root.
