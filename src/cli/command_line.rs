@@ -86,7 +86,7 @@ pub enum Command {
     ///
     /// Entries are merged field by field.
     Merge(merge::Args),
-    /// Reconstruct snapshots of earlier scenes from ST-Auto-Recap's records
+    /// Rebuild snapshots of earlier scenes from ST-Auto-Recap's records
     Reconstruct(reconstruct::Args),
     /// Verify the store or a backup
     ///

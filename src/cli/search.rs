@@ -121,7 +121,7 @@ fn head_line(found: &Match, clock: Clock, columns: usize) -> String {
     let lost = match (found.live, found.deleted) {
         (true, _) => "",
         (false, true) => ", deleted chat",
-        (false, false) => ", no longer contained",
+        (false, false) => ", removed since",
     };
     let facts = facts.join(", ");
     // If a timeline still has the text, the first such timeline; else the last timeline that had

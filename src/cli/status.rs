@@ -10,9 +10,9 @@ use clap_complete::engine::ArgValueCompleter;
 use super::backup;
 use super::complete::timelines;
 use super::error::Result;
-use super::output::{Output, bold_name, dim};
+use super::output::{Output, bold, dim};
 use super::timelines::{Order, choose, list, nothing, usual_order};
-use super::wording::{clean, count, shell};
+use super::wording::{clean, count, cut_middle, name, shell};
 use stvc::api::extension::{self, State};
 use stvc::findings::{Finding, Level};
 use stvc::json_output::answers::{Answer, Emit, Timelines};
@@ -79,7 +79,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let mut report = verbs::timelines::timelines(workspace, &mut out.progress())?;
     let (is_any, nothing) = (!report.timelines.is_empty(), nothing(&report));
     let snapshots = report.timelines.iter().filter_map(|it| it.latest.snapshot.as_ref());
-    let latest = snapshots.max_by_key(|snapshot| snapshot.time.seconds).cloned();
+    let latest = snapshots.max_by_key(|it| (it.time.seconds, it.timeline.is_chat())).cloned();
     choose(&mut report, args.name.as_deref(), args.sort.unwrap_or(usual_order(out)));
     let extension = match extension::state(workspace) {
         Ok(State::Installed(installed)) => Some(installed.version().to_owned()),
@@ -169,7 +169,8 @@ fn print_problems(findings: &[Finding], in_full: bool, out: &mut Output) {
 fn print_protection(status: &Status<'_>, out: &mut Output) {
     let clock = out.clock;
     let latest = status.latest.as_ref().map(|latest| {
-        format!("Last snapshot: {}, {}. ", clock.age(latest.time), bold_name(&latest.timeline))
+        let label = bold(cut_middle(&name(&latest.timeline), 24));
+        format!("Last snapshot: {}, {label}. ", clock.age(latest.time))
     });
     let backup = match &status.report().last_backup {
         Some(last) => {

@@ -275,7 +275,7 @@ pub struct ProtectionLine<'a> {
     pub extension: Option<&'a str>,
     /// Latest snapshot of all timelines.
     pub snapshot: Option<SnapshotId>,
-    /// Time of that snapshot.
+    /// Creation time of the latest snapshot.
     pub snapshot_time: Option<Time>,
     /// Destination of the last backup.
     pub backup: Option<&'a str>,

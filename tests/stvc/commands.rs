@@ -70,7 +70,8 @@ fn status_and_diff_show_changes() {
     changed  Ann / Harbour    3 → 4 msgs  chat  1 snapshot  AAAAAAAAAA  2 hours ago
     changed  lorebook / Lore  2 entries         1 snapshot  BBBBBBBBBB  2 hours ago
     1 unchanged. Run `stvc snapshot` to store the changes.
-    No watch is running. There is no backup yet.
+    Last snapshot: 2 hours ago, Bo / Storm 雨. There is no backup yet.
+    Not protected: no watch is running. Run `stvc setup`.
     ");
     assert_snapshot!(words(&sandbox.stvc(&["diff", "Harbour"]).exits(0)), @"
     --- AAAAAAAAAA Ann / Harbour (3 messages, 2 hours ago)
@@ -193,9 +194,9 @@ fn checkpoints_and_tags_are_listed() {
     assert_snapshot!(words(&sandbox.stvc(&["tag"]).exits(0)), @"There are no tags yet. Run `stvc tag NAME SNAPSHOT` to create one.");
     assert_snapshot!(words(&sandbox.stvc(&["snapshot", "Harbour", "--at", "1"]).exits(0)), @"
     AAAAAAAAAA  Ann / Harbour  2 messages  Harbour @1
-    1 snapshot created.
     note: chats/Ann/Harbour: it contains the current lorebook, not the lorebook at message 1
       if ST-Auto-Recap recorded the lorebook at that message, run `stvc restore … --at N` or `stvc reconstruct` to get it
+    1 snapshot created.
     ");
     sandbox.wait(1);
     sandbox.stvc(&["snapshot", "Harbour", "--at", "99", "--dry-run"]).exits(4);

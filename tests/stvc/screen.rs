@@ -67,7 +67,8 @@ fn everyday_commands_fit_80_columns() {
     changed  Mira the Lightho…- 2026-11-01@18h30m12s    8 → 9 msgs  chat  1 hour ago
     deleted  Mira the Lightho…@18h30m12s - Branch #11   5 msgs            1 hour ago
     3 unchanged. Run `stvc snapshot` to store the changes.
-    No watch is running. There is no backup yet.
+    Last snapshot: 1 hour ago, Mira the …- Branch #11. There is no backup yet.
+    Not protected: no watch is running. Run `stvc setup`.
     ");
     assert_snapshot!(at(&sandbox, Some(80), &["timelines"]), @"
     changed    Mira the Lighth…- 2026-11-01@18h30m12s   8 → 9 msgs  chat  1 hour ago
@@ -100,7 +101,7 @@ fn everyday_commands_fit_80_columns() {
     assert_snapshot!(at(&sandbox, Some(80), &["search", "lighthouse"]), @"
     IDIDIDIDID lorebook / Lore  lorebook entry 0 Lamp of the old lighth…  1 hour ago
         Lamp of the old lighthouse · Whale oil.
-    IDIDIDIDID loreb…/ Lore  lorebook entry 0 Lamp of…  1 hour ago, no longer in it
+    IDIDIDIDID lorebook / Lore  lorebook entry 0 Lamp of…  1 hour ago, removed since
         Lamp of the old lighthouse · Oil.
     2 matches.
     ");
@@ -118,7 +119,8 @@ fn everyday_commands_fit_120_columns() {
     changed  Mira the Lighthouse Ke…se Keeper - 2026-11-01@18h30m12s   8 → 9 msgs  chat  1 snapshot   IDIDIDIDID  1 hour ago
     deleted  Mira the Lighthouse Ke…026-11-01@18h30m12s - Branch #11   5 msgs            2 snapshots  IDIDIDIDID  1 hour ago
     3 unchanged. Run `stvc snapshot` to store the changes.
-    No watch is running. There is no backup yet.
+    Last snapshot: 1 hour ago, Mira the …- Branch #11. There is no backup yet.
+    Not protected: no watch is running. Run `stvc setup`.
     ");
     assert_snapshot!(at(&sandbox, Some(120), &["timelines"]), @"
     changed    Mira the Lighthouse Keeper…ighthouse Keeper - 2026-11-01@18h30m12s   8 → 9 msgs  chat  IDIDIDIDID  1 hour ago
@@ -164,7 +166,7 @@ fn piped_output_has_one_record_per_line() {
     ");
     assert_snapshot!(at(&sandbox, None, &["search", "lamp"]), @"
     IDIDIDIDID lorebook / Lore  lorebook entry 0 Lamp of the old lighthouse  1 hour ago  Lamp of the old lighthouse · Whale oil.
-    IDIDIDIDID lorebook / Lore  lorebook entry 0 Lamp of the old lighthouse  1 hour ago, no longer in it  Lamp of the old lighthouse · Oil.
+    IDIDIDIDID lorebook / Lore  lorebook entry 0 Lamp of the old lighthouse  1 hour ago, removed since  Lamp of the old lighthouse · Oil.
     2 matches.
     ");
     assert_snapshot!(at(&sandbox, None, &["operations", "-n", "2"]), @r#"
@@ -249,4 +251,45 @@ fn long_output_goes_to_the_pager() {
     let foreign =
         on_a_terminal(&sandbox, &["--store", store.to_str().unwrap(), "log"], &[("PAGER", "cat")]);
     assert!(!foreign.contains("paged: ") && foreign.contains("Mira"), "{foreign}");
+}
+
+/// Creates 200 chats whose lorebooks are missing, and five lorebooks with 30 entries each.
+fn large_library() -> Sandbox {
+    let sandbox = Sandbox::empty();
+    for n in 0..200 {
+        sandbox.write(&format!("chats/Mira/Night {n:03}.jsonl"), chat("a", 3, Some("Gone")));
+    }
+    let entries: Vec<_> =
+        (0..30).map(|n| format!(r#""{n}":{{"uid":{n},"comment":"Entry {n}"}}"#)).collect();
+    for n in 0..5 {
+        let book = format!(r#"{{"entries":{{{}}}}}"#, entries.join(","));
+        sandbox.write(&format!("worlds/Book {n}.json"), book);
+    }
+    sandbox
+}
+
+#[test]
+fn commands_answer_on_one_screen_in_a_large_library() {
+    let mut sandbox = large_library();
+    let lines = |sandbox: &Sandbox, arguments: &[&str]| {
+        let answer = sandbox.stvc(arguments).exits(0);
+        let text = format!("{}{}", answer.stderr, answer.stdout);
+        (text.lines().count(), text)
+    };
+    let (number, text) = lines(&sandbox, &["snapshot"]);
+    assert!(number <= 24, "{text}");
+    assert!(text.contains("… and 186 more; `stvc log` lists all"), "{text}");
+    assert!(text.lines().last().unwrap().starts_with("205 snapshots created"), "{text}");
+    sandbox.wait(60);
+    for n in 0..200 {
+        sandbox.append(&format!("chats/Mira/Night {n:03}.jsonl"), &message("a", 3));
+    }
+    let (number, text) = lines(&sandbox, &["status"]);
+    assert!(number <= 10, "{text}");
+    assert!(text.contains("… and 198 more changed; `stvc status -v` lists all"), "{text}");
+    assert!(text.contains("200 errors, for example"), "{text}");
+    let (number, text) = lines(&sandbox, &["lore"]);
+    assert!(number <= 10, "{text}");
+    assert!(lines(&sandbox, &["lore", "-v"]).0 > 60);
+    assert!(lines(&sandbox, &["status", "-v"]).0 > 200);
 }

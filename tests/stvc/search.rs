@@ -70,7 +70,7 @@ fn search_finds_live_deleted_hidden_swiped_and_lorebook_text() {
         Sit down and wait for the ferry.
     ID Mira / Fork  #1 Mira  1 minute ago, deleted chat
         A SECRET Ferry leaves at dawn.
-    ID lorebook / Lore  lorebook entry 7 Lamp  3 minutes ago, no longer in it
+    ID lorebook / Lore  lorebook entry 7 Lamp  3 minutes ago, removed since
         …wick · Whale oil from the ferry.
     3 matches.
     ");
@@ -87,7 +87,7 @@ fn search_finds_live_deleted_hidden_swiped_and_lorebook_text() {
     assert_snapshot!(output_without_ids(&sandbox.stvc(&["search", "wick"]).exits(0)), @"
     ID lorebook / Lore  lorebook entry 7 Lamp  1 minute ago
         Lamp · lantern, light, wick · Nothing but oil.
-    ID lorebook / Lore  lorebook entry 7 Lamp  3 minutes ago, no longer in it
+    ID lorebook / Lore  lorebook entry 7 Lamp  3 minutes ago, removed since
         Lamp · lantern, light, wick · Whale oil from the ferry.
     2 matches.
     ");

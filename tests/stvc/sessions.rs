@@ -47,7 +47,8 @@ impl Session {
     /// PowerShell, which is not on every test machine.
     #[track_caller]
     fn try_out(&self, line: &str) {
-        if cfg!(windows) {
+        // `stvc setup` asks a question and changes the system.
+        if cfg!(windows) || line == "stvc setup" {
             return;
         }
         let elsewhere = Sandbox::without_library();
@@ -60,7 +61,9 @@ impl Session {
             shell.env(name, value.unwrap_or_default());
         }
         let done = answer(shell.env("PATH", path).output().unwrap());
-        assert_eq!(done.code, 0, "{line}\n{}{}", done.stdout, done.stderr);
+        // `stvc doctor` exits with 1 if it finds errors.
+        let is_done = done.code == 0 || line == "stvc doctor" && done.code == 1;
+        assert!(is_done, "{line}\n{}{}", done.stdout, done.stderr);
     }
 }
 

@@ -64,7 +64,9 @@ fn status_names_the_last_backup() {
     let mut sandbox = library();
     sandbox.stvc(&["snapshot"]).exits(0);
     let status = |sandbox: &Sandbox| sandbox.stvc(&["status"]).exits(0).stdout;
-    assert!(status(&sandbox).contains("No watch is running. There is no backup yet."));
+    let words = status(&sandbox);
+    assert!(words.contains("There is no backup yet."), "{words}");
+    assert!(words.ends_with("Not protected: no watch is running. Run `stvc setup`.\n"), "{words}");
     let file = sandbox.folder().join("all.stvc");
     sandbox.stvc(&["backup", text(&file)]).exits(0);
     sandbox.wait(2 * 86_400);

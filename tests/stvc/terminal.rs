@@ -150,7 +150,11 @@ fn repeated_findings_are_grouped() {
         sandbox.write(&format!("chats/Mira/Branch {n:02}.jsonl"), chat);
     }
     let errors = sandbox.stvc(&["snapshot"]).exits(0).stderr;
-    assert_eq!(errors.matches("does not exist").count(), 1, "{errors}");
-    assert!(errors.contains("also applies to 29 others: chats/Mira/Branch 01"), "{errors}");
+    let brief = "error: 30 findings lorebook-missing, for example chats/Mira/Branch 00: ";
+    assert!(errors.starts_with(brief) && errors.lines().count() == 1, "{errors}");
+    assert!(errors.contains("`stvc doctor` lists all"), "{errors}");
     assert_eq!(sandbox.json(&["status"]).of_type("finding").len(), 30);
+    let all = sandbox.stvc(&["status", "-v"]).exits(0).stderr;
+    assert_eq!(all.matches("does not exist").count(), 1, "{all}");
+    assert!(all.contains("also applies to 29 others: chats/Mira/Branch 01"), "{all}");
 }
