@@ -11,8 +11,11 @@ use crate::words::shell;
 /// The service manager that starts the watch at login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceManager {
+    /// A user unit of systemd on Linux.
     Systemd,
+    /// A launch agent on macOS.
     Launchd,
+    /// A scheduled task on Windows.
     TaskScheduler,
     /// The app Termux:Boot on Android.
     Termux,
@@ -21,7 +24,9 @@ pub enum ServiceManager {
 /// The service manager and the folders of the user.
 #[derive(Clone, Debug)]
 pub struct Host {
+    /// The manager that this system has.
     pub manager: ServiceManager,
+    /// The home folder of the user.
     pub home: Option<PathBuf>,
     /// The folder of the user's configuration files.
     pub configuration: Option<PathBuf>,
