@@ -64,7 +64,7 @@ pub enum Command {
     Init,
     /// Create snapshots of all changed chats, or of the named ones
     Snapshot(snapshot::Args),
-    /// Show what changed since the latest snapshots
+    /// Show whether your chats are protected, and what changed
     Status(status::Args),
     /// List all timelines, including those of deleted chats
     Timelines(timelines::Args),
