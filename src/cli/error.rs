@@ -45,6 +45,8 @@ pub enum Error {
         "SOURCE_DATE_EPOCH is {text:?}, not a number of seconds between the years 1970 and 9999"
     )]
     BadSourceDate { text: String },
+    #[error("there is no command {name:?}")]
+    NoSuchCommand { name: String },
     #[error("cannot install a signal handler: {why}")]
     NoSignals { why: String },
 }
@@ -73,6 +75,7 @@ impl Error {
             | Self::SeveralLibraries { .. }
             | Self::NoPlace { .. }
             | Self::BadOutput { .. }
+            | Self::NoSuchCommand { .. }
             | Self::BackupIsNoStore { .. } => exit::USAGE,
             Self::BadClock
             | Self::BadSourceDate { .. }
@@ -112,6 +115,7 @@ impl Error {
             Self::NoServer { source } if source.kind() == std::io::ErrorKind::AddrInUse => {
                 "omit `--port` to use a free port".into()
             }
+            Self::NoSuchCommand { .. } => "run `stvc help` to list the commands".into(),
             Self::BadClock => unchanged("set the system clock"),
             Self::BadSourceDate { .. } => {
                 unchanged("unset the variable, or set it to a number of seconds since 1970")

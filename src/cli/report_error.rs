@@ -73,6 +73,11 @@ fn usage_words(problem: &clap::Error) -> String {
     let text = problem.render().ansi().to_string();
     let lines = text.lines().filter(|line| !line.contains("as a value, use"));
     let mut text: String = lines.map(|line| format!("{line}\n")).collect();
+    if let Some(ContextValue::String(word)) = problem.get(ContextKind::InvalidSubcommand)
+        && let Some(command) = meant_by(word)
+    {
+        text.push_str(&format!("\nThe command for this is `stvc {command}`.\n"));
+    }
     let word = match problem.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(word)) if problem.kind() == ErrorKind::UnknownArgument => word,
         _ => return text,
@@ -82,6 +87,27 @@ fn usage_words(problem: &clap::Error) -> String {
         text.push_str(&format!("\nA name with spaces needs quotes: `{example}`.\n"));
     }
     text
+}
+
+/// Returns the command for a word of another tool.
+fn meant_by(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "commit" | "save" | "add" | "stash" => "snapshot",
+        "ls" | "list" | "chats" => "timelines",
+        "branch" | "clone" | "copy" => "fork",
+        "checkout" | "switch" | "revert" | "reset" | "recover" => "restore",
+        "history" | "reflog" => "log",
+        "prune" | "cleanup" | "clean" => "forget` and `stvc gc",
+        "rm" | "delete" | "remove" => "erase",
+        "push" | "pull" | "fetch" => "sync` or `stvc backup",
+        "fsck" | "verify" => "check",
+        "grep" | "find" => "search",
+        "blame" => "lore --blame",
+        "repair" | "fix" => "doctor --fix",
+        "install" => "setup",
+        "version" => "--version",
+        _ => return None,
+    })
 }
 
 fn written(outcome: io::Result<()>, exit: u8) -> u8 {

@@ -33,7 +33,7 @@ use crate::engine::{LibraryPlace, Workspace, changed_timelines};
 use crate::progress::NoProgress;
 use crate::rules::Finding;
 use crate::st::TimelineName;
-use crate::store::Store;
+use crate::store::{LoginPrompt, Store};
 use crate::verbs::snapshot::{self, Report, SnapshotResult, Subject, TimelineResult};
 use crate::verbs::{self, forget, gc};
 use save_finished::SaveTimer;
@@ -134,6 +134,8 @@ pub fn watch(
     // Use fixed paths, so that the watch never switches to another library.
     let workspace = Workspace {
         automatic: true,
+        // Nobody may be at the terminal when a scheduled backup starts.
+        login_prompt: LoginPrompt::Forbidden,
         library: LibraryPlace::At(root.clone()),
         user: None,
         // `None` means the library's own store, whose configuration names the backup destination.

@@ -103,8 +103,13 @@ fn every_command_has_a_manual_page() {
     let sandbox = Sandbox::empty();
     let page = sandbox.stvc(&["man"]).exits(0).stdout;
     assert!(page.contains(".TH stvc 1"), "{page}");
+    let page = sandbox.stvc(&["man", "restore"]).exits(0).stdout;
+    for part in [".TH stvc-restore 1", ".SH \"EXIT STATUS\"", ".SH ENVIRONMENT"] {
+        assert!(page.contains(part), "{part} is missing:\n{page}");
+    }
+    sandbox.stvc(&["man", "retsore"]).exits(2);
     let dir = sandbox.folder().join("man/man1");
-    sandbox.stvc(&["man", dir.to_str().unwrap()]).exits(0);
+    sandbox.stvc(&["man", "--dir", dir.to_str().unwrap()]).exits(0);
     #[cfg(unix)]
     {
         // A page replaces a link in its place and never writes to the link's target.
@@ -112,7 +117,7 @@ fn every_command_has_a_manual_page() {
         fs::write(&target, "kept").unwrap();
         fs::remove_file(dir.join("stvc.1")).unwrap();
         std::os::unix::fs::symlink(&target, dir.join("stvc.1")).unwrap();
-        sandbox.stvc(&["man", dir.to_str().unwrap()]).exits(0);
+        sandbox.stvc(&["man", "--dir", dir.to_str().unwrap()]).exits(0);
         assert_eq!(fs::read_to_string(target).unwrap(), "kept");
         assert!(fs::read_to_string(dir.join("stvc.1")).unwrap().contains(".TH stvc 1"));
     }

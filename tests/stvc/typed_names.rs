@@ -93,3 +93,19 @@ fn removed_characters_of_a_new_name_are_reported() {
         "{fork}"
     );
 }
+
+#[test]
+fn commands_of_other_tools_are_translated() {
+    let sandbox = Sandbox::empty();
+    for (word, command) in [
+        ("commit", "`stvc snapshot`"),
+        ("ls", "`stvc timelines`"),
+        ("branch", "`stvc fork`"),
+        ("checkout", "`stvc restore`"),
+        ("prune", "`stvc forget` and `stvc gc`"),
+        ("version", "`stvc --version`"),
+    ] {
+        let refused = sandbox.stvc(&[word]).exits(2).stderr;
+        assert!(refused.contains(&format!("The command for this is {command}.")), "{refused}");
+    }
+}
