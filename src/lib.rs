@@ -146,7 +146,7 @@ pub mod retention {
 
 /// Stores and their operation logs.
 pub mod stores {
-    pub use crate::store::{LoggedOperation, Url, folder_for_now};
+    pub use crate::store::{LoggedOperation, Url, temporary_folder};
 }
 
 /// Writes files that front ends create outside libraries and stores. The writes are durable, links

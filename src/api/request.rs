@@ -47,7 +47,7 @@ pub enum Refusal {
     #[error("{verb:?} was run, but its answer cannot be written: {why}")]
     Unwritable { verb: &'static str, why: String },
     #[error("stvc crashed while it ran {verb:?}; this is a bug in stvc")]
-    BrokeDown { verb: &'static str },
+    Panicked { verb: &'static str },
 }
 
 impl Refusal {
@@ -55,7 +55,7 @@ impl Refusal {
     pub fn exit(&self) -> u8 {
         match self {
             Self::ReadOnly { .. } | Self::Session { .. } => exit::REFUSED,
-            Self::Unwritable { .. } | Self::BrokeDown { .. } => exit::FAILED,
+            Self::Unwritable { .. } | Self::Panicked { .. } => exit::FAILED,
             _ => exit::USAGE,
         }
     }
@@ -70,7 +70,7 @@ impl Refusal {
                 "send it again with the \"session\" of this answer; if you did not send it, ignore it: nothing was changed",
             ),
             Self::Unwritable { .. } => Some("run `stvc operations` to see the result"),
-            Self::BrokeDown { .. } => Some(
+            Self::Panicked { .. } => Some(
                 "run `stvc check` to check the store; read the output of the watch to see where it crashed",
             ),
             _ => None,

@@ -20,7 +20,7 @@ pub enum Error {
     #[error("tree {tree} is not a complete snapshot: {why}")]
     Incomplete { tree: store::ObjectId, why: String },
     #[error("snapshot {id} is not valid: {problems}")]
-    Unsound { id: SnapshotId, problems: Box<Problems> },
+    Invalid { id: SnapshotId, problems: Box<Problems> },
     #[error(
         "{path}, rebuilt from tree {tree}, does not match the manifest (BLAKE3 or length differs)"
     )]
@@ -54,7 +54,7 @@ impl Error {
             Self::NewerFormat { .. } => {
                 Some("update stvc: a newer version wrote this snapshot".into())
             }
-            Self::Incomplete { .. } | Self::Differs { .. } | Self::Unsound { .. } => {
+            Self::Incomplete { .. } | Self::Differs { .. } | Self::Invalid { .. } => {
                 Some("run `stvc check` to list all damage; other snapshots are not affected".into())
             }
             Self::NotASnapshot { .. } => None,

@@ -264,7 +264,7 @@ fn judge_tree(root: &[(&[u8], Node<'_>)]) {
             let record = contents.manifest.file(role).expect("each file has a record");
             assert!(record.is_of(bytes), "{path} is not the file of the manifest");
         }
-        if verdict != Verdict::Sound {
+        if verdict != Verdict::Valid {
             return;
         }
         if contents.manifest.file(Role::Chat).is_some() {
@@ -280,7 +280,7 @@ fn judge_tree(root: &[(&[u8], Node<'_>)]) {
         let again = rebuild(&store.reader(), &snapshot).expect("what was stored can be rebuilt");
         assert!(contents.parts().eq(again.contents.parts()), "stored again, it is another state");
         let verdict = Validator::new(store.reader()).judge(&snapshot).expect("it can be judged");
-        assert_eq!(verdict, Verdict::Sound, "what was stored is sound");
+        assert_eq!(verdict, Verdict::Valid, "what was stored is sound");
     });
 }
 

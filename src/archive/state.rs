@@ -29,7 +29,7 @@ impl<'a> State<'a> {
     }
 
     /// Returns a state that stvc assembled. `cut_at` is [`Manifest::cut_at`].
-    pub fn made(files: &'a TimelineFiles, cut_at: Option<u64>) -> Self {
+    pub fn assembled(files: &'a TimelineFiles, cut_at: Option<u64>) -> Self {
         Self::build(files, cut_at, Notes::Always)
     }
 

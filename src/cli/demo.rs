@@ -10,7 +10,7 @@ use super::output::{Output, bold, dim};
 use super::wording::shell;
 use stvc::hint::EXAMPLE_FOLDER;
 use stvc::json_output::{Counts, Summary};
-use stvc::stores::folder_for_now;
+use stvc::stores::temporary_folder;
 use stvc::{library, verbs};
 
 macro_rules! sample {
@@ -48,7 +48,7 @@ fn write_sample(root: &Path) -> io::Result<()> {
 type Run = fn(&[OsString]) -> u8;
 
 pub fn run(run: Run, out: &mut Output) -> Result<u8> {
-    let folder = folder_for_now(&std::env::temp_dir()).map_err(verbs::Error::from)?;
+    let folder = temporary_folder(&std::env::temp_dir()).map_err(verbs::Error::from)?;
     let library = folder.path().join("default-user");
     write_sample(&library).map_err(verbs::Error::at(&library))?;
     let mut demo = Demo { run, library: &library, out, steps: 0, failed: 0 };

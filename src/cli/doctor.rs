@@ -146,10 +146,10 @@ fn print_report(report: &Report, out: &mut Output) {
     let counted = counted.into_iter().filter(|(level, _)| of(*level) > 0);
     let counted: Vec<_> = counted.map(|(level, word)| count(of(level), word)).collect();
     let lorebooks = count(report.lorebooks, "lorebook");
-    let looked_at = format!("{} and {lorebooks}", count(report.timelines, "timeline"));
+    let examined = format!("{} and {lorebooks}", count(report.timelines, "timeline"));
     out.say(match counted.as_slice() {
-        [] => format!("No problems found in {looked_at}."),
-        counted => format!("{} in {looked_at}.", counted.join(", ")),
+        [] => format!("No problems found in {examined}."),
+        counted => format!("{} in {examined}.", counted.join(", ")),
     });
 }
 

@@ -124,7 +124,7 @@ impl Cache {
 
     /// Returns the timelines whose files were in this library at the last scan and are missing now.
     /// Returns an empty list if the cache belongs to another library.
-    pub(crate) fn seen_besides(&self, root: &Path, here: &Scan) -> Vec<TimelineName> {
+    pub(crate) fn missing_since_last_scan(&self, root: &Path, here: &Scan) -> Vec<TimelineName> {
         let is_it = self.document.library.as_deref() == Some(&*self.called(root));
         let names = self.document.timelines.keys().filter(|name| is_it && !here.has(name));
         names.filter_map(|name| TimelineName::parse(name).ok()).collect()

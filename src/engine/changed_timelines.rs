@@ -315,7 +315,7 @@ pub(crate) fn deleted_since(cache: &Cache, library: &Library, scan: &Scan) -> Ve
     if !scan.unreadable.is_empty() {
         return Vec::new();
     }
-    let mut gone = cache.seen_besides(library.root(), scan);
+    let mut gone = cache.missing_since_last_scan(library.root(), scan);
     gone.retain(|name| {
         scan.all().any(|other| other.category() == name.category())
             && library.presence(scan, name) == Presence::Gone

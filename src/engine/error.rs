@@ -41,14 +41,14 @@ pub enum Error {
     Unfinished { source: Box<Error> },
     /// A file could not be written, and the entire operation was reverted.
     #[error("{source}")]
-    TakenBack { source: Box<Error> },
+    Reverted { source: Box<Error> },
     /// Another program saved the files `paths` during the operation, so these files were not
     /// written. `others` is the number of files that were written.
     #[error(
         "{} not written, because another program saved at the same time",
         in_short_paths(paths)
     )]
-    LeftAlone { paths: Vec<String>, others: usize },
+    SavedByOther { paths: Vec<String>, others: usize },
     #[error("snapshot {snapshot} has no {part}")]
     NoSuchPart { snapshot: String, part: &'static str },
     /// A part of the history cannot be read, so a command must not remove snapshots.
@@ -127,7 +127,7 @@ impl Error {
             Self::Copy(error) => error.exit(),
             Self::Tag(TagError::BadName { .. }) => exit::USAGE,
             Self::Refused { .. } | Self::SillyTavernRuns(_) => exit::REFUSED,
-            Self::LeftAlone { others, .. } if *others > 0 => exit::PARTLY,
+            Self::SavedByOther { others, .. } if *others > 0 => exit::PARTLY,
             _ => exit::FAILED,
         }
     }
@@ -163,14 +163,14 @@ impl Error {
                 "run any command that writes, such as `stvc snapshot`, to finish or revert the interrupted command. Nothing is lost"
                     .into()
             }
-            Self::TakenBack { source } => {
+            Self::Reverted { source } => {
                 let more = source.hint().map_or(String::new(), |hint| format!(". {}", hint.words));
                 format!(
                     "fix the cause, then run the command again. All its changes were reverted{more}"
                 )
                 .into()
             }
-            Self::LeftAlone { others, .. } => {
+            Self::SavedByOther { others, .. } => {
                 let rest = if *others > 0 { "All other files were written" } else { "Nothing was written" };
                 format!(
                     "check the file, which SillyTavern may have saved, then run the command again. {rest}"

@@ -150,7 +150,7 @@ pub(crate) fn judge_message(
 
 /// Returns findings for a copy of a chat that ends at message `at` but has the present metadata and
 /// lorebook, which may describe later messages.
-pub(crate) fn of_later(files: &TimelineFiles, at: usize) -> Vec<Finding> {
+pub(crate) fn findings_about_later_messages(files: &TimelineFiles, at: usize) -> Vec<Finding> {
     let chat = files.split();
     let mut findings = auto_recap::recap_from_future(&point(files, &chat, at));
     let is_earlier = last_message(&chat).is_some_and(|last| at < last);

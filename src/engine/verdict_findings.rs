@@ -10,9 +10,9 @@ use crate::words::{count, listed};
 
 pub(crate) fn finding(snapshot: &Snapshot, verdict: &Verdict) -> Option<Finding> {
     match verdict {
-        Verdict::Sound => None,
+        Verdict::Valid => None,
         Verdict::Newer { format } => Some(newer(snapshot, *format)),
-        Verdict::Unsound(problems) => invalid_snapshot(snapshot, problems),
+        Verdict::Invalid(problems) => invalid_snapshot(snapshot, problems),
     }
 }
 

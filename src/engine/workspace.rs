@@ -245,7 +245,7 @@ impl Workspace {
     /// Returns the workspace with a temporary copy of the store, for dry runs. Only for commands
     /// that write nothing but the store.
     pub(crate) fn on_a_copy(&self) -> Result<(tempfile::TempDir, Self)> {
-        let folder = store::folder_for_now(&std::env::temp_dir())?;
+        let folder = store::temporary_folder(&std::env::temp_dir())?;
         let copy = folder.path().join("store");
         if let Some(store) = self.find_store()? {
             store.borrowing_copy(&copy)?;

@@ -126,7 +126,8 @@ impl<'a> PastPairs<'a> {
             let is_alone = pair.own.bound.is_some() || pair.own.kind == Kind::IMPORT;
             pair.book_source().is_some() || bound.is_none() || !is_alone
         };
-        let exact = self.taken_at(&cut, |pair| is_taken(pair) && is_complete(pair))?;
+        let exact =
+            self.latest_moment_with_messages(&cut, |pair| is_taken(pair) && is_complete(pair))?;
         if let Some(pair) = exact.filter(|pair| self.is_own(pair.own)) {
             let book = pair.book.map(|book| Box::new(book.clone()));
             return Ok(StateAtMessage::Taken { snapshot: Box::new(pair.own.clone()), book });
@@ -173,7 +174,7 @@ impl<'a> PastPairs<'a> {
 
     /// Returns the newest moment that `is` accepts and in which the chat consisted of exactly these
     /// messages.
-    pub(crate) fn taken_at(
+    pub(crate) fn latest_moment_with_messages(
         &self,
         chat: &Chat<'_>,
         is: impl Fn(&Pair<'_>) -> bool,

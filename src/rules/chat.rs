@@ -8,7 +8,7 @@ use crate::st::{Damage, Raw, broken_lines, chat_damage};
 pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
     let (chat, path) = (parts.chat, parts.chat_path());
     let mut findings = Vec::new();
-    if let Some(damage) = chat_damage(chat, parts.looked_at) {
+    if let Some(damage) = chat_damage(chat, parts.examined) {
         // SillyTavern 1.12 writes a group chat without messages as an empty file.
         let (code, level) = match damage {
             Damage::Empty if parts.files.timeline.is_group() => (Code::ChatEmpty, Level::Warning),
@@ -58,7 +58,7 @@ pub(super) fn findings(parts: &Subject<'_>) -> Vec<Finding> {
         let are = if odd.len() == 1 { "is" } else { "are" };
         findings.push(not_utf8(path, &format!("{} {are}", numbered("line", &odd))));
     }
-    let broken = parts.looked_at.iter().flat_map(|range| broken_lines(chat, range.clone()));
+    let broken = parts.examined.iter().flat_map(|range| broken_lines(chat, range.clone()));
     let broken: Vec<_> = broken.map(|index| index + first_line).collect();
     if !broken.is_empty() {
         let message = format!(

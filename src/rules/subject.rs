@@ -12,7 +12,7 @@ pub struct Subject<'a> {
     pub messages: Vec<(usize, &'a [u8])>,
     pub metadata: Option<Raw<'a>>,
     /// Indices in `chat.messages` of the messages to examine.
-    pub looked_at: &'a [Range<usize>],
+    pub examined: &'a [Range<usize>],
     pub book_template: &'a BookTemplate,
 }
 
@@ -31,6 +31,6 @@ impl<'a> Subject<'a> {
     }
 
     pub fn is_looked_at(&self, place: usize) -> bool {
-        self.looked_at.iter().any(|range| range.contains(&place))
+        self.examined.iter().any(|range| range.contains(&place))
     }
 }

@@ -9,12 +9,12 @@ use crate::auto_recap::{self, BookTemplate};
 use crate::st::{self, Category, Chat, LibraryPath, TimelineFiles};
 
 /// Returns all findings about the files of a timeline. `chat` is the parsed chat of `files`. Only
-/// messages in the ranges `looked_at` are examined: a save changes few messages, and findings about
+/// messages in the ranges `examined` are examined: a save changes few messages, and findings about
 /// the others were reported before.
 pub fn of_files(
     files: &TimelineFiles,
     chat: &Chat<'_>,
-    looked_at: &[Range<usize>],
+    examined: &[Range<usize>],
     book_template: &BookTemplate,
 ) -> Vec<Finding> {
     let lines = chat.messages.iter().copied().enumerate();
@@ -23,7 +23,7 @@ pub fn of_files(
         chat,
         messages: lines.filter(|(_, line)| !line.trim_ascii().is_empty()).collect(),
         metadata: files.metadata(chat),
-        looked_at,
+        examined,
         book_template,
     };
     let name = &files.timeline;
@@ -61,5 +61,5 @@ pub fn of_stored(
     findings
 }
 
-/// Value of `looked_at` that selects all messages of a chat.
+/// Value of `examined` that selects all messages of a chat.
 pub const ALL: &[Range<usize>] = std::slice::from_ref(&(0..usize::MAX));

@@ -94,7 +94,7 @@ pub(crate) use reader::Readers;
 pub use ref_name::{RefChange, RefName};
 pub use remote::LoginPrompt;
 pub(crate) use remote::RemoteSession;
-pub use remote::{RemoteError, folder_for_now};
+pub use remote::{RemoteError, temporary_folder};
 pub use sequence::Sequence;
 pub(crate) use set_aside::SetAside;
 pub(crate) use tree::{EntryBytes, entries as tree_entries, no_tree};

@@ -53,7 +53,7 @@ impl Store {
             dir: self.pack_dir(),
             // Lists the packs again: they may have been replaced while this process waited for the
             // lock. If another program packs an object later, the object is at worst written twice.
-            known: Reader::of_now(self),
+            known: Reader::with_fixed_packs(self),
             out: None,
             length: 0,
             entries: Vec::new(),

@@ -28,7 +28,7 @@ const HELPER: &str = "!f() { test \"$1\" = get && printf 'username=%s\\npassword
 const LONGEST_LINE: usize = 16_000;
 
 /// Creates a temporary folder in `dir`. The folder is removed when the result is dropped.
-pub fn folder_for_now(dir: &Path) -> Local<TempDir> {
+pub fn temporary_folder(dir: &Path) -> Local<TempDir> {
     durable::clear_left_behind(dir);
     let prefix = format!("{PREFIX}{}-", std::process::id());
     tempfile::Builder::new().prefix(&prefix).tempdir_in(dir).map_err(Error::io(dir))
@@ -42,7 +42,7 @@ pub enum RemoteError {
     #[error("{url}: {words}")]
     Failed { url: String, words: String },
     #[error("cannot update {url}: another program changed it in the meantime")]
-    Raced { url: String },
+    ChangedConcurrently { url: String },
     #[error("{url} was not created by `stvc backup`: it contains {what}")]
     Foreign { url: String, what: String },
     #[error(transparent)]
@@ -75,7 +75,7 @@ impl RemoteError {
             Self::NoGit => {
                 "install git (https://git-scm.com); or back up to a file or folder, which does not need git".into()
             }
-            Self::Raced { .. } => "try again. Nothing is lost".into(),
+            Self::ChangedConcurrently { .. } => "try again. Nothing is lost".into(),
             Self::Foreign { .. } => {
                 "create an empty repository on the server, only for this backup".into()
             }
@@ -120,7 +120,7 @@ impl RemoteSession {
         url: &Url,
         prompt: LoginPrompt,
     ) -> Local<Self> {
-        let folder = folder_for_now(beside)?;
+        let folder = temporary_folder(beside)?;
         let dir = folder.path().join("store");
         Store::create(&dir)?;
         if let Some(store) = store {
@@ -243,7 +243,7 @@ impl RemoteSession {
         };
         match done {
             Err(RemoteError::Failed { url, words }) if is_raced(&words) => {
-                Err(RemoteError::Raced { url })
+                Err(RemoteError::ChangedConcurrently { url })
             }
             done => done.map(drop),
         }

@@ -202,7 +202,7 @@ fn find(
     let tells = |pair: &Pair<'_>| {
         pair.own.kind != Kind::IMPORT && pair.is_own && (!bound || pair.own.lorebook.is_some())
     };
-    if let Some(known) = past.taken_at(&chat, tells)? {
+    if let Some(known) = past.latest_moment_with_messages(&chat, tells)? {
         return Ok(ReconstructOutcome::Known(Box::new(known.own.clone())));
     }
     let rebuilt = match past.find(&captured.files, message) {
@@ -242,7 +242,7 @@ fn insertions(
     // rewritten long after the scene ended.
     let mut latest = i64::MAX;
     for (message, state) in made.into_iter().rev() {
-        let whole = State::made(&state.files, Some(message as u64));
+        let whole = State::assembled(&state.files, Some(message as u64));
         let messages = whole.manifest.messages;
         let longer = own.iter().filter(|taken| taken.messages > messages);
         let before = longer.map(|taken| taken.time.seconds).min().unwrap_or(i64::MAX);

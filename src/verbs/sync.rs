@@ -118,7 +118,7 @@ fn exchange(
         let unsent = match take_in(workspace, options, report, monitor) {
             // SillyTavern saved a file during this attempt. The next attempt reads the new content.
             Err(
-                engine::Error::LeftAlone { .. }
+                engine::Error::SavedByOther { .. }
                 | engine::Error::St(st::Error::SavedMeanwhile { .. }),
             ) if attempt < ATTEMPTS => continue,
             unsent => unsent?,
@@ -138,7 +138,7 @@ fn exchange(
                 break;
             }
             Err(
-                engine::Error::Remote(RemoteError::Raced { .. })
+                engine::Error::Remote(RemoteError::ChangedConcurrently { .. })
                 | engine::Error::Copy(CopyError::NotHere { .. })
                 | engine::Error::Store(store::Error::RefMoved { .. }),
             ) if attempt < ATTEMPTS => {}

@@ -148,7 +148,7 @@ pub fn watch(
         context: Context { root: &root, options: options.within_reason(), clock, waker, listener },
         tell,
         watcher: None,
-        due: SaveTimer::at_once(options.within_reason().settle),
+        due: SaveTimer::due_now(options.within_reason().settle),
         waiting: WaitingTimelines::default(),
         reported: Reported::default(),
         tidied: None,
@@ -228,7 +228,7 @@ impl Watch<'_> {
                     self.guard = Some(WatchLock::take(&self.workspace.open_store()?)?);
                     self.listen();
                     (self.tell)(Event::Back);
-                    self.due = SaveTimer::at_once(self.context.options.settle);
+                    self.due = SaveTimer::due_now(self.context.options.settle);
                 }
                 continue;
             }

@@ -16,7 +16,7 @@ pub(super) struct SaveTimer {
 }
 
 impl SaveTimer {
-    pub(super) fn at_once(settle: Duration) -> Self {
+    pub(super) fn due_now(settle: Duration) -> Self {
         Self { settle, changes: None, at_once: Some(Instant::now()) }
     }
 
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn snapshot_is_debounced_with_a_maximum_delay() {
         let settle = Duration::from_secs(1);
-        let mut due = SaveTimer::at_once(settle);
+        let mut due = SaveTimer::due_now(settle);
         let now = Instant::now();
         assert!(due.when().is_some_and(|when| when <= now));
         due.clear();

@@ -243,7 +243,7 @@ impl<'a> MailboxService<'a> {
             }
             // If one request panics, the other requests must still be answered.
             let served = catch_unwind(AssertUnwindSafe(|| self.serve(&asked)));
-            served.map_err(|_| Refusal::BrokeDown { verb })
+            served.map_err(|_| Refusal::Panicked { verb })
         });
         let answer = answer.unwrap_or_else(|why| Answer::refused(&why));
         // The answer contains the number of the new operation, so that the page does not treat its

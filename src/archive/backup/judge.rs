@@ -62,7 +62,7 @@ impl JudgedCommit {
 impl fmt::Display for JudgedCommit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
-            CommitKind::Snapshot(snapshot, Verdict::Unsound(problems)) => {
+            CommitKind::Snapshot(snapshot, Verdict::Invalid(problems)) => {
                 write!(f, "snapshot {}: {problems}", snapshot.id)
             }
             CommitKind::Nothing(why) => f.write_str(why),
@@ -137,7 +137,7 @@ pub fn judge(
         // The tree is too deep, or one of its objects too long, so the snapshot must not even be
         // read.
         if problem.as_ref().is_some_and(hinders) {
-            *verdict = Verdict::Sound.and(problem);
+            *verdict = Verdict::Valid.and(problem);
             continue;
         }
         *verdict = validator.judge(snapshot).map_err(unreadable)?;
@@ -205,7 +205,7 @@ impl BackupWalk<'_> {
             Err(error) => return Err(error.into()),
         };
         let what = match Snapshot::read(&commit) {
-            Ok(snapshot) => CommitKind::Snapshot(Box::new(snapshot), Verdict::Sound),
+            Ok(snapshot) => CommitKind::Snapshot(Box::new(snapshot), Verdict::Valid),
             Err(error) => CommitKind::Nothing(error.to_string()),
         };
         Ok(JudgedCommit { id, parents: commit.parents, what })

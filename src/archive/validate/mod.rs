@@ -33,7 +33,7 @@ use crate::store::{Mode, ObjectId, Reader};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    Sound,
+    Valid,
     /// All objects exist and are safe, but this version of stvc does not support the format of the
     /// snapshot.
     Newer {
@@ -41,25 +41,25 @@ pub enum Verdict {
     },
     /// The snapshot has problems or lost attachments. [`Problems::worst`] returns the severity of
     /// the problems.
-    Unsound(Problems),
+    Invalid(Problems),
 }
 
 impl Verdict {
     fn of(problems: Problems) -> Self {
-        if problems.is_empty() { Verdict::Sound } else { Verdict::Unsound(problems) }
+        if problems.is_empty() { Verdict::Valid } else { Verdict::Invalid(problems) }
     }
 
     /// Returns the attachments that cannot be restored. Lost attachments do not affect other files.
     pub fn lost_attachments(&self) -> &[AttachmentLoss] {
         match self {
-            Verdict::Unsound(problems) => problems.lost_attachments(),
-            Verdict::Sound | Verdict::Newer { .. } => &[],
+            Verdict::Invalid(problems) => problems.lost_attachments(),
+            Verdict::Valid | Verdict::Newer { .. } => &[],
         }
     }
 
     /// Returns whether the files of the snapshot cannot be restored.
     pub fn is_damaged(&self) -> bool {
-        matches!(self, Verdict::Unsound(problems) if problems.is_fatal())
+        matches!(self, Verdict::Invalid(problems) if problems.is_fatal())
     }
 
     pub fn is_repairable(&self) -> bool {
@@ -73,16 +73,16 @@ impl Verdict {
 
     pub fn may_be_taken_in(&self) -> bool {
         match self {
-            Verdict::Sound | Verdict::Newer { .. } => true,
-            Verdict::Unsound(problems) => problems.worst() <= Some(Severity::Flaw),
+            Verdict::Valid | Verdict::Newer { .. } => true,
+            Verdict::Invalid(problems) => problems.worst() <= Some(Severity::Flaw),
         }
     }
 
     pub(super) fn and(self, problem: Option<Problem>) -> Self {
         let Some(problem) = problem else { return self };
         let mut problems = match self {
-            Verdict::Unsound(problems) => problems,
-            Verdict::Sound | Verdict::Newer { .. } => Problems::default(),
+            Verdict::Invalid(problems) => problems,
+            Verdict::Valid | Verdict::Newer { .. } => Problems::default(),
         };
         problems.push(problem);
         Verdict::of(problems)
@@ -374,7 +374,7 @@ pub fn rebuild(reader: &Reader, snapshot: &Snapshot) -> Result<Rebuilt> {
     count("manifest", contents.manifest.messages, messages, &mut problems);
     RecordedFacts::of(&contents.manifest, Some(messages)).compare(snapshot, &mut problems);
     if problems.is_fatal() {
-        return Err(Error::Unsound { id: snapshot.id, problems: Box::new(problems) });
+        return Err(Error::Invalid { id: snapshot.id, problems: Box::new(problems) });
     }
     Ok(Rebuilt { contents, problems })
 }

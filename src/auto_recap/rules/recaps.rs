@@ -16,7 +16,7 @@ pub(super) fn of_scenes(parts: &Subject<'_>) -> Vec<Finding> {
     let has_recap = Finder::new("scene_recap_");
     let lines = &parts.chat.messages;
     let (mut wrong, mut differing) = (Vec::new(), Vec::new());
-    for range in parts.looked_at {
+    for range in parts.examined {
         let end = range.end.min(lines.len());
         let begin = range.start.min(end);
         for (place, line) in (begin..).zip(&lines[begin..end]) {

@@ -45,7 +45,7 @@ pub enum InTheWay {
     )]
     PerhapsWhole,
     #[error("the existing backup has snapshots that the new one would not have")]
-    Fuller,
+    HasOtherSnapshots,
     #[error("the existing backup is encrypted")]
     Encrypted,
     #[error("the existing backup cannot be read")]
@@ -55,7 +55,10 @@ pub enum InTheWay {
 impl InTheWay {
     /// Returns whether the destination is an existing backup, which `--overwrite` may replace.
     pub fn is_backup(self) -> bool {
-        matches!(self, Self::PerhapsWhole | Self::Fuller | Self::Encrypted | Self::Unreadable)
+        matches!(
+            self,
+            Self::PerhapsWhole | Self::HasOtherSnapshots | Self::Encrypted | Self::Unreadable
+        )
     }
 }
 

@@ -56,7 +56,7 @@ pub fn to_server(
         let done =
             changes.iter().all(|change| now.get(change.name.as_str()).copied() == change.after);
         if !done {
-            return Err(RemoteError::Raced { url: url.to_string() }.into());
+            return Err(RemoteError::ChangedConcurrently { url: url.to_string() }.into());
         }
     }
     let backup = LastBackup::of("git", destination, workspace.timestamp(), &chosen);

@@ -120,7 +120,7 @@ pub(crate) fn settle(
     left: &[LibraryPath],
     by: Finisher,
 ) -> Result<()> {
-    let refs = led_back(store, operation, left)?;
+    let refs = reverted_branches(store, operation, left)?;
     if by == Finisher::Recovery || !refs.is_empty() {
         let effect = Effect { refs, finishes: Some(operation.number), ..Effect::default() };
         store.transact(lock, workspace.timestamp(), effect)?;
@@ -143,7 +143,7 @@ pub(crate) fn take_back(
 
 /// Returns the ref changes that move back the branches of timelines whose files were not written
 /// (`left`). The snapshots of the operation stay reachable under `refs/stvc/kept/`.
-fn led_back(
+fn reverted_branches(
     store: &Store,
     operation: &LoggedOperation,
     left: &[LibraryPath],

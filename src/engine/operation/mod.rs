@@ -195,7 +195,7 @@ impl<'a> Operation<'a> {
     /// the file was planned.
     ///
     /// If another program saves a file only after this check, the file is not written. All other
-    /// changes are made, and [`Error::LeftAlone`] names the file.
+    /// changes are made, and [`Error::SavedByOther`] names the file.
     pub(crate) fn finish(self, held: &HeldLock) -> Result<OperationResult> {
         if let Some(root) = &self.files.root {
             for step in self.files.steps.since(0) {
@@ -244,7 +244,7 @@ impl<'a> Operation<'a> {
         if let (Some(operation), Some(root)) = (operation, &root) {
             left = apply::apply(store, root, &steps).map_err(|error| {
                 match apply::take_back(store, root, &operation, &steps) {
-                    Ok(()) => Error::TakenBack { source: Box::new(error) },
+                    Ok(()) => Error::Reverted { source: Box::new(error) },
                     Err(_) => Error::Unfinished { source: Box::new(error) },
                 }
             })?;
@@ -259,6 +259,6 @@ impl<'a> Operation<'a> {
             return Ok(OperationResult { objects, bytes, number });
         }
         let others = steps.len() - left.len();
-        Err(Error::LeftAlone { paths: left.iter().map(ToString::to_string).collect(), others })
+        Err(Error::SavedByOther { paths: left.iter().map(ToString::to_string).collect(), others })
     }
 }

@@ -106,7 +106,7 @@ impl Receiving<'_> {
                 BranchMove::Renamed(files) => {
                     let follows =
                         step.local.cloned().map(SnapshotParents::renamed).unwrap_or_default();
-                    Some(take(operation, State::made(files, None), Kind::SNAPSHOT, follows)?)
+                    Some(take(operation, State::assembled(files, None), Kind::SNAPSHOT, follows)?)
                 }
                 BranchMove::Made(files, joined) => {
                     // A chat that both sides deleted stays deleted.
@@ -114,11 +114,11 @@ impl Receiving<'_> {
                     let is_deleted = is_deleted(head) && step.local.is_some_and(is_deleted);
                     let kind = if is_deleted { Kind::DELETED } else { Kind::SNAPSHOT };
                     let follows = SnapshotParents::joined(head.clone(), *joined);
-                    Some(take(operation, State::made(files, None), kind, follows)?)
+                    Some(take(operation, State::assembled(files, None), kind, follows)?)
                 }
             });
             if let (Some(aside), Some(from)) = (&step.aside, step.local) {
-                let state = State::made(&aside.files, None);
+                let state = State::assembled(&aside.files, None);
                 let follows = SnapshotParents::copy(from, &state).taken_from(aside.source.clone());
                 will_have.push(take(operation, state, Kind::SNAPSHOT, follows)?);
             }
@@ -129,7 +129,7 @@ impl Receiving<'_> {
                     let mut files = read(&reader, head)?;
                     files.main.path = name.file();
                     files.timeline = name.clone();
-                    let state = State::made(&files, None);
+                    let state = State::assembled(&files, None);
                     let follows = SnapshotParents::copy(head, &state);
                     will_have.push(take(operation, state, Kind::SNAPSHOT, follows)?);
                 }

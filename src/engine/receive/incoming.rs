@@ -27,7 +27,7 @@ use crate::regular;
 use crate::rules::{Code, Finding};
 use crate::store::{
     Effect, Erasures, Kind, ObjectId, PackWriter, RefChange, RefName, RemoteSession, Store,
-    folder_for_now,
+    temporary_folder,
 };
 
 pub struct Received {
@@ -217,7 +217,7 @@ fn unpack(
     let file = regular::open(source).map_err(BackupError::Io).map_err(about(source))?;
     let input = unseal(BufReader::new(file), passphrase).map_err(about(source))?;
     let mut decoder = Decoder::new(input).map_err(about(source))?;
-    let folder = folder_for_now(beside)?;
+    let folder = temporary_folder(beside)?;
     let store = Store::create(&folder.path().join("store"))?;
     let mut pack = store.pack_writer();
     let mut lengths = Lengths::new();

@@ -100,7 +100,7 @@ impl<'s> Planner<'s> {
     ) -> Result<()> {
         let whole = named(whole, &step.entry.timeline);
         if here == LocalState::Same {
-            self.put_main(&whole)?;
+            self.plan_own_file(&whole)?;
         }
         step.branch = BranchMove::Made(Box::new(whole), merged);
         step.entry.outcome = Outcome::Merged;

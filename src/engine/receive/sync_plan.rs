@@ -304,7 +304,7 @@ impl<'s> Planner<'s> {
                 None => false,
             };
             if !is_put {
-                self.put_main(&theirs)?;
+                self.plan_own_file(&theirs)?;
             }
             self.list_in_group(&theirs, step.entry.former.as_ref())?;
         }
@@ -419,7 +419,7 @@ impl<'s> Planner<'s> {
     }
 
     /// Plans to write a timeline's own file. The file of a group keeps its local list of chats.
-    pub(super) fn put_main(&mut self, files: &TimelineFiles) -> Result<()> {
+    pub(super) fn plan_own_file(&mut self, files: &TimelineFiles) -> Result<()> {
         let (path, bytes) = (&files.main.path, &files.main.bytes);
         let live = match files.timeline.category() {
             Category::Group => self.files.get(path)?,

@@ -26,8 +26,8 @@ impl Snapshots<'_> {
 
     fn unchanged(&self) -> usize {
         let report = self.report;
-        let looked_at = report.timelines.len() + report.unreadable.len();
-        looked_at - self.taken() - report.failed() - report.refused() + report.untouched
+        let examined = report.timelines.len() + report.unreadable.len();
+        examined - self.taken() - report.failed() - report.refused() + report.untouched
     }
 }
 

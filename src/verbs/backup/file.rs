@@ -161,13 +161,13 @@ fn may_replace(path: &Path, store: &Store, plan: &Plan, options: &Options) -> Re
     for (name, id) in header.refs {
         let id = store::ObjectId::from_hex(id.as_bytes());
         let (Ok(name), Ok(id)) = (RefName::try_from(name), id) else {
-            return Err(refused(InTheWay::Fuller));
+            return Err(refused(InTheWay::HasOtherSnapshots));
         };
         if have.contains(&id) {
             continue;
         }
         if !removed.is_removed(&name, id, &have, &plan.history)? {
-            return Err(refused(InTheWay::Fuller));
+            return Err(refused(InTheWay::HasOtherSnapshots));
         }
         gone.push(name);
     }

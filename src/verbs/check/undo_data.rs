@@ -85,7 +85,7 @@ impl StoreCheck<'_> {
         kept.sort_by_key(|snapshot| (snapshot.timeline.clone(), snapshot.time.seconds));
         for snapshot in kept {
             match self.validator.judge(snapshot)? {
-                Verdict::Unsound(problems) if problems.is_fatal() => {
+                Verdict::Invalid(problems) if problems.is_fatal() => {
                     self.note_lost_below(snapshot.tree)?;
                     let message =
                         format!("{}, no longer on a branch: {problems}", snapshot.timeline);
@@ -159,7 +159,7 @@ impl StoreCheck<'_> {
         });
         match read {
             Ok((snapshot, manifest)) => match self.validator.judge(&snapshot)? {
-                Verdict::Unsound(problems) if problems.is_fatal() => {
+                Verdict::Invalid(problems) if problems.is_fatal() => {
                     let lost = self.note_lost_below(snapshot.tree)?.first().copied();
                     Ok(UndoFiles::Lost(lost.map_or_else(|| problems.to_string(), lost_object)))
                 }

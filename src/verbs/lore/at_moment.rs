@@ -208,7 +208,7 @@ fn state(
         }
         LoreMoment::Moment(moment) => match moment.book_snapshot() {
             Some(snapshot) => snapshot,
-            None => return put_together(asked, moment),
+            None => return rebuild_lorebook(asked, moment),
         },
     };
     let state = BookStates::new(asked.store.reader()).of(snapshot.tree)?;
@@ -217,7 +217,7 @@ fn state(
 }
 
 /// Rebuilds the lorebook of a moment of which no snapshot was created.
-fn put_together(asked: &LoreQuery<'_>, moment: &Moment) -> Result<(Arc<BookState>, KnownFrom)> {
+fn rebuild_lorebook(asked: &LoreQuery<'_>, moment: &Moment) -> Result<(Arc<BookState>, KnownFrom)> {
     let then = StateThen::rebuild(asked.store, moment, NeedBook::Yes)?;
     let none = || Error::NoLorebookThen { snapshot: moment.snapshot.id };
     let (bytes, origin) = (then.contents.files.book_bytes(), then.origin);

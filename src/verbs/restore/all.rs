@@ -100,7 +100,7 @@ pub fn restore_all(
         monitor.begin("writing files", None);
         match operation.finish_leaving_saved(held) {
             Ok(_) => break outcomes,
-            Err(engine::Error::LeftAlone { paths, .. }) => {
+            Err(engine::Error::SavedByOther { paths, .. }) => {
                 outcomes.iter_mut().for_each(|outcome| outcome.was_left_alone(&paths));
                 break outcomes;
             }
@@ -210,7 +210,7 @@ impl RestoredTimeline {
         let paths: Vec<_> = paths.iter().filter(own).cloned().collect();
         if !paths.is_empty() {
             let others = files.len() - paths.len();
-            self.result = Err(engine::Error::LeftAlone { paths, others }.into());
+            self.result = Err(engine::Error::SavedByOther { paths, others }.into());
         }
     }
 }
@@ -218,7 +218,7 @@ impl RestoredTimeline {
 /// Returns the timelines that contain the file or folder that could not be written, with this
 /// error. The list is empty if the cause is the disk and not the file.
 fn prevented_by(error: &engine::Error, outcomes: &[RestoredTimeline]) -> Vec<RestoredTimeline> {
-    let engine::Error::TakenBack { source } = error else { return Vec::new() };
+    let engine::Error::Reverted { source } = error else { return Vec::new() };
     let engine::Error::St(st::Error::Io { path, source }) = source.as_ref() else {
         return Vec::new();
     };

@@ -102,7 +102,9 @@ pub fn fork(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
             return Err(engine::Error::Refused { findings: judgement.refused }.into());
         }
         not_ready.extend(judgement.warnings);
-        not_ready.extend(options.at.into_iter().flat_map(|at| gate::of_later(&files, at)));
+        not_ready.extend(
+            options.at.into_iter().flat_map(|at| gate::findings_about_later_messages(&files, at)),
+        );
         let first = take_as_it_is(workspace, Some(std::slice::from_ref(&from)), monitor)?;
         // Without a snapshot of the current files, the latest snapshot is not the chat that the
         // user wants to fork.

@@ -130,7 +130,7 @@ fn restore_moment(
     let mut material = SnapshotContents::of(then, options.until);
     let state = match (&origin, cut) {
         (None, None) => material.contents.manifest.checkpoint.clone(),
-        (Some(_), _) => State::made(material.files(), None).manifest.checkpoint,
+        (Some(_), _) => State::assembled(material.files(), None).manifest.checkpoint,
         (None, Some(_)) => state_in_use(material.files()),
     };
     if origin.is_none() {
@@ -204,5 +204,5 @@ fn restore_moment(
 fn state_in_use(files: &TimelineFiles) -> Option<CheckpointState> {
     let chat = files.split();
     let in_use = uses_auto_recap(&chat, files.metadata(&chat), files.book_bytes());
-    in_use.then(|| State::made(files, None).manifest.checkpoint).flatten()
+    in_use.then(|| State::assembled(files, None).manifest.checkpoint).flatten()
 }

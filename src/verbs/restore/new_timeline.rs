@@ -71,7 +71,7 @@ pub(super) fn restore(
         // The timeline consists of one file, and nothing refers to the new file yet.
         NewFiles { files: material.files().clone().called(name.clone()), group: None }
     };
-    let state = State::made(&files, None);
+    let state = State::assembled(&files, None);
     let template = library.book_template();
     if name.is_chat() {
         written.findings.extend(rules::of_files(&files, &state.chat, rules::ALL, template));
@@ -135,7 +135,7 @@ fn copy_of_chat(
     let (clone, found) = clone_book(job, library, metadata, name)?;
     findings.extend(found);
     let integrity = integrity::fresh(&format!("{name}\0{}", source.snapshot.id), workspace);
-    let state = State::made(material.files(), None).manifest.checkpoint;
+    let state = State::assembled(material.files(), None).manifest.checkpoint;
     let in_use = uses_auto_recap(&chat, metadata, material.files().book_bytes());
     let state = state.filter(|_| in_use).map(|state| {
         let book = clone.as_ref().map(|clone| (clone.old.as_str(), clone.new.as_str()));

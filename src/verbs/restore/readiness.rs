@@ -74,7 +74,13 @@ pub(super) fn ask(
     }
     let mut warnings = judgement.warnings;
     warnings.extend(ready.warnings);
-    warnings.extend(options.until.cut().into_iter().flat_map(|cut| gate::of_later(&source, cut)));
+    warnings.extend(
+        options
+            .until
+            .cut()
+            .into_iter()
+            .flat_map(|cut| gate::findings_about_later_messages(&source, cut)),
+    );
     Ok(warnings)
 }
 

@@ -49,7 +49,7 @@ impl Checkpoints<'_> {
             return Ok(SnapshotResult::Refused(judgement.refused));
         }
         self.taking.done.findings.extend(judgement.warnings);
-        self.taking.done.findings.extend(gate::of_later(&captured.files, at));
+        self.taking.done.findings.extend(gate::findings_about_later_messages(&captured.files, at));
         let mut state = State::cut(&files, at, &captured.files.main.bytes);
         if let Some(noted) = &mut state.manifest.checkpoint {
             let warned = self.taking.done.findings[said..].iter();

@@ -104,9 +104,9 @@ fn assert_others_agree(
     let snapshot = Snapshot::read(&store.reader().commit(id).unwrap()).unwrap();
     let verdict = Validator::new(store.reader()).judge(&snapshot).unwrap();
     let weight = match &verdict {
-        Verdict::Unsound(problems) => Some(Expectation::Odd(problems.worst().unwrap())),
+        Verdict::Invalid(problems) => Some(Expectation::Odd(problems.worst().unwrap())),
         Verdict::Newer { .. } => Some(Expectation::Newer),
-        Verdict::Sound => None,
+        Verdict::Valid => None,
     };
     assert_eq!(weight, Some(expected), "{what}: {verdict:?}");
 
@@ -364,7 +364,7 @@ fn judged(sandbox: &Sandbox, branch: &str, edit: impl FnOnce(&mut ForgedSnapshot
 
 fn worst(verdict: &Verdict) -> Option<Severity> {
     match verdict {
-        Verdict::Unsound(problems) => problems.worst(),
+        Verdict::Invalid(problems) => problems.worst(),
         _ => None,
     }
 }
@@ -387,7 +387,7 @@ fn card_texts_must_match_their_chunks() {
     let called = |name: &str| {
         judged(&sandbox, "characters/Mira", |it| it.entry_at("card/0-chara").name = name.into())
     };
-    assert_eq!(called("0-chara"), Verdict::Sound);
+    assert_eq!(called("0-chara"), Verdict::Valid);
     for name in ["0-charax", "0-CHARA", "0-ccv3", "00-chara", "0-", "0-chara.x"] {
         assert_eq!(worst(&called(name)), Some(Severity::Flaw), "{name}");
     }
@@ -414,8 +414,8 @@ fn snapshot_of_a_newer_format_is_not_reported_as_damaged() {
                 })
             })
         };
-        assert_eq!(judged(&sandbox, branch, |_| {}), Verdict::Sound, "{branch}");
-        assert_eq!(with(1, json!([])), Verdict::Sound, "{branch}");
+        assert_eq!(judged(&sandbox, branch, |_| {}), Verdict::Valid, "{branch}");
+        assert_eq!(with(1, json!([])), Verdict::Valid, "{branch}");
         assert_eq!(with(1, json!(["moods"])), Verdict::Newer { format: 1 }, "{branch}");
         assert_eq!(with(2, json!([])), Verdict::Newer { format: 2 }, "{branch}");
     }
