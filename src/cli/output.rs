@@ -196,7 +196,8 @@ impl Output {
     }
 
     /// Prints findings. Many findings of one kind are printed as one line with their count, unless
-    /// the user asked for everything.
+    /// the user asked for everything, or no command could list them later: such a finding may name
+    /// the only snapshot of lost text.
     pub fn findings(&mut self, findings: &[Finding]) {
         const FEW: usize = 3;
         if self.json || self.verbose {
@@ -213,10 +214,11 @@ impl Output {
             }
         }
         for kind in kinds {
-            if kind.len() <= FEW {
-                self.all_findings(&kind.into_iter().cloned().collect::<Vec<_>>());
-            } else {
-                self.finding_line(kind[0].level, &in_brief(&kind));
+            match kind[0].code.listed_by() {
+                Some(command) if kind.len() > FEW => {
+                    self.finding_line(kind[0].level, &in_brief(&kind, command));
+                }
+                _ => self.all_findings(&kind.into_iter().cloned().collect::<Vec<_>>()),
             }
         }
     }
@@ -384,13 +386,10 @@ fn on_screen(text: &str) -> Cow<'_, str> {
     if Screen::get().is_ascii { in_ascii(text).into() } else { text.into() }
 }
 
-/// Returns `30 lorebook-missing: chats/Mira/a: its lorebook does not exist; …`.
-fn in_brief(kind: &[&Finding]) -> String {
+/// Returns the number of the findings, the first of them, and the command that lists all.
+fn in_brief(kind: &[&Finding], command: &str) -> String {
     let first = kind[0];
-    let more = match first.code.listed_by() {
-        Some(command) => format!("`stvc {command}` lists all"),
-        None => "add -v to list all".into(),
-    };
+    let more = format!("`stvc {command}` lists all");
     let (subject, message) = (clean(&first.subject), clean(&first.message));
     let (n, code) = (kind.len(), first.code);
     format!("{n} findings {code}, for example {subject}: {message} {}", dim(format!("({more})")))

@@ -83,8 +83,9 @@ impl Code {
 
     /// Returns the command that lists all findings with this code, if there is one.
     pub fn listed_by(self) -> Option<&'static str> {
-        let reports = |command: &&str| self.rule().from.contains(&format!("`{command}`"));
-        ["doctor", "check", "status"].into_iter().find(reports)
+        let reports = |name: &str| self.rule().from.contains(&format!("`{name}`"));
+        let commands = [("doctor", "doctor"), ("check", "check"), ("status", "status -v")];
+        commands.into_iter().find(|(name, _)| reports(name)).map(|(_, command)| command)
     }
 }
 
