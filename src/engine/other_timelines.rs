@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Result;
-use super::changed_timelines;
 use super::operation::SnapshotParents;
 use super::take_snapshots::{Replaced, SnapshotResult, SnapshotSession, TimelineResult};
 use crate::archive::entry_lives::{BookStates, Version};
@@ -88,7 +87,7 @@ impl SnapshotSession<'_> {
         books.retain(|name| self.scan.others.contains(name) && !names.contains(name));
         let mut new = Vec::new();
         for name in &books {
-            let head = changed_timelines::head(self.store, name)?;
+            let head = self.branches.head(self.store, name)?;
             if head.0.is_none() {
                 new.push(name);
                 continue;

@@ -1,8 +1,9 @@
 //! Tags of snapshots.
 
 use super::{Result, TagError};
-use crate::archive::{Snapshot, SnapshotId};
+use crate::archive::SnapshotId;
 use crate::history::{self, name_lookup};
+use crate::st::TimelineName;
 use crate::store::{ObjectId, RefName, Store};
 
 pub(crate) fn tags_of(store: &Store, snapshot: SnapshotId) -> Result<Vec<String>> {
@@ -46,12 +47,10 @@ pub(crate) fn free(store: &Store, name: &str) -> Result<RefName> {
     }
 }
 
-/// Returns the ref of the tag `<chat> @<message>` for `snapshot`, with a number if another snapshot
-/// has that tag.
-pub(crate) fn free_for(store: &Store, snapshot: &Snapshot, at: Option<usize>) -> Result<RefName> {
-    let chat: String = snapshot.timeline.chat().chars().take(60).collect();
-    let name = format!("{} @{}", chat.trim(), at.unwrap_or_default());
-    free_like(store, |_| None, &name, snapshot.id)
+/// Returns the default tag of a checkpoint of a chat at a message.
+pub(crate) fn at_message(chat: &TimelineName, message: usize) -> String {
+    let chat: String = chat.chat().chars().take(60).collect();
+    format!("{} @{message}", chat.trim())
 }
 
 /// Returns the ref of the tag `name` for `snapshot`, with a number if another snapshot has that

@@ -99,7 +99,7 @@ pub(crate) struct SnapshotSession<'a> {
     pub library: &'a Library,
     pub scan: &'a Scan,
     pub(super) policy: SnapshotPolicy<'a>,
-    branches: Branches,
+    pub(super) branches: Branches,
     /// Whether the last `check` found damage in the store. Unreadable objects are then stored
     /// again.
     must_repair: bool,
@@ -331,6 +331,11 @@ impl<'a> SnapshotSession<'a> {
             self.done.findings.extend(judgement.warnings);
         }
         None
+    }
+
+    /// Returns the latest snapshot of a timeline.
+    pub(crate) fn head(&self, name: &TimelineName) -> Result<Option<Snapshot>> {
+        Ok(self.branches.head(self.store, name)?.0)
     }
 
     pub(crate) fn capture(&self, name: &TimelineName) -> Result<Captured> {

@@ -2,11 +2,12 @@
 //! checkpoint moves no branch.
 
 use super::options::Options;
+use super::{scenes, template};
 use crate::archive::{Kind, Snapshot, SnapshotId, State};
 use crate::engine::Result;
-use crate::engine::changed_timelines;
 use crate::engine::gate;
 use crate::engine::operation::SnapshotParents;
+use crate::engine::tags;
 use crate::engine::take_snapshots::{SnapshotResult, SnapshotSession, TimelineResult};
 use crate::history::name_lookup;
 use crate::history::origin::{Lineage, NewTimeline, Origin, closest};
@@ -19,28 +20,68 @@ pub(super) struct Checkpoints<'a> {
     pub options: &'a Options,
 }
 
+/// The message at which a checkpoint is created.
+pub(super) struct End {
+    pub message: usize,
+    /// Number of the message's scene, counted from 1.
+    pub scene: usize,
+    pub scene_name: Option<String>,
+}
+
+/// How the tag of a checkpoint is chosen.
+pub(super) enum TagRule<'a> {
+    Exactly(RefName),
+    /// `<chat> @<message>`, with a number if another snapshot has that tag.
+    AtMessage,
+    /// A template, with a number if another snapshot has that tag.
+    Template(&'a str),
+}
+
 impl Checkpoints<'_> {
-    pub(super) fn take_at(&mut self, names: &[TimelineName], at: usize) -> Result<()> {
+    pub(super) fn take_at(
+        &mut self,
+        names: &[TimelineName],
+        at: usize,
+        tag: &TagRule<'_>,
+    ) -> Result<()> {
         for name in names {
-            let result = self.try_at(name, at);
+            let result = self.taking.capture(name).and_then(|captured| {
+                let end = scenes::end_at(&captured.files.split(), at);
+                self.checkpoint(&captured, &end, tag)
+            });
             self.taking.record(name, result)?;
         }
         Ok(())
     }
 
-    fn try_at(&mut self, name: &TimelineName, at: usize) -> Result<SnapshotResult> {
-        let (head, _) = changed_timelines::head(self.taking.store, name)?;
-        let captured = self.taking.capture(name)?;
-        self.checkpoint(&captured, at, head.as_ref())
-    }
-
-    /// Creates a checkpoint without moving the branch. The caller tags the checkpoint.
+    /// Creates a checkpoint with a tag, without moving the branch.
     pub(super) fn checkpoint(
         &mut self,
         captured: &Captured,
-        at: usize,
-        head: Option<&Snapshot>,
+        end: &End,
+        tag: &TagRule<'_>,
     ) -> Result<SnapshotResult> {
+        let mut result = self.untagged(captured, end.message)?;
+        if let SnapshotResult::New(snapshot, tags) | SnapshotResult::Unchanged(snapshot, tags) =
+            &mut result
+        {
+            let chat = &captured.files.timeline;
+            let free = |name: &str| {
+                let moving = |tag: &_| self.taking.operation.moves_to(tag);
+                tags::free_like(self.taking.store, moving, name, snapshot.id)
+            };
+            let tag = match tag {
+                TagRule::Exactly(tag) => tag.clone(),
+                TagRule::AtMessage => free(&tags::at_message(chat, end.message))?,
+                TagRule::Template(template) => free(&template::of_scene(template, chat, end))?,
+            };
+            tags.extend(tag.tag_name());
+            self.taking.operation.move_ref(tag, snapshot.id)?;
+        }
+        Ok(result)
+    }
+
+    fn untagged(&mut self, captured: &Captured, at: usize) -> Result<SnapshotResult> {
         gate::must_have(&captured.files, at)?;
         let files = captured.files.cut_after(at);
         let said = self.taking.done.findings.len();
@@ -56,8 +97,8 @@ impl Checkpoints<'_> {
             let warned = warned.filter(|finding| finding.level > Level::Info);
             noted.warnings = warned.map(|finding| finding.code.to_string()).collect();
         }
-        let follows = match head {
-            Some(head) => closest(self.taking.store, head, &state.chat.messages)?
+        let follows = match self.taking.head(&captured.files.timeline)? {
+            Some(head) => closest(self.taking.store, &head, &state.chat.messages)?
                 .map(SnapshotParents::previous)
                 .unwrap_or_default(),
             None => {
@@ -97,20 +138,16 @@ impl Checkpoints<'_> {
         follows.same_as(state, self.taking.store)
     }
 
-    pub(super) fn tag(
-        &mut self,
-        wanted: &[TimelineName],
-        name: impl Fn(&Snapshot) -> Result<RefName>,
-    ) -> Result<()> {
-        // The outcomes may include the chat's lorebook, which was not requested and gets no tag.
-        let is_wanted = |outcome: &&mut TimelineResult| wanted.contains(&outcome.timeline);
-        for outcome in self.taking.done.outcomes.iter_mut().filter(is_wanted) {
+    /// Tags the snapshot of a timeline that [`SnapshotSession::take`] stored.
+    pub(super) fn tag(&mut self, name: &TimelineName, tag: &RefName) -> Result<()> {
+        // The outcomes may include the chat's lorebook, which gets no tag.
+        let is_named = |outcome: &&mut TimelineResult| outcome.timeline == *name;
+        for outcome in self.taking.done.outcomes.iter_mut().filter(is_named) {
             if let SnapshotResult::New(snapshot, tags) | SnapshotResult::Unchanged(snapshot, tags) =
                 &mut outcome.result
             {
-                let tag = name(snapshot)?;
                 tags.extend(tag.tag_name());
-                self.taking.operation.move_ref(tag, snapshot.id)?;
+                self.taking.operation.move_ref(tag.clone(), snapshot.id)?;
             }
         }
         Ok(())

@@ -23,7 +23,7 @@ use crate::rules::{Code, Finding};
 use crate::st::{self, Disk, Library, Scan, TimelineName};
 use crate::store::Store;
 use crate::verbs::Result;
-use checkpoint::Checkpoints;
+use checkpoint::{Checkpoints, TagRule};
 
 pub use crate::engine::take_snapshots::{SnapshotResult, TimelineResult};
 pub use options::{CheckpointName, OneTimeline, Options, Report, SnapshotRequest, Subject};
@@ -92,28 +92,30 @@ pub fn snapshot(
     };
     let taking = SnapshotSession::new(workspace, &store, &library, &scan, policy)?;
     let mut checkpoints = Checkpoints { taking, options };
-    match &options.subject {
-        Subject::Scenes { template, .. } => checkpoints.take_scenes(&names, template, monitor)?,
-        Subject::Checkpoint { at, .. } => checkpoints.take_at(&names, *at)?,
-        Subject::Changed { .. } | Subject::Named(_) | Subject::One { .. } => {
+    match (&options.subject, tag) {
+        (Subject::Changed { .. } | Subject::Named(_), _) => {
             checkpoints.taking.take(&names, monitor)?;
         }
+        (Subject::One { .. }, tag) => {
+            checkpoints.taking.take(&names, monitor)?;
+            if let (Some(tag), [name]) = (&tag, names.as_slice()) {
+                checkpoints.tag(name, tag)?;
+            }
+        }
+        (Subject::Checkpoint { at, name, .. }, tag) => {
+            let rule = match (name, tag) {
+                (_, Some(tag)) => TagRule::Exactly(tag),
+                (CheckpointName::Template(template), None) => TagRule::Template(template),
+                _ => TagRule::AtMessage,
+            };
+            checkpoints.take_at(&names, *at, &rule)?;
+        }
+        (Subject::Scenes { template, .. }, _) => {
+            checkpoints.take_scenes(&names, &TagRule::Template(template), monitor)?;
+        }
     }
-    match &options.subject {
-        Subject::Changed { only } if only.is_empty() => checkpoints.taking.note_deleted()?,
-        Subject::Scenes { timelines, .. } if timelines.is_empty() => {
-            checkpoints.taking.note_deleted()?;
-        }
-        Subject::Checkpoint { at, name: CheckpointName::Template(template), .. } => {
-            checkpoints.name_by_template(&names, *at, template)?;
-        }
-        Subject::Checkpoint { at, name: CheckpointName::Default, .. } => {
-            checkpoints.tag(&names, |snapshot| tags::free_for(&store, snapshot, Some(*at)))?;
-        }
-        _ => {}
-    }
-    if let Some(tag) = &tag {
-        checkpoints.tag(&names, |_| Ok(tag.clone()))?;
+    if options.subject.is_of_library() {
+        checkpoints.taking.note_deleted()?;
     }
     if !is_named {
         report.deleted = checkpoints.taking.without_files()?;

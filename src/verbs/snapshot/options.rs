@@ -136,6 +136,15 @@ impl Subject {
         }
     }
 
+    /// Returns whether all timelines of the library were selected.
+    pub(super) fn is_of_library(&self) -> bool {
+        match self {
+            Self::Changed { only } => only.is_empty(),
+            Self::Scenes { timelines, .. } => timelines.is_empty(),
+            Self::Named(_) | Self::One { .. } | Self::Checkpoint { .. } => false,
+        }
+    }
+
     pub(super) fn at(&self) -> Option<usize> {
         if let Self::Checkpoint { at, .. } = self { Some(*at) } else { None }
     }

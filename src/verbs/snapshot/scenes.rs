@@ -1,38 +1,30 @@
 //! Creates a checkpoint at the end of every scene, for `--scenes`.
 
-use super::checkpoint::Checkpoints;
-use super::template::fill;
+use super::checkpoint::{Checkpoints, End, TagRule};
 use crate::archive::message_identity::Identity;
 use crate::archive::{Kind, Snapshot, Tree};
 use crate::auto_recap::scene_breaks;
+use crate::engine::Result;
 use crate::engine::take_snapshots::{SnapshotResult, TimelineResult};
-use crate::engine::{Result, changed_timelines, tags};
 use crate::history::History;
 use crate::history::origin::Identities;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
-use crate::st::TimelineName;
+use crate::st::{Chat, TimelineName};
 use crate::store::unless_lost;
-
-struct End {
-    message: usize,
-    /// Number of the scene, counted from 1.
-    number: usize,
-    name: Option<String>,
-}
 
 impl Checkpoints<'_> {
     /// Creates a checkpoint at the end of every scene that has no checkpoint yet.
     pub(super) fn take_scenes(
         &mut self,
         names: &[TimelineName],
-        template: &str,
+        tag: &TagRule<'_>,
         monitor: &mut dyn Monitor,
     ) -> Result<()> {
         monitor.begin("creating checkpoints", Some(names.len() as u64));
         for name in names {
-            match self.scenes_of(name, template) {
+            match self.scenes_of(name, tag) {
                 Ok(()) => {}
                 Err(error) => self.taking.record(name, Err(error))?,
             }
@@ -41,13 +33,13 @@ impl Checkpoints<'_> {
         Ok(())
     }
 
-    fn scenes_of(&mut self, name: &TimelineName, template: &str) -> Result<()> {
+    fn scenes_of(&mut self, name: &TimelineName, tag: &TagRule<'_>) -> Result<()> {
         let captured = self.taking.capture(name)?;
         let chat = captured.files.split();
         let ends: Vec<_> = scene_breaks(&chat)
             .into_iter()
             .enumerate()
-            .map(|(n, (message, scene))| End { message, number: n + 1, name: scene.name() })
+            .map(|(n, (message, scene))| End { message, scene: n + 1, scene_name: scene.name() })
             .collect();
         if ends.is_empty() && self.options.subject.is_named() {
             let message = "no message ends a scene, so no checkpoint was created";
@@ -61,19 +53,7 @@ impl Checkpoints<'_> {
                 self.taking.done.outcomes.push(TimelineResult { timeline: name.clone(), result });
                 continue;
             }
-            let head = changed_timelines::head(self.taking.store, name)?.0;
-            let mut result = self.checkpoint(&captured, end.message, head.as_ref());
-            if let Ok(
-                SnapshotResult::New(snapshot, tags) | SnapshotResult::Unchanged(snapshot, tags),
-            ) = &mut result
-            {
-                let wanted = called(template, name, &end);
-                let taken = |tag: &_| self.taking.operation.moves_to(tag);
-                let tag = tags::free_like(self.taking.store, taken, &wanted, snapshot.id)?;
-                tags.extend(tag.tag_name());
-                let id = snapshot.id;
-                self.taking.operation.move_ref(tag, id)?;
-            }
+            let result = self.checkpoint(&captured, &end, tag);
             // All scenes of a chat share one queue, so a refusal because of the queue is reported
             // only once.
             let stop = matches!(&result, Ok(SnapshotResult::Refused(why)) if why.iter().any(|why| why.code == Code::QueueActive));
@@ -116,35 +96,13 @@ impl Checkpoints<'_> {
         }
         Ok(None)
     }
-
-    pub(super) fn name_by_template(
-        &mut self,
-        names: &[TimelineName],
-        at: usize,
-        template: &str,
-    ) -> Result<()> {
-        let Some(name) = names.first() else { return Ok(()) };
-        let captured = self.taking.capture(name)?;
-        let breaks = scene_breaks(&captured.files.split());
-        let before = breaks.iter().filter(|(message, _)| *message < at).count();
-        let scene = breaks.iter().find(|(message, _)| *message >= at);
-        let scene = scene.and_then(|(_, scene)| scene.name());
-        let wanted = called(template, name, &End { message: at, number: before + 1, name: scene });
-        let store = self.taking.store;
-        self.tag(names, |snapshot| tags::free_like(store, |_| None, &wanted, snapshot.id))
-    }
 }
 
-fn called(template: &str, timeline: &TimelineName, end: &End) -> String {
-    let scene = end.name.as_deref().unwrap_or("Unnamed Scene");
-    fill(
-        template,
-        &[
-            ("scene_number", &end.number.to_string()),
-            ("scene_name", scene.trim()),
-            ("chat", timeline.chat()),
-            ("character", timeline.folder().unwrap_or("group")),
-            ("message", &end.message.to_string()),
-        ],
-    )
+/// Returns the end of a checkpoint at message `at`. If no scene ends there, the scene is the one
+/// that contains the message.
+pub(super) fn end_at(chat: &Chat<'_>, at: usize) -> End {
+    let breaks = scene_breaks(chat);
+    let before = breaks.iter().filter(|(message, _)| *message < at).count();
+    let scene = breaks.get(before).and_then(|(_, scene)| scene.name());
+    End { message: at, scene: before + 1, scene_name: scene }
 }

@@ -1,6 +1,8 @@
 //! Builds tags of checkpoints from a template.
 
+use super::checkpoint::End;
 use crate::engine::{Result, TagError};
+use crate::st::TimelineName;
 
 /// The default template for the tag of a scene's checkpoint.
 pub const TEMPLATE: &str = "Scene {scene_number} - {scene_name}";
@@ -19,8 +21,23 @@ pub(super) fn check(template: &str) -> Result<()> {
     }
 }
 
+/// Returns the tag for a checkpoint of a chat.
+pub(super) fn of_scene(template: &str, chat: &TimelineName, end: &End) -> String {
+    let scene = end.scene_name.as_deref().unwrap_or("Unnamed Scene");
+    fill(
+        template,
+        &[
+            ("scene_number", &end.scene.to_string()),
+            ("scene_name", scene.trim()),
+            ("chat", chat.chat()),
+            ("character", chat.folder().unwrap_or("group")),
+            ("message", &end.message.to_string()),
+        ],
+    )
+}
+
 /// Replaces all placeholders in one pass, so that a placeholder inside a value is not replaced.
-pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
+fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut out = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
