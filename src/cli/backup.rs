@@ -1,6 +1,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use clap::ValueHint;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::args::Secret;
@@ -23,7 +24,7 @@ use stvc::{SafetySnapshots, Workspace, verbs};
 pub struct Args {
     /// Destination: a file ending in .stvc, a folder, a git server, or - for standard output
     /// (default: the configured destination, or the last one)
-    #[arg(value_name = "DEST")]
+    #[arg(value_hint = ValueHint::AnyPath, value_name = "DEST")]
     pub destination: Option<String>,
 
     /// Back up only these timelines, with their history and tags (default: all)

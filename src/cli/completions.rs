@@ -1,6 +1,7 @@
 use clap_complete::Shell;
 use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 
+use super::complete::TYPED;
 use super::error::Result;
 use super::exit;
 use super::output::Output;
@@ -27,6 +28,10 @@ pub fn run(args: &Args, out: &mut Output) -> Result<u8> {
     let mut script = Vec::new();
     // Writing to memory does not fail.
     let _ = shell.write_registration(ASKED, "stvc", "stvc", "stvc", &mut script);
-    out.text(&String::from_utf8_lossy(&script));
+    // Clap's script for bash does not tell whether the last word has an opening quotation mark.
+    let variable = format!("{ASKED}=\"bash\" \\\n");
+    let typed = format!("        {TYPED}=\"${{COMP_WORDS[COMP_CWORD]}}\" \\\n");
+    let script = String::from_utf8_lossy(&script).replace(&variable, &(variable.clone() + &typed));
+    out.text(&script);
     Ok(exit::DONE)
 }

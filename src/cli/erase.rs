@@ -3,7 +3,7 @@ use std::path::Path;
 
 use clap_complete::engine::ArgValueCompleter;
 
-use super::complete::timelines;
+use super::complete::deleted;
 use super::error::Result;
 use super::output::{Output, STYLES, ask, bold_name, paint};
 use super::wording::{clean, count, name, shell, size};
@@ -19,7 +19,7 @@ pub struct Args {
     /// Timelines of chats that are already deleted in SillyTavern
     ///
     /// With --copies and no names, copies of timelines erased earlier are removed.
-    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE", required_unless_present = "copies")]
+    #[arg(add = ArgValueCompleter::new(deleted), value_name = "TIMELINE", required_unless_present = "copies")]
     pub timelines: Vec<String>,
 
     /// Also remove copies in SillyTavern's own backups and in mirrors

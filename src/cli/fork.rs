@@ -1,7 +1,7 @@
 use clap_complete::engine::ArgValueCompleter;
 
 use super::args::{QueueArgs, seconds};
-use super::complete::timelines;
+use super::complete::chats;
 use super::error::Result;
 use super::output::{Output, bold, bold_name, short_id};
 use super::restore::{files, print_lost_attachments, recaps};
@@ -15,7 +15,7 @@ use stvc::{Workspace, verbs};
 #[command(after_help = HELP)]
 pub struct Args {
     /// Chat: a file, `Character/Chat name`, or a unique part of that name
-    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    #[arg(add = ArgValueCompleter::new(chats), value_name = "TIMELINE")]
     pub timeline: String,
 
     /// Fork point: the last message that both chats share (default: the last message)

@@ -1,7 +1,7 @@
 use clap_complete::engine::ArgValueCompleter;
 
 use super::clock::Clock;
-use super::complete::timelines;
+use super::complete::chats;
 use super::diff::{Page, entry_lines};
 use super::error::Result;
 use super::output::{Output, STYLES, bold, dim, paint, short_id};
@@ -38,7 +38,7 @@ pub struct Args {
     pub active: Option<usize>,
 
     /// Chat that --at and --active refer to (default: the latest chat with the lorebook)
-    #[arg(add = ArgValueCompleter::new(timelines), long = "in", value_name = "TIMELINE", requires = "when")]
+    #[arg(add = ArgValueCompleter::new(chats), long = "in", value_name = "TIMELINE", requires = "when")]
     pub chat: Option<String>,
 
     /// Show at most N changes

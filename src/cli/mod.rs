@@ -70,7 +70,7 @@ use wording::clean;
 
 pub fn main() -> ExitCode {
     // If the shell requests completions, prints them and exits.
-    CompleteEnv::with_factory(CommandLine::described)
+    CompleteEnv::with_factory(|| complete::with_paths(CommandLine::described()))
         .var(completions::ASKED)
         .bin("stvc")
         .complete();

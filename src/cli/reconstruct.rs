@@ -1,6 +1,6 @@
 use clap_complete::engine::ArgValueCompleter;
 
-use super::complete::timelines;
+use super::complete::chats;
 use super::error::Result;
 use super::output::{Output, short_id};
 use super::wording::{clean, count, name};
@@ -14,7 +14,7 @@ use stvc::{Workspace, verbs};
 pub struct Args {
     /// Chat to reconstruct: a file, `Character/Chat name`, or any part of it that matches only one
     /// chat
-    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    #[arg(add = ArgValueCompleter::new(chats), value_name = "TIMELINE")]
     pub timeline: String,
 
     /// Reconstruct the chat as of message N

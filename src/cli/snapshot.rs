@@ -1,7 +1,7 @@
 use clap_complete::engine::ArgValueCompleter;
 
 use super::args::{one_of, seconds};
-use super::complete::timelines;
+use super::complete::existing;
 use super::error::Result;
 use super::output::{Output, STYLES, bold, dim, paint};
 use super::table::{self, Cell};
@@ -17,7 +17,7 @@ use stvc::{Workspace, verbs};
 pub struct Args {
     /// Chats: a file, `Character/Chat name`, or any part of it that matches only one chat (default:
     /// all that changed)
-    #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
+    #[arg(add = ArgValueCompleter::new(existing), value_name = "TIMELINE")]
     pub timelines: Vec<String>,
 
     /// Create snapshots only of changed files of this kind

@@ -1,3 +1,5 @@
+use clap::ValueHint;
+
 use super::args::ClosedArgs;
 use super::diff::Page;
 use super::error::{Error, Result};
@@ -15,7 +17,7 @@ use stvc::{Workspace, verbs};
 pub struct Args {
     /// Folder, or git server such as ssh://host/chats.git or me@host:chats.git (default: the last
     /// one)
-    #[arg(value_name = "REMOTE")]
+    #[arg(value_hint = ValueHint::AnyPath, value_name = "REMOTE")]
     pub remote: Option<String>,
 
     /// Only show what would be done

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::ValueHint;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::timelines;
@@ -25,7 +24,7 @@ pub struct Args {
     pub timelines: Vec<String>,
 
     /// Write the viewer with these timelines to a file that opens in any browser without stvc
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["write", "no_open", "port"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["write", "no_open", "port"])]
     pub out: Option<PathBuf>,
 
     /// Allow the viewer to restore, fork, tag and undo (default: read-only)

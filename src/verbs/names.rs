@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::archive::Snapshot;
 use crate::engine::Workspace;
 use crate::history::{self, History};
-use crate::st::TimelineName;
+use crate::st::{Presence, Scan, TimelineName};
 
 /// Returns the timelines of the store and the chats of the library.
 pub fn timelines(workspace: &Workspace) -> BTreeSet<TimelineName> {
@@ -14,6 +14,21 @@ pub fn timelines(workspace: &Workspace) -> BTreeSet<TimelineName> {
     let mut names: BTreeSet<_> = stored.into_iter().flatten().map(|head| head.timeline).collect();
     names.extend(here.into_iter().flat_map(|scan| scan.chats));
     names
+}
+
+/// Returns the timelines of the library that have a file.
+pub fn existing(workspace: &Workspace) -> BTreeSet<TimelineName> {
+    let here = workspace.library().ok().and_then(|library| library.scan().ok());
+    here.iter().flat_map(Scan::all).cloned().collect()
+}
+
+/// Returns the timelines of the store whose files are deleted.
+pub fn deleted(workspace: &Workspace) -> BTreeSet<TimelineName> {
+    let Some(library) = workspace.library().ok() else { return BTreeSet::new() };
+    let Some(scan) = library.scan().ok() else { return BTreeSet::new() };
+    let mut stored = timelines(workspace);
+    stored.retain(|name| library.presence(&scan, name) == Presence::Gone);
+    stored
 }
 
 /// Returns all tags.

@@ -1,5 +1,6 @@
 //! Needs of packagers: completions, manual pages, `cargo install`, a static build.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -18,6 +19,7 @@ fn named() -> Sandbox {
     {
         sandbox.write(path, chat(path, 2, None));
     }
+    sandbox.write("worlds/Eldoria.json", r#"{"entries":{}}"#);
     sandbox.stvc(&["snapshot"]).exits(0);
     sandbox.stvc(&["tag", "dawn chorus", "Tide Office"]).exits(0);
     sandbox
@@ -74,28 +76,62 @@ fn completion_scripts_are_valid_in_their_shells() {
             skip(&format!("{shell} is not installed"));
         }
     }
-    // Completes as in a shell and runs the completed line.
+    sandbox.stvc(&["completions", "cmd"]).exits(2);
+}
+
+/// Bash passes each word as it was typed. The second parameter of the function is the last word
+/// without an opening quotation mark.
+#[cfg(unix)]
+#[test]
+fn bash_completes_names_and_paths_inside_quotation_marks() {
+    let sandbox = named();
+    let backups = sandbox.library().join("my $backups");
+    std::fs::create_dir(&backups).unwrap();
+    let start = backups.to_str().unwrap().strip_suffix(" $backups").unwrap();
     let bin = Path::new(env!("CARGO_BIN_EXE_stvc")).parent().unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let script = sandbox.stvc(&["completions", "bash"]).exits(0).stdout;
-    for (words, expected) in
-        [("rest", "restore"), ("show Ti", r"Tide\ Office"), (r"show Tide\ O", r"Tide\ Office")]
-    {
-        let last =
-            words.rsplit_once(' ').filter(|(_, last)| !words.contains('\\') || last.is_empty());
-        let last = last.map_or(words.strip_prefix("show ").unwrap_or(words), |(_, last)| last);
-        let count = if words.starts_with("show") { 2 } else { 1 };
-        let list =
-            if count == 2 { format!("stvc show '{last}'") } else { format!("stvc '{last}'") };
+    let data = format!("'{}'", sandbox.library().display());
+    for (words, expected) in [
+        (&["rest"][..], "restore".to_owned()),
+        (&["show", "Ti"], r"Tide\ Office".to_owned()),
+        (&["show", r"Tide\ O"], r"Tide\ Office".to_owned()),
+        (&["show", "\"Tide O"], "Tide Office".to_owned()),
+        (&["show", "'Tide O"], "Tide Office".to_owned()),
+        (&["--data", &data, "show", "\"Ti"], "Tide Office".to_owned()),
+        (&["backup", start], format!(r"{start}\ \$backups/")),
+        (&["sync", &format!("'{start}")], format!("{start} $backups/")),
+        (&["import", &format!("\"{start}")], format!(r"{start} \$backups/")),
+    ] {
+        let quoted = |word: &str| format!("'{}'", word.replace('\'', r"'\''"));
+        let line: Vec<_> = ["stvc"].iter().chain(words).map(|word| quoted(word)).collect();
+        let last = words.last().unwrap();
         let ask = format!(
-            "\nCOMP_WORDS=({list}); COMP_CWORD={count}; COMP_TYPE=9; _clap_complete_stvc stvc '{last}' stvc; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+            "\nCOMP_WORDS=({}); COMP_CWORD={}; COMP_TYPE=9; _clap_complete_stvc stvc {} stvc; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            line.join(" "),
+            words.len(),
+            quoted(last.strip_prefix(['"', '\'']).unwrap_or(last)),
         );
         let mut bash = Command::new("bash");
         bash.arg("-c").arg(script.clone() + &ask).current_dir(sandbox.library()).env("PATH", &path);
         let printed = answer(bash.output().unwrap()).exits(0).stdout;
-        assert_eq!(printed.trim(), expected, "{words}");
+        assert_eq!(printed.trim(), expected, "{words:?}");
     }
-    sandbox.stvc(&["completions", "cmd"]).exits(2);
+}
+
+/// A name that the command refuses is not offered.
+#[test]
+fn completion_offers_only_names_that_the_command_accepts() {
+    let sandbox = named();
+    let all: BTreeSet<_> = offered(&sandbox, &["log", ""]).into_iter().collect();
+    assert!(all.contains("Tide Office") && all.contains("Eldoria"), "{all:?}");
+    assert!(!offered(&sandbox, &["fork", ""]).contains(&"Eldoria".to_owned()));
+    assert_eq!(offered(&sandbox, &["erase", "Ti"]), [""; 0]);
+    fs::remove_file(sandbox.library().join("chats/Mira/Tide Office.jsonl")).unwrap();
+    assert!(!offered(&sandbox, &["snapshot", ""]).contains(&"Tide Office".to_owned()));
+    assert_eq!(offered(&sandbox, &["erase", "Ti"]), ["Tide Office"]);
+    // A destination is a path, not a name.
+    assert!(!offered(&sandbox, &["backup", "Ti"]).contains(&"Tide Office".to_owned()));
 }
 
 #[test]
