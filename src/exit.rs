@@ -23,3 +23,6 @@ pub const NO_STORE: u8 = 10;
 
 /// Another process holds the lock of the store.
 pub const LOCKED: u8 = 11;
+
+/// The user interrupted the command.
+pub const INTERRUPTED: u8 = 130;

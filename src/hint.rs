@@ -3,6 +3,9 @@
 //! the command that just failed.
 
 use std::collections::BTreeSet;
+use std::io;
+
+use crate::durable;
 
 /// A path for examples in hints.
 pub const EXAMPLE_FOLDER: &str =
@@ -10,7 +13,10 @@ pub const EXAMPLE_FOLDER: &str =
 
 /// The hint for a file that cannot be replaced. It names programs that often have files open on
 /// Windows.
-pub(crate) const FILE_IN_USE: &str = "close the program that has the file open (for example SillyTavern, a virus scanner or OneDrive), or check the file's permissions, then try again. Nothing is lost";
+const FILE_IN_USE: &str = "close the program that has the file open (for example SillyTavern, a virus scanner or OneDrive), or check the file's permissions, then try again. Nothing is lost";
+
+/// The hint for a full disk.
+const DISK_FULL: &str = "free some disk space and try again. Nothing is lost";
 
 /// A suggestion for the user's next step.
 pub struct Hint {
@@ -60,6 +66,18 @@ fn essential<'w>(words: impl Iterator<Item = &'w str>) -> BTreeSet<&'w str> {
         !is_skipped && !is_value && !matches!(*word, "stvc" | "--json" | "--quiet" | "-q")
     };
     words.filter(is_essential).collect()
+}
+
+/// Returns the hint for an I/O error with a cause that can occur in every command: a full disk, or
+/// a file that another program has open.
+pub(crate) fn of_io(error: &io::Error) -> Option<Hint> {
+    if durable::is_full(error) {
+        Some(DISK_FULL.into())
+    } else if durable::is_held_elsewhere(error) {
+        Some(FILE_IN_USE.into())
+    } else {
+        None
+    }
 }
 
 /// Returns a hint that ends with "Nothing was changed".

@@ -57,7 +57,7 @@ pub mod watch;
 pub mod words;
 
 pub use engine::safety_snapshots::SafetySnapshots;
-pub use engine::{CommandRun, LibraryPlace, Workspace, finish_interrupted};
+pub use engine::{CommandRun, LibraryPlace, Workspace, finish_interrupted, has_unfinished};
 
 /// SillyTavern's files: where they are, the names of timelines, and raw values in JSON files.
 pub mod library {

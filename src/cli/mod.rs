@@ -22,6 +22,7 @@ mod graph;
 mod help_groups;
 mod import;
 mod init;
+mod interrupt;
 mod log;
 mod lore;
 mod man;
@@ -61,6 +62,7 @@ use clap_complete::CompleteEnv;
 
 use command_line::{Command, CommandLine};
 use error::{Error, Result};
+use interrupt::Access;
 use output::{Output, bold};
 use stvc::copies::{CopyPlace, LoginPrompt};
 pub use stvc::exit;
@@ -90,6 +92,8 @@ fn run(arguments: &[OsString]) -> u8 {
     if out.may_ask() {
         workspace.login_prompt = LoginPrompt::Allowed;
     }
+    let access = if args.command.only_looks() { Access::Read } else { Access::Write };
+    interrupt::report_on_terminal(&workspace, access);
     if args.command.is_for_reading() {
         out = out.collecting(&args.global, &settings);
     }

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use unicode_width::UnicodeWidthStr;
 
+use super::interrupt::on_interrupt;
 use super::screen::Screen;
 
 const PAGER: &str = "less";
@@ -42,6 +43,8 @@ pub fn show(text: &str, command: &str) -> io::Result<bool> {
         }
         Err(error) => return Err(error),
     };
+    // Ctrl-C is for the pager, for example to stop a search.
+    let _ = on_interrupt(|| {});
     if let Some(mut input) = pager.stdin.take() {
         // The pipe breaks if the user quits the pager early.
         match input.write_all(text.as_bytes()) {

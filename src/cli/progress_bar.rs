@@ -4,46 +4,47 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::interrupt;
 use stvc::progress::Monitor;
 
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// A phase of a command and its progress.
+#[derive(Clone, Default)]
+pub struct Phase {
+    pub what: String,
+    pub steps: Option<u64>,
+    pub done: u64,
+}
+
 pub struct Bar {
     visible: bool,
     begun: Instant,
-    what: String,
-    steps: Option<u64>,
-    done: u64,
+    phase: Phase,
     bar: Option<ProgressBar>,
 }
 
 impl Bar {
     pub fn visible_if(visible: bool) -> Self {
-        Self {
-            visible,
-            begun: Instant::now(),
-            what: String::new(),
-            steps: None,
-            done: 0,
-            bar: None,
-        }
+        Self { visible, begun: Instant::now(), phase: Phase::default(), bar: None }
     }
 
     fn show(&mut self) {
+        interrupt::set_phase(&self.phase);
         if !self.visible || self.begun.elapsed() < PATIENCE {
             return;
         }
-        let (what, steps) = (&self.what, self.steps);
+        let Phase { what, steps, done } = &self.phase;
         let bar = self.bar.get_or_insert_with(|| {
             let bar = match steps {
                 Some(steps) => {
-                    ProgressBar::new(steps).with_style(style("{msg} [{bar:30}] {pos}/{len} {eta}"))
+                    ProgressBar::new(*steps).with_style(style("{msg} [{bar:30}] {pos}/{len} {eta}"))
                 }
                 None => ProgressBar::new_spinner().with_style(style("{msg} {pos} {spinner}")),
             };
             bar.with_message(what.clone())
         });
-        bar.set_position(self.done);
+        bar.set_position(*done);
     }
 }
 
@@ -52,14 +53,12 @@ impl Monitor for Bar {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
-        self.what = what.to_owned();
-        self.steps = steps;
-        self.done = 0;
+        self.phase = Phase { what: what.to_owned(), steps, done: 0 };
         self.show();
     }
 
     fn advance(&mut self, steps: u64) {
-        self.done += steps;
+        self.phase.done += steps;
         self.show();
     }
 }

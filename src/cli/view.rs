@@ -9,6 +9,7 @@ use clap_complete::engine::ArgValueCompleter;
 use super::complete::timelines;
 use super::error::{Error, Result};
 use super::exit;
+use super::interrupt::on_interrupt;
 use super::output::{Output, dim};
 use super::wording::{clean, count, size};
 use stvc::Workspace;
@@ -66,7 +67,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     let address = new_address()?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
-    ctrlc::set_handler(move || stopped.store(true, Ordering::Relaxed))
+    on_interrupt(move || stopped.store(true, Ordering::Relaxed))
         .map_err(|why| Error::NoSignals { why: why.to_string() })?;
     out.object(Line::View { address: &address, write: args.write });
     out.line(clean(&address));

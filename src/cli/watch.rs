@@ -3,6 +3,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::error::{Error, Result};
+use super::interrupt::on_interrupt;
 use super::output::{Output, dim, level_word};
 use super::snapshot::{new_snapshot, was_deleted};
 use super::wording::{clean, count, name, shell};
@@ -53,7 +54,7 @@ pub fn run(args: &Args, users: &[(String, Workspace)], out: &mut Output) -> Resu
     let options = Options { settle: args.settle, patience: args.patience, poll: args.poll };
     let watches: Vec<_> = users.iter().map(|user| (user, watch::waker())).collect();
     let stop: Vec<_> = watches.iter().map(|(_, (waker, _))| waker.clone()).collect();
-    ctrlc::set_handler(move || stop.iter().for_each(|waker| waker.stop()))
+    on_interrupt(move || stop.iter().for_each(|waker| waker.stop()))
         .map_err(|why| Error::NoSignals { why: why.to_string() })?;
     let shared = Mutex::new(&mut *out);
     let outcomes: Vec<_> = std::thread::scope(|scope| {

@@ -36,5 +36,5 @@ pub mod written_since;
 
 pub(crate) use configuration::Include;
 pub use error::{ConfigurationError, Error, Result, TagError};
-pub use operation::{files, finish_interrupted};
+pub use operation::{files, finish_interrupted, has_unfinished};
 pub use workspace::{CommandRun, LibraryPlace, Workspace};

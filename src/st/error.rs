@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::durable;
-use crate::hint::{EXAMPLE_FOLDER, FILE_IN_USE, Hint, unchanged};
+use crate::hint::{self, EXAMPLE_FOLDER, Hint, unchanged};
 use crate::words::listed;
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -50,6 +50,11 @@ impl Error {
 
     /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<Hint> {
+        if let Self::Io { source, .. } = self
+            && let Some(hint) = hint::of_io(source)
+        {
+            return Some(hint);
+        }
         Some(match self {
             Self::NeverStarted { .. } => {
                 "start SillyTavern once; or restore chats from a backup: `stvc import BACKUP`, then `stvc restore --all`".into()
@@ -67,7 +72,6 @@ impl Error {
             Self::ChangedWhileReading { .. } => {
                 "try again later: another program saves the file repeatedly".into()
             }
-            Self::Io { source, .. } if durable::is_held_elsewhere(source) => FILE_IN_USE.into(),
             Self::Io { source, .. } if durable::is_read_only(source) => {
                 "check the permissions of the file and its folder, and whether the disk is mounted read-only".into()
             }

@@ -2,8 +2,8 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use super::ObjectId;
-use crate::hint::{FILE_IN_USE, Hint, unchanged};
-use crate::{durable, exit};
+use crate::exit;
+use crate::hint::{self, Hint, unchanged};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -96,6 +96,11 @@ impl Error {
 
     /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<Hint> {
+        if let Self::Io { source, .. } = self
+            && let Some(hint) = hint::of_io(source)
+        {
+            return Some(hint);
+        }
         Some(match self {
             Self::NoStore { .. } => {
                 "run `stvc snapshot` to create the store and the first snapshots".into()
@@ -119,11 +124,7 @@ impl Error {
             Self::NoRoom { .. } => {
                 "free some disk space; or move the store to a larger disk and pass its new path with `--store DIR`. Nothing is lost".into()
             }
-            Self::Io { source, .. } if durable::is_held_elsewhere(source) => FILE_IN_USE.into(),
             Self::Io { source, .. } => match source.kind() {
-                ErrorKind::StorageFull => {
-                    "free some disk space and try again. Nothing is lost".into()
-                }
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                     "check the permissions of the store; or use a store in another folder with `--store DIR`. Existing snapshots can still be read, backed up, and restored to another folder with `--to DIR`".into()
                 }

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fs, io};
+use std::{error, fs, io};
 
 use super::features::Access;
 use super::files::{self, unless_absent};
 use super::object_files::ObjectFiles;
+use super::pack_file::again;
 use super::{Error, Kind, Result, Store, unless_lost};
 use crate::durable;
 
@@ -88,8 +89,12 @@ impl Store {
     fn create_in(dir: &Path) -> Result<()> {
         make_private(dir).map_err(Error::io(dir))?;
         let what = || format!("cannot create a repository in {}", dir.display());
-        gix::create::into(dir, gix::create::Kind::Bare, gix::create::Options::default())
-            .map_err(Error::git(what()))?;
+        gix::create::into(dir, gix::create::Kind::Bare, gix::create::Options::default()).map_err(
+            |error| match error::Error::source(&error).and_then(<dyn error::Error>::downcast_ref) {
+                Some(source) => Error::Io { path: dir.to_owned(), source: again(source) },
+                None => Error::git(what())(error),
+            },
+        )?;
         // Removes git's sample hooks, which are useless here.
         fs::remove_dir_all(dir.join("hooks")).map_err(Error::io(dir))?;
         let description =

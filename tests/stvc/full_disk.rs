@@ -315,3 +315,46 @@ fn read_only_store_can_be_read_backed_up_and_restored_from() {
 fn git_log(store: &std::path::Path) -> String {
     String::from_utf8(crate::common::git(store, &["rev-list", "--all"])).unwrap()
 }
+
+/// Every command that writes names the cause and what to do.
+#[test]
+fn every_command_that_writes_reports_a_full_disk() {
+    let sandbox = library_with_much_to_remove();
+    let copy = sandbox.folder().join("copy.stvc");
+    sandbox.stvc(&["backup", copy.to_str().unwrap()]).exits(0);
+    let other = sandbox.folder().join("other");
+    fs::create_dir(&other).unwrap();
+    for command in [
+        "snapshot",
+        "--store ../new snapshot",
+        "restore a~2 --as c",
+        "restore a~2 --to ../restored",
+        "fork a --at 5",
+        "tag sunrise a",
+        "undo",
+        "backup ../copy.stvc",
+        "backup ../mirror/",
+        "sync ../synced",
+        "sync \"$other\"",
+        "import \"$copy\"",
+        "--store \"$copy\" log",
+        "view --out ../page.html",
+        "show a -o ../story.md",
+        "config date iso",
+        "extension install",
+        "man --dir ../pages",
+    ] {
+        let steps = format!(
+            "TMPDIR=$disk; export TMPDIR; other='{}'; copy='{}'
+            echo more >> chats/Mira/a.jsonl
+            fill; run ={} {command}",
+            other.display(),
+            copy.display(),
+            command.replace(['"', '$', ' '], "."),
+        );
+        let Some(answer) = on_own_disk(&sandbox, "3m", &steps) else { return };
+        let code = codes(&answer).concat();
+        assert!(code.ends_with(" 1"), "{command}: {answer:?}");
+        assert!(answer.stderr.contains("free some disk space"), "{command}: {answer:?}");
+    }
+}

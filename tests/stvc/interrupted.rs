@@ -5,8 +5,10 @@
 use std::fs;
 
 use crate::common::devices::{chats_and_lorebooks, sync, sync_until_equal, synced_pair};
+use crate::common::recap_library::{Operation, RecapLibrary};
 use crate::common::{
-    A, Sandbox, assert_valid, chat, finding_codes, mark_last_operation_unfinished, message, text,
+    A, Sandbox, assert_valid, chat, finding_codes, has_terminal, mark_last_operation_unfinished,
+    message, run_in_shell, text,
 };
 
 /// Creates a sync on the second device that was interrupted before the file was written.
@@ -251,4 +253,28 @@ fn temporary_files_of_a_killed_command_are_removed_by_the_next() {
     for path in at_work.iter().chain([&others]) {
         assert!(path.exists(), "{path:?}");
     }
+}
+
+/// Ctrl-C on a terminal prints one line about what was left undone.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_names_the_unfinished_work() {
+    if !has_terminal() {
+        return;
+    }
+    let sandbox = Sandbox::empty();
+    let queue = Some(vec![Operation::new("pending")]);
+    RecapLibrary { queue, ..RecapLibrary::default() }.write(&sandbox);
+    let interrupt = |arguments: &str| {
+        let script = format!(
+            "script -qec \"timeout --foreground --preserve-status -s INT 1 '$1' {arguments}\" /dev/null"
+        );
+        let answer = run_in_shell(&sandbox, &script, &[]);
+        assert_eq!(answer.code, 130, "{answer:?}");
+        answer.stdout
+    };
+    let screen = interrupt("snapshot --wait 60");
+    let line = "Interrupted while waiting for ST-Auto-Recap (0 of 1). Nothing is lost; run the command again to do the rest.";
+    assert!(screen.contains(line), "{screen}");
+    assert!(!sandbox.store().exists());
 }

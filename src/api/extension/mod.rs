@@ -17,7 +17,7 @@ use crate::archive::Blake3;
 use crate::durable::{self, Existing, TEMP_PREFIX};
 use crate::engine::Workspace;
 use crate::exit;
-use crate::hint::{Hint, unchanged};
+use crate::hint::{self, Hint, unchanged};
 use crate::regular;
 use crate::verbs;
 use crate::words::listed;
@@ -131,7 +131,7 @@ impl Error {
             Self::Edited { .. } => {
                 Some(unchanged("copy your changes elsewhere, then delete these files"))
             }
-            Self::Io { .. } => None,
+            Self::Io { source, .. } => hint::of_io(source),
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::io;
 
-use crate::hint::{Hint, unchanged};
+use crate::hint::{self, Hint, unchanged};
 use crate::store::{self, ObjectId};
 
 pub type Result<T> = std::result::Result<T, BackupError>;
@@ -44,9 +44,7 @@ impl BackupError {
                 "enter the passphrase on a terminal, or use `--passphrase-file FILE` or `--passphrase-command COMMAND`",
             ),
             Self::Damaged { .. } | Self::Hostile { .. } => unchanged("use another backup"),
-            Self::Io(source) if source.kind() == io::ErrorKind::StorageFull => {
-                "free some disk space and try again. Nothing is lost".into()
-            }
+            Self::Io(source) => return hint::of_io(source),
             _ => return None,
         })
     }

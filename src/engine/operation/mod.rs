@@ -39,8 +39,8 @@ pub(crate) use apply::{FileStep, bytes_of, is_lost};
 pub(crate) use end_state::FinalSnapshot;
 pub(crate) use files::actions_of;
 pub(crate) use new_snapshots::{SnapshotDraft, StoredState};
-pub use recover::finish_interrupted;
 pub(crate) use recover::{HeldLock, RunMode};
+pub use recover::{finish_interrupted, has_unfinished};
 pub(crate) use snapshot_parents::SnapshotParents;
 
 pub(crate) struct Operation<'a> {

@@ -100,6 +100,14 @@ pub fn finish_interrupted(workspace: &Workspace) -> Result<()> {
     }
 }
 
+/// Returns whether an operation is in progress or was interrupted. Returns `false` if the store
+/// cannot be read.
+pub fn has_unfinished(workspace: &Workspace) -> bool {
+    let store = workspace.open_store();
+    let unfinished = store.and_then(|store| Ok(store.unfinished()?));
+    unfinished.is_ok_and(|unfinished| !unfinished.is_empty())
+}
+
 /// Returns the reason why an operation in the log is invalid; `None` if it is valid. Ignores read
 /// errors, which will occur again when the operation is finished.
 fn why_impossible(
