@@ -122,7 +122,7 @@ pub fn stats(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Report>
         }
         monitor.advance(1);
     }
-    let stored = shared_bytes(&store, &history, &owners)?;
+    let stored = shared_bytes(&store, &history, &owners, monitor)?;
     for (name, bytes) in stored {
         match name.and_then(|name| shares.get_mut(&name)) {
             Some(share) => share.bytes += bytes,
@@ -141,6 +141,7 @@ fn shared_bytes(
     store: &Store,
     history: &History,
     owners: &Owners,
+    monitor: &mut dyn Monitor,
 ) -> Result<HashMap<Option<TimelineName>, u64>> {
     let sizes = store.packed_sizes()?;
     let mut by_timeline: HashMap<&TimelineName, Vec<ObjectId>> = HashMap::new();
@@ -152,6 +153,7 @@ fn shared_bytes(
     // `several` if more than one timeline uses it.
     let several = names.len();
     let mut whose: HashMap<ObjectId, usize> = HashMap::new();
+    monitor.begin("measuring timelines", Some(names.len() as u64));
     for (n, name) in names.iter().enumerate() {
         let mut reach = Reach::new(store.reader());
         for tree in by_timeline.get(name).into_iter().flatten() {
@@ -160,6 +162,7 @@ fn shared_bytes(
                 whose.entry(id).and_modify(|owner| *owner = several).or_insert(n);
             }))?;
         }
+        monitor.advance(1);
     }
     let mut bytes: HashMap<Option<TimelineName>, u64> = HashMap::new();
     for (id, owner) in whose {
