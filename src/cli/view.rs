@@ -10,11 +10,13 @@ use super::complete::timelines;
 use super::error::{Error, Result};
 use super::exit;
 use super::interrupt::on_interrupt;
-use super::output::{Output, dim};
-use super::wording::{clean, count, size};
+use super::output::{Output, bold_name, dim, level_word};
+use super::wording::{clean, count, name, size};
 use stvc::Workspace;
 use stvc::api::http::{IdleTimeout, Redirect, Server};
+use stvc::api::page::{Exported, Extent, LeftOut, PageStats};
 use stvc::api::{Rights, page};
+use stvc::findings::Level;
 use stvc::json_output::{Counts, Line, Summary};
 
 #[derive(Debug, clap::Args)]
@@ -24,9 +26,14 @@ pub struct Args {
     #[arg(add = ArgValueCompleter::new(timelines), value_name = "TIMELINE")]
     pub timelines: Vec<String>,
 
-    /// Write the viewer with these timelines to a file that opens in any browser without stvc
+    /// Write these timelines, as a reader sees them, to a file that opens in any browser without
+    /// stvc
     #[arg(long, value_name = "FILE", conflicts_with_all = ["write", "no_open", "port"])]
     pub out: Option<PathBuf>,
+
+    /// Include earlier versions, hidden messages, swipes and notes in the file
+    #[arg(long, requires = "out")]
+    pub all_history: bool,
 
     /// Allow the viewer to restore, fork, tag and undo (default: read-only)
     #[arg(long)]
@@ -43,7 +50,10 @@ pub struct Args {
 
 const HELP: &str = "The viewer is served only to this computer. The address works once; after that, the browser \
     tab holds the secret, even if it is reloaded. The server stops one minute after the last tab \
-    is closed, or with Ctrl-C. Run `stvc --store BACKUP view` to view a backup.";
+    is closed, or with Ctrl-C. Run `stvc --store BACKUP view` to view a backup.\n\nA file that \
+    --out writes contains the names of the timelines, the displayed text of their messages, and the \
+    enabled entries of their lorebooks, all in the latest state. Earlier versions, other swipes, \
+    hidden messages, reasoning, author's notes and variables are in the file only with --all-history.";
 
 pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     if let Some(path) = &args.out {
@@ -96,15 +106,64 @@ fn open(address: &str, server: &Server) -> bool {
 }
 
 fn write(args: &Args, path: &Path, workspace: &Workspace, out: &mut Output) -> Result<u8> {
-    let options = page::Options { timelines: args.timelines.clone(), out: path.to_owned() };
+    let extent = if args.all_history { Extent::AllHistory } else { Extent::Story };
+    let options = page::Options { timelines: args.timelines.clone(), out: path.to_owned(), extent };
     let written = page::write(workspace, &options, &mut out.progress())?;
-    let text = |out: &mut Output| {
-        let path = clean(&written.path.display().to_string());
-        let timelines = count(written.timelines, "timeline");
-        let snapshots = count(written.snapshots, "snapshot");
-        out.line(format!("{path}: {timelines}, {snapshots}, {}", size(written.bytes)));
-    };
-    Ok(out.answer(&written, text))
+    Ok(out.answer(&written, |out| print(&written, out)))
+}
+
+fn print(written: &PageStats, out: &mut Output) {
+    let path = clean(&written.path.display().to_string());
+    let timelines = count(written.timelines.len(), "timeline");
+    let length = size(written.bytes);
+    match written.extent {
+        Extent::Story => {
+            out.line(format!("{path}: {timelines}, {length}"));
+            for Exported { timeline, story, .. } in &written.timelines {
+                let (messages, entries) =
+                    story.as_ref().map_or((0, 0), |story| (story.messages, story.entries));
+                let messages = timeline.is_chat().then(|| count(messages, "message"));
+                let entries = match entries {
+                    0 if timeline.is_chat() => None,
+                    entries => Some(count(entries, "lorebook entry")),
+                };
+                let parts: Vec<_> = messages.into_iter().chain(entries).collect();
+                out.line(format!("  {}: {}", bold_name(timeline), parts.join(", ")));
+            }
+            out.say(dim(left_out(written.left_out())));
+            out.say(dim("Use --all-history to include everything that the viewer shows."));
+        }
+        Extent::AllHistory => {
+            let snapshots = count(written.snapshots(), "snapshot");
+            out.line(format!("{path}: {timelines}, {snapshots}, {length}"));
+            out.say(dim(
+                "This file contains deleted and hidden texts, notes and variables. Omit --all-history to share only the story.",
+            ));
+        }
+    }
+    for Exported { timeline, story, .. } in &written.timelines {
+        if story.as_ref().is_some_and(|story| story.has_changed) {
+            out.warn(&format!(
+                "{}: {} changed after the latest snapshot, which the file contains. Run `stvc snapshot` and export again to share the current text",
+                level_word(Level::Warning),
+                name(timeline),
+            ));
+        }
+    }
+    out.broken(written.broken());
+}
+
+fn left_out(left_out: LeftOut) -> String {
+    let LeftOut { hidden, disabled, unreadable, .. } = left_out;
+    let parts = [
+        (hidden, count(hidden, "hidden message")),
+        (disabled, count(disabled, "disabled lorebook entry")),
+        (unreadable, count(unreadable, "unreadable text")),
+    ];
+    let counted = parts.into_iter().filter(|(n, _)| *n > 0).map(|(_, text)| text);
+    let general = ["earlier versions", "other swipes", "reasoning", "notes and variables"];
+    let parts: Vec<_> = counted.chain(general.map(str::to_owned)).collect();
+    format!("Not in the file: {}.", parts.join(", "))
 }
 
 /// Encodes the name of a timeline for an address of the viewer.

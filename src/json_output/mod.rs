@@ -62,6 +62,16 @@ pub enum Line<'a> {
     },
     Erased(&'a ErasedTimeline),
     Error(ErrorLine),
+    Exported {
+        timeline: &'a TimelineName,
+        snapshots: usize,
+        changed: Option<bool>,
+        messages: Option<usize>,
+        entries: Option<usize>,
+        hidden: Option<usize>,
+        disabled: Option<usize>,
+        unreadable: Option<usize>,
+    },
     Extension {
         path: &'a str,
         installed: Option<&'a str>,
@@ -154,6 +164,7 @@ pub enum Line<'a> {
     Page {
         path: String,
         bytes: u64,
+        extent: &'static str,
     },
     Plan {
         timeline: &'a TimelineName,

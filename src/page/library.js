@@ -2,7 +2,7 @@
 
 import { ask, linesOf } from "./api.js";
 import { address, el, link, setChildren } from "./dom.js";
-import { isStandalone } from "./standalone.js";
+import { isStandalone, isStory } from "./standalone.js";
 import { formatAge, isChat, splitTimeline, t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
@@ -42,13 +42,15 @@ export async function library(place) {
     setChildren(
       place,
       el("h1", {}, t("library")),
-      el(
-        "p",
-        { class: "facts" },
-        times.length ? t("lastSnapshot", { when: formatAge(times[times.length - 1]) }) : "",
-        " · ",
-        backup ? t("lastBackup", { when: formatAge(backup.taken) }) : t("noBackup"),
-      ),
+      isStory
+        ? null
+        : el(
+            "p",
+            { class: "facts" },
+            times.length ? t("lastSnapshot", { when: formatAge(times[times.length - 1]) }) : "",
+            " · ",
+            backup ? t("lastBackup", { when: formatAge(backup.taken) }) : t("noBackup"),
+          ),
       problems,
       filter,
       list,
@@ -125,7 +127,7 @@ function timelineRow(line) {
     line.entries === undefined
       ? t("messages", { n: line.messages })
       : t("entries", { n: line.entries ?? 0 }),
-    t("snapshots", { n: line.snapshots }),
+    isStory ? "" : t("snapshots", { n: line.snapshots }),
     line.time ? formatAge(line.time) : "",
     line.parent
       ? t("forkOf", {
@@ -148,6 +150,8 @@ function timelineRow(line) {
     (line.tags ?? []).map((/** @type {string} */ tag) =>
       link(address("read", tag), tag, { class: "tag" }),
     ),
-    isChat(line.timeline) && line.head ? link(address("tree", line.timeline), t("map")) : null,
+    isChat(line.timeline) && line.head && !isStory
+      ? link(address("tree", line.timeline), t("map"))
+      : null,
   );
 }

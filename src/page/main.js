@@ -8,7 +8,7 @@ import { map } from "./map.js";
 import { operations } from "./operations.js";
 import { reader } from "./reader.js";
 import { search } from "./search.js";
-import { isStandalone } from "./standalone.js";
+import { isStandalone, isStory, onlyStory } from "./standalone.js";
 import { currentLanguage, switchLanguage, t } from "./words.js";
 
 /**
@@ -43,7 +43,16 @@ function drawHeader() {
     t("language"),
   );
   document.documentElement.lang = currentLanguage();
-  const items = [item("", t("library")), item("tree", t("map")), item("search", t("search"))];
+  const story = onlyStory();
+  const items = [
+    story
+      ? link(address("read", story), t("read"), {
+          "aria-current": current === "read" ? "page" : undefined,
+        })
+      : item("", t("library")),
+  ];
+  if (!isStory) items.push(item("tree", t("map")));
+  items.push(item("search", t("search")));
   if (!isStandalone) items.push(item("operations", t("history")));
   setChildren(
     /** @type {HTMLElement} */ (document.getElementById("top")),
@@ -109,5 +118,7 @@ addEventListener("keydown", (event) => {
 });
 
 await connect().catch(() => {});
+const story = onlyStory();
+if (story && !location.hash) history.replaceState(null, "", address("read", story));
 await navigate();
 followStore(() => visit.onChange?.());

@@ -5,7 +5,7 @@ import { ask, linesOf, mayWrite, pages } from "./api.js";
 import { askName, confirmPlan } from "./dialogs.js";
 import { address, el, link, setChildren } from "./dom.js";
 import { messagesFrom } from "./messages.js";
-import { PAGE, canAnswer, isStandalone, momentOf } from "./standalone.js";
+import { PAGE, canAnswer, isStandalone, isStory, momentOf } from "./standalone.js";
 import { renderDiff, renderText } from "./text.js";
 import { virtualList } from "./virtual_list.js";
 import { formatAge, formatDate, isChat, splitTimeline, t } from "./words.js";
@@ -73,17 +73,19 @@ export async function reader(place, [requested], query) {
   setChildren(
     place,
     el("h1", {}, folder, " / ", name),
-    el(
-      "div",
-      { class: "slider" },
-      step(-1, "‹", t("previous")),
-      slider,
-      step(1, "›", t("next")),
-      facts,
-    ),
-    actions,
-    showsChat ? toggles : null,
-    el("div", { class: "columns" }, chat, lorebook),
+    isStory
+      ? null
+      : el(
+          "div",
+          { class: "slider" },
+          step(-1, "‹", t("previous")),
+          slider,
+          step(1, "›", t("next")),
+          facts,
+        ),
+    isStory ? null : actions,
+    showsChat && !isStory ? toggles : null,
+    isStory && showsChat && !first.entries ? chat : el("div", { class: "columns" }, chat, lorebook),
   );
 
   /** Loads the list of snapshots. The shown snapshot stays, even if its position has changed. */
@@ -107,7 +109,7 @@ export async function reader(place, [requested], query) {
     position = Math.max(0, Math.min(snapshots.length - 1, to));
     slider.value = String(position);
     const snapshot = snapshots[position];
-    drawHeader(snapshot);
+    if (!isStory) drawHeader(snapshot);
     history.replaceState(
       null,
       "",
@@ -191,19 +193,22 @@ export async function reader(place, [requested], query) {
   const messages = virtualList("messages");
   chat.append(messages);
   /**
-   * Draws the messages, and scrolls to the message in the address or else to the last message.
+   * Draws the messages, and scrolls to the message in the address.
    * @param {Line} snapshot
    */
   async function drawMessages(snapshot) {
     const wanted = Number(query.get("m") ?? NaN);
-    const target = Number.isNaN(wanted) || !isRequested(snapshot) ? snapshot.messages - 1 : wanted;
+    // A story is read from its beginning, and a chat continues at its end.
+    const start = isStory ? 0 : snapshot.messages - 1;
+    const target = Number.isNaN(wanted) || !isRequested(snapshot) ? start : wanted;
     const make = async (/** @type {number} */ start) =>
       (await messagesFrom(momentOf(snapshot), start)).map((line) => renderMessage(line, snapshot));
     await messages.fill({ total: snapshot.messages, size: PAGE, height: 110, make }, target);
     const node =
       messages.querySelector(`[data-message="${target}"]`) ??
       messages.querySelector("li:last-child");
-    node?.scrollIntoView({ block: target === wanted ? "center" : "end" });
+    if (target === wanted) node?.scrollIntoView({ block: "center" });
+    else if (!isStory) node?.scrollIntoView({ block: "end" });
   }
 
   /** @param {Line} line @param {Line} snapshot */
@@ -278,9 +283,9 @@ export async function reader(place, [requested], query) {
   const entries = virtualList("entries");
   /** @param {Line} snapshot @param {number} move */
   async function drawLorebook(snapshot, move) {
-    const title = t("lorebookAtMoment");
+    const title = t(isStory ? "lorebook" : "lorebookAtMoment");
     const moment = momentOf(snapshot);
-    if (!snapshot.lorebook && !snapshot.timeline.startsWith("worlds/"))
+    if (!snapshot.lorebook && !snapshot.entries && !snapshot.timeline.startsWith("worlds/"))
       return setChildren(lorebook, el("h2", {}, title), el("p", {}, t("noLorebook")));
     const loadPage = (/** @type {number} */ start) =>
       ask("lore", { snapshot: moment, first: start, count: PAGE });
@@ -303,7 +308,8 @@ export async function reader(place, [requested], query) {
       );
     if (!lorebook.contains(entries)) setChildren(lorebook, el("h2"), el("ul"), entries);
     const [heading, pinned] = lorebook.children;
-    const size = el("small", {}, `${book} · ${t("entries", { n: total })}`);
+    const parts = [book, t("entries", { n: total })].filter(Boolean);
+    const size = el("small", {}, parts.join(" · "));
     setChildren(heading, title, " ", size);
     setChildren(pinned, wantedEntry ? renderEntry(wantedEntry, book, { open: true }) : null);
     await entries.fill({ total, size: PAGE, height: 34, make }, 0);
@@ -315,7 +321,7 @@ export async function reader(place, [requested], query) {
     const label = line.live === false ? t("deletedLater") : line.newer ? t("changedLater") : "";
     const past = el("div", { class: "entry-history" });
     const loadHistory = async () => {
-      if (past.childElementCount || !details.open) return;
+      if (isStory || past.childElementCount || !details.open) return;
       const answer = await ask("lore", { book, entry: line.uid });
       const row = (/** @type {Line} */ version) => {
         const { before, after } = version.change ?? {};

@@ -2,18 +2,20 @@
 
 import { ask, linesOf } from "./api.js";
 import { address, el, link, setChildren } from "./dom.js";
+import { isStory } from "./standalone.js";
 import { formatAge, splitTimeline, t } from "./words.js";
 
 /** @type {import("./main.js").Place} */
 export async function search(place, _parts, query) {
   const words = query.get("q") ?? "";
+  const label = t(isStory ? "searchStory" : "searchAll");
   const field = /** @type {HTMLInputElement} */ (
     el("input", {
       type: "search",
       name: "q",
       value: words,
-      placeholder: t("searchAll"),
-      "aria-label": t("searchAll"),
+      placeholder: label,
+      "aria-label": label,
     })
   );
   const matches = el("ol", { class: "matches" });
@@ -26,7 +28,7 @@ export async function search(place, _parts, query) {
     place,
     el("h1", {}, t("search")),
     el("form", { role: "search", onsubmit }, field),
-    el("p", { class: "facts" }, t("searchHint")),
+    isStory ? null : el("p", { class: "facts" }, t("searchHint")),
     matches,
   );
   field.focus();
@@ -58,6 +60,7 @@ function row(line) {
       : `${address("read", line.snapshot)}?e=${encodeURIComponent(line.uid ?? "")}`;
   const position = line.index === undefined ? line.name : `#${line.index} ${line.name}`;
   const state = line.live ? t("inCurrentChat") : t("noLongerInChat");
+  const facts = isStory ? "" : ` ${formatAge(line.said ?? line.time)} · ${state}`;
   return el(
     "li",
     {},
@@ -70,7 +73,7 @@ function row(line) {
       el(
         "span",
         { class: "facts" },
-        ` ${formatAge(line.said ?? line.time)} · ${state}`,
+        facts,
         line.others?.length ? ` · ${t("alsoIn", { n: line.others.length })}` : "",
       ),
     ),

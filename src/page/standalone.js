@@ -28,13 +28,25 @@ export const LANES = 200;
  * The file contains every line once. An answer is a list of ranges of lines. A range is stored as
  * the index of its first line and the number of its lines.
  * @typedef {{ rows: [number, number][], exit: number, next: number | null }} StoredAnswer
- * @typedef {{ lines: Line[], answers: Record<string, StoredAnswer> }} Stored
+ * @typedef {{ extent: string, lines: Line[], answers: Record<string, StoredAnswer> }} Stored
  */
 
 /** @type {Stored | null} */
 const stored = JSON.parse(document.getElementById("answers")?.textContent ?? "null");
 
 export const isStandalone = stored !== null;
+
+/**
+ * Whether the file contains only the text that the reader of a story sees: no other versions,
+ * swipes, hidden messages, dates or names of lorebooks.
+ */
+export const isStory = stored?.extent === "story";
+
+/** Returns the timeline of the story, if the file contains exactly one. */
+export function onlyStory() {
+  const timelines = stored?.lines.filter((line) => line.type === "timeline") ?? [];
+  return isStory && timelines.length === 1 ? String(timelines[0].timeline) : null;
+}
 
 /**
  * Answers a request as the program would.

@@ -77,6 +77,7 @@ const ENGLISH = {
   renamed: "renamed",
 
   searchAll: "Search all history",
+  searchStory: "Search the story",
   searchHint: "Searches messages, all their swipes and lorebook entries, deleted ones included.",
   nothingFound: "Nothing found.",
   inCurrentChat: "current",
@@ -182,6 +183,7 @@ const CHINESE = {
   renamed: "改名",
 
   searchAll: "搜索全部历史",
+  searchStory: "在故事里搜索",
   searchHint: "搜索消息、所有 swipe 和世界书条目，包括已删除的。",
   nothingFound: "没有找到结果。",
   inCurrentChat: "当前",

@@ -137,6 +137,13 @@ impl<'a> Message<'a> {
         self.mes?.string()
     }
 
+    /// Returns the text that SillyTavern displays: a translation in `extra.display_text`, or else
+    /// the text that was said.
+    pub fn displayed_text(&self) -> Option<String> {
+        let translation = self.extra().and_then(|extra| extra.text("display_text"));
+        translation.filter(|text| !text.is_empty()).or_else(|| self.text())
+    }
+
     /// Returns the date, which is a string in one of several formats, or a number.
     pub fn send_date(&self) -> Option<Raw<'a>> {
         self.send_date

@@ -63,6 +63,8 @@ pub enum Error {
     NoLorebookThen { snapshot: SnapshotId },
     #[error("{at:?} has several steps, but only one is allowed here")]
     OneStep { at: String },
+    #[error("cannot export {timeline} as a story: it is neither a chat nor a lorebook")]
+    NoStory { timeline: String },
     #[error("the store has no chats yet")]
     NoChat,
     #[error("a message number cannot be used here, because no chat uses the lorebook {book:?}")]
@@ -279,6 +281,7 @@ impl Error {
             Self::NoLorebookThen { .. } | Self::NoChatWith { .. } => {
                 failed("pass a date instead, for example `--at yesterday`")
             }
+            Self::NoStory { .. } => usage("name a chat or a lorebook; or add `--all-history`"),
             Self::NoChat => failed("run `stvc snapshot` to create the first snapshots"),
             Self::Unfinished { .. } => {
                 (exit::FAILED, Some(unchanged("pass the library with `--data DIR`")))

@@ -186,7 +186,7 @@ fn html_and_scripts_in_a_chat_are_shown_as_text() {
     let tag = "<img src=y onerror=hit>";
     sandbox.stvc(&["tag", tag, &sandbox.chat_ids()[0]]).exits(0);
     let file = sandbox.folder().join("story.html");
-    sandbox.stvc(&["view", "--out", file.to_str().unwrap()]).exits(0);
+    sandbox.stvc(&["view", "--all-history", "--out", file.to_str().unwrap()]).exits(0);
     let Some(standalone) = Visit::at(&format!("file://{}", file.display()), "hostile", &[]) else {
         return;
     };
@@ -268,10 +268,11 @@ fn standalone_file_works_without_stvc_and_contains_only_one_chat() {
     sandbox.take(&[]);
     let file = sandbox.folder().join("story.html");
     let out = file.to_str().unwrap();
-    let written = sandbox.json(&["view", "Tide Office", "--out", out]).exits(0);
+    let export = ["view", "Tide Office", "--all-history", "--out", out];
+    let written = sandbox.json(&export).exits(0);
     assert_eq!(written.lines().last().unwrap()["snapshots"], 3);
     // An existing file is not overwritten.
-    sandbox.stvc(&["view", "Tide Office", "--out", out]).exits(1);
+    sandbox.stvc(&export).exits(1);
     let text = std::fs::read_to_string(&file).unwrap();
     for other in ["Diary", "confided", "What if", "http://", "https://"] {
         let found = text.replace("http://www.w3.org/2000/svg", "");
@@ -279,6 +280,27 @@ fn standalone_file_works_without_stvc_and_contains_only_one_chat() {
     }
     let Some(visit) = Visit::at(&format!("file://{out}"), "standalone", &[]) else { return };
     visit.end();
+}
+
+/// The file opens at the story, and has no control for data that it does not contain.
+#[test]
+fn exported_story_opens_at_its_text_and_offers_nothing_else() {
+    let sandbox = story();
+    let hidden = json!({ "name": "Mira", "is_system": true, "mes": "unseen" });
+    sandbox.append(CHAT, &hidden.to_string());
+    sandbox
+        .append(CHAT, &json!({ "name": "<i>M</i>", "mes": "<img src=x onerror=hit>" }).to_string());
+    sandbox.take(&[]);
+    let one = sandbox.folder().join("story.html");
+    sandbox.stvc(&["view", "Tide Office", "--out", one.to_str().unwrap()]).exits(0);
+    let all = sandbox.folder().join("stories.html");
+    sandbox.stvc(&["view", "--out", all.to_str().unwrap()]).exits(0);
+    for (file, scenario) in [(one, "story"), (all, "stories")] {
+        let Some(visit) = Visit::at(&format!("file://{}", file.display()), scenario, &[]) else {
+            return;
+        };
+        visit.end();
+    }
 }
 
 #[test]

@@ -333,6 +333,50 @@ const scenarios = {
     await assertAccessible(page, "a standalone file");
   },
 
+  async story() {
+    const page = await open();
+    await waitForTitle(page, "Mira / Tide Office");
+    await page.locator(".message").nth(6).waitFor();
+    assert.equal(await page.locator(".message").count(), 7);
+    assert.equal(await page.locator(".message.hidden").count(), 0);
+    assert.ok(await page.locator(".message").first().isVisible(), "the story starts at its end");
+    assert.equal(await page.locator(".message", { hasText: "onerror=hit" }).count(), 1);
+    assert.equal(await page.locator("#place img").count(), 0, "HTML of the chat is active");
+    await page.locator(".lorebook summary", { hasText: "Kestrel" }).click();
+    await page.locator(".lorebook p", { hasText: "No mast." }).waitFor();
+    const absent =
+      ".slider, .tools, .buttons, .versions, .fork-button, .swipes, .entry-history h3, [role=alert]";
+    assert.equal(await page.locator(absent).count(), 0, "a control has no data");
+    assert.deepEqual(await page.locator("#top nav a").allInnerTexts(), ["Read", "Search"]);
+    await assertAccessible(page, "a story");
+    await page.keyboard.press("/");
+    await page.fill("input[type=search]", "no mast");
+    await page.keyboard.press("Enter");
+    await page.locator(".matches li", { hasText: "Kestrel" }).first().waitFor();
+    assert.equal(await page.locator(".matches", { hasText: "Invalid" }).count(), 0);
+    await assertAccessible(page, "search in a story");
+    await page.click(".matches a");
+    await waitForTitle(page, "Mira / Tide Office");
+    await page.click("#top button");
+    await page.locator("#top nav", { hasText: "阅读" }).waitFor();
+    // A typed address reports that the file lacks the map.
+    await go(page, "#/tree");
+    await page.locator("[role=alert]").waitFor();
+  },
+
+  async stories() {
+    const page = await open();
+    await waitForTitle(page, "Library");
+    assert.equal(await page.locator(".row").count(), 2);
+    assert.equal(await page.locator(".row a").count(), 2, "a row links to more than the text");
+    assert.ok(!/snapshot|backup|NaN|undefined/i.test(await page.innerText("#place")));
+    assert.deepEqual(await page.locator("#top nav a").allInnerTexts(), ["Library", "Search"]);
+    await assertAccessible(page, "several stories");
+    await page.click(".row a >> text=What if");
+    await waitForTitle(page, "Mira / What if");
+    await page.locator(".message").nth(3).waitFor();
+  },
+
   async lanes() {
     const page = await open();
     await go(page, "#/tree");

@@ -77,6 +77,7 @@ mod sessions;
 #[cfg(target_os = "linux")]
 mod setup;
 mod status;
+mod story_page;
 mod sync;
 mod terminal;
 mod typed_names;

@@ -2,9 +2,12 @@
 
 mod assets;
 mod bundle;
+mod exported;
 mod one_file;
 mod stored_answers;
+mod story;
 
 pub use assets::{ASSETS, Asset};
 pub(crate) use bundle::at;
-pub use one_file::{Options, PageStats, write};
+pub use exported::{Exported, Extent, LeftOut, PageStats, StoryStats};
+pub use one_file::{Options, write};

@@ -1,6 +1,6 @@
 //! Writes the viewer and some timelines into one file. The file opens without a server, because it
 //! contains the answers to all requests that the viewer sends. It contains no data of other
-//! timelines, so that the file can be shared.
+//! timelines, so that the file can be shared. `story` makes the answers of [`Extent::Story`].
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
@@ -9,54 +9,27 @@ use std::path::PathBuf;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::bundle;
-use super::stored_answers::{Rows, StoredAnswers};
+use super::stored_answers::{LANES, LONG_PAGE, PAGE, Rows, StoredAnswers};
+use super::story::StoryLibrary;
+use super::{Exported, Extent, PageStats, bundle};
 use crate::api::{Answer, Request, Rights, security_policy, serve};
 use crate::archive::message_lives::MessageLists;
 use crate::archive::{Blake3, Snapshot};
 use crate::durable::{self, Existing, Temp};
-use crate::engine::Workspace;
+use crate::engine::{Workspace, changed_timelines};
 use crate::history::{History, name_lookup};
-use crate::json_output::{Counts, Line, answers, counts};
 use crate::progress::Monitor;
 use crate::store::{self, ObjectId, Store, unless_lost};
 use crate::verbs::Result;
 
-/// The viewer's page sizes: `PAGE` and `LANES` in standalone.js, and `count` of `pages` in api.js.
-const PAGE: usize = 50;
-const LANES: usize = 200;
-const LONG_PAGE: usize = 1000;
-
 /// The timelines to write, and the destination.
 pub struct Options {
-    /// The names of the timelines. All chats if empty.
+    /// The names of the timelines. All chats if empty, but with [`Extent::Story`] no deleted ones.
     pub timelines: Vec<String>,
     /// The file to create. It must not exist.
     pub out: PathBuf,
-}
-
-/// A written file.
-#[non_exhaustive]
-pub struct PageStats {
-    /// Path of the file.
-    pub path: PathBuf,
-    /// Number of timelines in the file.
-    pub timelines: usize,
-    /// Number of snapshots that the viewer can show.
-    pub snapshots: usize,
-    /// Length of the file.
-    pub bytes: u64,
-}
-
-/// Answer of `view --out`.
-impl answers::Answer for PageStats {
-    fn lines<'a>(&'a self, tell: answers::Emit<'_, 'a>) {
-        tell(Line::Page { path: self.path.display().to_string(), bytes: self.bytes });
-    }
-
-    fn counts(&self) -> (&'static str, Counts) {
-        counts! { "view" => timelines: self.timelines, snapshots: self.snapshots }
-    }
+    /// The parts of the timelines to write.
+    pub extent: Extent,
 }
 
 /// Writes the viewer and the answers into one file.
@@ -74,42 +47,67 @@ pub fn write(
     }
     if options.timelines.is_empty() {
         heads.extend(history.heads().map(|(_, head)| head).filter(|it| it.timeline.is_chat()));
+        if options.extent == Extent::Story {
+            let deleted = changed_timelines::deleted(library.as_ref(), &history);
+            heads.retain(|head| !deleted.contains(&head.id));
+        }
     }
     heads.sort_unstable_by_key(|head| &head.timeline);
     heads.dedup_by_key(|head| head.id);
     let own = |head: &&'_ Snapshot| history.own(head).0.into_iter().cloned().collect::<Vec<_>>();
     let stories: Vec<_> = heads.iter().map(own).collect();
-    let snapshots = stories.iter().map(Vec::len).sum();
-    monitor.begin("writing the viewer", Some(snapshots as u64));
     // The nonce depends on the ids of all snapshots, so the author of a message cannot predict it.
     let ids = stories.iter().flatten().flat_map(|it| it.id.to_string().into_bytes());
     let nonce = &Blake3::of(&ids.collect::<Vec<_>>()).to_string()[..32];
-    let mut write = || -> io::Result<u64> {
-        durable::clear_left_behind(durable::parent(&options.out));
-        let mut temp = Temp::beside(&options.out)?;
-        let mut out = BufWriter::new(temp.file());
-        out.write_all(head(nonce).as_bytes())?;
-        let mut page = Page {
-            workspace,
-            history: &history,
-            timelines: heads.iter().map(|head| head.timeline.as_str()).collect(),
-            snapshots: stories.iter().flatten().map(|it| it.id.to_string()).collect(),
-            lists: MessageLists::new(Store::reader(&store)),
-            pages: HashMap::new(),
-            kept: StoredAnswers::begin(out)?,
-        };
-        page.library()?;
-        for (head, story) in heads.iter().zip(&stories) {
-            page.story(head, story, monitor)?;
-        }
-        page.finish(nonce)?;
-        let bytes = temp.file().metadata()?.len();
-        temp.finish(&options.out, Existing::Keep)?;
-        Ok(bytes)
-    };
     let failed = |source| store::Error::Io { path: options.out.clone(), source };
-    let bytes = write().map_err(failed)?;
-    Ok(PageStats { path: options.out.clone(), timelines: heads.len(), snapshots, bytes })
+    durable::clear_left_behind(durable::parent(&options.out));
+    let mut temp = Temp::beside(&options.out).map_err(failed)?;
+    let mut out = BufWriter::new(temp.file());
+    out.write_all(head(nonce).as_bytes()).map_err(failed)?;
+    let mut kept = StoredAnswers::begin(out, options.extent).map_err(failed)?;
+    let timelines = match options.extent {
+        Extent::Story => {
+            monitor.begin("writing the story", Some(heads.len() as u64));
+            let mut library = StoryLibrary::new(workspace, &store, &options.out);
+            for head in &heads {
+                library.add(head, &mut kept)?;
+                monitor.advance(1);
+            }
+            library.end(&mut kept).map_err(failed)?
+        }
+        Extent::AllHistory => {
+            let snapshots = stories.iter().map(Vec::len).sum::<usize>();
+            monitor.begin("writing the viewer", Some(snapshots as u64));
+            let mut page = Page {
+                workspace,
+                history: &history,
+                timelines: heads.iter().map(|head| head.timeline.as_str()).collect(),
+                snapshots: stories.iter().flatten().map(|it| it.id.to_string()).collect(),
+                lists: MessageLists::new(Store::reader(&store)),
+                pages: HashMap::new(),
+                kept: &mut kept,
+            };
+            page.library().map_err(failed)?;
+            for (head, story) in heads.iter().zip(&stories) {
+                page.story(head, story, monitor).map_err(failed)?;
+            }
+            let exported = |(head, story): (&&Snapshot, &Vec<Snapshot>)| Exported {
+                timeline: head.timeline.clone(),
+                snapshots: story.len(),
+                story: None,
+            };
+            heads.iter().zip(&stories).map(exported).collect()
+        }
+    };
+    let finish = || -> io::Result<u64> {
+        let mut out = kept.end()?;
+        out.write_all(tail(nonce).as_bytes())?;
+        out.flush()?;
+        out.get_ref().metadata().map(|metadata| metadata.len())
+    };
+    let bytes = finish().map_err(failed)?;
+    temp.finish(&options.out, Existing::Keep).map_err(failed)?;
+    Ok(PageStats { path: options.out.clone(), bytes, extent: options.extent, timelines })
 }
 
 fn head(nonce: &str) -> String {
@@ -131,7 +129,7 @@ fn tail(nonce: &str) -> String {
     )
 }
 
-struct Page<'a> {
+struct Page<'a, 'k> {
     workspace: &'a Workspace,
     history: &'a History,
     timelines: HashSet<&'a str>,
@@ -140,10 +138,10 @@ struct Page<'a> {
     /// Stored pages of messages, by the object ids of the messages. Most snapshots share pages with
     /// the previous snapshot.
     pages: HashMap<Vec<ObjectId>, Rows>,
-    kept: StoredAnswers<'a>,
+    kept: &'a mut StoredAnswers<'k>,
 }
 
-impl Page<'_> {
+impl Page<'_, '_> {
     /// Answers a request. Lines about timelines that are not in this file are removed.
     fn ask(&self, verb: &str, arguments: &Value) -> io::Result<Answer> {
         let request = Request::of(verb, Some(arguments.clone())).map_err(io::Error::other)?;
@@ -175,12 +173,6 @@ impl Page<'_> {
             "messages" | "lore" => Some(timeless(line)),
             _ => Some(line),
         }
-    }
-
-    fn finish(self, nonce: &str) -> io::Result<()> {
-        let mut out = self.kept.end()?;
-        out.write_all(tail(nonce).as_bytes())?;
-        out.flush()
     }
 
     fn keep(&mut self, verb: &str, arguments: Value) -> io::Result<Rows> {

@@ -10,8 +10,14 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::Extent;
 use crate::api::Answer;
 use crate::archive::Blake3;
+
+/// The viewer's page sizes: `PAGE` and `LANES` in standalone.js, and `count` of `pages` in api.js.
+pub const PAGE: usize = 50;
+pub const LANES: usize = 200;
+pub const LONG_PAGE: usize = 1000;
 
 /// An answer. Each range of lines is stored as its first line and its length.
 #[derive(Clone, Default, Serialize)]
@@ -28,8 +34,8 @@ pub struct StoredAnswers<'f> {
 }
 
 impl<'f> StoredAnswers<'f> {
-    pub fn begin(mut out: BufWriter<&'f mut File>) -> io::Result<Self> {
-        out.write_all(b"{\"lines\":[")?;
+    pub fn begin(mut out: BufWriter<&'f mut File>, extent: Extent) -> io::Result<Self> {
+        write!(out, "{{\"extent\":\"{}\",\"lines\":[", extent.name())?;
         Ok(Self { out, lines: HashMap::new(), answers: BTreeMap::new() })
     }
 
