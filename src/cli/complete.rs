@@ -1,4 +1,4 @@
-//! Completes names of timelines, snapshots and tags, and paths, in the shell. If the store cannot be
+//! Completes paths and names of timelines, snapshots and tags in the shell. If the store cannot be
 //! read, nothing is offered.
 
 use std::collections::{BTreeMap, BTreeSet};

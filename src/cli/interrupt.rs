@@ -3,13 +3,20 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::progress_bar::Phase;
 use stvc::{Workspace, exit, has_unfinished};
 
 type Action = Box<dyn FnMut() + Send>;
 
 static ACTION: Mutex<Option<Action>> = Mutex::new(None);
 static PHASE: Mutex<Option<Phase>> = Mutex::new(None);
+
+/// A phase of a command and its progress.
+#[derive(Clone, Default)]
+pub struct Phase {
+    pub what: String,
+    pub steps: Option<u64>,
+    pub done: u64,
+}
 
 /// Whether a command can change the store or the library.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,18 +4,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::interrupt;
+use super::interrupt::{self, Phase};
 use stvc::progress::Monitor;
 
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// A phase of a command and its progress.
-#[derive(Clone, Default)]
-pub struct Phase {
-    pub what: String,
-    pub steps: Option<u64>,
-    pub done: u64,
-}
 
 pub struct Bar {
     visible: bool,

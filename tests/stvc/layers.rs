@@ -11,7 +11,6 @@ const TOOLS: &[&str] = &[
     "exit",
     "file_lock",
     "file_names",
-    "hint",
     "parallel",
     "progress",
     "real_path",
@@ -22,6 +21,7 @@ const TOOLS: &[&str] = &[
     "words",
     "folder",
     "durable",
+    "hint",
     "fuzz_equipment",
 ];
 

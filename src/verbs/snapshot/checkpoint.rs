@@ -2,7 +2,8 @@
 //! checkpoint moves no branch.
 
 use super::options::Options;
-use super::{scenes, template};
+use super::scene_end::End;
+use super::template;
 use crate::archive::{Kind, Snapshot, SnapshotId, State};
 use crate::engine::Result;
 use crate::engine::gate;
@@ -18,14 +19,6 @@ use crate::store::RefName;
 pub(super) struct Checkpoints<'a> {
     pub taking: SnapshotSession<'a>,
     pub options: &'a Options,
-}
-
-/// The message at which a checkpoint is created.
-pub(super) struct End {
-    pub message: usize,
-    /// Number of the message's scene, counted from 1.
-    pub scene: usize,
-    pub scene_name: Option<String>,
 }
 
 /// How the tag of a checkpoint is chosen.
@@ -46,7 +39,7 @@ impl Checkpoints<'_> {
     ) -> Result<()> {
         for name in names {
             let result = self.taking.capture(name).and_then(|captured| {
-                let end = scenes::end_at(&captured.files.split(), at);
+                let end = End::at(&captured.files.split(), at);
                 self.checkpoint(&captured, &end, tag)
             });
             self.taking.record(name, result)?;

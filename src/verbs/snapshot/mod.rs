@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod options;
+mod scene_end;
 mod scenes;
 mod selection;
 mod template;

@@ -1,6 +1,7 @@
 //! Creates a checkpoint at the end of every scene, for `--scenes`.
 
-use super::checkpoint::{Checkpoints, End, TagRule};
+use super::checkpoint::{Checkpoints, TagRule};
+use super::scene_end::End;
 use crate::archive::message_identity::Identity;
 use crate::archive::{Kind, Snapshot, Tree};
 use crate::auto_recap::scene_breaks;
@@ -11,7 +12,7 @@ use crate::history::origin::Identities;
 use crate::history::owner_of_snapshot::Owners;
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
-use crate::st::{Chat, TimelineName};
+use crate::st::TimelineName;
 use crate::store::unless_lost;
 
 impl Checkpoints<'_> {
@@ -96,13 +97,4 @@ impl Checkpoints<'_> {
         }
         Ok(None)
     }
-}
-
-/// Returns the end of a checkpoint at message `at`. If no scene ends there, the scene is the one
-/// that contains the message.
-pub(super) fn end_at(chat: &Chat<'_>, at: usize) -> End {
-    let breaks = scene_breaks(chat);
-    let before = breaks.iter().filter(|(message, _)| *message < at).count();
-    let scene = breaks.get(before).and_then(|(_, scene)| scene.name());
-    End { message: at, scene: before + 1, scene_name: scene }
 }

@@ -1,6 +1,6 @@
 //! Builds tags of checkpoints from a template.
 
-use super::checkpoint::End;
+use super::scene_end::End;
 use crate::engine::{Result, TagError};
 use crate::st::TimelineName;
 
