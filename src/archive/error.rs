@@ -6,7 +6,8 @@ use crate::store::{self, Loss};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Error {
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -41,6 +42,14 @@ impl Loss for Error {
 }
 
 impl Error {
+    /// Returns the code of the error, which scripts and pages can rely on.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.into(),
+            error => error.into(),
+        }
+    }
+
     pub fn exit(&self) -> u8 {
         match self {
             Self::Store(error) => error.exit(),

@@ -11,7 +11,8 @@ use stvc::{errors, exit, watch};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Error {
     #[error("{command} does not support --all-users")]
     OneUser { command: &'static str },
@@ -64,6 +65,16 @@ macro_rules! from_below {
 from_below!(errors::EngineError, CopyError);
 
 impl Error {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Verb(error) | Self::Watch(watch::Error::Verb(error)) => error.code(),
+            Self::Extension(extension::Error::Verb(error)) => error.code(),
+            Self::Watch(error) => error.into(),
+            Self::Extension(error) => error.into(),
+            error => error.into(),
+        }
+    }
+
     pub fn exit(&self) -> u8 {
         match self {
             Self::Verb(error) => error.exit(),

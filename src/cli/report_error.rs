@@ -18,7 +18,7 @@ pub fn report(error: &Error, command: &'static str, out: &mut Output) -> u8 {
     let typed: Vec<_> = std::env::args().collect();
     let hint = error.hint().and_then(|hint| hint.without(&typed)).map(|hint| hint.to_string());
     let line = error.of_verb().map(ErrorLine::from).unwrap_or_default();
-    let line = ErrorLine { message: error.to_string(), hint, exit, ..line };
+    let line = ErrorLine { code: error.code(), message: error.to_string(), hint, exit, ..line };
     if out.is_json() {
         out.findings(error.of_verb().map_or(&[], verbs::Error::findings));
         out.object(Line::Error(line));
@@ -56,7 +56,8 @@ pub fn usage(problem: &clap::Error, arguments: &[OsString]) -> u8 {
         let message = problem.to_string();
         let message =
             message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let error = ErrorLine { message, exit, ..ErrorLine::default() };
+        let code = "command-line";
+        let error = ErrorLine { code, message, exit, ..ErrorLine::default() };
         let lines = [Line::Error(error), Line::Summary(Summary::failed(""))];
         let lines = lines.map(|line| serde_json::to_string(&line).unwrap_or_default() + "\n");
         written(io::stdout().write_all(lines.concat().as_bytes()), exit)

@@ -10,9 +10,10 @@ use crate::{archive, exit, history, st, store};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error in the code that the verbs share.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of each variant describes it")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Error {
     #[error(transparent)]
     St(#[from] st::Error),
@@ -59,8 +60,9 @@ pub enum Error {
 }
 
 /// An error in the configuration file, or in a new value for a setting.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[non_exhaustive]
+#[strum(serialize_all = "kebab-case", prefix = "setting-")]
 pub enum ConfigurationError {
     /// The configuration file is invalid or cannot be read.
     #[error("{}: {why}", path.display())]
@@ -71,7 +73,8 @@ pub enum ConfigurationError {
     BadValue { key: String, why: String },
 }
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "tag-")]
 pub enum TagError {
     #[error("the tag {name:?} already exists, for snapshot {snapshot}")]
     Taken { name: String, snapshot: String },
@@ -115,6 +118,22 @@ impl store::Loss for Error {
 impl Error {
     pub(crate) fn refused(finding: Finding) -> Self {
         Self::Refused { findings: vec![finding] }
+    }
+
+    /// Returns the code of the error, which scripts and pages can rely on.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::St(error) => error.into(),
+            Self::Store(error) => error.into(),
+            Self::Remote(error) => error.code(),
+            Self::Archive(error) => error.code(),
+            Self::History(error) => error.code(),
+            Self::Tag(error) => error.into(),
+            Self::Copy(error) => error.into(),
+            Self::Configuration(error) => error.into(),
+            Self::Unfinished { source } | Self::Reverted { source } => source.code(),
+            error => error.into(),
+        }
     }
 
     /// Returns the exit code of the command.

@@ -9,8 +9,9 @@ use crate::{archive, exit, store};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of resolving a moment, or of reading the history of a store.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[non_exhaustive]
+#[strum(serialize_all = "kebab-case")]
 pub enum Error {
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -62,6 +63,15 @@ impl store::Loss for Error {
 impl Error {
     pub fn no_such_timeline(name: impl Into<String>) -> Self {
         Self::NoSuchTimeline { name: name.into(), similar: Vec::new() }
+    }
+
+    /// Returns the code of the error, which scripts and pages can rely on.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.into(),
+            Self::Archive(error) => error.code(),
+            error => error.into(),
+        }
     }
 
     /// Returns the exit code of the command.

@@ -9,6 +9,8 @@ use crate::{engine, history};
 /// The line of an error. It precedes the summary.
 #[derive(Default, Serialize)]
 pub struct ErrorLine {
+    /// The kind of error.
+    pub code: &'static str,
     /// The reason why the command failed, in one sentence.
     pub message: String,
     /// The next step for the user; `None` if there is no advice.
@@ -27,6 +29,7 @@ impl From<&verbs::Error> for ErrorLine {
     fn from(error: &verbs::Error) -> Self {
         let (candidates, more_candidates) = candidates(error);
         Self {
+            code: error.code(),
             message: error.to_string(),
             hint: error.hint().map(|hint| hint.to_string()),
             candidates,

@@ -10,8 +10,9 @@ use crate::words::listed;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of reading or writing the library.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[non_exhaustive]
+#[strum(serialize_all = "kebab-case")]
 pub enum Error {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },

@@ -8,8 +8,9 @@ use crate::hint::{self, Hint, unchanged};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of the store. It names the file, object or ref that it concerns.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[non_exhaustive]
+#[strum(serialize_all = "kebab-case", prefix = "store-")]
 pub enum Error {
     #[error("there is no store at {}", path.display())]
     NoStore { path: PathBuf },

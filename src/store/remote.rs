@@ -35,7 +35,8 @@ pub fn temporary_folder(dir: &Path) -> Local<TempDir> {
 }
 
 /// An error of the communication with a git server.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "remote-")]
 pub enum RemoteError {
     #[error("git is not installed on this machine")]
     NoGit,
@@ -50,6 +51,14 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
+    /// Returns the code of the error, which scripts and pages can rely on.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.into(),
+            error => error.into(),
+        }
+    }
+
     /// Returns the exit code of a command that fails with this error.
     pub fn exit(&self) -> u8 {
         match self {

@@ -17,9 +17,10 @@ use crate::{exit, history, st};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The reason why a verb failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of each variant describes it")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Error {
     #[error(transparent)]
     Engine(#[from] engine::Error),
@@ -53,6 +54,8 @@ pub enum Error {
     DamagedLorebook { path: String, why: &'static str },
     #[error("there is no group {name:?}")]
     NoSuchGroup { name: String },
+    #[error("this repair is no longer planned: {what}")]
+    NotPlanned { what: String },
     #[error("several groups are named {name:?}")]
     SeveralGroups { name: String },
     #[error("there is no entry {name:?}{}", book.as_ref().map(|book| format!(" in the lorebook {book:?}")).unwrap_or_default())]
@@ -81,7 +84,8 @@ pub enum Error {
 }
 
 /// The reason why nothing was merged.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum MergeError {
     #[error("{timeline} has no lorebook")]
     NoLorebook { timeline: String },
@@ -96,7 +100,8 @@ pub enum MergeError {
 }
 
 /// The reason why nothing was restored.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum RestoreError {
     #[error("{path} already exists")]
     NameTaken { path: String },
@@ -116,7 +121,8 @@ pub enum RestoreError {
 }
 
 /// The reason why nothing was undone.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum UndoError {
     #[error(
         "cannot undo operation {number} yet: operation {first} is later (it undid operation {undone}) and must be undone first"
@@ -210,6 +216,18 @@ impl Error {
         }
     }
 
+    /// Returns the code of the error, which scripts and pages can rely on.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Engine(error) => error.code(),
+            Self::Merge(error) => error.into(),
+            Self::Restore(error) => error.into(),
+            Self::Undo(error) => error.into(),
+            Self::Partway { source } => source.code(),
+            error => error.into(),
+        }
+    }
+
     /// Returns the exit code of a command that fails with this error.
     pub fn exit(&self) -> u8 {
         self.advice().0
@@ -260,6 +278,9 @@ impl Error {
             Self::StillThere { .. } => refused(
                 "delete the chat in SillyTavern first, otherwise the next snapshot stores it again",
             ),
+            Self::NotPlanned { .. } => {
+                refused("run `stvc doctor` again: the files changed after the repair was planned")
+            }
             Self::NoSuchGroup { .. } | Self::SeveralGroups { .. } => {
                 failed("use the name of the group's file in `groups`, without `.json`")
             }

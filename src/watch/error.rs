@@ -7,9 +7,10 @@ use crate::{engine, exit, st, store, verbs};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of the watch or of its installation.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of each variant describes it")]
+#[strum(serialize_all = "kebab-case", prefix = "watch-")]
 pub enum Error {
     #[error(transparent)]
     Verb(#[from] verbs::Error),

@@ -6,9 +6,10 @@ use crate::hint::{Hint, unchanged};
 use crate::words::shell;
 
 /// An error about a backup.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of each variant describes it")]
+#[strum(serialize_all = "kebab-case", prefix = "backup-")]
 pub enum CopyError {
     #[error("{} does not exist", path.display())]
     NoFolder { path: PathBuf },
