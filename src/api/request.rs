@@ -13,7 +13,7 @@ use crate::engine::gate::GatePolicy;
 use crate::exit;
 use crate::verbs::restore::{Overwrite, RestoreRange, Target};
 use crate::verbs::timelines::graph;
-use crate::verbs::{self, diff, lore, read, restore, search, snapshot, undo};
+use crate::verbs::{self, diff, doctor, lore, read, restore, search, snapshot, undo};
 
 /// The rights that a front end has, or that a verb needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,8 @@ pub enum Rights {
 }
 
 /// The reason for refusing a request.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "request-")]
 pub enum Refusal {
     #[error("invalid request: {why}")]
     Malformed { why: String },
@@ -121,10 +122,11 @@ requests! {
     "diff" Read Diff(diff::Options) [before, after, only, stat]
     "search" Read Search(search::Options) [text, phrase, regex, who, timeline, only, first, count]
     "operations" Read Operations(IgnoredAny) [first, count]
-    "doctor" Read Doctor(IgnoredAny) []
+    "doctor" Read Doctor(Doctor) [timelines]
     "snapshot" Change Snapshot(snapshot::Options) [timelines, message, tag, at, scenes, holds, strict, wait, allow_active_queue, dry_run]
     "tag" Change Tag(Tag) [name, snapshot]
     "restore" Change Restore(Restore) [snapshot, at, cut, name, strict, wait, allow_active_queue, only, expect, chat_closed, rereads, dry_run]
+    "repair" Change Repair(doctor::ConfirmedRepair) [timelines, what, chat_closed, rereads]
     "undo" Change Undo(undo::Options) [operation, chat_closed, rereads, dry_run]
 }
 
@@ -137,6 +139,12 @@ pub(super) struct Log {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Show {
     pub snapshot: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Doctor {
+    #[serde(default)]
+    pub timelines: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -274,6 +282,7 @@ impl Request {
                 words.push(asked.snapshot.clone());
                 words.extend(asked.name.iter().flat_map(|name| ["--as".to_owned(), name.clone()]));
             }
+            Arguments::Repair(asked) => words.extend(asked.timelines.iter().cloned()),
             Arguments::Undo(options) => {
                 words.extend(options.operation.map(|number| number.to_string()))
             }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::request::{Arguments, Log, Page, Refusal, Request, Rights, Tag};
+use super::request::{Arguments, Doctor, Log, Page, Refusal, Request, Rights, Tag};
 use crate::engine::Workspace;
 use crate::json_output::answers;
 use crate::json_output::{ErrorLine, Line, Summary};
@@ -49,7 +49,8 @@ impl Answer {
         let (message, exit) = (refusal.to_string(), refusal.exit());
         let hint = refusal.hint().map(str::to_owned);
         let mut answer = Self { exit, ..Self::default() };
-        answer.add(Line::Error(ErrorLine { message, hint, exit, ..ErrorLine::default() }));
+        let code = refusal.into();
+        answer.add(Line::Error(ErrorLine { code, message, hint, exit, ..ErrorLine::default() }));
         answer
     }
 
@@ -150,8 +151,13 @@ impl Answer {
                 let limit = page.end().saturating_add(1);
                 self.page(&operations::operations(workspace, Some(limit))?, page);
             }
-            Arguments::Doctor(_) => {
-                self.add_answer(&doctor::doctor(workspace, &Default::default(), &mut NoProgress)?)
+            Arguments::Doctor(Doctor { timelines }) => {
+                let options = doctor::Options { timelines, ..Default::default() };
+                self.add_answer(&doctor::doctor(workspace, &options, &mut NoProgress)?)
+            }
+            Arguments::Repair(asked) => {
+                let (repair, fixed) = doctor::repair(workspace, &asked, &mut NoProgress)?;
+                self.add_answer(&answers::Repaired { repair: &repair, fixed: &fixed });
             }
             Arguments::Snapshot(options) => {
                 let report = snapshot::snapshot(workspace, &options, &mut NoProgress)?;

@@ -22,7 +22,7 @@ use crate::engine::files::FileAction;
 use crate::rules::Finding;
 use crate::st::TimelineName;
 use crate::store::{LoggedOperation, Time};
-use crate::verbs::doctor::Repair;
+use crate::verbs::doctor::{MissingBookRepair, Repair};
 use crate::verbs::erase::{ErasedTimeline, Trace};
 use crate::verbs::import::chat_backups::ChatBackup;
 use crate::verbs::lore::{ActiveEntry, EntryChange, Sentence};
@@ -174,6 +174,7 @@ pub enum Line<'a> {
     Repair {
         #[serde(flatten)]
         repair: &'a Repair,
+        choice: Option<&'a MissingBookRepair>,
         done: bool,
     },
     Restored(RestoredLine<'a>),

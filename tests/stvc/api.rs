@@ -65,8 +65,8 @@ fn api_answers_equal_command_line_json() {
         let answer = ask(&sandbox, verb, args);
         let printed = sandbox.json(line);
         assert_eq!(answer["exit"], printed.code, "{verb}");
-        // Only the command line lists repairs, and knows the watch and the extension.
-        let only_here = |line: &Value| line["type"] == "repair" || line["type"] == "protection";
+        // Only the command line knows the watch and the extension.
+        let only_here = |line: &Value| line["type"] == "protection";
         let expected: Vec<_> =
             printed.lines().into_iter().filter(|line| !only_here(line)).collect();
         assert_eq!(answer["lines"], json!(expected), "{verb}");
@@ -109,7 +109,7 @@ fn api_serves_only_listed_verbs() {
 
 /// Returns the refusal of a request with this argument and the required ones.
 fn refusal_of(verb: &Verb, argument: &str, value: Value) -> String {
-    let needed = ["snapshot", "before", "text", "name"].into_iter();
+    let needed = ["snapshot", "before", "text", "name", "what"].into_iter();
     let needed = needed.filter(|name| verb.arguments.contains(name));
     let mut arguments: Map<_, _> = needed.map(|name| (name.to_owned(), json!("x"))).collect();
     assert!(Request::of(verb.name, Some(json!(arguments))).is_ok(), "{}", verb.name);
@@ -356,6 +356,58 @@ fn map_dots_of_a_timeline_are_in_snapshot_order() {
     let mut taken = sandbox.chat_ids();
     taken.reverse();
     assert_eq!(ids, taken);
+}
+
+/// A page repairs exactly what it showed.
+#[test]
+fn confirmed_repair_is_carried_out_if_it_is_still_planned() {
+    let sandbox = story();
+    let other = "chats/Mira/Branch #1";
+    let text = String::from_utf8(chat("one", 2, Some("Harbour"))).unwrap();
+    let text = text.replacen("\"chat_metadata\":{", "\"chat_metadata\":{\"main_chat\":\"one\",", 1);
+    sandbox.write(&format!("{other}.jsonl"), text);
+    sandbox.take(&[]);
+    let repairs = |timeline: &str| {
+        let answer = ask(&sandbox, "doctor", json!({ "timelines": [timeline] }));
+        let lines = answer["lines"].as_array().unwrap().clone();
+        lines.into_iter().filter(|line| line["type"] == "repair").collect::<Vec<_>>()
+    };
+    let change = |what: &Value| {
+        let args = json!({ "timelines": [other], "what": what, "rereads": true });
+        asked(&sandbox, &json!({ "verb": "repair", "args": args }), Rights::Change)
+    };
+    let planned = repairs(other);
+    assert_eq!(planned.len(), 1, "{planned:?}");
+    assert_eq!(
+        (&planned[0]["code"], &planned[0]["done"]),
+        (&json!("lorebook-shared"), &json!(false))
+    );
+
+    // It is not carried out if something else would be done.
+    let before = sandbox.files();
+    let answer = change(&json!("give another chat its own lorebook"));
+    assert_eq!(answer["exit"], 4, "{answer}");
+    assert_eq!(answer["lines"][0]["code"], "not-planned");
+    assert_eq!(sandbox.files(), before);
+
+    let answer = change(&planned[0]["what"]);
+    assert_eq!(answer["exit"], 0, "{answer}");
+    assert_eq!(answer["lines"][0]["done"], true);
+    assert!(repairs(other).is_empty());
+    assert_eq!(sandbox.stvc(&["undo"]).code, 0);
+    assert_eq!(repairs(other).len(), 1);
+
+    // For a lorebook that no snapshot has, each possible replacement is one repair.
+    let text = String::from_utf8(chat("lost", 2, Some("Lost"))).unwrap();
+    sandbox.write("chats/Mira/lost.jsonl", text);
+    let planned = repairs("chats/Mira/lost");
+    let choices: Vec<_> = planned.iter().map(|line| line["choice"].clone()).collect();
+    assert_eq!(choices, ["empty", "detach"]);
+    let args =
+        json!({ "timelines": ["chats/Mira/lost"], "what": planned[0]["what"], "rereads": true });
+    let answer = asked(&sandbox, &json!({ "verb": "repair", "args": args }), Rights::Change);
+    assert_eq!(answer["exit"], 0, "{answer}");
+    assert!(sandbox.files().contains_key("worlds/Lost.json"));
 }
 
 /// docs/api.md lists exactly the verbs and arguments of the API.

@@ -323,10 +323,13 @@ fn has_error<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> bool {
     findings.into_iter().any(|finding| finding.level == Level::Error)
 }
 
-/// Answer of `doctor` without repairs.
+/// Answer of `doctor` before any repair.
 impl Answer for doctor::Report {
     fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         findings(&self.findings, tell);
+        for (repair, choice) in self.possible_repairs() {
+            tell(Line::Repair { repair, choice, done: false });
+        }
     }
 
     fn counts(&self) -> (&'static str, Counts) {
@@ -335,6 +338,37 @@ impl Answer for doctor::Report {
 
     fn exit(&self) -> u8 {
         if has_error(&self.findings) { exit::FAILED } else { exit::DONE }
+    }
+}
+
+/// Answer of one confirmed repair.
+pub struct Repaired<'r> {
+    /// The confirmed repair.
+    pub repair: &'r Repair,
+    /// Its result.
+    pub fixed: &'r FixReport,
+}
+
+impl Answer for Repaired<'_> {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
+        let done = self.fixed.done == [true];
+        tell(Line::Repair { repair: self.repair, choice: None, done });
+        files(&self.fixed.files, tell);
+        findings(&self.fixed.findings, tell);
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        counts! { "repair" => fixed: self.fixed.done.iter().filter(|done| **done).count() }
+    }
+
+    fn exit(&self) -> u8 {
+        if self.fixed.done != [true] {
+            exit::REFUSED
+        } else if has_error(&self.fixed.findings) {
+            exit::PARTLY
+        } else {
+            exit::DONE
+        }
     }
 }
 
@@ -369,7 +403,15 @@ impl<'r> Doctored<'r> {
 impl Answer for Doctored<'_> {
     fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         findings(&self.report.findings, tell);
-        self.repairs().for_each(|(repair, done)| tell(Line::Repair { repair, done }));
+        for (repair, done) in self.repairs() {
+            tell(Line::Repair { repair, choice: None, done });
+        }
+        for (repair, choice) in self.report.possible_repairs() {
+            let is_open = !self.decided.iter().any(|decided| decided.what == repair.what);
+            if choice.is_some() && is_open {
+                tell(Line::Repair { repair, choice, done: false });
+            }
+        }
         files(&self.fixed.files, tell);
         findings(&self.fixed.findings, tell);
     }

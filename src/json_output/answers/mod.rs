@@ -15,7 +15,7 @@ use crate::rules::Finding;
 
 pub use change::Snapshots;
 pub use copies::{BackedUp, Backup, sides};
-pub use keep::{Decision, Doctored, Erasure};
+pub use keep::{Decision, Doctored, Erasure, Repaired};
 pub use look::{DiffCounts, Diffed, Lore, Timelines};
 
 /// Receives the lines of an answer.

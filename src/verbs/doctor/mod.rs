@@ -13,11 +13,12 @@ mod unlisted;
 use std::collections::BTreeSet;
 
 use crate::engine::Workspace;
+use crate::engine::files::ChatOpenState;
 use crate::history::{self, name_lookup};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding};
 use crate::st::{LibraryPath, TimelineName};
-use crate::verbs::Result;
+use crate::verbs::{Error, Result};
 use examine::Examination;
 
 pub use fix::{FixReport, fix};
@@ -38,7 +39,8 @@ pub struct Options {
 }
 
 /// The replacement of a missing lorebook.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum MissingBookRepair {
     /// Create a lorebook without entries.
     Empty,
@@ -66,6 +68,14 @@ pub struct Report {
 }
 
 impl Report {
+    /// Returns all repairs, and for those from which the user has to choose, what each of them
+    /// does.
+    pub fn possible_repairs(&self) -> impl Iterator<Item = (&Repair, Option<&MissingBookRepair>)> {
+        let ways = self.undecided.iter().flat_map(|book| &book.ways);
+        let ways = ways.flat_map(|(way, repairs)| repairs.iter().map(move |it| (it, Some(way))));
+        self.repairs.iter().map(|repair| (repair, None)).chain(ways)
+    }
+
     /// Returns the findings that the repairs in `done` do not resolve.
     pub fn left<'r>(&'r self, done: &[&Repair]) -> Vec<&'r Finding> {
         let is_left =
@@ -128,6 +138,36 @@ pub fn doctor(
     findings.dedup();
     let timelines = if only.is_empty() { here.len() } else { only.len() };
     Ok(Report { timelines, lorebooks: examined.lorebooks, findings, repairs, undecided })
+}
+
+/// A planned repair that the user confirmed.
+#[derive(Clone, Debug, serde::Deserialize)]
+pub struct ConfirmedRepair {
+    /// The timelines that were examined. An empty list selects all timelines.
+    #[serde(default)]
+    pub timelines: Vec<String>,
+    /// The description of the repair in the plan. It names the files and the snapshot to use, so it
+    /// identifies the repair.
+    pub what: String,
+    /// Whether SillyTavern's page has the files in memory.
+    #[serde(flatten)]
+    pub closed: ChatOpenState,
+}
+
+/// Carries out one repair that an earlier plan listed, unless the library changed so that the
+/// repair is no longer planned.
+pub fn repair(
+    workspace: &Workspace,
+    asked: &ConfirmedRepair,
+    monitor: &mut dyn Monitor,
+) -> Result<(Repair, FixReport)> {
+    let options = Options { timelines: asked.timelines.clone(), ..Options::default() };
+    let report = doctor(workspace, &options, monitor)?;
+    let chosen = report.possible_repairs().map(|(repair, _)| repair);
+    let chosen = chosen.cloned().find(|repair| repair.what == asked.what);
+    let chosen = chosen.ok_or_else(|| Error::NotPlanned { what: asked.what.clone() })?;
+    let fixed = fix(workspace, &[&chosen], asked.closed, monitor)?;
+    Ok((chosen, fixed))
 }
 
 fn books_of<'e>(examined: &'e Examination, names: &BTreeSet<TimelineName>) -> Vec<&'e LibraryPath> {

@@ -148,7 +148,7 @@ fn doctor_prints_documented_json() {
     );
     let expected = json!({
         "type": "repair", "code": "lorebook-shared", "subject": "chats/Mira/Branch #1", "what": what,
-        "files": [own, forks[0].chat_path()], "done": true,
+        "files": [own, forks[0].chat_path()], "choice": null, "done": true,
     });
     assert_eq!(repair, expected);
     let files = answer.of_type("file");

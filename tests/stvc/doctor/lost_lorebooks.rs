@@ -67,7 +67,9 @@ fn req_24_missing_lorebook_without_a_snapshot_is_reported() {
     // Without a choice nothing changes, and the error stays.
     let before = sandbox.files();
     let answer = sandbox.json(&["doctor", "--fix", "--yes"]).exits(1);
-    assert!(answer.of_type("repair").is_empty());
+    let choices: Vec<_> = answer.of_type("repair").iter().map(|it| it["choice"].clone()).collect();
+    assert_eq!(choices, ["empty", "clone", "detach"]);
+    assert!(answer.of_type("repair").iter().all(|repair| repair["done"] == false));
     assert_same(&sandbox.files(), &before);
 
     let after = fix(&sandbox, &["--repair", "empty"], &["worlds/Lost it.json"]);
