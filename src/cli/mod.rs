@@ -97,6 +97,7 @@ fn run(arguments: &[OsString]) -> u8 {
     if args.command.is_for_reading() {
         out = out.collecting(&args.global, &settings);
     }
+    wording::use_group_names(&workspace);
     let outcome = match (clock::problem(), args.global.all_users) {
         (Some(problem), _) => Err(problem),
         (None, true) => for_all_users(&args, &workspace, &mut out),
@@ -138,6 +139,7 @@ fn for_all_users(args: &CommandLine, workspace: &Workspace, out: &mut Output) ->
     for (user, workspace) in &users {
         out.object(Line::User { user });
         out.line(bold(clean(user)));
+        wording::use_group_names(workspace);
         print_configuration_problems(args, workspace, out);
         let outcome = match &args.command {
             Command::Backup(backup) => {

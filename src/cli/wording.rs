@@ -1,10 +1,13 @@
 //! Formats counts, sizes and names for a terminal, and shortens texts.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::sync::{Mutex, PoisonError};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::screen::Screen;
+use stvc::Workspace;
 use stvc::library::{Category, TimelineName};
 use stvc::snapshots::{CheckpointState, Snapshot};
 pub use stvc::words::{AND, clean, count, shell, short};
@@ -84,6 +87,15 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// Names of the groups, whose files have numbers as names.
+static GROUPS: Mutex<BTreeMap<TimelineName, String>> = Mutex::new(BTreeMap::new());
+
+/// From now on, [`name`] returns the names of this library's groups.
+pub fn use_group_names(workspace: &Workspace) {
+    let names = workspace.group_names();
+    *GROUPS.lock().unwrap_or_else(PoisonError::into_inner) = names;
+}
+
 /// Returns `Character / Chat`, `group / Chat`, or the category and the name: `lorebook / Lore`.
 pub fn name(timeline: &TimelineName) -> String {
     let folder = match timeline.category() {
@@ -93,7 +105,9 @@ pub fn name(timeline: &TimelineName) -> String {
         Category::Group => "members of group",
         other => other.word(),
     };
-    clean(&format!("{folder} / {}", timeline.chat()))
+    let groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+    let chat = groups.get(timeline).map_or(timeline.chat(), String::as_str);
+    clean(&format!("{folder} / {chat}"))
 }
 
 /// Returns `12 messages` for a chat, or `3 entries` for a lorebook.

@@ -1,5 +1,6 @@
 //! The workspace of a command: a library, its store and the time.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::durable;
 use crate::history::moment::{Moment, Names};
 use crate::history::{self, History, LoadedHistory, Unreadable};
 use crate::rules::{self, Finding};
-use crate::st::{self, Library};
+use crate::st::{self, Library, TimelineName};
 use crate::store::{self, LoggedOperation, LoginPrompt, Store, Time};
 use crate::system_clock;
 
@@ -109,6 +110,11 @@ impl Workspace {
             finished: Arc::default(),
             loaded: LoadedHistory::default(),
         }
+    }
+
+    /// Returns the names that the user gave to the groups of the library, if there is a library.
+    pub fn group_names(&self) -> BTreeMap<TimelineName, String> {
+        self.library().map(|library| library.group_names()).unwrap_or_default()
     }
 
     pub(crate) fn library(&self) -> Result<Library> {

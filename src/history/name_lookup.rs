@@ -21,7 +21,7 @@ pub fn timeline<H: Deref<Target = History>>(
     candidates: &BTreeSet<TimelineName>,
     history: impl FnOnce() -> Result<Option<H>>,
 ) -> Result<TimelineName> {
-    let typed = match as_listed(text, candidates) {
+    let typed = match as_listed(text, library, candidates) {
         ParsedName::Timeline(name) => return Ok(name),
         ParsedName::Text(typed) => typed,
     };
@@ -119,7 +119,11 @@ enum ParsedName {
 
 /// Parses the notations in stvc's lists: `Character / Chat`, `group / Chat`, `lorebook / Lore`. A
 /// character may be called `lorebook`, too.
-fn as_listed(text: &str, candidates: &BTreeSet<TimelineName>) -> ParsedName {
+fn as_listed(
+    text: &str,
+    library: Option<&Library>,
+    candidates: &BTreeSet<TimelineName>,
+) -> ParsedName {
     let is_word = |folder: &str| folder == "group" || place_of(folder).is_some();
     let listed = text.split_once(" / ");
     let typed = || text.split_once('/').filter(|(folder, _)| is_word(folder));
@@ -131,7 +135,11 @@ fn as_listed(text: &str, candidates: &BTreeSet<TimelineName>) -> ParsedName {
     }
     let named =
         place_of(folder).and_then(|place| TimelineName::parse(&format!("{place}/{rest}")).ok());
-    match named.filter(|name| candidates.contains(name)) {
+    let group = || {
+        let groups = library.filter(|_| place_of(folder) == Some("groups"))?.group_names();
+        groups.into_iter().find(|(name, called)| called == rest && candidates.contains(name))
+    };
+    match named.filter(|name| candidates.contains(name)).or_else(|| Some(group()?.0)) {
         Some(name) => ParsedName::Timeline(name),
         None => ParsedName::Text(format!("{folder}/{rest}")),
     }

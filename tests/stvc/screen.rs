@@ -51,6 +51,10 @@ fn at(sandbox: &Sandbox, columns: Option<usize>, arguments: &[&str]) -> String {
             assert!(line.width() <= columns, "{arguments:?} at {columns}: {} {line}", line.width());
         }
     }
+    without_ids(&text)
+}
+
+fn without_ids(text: &str) -> String {
     let is_id = |word: &str| word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let line = |line: &str| -> String {
         let words: Vec<_> =
@@ -110,6 +114,77 @@ fn everyday_commands_fit_80_columns() {
     would create  Mira the Lighthous…per - 2026-11-01@18h30m12s   9 messages (was 8)
     1 snapshot would be created, 3 unchanged, 1 deleted (see `stvc timelines`).
     ");
+}
+
+/// The screens of all commands, in the order in which a user could enter them.
+#[test]
+fn screen_of_each_command_fits_80_columns() {
+    let sandbox = library();
+    let mut elsewhere = Sandbox::empty();
+    elsewhere.wait(7200);
+    let (file, mirror) = (sandbox.folder().join("all.stvc"), sandbox.folder().join("mirror"));
+    let [file, mirror] = [&file, &mirror].map(|path| path.to_str().unwrap());
+    let chat = "18h30m12s";
+    let screens = [
+        &["snapshot"][..],
+        &["status"],
+        &["timelines"],
+        &["log", chat],
+        &["show", chat],
+        &["show", chat, "--message", "2"],
+        &["show", chat, "--book"],
+        &["diff", "18h30m12s~1"],
+        &["search", "lamp"],
+        &["lore"],
+        &["lore", "Lamp"],
+        &["tag", "a good day", chat],
+        &["tag"],
+        &["fork", chat, "--at", "4", "--as", "The lamp goes out"],
+        &["restore", "18h30m12s~1", "--dry-run"],
+        &["restore", "18h30m12s~1", "--overwrite"],
+        &["undo"],
+        &["operations"],
+        &["merge", "The lamp goes out", chat, "--dry-run"],
+        &["doctor"],
+        &["check"],
+        &["backup", file],
+        &["backup", mirror],
+        &["backup", "--last"],
+        &["check", file],
+        &["sync", mirror],
+        &["stats"],
+        &["forget", "--keep-last", "1", "--dry-run"],
+        &["erase", "Branch #11", "--yes"],
+        &["gc"],
+        &["config"],
+        &["extension", "install"],
+        &["extension"],
+    ];
+    let mut all = String::new();
+    let mut wide = Vec::new();
+    let mut add = |sandbox: &Sandbox, arguments: &[&str]| {
+        let run = sandbox.command(arguments).env("STVC_COLUMNS", "80").output().unwrap();
+        let run = answer(run);
+        let library = sandbox.library();
+        let known = [(library.to_str().unwrap(), "LIBRARY"), (file, "FILE"), (mirror, "MIRROR")];
+        let plain = |text: &str| {
+            known.iter().fold(without_ids(text), |text, (path, word)| text.replace(path, word))
+        };
+        let text = plain(&format!("{}{}", run.stdout, run.stderr));
+        let words: Vec<_> = arguments.iter().map(|word| plain(word)).collect();
+        // Commands in hints can be copied, so they are not broken.
+        wide.extend(
+            text.lines()
+                .filter(|line| line.width() > 80 && !line.contains('`'))
+                .map(|line| format!("{words:?}: {line}")),
+        );
+        all += &format!("$ stvc {}\n{}\n\n", words.join(" "), text.trim_end());
+    };
+    screens.iter().for_each(|arguments| add(&sandbox, arguments));
+    add(&elsewhere, &["import", file]);
+    add(&elsewhere, &["restore", "--all"]);
+    assert!(wide.is_empty(), "{wide:#?}");
+    assert_snapshot!(all);
 }
 
 #[test]
