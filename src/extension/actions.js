@@ -3,6 +3,7 @@
 
 import { NoAnswer, Refused, ask } from "./mailbox.js";
 import {
+  NotIdle,
   chatFileId,
   openChat,
   openTimeline,
@@ -17,7 +18,7 @@ import { t } from "./words.js";
  * A planned restore. `moment` contains snapshot ids, so the restore writes the planned snapshot
  * even if newer snapshots are created meanwhile.
  * @typedef {import("./mailbox.js").Line} Line
- * @typedef {{ moment: string, snapshot: string, timeline: string, files: Line[] }} Plan
+ * @typedef {{ moment: string, snapshot: string, timeline: string, messages?: number, files: Line[] }} Plan
  */
 
 /**
@@ -60,6 +61,70 @@ export async function checkReadiness(message) {
     (error) => (error instanceof Refused ? error.lines : []),
   );
   return lines.filter(isProblem);
+}
+
+/**
+ * Returns what a timeline contains now: numbers of its lorebook and recaps.
+ * @param {string} name
+ */
+export async function contentsOf(name) {
+  const { lines } = await ask("restore", { snapshot: name, dry_run: true });
+  return lines.find((line) => line.type === "restored");
+}
+
+/** Milliseconds between two checks whether ST-Auto-Recap has finished. */
+const READY_INTERVAL = 2000;
+
+/** Whether a finding or an error says that ST-Auto-Recap is still working. */
+export const isBusy = (/** @type {Line} */ { code }) => code === "queue-active";
+
+/**
+ * Runs an action as soon as ST-Auto-Recap has finished its work. Returns null if the user cancels
+ * or opens another chat.
+ * @template T
+ * @param {() => Promise<T>} action
+ * @param {AbortSignal} cancelled
+ * @returns {Promise<T | null>}
+ */
+export async function whenReady(action, cancelled) {
+  const chat = openTimeline();
+  while (!cancelled.aborted && openTimeline() === chat) {
+    try {
+      return await action();
+    } catch (error) {
+      const isTemporary =
+        error instanceof NotIdle || (error instanceof Refused && error.lines.some(isBusy));
+      if (!isTemporary) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, READY_INTERVAL));
+  }
+  return null;
+}
+
+/**
+ * Lists the possible repairs of a timeline and its lorebook.
+ * @param {string} name
+ * @returns {Promise<Line[]>}
+ */
+export async function repairsOf(name) {
+  const { lines } = await ask("doctor", { timelines: [name] });
+  return lines.filter((line) => line.type === "repair");
+}
+
+/**
+ * Carries out a repair that {@link repairsOf} listed.
+ * @param {string} name of the timeline
+ * @param {Line} planned
+ */
+export async function repair(name, planned) {
+  await saveOpenChat(true);
+  const args = { timelines: [name], what: planned.what, rereads: true };
+  const answer = await ask("repair", args);
+  if (answer.exit !== 0) {
+    const finding = answer.lines.find((line) => line.type === "finding" && line.level === "error");
+    throw new Refused(finding?.message ?? planned.what, null, answer.lines);
+  }
+  await reloadFromDisk(answer);
 }
 
 /**
@@ -108,6 +173,7 @@ export async function planRestore(moment) {
     moment: line?.moment ?? moment,
     snapshot: line?.snapshot ?? moment,
     timeline: line?.timeline ?? "",
+    messages: line?.messages,
     files: lines.filter((line) => line.type === "file"),
   };
 }
@@ -152,6 +218,7 @@ export async function restore({ moment, files }, only) {
   // New files of other chats are not in the memory of SillyTavern's page, so they need no reload.
   if (written.some((line) => line.replaces || line.path === `${openTimeline()}.jsonl`))
     await reloadFromDisk(answer);
+  return answer.lines.find((line) => line.type === "restored");
 }
 
 /** Undoes the last operation. Returns its number, or 0 if there is nothing to undo. */

@@ -5,7 +5,15 @@ import * as actions from "./actions.js";
 import { NoAnswer, PROTOCOL, Refused, readStatus, send } from "./mailbox.js";
 import { settings } from "./settings.js";
 import { openTimeline, reloadWrittenFiles } from "./sillytavern.js";
-import { el, formatAge, howToStartWatch, t, translateFinding } from "./words.js";
+import {
+  el,
+  formatAge,
+  hintWithoutCommands,
+  howToStartWatch,
+  t,
+  translateError,
+  translateFinding,
+} from "./words.js";
 
 /** Milliseconds between two reads of the status file. */
 const INTERVAL = 15_000;
@@ -29,9 +37,13 @@ const checkpointedSnapshots = new Map();
 
 /** @param {unknown} error */
 function showError(error) {
-  const { message, hint } = /** @type {{ message: string, hint?: string }} */ (error);
+  const shown = /** @type {{ code?: string, message: string, hint?: string }} */ (error);
   if (error instanceof NoAnswer) toastr.warning(howToStartWatch(), t("stvc watch is not running"));
-  else toastr.error(hint ?? "", message, { escapeHtml: true, timeOut: 15_000 });
+  else
+    toastr.error(hintWithoutCommands(shown.hint), translateError(shown), {
+      escapeHtml: true,
+      timeOut: 15_000,
+    });
 }
 
 /**

@@ -5,11 +5,19 @@
 import * as actions from "./actions.js";
 import { badge, followStatus, refresh, runAction } from "./badge.js";
 import { addCommands, loadTags } from "./commands.js";
-import { Refused, ask } from "./mailbox.js";
-import { addSettingsPanel } from "./settings.js";
+import { Refused, STATUS_FILE, ask, removeFile } from "./mailbox.js";
+import { followChats, runWhenReady } from "./offers.js";
+import { SETTINGS_FILE, addSettingsPanel, loadSettings } from "./settings.js";
 import { openTimeline, timeline } from "./sillytavern.js";
 import { openViewer } from "./viewer.js";
-import { el, registerTranslations, t, translateFinding } from "./words.js";
+import {
+  el,
+  forkFacts,
+  registerTranslations,
+  t,
+  translateError,
+  translateFinding,
+} from "./words.js";
 
 /** @typedef {import("./mailbox.js").Line} Line */
 
@@ -17,9 +25,11 @@ import { el, registerTranslations, t, translateFinding } from "./words.js";
  * Asks for a name. Returns the name, or a falsy value if the user cancelled.
  * @param {string} title
  * @param {string} value
- * @param {string[]} [warnings] shown above the field
+ * @param {Line[]} [findings] reasons why the message is not ready
  */
-async function askName(title, value, warnings = []) {
+async function askName(title, value, findings = []) {
+  const warnings = findings.map(translateFinding);
+  const isBusy = findings.some(actions.isBusy);
   const { POPUP_TYPE, Popup } = SillyTavern.getContext();
   const list = el("ul", { class: "stvc-warnings" }, ...warnings.map((one) => el("li", {}, one)));
   const content = el(
@@ -27,9 +37,19 @@ async function askName(title, value, warnings = []) {
     {},
     el("h3", {}, t(title)),
     ...(warnings.length ? [el("p", {}, t("Not ready at this message:")), list] : []),
+    ...(isBusy
+      ? [
+          el(
+            "p",
+            {},
+            t("ST-Auto-Recap is still working. The fork is created when it has finished."),
+          ),
+        ]
+      : []),
     el("p", {}, t("Name")),
   );
-  return new Popup(content, POPUP_TYPE.INPUT, value).show();
+  const buttons = isBusy ? { okButton: t("Create when ready") } : {};
+  return new Popup(content, POPUP_TYPE.INPUT, value, buttons).show();
 }
 
 const FORK = "Fork here with its own lorebook";
@@ -53,6 +73,12 @@ async function confirmRestore(plan) {
   const canKeepLorebook =
     plan.files.some(actions.replacesLorebook) &&
     plan.files.some((line) => line.path.endsWith(".jsonl") && line.action === "write");
+  const now = SillyTavern.getContext().chat.length;
+  const isOfOpenChat = plan.files.some(({ path }) => path === `${openTimeline()}.jsonl`);
+  const sentence =
+    isOfOpenChat && plan.messages !== undefined && plan.messages !== now
+      ? [el("p", {}, t("{after} messages instead of {now}.", { after: plan.messages, now }))]
+      : [];
   const note = canKeepLorebook
     ? [el("p", {}, t("The lorebook on disk differs from the one in the snapshot."))]
     : [];
@@ -64,25 +90,24 @@ async function confirmRestore(plan) {
       }
     : {};
   const chosen = await new Popup(
-    el("div", {}, el("h3", {}, t("Planned changes")), list, ...note),
+    el("div", {}, el("h3", {}, t("Planned changes")), ...sentence, list, ...note),
     POPUP_TYPE.CONFIRM,
     "",
     buttons,
   ).show();
   if (chosen !== 1 && chosen !== CHAT_ONLY) return false;
-  await actions.restore(plan, chosen === CHAT_ONLY ? "chat" : undefined);
+  await restore(plan, chosen === CHAT_ONLY ? "chat" : undefined);
   return true;
 }
 
-/** Lists the sizes of a fork's lorebook and recaps. @param {Line | undefined} restored */
-function forkFacts(restored) {
-  /** @type {[string, any][]} */
-  const facts = [
-    ["Lorebook entries: {n}.", restored?.entries],
-    ["Running recap: version {n}.", restored?.running_recap_version],
-    ["Messages in the combined recap: {n}.", restored?.combined_recap_message_count],
-  ];
-  return facts.filter(([, n]) => Number.isInteger(n)).map(([text, n]) => t(text, { n }));
+/**
+ * Carries out a plan, and shows what was restored.
+ * @param {import("./actions.js").Plan} plan
+ * @param {"chat"} [only]
+ */
+async function restore(plan, only) {
+  const facts = forkFacts(await actions.restore(plan, only));
+  toastr.success([t("Restored."), ...facts].join(" "), "", { escapeHtml: true });
 }
 
 const snapshotNow = () =>
@@ -98,11 +123,13 @@ const snapshotNow = () =>
 /** @param {number} message */
 const forkHere = (message) =>
   runAction(async () => {
-    const warnings = (await actions.checkReadiness(message)).map(translateFinding);
+    const findings = await actions.checkReadiness(message);
     const chat = SillyTavern.getContext().getCurrentChatId();
-    const wanted = await askName(FORK, `${chat} - ${message}`, warnings);
+    const wanted = await askName(FORK, `${chat} - ${message}`, findings);
     if (!wanted) return "";
-    const { name, hasOldLorebook, restored } = await actions.fork(message, String(wanted));
+    const forked = await runWhenReady(() => actions.fork(message, String(wanted)));
+    if (!forked) return "";
+    const { name, hasOldLorebook, restored } = forked;
     const lorebook = t(
       hasOldLorebook
         ? "The lorebook is as it was at that message."
@@ -135,11 +162,15 @@ const undoLast = () =>
           toastr.success(t("Restored: {name}", { name }), "", { escapeHtml: true });
           return name;
         });
-      toastr.warning(t("Click here to restore the earlier version as a new chat."), error.message, {
-        escapeHtml: true,
-        timeOut: 30_000,
-        onclick,
-      });
+      toastr.warning(
+        t("Click here to restore the earlier version as a new chat."),
+        translateError(error),
+        {
+          escapeHtml: true,
+          timeOut: 30_000,
+          onclick,
+        },
+      );
       return null;
     });
     if (number === 0) toastr.info(t("Nothing to undo."));
@@ -159,13 +190,15 @@ const handleAlarm = ({ subject, snapshot }) =>
       return (await openViewer(`#/read/${encodeURIComponent(snapshot ?? subject)}`), "");
     const plan = await actions.planRestore(snapshot);
     actions.requireOpenChat(plan);
-    if (!(await confirmRestore(plan))) return "";
-    toastr.success(t("Restored."));
-    return snapshot;
+    return (await confirmRestore(plan)) ? snapshot : "";
   });
 
 const openMap = () =>
-  runAction(async () => (await openViewer(`#/tree/${encodeURIComponent(timeline())}`), ""));
+  runAction(async () => {
+    const name = openTimeline();
+    await openViewer(name ? `#/tree/${encodeURIComponent(name)}` : "#/");
+    return "";
+  });
 
 function addWandMenu() {
   const item = (
@@ -205,7 +238,7 @@ function addMessageButtons() {
   const buttons = /** @type {const} */ ([
     ["stvc_fork", "fa-code-fork", FORK],
     ["stvc_history", "fa-clock-rotate-left", "History of this message"],
-    ["stvc_tag", "fa-flag", "Tag this moment"],
+    ["stvc_tag", "fa-tag", "Tag this moment"],
   ]);
   const add = (/** @type {Element} */ menu) => {
     if (menu.querySelector(".stvc_fork")) return;
@@ -242,50 +275,70 @@ async function showReadiness(button, message) {
   button?.setAttribute("title", [t(FORK), ...warnings].join("\n"));
 }
 
+/** Number of requests for the deleted chats. Only the answer to the last one is shown. */
+let deletedChatsAsked = 0;
+
 /** Lists deleted chats, with a button to restore each, in "Manage chat files". */
-function addDeletedChats() {
-  const popup = document.getElementById("select_chat_popup");
-  document.getElementById("option_select_chat")?.addEventListener(
-    "click",
-    () =>
-      void runAction(async () => {
-        popup?.querySelector(".stvc-deleted")?.remove();
-        const folder = timeline().split("/").slice(0, -1).join("/");
-        const { lines } = await ask("library");
-        const deleted = lines.filter(
-          (line) =>
-            line.type === "timeline" &&
-            line.state === "deleted" &&
-            line.timeline.startsWith(`${folder}/`),
-        );
-        if (!deleted.length || !popup) return "";
-        const row = (/** @type {Line} */ line) => {
-          const button = el("button", { class: "menu_button", type: "button" }, t("Restore"));
-          button.addEventListener("click", () =>
-            runAction(async () => {
-              const plan = await actions.planRestore(line.moment ?? line.head);
-              if (!plan.files.some((file) => file.replaces)) await actions.restore(plan);
-              else if (!(await confirmRestore(plan))) return "";
-              button.closest("li")?.remove();
-              toastr.success(t("Restored."));
-              return line.timeline;
-            }),
-          );
-          return el("li", {}, line.timeline.split("/").pop() ?? "", " ", button);
-        };
-        popup.prepend(
-          el(
-            "details",
-            { class: "stvc-deleted" },
-            el("summary", {}, t("Deleted chats ({n})", { n: deleted.length })),
-            el("ul", {}, ...deleted.map(row)),
-          ),
-        );
-        return "";
+async function listDeletedChats(/** @type {Element} */ popup) {
+  const folder = openTimeline().split("/").slice(0, -1).join("/");
+  if (!folder) return;
+  const asked = ++deletedChatsAsked;
+  const { lines } = await ask("library");
+  if (asked !== deletedChatsAsked) return;
+  const deleted = lines.filter(
+    (line) =>
+      line.type === "timeline" &&
+      line.state === "deleted" &&
+      line.timeline.startsWith(`${folder}/`),
+  );
+  // An unchanged list stays, because the user may be using it.
+  const shown = /** @type {HTMLElement | null} */ (popup.querySelector(".stvc-deleted"));
+  const key = JSON.stringify(deleted.map((line) => line.head));
+  if (shown?.dataset.key === key) return;
+  shown?.remove();
+  if (!deleted.length) return;
+  const row = (/** @type {Line} */ line) => {
+    const button = el("button", { class: "menu_button", type: "button" }, t("Restore"));
+    button.addEventListener("click", () =>
+      runAction(async () => {
+        const plan = await actions.planRestore(line.moment ?? line.head);
+        if (!plan.files.some((file) => file.replaces)) await restore(plan);
+        else if (!(await confirmRestore(plan))) return "";
+        await listDeletedChats(popup);
+        return line.timeline;
       }),
+    );
+    return el("li", {}, line.timeline.split("/").pop() ?? "", " ", button);
+  };
+  popup.prepend(
+    el(
+      "details",
+      { class: "stvc-deleted", "data-key": key, ...(shown?.hasAttribute("open") && { open: "" }) },
+      el("summary", {}, t("Deleted chats ({n})", { n: deleted.length })),
+      el("ul", {}, ...deleted.map(row)),
+    ),
   );
 }
 
+/** Updates the list of deleted chats whenever SillyTavern fills its list of chats. */
+function addDeletedChats() {
+  const popup = document.getElementById("select_chat_popup");
+  const chats = document.getElementById("select_chat_div");
+  if (!popup || !chats) return;
+  let timer = 0;
+  new MutationObserver(() => {
+    clearTimeout(timer);
+    timer = setTimeout(() => void listDeletedChats(popup).catch(() => {}), 200);
+  }).observe(chats, { childList: true });
+}
+
+/** Removes the extension's files. SillyTavern calls this when it removes the extension's data. */
+export async function removeData() {
+  await removeFile(SETTINGS_FILE);
+  await removeFile(STATUS_FILE);
+}
+
+await loadSettings();
 registerTranslations();
 addWandMenu();
 addMessageButtons();
@@ -293,6 +346,7 @@ addDeletedChats();
 addSettingsPanel(() => void refresh());
 void addCommands(runAction);
 followStatus(handleAlarm);
+followChats();
 badge.addEventListener("click", openMap);
 void refresh()
   .then(loadTags, () => {})

@@ -2,8 +2,11 @@
 // (docs/mailbox.md).
 
 export const PROTOCOL = 1;
+export const STATUS_FILE = "stvc-status.json";
 /** Milliseconds to wait for an answer before the watch is considered not running. */
 const TIMEOUT = 20_000;
+/** Milliseconds to wait for the answer to a greeting. */
+const GREETING_TIMEOUT = 2500;
 
 /**
  * @typedef {Record<string, any> & { type: string }} Line
@@ -22,6 +25,8 @@ export class Refused extends Error {
   constructor(message, hint = null, lines = []) {
     super(message);
     this.hint = hint;
+    /** The code of the program's error, or an empty string. @type {string} */
+    this.code = lines.find((line) => line.type === "error")?.code ?? "";
     this.lines = lines;
     /**
      * Earlier versions that the user can restore as new chats, if an undo was refused.
@@ -59,6 +64,14 @@ const newId = () => hex(crypto.getRandomValues(new Uint8Array(16)));
  */
 let session = null;
 
+/** Whether the last request was answered. If not, the watch is greeted before the next request. */
+let isAnswering = false;
+
+/** Throws {@link NoAnswer} at once if the watch is not running. */
+export async function requireWatch() {
+  if (!isAnswering) await sendOnce("hello", {}, GREETING_TIMEOUT);
+}
+
 /**
  * Sends a request and returns its answer, which may contain an error. If the watch was restarted,
  * it refuses the old session id, and the request is sent again with the new one.
@@ -69,6 +82,7 @@ let session = null;
  */
 export async function send(verb, args = {}, timeout = TIMEOUT) {
   const sent = session;
+  if (verb !== "hello") await requireWatch();
   const answer = await sendOnce(verb, args, timeout);
   const isExpired = answer.session !== sent && answer.lines.some((line) => line.type === "error");
   return isExpired ? await sendOnce(verb, args, timeout) : answer;
@@ -84,35 +98,48 @@ async function sendOnce(verb, args, timeout) {
   const id = newId();
   const locale = SillyTavern.getContext().getCurrentLocale?.() ?? "en";
   const data = base64(JSON.stringify({ protocol: PROTOCOL, session, verb, args, locale }));
-  const upload = await fetch("/api/files/upload", {
-    method: "POST",
-    headers: headers(),
-    body: JSON.stringify({ name: `stvc-req-${id}.json`, data }),
-  });
-  if (!upload.ok)
-    throw new Refused(
-      `SillyTavern did not accept the request: ${upload.status} ${await upload.text()}`,
-    );
+  await upload(`stvc-req-${id}.json`, data);
   const start = Date.now();
   for (let wait = 15; Date.now() - start < timeout; wait = Math.min(250, wait * 1.3)) {
     await new Promise((resolve) => setTimeout(resolve, wait));
     const response = await fetch(`/user/files/stvc-res-${id}.json`, { cache: "no-store" });
     const answer = response.ok ? await response.json().catch(() => null) : null;
     if (!answer) continue;
-    void remove(`user/files/stvc-res-${id}.json`);
+    void removeFile(`stvc-res-${id}.json`);
+    isAnswering = true;
     session = answer.session ?? session;
     return answer;
   }
-  void remove(`user/files/stvc-req-${id}.json`);
+  void removeFile(`stvc-req-${id}.json`);
+  isAnswering = false;
   throw new NoAnswer("`stvc watch` did not answer");
 }
 
-/** @param {string} path */
-async function remove(path) {
+/** Writes a file of the mailbox. @param {string} name @param {string} data in base64 */
+async function upload(name, data) {
+  const body = JSON.stringify({ name, data });
+  const response = await fetch("/api/files/upload", { method: "POST", headers: headers(), body });
+  if (!response.ok)
+    throw new Refused(
+      `SillyTavern did not accept the file: ${response.status} ${await response.text()}`,
+    );
+}
+
+/** Reads a file of the mailbox. Returns null if it does not exist. @param {string} name */
+export async function readFile(name) {
+  const response = await fetch(`/user/files/${name}`, { cache: "no-store" }).catch(() => null);
+  return response?.ok ? await response.json().catch(() => null) : null;
+}
+
+/** Writes a file of the mailbox. @param {string} name @param {unknown} value */
+export const writeFile = (name, value) => upload(name, base64(JSON.stringify(value)));
+
+/** Removes a file of the mailbox. @param {string} name */
+export async function removeFile(name) {
   await fetch("/api/files/delete", {
     method: "POST",
     headers: headers(),
-    body: JSON.stringify({ path }),
+    body: JSON.stringify({ path: `user/files/${name}` }),
   }).catch(() => {});
 }
 
@@ -141,7 +168,7 @@ export async function ask(verb, args = {}) {
 export async function readStatus() {
   // While the watch replaces the file, SillyTavern may send it truncated. It is then read again.
   for (let attempt = 0; attempt < 3; attempt++) {
-    const response = await fetch("/user/files/stvc-status.json", { cache: "no-store" }).catch(
+    const response = await fetch(`/user/files/${STATUS_FILE}`, { cache: "no-store" }).catch(
       () => null,
     );
     if (!response?.ok) return null;

@@ -1,40 +1,40 @@
-// The extension's settings and their panel. SillyTavern stores them with its own settings.
+// The extension's settings and their panel. They are a file of their own, so that nothing is left
+// in SillyTavern's settings when the extension is removed.
 
+import { readFile, writeFile } from "./mailbox.js";
 import { el, t } from "./words.js";
 
-const KEY = "stvc";
+/** Name of the file, which `stvc extension remove` deletes. */
+export const SETTINGS_FILE = "stvc-settings.json";
 
 /**
  * @typedef {object} Settings
  * @property {boolean} badge
  * @property {boolean} alarms
+ * @property {boolean} offers
  * @property {boolean} scenes
  * @property {"" | "en" | "zh"} language if empty, SillyTavern's language is used
  */
 
+/** @type {Settings} */
+const chosen = { badge: true, alarms: true, offers: true, scenes: false, language: "" };
+
 /** @returns {Settings} */
-export function settings() {
-  const { extensionSettings } = SillyTavern.getContext();
-  const chosen = (extensionSettings[KEY] ??= {});
-  // The defaults are added to the stored object, so that all callers share one object.
-  return Object.assign(chosen, {
-    badge: true,
-    alarms: true,
-    scenes: false,
-    language: "",
-    ...chosen,
-  });
+export const settings = () => chosen;
+
+/** Loads the stored settings. */
+export async function loadSettings() {
+  Object.assign(chosen, await readFile(SETTINGS_FILE));
 }
 
 /** Adds the panel to SillyTavern's extension settings. @param {() => void} onChange */
 export function addSettingsPanel(onChange) {
-  const chosen = settings();
   const save = () => {
-    SillyTavern.getContext().saveSettingsDebounced();
+    void writeFile(SETTINGS_FILE, chosen);
     onChange();
   };
   const checkbox = (
-    /** @type {"badge" | "alarms" | "scenes"} */ key,
+    /** @type {"badge" | "alarms" | "offers" | "scenes"} */ key,
     /** @type {string} */ label,
   ) => {
     const input = /** @type {HTMLInputElement} */ (
@@ -79,6 +79,7 @@ export function addSettingsPanel(onChange) {
       { class: "inline-drawer-content" },
       checkbox("badge", "Show the status badge"),
       checkbox("alarms", "Notify me when a chat shrinks or is overwritten"),
+      checkbox("offers", "Offer each new checkpoint or branch its own lorebook"),
       checkbox("scenes", "Create a snapshot at every scene end automatically (ST-Auto-Recap)"),
       el("label", {}, el("span", {}, t("Language")), select),
     ),

@@ -8,6 +8,8 @@ import { Refused, hex } from "./mailbox.js";
 import { t } from "./words.js";
 
 const WORLD_INFO = "/scripts/world-info.js";
+const GROUPS = "/scripts/group-chats.js";
+const SCRIPT = "/script.js";
 /** Milliseconds to wait for a group's file, which SillyTavern writes a second after the chat. */
 const GROUP_SAVE_DELAY = 1200;
 
@@ -27,6 +29,19 @@ export function timeline() {
   return `chats/${characters[characterId].avatar.replace(/\.[^.]*$/, "")}/${chat}`;
 }
 
+/** Returns the timeline of another chat of the open character or group. @param {string} chat */
+export function timelineOfChat(chat) {
+  const folder = openTimeline().split("/").slice(0, -1).join("/");
+  return folder && `${folder}/${chat}`;
+}
+
+/** Returns the name of the open chat's lorebook if it does not exist, else an empty string. */
+export async function missingLorebook() {
+  const book = SillyTavern.getContext().chatMetadata?.world_info;
+  const { world_names } = await import(WORLD_INFO);
+  return book && !world_names.includes(book) ? String(book) : "";
+}
+
 /** Returns the timeline of the open chat, or an empty string if no chat is open. */
 export function openTimeline() {
   try {
@@ -41,15 +56,21 @@ const isGenerating = () => Boolean(document.body.dataset.generating);
 const isEditing = () =>
   Boolean(document.querySelector("#curEditTextarea, .reasoning_edit_textarea"));
 
+/** The page is busy, so that an action has to be tried again later. */
+export class NotIdle extends Refused {}
+
+/** Timelines that the extension opened after it wrote them. @type {Set<string>} */
+export const openedHere = new Set();
+
 /**
  * Throws if a reply is being generated, or if leaving the chat would discard the edit of a message.
  * @param {boolean} leavesChat whether the page will reload the chat or open another
  */
 export function requireIdle(leavesChat) {
   if (isGenerating())
-    throw new Refused(t("A reply is being generated. Wait until it is finished."));
+    throw new NotIdle(t("A reply is being generated. Wait until it is finished."));
   if (leavesChat && isEditing())
-    throw new Refused(t("A message is being edited. Finish or cancel the edit first."));
+    throw new NotIdle(t("A message is being edited. Finish or cancel the edit first."));
 }
 
 /**
@@ -143,9 +164,49 @@ async function waitForLorebookSave(name) {
 export async function openChat(chat, operation = 0) {
   loadedOperation = Math.max(loadedOperation ?? 0, operation);
   const { groupId, openCharacterChat, openGroupChat } = SillyTavern.getContext();
+  openedHere.add(timelineOfChat(chat));
   // The group's list of chats in memory must contain the new chat.
   await reloadLists();
   await (groupId ? openGroupChat(groupId, chat) : openCharacterChat(chat));
+}
+
+/**
+ * Opens a chat of any character or group, and shows one of its messages.
+ * @param {string} name of the timeline
+ * @param {number} [message]
+ */
+export async function openAnyChat(name, message) {
+  requireIdle(true);
+  const [folder, chat] = [name.slice(0, name.lastIndexOf("/")), name.split("/").pop() ?? ""];
+  const { characterId, characters, getCurrentChatId, groupId, groups, selectCharacterById } =
+    SillyTavern.getContext();
+  if (name !== openTimeline()) {
+    if (folder === "group chats") {
+      const group = groups.find((/** @type {any} */ one) => one.chats.includes(chat));
+      if (!group) throw new Refused(t("SillyTavern does not list this chat."));
+      const { openGroupById } = await import(GROUPS);
+      if (String(group.id) !== String(groupId)) await openGroupById(group.id);
+    } else {
+      const index = characters.findIndex(
+        (/** @type {any} */ one) => `chats/${one.avatar.replace(/\.[^.]*$/, "")}` === folder,
+      );
+      if (index < 0) throw new Refused(t("SillyTavern does not list this chat."));
+      if (groupId || String(index) !== String(characterId)) await selectCharacterById(index);
+    }
+    if (getCurrentChatId() !== chat) await openChat(chat);
+  }
+  if (message !== undefined) await showMessage(message);
+}
+
+/** Scrolls to a message of the open chat. @param {number} message */
+async function showMessage(message) {
+  const find = () => document.querySelector(`#chat .mes[mesid="${message}"]`);
+  if (!find()) {
+    const first = Number(document.querySelector("#chat .mes")?.getAttribute("mesid") ?? 0);
+    const { showMoreMessages } = await import(SCRIPT);
+    if (message < first) await showMoreMessages(first - message);
+  }
+  find()?.scrollIntoView({ block: "center" });
 }
 
 /**

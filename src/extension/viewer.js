@@ -1,9 +1,12 @@
 // Shows the viewer in a popup. The viewer's requests go through the mailbox.
 
 import { deletedPaths } from "./actions.js";
-import { readStatus, send } from "./mailbox.js";
-import { reloadFromDisk, reloadLists, saveOpenChat } from "./sillytavern.js";
+import { readStatus, requireWatch, send } from "./mailbox.js";
+import { openAnyChat, reloadFromDisk, reloadLists, saveOpenChat } from "./sillytavern.js";
 import { currentLanguage } from "./words.js";
+
+/** The popup with the viewer. @type {any} */
+let popup;
 
 /** The interface that the viewer in its frame uses instead of a server. */
 globalThis.stvc = {
@@ -19,8 +22,22 @@ globalThis.stvc = {
     const answer = await send(verb, replaces ? { ...args, rereads: true } : args);
     if (replaces && !args.dry_run && !answer.lines.some((line) => line.type === "error"))
       await reloadFromDisk({ ...answer, deleted: deletedPaths(answer.lines) });
-    else if (verb === "restore" && !args.dry_run) await reloadLists();
+    else if (verb === "restore" && !args.dry_run) {
+      await reloadLists();
+      const restored = answer.lines.find((line) => line.type === "restored");
+      // A fork that was made in the viewer is opened, if its character or group is known.
+      if (restored) await globalThis.stvc.open(restored.timeline).catch(() => {});
+    }
     return answer;
+  },
+  /**
+   * Closes the viewer, opens a chat in SillyTavern, and shows one of its messages.
+   * @param {string} timeline
+   * @param {number} [message]
+   */
+  open: async (timeline, message) => {
+    await openAnyChat(timeline, message);
+    await popup?.completeAffirmative();
   },
   state: async () => {
     const status = await readStatus();
@@ -29,7 +46,8 @@ globalThis.stvc = {
 };
 
 /** Opens the viewer. @param {string} place the address to show in the viewer, such as `#/tree/…` */
-export function openViewer(place) {
+export async function openViewer(place) {
+  await requireWatch();
   const { POPUP_TYPE, Popup } = SillyTavern.getContext();
   const frame = document.createElement("iframe");
   frame.className = "stvc-viewer";
@@ -46,10 +64,11 @@ export function openViewer(place) {
   });
   const url = new URL("viewer.html", import.meta.url).pathname;
   frame.src = `${url}?lang=${currentLanguage()}${place}`;
-  return new Popup(frame, POPUP_TYPE.TEXT, "", {
+  popup = new Popup(frame, POPUP_TYPE.TEXT, "", {
     okButton: "OK",
     wide: true,
     large: true,
     allowVerticalScrolling: true,
-  }).show();
+  });
+  return popup.show();
 }

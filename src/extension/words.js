@@ -1,6 +1,8 @@
 // The extension's texts in English and Chinese. As in SillyTavern's own translations, the English
 // text is the key of its translation.
 
+import { settings } from "./settings.js";
+
 /** @type {Record<string, string>} */
 const CHINESE = {
   "Snapshot now": "立即存快照",
@@ -39,9 +41,11 @@ const CHINESE = {
   "Restored: {name}": "已恢复：{name}",
   "Click here to restore the earlier version as a new chat.": "点这里把之前的版本恢复成新的聊天。",
   "Planned changes": "将要进行的改动",
+  "{after} messages instead of {now}.": "消息数：{now} → {after}。",
   "A reply is being generated. Wait until it is finished.": "正在生成回复，请等它结束。",
   "A message is being edited. Finish or cancel the edit first.":
     "有一条消息正在编辑，请先完成或取消。",
+  "SillyTavern does not list this chat.": "酒馆里没有列出这个聊天。",
   "No chat is open.": "没有打开的聊天。",
   "Show the status badge": "显示状态标记",
   "Notify me when a chat shrinks or is overwritten": "聊天变短或被覆盖时提醒我",
@@ -51,6 +55,23 @@ const CHINESE = {
   "Same as SillyTavern": "跟随酒馆",
   "Reload the page to apply the language everywhere.": "刷新页面后，语言全部生效。",
   "Not ready at this message:": "在这条消息处还没有就绪：",
+  "ST-Auto-Recap is still working. The fork is created when it has finished.":
+    "ST-Auto-Recap 还在处理，处理完以后再创建新聊天。",
+  "Create when ready": "就绪后创建",
+  "Waiting until ST-Auto-Recap has finished…": "正在等 ST-Auto-Recap 处理完……",
+  "Click here to cancel.": "点这里取消。",
+  "It shares its lorebook with another chat. Click here to give it its own lorebook.":
+    "它和另一个聊天共用一本世界书。点这里给它一本独立的世界书。",
+  "{name} now has its own lorebook.": "{name} 现在有了独立的世界书。",
+  "The lorebook {book} of this chat is missing.": "这个聊天的世界书 {book} 不见了。",
+  "SillyTavern shows it as empty. What should be done?": "酒馆会把它显示为空。要怎么办？",
+  "Nothing now": "暂时不管",
+  "Repaired.": "已修复。",
+  "Restore the stored version": "恢复存过的版本",
+  "Create an empty lorebook": "新建一本空的世界书",
+  "Copy the lorebook of the parent chat": "复制原聊天的世界书",
+  "Use no lorebook in this chat": "这个聊天不用世界书",
+  "Offer each new checkpoint or branch its own lorebook": "新建检查点或分支时，提供独立的世界书",
   "Click here to restore the chat.": "点这里恢复这个聊天。",
   "This is a snapshot of {name}, which is not open. Nothing was changed.":
     "这是 {name} 的快照，该聊天没有打开。没有改动任何内容。",
@@ -83,6 +104,37 @@ const CHINESE_FINDINGS = {
   "recap-from-future": "回顾里提到了这条消息之后的事",
 };
 
+/** Chinese messages of errors, by their codes. @type {Record<string, string>} */
+const CHINESE_ERRORS = {
+  ambiguous: "这个名字可以指不止一个，请写得更完整",
+  "bad-name": "这个名字不能用",
+  "changed-since": "之后又有改动，不能直接撤销",
+  "in-the-way": "会替换掉现有的文件，没有执行",
+  locked: "stvc 正被另一个程序使用，请稍后再试",
+  "name-stored": "这个名字属于一个已删除但还有快照的聊天，请换一个名字",
+  "name-taken": "已经有这个名字的聊天，请换一个名字",
+  "no-chat": "还没有任何快照",
+  "no-such-entry": "没有这个条目",
+  "no-such-operation": "没有这次操作",
+  "no-such-snapshot": "没有叫这个名字的快照、标签或时间线",
+  "no-such-timeline": "没有叫这个名字的时间线",
+  "not-expected": "文件在确认之前又被改动，没有执行，请再看一次",
+  "not-planned": "文件在确认之前又被改动，没有修复，请再看一次",
+  "not-saved": "酒馆里还有没保存的改动，请先保存聊天",
+  "not-so-far-back": "没有那么早的快照",
+  "not-taken-then": "那条消息处没有快照",
+  "not-that-old": "没有那么早的快照",
+  "request-read-only": "这里不允许改动",
+  "request-too-many": "请求太多，请稍等一分钟",
+  "saved-by-other": "另一个程序同时保存了文件，请再试一次",
+  "silly-tavern-runs": "酒馆正在运行，会用旧内容覆盖它",
+  "store-locked": "stvc 正被另一个程序使用，请稍后再试",
+  "tag-bad-name": "这个名字不能用作标签",
+  "tag-taken": "已经有这个标签，请换一个名字",
+  "undone-below": "要先撤销之后的那次操作",
+  unreadable: "看不懂这个时刻的写法",
+};
+
 /** Adds the Chinese texts to SillyTavern's translations. */
 export function registerTranslations() {
   const { addLocaleData } = SillyTavern.getContext();
@@ -91,9 +143,9 @@ export function registerTranslations() {
 
 /** Returns the language in the settings, or else SillyTavern's language. @returns {"en" | "zh"} */
 export function currentLanguage() {
-  const { extensionSettings, getCurrentLocale } = SillyTavern.getContext();
+  const { getCurrentLocale } = SillyTavern.getContext();
   const locale = String(getCurrentLocale?.() ?? "en").toLowerCase();
-  return extensionSettings.stvc?.language || (locale.startsWith("zh") ? "zh" : "en");
+  return settings().language || (locale.startsWith("zh") ? "zh" : "en");
 }
 
 /**
@@ -102,8 +154,8 @@ export function currentLanguage() {
  * @param {Record<string, string | number>} [values]
  */
 export function t(text, values = {}) {
-  const { extensionSettings, translate } = SillyTavern.getContext();
-  const chosen = extensionSettings.stvc?.language;
+  const { translate } = SillyTavern.getContext();
+  const chosen = settings().language;
   const translated = chosen ? (chosen === "zh" && CHINESE[text]) || text : translate(text);
   return String(translated).replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all));
 }
@@ -119,6 +171,43 @@ export function howToStartWatch() {
 /** @param {Record<string, any>} finding a line with `code` and `message` @returns {string} */
 export function translateFinding(finding) {
   return (currentLanguage() === "zh" && CHINESE_FINDINGS[finding.code]) || finding.message;
+}
+
+/** Returns the message of an error in the user's language. @param {{ code?: string, message: string }} error */
+export function translateError({ code = "", message }) {
+  return (
+    (currentLanguage() === "zh" && (CHINESE_ERRORS[code] || CHINESE_FINDINGS[code])) || message
+  );
+}
+
+/** Returns a hint without commands, which cannot be entered in the page. @param {string | null} [hint] */
+export function hintWithoutCommands(hint) {
+  if (currentLanguage() === "zh") return "";
+  const parts = (hint ?? "").split(/; |\. /).filter((part) => !/`|--/.test(part));
+  return parts.join(". ");
+}
+
+/** Names a repair of a missing lorebook. @param {Record<string, any>} repair */
+export const describeRepair = ({ choice, what }) =>
+  ({
+    "": t("Restore the stored version"),
+    empty: t("Create an empty lorebook"),
+    clone: t("Copy the lorebook of the parent chat"),
+    detach: t("Use no lorebook in this chat"),
+  })[String(choice ?? "")] ?? what;
+
+/**
+ * Lists the sizes of a fork's lorebook and recaps.
+ * @param {Record<string, any> | undefined} restored
+ */
+export function forkFacts(restored) {
+  /** @type {[string, any][]} */
+  const facts = [
+    ["Lorebook entries: {n}.", restored?.entries],
+    ["Running recap: version {n}.", restored?.running_recap_version],
+    ["Messages in the combined recap: {n}.", restored?.combined_recap_message_count],
+  ];
+  return facts.filter(([, n]) => Number.isInteger(n)).map(([text, n]) => t(text, { n }));
 }
 
 /**

@@ -7,5 +7,6 @@ declare const toastr: Record<
 >;
 declare var stvc: {
   ask: (verb: string, args: Record<string, unknown>) => Promise<any>;
+  open: (timeline: string, message?: number) => Promise<void>;
   state: () => Promise<{ state: string | null; write: boolean }>;
 };

@@ -15,6 +15,7 @@ fn library() -> Sandbox {
 #[test]
 fn extension_is_installed_and_removed() {
     let sandbox = library();
+    sandbox.write("user/files/picture.png", "mine");
     let before = sandbox.files();
     let installed = sandbox.json(&["extension"]).exits(0).of_type("extension");
     assert!(installed[0]["installed"].is_null() && installed[0]["watch"] == false);
@@ -35,6 +36,9 @@ fn extension_is_installed_and_removed() {
     fs::remove_file(sandbox.path("extensions/stvc/actions.js")).unwrap();
     sandbox.stvc(&["extension", "update"]).exits(0);
     assert!(sandbox.path("extensions/stvc/actions.js").exists());
+    for name in ["status", "settings", "req-1", "res-1"] {
+        sandbox.write(&format!("user/files/stvc-{name}.json"), "{}");
+    }
     sandbox.stvc(&["extension", "remove"]).exits(0);
     assert!(!sandbox.path(FOLDER).exists());
     let after = sandbox.files();

@@ -20,6 +20,8 @@ fn library() -> Sandbox {
     let sandbox = Sandbox::empty();
     fs::create_dir_all(sandbox.path(FOLDER)).unwrap();
     sandbox.write(CHAT, chat("one", 4, None));
+    // Without the extension, no status is written.
+    sandbox.stvc(&["extension", "install"]).exits(0);
     sandbox
 }
 

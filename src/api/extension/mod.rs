@@ -19,6 +19,7 @@ use crate::engine::Workspace;
 use crate::exit;
 use crate::hint::{self, Hint, unchanged};
 use crate::regular;
+use crate::st::mailbox::{MAILBOX, is_of_mailbox};
 use crate::verbs;
 use crate::words::listed;
 
@@ -34,13 +35,14 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => { [$(($name, include_str!(concat!("../../extension/", $name)))),*] };
 }
 
-const FILES: [(&str, &str); 11] = files![
+const FILES: [(&str, &str); 12] = files![
     "manifest.json",
     "index.js",
     "actions.js",
     "badge.js",
     "commands.js",
     "mailbox.js",
+    "offers.js",
     "settings.js",
     "sillytavern.js",
     "viewer.js",
@@ -97,9 +99,10 @@ impl Installed {
 }
 
 /// An error while installing or removing the extension.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of each variant describes it")]
+#[strum(serialize_all = "kebab-case", prefix = "extension-")]
 pub enum Error {
     #[error(transparent)]
     Verb(#[from] verbs::Error),
@@ -366,9 +369,29 @@ pub fn remove(workspace: &Workspace) -> Result<()> {
         remove_file(&folder, NOTE)?;
     }
     durable::clear_left_behind(&folder);
+    clear_mailbox(workspace)?;
     // The folder is not empty if it contains the user's own files.
     let rest = if fs::remove_dir(&folder).is_ok() { parent } else { &folder };
     durable::sync_dir(rest).map_err(failed(rest))
+}
+
+/// Removes the files that the extension and the watch wrote for each other.
+fn clear_mailbox(workspace: &Workspace) -> Result<()> {
+    let library = workspace.library().map_err(verbs::Error::from)?;
+    let folder = library.root().join(MAILBOX);
+    let failed = failed(&folder);
+    let mailbox = match crate::st::open_folder(library.root(), MAILBOX) {
+        Ok(mailbox) => mailbox,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    for entry in fs::read_dir(mailbox.path()).map_err(&failed)? {
+        let name = entry.map_err(&failed)?.file_name();
+        if name.to_str().is_some_and(is_of_mailbox) {
+            mailbox.remove(&name).map_err(&failed)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the installed version, or `None` if the extension is not installed. Fails if a file was

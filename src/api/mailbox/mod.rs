@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, Watcher as _};
 
-use super::{Answer, Refusal, Rights, random_hex, serve};
+use super::{Answer, Refusal, Rights, extension, random_hex, serve};
 use crate::engine::Workspace;
 use crate::engine::configuration::Configuration;
 use limits::Limits;
@@ -287,7 +287,13 @@ impl<'a> MailboxService<'a> {
         if may_write { Rights::Change } else { Rights::Read }
     }
 
+    /// Writes the status file, if a page can read it: if the extension is installed or another page
+    /// sent a request.
     fn write_status(&mut self) {
+        let is_installed = extension::folder(self.workspace).is_ok_and(|folder| folder.is_dir());
+        if !is_installed && self.asked.is_none() {
+            return;
+        }
         // The time is set even if writing fails, so that a failed write is retried only after the
         // usual interval.
         self.status_written = Some(Instant::now());

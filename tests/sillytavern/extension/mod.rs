@@ -3,6 +3,7 @@
 mod failures;
 mod group_list;
 mod named_snapshots;
+mod offers;
 mod phone;
 mod pictures;
 mod prompts;
