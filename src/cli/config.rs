@@ -1,6 +1,7 @@
 use super::error::Result;
 use super::output::{Output, STYLES, dim, paint};
 use super::wording::{clean, pad};
+use super::wrap::with_hanging_indent;
 use stvc::Workspace;
 use stvc::verbs::config::{Change, Options, Report, config};
 
@@ -19,6 +20,9 @@ pub struct Args {
     #[arg(long)]
     pub unset: bool,
 }
+
+/// Columns of a key without a value: `retention.keep-last   not set  `.
+const LABEL_WIDTH: usize = 33;
 
 const HELP: &str = "Options on the command line override settings. Settings are stored in \
     stvc/config.toml in the store, which you can also edit by hand; comments are preserved. If \
@@ -43,7 +47,11 @@ fn print(args: &Args, report: &Report, out: &mut Output) {
         match (&args.key, args.value.is_some() || args.unset) {
             // A single value is printed without its key, for scripts.
             (Some(_), false) => out.line(value),
-            _ => out.line(format!("{}  {value}  {}", pad(&key.name, 22), dim(key.about))),
+            _ => {
+                let label = format!("{}  {value}  ", pad(&key.name, 22));
+                let about = with_hanging_indent(&label, &dim(key.about), LABEL_WIDTH);
+                about.into_iter().for_each(|row| out.line(row));
+            }
         }
     }
 }

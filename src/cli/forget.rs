@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use super::complete::timelines;
 use super::error::Result;
 use super::output::{Output, bold_name, short_id};
-use super::wording::{count, size};
+use super::wording::{count, length, size};
 use stvc::retention::{Policy, parse_span};
 use stvc::verbs::forget::{Options, Report};
 use stvc::{Workspace, verbs};
@@ -80,9 +80,9 @@ fn print(report: &Report, out: &mut Output) {
         let (name, kept) = (bold_name(&timeline.name), timeline.kept);
         out.say(format!("{name}: {forgotten} {gone}, {kept} kept"));
         for snapshot in timeline.forgotten.iter().take(LISTED) {
-            let (messages, age) =
-                (count(snapshot.messages, "message"), out.clock.age(snapshot.time));
-            out.say(format!("  {}  {messages}, {age}", short_id(snapshot.id)));
+            let length = length(snapshot).map_or(String::new(), |length| format!("{length}, "));
+            let age = out.clock.age(snapshot.time);
+            out.say(format!("  {}  {length}{age}", short_id(snapshot.id)));
         }
         if timeline.forgotten.len() > LISTED {
             out.say(format!("  … and {} more", timeline.forgotten.len() - LISTED));

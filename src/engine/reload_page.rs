@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::rules::{Code, Finding, Level};
-use crate::st;
+use crate::st::{self, TimelineName};
 
 #[derive(Clone, Copy)]
 pub(crate) struct WriteEffects {
@@ -20,8 +20,14 @@ impl WriteEffects {
 }
 
 /// Returns the finding that tells the user to reload SillyTavern's page. Its level is a warning if
-/// SillyTavern is running and could overwrite the change.
-pub(crate) fn reload(root: &Path, subject: &str, written: WriteEffects) -> Finding {
+/// SillyTavern is running and could overwrite the change. It is about one timeline, or about the
+/// library.
+pub(crate) fn reload(
+    root: &Path,
+    timeline: Option<&TimelineName>,
+    written: WriteEffects,
+) -> Finding {
+    let subject = timeline.map_or_else(|| root.display().to_string(), TimelineName::to_string);
     let running = st::process_on(root);
     let (level, message) = match running {
         Some(process) if written.asked => (

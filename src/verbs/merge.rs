@@ -219,7 +219,7 @@ pub fn merge(
         operation.finish(&held)?;
         kept = planned.kept;
         safe.splice(0..0, mine.map(|(taken, _)| taken));
-        findings.push(reload(library.root(), ours.timeline.as_str(), WriteEffects::REPLACED));
+        findings.push(reload(library.root(), Some(&ours.timeline), WriteEffects::REPLACED));
     }
     Ok(Report {
         into: ours.timeline,

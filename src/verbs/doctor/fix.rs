@@ -125,8 +125,7 @@ fn fix_stored(
     });
     operation.finish(&held)?;
     if !actions.is_empty() {
-        let subject = library.root().display().to_string();
-        fixed.findings.push(reload(library.root(), &subject, WriteEffects::REPLACED));
+        fixed.findings.push(reload(library.root(), None, WriteEffects::REPLACED));
     }
     fixed.files = actions;
     fixed.findings.extend(busy.into_iter().flatten());

@@ -235,7 +235,7 @@ impl RestoreResult {
         let asked =
             replaced && self.files.iter().all(|file| !file.replaces || file.integrity.is_some());
         let written = reload_page::WriteEffects { new_chat: fork.is_some(), replaced, asked };
-        let finding = reload_page::reload(&self.root, subject.as_str(), written);
+        let finding = reload_page::reload(&self.root, Some(subject), written);
         self.findings.push(finding);
     }
 }

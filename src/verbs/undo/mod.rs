@@ -116,7 +116,7 @@ pub fn undo(workspace: &Workspace, options: &Options) -> Result<Report> {
     let (refs, files, mut findings) = (back.refs, done.actions, back.findings);
     if !files.is_empty() && !dry_run && options.closed != ChatOpenState::PageReloads {
         let written = WriteEffects { asked: done.asked, ..WriteEffects::REPLACED };
-        findings.push(reload(&undo.root, "files", written));
+        findings.push(reload(&undo.root, None, written));
     }
     let UndoTarget { operation, passed_by, .. } = chosen;
     let operation = Some(operation);
