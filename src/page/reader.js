@@ -204,11 +204,14 @@ export async function reader(place, [requested], query) {
     const make = async (/** @type {number} */ start) =>
       (await messagesFrom(momentOf(snapshot), start)).map((line) => renderMessage(line, snapshot));
     await messages.fill({ total: snapshot.messages, size: PAGE, height: 110, make }, target);
-    const node =
-      messages.querySelector(`[data-message="${target}"]`) ??
-      messages.querySelector("li:last-child");
-    if (target === wanted) node?.scrollIntoView({ block: "center" });
-    else if (!isStory) node?.scrollIntoView({ block: "end" });
+    const rows = /** @type {HTMLElement[]} */ ([...messages.querySelectorAll(".message")]);
+    // A line that is not a message has no row, so the next row is used.
+    const row = rows.find((row) => Number(row.dataset.message) >= target) ?? rows.at(-1);
+    if (!row) return;
+    if (target === wanted) {
+      row.setAttribute("aria-current", "true");
+      messages.hold(row, 0.5);
+    } else messages.hold(row, isStory ? 0 : 1);
   }
 
   /** @param {Line} line @param {Line} snapshot */

@@ -7,8 +7,18 @@ import { el } from "./dom.js";
  * @property {number} total number of rows
  * @property {number} size rows per page
  * @property {number} height estimated height of a row, in pixels
- * @property {(first: number) => Promise<Node[]>} make creates the page that starts at row `first`
+ * @property {(first: number) => Promise<HTMLElement[]>} make creates the page that starts at row
+ *   `first`
+ *
+ * @typedef {object} Anchor a row that does not move when other rows change their heights
+ * @property {HTMLElement} row
+ * @property {number} part the fixed point of the row and of the visible part: 0 for the top edges,
+ *   0.5 for the centres, 1 for the bottom edges
+ * @property {number} offset distance of the two points, in pixels
  */
+
+/** Distance, in pixels, that is not considered a movement. */
+const TOLERANCE = 1.5;
 
 /** A virtual list. Its parent element must scroll. */
 export class VirtualList extends HTMLElement {
@@ -16,9 +26,35 @@ export class VirtualList extends HTMLElement {
   #source = null;
   /** @type {IntersectionObserver | null} */
   #observer = null;
+  /** @type {Anchor | null} */
+  #anchor = null;
+  /** The scroll position that the list set. Another position was set by the user. */
+  #ownTop = -1;
+  /** Observes the heights of the rows, which change when pictures and fonts are loaded. */
+  #sizes = new ResizeObserver(() => this.#holdAnchor());
+  #onScroll = () => {
+    const isOwn = Math.abs(this.#scroller.scrollTop - this.#ownTop) < TOLERANCE;
+    if (!isOwn) this.#anchor = this.firstVisible();
+  };
+
+  /** @type {HTMLElement | null} */
+  #parent = null;
+
+  connectedCallback() {
+    this.#parent = this.parentElement;
+    this.#parent?.addEventListener("scroll", this.#onScroll, { passive: true });
+    if (this.#parent) this.#sizes.observe(this.#parent);
+    this.#sizes.observe(this);
+  }
 
   disconnectedCallback() {
     this.#observer?.disconnect();
+    this.#sizes.disconnect();
+    this.#parent?.removeEventListener("scroll", this.#onScroll);
+  }
+
+  get #scroller() {
+    return /** @type {HTMLElement} */ (this.#parent);
   }
 
   /**
@@ -38,6 +74,7 @@ export class VirtualList extends HTMLElement {
     if (wanted) await this.#load(wanted, source);
     if (this.#source !== source) return;
     this.#observer?.disconnect();
+    this.#anchor = null;
     this.replaceChildren(...pages);
     const onIntersection = (/** @type {IntersectionObserverEntry[]} */ entries) =>
       entries.forEach(({ target, isIntersecting }) => {
@@ -52,6 +89,43 @@ export class VirtualList extends HTMLElement {
     pages.forEach((page) => this.#observer?.observe(page));
   }
 
+  /**
+   * Scrolls to a row. The row stays there until the user scrolls, even if heights change.
+   * @param {HTMLElement} row
+   * @param {number} part of {@link Anchor}
+   * @param {number} [offset] of {@link Anchor}
+   */
+  hold(row, part, offset = 0) {
+    this.#anchor = { row, part, offset };
+    this.#holdAnchor();
+  }
+
+  /** Returns the first row that is visible, with its position. @returns {Anchor | null} */
+  firstVisible() {
+    const top = this.#scroller.getBoundingClientRect().top;
+    for (const page of this.children) {
+      if (page.getBoundingClientRect().bottom <= top) continue;
+      for (const child of page.children) {
+        const row = /** @type {HTMLElement} */ (child);
+        const box = row.getBoundingClientRect();
+        if (box.bottom > top && box.height) return { row, part: 0, offset: box.top - top };
+      }
+    }
+    return null;
+  }
+
+  #holdAnchor() {
+    if (!this.#anchor?.row.isConnected) return;
+    const { row, part, offset } = this.#anchor;
+    const [box, visible] = [row.getBoundingClientRect(), this.#scroller.getBoundingClientRect()];
+    // A row that is higher than the visible part is read from its top.
+    const point = part === 0.5 && box.height > visible.height ? 0 : part;
+    const distance = box.top + point * box.height - visible.top - point * visible.height;
+    if (Math.abs(distance - offset) < TOLERANCE) return;
+    this.#scroller.scrollTop += distance - offset;
+    this.#ownTop = this.#scroller.scrollTop;
+  }
+
   /** @param {HTMLElement} page @param {Source} source */
   async #load(page, source) {
     if (page.childElementCount) return;
@@ -59,6 +133,7 @@ export class VirtualList extends HTMLElement {
     if (this.#source !== source || page.childElementCount) return;
     page.style.height = "";
     page.replaceChildren(...nodes);
+    this.#holdAnchor();
   }
 
   /** Removes the rows of a page but keeps its height. @param {HTMLElement} page */

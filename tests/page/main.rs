@@ -357,6 +357,28 @@ fn long_lists_have_only_visible_rows_in_the_document() {
     visit.end();
 }
 
+/// Messages of very different lengths, so that no estimate of their heights is right.
+fn uneven_chat(messages: usize) -> String {
+    let mut lines = vec![json!({ "user_name": "You", "character_name": "Mira" }).to_string()];
+    for n in 0..messages {
+        let text = format!("Message {n}. {}", "The tide office opens. ".repeat(n * 7 % 90));
+        lines.push(json!({ "name": "Mira", "mes": text }).to_string());
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn links_to_messages_land_on_the_marked_message() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write(CHAT, uneven_chat(2000));
+    sandbox.take(&[]);
+    sandbox.wait(60);
+    sandbox.append(CHAT, &message("Mira", 2000));
+    sandbox.take(&[]);
+    let Some(visit) = Visit::begin(&sandbox, &[], "lands") else { return };
+    visit.end();
+}
+
 #[test]
 fn viewer_and_extension_pass_the_type_check() {
     let Some(typescript) = require(package(TYPESCRIPT)) else { return };

@@ -456,6 +456,62 @@ const scenarios = {
     await page.locator(".lorebook details[open][data-uid='7777']").waitFor();
   },
 
+  async lands() {
+    const page = await open();
+    /** Waits until message `index` is where it should be, and stays there. */
+    const waitForMessage = async (index, part) => {
+      await page.locator(`.message[data-message="${index}"]`).waitFor();
+      const isThere = ([index, part]) => {
+        const row = document.querySelector(`.message[data-message="${index}"]`);
+        if (!row) return false;
+        const [box, chat] = [row, row.closest(".chat")].map((node) => node.getBoundingClientRect());
+        const point = part === 0.5 && box.height > chat.height ? 0 : part;
+        const distance = box.top + point * box.height - chat.top - point * chat.height;
+        return Math.abs(distance) < 30;
+      };
+      await page.waitForFunction(isThere, [index, part]);
+      // Pages near the visible part are loaded meanwhile.
+      await page.waitForTimeout(400);
+      assert.ok(await page.evaluate(isThere, [index, part]), `#${index} moved`);
+    };
+    const marked = () => page.locator(".message[aria-current]").getAttribute("data-message");
+    await go(page, "#/read/Tide%20Office");
+    await waitForMessage(2000, 1);
+    assert.equal(await page.locator(".message[aria-current]").count(), 0);
+    for (const index of [120, 250, 0, 1555, 2000]) {
+      await go(page, `#/read/Tide%20Office?m=${index}`);
+      await page.locator(`.message[data-message="${index}"][aria-current]`).waitFor();
+      if (index === 0 || index === 2000) continue;
+      await waitForMessage(index, 0.5);
+    }
+    await go(page, "#/read/Tide%20Office?m=1555");
+    await waitForMessage(1555, 0.5);
+    // Fonts and pictures change heights later.
+    await page.evaluate(() => {
+      document.documentElement.style.fontSize = "20px";
+      const picture = document.createElement("div");
+      picture.style.height = "700px";
+      document.querySelector('.message[data-message="1553"]').append(picture);
+    });
+    await waitForMessage(1555, 0.5);
+    // The user can scroll away.
+    await page.locator(".chat").hover();
+    await page.mouse.wheel(0, 3000);
+    await page.waitForFunction(() => {
+      const row = document.querySelector('.message[data-message="1555"]');
+      return !row || row.getBoundingClientRect().bottom < 0;
+    });
+    // A link inside the chat, and a search hit.
+    await go(page, "#/read/Tide%20Office~1");
+    await page.locator('.message[data-message="1999"] header a').click();
+    await page.locator('.message[data-message="1999"][aria-current]').waitFor();
+    await go(page, "#/search?q=777");
+    await page.locator(".matches a").first().click();
+    await page.locator(".message[aria-current]").waitFor();
+    assert.equal(await marked(), "777");
+    await waitForMessage(777, 0.5);
+  },
+
   async live() {
     const page = await open();
     await waitForTitle(page, "Library");
