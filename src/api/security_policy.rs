@@ -2,7 +2,7 @@
 //! need.
 
 /// The policy of the viewer that the server sends.
-pub(super) const SERVED: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+pub(super) const SERVED: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Returns the policy of the viewer in one file. The script and the style of that file have this
 /// nonce.

@@ -3,7 +3,7 @@
 import { ask, linesOf } from "./api.js";
 import { address, el, link, setChildren } from "./dom.js";
 import { momentOf } from "./standalone.js";
-import { renderDiff, renderText } from "./text.js";
+import { renderDiff, renderText, shorten } from "./text.js";
 import { formatDate, splitTimeline, t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
@@ -85,7 +85,7 @@ function renderChange(line, title, before, after) {
     el(
       "header",
       {},
-      el("b", {}, title),
+      el("b", {}, shorten(title)),
       " ",
       el("span", { class: "label" }, [line.kind, ...line.also].map(kindLabel).join(", ")),
     ),

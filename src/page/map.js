@@ -7,6 +7,7 @@ import { askName, confirmPlan } from "./dialogs.js";
 import { address, el, link, setChildren, svg } from "./dom.js";
 import { messageAt } from "./messages.js";
 import { LANES, canAnswer, isStandalone } from "./standalone.js";
+import { shorten } from "./text.js";
 import { formatDate, splitTimeline, t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
@@ -278,7 +279,7 @@ export async function map(place, [timeline], query) {
           svg(
             "text",
             { class: "name", x: laneX + 8, y: end + 16, "data-lane": n },
-            shorten(splitTimeline(lane.timeline)[1]),
+            shortenLabel(splitTimeline(lane.timeline)[1]),
           ),
         );
     });
@@ -432,7 +433,7 @@ export async function map(place, [timeline], query) {
   async function showMessage(snapshot, index, target) {
     const line = await messageAt(snapshot, index);
     if (line && target.isConnected)
-      setChildren(target, el("b", {}, `#${index} ${line.name}: `), truncate(line.text));
+      setChildren(target, el("b", {}, `#${index} ${shorten(line.name)}: `), truncate(line.text));
   }
 
   /** Selects the lane to the left (-1) or right (1). @param {-1 | 1} direction */
@@ -552,7 +553,7 @@ function roundInterval(min) {
 }
 
 /** Shortens a long name in its middle. @param {string} name */
-function shorten(name) {
+function shortenLabel(name) {
   return name.length > 28 ? `${name.slice(0, 12)}…${name.slice(-14)}` : name;
 }
 

@@ -6,7 +6,7 @@ import { askName, confirmPlan } from "./dialogs.js";
 import { address, el, link, setChildren } from "./dom.js";
 import { messagesFrom } from "./messages.js";
 import { PAGE, canAnswer, isStandalone, isStory, momentOf } from "./standalone.js";
-import { renderDiff, renderText } from "./text.js";
+import { renderDiff, renderText, shorten } from "./text.js";
 import { virtualList } from "./virtual_list.js";
 import { formatAge, formatDate, isChat, splitTimeline, t } from "./words.js";
 
@@ -244,7 +244,7 @@ export async function reader(place, [requested], query) {
       el(
         "header",
         {},
-        el("b", {}, line.name),
+        el("b", {}, shorten(line.name)),
         " ",
         link(`${address("read", moment)}?m=${line.index}`, `#${line.index}`, { class: "facts" }),
         el(
@@ -347,7 +347,12 @@ export async function reader(place, [requested], query) {
       el(
         "details",
         { "data-uid": line.uid, open, ontoggle: loadHistory },
-        el("summary", {}, el("b", {}, title), label ? el("span", { class: "label" }, label) : null),
+        el(
+          "summary",
+          {},
+          el("b", {}, shorten(title)),
+          label ? el("span", { class: "label" }, label) : null,
+        ),
         renderText(String(value.content ?? "")),
         past,
       )

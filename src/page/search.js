@@ -3,6 +3,7 @@
 import { ask, linesOf } from "./api.js";
 import { address, el, link, setChildren } from "./dom.js";
 import { isStory } from "./standalone.js";
+import { renderPlain, shorten } from "./text.js";
 import { formatAge, splitTimeline, t } from "./words.js";
 
 /** @type {import("./main.js").Place} */
@@ -58,7 +59,8 @@ function row(line) {
     line.part === "message"
       ? `${address("read", line.snapshot)}?m=${line.index}`
       : `${address("read", line.snapshot)}?e=${encodeURIComponent(line.uid ?? "")}`;
-  const position = line.index === undefined ? line.name : `#${line.index} ${line.name}`;
+  const position =
+    line.index === undefined ? shorten(line.name) : `#${line.index} ${shorten(line.name)}`;
   const state = line.live ? t("inCurrentChat") : t("noLongerInChat");
   const facts = isStory ? "" : ` ${formatAge(line.said ?? line.time)} · ${state}`;
   return el(
@@ -77,6 +79,6 @@ function row(line) {
         line.others?.length ? ` · ${t("alsoIn", { n: line.others.length })}` : "",
       ),
     ),
-    el("p", { dir: "auto" }, line.text),
+    el("p", { dir: "auto" }, renderPlain(line.text)),
   );
 }

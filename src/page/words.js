@@ -11,6 +11,9 @@ const ENGLISH = {
   error: "Error: {message}",
   empty: "Nothing here yet.",
   more: "More",
+  showMore: "Show {n} more character|Show {n} more characters",
+  showUnchanged: "Show {n} unchanged character|Show {n} unchanged characters",
+  data: "{kind}, {size}",
   notInFile: "This part of the history is not in the file.",
 
   messages: "{n} message|{n} messages",
@@ -119,6 +122,9 @@ const CHINESE = {
   error: "错误：{message}",
   empty: "还没有内容。",
   more: "更多",
+  showMore: "再显示 {n} 个字符",
+  showUnchanged: "显示 {n} 个没有改动的字符",
+  data: "{kind}，{size}",
   notInFile: "这个文件里没有这部分历史。",
 
   messages: "{n} 条消息",
@@ -260,6 +266,16 @@ export function t(key, values = {}) {
   const [one, many = one] = (language === "zh" ? CHINESE : ENGLISH)[key].split("|");
   const form = values.n === 1 ? one : many;
   return form.replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all));
+}
+
+/** Formats a number of bytes, such as "1.4 MB". @param {number} bytes */
+export function formatSize(bytes) {
+  const units = ["byte", "kilobyte", "megabyte"];
+  const power = Math.min(2, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
+  const options = { style: "unit", unit: units[power], maximumSignificantDigits: 2 };
+  return new Intl.NumberFormat(language, /** @type {Intl.NumberFormatOptions} */ (options)).format(
+    bytes / 1000 ** power,
+  );
 }
 
 /** Formats a time as an age, such as "2 minutes ago". @param {string} time */

@@ -379,6 +379,53 @@ fn links_to_messages_land_on_the_marked_message() {
     visit.end();
 }
 
+/// A picture of 64 pixels.
+const PICTURE: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAoklEQVR42h2OIQ6DUBBEx9XhcGQNCQKHQ2xSxwlImqzE4SpXcQIcyZ4BV7NH4ARzF1xF82snk/ceAAiggAEOBJAA8Z9FHiqVSe3ShLQpPWUoZ9FKtTHtXcfQKXWmLgUhVqv1Zk+3OWxN22hHAYs36qP57P4O39NP+lV0Eq3GZLF67BGfDDLuEiHZa86Wm+cZycwvsytpwkG5GA/nFbyTHfn6AfakRvFK0Xj6AAAAAElFTkSuQmCC";
+
+/// Texts for which a renderer that is not linear, or that shows everything, needs minutes.
+#[test]
+fn viewer_folds_long_texts_and_shows_pictures_inside_messages() {
+    let mut sandbox = Sandbox::empty();
+    let lines = |line: &str| vec![line.repeat(40_000); 20].join("\n");
+    let data = "Q".repeat(500_000);
+    let texts = [
+        format!("A picture: ![waves]({PICTURE}) and <img src=\"{PICTURE}\"> after it."),
+        format!("Damaged: data:image/png;base64,{data} drawn: data:image/svg+xml;base64,{data}."),
+        "w".repeat(3_000_000),
+        lines("\""),
+        lines("“"),
+        lines("`"),
+        lines("*a"),
+        lines("***a"),
+        "![".repeat(200_000),
+        "data:a/".repeat(200_000),
+        format!("{PICTURE} ").repeat(2_000),
+        "\n".repeat(200_000),
+        "雨".repeat(300_000),
+    ];
+    let chat_of = |texts: &[String]| {
+        let mut lines = vec![json!({ "chat_metadata": { "world_info": "Harbour" } }).to_string()];
+        for text in texts {
+            let message = json!({ "name": "n".repeat(100_000), "mes": text, "swipes": [text, "b"], "swipe_id": 0 });
+            lines.push(message.to_string());
+        }
+        lines.join("\n")
+    };
+    let last = ["The end.".to_owned()];
+    sandbox.write(CHAT, chat_of(&[texts.as_slice(), &last].concat()));
+    sandbox.write(BOOK, book(&texts[3]));
+    let edited = "chats/Mira/Edited.jsonl";
+    let long = ["\"".repeat(200_000), "w".repeat(300_000), format!("data:a/b,{data}")];
+    sandbox.write(edited, chat_of(&long));
+    sandbox.take(&[]);
+    sandbox.wait(60);
+    sandbox.write(edited, chat_of(&long.map(|text| format!("Before. {text}"))));
+    sandbox.write(BOOK, book(&format!("{} edited", texts[3])));
+    sandbox.take(&[]);
+    let Some(visit) = Visit::begin(&sandbox, &[], "heavy") else { return };
+    visit.end();
+}
+
 #[test]
 fn viewer_and_extension_pass_the_type_check() {
     let Some(typescript) = require(package(TYPESCRIPT)) else { return };

@@ -512,6 +512,49 @@ const scenarios = {
     await waitForMessage(777, 0.5);
   },
 
+  async heavy() {
+    const page = await open();
+    const nodes = () =>
+      page.evaluate(() => {
+        const walker = document.createTreeWalker(document.getElementById("place"));
+        let count = 0;
+        while (walker.nextNode()) count++;
+        return count;
+      });
+    await go(page, "#/read/Tide%20Office~1");
+    await page.locator(".message", { hasText: "The end." }).waitFor();
+    for (const box of await page.locator(".tools input[type=checkbox]").all()) await box.check();
+    assert.ok((await nodes()) < 250_000, `${await nodes()} nodes`);
+    const message = (index) => page.locator(`.message[data-message="${index}"]`);
+    // Pictures are shown without the Markdown or HTML around them, and other data as its size.
+    const isShown = (picture) => picture.complete && picture.naturalWidth === 8;
+    await message(0).locator("img").first().scrollIntoViewIfNeeded();
+    assert.deepEqual(
+      await message(0)
+        .locator(":scope > img")
+        .evaluateAll((pictures) => pictures.map((one) => one.naturalWidth)),
+      [8, 8],
+    );
+    assert.ok(await message(0).locator("img").first().evaluate(isShown));
+    assert.ok(!/!\[|<img|base64/.test(await message(0).innerText()));
+    await message(1).locator(":scope > p .data", { hasText: "image/png" }).waitFor();
+    await message(1).locator(":scope > p .data", { hasText: "image/svg+xml" }).waitFor();
+    // The rest of a text is shown on request.
+    const length = () => message(2).evaluate((row) => row.textContent.length);
+    const before = await length();
+    assert.ok(before < 50_000, `${before} characters`);
+    await message(2).locator(":scope > .folded, :scope > p .folded").first().click();
+    assert.ok((await length()) > before);
+    await page.locator(".lorebook summary", { hasText: "Kestrel" }).click();
+    await page.locator(".lorebook .entry-history li").nth(1).waitFor();
+    assert.ok((await nodes()) < 250_000, `${await nodes()} nodes`);
+    await go(page, "#/compare/Edited~1/Edited");
+    await page.locator(".change ins", { hasText: "Before." }).last().waitFor();
+    assert.ok((await nodes()) < 50_000, `${await nodes()} nodes`);
+    await go(page, "#/search?q=wwww");
+    await page.locator(".matches li").first().waitFor();
+  },
+
   async live() {
     const page = await open();
     await waitForTitle(page, "Library");
