@@ -69,6 +69,51 @@ export function setChildren(node, ...children) {
   fill(node, {}, children);
 }
 
+/** Elements that can have the focus. */
+const FOCUSABLE = "a, button, summary, input";
+
+/**
+ * Replaces the children of a node without moving what the user looks at: the focus stays on the
+ * same element, and the first visible element that has a `data-key` stays in its place.
+ * @param {Element} node
+ * @param {...(Child | Child[])} children
+ */
+export function redraw(node, ...children) {
+  const focused = node.contains(document.activeElement) ? document.activeElement : null;
+  const nameOf = (/** @type {Element} */ one) =>
+    [one.tagName, one.closest("[data-key]")?.getAttribute("data-key")]
+      .concat(one.getAttribute("aria-label") ?? one.textContent)
+      .join("\n");
+  const name = focused && nameOf(focused);
+  const restore = keepInPlace(node);
+  setChildren(node, ...children);
+  restore();
+  if (!name) return;
+  const same = [...node.querySelectorAll(FOCUSABLE)].find((one) => nameOf(one) === name);
+  /** @type {HTMLElement | undefined} */ (same)?.focus({ preventScroll: true });
+}
+
+/**
+ * Returns a function that scrolls the viewer so that the first visible element with a `data-key`
+ * is where it was.
+ * @param {Element} node
+ */
+export function keepInPlace(node) {
+  const scroller = node.closest("main");
+  const top = scroller?.getBoundingClientRect().top ?? 0;
+  const keyed = () => [...node.querySelectorAll("[data-key]")];
+  const isLookedAt = scroller?.scrollTop || node.matches(":hover, :focus-within");
+  const first = isLookedAt
+    ? keyed().find((one) => one.getBoundingClientRect().bottom > top)
+    : undefined;
+  const key = first?.getAttribute("data-key");
+  const before = first?.getBoundingClientRect().top ?? 0;
+  return () => {
+    const same = key ? keyed().find((one) => one.getAttribute("data-key") === key) : undefined;
+    if (scroller && same) scroller.scrollTop += same.getBoundingClientRect().top - before;
+  };
+}
+
 /**
  * Creates a link to a place in the viewer.
  * @param {string} href

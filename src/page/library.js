@@ -1,7 +1,7 @@
 // The library: first the problems, then characters and groups with their timelines, latest first.
 
 import { ask, linesOf } from "./api.js";
-import { address, el, link, setChildren } from "./dom.js";
+import { address, el, keepInPlace, link, redraw, setChildren } from "./dom.js";
 import { isStandalone, isStory } from "./standalone.js";
 import { formatAge, isChat, splitTimeline, t } from "./words.js";
 
@@ -14,61 +14,67 @@ const CHECK_DELAY = 1500;
 export async function library(place) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let checkTimer;
+  /** @type {Line[]} */
+  let timelines = [];
+  /** The findings of the last check of all files. @type {Line[] | null} */
+  let checked = null;
+  const facts = el("p", { class: "facts" });
+  const problems = el("section", { class: "problems", "aria-label": t("problems") });
+  const list = el("div", { class: "list" });
+  const filter = /** @type {HTMLInputElement} */ (
+    el("input", {
+      type: "search",
+      placeholder: t("filter"),
+      "aria-label": t("filter"),
+      oninput: () => setChildren(list, renderShown()),
+    })
+  );
+  const renderShown = () => {
+    const words = filter.value.toLowerCase();
+    return renderTimelines(timelines.filter((line) => line.timeline.toLowerCase().includes(words)));
+  };
+  /** @param {Line[]} findings */
+  const drawProblems = (findings) => {
+    const restore = keepInPlace(list);
+    const isOpen = problems.querySelector("details")?.open;
+    redraw(problems, renderProblems(findings, isOpen));
+    restore();
+  };
+  const check = async () => {
+    checked = linesOf(await ask("doctor"), "finding");
+    drawProblems(checked);
+  };
+  let draws = 0;
   const draw = async () => {
+    const number = ++draws;
     const answer = await ask("library");
-    const timelines = linesOf(answer, "timeline");
+    if (number !== draws) return;
+    timelines = linesOf(answer, "timeline");
     const backup = linesOf(answer, "copy")[0];
-    const times = timelines
-      .map((line) => line.time)
-      .filter(Boolean)
-      .sort();
-    const problems = el(
-      "section",
-      { class: "problems", "aria-label": t("problems") },
-      renderProblems(linesOf(answer, "finding")),
-    );
-    const list = el("div", { class: "list" });
-    const filter = /** @type {HTMLInputElement} */ (
-      el("input", {
-        type: "search",
-        placeholder: t("filter"),
-        "aria-label": t("filter"),
-        oninput: () => fillList(),
-      })
-    );
-    const isShown = (/** @type {Line} */ line) =>
-      line.timeline.toLowerCase().includes(filter.value.toLowerCase());
-    const fillList = () => setChildren(list, renderTimelines(timelines.filter(isShown)));
+    const [latest] = [...timelines].sort(latestFirst);
     setChildren(
-      place,
-      el("h1", {}, t("library")),
-      isStory
-        ? null
-        : el(
-            "p",
-            { class: "facts" },
-            times.length ? t("lastSnapshot", { when: formatAge(times[times.length - 1]) }) : "",
-            " · ",
-            backup ? t("lastBackup", { when: formatAge(backup.taken) }) : t("noBackup"),
-          ),
-      problems,
-      filter,
-      list,
+      facts,
+      latest?.time ? t("lastSnapshot", { when: formatAge(latest.time) }) : "",
+      " · ",
+      backup ? t("lastBackup", { when: formatAge(backup.taken) }) : t("noBackup"),
     );
-    fillList();
+    redraw(list, renderShown());
+    if (!checked) drawProblems(linesOf(answer, "finding"));
     clearTimeout(checkTimer);
-    const check = () =>
-      ask("doctor")
-        .then((answer) => setChildren(problems, renderProblems(linesOf(answer, "finding"))))
-        .catch(() => {});
-    if (!isStandalone) checkTimer = setTimeout(check, CHECK_DELAY);
+    if (!isStandalone) checkTimer = setTimeout(() => check().catch(() => {}), CHECK_DELAY);
   };
   await draw();
+  setChildren(place, el("h1", {}, t("library")), isStory ? null : facts, problems, filter, list);
   return { onChange: draw, onLeave: () => clearTimeout(checkTimer) };
 }
 
-/** @param {Line[]} findings */
-function renderProblems(findings) {
+/** Compares the times of two timelines, whose offsets may differ. @param {Line} a @param {Line} b */
+function latestFirst(a, b) {
+  return (Date.parse(b.time) || 0) - (Date.parse(a.time) || 0);
+}
+
+/** @param {Line[]} findings @param {boolean} [open] */
+function renderProblems(findings, open) {
   const problems = findings.filter((line) => line.level !== "info");
   if (!problems.length) return null;
   const row = (/** @type {Line} */ line) =>
@@ -81,7 +87,7 @@ function renderProblems(findings) {
     );
   return el(
     "details",
-    { open: problems.length < 6 },
+    { open: open ?? problems.length < 6 },
     el("summary", {}, `${t("problems")} (${problems.length})`),
     el("ul", {}, problems.map(row)),
   );
@@ -91,8 +97,7 @@ function renderProblems(findings) {
 function renderTimelines(timelines) {
   /** @type {Map<string, Line[]>} */
   const folders = new Map();
-  const latestFirst = [...timelines].sort((a, b) => (b.time ?? "").localeCompare(a.time ?? ""));
-  for (const line of latestFirst) {
+  for (const line of [...timelines].sort(latestFirst)) {
     const folder = isChat(line.timeline) ? splitTimeline(line.timeline)[0] : t("otherTimelines");
     folders.set(folder, [...(folders.get(folder) ?? []), line]);
   }
@@ -141,7 +146,7 @@ function timelineRow(line) {
   const label = STATE_LABELS[line.state];
   return el(
     "li",
-    { class: `row ${line.state}` },
+    { class: `row ${line.state}`, "data-key": line.timeline },
     line.head
       ? link(address("read", line.timeline), name, { class: "name" })
       : el("span", { class: "name" }, name),

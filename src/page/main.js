@@ -15,7 +15,8 @@ import { currentLanguage, switchLanguage, t } from "./words.js";
  * A place is a function that draws one view into an element. `parts` and `query` come from the
  * address.
  * @typedef {object} Visit
- * @property {() => void} [onChange] called when the store changed
+ * @property {() => Promise<void>} [onChange] called when the store changed. It must not move what the
+ *   user looks at
  * @property {() => void} [onLeave] called when another place is opened
  *
  * @typedef {(
@@ -121,4 +122,4 @@ await connect().catch(() => {});
 const story = onlyStory();
 if (story && !location.hash) history.replaceState(null, "", address("read", story));
 await navigate();
-followStore(() => visit.onChange?.());
+followStore(() => void visit.onChange?.()?.catch(() => {}));

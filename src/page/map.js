@@ -535,12 +535,34 @@ export async function map(place, [timeline], query) {
   canvas.addEventListener("scroll", onScroll, { passive: true });
   addEventListener("resize", drawSoon);
 
+  /** Loads the map again. The selected lane, or else the lane in the centre, stays in its place. */
+  async function update() {
+    const centre = canvas.scrollLeft + canvas.clientWidth / 2;
+    const distance = (/** @type {Line} */ lane) => Math.abs(x(lane.column) - centre);
+    const [nearest] = [...lanes].sort((a, b) => distance(a) - distance(b));
+    const kept = lanes[selected.lane] ?? nearest;
+    const dot = kept?.dots?.[selected.dot];
+    const message = dot?.index ?? axis.message(canvas.scrollTop - TOP);
+    const before = { x: kept ? x(kept.column) : 0, y: y(message) };
+    const wasSelected = selected.lane >= 0;
+    await load();
+    laneWidth = fittingLaneWidth();
+    const n = lanes.findIndex((lane) => lane.timeline === kept?.timeline);
+    if (wasSelected && n >= 0) await loadDots(n);
+    const isSame = (/** @type {Line} */ one) => one.snapshot === dot?.snapshot;
+    selected = { lane: wasSelected ? n : -1, dot: lanes[n]?.dots?.findIndex(isSame) ?? -1 };
+    draw();
+    if (n < 0) return;
+    canvas.scrollLeft += x(lanes[n].column) - before.x;
+    canvas.scrollTop += y(message) - before.y;
+  }
+
   await load();
   if (!lanes.length) setChildren(selection, t("empty"));
   draw();
   if (here.lane >= 0) await select(here.lane, here.dot);
   return {
-    onChange: async () => (await load(), draw()),
+    onChange: update,
     onLeave: () => removeEventListener("resize", drawSoon),
   };
 }

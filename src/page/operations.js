@@ -2,20 +2,36 @@
 
 import { ask, linesOf, mayWrite } from "./api.js";
 import { confirmPlan } from "./dialogs.js";
-import { el, setChildren } from "./dom.js";
+import { el, redraw, setChildren } from "./dom.js";
 import { formatDate, t } from "./words.js";
+
+/** Number of operations per page. */
+const PAGE = 100;
 
 /** @type {import("./main.js").Place} */
 export async function operations(place) {
+  const list = el("ol", { class: "operations" });
+  const more = el("div");
+  /** Number of operations that are shown. */
+  let shown = PAGE;
   const draw = async () => {
-    const lines = linesOf(await ask("operations", { count: 100 }), "operation");
-    setChildren(
-      place,
-      el("h1", {}, t("history")),
-      lines.length ? el("ol", { class: "operations" }, lines.map(row)) : el("p", {}, t("empty")),
-    );
+    /** @type {import("./api.js").Line[]} */
+    const lines = [];
+    let next = /** @type {number | null} */ (0);
+    while (next !== null && lines.length < shown) {
+      const answer = /** @type {import("./api.js").Answer} */ (
+        await ask("operations", { first: next, count: PAGE })
+      );
+      lines.push(...linesOf(answer, "operation"));
+      next = answer.next;
+    }
+    redraw(list, lines.length ? lines.map(row) : el("li", {}, t("empty")));
+    const showMore = () => ((shown += PAGE), draw());
+    const button = el("button", { type: "button", onclick: showMore }, t("more"));
+    redraw(more, next === null ? null : button);
   };
   await draw();
+  setChildren(place, el("h1", {}, t("history")), list, more);
   return { onChange: draw };
 }
 
@@ -43,7 +59,7 @@ function row(line) {
         : button(line.number, "undo");
   return el(
     "li",
-    { value: line.number },
+    { value: line.number, "data-key": line.number },
     el("code", {}, words.join(" ")),
     " ",
     el("span", { class: "facts" }, formatDate(line.time), " ", note),

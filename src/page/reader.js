@@ -3,7 +3,7 @@
 
 import { ask, linesOf, mayWrite, pages } from "./api.js";
 import { askName, confirmPlan } from "./dialogs.js";
-import { address, el, link, setChildren } from "./dom.js";
+import { address, el, link, redraw, setChildren } from "./dom.js";
 import { messagesFrom } from "./messages.js";
 import { PAGE, canAnswer, isStandalone, isStory, momentOf } from "./standalone.js";
 import { renderDiff, renderText, shorten } from "./text.js";
@@ -18,6 +18,7 @@ const SLIDER_DEBOUNCE = 60;
 /** @type {import("./main.js").Place} */
 export async function reader(place, [requested], query) {
   const first = linesOf(await ask("show", { snapshot: requested }), "snapshot")[0];
+  if (first.at !== undefined) first.messages = first.at + 1;
   const timeline = first.timeline_now ?? first.timeline;
   const showsChat = isChat(timeline);
   /** Snapshots of the timeline, oldest first. @type {Line[]} */
@@ -96,8 +97,12 @@ export async function reader(place, [requested], query) {
     const shown = snapshots[position] ?? first;
     snapshots = all.reverse();
     position = snapshots.findIndex((line) => momentOf(line) === momentOf(shown));
-    if (position < 0) position = snapshots.findIndex((line) => line.id === shown.id);
-    if (position < 0) position = snapshots.push(shown) - 1;
+    if (position < 0) {
+      // The log lists a snapshot with a later lorebook, but no moment between snapshots.
+      const isListed = snapshots.findIndex((line) => line.id === shown.id);
+      position = isListed < 0 ? snapshots.length : isListed;
+      if (isListed < 0 || shown.at !== undefined) snapshots.splice(position, 0, shown);
+    }
     slider.max = String(snapshots.length - 1);
     slider.value = String(position);
   };
@@ -167,7 +172,7 @@ export async function reader(place, [requested], query) {
       askName(t("tag"), "", (tagName) =>
         ask("tag", { name: tagName, snapshot }).then(() => notify(t("tagged")), notify),
       );
-    setChildren(
+    redraw(
       actions,
       previous && canAnswer("diff", { before: previous, after: snapshot })
         ? link(address("compare", previous, snapshot), t("compareWithPrevious"), {
@@ -193,14 +198,18 @@ export async function reader(place, [requested], query) {
   const messages = virtualList("messages");
   chat.append(messages);
   /**
-   * Draws the messages, and scrolls to the message in the address.
+   * Draws the messages. The first time, scrolls to the message in the address. Later the user stays
+   * at the same message.
    * @param {Line} snapshot
    */
   async function drawMessages(snapshot) {
     const wanted = Number(query.get("m") ?? NaN);
     // A story is read from its beginning, and a chat continues at its end.
     const start = isStory ? 0 : snapshot.messages - 1;
-    const target = Number.isNaN(wanted) || !isRequested(snapshot) ? start : wanted;
+    const view = messages.view();
+    const isKept = view !== null && !view.isAtEnd;
+    const isWanted = view === null && !Number.isNaN(wanted);
+    const target = isWanted ? wanted : isKept ? Math.min(view.index, snapshot.messages - 1) : start;
     const make = async (/** @type {number} */ start) =>
       (await messagesFrom(momentOf(snapshot), start)).map((line) => renderMessage(line, snapshot));
     await messages.fill({ total: snapshot.messages, size: PAGE, height: 110, make }, target);
@@ -208,10 +217,11 @@ export async function reader(place, [requested], query) {
     // A line that is not a message has no row, so the next row is used.
     const row = rows.find((row) => Number(row.dataset.message) >= target) ?? rows.at(-1);
     if (!row) return;
-    if (target === wanted) {
+    if (isWanted) {
       row.setAttribute("aria-current", "true");
       messages.hold(row, 0.5);
-    } else messages.hold(row, isStory ? 0 : 1);
+    } else if (isKept) messages.hold(row, 0, view.offset);
+    else messages.hold(row, isStory ? 0 : 1);
   }
 
   /** @param {Line} line @param {Line} snapshot */
@@ -284,6 +294,8 @@ export async function reader(place, [requested], query) {
   }
 
   const entries = virtualList("entries");
+  /** UIDs of the entries that the user opened. @type {Set<string>} */
+  const openEntries = new Set();
   /** @param {Line} snapshot @param {number} move */
   async function drawLorebook(snapshot, move) {
     const title = t(isStory ? "lorebook" : "lorebookAtMoment");
@@ -307,7 +319,7 @@ export async function reader(place, [requested], query) {
       : [];
     const make = async (/** @type {number} */ start) =>
       linesOf(start ? await loadPage(start) : firstPage, "lore_entry").map((line) =>
-        renderEntry(line, book),
+        renderEntry(line, book, { open: openEntries.has(line.uid) }),
       );
     if (!lorebook.contains(entries)) setChildren(lorebook, el("h2"), el("ul"), entries);
     const [heading, pinned] = lorebook.children;
@@ -315,7 +327,10 @@ export async function reader(place, [requested], query) {
     const size = el("small", {}, parts.join(" · "));
     setChildren(heading, title, " ", size);
     setChildren(pinned, wantedEntry ? renderEntry(wantedEntry, book, { open: true }) : null);
-    await entries.fill({ total, size: PAGE, height: 34, make }, 0);
+    const view = entries.view();
+    await entries.fill({ total, size: PAGE, height: 34, make }, view?.index ?? 0);
+    const row = view && entries.rowAt(view.index);
+    if (row) entries.hold(row, 0, view.offset);
   }
 
   /** @param {Line} line @param {string} book @param {{ open?: boolean }} [options] */
@@ -323,6 +338,11 @@ export async function reader(place, [requested], query) {
     const value = line.value ?? {};
     const label = line.live === false ? t("deletedLater") : line.newer ? t("changedLater") : "";
     const past = el("div", { class: "entry-history" });
+    const onToggle = () => {
+      if (details.open) openEntries.add(line.uid);
+      else openEntries.delete(line.uid);
+      loadHistory().catch(() => {});
+    };
     const loadHistory = async () => {
       if (isStory || past.childElementCount || !details.open) return;
       const answer = await ask("lore", { book, entry: line.uid });
@@ -346,7 +366,7 @@ export async function reader(place, [requested], query) {
     const details = /** @type {HTMLDetailsElement} */ (
       el(
         "details",
-        { "data-uid": line.uid, open, ontoggle: loadHistory },
+        { "data-uid": line.uid, open, ontoggle: onToggle },
         el(
           "summary",
           {},

@@ -114,6 +114,29 @@ export class VirtualList extends HTMLElement {
     return null;
   }
 
+  /**
+   * Returns what the user sees: the index and the position of the first visible row, and whether the
+   * last row is visible.
+   */
+  view() {
+    const anchor = this.firstVisible();
+    const page = /** @type {HTMLOListElement | null} */ (anchor?.row.parentElement);
+    if (!anchor || !page) return null;
+    const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
+    return {
+      index: page.start + [...page.children].indexOf(anchor.row),
+      offset: anchor.offset,
+      isAtEnd: scrollHeight - scrollTop - clientHeight < 2,
+    };
+  }
+
+  /** Returns a loaded row. @param {number} index */
+  rowAt(index) {
+    const size = this.#source?.size ?? 1;
+    const row = this.children[Math.floor(index / size)]?.children[index % size];
+    return /** @type {HTMLElement | undefined} */ (row);
+  }
+
   #holdAnchor() {
     if (!this.#anchor?.row.isConnected) return;
     const { row, part, offset } = this.#anchor;

@@ -379,6 +379,29 @@ fn links_to_messages_land_on_the_marked_message() {
     visit.end();
 }
 
+#[test]
+fn changes_of_the_store_do_not_move_what_the_user_looks_at() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write(CHAT, uneven_chat(600));
+    for n in 0..60 {
+        sandbox.write(&format!("chats/Mira/Tale {n:02}.jsonl"), chat(&n.to_string(), 2, None));
+    }
+    sandbox.take(&[]);
+    sandbox.wait(60);
+    sandbox.append(CHAT, &message("Mira", 600));
+    sandbox.take(&[]);
+    let Some(mut visit) = Visit::begin(&sandbox, &[], "stays") else { return };
+    for n in 601..605 {
+        visit.wait_for("change");
+        sandbox.wait(60);
+        sandbox.append(CHAT, &message("Mira", n));
+        sandbox.write(&format!("chats/Mira/Brand new {n}.jsonl"), chat(&n.to_string(), 2, None));
+        sandbox.take(&[]);
+        visit.resume();
+    }
+    visit.end();
+}
+
 /// A picture of 64 pixels.
 const PICTURE: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAoklEQVR42h2OIQ6DUBBEx9XhcGQNCQKHQ2xSxwlImqzE4SpXcQIcyZ4BV7NH4ARzF1xF82snk/ceAAiggAEOBJAA8Z9FHiqVSe3ShLQpPWUoZ9FKtTHtXcfQKXWmLgUhVqv1Zk+3OWxN22hHAYs36qP57P4O39NP+lV0Eq3GZLF67BGfDDLuEiHZa86Wm+cZycwvsytpwkG5GA/nFbyTHfn6AfakRvFK0Xj6AAAAAElFTkSuQmCC";
 

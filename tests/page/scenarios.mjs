@@ -512,6 +512,92 @@ const scenarios = {
     await waitForMessage(777, 0.5);
   },
 
+  async stays() {
+    const page = await open();
+    await waitForTitle(page, "Library");
+    /** Returns the first visible element of a kind, and its position. */
+    const view = (scroller, rows, name) =>
+      page.evaluate(
+        ([scroller, rows, name]) => {
+          const { top } = document.querySelector(scroller).getBoundingClientRect();
+          for (const row of document.querySelectorAll(rows)) {
+            const box = row.getBoundingClientRect();
+            if (box.bottom > top) return [row.getAttribute(name), Math.round(box.top / 4)];
+          }
+        },
+        [scroller, rows, name],
+      );
+    const focused = () =>
+      page.evaluate(() => {
+        const { activeElement: element } = document;
+        return [element.tagName, element.getAttribute("aria-label"), element.textContent];
+      });
+    // Library: the filter and the focus stay.
+    await page.fill("input[type=search]", "Mira");
+    await page.locator("main").hover();
+    await page.mouse.wheel(0, 900);
+    await page.waitForTimeout(300);
+    const rows = ["main", ".row", "data-key"];
+    const before = { view: await view(...rows), focus: await focused() };
+    await handOver("change");
+    await page.locator(".row", { hasText: "Brand new 601" }).waitFor({ state: "attached" });
+    await page.waitForTimeout(300);
+    assert.equal(await page.inputValue("input[type=search]"), "Mira");
+    assert.deepEqual({ view: await view(...rows), focus: await focused() }, before);
+    await page.locator(".row a.name", { hasText: "Tale 30" }).focus();
+    await page.waitForTimeout(300);
+    // Reader: the message, the snapshot and the focus stay.
+    await go(page, "#/read/Tide%20Office~2?m=300");
+    await page.locator(".message[aria-current]").waitFor();
+    await page.locator(".chat").hover();
+    await page.mouse.wheel(0, 500);
+    await page.waitForTimeout(500);
+    const messages = [".chat", ".message", "data-message"];
+    const reading = await view(...messages);
+    await page.locator(".buttons a").first().focus();
+    const focus = await focused();
+    const slider = page.locator("input[type=range]");
+    assert.equal(await slider.inputValue(), "0");
+    await handOver("change");
+    await page.locator("output", { hasText: "1 of 4" }).waitFor();
+    assert.equal(await slider.inputValue(), "0");
+    assert.deepEqual(await view(...messages), reading);
+    assert.deepEqual(await focused(), focus);
+    // Another snapshot is shown at the same message.
+    await page.locator(".slider button").last().click();
+    await page.locator("output", { hasText: "2 of 4" }).waitFor();
+    await page.waitForTimeout(800);
+    assert.deepEqual(await view(...messages), reading);
+    // A moment between snapshots has its place among them.
+    await go(page, "#/read/Tide%20Office~3%3A5");
+    await page.locator("output", { hasText: "1 of 5 · 6 messages" }).waitFor();
+    await handOver("change");
+    await page.locator("output", { hasText: "1 of 6 · 6 messages" }).waitFor();
+    // Map: the selected snapshot stays selected and in its place.
+    await go(page, "#/tree");
+    await page.locator("svg circle[data-dot]").first().waitFor();
+    await page.locator("svg").focus();
+    for (const key of ["l", "l", "l"]) await page.keyboard.press(key);
+    await page.locator(".selection h2").waitFor();
+    const selection = () =>
+      page.evaluate(() => {
+        const circle = document.querySelector('circle[r="7"]');
+        return [
+          document.querySelector(".selection h2").textContent,
+          Math.round(circle.getBoundingClientRect().left / 4),
+        ];
+      });
+    const selected = await selection();
+    const lanes = () => page.locator("svg").evaluate((svg) => Number(svg.getAttribute("width")));
+    const width = await lanes();
+    await handOver("change");
+    await page.waitForFunction(
+      (width) => Number(document.querySelector("svg").getAttribute("width")) > width,
+      width,
+    );
+    assert.deepEqual(await selection(), selected);
+  },
+
   async heavy() {
     const page = await open();
     const nodes = () =>
