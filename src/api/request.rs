@@ -119,7 +119,7 @@ requests! {
     "show" Read Show(Show) [snapshot]
     "messages" Read Messages(read::Options) [snapshot, first, count]
     "lore" Read Lore(lore::Options) [book, entry, at, snapshot, chat, active, blame, all, first, count]
-    "diff" Read Diff(diff::Options) [before, after, only, stat]
+    "diff" Read Diff(diff::Options) [before, after, only, stat, first, count]
     "search" Read Search(search::Options) [text, phrase, regex, who, timeline, only, first, count]
     "operations" Read Operations(IgnoredAny) [first, count]
     "doctor" Read Doctor(Doctor) [timelines]

@@ -139,7 +139,10 @@ impl Answer {
             Arguments::Diff(options) => {
                 let comparison = diff::diff(workspace, &options)?;
                 let (changes, stat) = (comparison.changes(options.only), options.stat);
-                self.add_answer(&answers::Diffed { comparison: &comparison, changes, stat });
+                let (total, listed) = (changes.len(), page.first..page.end());
+                let comparison = &comparison;
+                self.add_answer(&answers::Diffed { comparison, changes, stat, listed });
+                self.more_than(page, if stat { 0 } else { total });
             }
             Arguments::Search(options) => {
                 let options = search::Options { limit: Some(page.end()), ..options };

@@ -2,39 +2,73 @@
 
 import { ask, linesOf } from "./api.js";
 import { address, el, link, setChildren } from "./dom.js";
-import { momentOf } from "./standalone.js";
-import { renderDiff, renderText, shorten } from "./text.js";
-import { formatDate, splitTimeline, t } from "./words.js";
+import { PAGE, momentOf } from "./standalone.js";
+import { renderDiff, renderPlain, renderText, shorten } from "./text.js";
+import { fieldLabel, formatDate, splitTimeline, t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
+/**
+ * The parts of a comparison: the name in answers, the name in requests, the title, and the function
+ * that renders a change.
+ * @type {[string, string, import("./words.js").Key, (line: Line) => Node][]}
+ */
+const PARTS = [
+  ["message", "chat", "chat", renderMessage],
+  ["lorebook", "lorebook", "lorebook", renderEntry],
+  ["card", "card", "character", renderValue],
+  ["metadata", "metadata", "metadata", renderValue],
+];
+
 /** @type {import("./main.js").Place} */
 export async function compare(place, [before, after]) {
+  const moments = { before, ...(after ? { after } : {}) };
   const [answer, left, right] = await Promise.all([
-    ask("diff", { before, ...(after ? { after } : {}) }),
+    ask("diff", { ...moments, stat: true }),
     snapshotLink(before),
     after ? snapshotLink(after) : null,
   ]);
-  const lines = linesOf(answer, "change");
+  const [{ counts, changes }] = linesOf(answer, "comparison");
   const section = (
-    /** @type {string} */ title,
     /** @type {string} */ part,
+    /** @type {string} */ only,
+    /** @type {import("./words.js").Key} */ title,
     /** @type {(line: Line) => Node} */ render,
-    { open = true } = {},
   ) => {
-    const changes = lines.filter((line) => line.part === part);
-    const summary = el("summary", {}, `${title} (${changes.length})`);
-    return changes.length ? el("details", { open }, summary, changes.map(render)) : null;
+    if (!counts[part]) return null;
+    const total = Object.values(counts[part]).reduce((sum, count) => sum + count, 0);
+    const list = el("div", {}, t("loading"));
+    const load = async (first = 0) => {
+      const page = await ask("diff", { ...moments, only, first, count: PAGE });
+      if (!first) setChildren(list);
+      list.append(...linesOf(page, "change").map(render));
+      const { next } = page;
+      if (next === null) return;
+      const onclick = () => (more.remove(), load(next));
+      const more = el("button", { type: "button", onclick }, `${t("more")} (${total - next})`);
+      list.append(more);
+    };
+    // The changes of a part are loaded when it is opened.
+    const ontoggle = () => {
+      if (details.open && !list.childElementCount) load().catch(showError);
+    };
+    const showError = (/** @type {Error} */ error) => setChildren(list, error.message);
+    const details = /** @type {HTMLDetailsElement} */ (
+      el(
+        "details",
+        { open: part !== "metadata", ontoggle },
+        el("summary", {}, el("h2", {}, `${t(title)} (${total})`)),
+        list,
+      )
+    );
+    return details;
   };
   setChildren(
     place,
     el("h1", {}, `${t("before")} ↔ ${t("after")}`),
     el("div", { class: "columns sides" }, left, right ?? el("p", {}, t("currentFiles"))),
-    lines.length ? null : el("p", {}, t("noDifference")),
-    section(t("chat"), "message", renderMessage),
-    section(t("lorebook"), "lorebook", renderEntry),
-    section(t("character"), "card", renderValue),
-    section(t("metadata"), "metadata", renderValue, { open: false }),
+    changes ? null : el("p", {}, t("noDifference")),
+    PARTS.map(([part, only, title, render]) => section(part, only, title, render)),
   );
 }
 
@@ -54,31 +88,31 @@ async function snapshotLink(moment) {
   }
 }
 
-/** @type {Record<string, import("./words.js").Key>} */
-const KIND_LABELS = {
-  added: "added",
-  removed: "removed",
-  edited: "edited",
-  moved: "moved",
-  swipe: "swiped",
-  hidden: "hidden",
-  renamed: "renamed",
-};
+/** Labels of the kinds of changes. @type {Map<string, import("./words.js").Key>} */
+const KIND_LABELS = new Map([
+  ["added", "added"],
+  ["removed", "removed"],
+  ["edited", "edited"],
+  ["moved", "moved"],
+  ["swipe", "swiped"],
+  ["hidden", "hidden"],
+  ["shown", "shownAgain"],
+  ["recap", "recap"],
+  ["link", "link"],
+  ["reused", "reused"],
+  ["renamed", "renamed"],
+  ["order", "reordered"],
+  ["rewritten", "rewritten"],
+]);
 
 /** @param {string} kind */
 function kindLabel(kind) {
-  return kind in KIND_LABELS ? t(KIND_LABELS[kind]) : kind;
+  const key = KIND_LABELS.get(kind);
+  return key ? t(key) : kind;
 }
 
-/**
- * @param {Line} line
- * @param {string} title
- * @param {string | undefined} before
- * @param {string | undefined} after
- */
-function renderChange(line, title, before, after) {
-  const isEdited = before !== undefined && after !== undefined && before !== after;
-  const className = before === undefined ? "text-added" : after === undefined ? "text-removed" : "";
+/** @param {Line} line @param {string} title @param {...import("./dom.js").Child} children */
+function renderChange(line, title, ...children) {
   return el(
     "article",
     { class: `change ${line.kind}` },
@@ -89,36 +123,82 @@ function renderChange(line, title, before, after) {
       " ",
       el("span", { class: "label" }, [line.kind, ...line.also].map(kindLabel).join(", ")),
     ),
-    isEdited
-      ? el("p", { dir: "auto" }, renderDiff(before, after))
-      : el("div", { class: className }, renderText(after ?? before ?? "")),
+    ...children,
   );
+}
+
+/** Renders a text that was added or removed. @param {Line} line @param {unknown} text */
+function renderWhole(line, text) {
+  const className = line.after === null ? "text-removed" : "text-added";
+  return el("div", { class: className }, renderText(String(text ?? "")));
+}
+
+/** Lists the fields that differ. @param {Line} line */
+function renderFields(line) {
+  const row = (/** @type {Line} */ field) => [
+    el("dt", {}, shorten(fieldLabel(field.field))),
+    el("dd", { dir: "auto" }, renderField(field)),
+  ];
+  return el("dl", { class: "fields" }, line.fields.flatMap(row));
+}
+
+/** @param {Line} field @returns {Node[]} */
+function renderField({ before, after, added, removed }) {
+  if (added || removed) {
+    const item = (/** @type {string} */ tag) => (/** @type {unknown} */ value) =>
+      el(tag, { class: "item" }, renderPlain(asText(value)));
+    const items = [...(removed ?? []).map(item("del")), ...(added ?? []).map(item("ins"))];
+    if (items.length) return items;
+  }
+  return renderDiff(asText(before), asText(after));
+}
+
+/** Returns a value as text. @param {unknown} value */
+function asText(value) {
+  if (value === undefined) return "";
+  if (typeof value === "boolean") return t(value ? "yes" : "no");
+  if (typeof value === "string") return value;
+  const isList = Array.isArray(value) && value.every((item) => typeof item === "string");
+  return isList ? value.join("\n") : JSON.stringify(value, null, 1);
 }
 
 /** @param {Line} line */
 function renderMessage(line) {
-  const { name = "" } = line.after ?? line.before ?? {};
-  const [before, after] = [textOf(line.before, "mes"), textOf(line.after, "mes")];
-  return renderChange(line, `#${line.index} ${name}`, before, after);
+  const { name = "", mes } = line.after ?? line.before ?? {};
+  const from = line.from !== undefined && line.from !== line.index ? `#${line.from} → ` : "";
+  const title = `${from}#${line.index} ${name}`;
+  const isWhole = line.before === null || line.after === null;
+  return renderChange(line, title, isWhole ? renderWhole(line, mes) : renderFields(line));
 }
 
 /** @param {Line} line */
 function renderEntry(line) {
-  const entry = line.after ?? line.before ?? {};
-  const title = entry.comment ?? line.path ?? `UID ${line.uid}`;
-  const [before, after] = [textOf(line.before, "content"), textOf(line.after, "content")];
-  return renderChange(line, title, before, after);
+  if (line.uid === undefined) return renderValue(line);
+  const { comment, content, key } = line.after ?? line.before ?? {};
+  const keys = Array.isArray(key) ? shorten(key.join(", ")) : "";
+  const isWhole = line.before === null || line.after === null;
+  return renderChange(
+    line,
+    comment || keys || `UID ${line.uid}`,
+    keys && el("p", { class: "facts" }, t("keywords", { keys })),
+    isWhole ? renderWhole(line, content) : renderFields(line),
+  );
 }
 
 /** @param {Line} line */
 function renderValue(line) {
-  const plain = (/** @type {unknown} */ value) =>
-    value === null ? undefined : typeof value === "string" ? value : JSON.stringify(value, null, 1);
-  return renderChange(line, line.path ?? "", plain(line.before), plain(line.after));
-}
-
-/** @param {any} value @param {string} field @returns {string | undefined} */
-function textOf(value, field) {
-  if (value === null || value === undefined) return undefined;
-  return typeof value === "string" ? value : String(value[field] ?? JSON.stringify(value));
+  const title = fieldLabel(line.path ?? "");
+  if (line.before === null || line.after === null)
+    return renderChange(line, title, renderWhole(line, asText(line.after ?? line.before)));
+  const before = asText(line.before);
+  const after = asText(line.after);
+  return renderChange(
+    line,
+    title,
+    line.fields.length
+      ? renderFields(line)
+      : before === after
+        ? null
+        : el("p", { dir: "auto" }, renderDiff(before, after)),
+  );
 }

@@ -385,7 +385,7 @@ export async function map(place, [timeline], query) {
       "p",
       { class: "buttons" },
       link(address("read", dot.snapshot), t("read"), { class: "button" }),
-      other && canAnswer("diff", { before: other, after: dot.snapshot })
+      other && canAnswer("diff", { before: other, after: dot.snapshot, stat: true })
         ? link(
             address("compare", other, dot.snapshot),
             t(other === comparedSnapshot ? "compareWithSelected" : "compareWithPrevious"),

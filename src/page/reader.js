@@ -174,7 +174,7 @@ export async function reader(place, [requested], query) {
       );
     redraw(
       actions,
-      previous && canAnswer("diff", { before: previous, after: snapshot })
+      previous && canAnswer("diff", { before: previous, after: snapshot, stat: true })
         ? link(address("compare", previous, snapshot), t("compareWithPrevious"), {
             class: "button",
           })
@@ -362,7 +362,8 @@ export async function reader(place, [requested], query) {
         el("ol", {}, linesOf(answer, "lore_change").map(row)),
       );
     };
-    const title = value.comment || (value.key ?? []).join(", ") || `UID ${line.uid}`;
+    const keys = Array.isArray(value.key) ? shorten(value.key.join(", ")) : "";
+    const title = value.comment || keys || `UID ${line.uid}`;
     const details = /** @type {HTMLDetailsElement} */ (
       el(
         "details",
@@ -373,6 +374,7 @@ export async function reader(place, [requested], query) {
           el("b", {}, shorten(title)),
           label ? el("span", { class: "label" }, label) : null,
         ),
+        keys ? el("p", { class: "facts" }, t("keywords", { keys })) : null,
         renderText(String(value.content ?? "")),
         past,
       )

@@ -78,6 +78,15 @@ const ENGLISH = {
   moved: "moved",
   swiped: "swiped",
   renamed: "renamed",
+  shownAgain: "shown again",
+  recap: "recap",
+  link: "links",
+  reused: "UID reused",
+  reordered: "order",
+  rewritten: "only the formatting changed",
+  keywords: "Keywords: {keys}",
+  yes: "yes",
+  no: "no",
 
   searchAll: "Search all history",
   searchStory: "Search the story",
@@ -187,6 +196,15 @@ const CHINESE = {
   moved: "移动",
   swiped: "换了 swipe",
   renamed: "改名",
+  shownAgain: "重新显示",
+  recap: "前情提要",
+  link: "链接",
+  reused: "UID 被重用",
+  reordered: "顺序",
+  rewritten: "只有格式改动",
+  keywords: "关键词：{keys}",
+  yes: "是",
+  no: "否",
 
   searchAll: "搜索全部历史",
   searchStory: "在故事里搜索",
@@ -218,6 +236,38 @@ const CHINESE = {
   cancel: "取消",
   done: "完成。",
 };
+
+/** Fields of messages and lorebook entries, in English and Chinese. */
+const FIELDS = new Map([
+  ["mes", ["Text", "文本"]],
+  ["content", ["Text", "内容"]],
+  ["comment", ["Title", "标题"]],
+  ["key", ["Keywords", "关键词"]],
+  ["keysecondary", ["Secondary keywords", "次要关键词"]],
+  ["constant", ["Always active", "始终启用"]],
+  ["disable", ["Disabled", "停用"]],
+  ["selective", ["Uses secondary keywords", "使用次要关键词"]],
+  ["order", ["Order", "顺序"]],
+  ["displayIndex", ["Position in the list", "列表中的位置"]],
+  ["position", ["Position in the prompt", "在提示词中的位置"]],
+  ["depth", ["Depth", "深度"]],
+  ["probability", ["Probability", "概率"]],
+  ["sticky", ["Sticky", "粘滞"]],
+  ["cooldown", ["Cooldown", "冷却"]],
+  ["delay", ["Delay", "延迟"]],
+  ["is_system", ["Hidden from the prompt", "对提示词隐藏"]],
+  ["is_user", ["Said by the user", "由用户所说"]],
+  ["name", ["Name", "名字"]],
+  ["send_date", ["Date", "日期"]],
+  ["swipes", ["Swipes", "Swipe 列表"]],
+  ["swipe_id", ["Shown swipe", "显示的 swipe"]],
+  ["extra.reasoning", ["Reasoning", "思考过程"]],
+]);
+
+/** Returns the label of a field, or its path in the file. @param {string} path */
+export function fieldLabel(path) {
+  return FIELDS.get(path)?.[language === "zh" ? 1 : 0] ?? path;
+}
 
 /** @typedef {keyof typeof ENGLISH} Key */
 

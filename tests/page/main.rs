@@ -402,6 +402,30 @@ fn changes_of_the_store_do_not_move_what_the_user_looks_at() {
     visit.end();
 }
 
+#[test]
+fn comparison_lists_changed_fields_and_loads_changes_in_pages() {
+    let mut sandbox = Sandbox::empty();
+    let entry = json!({ "uid": 0, "key": ["kestrel", "ship"], "comment": "Kestrel", "content": "Two masts.", "order": 100, "constant": false });
+    let mut book = json!({ "entries": { "0": entry } });
+    sandbox.write(CHAT, chat("Mira", 3, Some("Harbour")));
+    sandbox.write(BOOK, book.to_string());
+    sandbox.take(&[]);
+    sandbox.wait(60);
+    let hidden =
+        |line: &str| line.replace("\"is_user\":true", "\"is_user\":true,\"is_system\":true");
+    let text = String::from_utf8(chat("Mira", 2000, Some("Harbour"))).unwrap();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines[1] = hidden(&lines[1]);
+    sandbox.write(CHAT, lines.join("\n"));
+    book["entries"]["0"]["key"] = json!(["kestrel", "boat"]);
+    book["entries"]["0"]["order"] = json!(50);
+    book["entries"]["0"]["constant"] = json!(true);
+    sandbox.write(BOOK, book.to_string());
+    sandbox.take(&[]);
+    let Some(visit) = Visit::begin(&sandbox, &[], "fields") else { return };
+    visit.end();
+}
+
 /// A picture of 64 pixels.
 const PICTURE: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAoklEQVR42h2OIQ6DUBBEx9XhcGQNCQKHQ2xSxwlImqzE4SpXcQIcyZ4BV7NH4ARzF1xF82snk/ceAAiggAEOBJAA8Z9FHiqVSe3ShLQpPWUoZ9FKtTHtXcfQKXWmLgUhVqv1Zk+3OWxN22hHAYs36qP57P4O39NP+lV0Eq3GZLF67BGfDDLuEiHZa86Wm+cZycwvsytpwkG5GA/nFbyTHfn6AfakRvFK0Xj6AAAAAElFTkSuQmCC";
 

@@ -598,6 +598,45 @@ const scenarios = {
     assert.deepEqual(await selection(), selected);
   },
 
+  async fields() {
+    const page = await open();
+    const counts = [];
+    page.on("response", async (response) => {
+      if (!response.url().endsWith("/api")) return;
+      const { lines } = await response.json().catch(() => ({ lines: [] }));
+      counts.push(lines.filter((line) => line.type === "change").length);
+    });
+    await go(page, "#/compare/Tide%20Office~1/Tide%20Office");
+    const entry = page.locator(".change", { hasText: "Kestrel" });
+    await entry.waitFor();
+    const text = await entry.innerText();
+    assert.ok(!text.includes("Two masts"), "unchanged content is shown as edited");
+    assert.ok(text.includes("Keywords: kestrel, boat"), text);
+    assert.deepEqual(await entry.locator("dt").allInnerTexts(), [
+      "Always active",
+      "Keywords",
+      "Order",
+    ]);
+    assert.deepEqual(await entry.locator("del").allInnerTexts(), ["no", "ship", "100"]);
+    assert.deepEqual(await entry.locator("ins").allInnerTexts(), ["yes", "boat", "50"]);
+    const first = page.locator(".change").first();
+    assert.deepEqual(await first.locator("dt").allInnerTexts(), ["Hidden from the prompt"]);
+    // Changes are loaded in pages.
+    const changes = () => page.locator(".change").count();
+    const before = await changes();
+    assert.ok(before <= 60, `${before} changes`);
+    await page.locator("summary", { hasText: "Chat (1998)" }).waitFor();
+    await page.click("button >> text=More (1948)");
+    await page.locator("button", { hasText: "More (1898)" }).waitFor();
+    assert.equal(await changes(), before + 50);
+    assert.ok(Math.max(...counts) <= 50, counts.join(" "));
+    await assertAccessible(page, "a comparison");
+    // The reader shows the keywords of an entry.
+    await go(page, "#/read/Tide%20Office");
+    await page.locator(".lorebook summary", { hasText: "Kestrel" }).click();
+    await page.locator(".lorebook", { hasText: "Keywords: kestrel, boat" }).waitFor();
+  },
+
   async heavy() {
     const page = await open();
     const nodes = () =>

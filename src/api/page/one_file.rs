@@ -110,6 +110,10 @@ pub fn write(
     Ok(PageStats { path: options.out.clone(), bytes, extent: options.extent, timelines })
 }
 
+/// The parts of a comparison, each with the argument that selects it (`PARTS` in compare.js).
+const PARTS: [(&str, &str); 4] =
+    [("message", "chat"), ("lorebook", "lorebook"), ("card", "card"), ("metadata", "metadata")];
+
 fn head(nonce: &str) -> String {
     let policy = security_policy::of_one_file(nonce);
     let page = bundle::text("/index.html");
@@ -225,9 +229,25 @@ impl Page<'_, '_> {
                 self.all("lore", &json!({ "snapshot": moment }), PAGE)?;
             }
             if let Some(before) = stops.get(n + 1) {
-                self.keep("diff", json!({ "before": before, "after": moment }))?;
+                self.diff(before, moment)?;
             }
             monitor.advance(1);
+        }
+        Ok(())
+    }
+
+    /// Stores the counts of the changes between two moments, and the changes of each part.
+    fn diff(&mut self, before: &str, after: &str) -> io::Result<()> {
+        let arguments = json!({ "before": before, "after": after, "stat": true });
+        let answer = self.ask("diff", &arguments)?;
+        self.kept.keep("diff", &arguments, &answer)?;
+        let comparison = answer.lines.first().map(|line| serde_json::from_str::<Value>(line.get()));
+        let Some(Ok(comparison)) = comparison else { return Ok(()) };
+        for (part, only) in PARTS {
+            if comparison["counts"][part].is_object() {
+                let of = json!({ "before": before, "after": after, "only": only });
+                self.all("diff", &of, PAGE)?;
+            }
         }
         Ok(())
     }

@@ -5,6 +5,8 @@ mod messages;
 mod metadata;
 mod text;
 
+use std::ops::Range;
+
 use anstyle::Style;
 use clap_complete::engine::ArgValueCompleter;
 use unicode_width::UnicodeWidthStr;
@@ -25,6 +27,9 @@ use stvc::snapshots::Snapshot;
 use stvc::verbs::diff::{Compared, Comparison, Options};
 use stvc::{Workspace, verbs};
 pub use text::Page;
+
+/// Lists all changes.
+const ALL: Range<usize> = 0..usize::MAX;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SNAPSHOT_HELP)]
@@ -74,7 +79,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
                 out.line("");
             }
             tally.add(&changes);
-            let diffed = Diffed { comparison, changes, stat: args.stat };
+            let diffed = Diffed { comparison, changes, stat: args.stat, listed: ALL };
             out.answer(&diffed, |out| one_of_many(&diffed, out));
         };
         verbs::diff::history(workspace, &options, &mut each)?;
@@ -82,7 +87,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
         let comparison = verbs::diff::diff(workspace, &options)?;
         let changes = comparison.changes(args.only);
         tally.add(&changes);
-        let diffed = Diffed { comparison: &comparison, changes, stat: args.stat };
+        let diffed = Diffed { comparison: &comparison, changes, stat: args.stat, listed: ALL };
         out.answer(&diffed, |out| pair(&diffed, out));
     }
     let code = out.answer(&tally, |_| {});
@@ -90,7 +95,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
 }
 
 fn pair(diffed: &Diffed<'_>, out: &mut Output) {
-    let Diffed { comparison, changes, stat } = diffed;
+    let Diffed { comparison, changes, stat, .. } = diffed;
     let clock = out.clock;
     let side = |side: &Option<Compared>| match side {
         Some(Compared { snapshot, book, at, .. }) => {
@@ -134,7 +139,7 @@ fn facts(snapshot: &Snapshot, clock: Clock) -> String {
 }
 
 fn one_of_many(diffed: &Diffed<'_>, out: &mut Output) {
-    let Diffed { comparison, changes, stat } = diffed;
+    let Diffed { comparison, changes, stat, .. } = diffed;
     let Some(Compared { snapshot, book, .. }) = &comparison.after else { return };
     // If only the lorebook changed, the lorebook's snapshot is shown, as in the log.
     let snapshot = book.as_ref().unwrap_or(snapshot);

@@ -1,5 +1,7 @@
 //! Answers of the verbs that only read.
 
+use std::ops::Range;
+
 use super::{Answer, Emit, findings, made_of};
 use crate::archive::diff::{Change, ChangeKind};
 use crate::engine::operation::log::LogEntry;
@@ -240,12 +242,15 @@ pub struct Diffed<'r> {
     pub changes: Vec<Change<'r>>,
     /// Whether to report only the number of changes.
     pub stat: bool,
+    /// Indexes of the changes to list. The counts include all changes.
+    pub listed: Range<usize>,
 }
 
 impl Answer for Diffed<'_> {
     fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         tell(Line::Comparison(ComparisonLine::new(self.comparison, &self.changes)));
-        let changes = self.changes.iter().filter(|_| !self.stat);
+        let Range { start, end } = self.listed;
+        let changes = self.changes.iter().take(end).skip(start).filter(|_| !self.stat);
         changes.map(|change| Line::Change(change.into())).for_each(&mut *tell);
         findings(&self.comparison.findings, tell);
     }
