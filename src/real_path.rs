@@ -24,6 +24,31 @@ pub fn of(path: &Path) -> PathBuf {
     path
 }
 
+/// The disk of a path. Paths with equal values are on one file system; on Windows, on one drive or
+/// network share.
+#[cfg(unix)]
+pub type Disk = u64;
+#[cfg(not(unix))]
+pub type Disk = std::ffi::OsString;
+
+/// Returns the disk on which `path` is, or would be created. `None` if that is unknown.
+pub fn disk(path: &Path) -> Option<Disk> {
+    let path = of(path);
+    let there = path.ancestors().find(|above| above.exists())?;
+    disk_of_existing(there)
+}
+
+#[cfg(unix)]
+fn disk_of_existing(path: &Path) -> Option<Disk> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).ok().map(|metadata| metadata.dev())
+}
+
+#[cfg(not(unix))]
+fn disk_of_existing(path: &Path) -> Option<Disk> {
+    path.components().next().map(|first| first.as_os_str().to_ascii_lowercase())
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -37,6 +62,8 @@ mod tests {
         assert!(!real.to_string_lossy().starts_with(r"\\?\"));
         assert_eq!(of(folder.path()), real);
         assert_eq!(of(&folder.path().join("a").join("b")), real.join("a").join("b"));
+        assert!(disk(&real).is_some());
+        assert_eq!(disk(&folder.path().join("a").join("b")), disk(&real));
         #[cfg(unix)]
         {
             fs::create_dir(folder.path().join("there")).unwrap();

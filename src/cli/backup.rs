@@ -57,8 +57,9 @@ pub struct Args {
     pub last: bool,
 }
 
-const HELP: &str = "A snapshot of every changed chat is created first. A file is always written in \
-    full; every object in it is read back and verified before the file gets its name. Standard \
+const HELP: &str = "A snapshot of every changed chat is created first. A file that already has \
+    everything is verified and left alone, else it is written in full; every object in it is read \
+    back and verified before the file gets its name. Standard \
     output cannot be read back: run `stvc check FILE` on the result. A folder becomes a mirror, \
     a store (`stvc --store FOLDER log`) to which only new objects are copied. A git server, such \
     as ssh://host/chats.git or me@host:chats.git, is updated through your git. Without --prune, \
@@ -101,7 +102,7 @@ pub fn run(
     }
     match place {
         CopyPlace::File(_) if args.prune => {
-            let why = "--prune does not apply to a file, which is always written in full";
+            let why = "--prune does not apply to a file, which is always replaced as a whole";
             return Err(no_place(args, why));
         }
         CopyPlace::File(_) | CopyPlace::Output => {}
@@ -128,7 +129,8 @@ pub fn run(
         },
         overwrite: args.overwrite,
     };
-    let report = match &place {
+    let same_disk = backup::same_disk(workspace, &place)?;
+    let mut report = match &place {
         CopyPlace::File(path) => file::to_file(workspace, path, &options, &mut out.progress())?,
         _ => {
             let mut stdout = io::stdout().lock();
@@ -137,6 +139,7 @@ pub fn run(
             report
         }
     };
+    report.findings.extend(same_disk);
     let backed_up = BackedUp { backup: Backup::File(&report), first: &first };
     Ok(out.answer(&backed_up, |out| print(&report, out)))
 }
@@ -171,7 +174,8 @@ fn to_copy(place: &CopyPlace, args: &Args, workspace: &Workspace, out: &mut Outp
         ..mirror::Options::default()
     };
     let first = take_first(args, workspace, out)?;
-    let report = match place {
+    let same_disk = backup::same_disk(workspace, place)?;
+    let mut report = match place {
         CopyPlace::Folder(folder) => {
             mirror::to_folder(workspace, folder, &options, &mut out.progress())?
         }
@@ -180,6 +184,7 @@ fn to_copy(place: &CopyPlace, args: &Args, workspace: &Workspace, out: &mut Outp
             return Err(no_place(args, "it is not a folder or a git server"));
         }
     };
+    report.findings.extend(same_disk);
     let backed_up = BackedUp { backup: Backup::Mirror(&report), first: &first };
     Ok(out.answer(&backed_up, |out| print_copy(&report, out)))
 }
@@ -235,6 +240,9 @@ fn print(report: &Report, out: &mut Output) {
         "-" => out.note(&format!(
             "Backed up: {what}. Not verified: run `stvc check FILE` on the result."
         )),
+        path if report.up_to_date => {
+            out.say(format!("Nothing to do: {} is up to date and valid: {what}.", clean(path)));
+        }
         path => {
             out.say(format!("Backed up and verified: {what}, in {}.", clean(path)));
             out.say(way_back(path));

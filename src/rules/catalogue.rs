@@ -359,6 +359,9 @@ catalogue! {
         BackupOld "backup-old" [Info] "`status`";
             "The last backup is more than two weeks old, and the store has changed since. This is not reported if there was never a backup.";
             "run `stvc backup FILE.stvc`";
+        BackupSameDisk "backup-same-disk" [Warning] "`backup`, `setup`, `watch`";
+            "The backup is on the same disk as the store, or inside SillyTavern's data folder, so it is lost together with the chats. This is reported with the first backup to each file or folder.";
+            "back up to another drive or to a git server, too";
         BackupNotNoted "backup-not-noted" [Warning] "`backup`";
             "The backup is complete and valid, but it could not be recorded in the store.";
             "no action needed; `stvc backup --last` ignores this backup";

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::configuration;
 use crate::engine::{Error, LibraryPlace, Workspace};
+use crate::real_path;
 use crate::st::{self, FoundLibrary, Library, Surroundings, list_folder};
 use crate::verbs::Result;
 
@@ -99,21 +100,9 @@ pub fn other_drives(surroundings: &Surroundings, library: &Path) -> Vec<PathBuf>
     }
     let own: BTreeSet<_> =
         [library].into_iter().chain(surroundings.roots.first().map(|root| &**root)).collect();
-    let own: Vec<_> = own.into_iter().map(device).collect();
-    drives.retain(|drive| !own.contains(&device(drive)));
+    let own: Vec<_> = own.into_iter().map(real_path::disk).collect();
+    drives.retain(|drive| !own.contains(&real_path::disk(drive)));
     drives.sort_unstable();
-    drives.dedup_by_key(|drive| device(drive));
+    drives.dedup_by_key(|drive| real_path::disk(drive));
     drives
-}
-
-#[cfg(unix)]
-fn device(path: &Path) -> Option<u64> {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path).ok().map(|metadata| metadata.dev())
-}
-
-/// Returns the letter of the drive.
-#[cfg(not(unix))]
-fn device(path: &Path) -> Option<std::ffi::OsString> {
-    path.components().next().map(|first| first.as_os_str().to_ascii_lowercase())
 }

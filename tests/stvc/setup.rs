@@ -285,6 +285,8 @@ fn setup_asks_on_a_terminal() {
     done     watch      running, and started at every login (systemd)
     done     backup     HOME/drive, daily
     Reload SillyTavern's page (F5) to load the extension.
+    warning: HOME/drive: the backup is on the same disk as the store, so both are lost if that disk fails
+      back up to another drive or to a git server, too
     ");
     let value = |key: &str| sandbox.stvc(&["config", key]).exits(0).stdout;
     assert_eq!(value("include.settings"), "true\n");

@@ -228,6 +228,11 @@ pub(crate) fn holding(
     Ok(load(store)?.into_iter().filter(has_it).collect())
 }
 
+/// Returns whether a backup to this destination is recorded.
+pub(crate) fn is_known(store: &Store, destination: &str) -> Result<bool> {
+    Ok(load(store)?.iter().any(|taken| taken.destination == destination))
+}
+
 pub(crate) fn folders(store: &Store) -> Result<Vec<LastBackup>> {
     Ok(load(store)?.into_iter().filter(|taken| taken.kind == "folder").collect())
 }

@@ -12,6 +12,7 @@ pub mod last_backups;
 pub mod mirror;
 pub(crate) mod purge_erased;
 pub(crate) mod removed_here;
+pub(crate) mod same_disk;
 pub mod server;
 pub(crate) mod update_refs;
 

@@ -55,6 +55,7 @@ impl Answer for BackedUp<'_> {
                 objects: report.header.objects,
                 bytes: report.backup.bytes,
                 encrypted: report.backup.encrypted,
+                up_to_date: report.up_to_date,
             },
             Backup::Mirror(report) => counts! { "backup" =>
                 snapshots: report.snapshots,

@@ -2,7 +2,8 @@
 //!
 //! The backup is first written to a temporary file in the same folder. The temporary file is synced
 //! and read back, and every object is hashed. Only then is it renamed, so that a complete backup
-//! always exists under the final name.
+//! always exists under the final name. An existing backup that has the same content is verified in
+//! the same way, and then left alone.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Seek, Write};
@@ -45,6 +46,8 @@ pub struct Report {
     pub backup: LastBackup,
     /// Contents of the backup, as its header lists them.
     pub header: Header,
+    /// Whether the file already had this content, so that it was verified and not written.
+    pub up_to_date: bool,
     /// Number of snapshots in the backup that `import` will skip because of problems.
     pub invalid: usize,
     /// Problems of the backed-up snapshots.
@@ -58,9 +61,18 @@ struct Plan {
     history: History,
 }
 
-/// Writes a backup to a file. Without `Options::overwrite`, an existing backup is replaced only if
-/// the new backup contains all of its snapshots, except for those that were deliberately removed
-/// from the store.
+/// The decision about the file of a backup.
+enum Decision {
+    /// The file already is this backup, and has this many bytes.
+    Keep { bytes: u64 },
+    /// The backup is written. A backup that it replaces has these branches and tags, whose
+    /// snapshots were deliberately removed from the store.
+    Write { removed: Vec<RefName> },
+}
+
+/// Writes a backup to a file, unless the file already has the same content. Without
+/// `Options::overwrite`, an existing backup is replaced only if the new backup contains all of its
+/// snapshots, except for those that were deliberately removed from the store.
 pub fn to_file(
     workspace: &Workspace,
     path: &Path,
@@ -71,7 +83,14 @@ pub fn to_file(
     monitor.begin("looking for objects", None);
     let plan = plan(workspace, &store, options, monitor)?;
     let path = std::path::absolute(path).map_err(BackupError::Io).map_err(about(path))?;
-    let removed = may_replace(&path, &store, &plan, options)?;
+    let removed = match decide(&path, &store, &plan, options, monitor)? {
+        Decision::Keep { bytes } => {
+            let destination = path.display().to_string();
+            let report = finish(workspace, &store, plan, destination, bytes, options);
+            return Ok(Report { up_to_date: true, ..report });
+        }
+        Decision::Write { removed } => removed,
+    };
     let failed = |error: io::Error| about(&path)(BackupError::Io(error));
     durable::clear_left_behind(durable::parent(&path));
     let mut temp = Temp::beside(&path).map_err(failed)?;
@@ -134,19 +153,24 @@ fn plan(
 
 /// Refuses to replace a backup unless the new backup contains all its branches and tags without
 /// damage. Otherwise a store that was lost and created again, or a damaged store, could destroy an
-/// older backup. Returns the branches and tags that the new backup does not contain because their
-/// snapshots were deliberately removed from the store.
-fn may_replace(path: &Path, store: &Store, plan: &Plan, options: &Options) -> Result<Vec<RefName>> {
+/// older backup.
+fn decide(
+    path: &Path,
+    store: &Store,
+    plan: &Plan,
+    options: &Options,
+    monitor: &mut dyn Monitor,
+) -> Result<Decision> {
     let mut gone = Vec::new();
     if path.symlink_metadata().is_err() {
-        return Ok(gone);
+        return Ok(Decision::Write { removed: gone });
     }
     let refused = |what| Error::from(CopyError::InTheWay { path: path.to_owned(), what });
     let Some(encrypted) = is_encrypted(path) else {
         return Err(refused(InTheWay::OtherFile));
     };
     if options.overwrite {
-        return Ok(gone);
+        return Ok(Decision::Write { removed: gone });
     }
     if plan.judged.lacks_something() {
         return Err(refused(InTheWay::PerhapsWhole));
@@ -154,8 +178,22 @@ fn may_replace(path: &Path, store: &Store, plan: &Plan, options: &Options) -> Re
     if encrypted && options.passphrase.is_none() {
         return Err(refused(InTheWay::Encrypted));
     }
-    let header = read_header(path, options.passphrase.as_ref());
-    let header = header.map_err(|_| refused(InTheWay::Unreadable))?;
+    let unreadable = |_| refused(InTheWay::Unreadable);
+    let file = regular::open(path).map_err(BackupError::Io).map_err(unreadable)?;
+    let bytes = file.metadata().map(|metadata| metadata.len());
+    let input = unseal(file, options.passphrase.as_ref()).map_err(unreadable)?;
+    let mut decoder = Decoder::new(input).map_err(unreadable)?;
+    let header = decoder.header().clone();
+    let Header { program, taken, .. } = header.clone();
+    let is_same = header == Header { program, taken, ..plan.header.clone() };
+    // A file that turns out to be damaged is replaced.
+    if is_same
+        && encrypted == options.passphrase.is_some()
+        && let Ok(bytes) = bytes
+        && verify(&mut decoder, plan, monitor).is_ok()
+    {
+        return Ok(Decision::Keep { bytes });
+    }
     let have: HashSet<_> = plan.objects.iter().map(|object| object.id).collect();
     let removed = RemovedHere::of(store)?;
     for (name, id) in header.refs {
@@ -171,12 +209,7 @@ fn may_replace(path: &Path, store: &Store, plan: &Plan, options: &Options) -> Re
         }
         gone.push(name);
     }
-    Ok(gone)
-}
-
-fn read_header(path: &Path, passphrase: Option<&Passphrase>) -> backup::Result<Header> {
-    let file = regular::open(path).map_err(BackupError::Io)?;
-    Ok(Decoder::new(unseal(file, passphrase)?)?.header().clone())
+    Ok(Decision::Write { removed: gone })
 }
 
 fn write(
@@ -194,29 +227,40 @@ fn write(
     out.flush().map_err(BackupError::Io)
 }
 
-/// Reads the file again, and checks the hash and the order of all objects.
+/// Reads the file again, and checks its header and the hash of all objects.
 fn read_back(
     input: impl io::Read,
     plan: &Plan,
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> backup::Result<()> {
-    let wrong = || BackupError::Damaged {
-        why: "the content read back differs from the content written".into(),
-    };
     let mut decoder = Decoder::new(unseal(input, options.passphrase.as_ref())?)?;
     if *decoder.header() != plan.header {
-        return Err(wrong());
+        return Err(differs());
     }
+    verify(&mut decoder, plan, monitor)
+}
+
+/// Reads a backup to its end. Fails unless it has every planned object once and no other object,
+/// and its checksum is correct.
+fn verify(
+    decoder: &mut Decoder<impl io::Read>,
+    plan: &Plan,
+    monitor: &mut dyn Monitor,
+) -> backup::Result<()> {
     monitor.begin("verifying the backup", Some(plan.header.objects));
-    let mut expected = plan.objects.iter();
+    let mut expected: HashSet<_> = plan.objects.iter().map(|object| object.id).collect();
     while let Some((kind, bytes)) = decoder.next_object()? {
-        if expected.next().map(|object| object.id) != Some(store::hash(kind, bytes)?) {
-            return Err(wrong());
+        if !expected.remove(&store::hash(kind, bytes)?) {
+            return Err(differs());
         }
         monitor.advance(1);
     }
-    if expected.next().is_some() { Err(wrong()) } else { Ok(()) }
+    if expected.is_empty() { Ok(()) } else { Err(differs()) }
+}
+
+fn differs() -> BackupError {
+    BackupError::Damaged { why: "the content read back differs from the content written".into() }
 }
 
 fn finish(
@@ -239,7 +283,7 @@ fn finish(
         former: Default::default(),
     };
     findings.extend(last_backups::note(workspace, store, &backup));
-    Report { backup, header, invalid, findings }
+    Report { backup, header, up_to_date: false, invalid, findings }
 }
 
 /// Makes the file readable by its owner only, because it contains private conversations. A file

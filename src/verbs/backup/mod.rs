@@ -7,7 +7,7 @@ use crate::archive;
 use crate::durable;
 use crate::engine::changed_timelines::has_changed;
 use crate::engine::copies::last_backups::LastBackup;
-use crate::engine::copies::{CopyError, CopyPlace, mirror, server};
+use crate::engine::copies::{self, CopyError, CopyPlace, mirror, server};
 use crate::engine::safety_snapshots::{SafetySnapshots, take_what_is_ready};
 use crate::engine::{self, Include, Workspace, left_out};
 use crate::progress::Monitor;
@@ -22,9 +22,11 @@ pub fn to_place(
     monitor: &mut dyn Monitor,
 ) -> Result<(LastBackup, Vec<Finding>)> {
     let options = mirror::Options::default();
-    let report = match place {
+    let same_disk = same_disk(workspace, place)?;
+    let mut report = match place {
         CopyPlace::File(path) => {
-            let report = file::to_file(workspace, path, &file::Options::default(), monitor)?;
+            let mut report = file::to_file(workspace, path, &file::Options::default(), monitor)?;
+            report.findings.extend(same_disk);
             return Ok((report.backup, report.findings));
         }
         CopyPlace::Folder(folder) => mirror::to_folder(workspace, folder, &options, monitor)?,
@@ -34,7 +36,14 @@ pub fn to_place(
             return Err(CopyError::UnknownDestination { destination, why }.into());
         }
     };
+    report.findings.extend(same_disk);
     Ok((report.backup, report.findings))
+}
+
+/// Returns a finding for the first backup to a place that would be lost together with the chats.
+/// Must be called before the backup.
+pub fn same_disk(workspace: &Workspace, place: &CopyPlace) -> Result<Option<Finding>> {
+    Ok(copies::same_disk::finding(workspace, place)?)
 }
 
 /// Creates snapshots of changed timelines, so that the backup contains the changes. Does nothing if

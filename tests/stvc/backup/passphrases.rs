@@ -16,6 +16,10 @@ fn encrypted_backup_opens_only_with_its_passphrase() {
     answer.exits(0);
     let bytes = fs::read(&path).unwrap();
     assert!(bytes.starts_with(b"age-encryption.org/v1\n"));
+    let again =
+        sandbox.stvc(&[&["--json", "backup", text(&path), "--encrypt"][..], &with].concat());
+    assert_eq!(again.exits(0).of_type("summary")[0]["up_to_date"], true);
+    assert!(fs::read(&path).unwrap() == bytes);
     assert!(!bytes.windows(4).any(|w| w == b"Mira"), "a name is readable");
     let here = Sandbox::empty();
     let answer = here.stvc(&["import", text(&path)]).exits(1);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
 
@@ -76,6 +76,79 @@ fn backup_file_is_not_replaced_if_snapshots_would_be_lost() {
         sandbox.stvc(&[&["backup", text(&other)], more].concat()).exits(4);
     }
     assert_eq!(fs::read(&other).unwrap(), b"Dear Mira");
+}
+
+#[test]
+fn backup_leaves_an_up_to_date_file_alone() {
+    let mut sandbox = chat_with_two_snapshots();
+    let path = back_up(&sandbox);
+    let written = fs::read(&path).unwrap();
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    fs::File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+    sandbox.wait(60);
+    let answer = sandbox.stvc(&["backup", text(&path)]).exits(0);
+    assert!(answer.stdout.starts_with("Nothing to do: "), "{answer:?}");
+    let summary = sandbox.json(&["backup", text(&path)]).exits(0).of_type("summary").remove(0);
+    assert_eq!((&summary["up_to_date"], &summary["snapshots"]), (&true.into(), &2.into()));
+    assert!(fs::read(&path).unwrap() == written);
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), long_ago);
+    // The time of the last backup is the time at which it was verified.
+    let last = sandbox.json(&["backup", "--last"]).exits(0).of_type("copy").remove(0);
+    assert!(!String::from_utf8_lossy(&written).contains(last["taken"].as_str().unwrap()));
+    // A change of any kind, or damage, is a reason to write the file.
+    let write = |arguments: &[&str]| {
+        let before = fs::read(&path).unwrap();
+        let command = [&["backup", text(&path)], arguments].concat();
+        let summary = sandbox.json(&command).exits(0).of_type("summary").remove(0);
+        assert_eq!(summary["up_to_date"], false, "{arguments:?}");
+        let is_forced = !arguments.is_empty();
+        assert!(is_forced || fs::read(&path).unwrap() != before, "{arguments:?}");
+        sandbox.stvc(&["check", text(&path)]).exits(0);
+    };
+    sandbox.stvc(&["tag", "here", "Mira/a"]).exits(0);
+    write(&[]);
+    let mut damaged = fs::read(&path).unwrap();
+    let at = damaged.len() - 40;
+    damaged[at] ^= 1;
+    fs::write(&path, &damaged).unwrap();
+    write(&[]);
+    write(&["--overwrite"]);
+    // After `gc`, the objects are in another order.
+    sandbox.stvc(&["gc", "--grace", "0s"]).exits(0);
+    let summary = sandbox.json(&["backup", text(&path)]).exits(0).of_type("summary").remove(0);
+    assert_eq!(summary["up_to_date"], true);
+}
+
+#[test]
+fn backup_on_the_same_disk_is_reported_once() {
+    let sandbox = chat_with_two_snapshots();
+    let found = |place: &Path| {
+        let answer = sandbox.json(&["backup", text(place)]).exits(0);
+        let mut found = answer.of_type("finding");
+        found.retain(|finding| finding["code"] == "backup-same-disk");
+        found.into_iter().map(|it| it["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for place in ["b.stvc", "mirror"] {
+        let place = sandbox.folder().join(place);
+        let [message] = found(&place).try_into().unwrap();
+        assert!(message.contains("the same disk as the store"), "{message}");
+        assert_eq!(found(&place), [""; 0]);
+    }
+    for place in ["backups/b.stvc", "mirror"] {
+        fs::create_dir_all(sandbox.path("backups")).unwrap();
+        let [message] = found(&sandbox.path(place)).try_into().unwrap();
+        assert!(message.contains("inside SillyTavern's data folder"), "{message}");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let device = |path: &Path| fs::metadata(path).unwrap().dev();
+        let folders = ["/dev/shm", env!("CARGO_TARGET_TMPDIR")];
+        let folders = folders.into_iter().filter_map(|it| tempfile::tempdir_in(it).ok());
+        for other in folders.filter(|it| device(it.path()) != device(sandbox.folder())) {
+            assert_eq!(found(&other.path().join("b.stvc")), [""; 0]);
+        }
+    }
 }
 
 /// Creates three snapshots of two chats, and a backup of all.

@@ -17,6 +17,11 @@ pub const CASES: &[CaseEntry] = &[
         backed_up(stage, FILE);
         Scene::new(&["backup", FILE]).backup("copy.stvc")
     }),
+    ("backup", "backup-file-unchanged", |stage| {
+        stored_library(stage);
+        stage.stvc("one", &["backup", FILE]).exits(0);
+        Scene::new(&["backup", FILE]).backup("copy.stvc")
+    }),
     ("backup", "backup-folder", |stage| {
         stored_library(stage);
         Scene::new(&["backup", SHARED]).backup("shared")
