@@ -33,9 +33,6 @@ pub fn short(id: impl Display) -> String {
     id.to_string().chars().take(10).collect()
 }
 
-/// The separator of two commands on one line. Windows PowerShell has no `&&`.
-pub const AND: &str = if cfg!(windows) { "; " } else { " && " };
-
 /// Quotes a word if a shell needs it. Uses double quotes, which POSIX shells, PowerShell and cmd
 /// all accept, unless the word has characters that are special inside them; then single quotes, as
 /// the shells of this system need them.

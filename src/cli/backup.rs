@@ -10,7 +10,7 @@ use super::complete::timelines;
 use super::error::{Error, Result};
 use super::output::{Output, bold, dim};
 use super::passphrase;
-use super::wording::{AND, clean, count, shell, size, snapshots_of};
+use super::wording::{clean, count, shell, size, snapshots_of};
 use stvc::copies::{
     BackupAge, CopyError, CopyPlace, Purpose, UpdatePermissions, last_backups, mirror, server,
 };
@@ -66,7 +66,7 @@ const HELP: &str = "A snapshot of every changed chat is created first. A file th
     snapshots that you delete here stay in the folder or on the server. A backup has all \
     timelines and tags with their history, but not the data that only `undo` needs. To restore \
     everything, also into an empty folder (--data), run \
-    `stvc import DEST && stvc restore --all`.";
+    `stvc import DEST --restore`.";
 
 /// Runs the backup. With `--all-users`, `user` is the user's name, and each user has a separate
 /// destination.
@@ -226,7 +226,7 @@ fn print_copy(report: &mirror::Report, out: &mut Output) {
 }
 
 fn way_back(place: &str) -> String {
-    let import = format!("stvc import {}{AND}stvc restore --all", shell(place));
+    let import = format!("stvc import {} --restore", shell(place));
     dim(format!("To restore everything, run `{import}`."))
 }
 

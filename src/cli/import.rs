@@ -4,12 +4,16 @@ use std::path::PathBuf;
 use super::args::{ClosedArgs, Secret};
 use super::error::Result;
 use super::output::{Output, STYLES, bold_name, paint};
-use super::passphrase;
 use super::wording::{clean, count, size};
-use stvc::copies::{self, CopyPlace, Outcome, ReceivedTimeline};
+use super::{passphrase, restore_all};
+use stvc::copies::{self, CopyError, CopyPlace, Outcome, ReceivedTimeline};
+use stvc::files::WritePermissions;
 use stvc::findings::lost_attachments;
+use stvc::json_output::answers::Recovered;
 use stvc::verbs::import::chat_backups::{ChatBackupOutcome, Options, Report};
 use stvc::verbs::import::stvc_backup;
+use stvc::verbs::restore::Overwrite;
+use stvc::verbs::restore::all::{AllOptions, restore_all as restore_everything};
 use stvc::{Workspace, verbs};
 
 #[derive(Debug, clap::Args)]
@@ -18,6 +22,13 @@ pub struct Args {
     /// (default: SillyTavern's own backups/)
     #[arg(value_name = "SRC")]
     pub source: Option<PathBuf>,
+
+    /// Then restore every timeline, as `stvc restore --all`
+    ///
+    /// A file that differs is replaced only if nobody worked on it: SillyTavern created it at its
+    /// first start, or an earlier snapshot has the same content. It is stored first.
+    #[arg(long, requires = "source")]
+    pub restore: bool,
 
     /// Only show what would be done
     #[arg(long, short = 'n')]
@@ -31,7 +42,13 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output
     // A folder that is not a repository contains SillyTavern's own backups.
     if let Some(source) = &args.source {
         match CopyPlace::parse(&source.to_string_lossy())? {
-            CopyPlace::Folder(folder) if !copies::is_repository(&folder) => {}
+            CopyPlace::Folder(folder) if !copies::is_repository(&folder) => {
+                if args.restore {
+                    let destination = folder.display().to_string();
+                    let why = "--restore needs a backup that stvc created";
+                    return Err(CopyError::UnknownDestination { destination, why }.into());
+                }
+            }
             source => {
                 let options = stvc_backup::Options {
                     passphrase: passphrase::of_place(secret, &source)?,
@@ -40,7 +57,21 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output
                     dry_run: args.dry_run,
                 };
                 let report = stvc_backup::take_in(workspace, &options, &mut out.progress())?;
-                return Ok(out.answer(&report, |out| print_backup(&report, out)));
+                let exit = out.answer(&report, |out| print_backup(&report, args.restore, out));
+                if !args.restore || args.dry_run {
+                    return Ok(exit);
+                }
+                let options = AllOptions {
+                    overwrite: Overwrite::Unedited,
+                    permissions: WritePermissions {
+                        closed: args.closed.state(),
+                        ..WritePermissions::default()
+                    },
+                    ..AllOptions::default()
+                };
+                let restored = restore_everything(workspace, &options, &mut out.progress())?;
+                let recovered = Recovered { imported: &report, restored: &restored };
+                return Ok(out.answer(&recovered, |out| restore_all::print(&restored, out)));
             }
         }
     }
@@ -103,7 +134,7 @@ fn list(report: &Report, out: &mut Output) {
     }
 }
 
-fn print_backup(report: &stvc_backup::Report, out: &mut Output) {
+fn print_backup(report: &stvc_backup::Report, restores: bool, out: &mut Output) {
     for entry in report.entries.iter().filter(|entry| entry.outcome != Outcome::Known) {
         out.say(backup_line(entry));
     }
@@ -132,8 +163,10 @@ fn print_backup(report: &stvc_backup::Report, out: &mut Output) {
         if beside > 0 {
             out.say("Timelines that diverged are kept side by side; their files are not changed.");
         }
-        if !dry_run {
-            out.say("Run `stvc restore --all` to restore missing files.");
+        match (restores, dry_run) {
+            (false, false) => out.say("Run `stvc restore --all` to restore missing files."),
+            (true, true) => out.say("Every timeline would then be restored."),
+            _ => {}
         }
     }
     if report.left_out > 0 {

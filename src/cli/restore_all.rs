@@ -20,7 +20,7 @@ pub fn run(args: &restore::Args, workspace: &Workspace, out: &mut Output) -> Res
     Ok(out.answer(&restored, |out| print(&restored, out)))
 }
 
-fn print(all: &Restored, out: &mut Output) {
+pub fn print(all: &Restored, out: &mut Output) {
     let (mut failed, mut is_in_the_way, mut is_chat_missing) = (0, false, false);
     for outcome in &all.timelines {
         match &outcome.result {

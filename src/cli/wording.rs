@@ -10,7 +10,7 @@ use super::screen::Screen;
 use stvc::Workspace;
 use stvc::library::{Category, TimelineName};
 use stvc::snapshots::{CheckpointState, Snapshot};
-pub use stvc::words::{AND, clean, count, shell, short};
+pub use stvc::words::{clean, count, shell, short};
 
 fn fits(text: &str, columns: usize) -> bool {
     Screen::get().is_pipe() || text.width() <= columns

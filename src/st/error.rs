@@ -58,7 +58,7 @@ impl Error {
         }
         Some(match self {
             Self::NeverStarted { .. } => {
-                "start SillyTavern once; or restore chats from a backup: `stvc import BACKUP`, then `stvc restore --all`".into()
+                "start SillyTavern once; or restore chats from a backup: `stvc import BACKUP --restore`".into()
             }
             Self::NoLibraryFound { .. } | Self::NotALibrary { .. } => {
                 format!("run stvc in your SillyTavern folder; or pass the folder: `stvc --data {EXAMPLE_FOLDER} …`").into()

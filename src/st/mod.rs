@@ -17,6 +17,7 @@ mod folder;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod groups;
+mod initial_content;
 mod isolate;
 pub mod json;
 mod library;

@@ -287,7 +287,8 @@ pub fn users_of_lorebook(library: &Library, book: &LibraryPath) -> Result<Vec<Ti
 
 pub struct PossibleUsers {
     pub chats: Vec<TimelineName>,
-    pub others: Vec<String>,
+    /// Paths and names of cards and settings.
+    pub others: Vec<(String, String)>,
     /// Paths of chats, and of folders of chats, that could not be read.
     pub unread: Vec<String>,
 }
@@ -317,12 +318,19 @@ pub fn possible_users_of_lorebook(
         ["chats", "group chats"].contains(&subject.split('/').next().unwrap_or_default())
     };
     let named = references.list.iter().filter(|reference| is_named(&reference.book));
-    let others = named.filter_map(|reference| match &reference.user {
-        User::Chat(_) | User::Group(_) => None,
-        User::AllChats => Some("the settings (for all chats)".to_owned()),
-        User::Character(name) | User::Card(name) => Some(format!("the character {name:?}")),
-        User::Persona(name) if name.is_empty() => Some("the persona in use".to_owned()),
-        User::Persona(name) => Some(format!("the persona {name:?}")),
+    let others = named.filter_map(|reference| {
+        let name = match &reference.user {
+            User::Chat(_) | User::Group(_) => return None,
+            User::AllChats => "the settings (for all chats)".to_owned(),
+            User::Character(name) | User::Card(name) => format!("the character {name:?}"),
+            User::Persona(name) if name.is_empty() => "the persona in use".to_owned(),
+            User::Persona(name) => format!("the persona {name:?}"),
+        };
+        let path = match &reference.user {
+            User::Card(card) => format!("characters/{card}.png"),
+            _ => SETTINGS.to_owned(),
+        };
+        Some((path, name))
     });
     let others = others.collect();
     Ok(PossibleUsers { chats, others, unread: unread.filter(is_chat).cloned().collect() })

@@ -12,6 +12,7 @@ use crate::rules::{Finding, Level, lost_attachments};
 use crate::verbs::backup::file;
 use crate::verbs::import::chat_backups::{self, ChatBackupOutcome};
 use crate::verbs::import::stvc_backup;
+use crate::verbs::restore::all::Restored;
 use crate::verbs::sync;
 use crate::words::shell;
 
@@ -179,6 +180,32 @@ impl Answer for stvc_backup::Report {
 
     fn is_partial(&self) -> bool {
         self.left_out + lost_attachments(&self.findings) > 0
+    }
+}
+
+/// Answer of `import --restore`, after the lines of the import.
+pub struct Recovered<'r> {
+    /// The import of the backup.
+    pub imported: &'r stvc_backup::Report,
+    /// The restore of every timeline.
+    pub restored: &'r Restored,
+}
+
+impl Answer for Recovered<'_> {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
+        self.restored.lines(tell);
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        let (command, mut counts) = self.imported.counts();
+        let is_new = |name: &str| ["restored", "failed", "written", "kept"].contains(&name);
+        let (_, restored) = self.restored.counts();
+        counts.0.extend(restored.0.into_iter().filter(|(name, _)| is_new(name)));
+        (command, counts)
+    }
+
+    fn is_partial(&self) -> bool {
+        self.imported.is_partial() || !self.restored.is_ok()
     }
 }
 

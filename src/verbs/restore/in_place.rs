@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::job::{Mode, RestoreJob, SnapshotContents};
 use super::new_timeline;
 use super::options::{Overwrite, QueueChange, RestoreResult};
-use crate::archive::{Blake3, Manifest, Role, SnapshotId};
+use crate::archive::{Blake3, FileRecord, Manifest, Role, SnapshotId, read_manifest};
 use crate::engine::files::{self, ChatOpenState, FilePlan, Planned, WritePermissions};
 use crate::engine::operation::integrity::{self, IntegrityScope};
 use crate::engine::operation::missing_attachments::MissingAttachments;
@@ -13,7 +13,8 @@ use crate::engine::operation::{FinalSnapshot, Operation, missing_attachments};
 use crate::engine::sillytavern_runs::{RestoreCommand, SillyTavernRuns};
 use crate::engine::{self, group_list};
 use crate::rules::{Code, Finding};
-use crate::st::{self, LibraryPath};
+use crate::st::{self, LibraryPath, TimelineName};
+use crate::store::unless_lost;
 use crate::verbs::{RestoreError, Result};
 use crate::words::listed;
 
@@ -79,12 +80,25 @@ pub(super) fn restore(
         st::running_on(&root)
     });
     let in_the_way: Vec<_> = plan.iter().filter(|file| file.replaces() && !file.harmless).collect();
-    if !in_the_way.is_empty() && *overwrite == Overwrite::None {
+    let mut refused = match overwrite {
+        Overwrite::None | Overwrite::Unedited => in_the_way.clone(),
+        Overwrite::All | Overwrite::Only(_) => Vec::new(),
+    };
+    if *overwrite == Overwrite::Unedited {
+        let mut edited = Vec::new();
+        for file in refused {
+            if !is_unedited(job, &library, file)? {
+                edited.push(file);
+            }
+        }
+        refused = edited;
+    }
+    if !refused.is_empty() {
         let chat = timeline.file();
         return Err(RestoreError::InTheWay {
-            paths: in_the_way.iter().map(|file| file.path.to_string()).collect(),
+            paths: refused.iter().map(|file| file.path.to_string()).collect(),
             restore: RestoreCommand { snapshot: material.id, only, at: job.at },
-            chat_is_free: in_the_way.iter().all(|file| file.path != chat),
+            chat_is_free: refused.iter().all(|file| file.path != chat),
             can_be_copied: new_timeline::can_be_copied(timeline),
         }
         .into());
@@ -175,6 +189,25 @@ impl InPlaceRestore<'_> {
         written.restored = restored.map(|(snapshot, _)| snapshot);
         Ok(())
     }
+}
+
+/// Returns whether nobody worked on a file since SillyTavern created it or a snapshot stored it.
+fn is_unedited(job: &RestoreJob<'_>, library: &st::Library, file: &FilePlan<'_>) -> Result<bool> {
+    let Some(now) = &file.now else { return Ok(true) };
+    if library.is_initial_content(&file.path, now)? {
+        return Ok(true);
+    }
+    let (hash, reader) = (Blake3::of(now), job.store.reader());
+    let own = TimelineName::of_file(&file.path);
+    for snapshot in job.history.iter().filter(|it| Some(&it.timeline) == own.as_ref()) {
+        let manifest = unless_lost(read_manifest(&reader, snapshot.tree))?;
+        let is_same =
+            |record: &FileRecord| record.path == file.path.as_str() && record.blake3 == hash;
+        if manifest.is_some_and(|manifest| manifest.files.iter().any(is_same)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Plans the group's file. The group itself is not restored: only the chat is added to the group's

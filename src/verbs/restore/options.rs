@@ -77,6 +77,9 @@ pub enum Overwrite {
     /// Refuse to replace a file that differs.
     #[default]
     None,
+    /// Replace only a file that nobody worked on: SillyTavern created it at its first start, or its
+    /// content is that of an earlier snapshot of its timeline.
+    Unedited,
     /// Replace every file that differs.
     All,
     /// Only files whose current content has one of these hashes. An earlier plan reported the

@@ -38,11 +38,13 @@ impl Undo<'_> {
             let own = TimelineName::of_file(&book).map(|name| branch(&name));
             let mut names = users.unread;
             // If the operation created the lorebook, characters and settings can only have begun to
-            // use the lorebook after the operation.
+            // use the lorebook after the operation, unless the operation wrote them, too.
             let is_begun =
                 |change: &RefChange| Some(&change.name) == own.as_ref() && change.after.is_none();
             if refs.iter().any(is_begun) {
-                names.extend(users.others);
+                let is_written = |path: &str| changes.iter().any(|change| change.path == path);
+                let others = users.others.into_iter().filter(|(path, _)| !is_written(path));
+                names.extend(others.map(|(_, name)| name));
             }
             for chat in users.chats {
                 if change_of(&chat.file()).is_none() && !self.used_before(&chat, &book)? {

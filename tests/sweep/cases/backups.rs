@@ -70,6 +70,13 @@ pub const CASES: &[CaseEntry] = &[
         empty_library(stage, "one");
         Scene::new(&["import", FILE]).compare_history()
     }),
+    ("import", "import-and-restore", |stage| {
+        other_device_backup(stage, FILE);
+        std::fs::remove_dir_all(stage.disk().join("one")).unwrap();
+        stage.acks.clear();
+        empty_library(stage, "one");
+        Scene::new(&["import", FILE, "--restore"]).compare_history()
+    }),
 ];
 
 /// Takes a first backup and then changes the library.
