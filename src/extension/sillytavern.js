@@ -190,12 +190,23 @@ export async function openAnyChat(name, message) {
       const index = characters.findIndex(
         (/** @type {any} */ one) => `chats/${one.avatar.replace(/\.[^.]*$/, "")}` === folder,
       );
-      if (index < 0) throw new Refused(t("SillyTavern does not list this chat."));
+      // SillyTavern would create an empty chat if a deleted chat were opened.
+      if (index < 0 || !(await hasChat(characters[index].avatar, chat)))
+        throw new Refused(t("SillyTavern does not list this chat."));
       if (groupId || String(index) !== String(characterId)) await selectCharacterById(index);
     }
     if (getCurrentChatId() !== chat) await openChat(chat);
   }
   if (message !== undefined) await showMessage(message);
+}
+
+/** Returns whether a character has a chat. @param {string} avatar @param {string} chat */
+async function hasChat(avatar, chat) {
+  const headers = SillyTavern.getContext().getRequestHeaders();
+  const body = JSON.stringify({ avatar_url: avatar, simple: true });
+  const response = await fetch("/api/characters/chats", { method: "POST", headers, body });
+  const chats = response.ok ? Object.values(await response.json()) : [];
+  return chats.some((/** @type {any} */ one) => one.file_name === `${chat}.jsonl`);
 }
 
 /** Scrolls to a message of the open chat. @param {number} message */

@@ -1,6 +1,7 @@
 // Shows the viewer in a popup. The viewer's requests go through the mailbox.
 
 import { deletedPaths } from "./actions.js";
+import { runAction } from "./badge.js";
 import { readStatus, requireWatch, send } from "./mailbox.js";
 import { openAnyChat, reloadFromDisk, reloadLists, saveOpenChat } from "./sillytavern.js";
 import { currentLanguage } from "./words.js";
@@ -26,7 +27,7 @@ globalThis.stvc = {
       await reloadLists();
       const restored = answer.lines.find((line) => line.type === "restored");
       // A fork that was made in the viewer is opened, if its character or group is known.
-      if (restored) await globalThis.stvc.open(restored.timeline).catch(() => {});
+      if (restored) await globalThis.stvc.open(restored.timeline);
     }
     return answer;
   },
@@ -36,8 +37,11 @@ globalThis.stvc = {
    * @param {number} [message]
    */
   open: async (timeline, message) => {
-    await openAnyChat(timeline, message);
-    await popup?.completeAffirmative();
+    await runAction(async () => {
+      await openAnyChat(timeline, message);
+      await popup?.completeAffirmative();
+      return timeline;
+    });
   },
   state: async () => {
     const status = await readStatus();

@@ -10,6 +10,8 @@ import { answerFromFile, isStandalone } from "./standalone.js";
  *
  * @typedef {object} Extension the interface of stvc's extension in SillyTavern's page
  * @property {(verb: string, args: Record<string, unknown>) => Promise<Answer>} ask
+ * @property {(timeline: string, message?: number) => Promise<void>} open opens a chat in
+ *   SillyTavern
  * @property {() => Promise<State>} state
  */
 
@@ -48,6 +50,9 @@ function findExtension() {
 
 /** Whether SillyTavern's page shows the viewer. SillyTavern's page then reloads replaced files. */
 export const isInSillyTavern = extension !== null;
+
+/** Opens a chat in SillyTavern; null outside of SillyTavern. */
+export const openInSillyTavern = extension && extension.open;
 
 /**
  * Sends a request and returns its answer. Throws {@link Refused} if the program reports an error.

@@ -2,6 +2,7 @@
 
 import { ask, linesOf } from "./api.js";
 import { address, el, keepInPlace, link, redraw, setChildren } from "./dom.js";
+import { openButton } from "./open_button.js";
 import { isStandalone, isStory } from "./standalone.js";
 import { formatAge, isChat, splitTimeline, t } from "./words.js";
 
@@ -155,6 +156,7 @@ function timelineRow(line) {
     (line.tags ?? []).map((/** @type {string} */ tag) =>
       link(address("read", tag), tag, { class: "tag" }),
     ),
+    line.state === "deleted" ? null : openButton(line.timeline),
     isChat(line.timeline) && line.head && !isStory
       ? link(address("tree", line.timeline), t("map"))
       : null,

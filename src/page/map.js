@@ -6,6 +6,7 @@ import { Axis } from "./axis.js";
 import { askName, confirmPlan } from "./dialogs.js";
 import { address, el, link, setChildren, svg } from "./dom.js";
 import { messageAt } from "./messages.js";
+import { openButton } from "./open_button.js";
 import { LANES, canAnswer, isStandalone } from "./standalone.js";
 import { shorten } from "./text.js";
 import { formatDate, splitTimeline, t } from "./words.js";
@@ -402,6 +403,7 @@ export async function map(place, [timeline], query) {
       mayWrite()
         ? el("button", { type: "button", onclick: () => fork(dot, name) }, t("fork"))
         : null,
+      openButton(lanes[selected.lane].timeline, () => dot.index),
     );
   }
 

@@ -5,6 +5,7 @@ import { ask, linesOf, mayWrite, pages } from "./api.js";
 import { askName, confirmPlan } from "./dialogs.js";
 import { address, el, link, redraw, setChildren } from "./dom.js";
 import { messagesFrom } from "./messages.js";
+import { openButton } from "./open_button.js";
 import { PAGE, canAnswer, isStandalone, isStory, momentOf } from "./standalone.js";
 import { renderDiff, renderText, shorten } from "./text.js";
 import { virtualList } from "./virtual_list.js";
@@ -189,10 +190,17 @@ export async function reader(place, [requested], query) {
       showsChat
         ? link(`${address("tree", timeline)}?at=${dot?.id ?? ""}`, t("map"), { class: "button" })
         : null,
+      isLatest ? openButton(timeline, visibleMessage) : null,
       mayWrite() ? button(t("restore"), () => confirmPlan("restore", { snapshot })) : null,
       mayWrite() && showsChat ? button(t("restoreAs"), restoreAs) : null,
       mayWrite() ? button(t("tag"), tag) : null,
     );
+  }
+
+  /** Returns the number of the first visible message. */
+  function visibleMessage() {
+    const number = messages.firstVisible()?.row.dataset.message;
+    return number === undefined ? undefined : Number(number);
   }
 
   const messages = virtualList("messages");

@@ -2,6 +2,7 @@
 
 import { ask, linesOf } from "./api.js";
 import { address, el, link, setChildren } from "./dom.js";
+import { openButton } from "./open_button.js";
 import { isStory } from "./standalone.js";
 import { renderPlain, shorten } from "./text.js";
 import { formatAge, splitTimeline, t } from "./words.js";
@@ -78,6 +79,8 @@ function row(line) {
         facts,
         line.others?.length ? ` · ${t("alsoIn", { n: line.others.length })}` : "",
       ),
+      " ",
+      line.live && line.part === "message" ? openButton(line.timeline, () => line.index) : null,
     ),
     el("p", { dir: "auto" }, renderPlain(line.text)),
   );

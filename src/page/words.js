@@ -102,6 +102,7 @@ const ENGLISH = {
   undoes: "undoes operation {n}",
 
   restore: "Restore",
+  openHere: "Open in SillyTavern",
   restoreAs: "Restore as a new chat…",
   fork: "Fork from here…",
   tag: "Tag this moment…",
@@ -220,6 +221,7 @@ const CHINESE = {
   undoes: "撤销了操作 {n}",
 
   restore: "恢复",
+  openHere: "在酒馆里打开",
   restoreAs: "恢复成新的聊天…",
   fork: "从这里分叉…",
   tag: "给这一刻加标签…",

@@ -40,6 +40,7 @@ assets! {
     JS "standalone.js",
     JS "virtual_list.js",
     JS "messages.js",
+    JS "open_button.js",
     JS "axis.js",
     JS "text.js",
     JS "library.js",

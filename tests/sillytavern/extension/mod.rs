@@ -4,6 +4,7 @@ mod failures;
 mod group_list;
 mod named_snapshots;
 mod offers;
+mod open_from_viewer;
 mod phone;
 mod pictures;
 mod prompts;
