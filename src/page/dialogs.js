@@ -1,7 +1,7 @@
 // Dialogs: one shows a plan that the user confirms, one asks for the name of a new chat or tag.
 
 import { Refused, ask, isInSillyTavern, linesOf } from "./api.js";
-import { address, el, setChildren } from "./dom.js";
+import { address, el, focusName, focusNamed, setChildren } from "./dom.js";
 import { t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
@@ -91,14 +91,30 @@ export async function confirmPlan(verb, args) {
   }
 }
 
+/** The element that gets the focus when the dialog is closed. @type {HTMLElement | null} */
+let opener = null;
+/** Name of `opener`, which may be drawn again meanwhile. */
+let openerName = "";
+
+/** Returns the focus to the place. A dialog that another dialog opened returns it there, too. */
+function returnFocus() {
+  if (document.querySelector("dialog")) return;
+  if (opener?.isConnected) opener.focus();
+  else focusNamed(document.body, openerName);
+}
+
 /**
  * Opens a modal dialog, which is removed when it is closed.
  * @param {string} label
  * @param {...import("./dom.js").Child} children
  */
 function openDialog(label, ...children) {
+  const { activeElement } = document;
+  if (activeElement instanceof HTMLElement && !activeElement.closest("dialog"))
+    [opener, openerName] = [activeElement, focusName(activeElement)];
+  const onclose = () => (dialog.remove(), returnFocus());
   const dialog = /** @type {HTMLDialogElement} */ (
-    el("dialog", { "aria-label": label, onclose: () => dialog.remove() }, ...children)
+    el("dialog", { "aria-label": label, onclose }, ...children)
   );
   document.body.append(dialog);
   dialog.showModal();

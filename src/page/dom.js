@@ -72,6 +72,24 @@ export function setChildren(node, ...children) {
 /** Elements that can have the focus. */
 const FOCUSABLE = "a, button, summary, input";
 
+/** Returns a name of an element, which identifies it after it was drawn again. @param {Element} one */
+export function focusName(one) {
+  const label = one.getAttribute("aria-label") ?? one.textContent;
+  return [one.tagName, one.closest("[data-key]")?.getAttribute("data-key"), label].join("\n");
+}
+
+/**
+ * Gives the focus to the element with a name. Returns whether there is one.
+ * @param {Element} node
+ * @param {string} name of {@link focusName}
+ * @param {FocusOptions} [options]
+ */
+export function focusNamed(node, name, options) {
+  const same = [...node.querySelectorAll(FOCUSABLE)].find((one) => focusName(one) === name);
+  /** @type {HTMLElement | undefined} */ (same)?.focus(options);
+  return same !== undefined;
+}
+
 /**
  * Replaces the children of a node without moving what the user looks at: the focus stays on the
  * same element, and the first visible element that has a `data-key` stays in its place.
@@ -80,17 +98,11 @@ const FOCUSABLE = "a, button, summary, input";
  */
 export function redraw(node, ...children) {
   const focused = node.contains(document.activeElement) ? document.activeElement : null;
-  const nameOf = (/** @type {Element} */ one) =>
-    [one.tagName, one.closest("[data-key]")?.getAttribute("data-key")]
-      .concat(one.getAttribute("aria-label") ?? one.textContent)
-      .join("\n");
-  const name = focused && nameOf(focused);
+  const name = focused && focusName(focused);
   const restore = keepInPlace(node);
   setChildren(node, ...children);
   restore();
-  if (!name) return;
-  const same = [...node.querySelectorAll(FOCUSABLE)].find((one) => nameOf(one) === name);
-  /** @type {HTMLElement | undefined} */ (same)?.focus({ preventScroll: true });
+  if (name) focusNamed(node, name, { preventScroll: true });
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { connect, exchangeCode, followStore } from "./api.js";
 import { compare } from "./compare.js";
-import { address, el, link, setChildren } from "./dom.js";
+import { address, el, focusName, focusNamed, link, setChildren } from "./dom.js";
 import { library } from "./library.js";
 import { map } from "./map.js";
 import { operations } from "./operations.js";
@@ -18,6 +18,7 @@ import { currentLanguage, switchLanguage, t } from "./words.js";
  * @property {() => Promise<void>} [onChange] called when the store changed. It must not move what the
  *   user looks at
  * @property {() => void} [onLeave] called when another place is opened
+ * @property {() => Promise<void>} [onPrint] loads everything before the place is printed
  *
  * @typedef {(
  *   place: HTMLElement, parts: string[], query: URLSearchParams
@@ -40,7 +41,7 @@ function drawHeader() {
     });
   const languageButton = el(
     "button",
-    { type: "button", onclick: () => (switchLanguage(), navigate()) },
+    { type: "button", class: "language", onclick: () => (switchLanguage(), navigate()) },
     t("language"),
   );
   document.documentElement.lang = currentLanguage();
@@ -77,6 +78,8 @@ function parseAddress() {
 /** Shows the place that the address names. */
 async function navigate() {
   const number = ++visits;
+  const followed = history.state?.followed;
+  const wasLanguage = document.activeElement?.className === "language";
   visit.onLeave?.();
   visit = {};
   // The user may paste an address with a new code into a tab in which the viewer is open.
@@ -92,9 +95,39 @@ async function navigate() {
   } catch (error) {
     setChildren(place, renderError(error));
   }
-  if (number === visits)
-    document.title = `${place.querySelector("h1")?.textContent ?? "stvc"} · stvc`;
+  if (number !== visits) return;
+  const heading = place.querySelector("h1");
+  document.title = `${heading?.textContent ?? "stvc"} · stvc`;
+  if (wasLanguage) /** @type {HTMLElement | null} */ (document.querySelector(".language"))?.focus();
+  else if (number > 1) moveFocus(place, followed);
 }
+
+/**
+ * Moves the focus into a new place: to the link that the user followed before, or else to the
+ * heading.
+ * @param {HTMLElement} place
+ * @param {unknown} followed name of the link
+ */
+function moveFocus(place, followed) {
+  if (place.contains(document.activeElement)) return;
+  if (typeof followed === "string" && focusNamed(place, followed)) return;
+  const heading = place.querySelector("h1") ?? place;
+  heading.setAttribute("tabindex", "-1");
+  /** @type {HTMLElement} */ (heading).focus({ preventScroll: true });
+}
+
+// The history stores which link was followed, so that Back returns to it.
+main.addEventListener("click", (event) => {
+  const followed = event.target instanceof Element ? event.target.closest("a") : null;
+  if (followed) history.replaceState({ followed: focusName(followed) }, "");
+});
+
+/** Prints the place with the parts that are not in the document yet. */
+async function printAll() {
+  await visit.onPrint?.();
+  print();
+}
+addEventListener("stvc-print", printAll);
 
 /** @param {unknown} error */
 function renderError(error) {
@@ -110,6 +143,10 @@ function renderError(error) {
 
 addEventListener("hashchange", navigate);
 addEventListener("keydown", (event) => {
+  if (event.key === "p" && (event.ctrlKey || event.metaKey) && visit.onPrint) {
+    event.preventDefault();
+    printAll();
+  }
   const isTyping =
     event.target instanceof HTMLElement && event.target.closest("input, textarea, select, dialog");
   if (event.key === "/" && !isTyping) {

@@ -61,6 +61,7 @@ export async function reader(place, [requested], query) {
     toggle("hidden", t("showHidden"), true),
     toggle("swipes", t("showSwipes"), false),
     toggle("reasoning", t("showReasoning"), false),
+    el("span", { class: "facts keys" }, t("messageKeys")),
   );
   const step = (
     /** @type {number} */ by,
@@ -72,9 +73,31 @@ export async function reader(place, [requested], query) {
       { type: "button", "aria-label": label, onclick: () => moveTo(position + by) },
       sign,
     );
+  const lorebookButton = el(
+    "button",
+    { type: "button", class: "compact", "aria-pressed": "false", onclick: () => showLorebook() },
+    t("lorebook"),
+  );
+  const menuButton = el(
+    "button",
+    { type: "button", class: "compact", "aria-expanded": "false", onclick: () => toggleMenu() },
+    t("menu"),
+  );
+  const toggleMenu = () =>
+    menuButton.setAttribute("aria-expanded", String(place.classList.toggle("menu-open")));
+  /** On a small screen, the lorebook takes the place of the chat. */
+  const showLorebook = () =>
+    lorebookButton.setAttribute("aria-pressed", String(place.classList.toggle("lorebook-open")));
+  const hasLorebook = !isStory || !showsChat || first.entries;
   setChildren(
     place,
-    el("h1", {}, folder, " / ", name),
+    el(
+      "div",
+      { class: "bar" },
+      el("h1", {}, folder, " / ", name),
+      hasLorebook && showsChat ? lorebookButton : null,
+      isStory ? null : menuButton,
+    ),
     isStory
       ? null
       : el(
@@ -87,7 +110,8 @@ export async function reader(place, [requested], query) {
         ),
     isStory ? null : actions,
     showsChat && !isStory ? toggles : null,
-    isStory && showsChat && !first.entries ? chat : el("div", { class: "columns" }, chat, lorebook),
+    hasLorebook ? el("div", { class: "columns" }, showsChat ? chat : null, lorebook) : chat,
+    el("p", { class: "print-note" }, t("printNote")),
   );
 
   /** Loads the list of snapshots. The shown snapshot stays, even if its position has changed. */
@@ -117,7 +141,7 @@ export async function reader(place, [requested], query) {
     const snapshot = snapshots[position];
     if (!isStory) drawHeader(snapshot);
     history.replaceState(
-      null,
+      history.state,
       "",
       address("read", momentOf(snapshot)) +
         (query.size && isRequested(snapshot) ? `?${query}` : ""),
@@ -194,6 +218,7 @@ export async function reader(place, [requested], query) {
       mayWrite() ? button(t("restore"), () => confirmPlan("restore", { snapshot })) : null,
       mayWrite() && showsChat ? button(t("restoreAs"), restoreAs) : null,
       mayWrite() ? button(t("tag"), tag) : null,
+      button(t("print"), () => dispatchEvent(new Event("stvc-print"))),
     );
   }
 
@@ -205,6 +230,33 @@ export async function reader(place, [requested], query) {
 
   const messages = virtualList("messages");
   chat.append(messages);
+  // Only the controls of the current message can be reached with Tab, and "j" and "k" make another
+  // message the current one. Otherwise the lorebook would be hundreds of keys away.
+  /** @type {HTMLElement | null} */
+  let current = null;
+  const controlsOf = (/** @type {HTMLElement} */ row) =>
+    /** @type {NodeListOf<HTMLElement>} */ (row.querySelectorAll("a, button, summary"));
+  /** @param {HTMLElement} row */
+  const makeCurrent = (row) => {
+    if (current === row) return;
+    if (current) for (const control of controlsOf(current)) control.tabIndex = -1;
+    current = row;
+    for (const control of controlsOf(row)) control.tabIndex = 0;
+  };
+  chat.addEventListener("focusin", ({ target }) => {
+    const row = target instanceof Element ? target.closest(".message") : null;
+    if (row) makeCurrent(/** @type {HTMLElement} */ (row));
+  });
+  chat.addEventListener("keydown", ({ key, ctrlKey, metaKey, altKey }) => {
+    if ((key !== "j" && key !== "k") || ctrlKey || metaKey || altKey) return;
+    const rows = /** @type {HTMLElement[]} */ ([...messages.querySelectorAll(".message")]);
+    const isShown = (/** @type {HTMLElement} */ row) => row.offsetHeight > 0;
+    const shown = rows.filter(isShown);
+    const at = current ? shown.indexOf(current) : -1;
+    const visible = messages.firstVisible()?.row;
+    const next = at < 0 ? visible : shown[at + (key === "j" ? 1 : -1)];
+    next?.focus();
+  });
   /**
    * Draws the messages. The first time, scrolls to the message in the address. Later the user stays
    * at the same message.
@@ -228,6 +280,7 @@ export async function reader(place, [requested], query) {
     if (isWanted) {
       row.setAttribute("aria-current", "true");
       messages.hold(row, 0.5);
+      row.focus({ preventScroll: true });
     } else if (isKept) messages.hold(row, 0, view.offset);
     else messages.hold(row, isStory ? 0 : 1);
   }
@@ -252,9 +305,10 @@ export async function reader(place, [requested], query) {
     const swipes = line.swipes.flatMap((/** @type {string} */ text, /** @type {number} */ n) =>
       n === line.swipe ? [] : [quote(t("swipe", { n: n + 1, of: line.swipes.length }), text)],
     );
-    return el(
+    const row = el(
       "li",
       {
+        tabindex: -1,
         class: `message${line.hidden ? " hidden" : ""}${line.user ? " user" : ""}`,
         "data-message": line.index,
         value: line.index,
@@ -280,6 +334,8 @@ export async function reader(place, [requested], query) {
       renderText(line.text),
       swipes.length ? el("div", { class: "swipes" }, swipes) : null,
     );
+    for (const control of controlsOf(row)) control.tabIndex = -1;
+    return row;
   }
 
   /** Appends the earlier versions of a message. @param {Line} line @param {Element} to */
@@ -334,6 +390,8 @@ export async function reader(place, [requested], query) {
     const parts = [book, t("entries", { n: total })].filter(Boolean);
     const size = el("small", {}, parts.join(" · "));
     setChildren(heading, title, " ", size);
+    if (wantedEntry && !place.classList.contains("lorebook-open") && query.get("m") === null)
+      showLorebook();
     setChildren(pinned, wantedEntry ? renderEntry(wantedEntry, book, { open: true }) : null);
     const view = entries.view();
     await entries.fill({ total, size: PAGE, height: 34, make }, view?.index ?? 0);
@@ -394,7 +452,11 @@ export async function reader(place, [requested], query) {
   const requestedMoment = momentOf(snapshots[position]);
   await moveTo(position);
   // When a snapshot is created, the slider gets longer, and the shown snapshot stays.
-  return { onChange: () => loadSnapshots().then(() => drawHeader(snapshots[position])) };
+  const onPrint = async () => {
+    await Promise.all([messages.loadAll(), entries.loadAll()]);
+    place.classList.add("complete");
+  };
+  return { onPrint, onChange: () => loadSnapshots().then(() => drawHeader(snapshots[position])) };
 }
 
 /** Shows a short message. @param {unknown} message */

@@ -8,7 +8,7 @@ import { formatSize, t } from "./words.js";
 /** Number of characters that are shown before the rest of a text is folded. */
 const MAX_SHOWN = 10_000;
 /** Number of characters without a space that are shown before the rest is folded. */
-const MAX_UNBROKEN = 1_000;
+const MAX_UNBROKEN = 300;
 /** Maximum length of a picture inside a text, in characters. */
 const MAX_PICTURE = 8_000_000;
 

@@ -26,6 +26,7 @@ export class VirtualList extends HTMLElement {
   #source = null;
   /** @type {IntersectionObserver | null} */
   #observer = null;
+  #isComplete = false;
   /** @type {Anchor | null} */
   #anchor = null;
   /** The scroll position that the list set. Another position was set by the user. */
@@ -64,6 +65,7 @@ export class VirtualList extends HTMLElement {
    */
   async fill(source, at) {
     this.#source = source;
+    this.#isComplete = false;
     const { total, size, height } = source;
     const pages = Array.from({ length: Math.ceil(total / size) }, (_, n) => {
       const page = el("ol", { start: n * size });
@@ -149,6 +151,14 @@ export class VirtualList extends HTMLElement {
     this.#ownTop = this.#scroller.scrollTop;
   }
 
+  /** Loads all rows and keeps them in the document, so that they can be printed. */
+  async loadAll() {
+    const source = this.#source;
+    if (!source) return;
+    this.#isComplete = true;
+    for (const page of this.children) await this.#load(/** @type {HTMLElement} */ (page), source);
+  }
+
   /** @param {HTMLElement} page @param {Source} source */
   async #load(page, source) {
     if (page.childElementCount) return;
@@ -161,7 +171,8 @@ export class VirtualList extends HTMLElement {
 
   /** Removes the rows of a page but keeps its height. @param {HTMLElement} page */
   #unload(page) {
-    if (!page.childElementCount || page.contains(document.activeElement)) return;
+    if (this.#isComplete || !page.childElementCount || page.contains(document.activeElement))
+      return;
     page.style.height = `${page.offsetHeight}px`;
     page.replaceChildren();
   }

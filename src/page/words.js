@@ -32,6 +32,10 @@ const ENGLISH = {
   unreadable: "cannot be read",
 
   chat: "Chat",
+  menu: "Menu",
+  print: "Print…",
+  printNote: "Not everything is printed. Use “Print…” in the viewer to print all messages.",
+  messageKeys: "j k: from message to message",
   snapshot: "Snapshot",
   previous: "Previous snapshot",
   next: "Next snapshot",
@@ -153,6 +157,10 @@ const CHINESE = {
   unreadable: "无法读取",
 
   chat: "聊天",
+  menu: "菜单",
+  print: "打印…",
+  printNote: "没有打印全部内容。要打印所有消息，请用查看器里的“打印…”。",
+  messageKeys: "j k：上一条和下一条消息",
   snapshot: "快照",
   previous: "上一个快照",
   next: "下一个快照",

@@ -426,6 +426,22 @@ fn comparison_lists_changed_fields_and_loads_changes_in_pages() {
     visit.end();
 }
 
+#[test]
+fn reader_works_on_small_screens_on_paper_and_by_keyboard() {
+    let mut sandbox = Sandbox::empty();
+    sandbox.write(
+        CHAT,
+        uneven_chat(300).replacen("{", "{\"chat_metadata\":{\"world_info\":\"Harbour\"},", 1),
+    );
+    sandbox.write(BOOK, book("Two masts."));
+    sandbox.take(&[]);
+    sandbox.wait(60);
+    sandbox.append(CHAT, &message("Mira", 300));
+    sandbox.take(&[]);
+    let Some(visit) = Visit::begin(&sandbox, &["--write"], "small") else { return };
+    visit.end();
+}
+
 /// A picture of 64 pixels.
 const PICTURE: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAoklEQVR42h2OIQ6DUBBEx9XhcGQNCQKHQ2xSxwlImqzE4SpXcQIcyZ4BV7NH4ARzF1xF82snk/ceAAiggAEOBJAA8Z9FHiqVSe3ShLQpPWUoZ9FKtTHtXcfQKXWmLgUhVqv1Zk+3OWxN22hHAYs36qP57P4O39NP+lV0Eq3GZLF67BGfDDLuEiHZa86Wm+cZycwvsytpwkG5GA/nFbyTHfn6AfakRvFK0Xj6AAAAAElFTkSuQmCC";
 
@@ -433,12 +449,12 @@ const PICTURE: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAI
 #[test]
 fn viewer_folds_long_texts_and_shows_pictures_inside_messages() {
     let mut sandbox = Sandbox::empty();
-    let lines = |line: &str| vec![line.repeat(40_000); 20].join("\n");
+    let lines = |line: &str| vec![line.repeat(40_000); 4].join("\n");
     let data = "Q".repeat(500_000);
     let texts = [
         format!("A picture: ![waves]({PICTURE}) and <img src=\"{PICTURE}\"> after it."),
         format!("Damaged: data:image/png;base64,{data} drawn: data:image/svg+xml;base64,{data}."),
-        "w".repeat(3_000_000),
+        "w".repeat(1_000_000),
         lines("\""),
         lines("“"),
         lines("`"),

@@ -637,8 +637,98 @@ const scenarios = {
     await page.locator(".lorebook", { hasText: "Keywords: kestrel, boat" }).waitFor();
   },
 
+  async small() {
+    // At 200 % zoom, a window has half as many pixels.
+    for (const [width, height, least] of [
+      [640, 360, 200],
+      [390, 844, 560],
+    ]) {
+      const page = await open({ viewport: { width, height }, hasTouch: width < 600 });
+      await go(page, "#/read/Tide%20Office");
+      await page.locator('.message[data-message="300"]').waitFor();
+      const box = await page.locator(".chat").boundingBox();
+      assert.ok(box.height >= least, `the chat has ${box.height} of ${height} pixels`);
+      await page.click("button >> text=Lorebook");
+      await page.locator(".lorebook summary", { hasText: "Kestrel" }).waitFor();
+      await page.click("button >> text=Lorebook");
+      await page.locator('.message[data-message="300"]').waitFor();
+      await page.click("button >> text=Menu");
+      await page.locator(".buttons a >> text=Map").waitFor();
+    }
+    const phone = await open({ viewport: { width: 390, height: 844 }, hasTouch: true });
+    for (const place of PLACES) {
+      await go(phone, place.replace("~2", "~1"));
+      await phone.locator("h1").waitFor();
+      await phone.waitForTimeout(500);
+      if (place.startsWith("#/read")) await phone.click("button >> text=Menu");
+      const small = await phone.evaluate(() =>
+        [...document.querySelectorAll("a, button, summary, input, select")]
+          .map((node) => node.closest("label") ?? node)
+          .filter((node) => node.offsetParent)
+          .map((node) => [node.getBoundingClientRect(), node.outerHTML.slice(0, 90)])
+          .filter(([box]) => box.width < 24 || box.height < 24)
+          .map(([box, html]) => `${html} ${box.width} × ${box.height}`),
+      );
+      assert.deepEqual(small, [], place);
+    }
+    // The focus follows links, and returns after Back and after a dialog.
+    const page = await open();
+    const focused = () => page.evaluate(() => document.activeElement.textContent);
+    await page.locator(".row a.name", { hasText: "Tide Office" }).focus();
+    await page.keyboard.press("Enter");
+    await waitForTitle(page, "Mira / Tide Office");
+    await page.waitForFunction(() => document.activeElement.tagName === "H1");
+    await page.goBack();
+    await page.waitForFunction(() => document.activeElement.textContent === "Tide Office");
+    await page.goForward();
+    await waitForTitle(page, "Mira / Tide Office");
+    await page.locator(".message").nth(5).waitFor();
+    await page.locator("button", { hasText: "Tag this moment" }).focus();
+    await page.keyboard.press("Enter");
+    await page.locator("dialog input").fill("here");
+    await page.keyboard.press("Enter");
+    await page.locator("output .tag", { hasText: "here" }).waitFor();
+    assert.equal(await focused(), "Tag this moment…");
+    await page.locator("button", { hasText: "Restore as a new chat" }).focus();
+    await page.keyboard.press("Enter");
+    await page.locator("dialog button", { hasText: "Apply" }).click();
+    await page.locator("dialog li", { hasText: "jsonl" }).first().waitFor();
+    await page.keyboard.press("Escape");
+    await page.locator("dialog").waitFor({ state: "detached" });
+    assert.equal(await focused(), "Restore as a new chat…");
+    // The lorebook is a few keys away from the chat, and j and k walk through the messages.
+    await page.locator(".chat").focus();
+    await page.keyboard.press("j");
+    const current = () =>
+      page.evaluate(() => Number(document.activeElement.getAttribute("data-message")));
+    const first = await current();
+    await page.keyboard.press("k");
+    assert.equal(await current(), first - 1);
+    await page.keyboard.press("Tab");
+    assert.equal(await focused(), `#${first - 1}`);
+    let keys = 1;
+    const isInLorebook = () => page.evaluate(() => !!document.activeElement.closest(".lorebook"));
+    while (!(await isInLorebook()) && keys < 20) {
+      await page.keyboard.press("Tab");
+      keys++;
+    }
+    assert.ok(keys < 6, `${keys} keys`);
+    // All messages are printed.
+    await page.evaluate(() => {
+      window.print = () => (window.isPrinted = true);
+    });
+    await page.locator(".chat").focus();
+    await page.keyboard.press("Control+p");
+    await page.waitForFunction(() => window.isPrinted);
+    assert.equal(await page.locator(".message").count(), 301);
+    const pdf = (await page.pdf({ format: "A4" })).toString("latin1");
+    const pages = pdf.match(/\/Type\s*\/Page\b/g).length;
+    assert.ok(pages > 10, `${pages} pages`);
+  },
+
   async heavy() {
     const page = await open();
+    page.setDefaultTimeout(90_000);
     const nodes = () =>
       page.evaluate(() => {
         const walker = document.createTreeWalker(document.getElementById("place"));
