@@ -22,6 +22,7 @@ pub fn run(args: &restore::Args, workspace: &Workspace, out: &mut Output) -> Res
 
 pub fn print(all: &Restored, out: &mut Output) {
     let (mut failed, mut is_in_the_way, mut is_chat_missing) = (0, false, false);
+    let mut is_running = false;
     for outcome in &all.timelines {
         match &outcome.result {
             Ok(report) => {
@@ -36,6 +37,7 @@ pub fn print(all: &Restored, out: &mut Output) {
             Err(error) => {
                 failed += 1;
                 is_in_the_way |= error.is_file_in_the_way();
+                is_running |= error.is_sillytavern_running();
                 is_chat_missing |= outcome.timeline.is_chat();
                 let line = format!("{}: {}", name(&outcome.timeline), clean(&error.to_string()));
                 out.error_line(&format!("{}: {line}", paint(STYLES.bad, "not restored")));
@@ -67,6 +69,9 @@ pub fn print(all: &Restored, out: &mut Output) {
     }
     if failed > 0 {
         let hint = match (is_in_the_way, is_chat_missing) {
+            _ if is_running => {
+                " Close SillyTavern's page, then run `stvc restore --all --overwrite --chat-closed` to replace the files in the way, after creating snapshots of them."
+            }
             // With `--overwrite`, no file is in the way.
             (true, _) => {
                 " Run `stvc restore --all --overwrite` to replace the files in the way, after creating snapshots of them; or run `stvc restore NAME --as OTHER` to restore one under another name."

@@ -205,6 +205,11 @@ impl Error {
         matches!(self, Self::Restore(RestoreError::InTheWay { .. }))
     }
 
+    /// Returns whether a restore was refused because SillyTavern is running.
+    pub fn is_sillytavern_running(&self) -> bool {
+        matches!(self, Self::Engine(engine::Error::SillyTavernRuns(_)))
+    }
+
     /// If the name of a moment cannot be parsed, returns the unparsed text, and the position in it
     /// in bytes.
     pub fn unparsed(&self) -> Option<(&str, usize)> {

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::common::{Answer, Sandbox, answer, assert_same, chat, files, fixtures, text};
+#[cfg(target_os = "linux")]
+use crate::running::Running;
 
 #[test]
 fn everything_is_restored_from_the_store_alone() {
@@ -200,6 +202,24 @@ fn import_with_restore_keeps_settings_of_a_user_who_wrote_messages() {
     let after = fresh.files();
     assert_eq!(after["settings.json"], SETTINGS.as_bytes());
     assert_ne!(after["worlds/Eldoria.json"], br#"{"entries":{}}"#);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn import_with_restore_names_the_next_step_if_sillytavern_is_running() {
+    let (full, backup) = library_in_use();
+    let here = Sandbox::empty();
+    for (_, path, bytes) in default_files() {
+        here.write(path, bytes);
+    }
+    here.write("settings.json", SETTINGS);
+    let running = Running::on(&here, "");
+    let partly = here.stvc(&["import", text(&backup), "--restore"]).exits(3);
+    let hint = "Close SillyTavern's page, then run `stvc restore --all --overwrite --chat-closed`";
+    assert!(partly.stdout.contains(hint), "{partly:?}");
+    here.stvc(&["restore", "--all", "--overwrite", "--chat-closed"]).exits(0);
+    assert_same(&stored(here.files()), &stored(full.files()));
+    drop(running);
 }
 
 #[test]
