@@ -304,8 +304,10 @@ fn ask_for_more(
     out: &mut Output,
 ) {
     if state.settings.is_none() && !args.include_settings && root.join("settings.json").is_file() {
-        out.say("settings.json holds persona descriptions, tags and global lorebooks.");
-        out.say("API keys are in another file, which is never stored.");
+        out.say(
+            "settings.json holds persona descriptions, tags and the choice of global lorebooks.",
+        );
+        out.say("It may hold the password of a proxy. API keys are in another file, which is never stored.");
         let wanted = answer("Store settings.json, too? [y/N] ");
         let wanted = wanted.is_some_and(|typed| is_yes(&typed));
         tasks.insert(0, Task::IncludeSettings(wanted));

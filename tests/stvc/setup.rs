@@ -277,8 +277,8 @@ fn setup_asks_on_a_terminal() {
       install the extension for SillyTavern's page
       start the watch now, and keep it running, also while logged out (systemd)
       back up to HOME/drive, daily
-    Continue? [Y/n] settings.json holds persona descriptions, tags and global lorebooks.
-    API keys are in another file, which is never stored.
+    Continue? [Y/n] settings.json holds persona descriptions, tags and the choice of global lorebooks.
+    It may hold the password of a proxy. API keys are in another file, which is never stored.
     Store settings.json, too? [y/N] done     settings   settings.json is stored from now on
     done     snapshot   3 snapshots created
     done     extension  HOME/default-user/extensions/stvc
@@ -310,6 +310,29 @@ fn setup_asks_for_a_backup_place() {
     assert_eq!(value("include.settings"), "false\n");
     assert_eq!(value("backup.schedule"), "weekly\n");
     assert_eq!(crate::common::refs(&place), crate::common::refs(&sandbox.store()));
+}
+
+#[test]
+fn setup_keeps_the_configured_decision_about_settings() {
+    for decision in ["true", "false"] {
+        let sandbox = library();
+        let services = Services::new(&sandbox);
+        let value = || sandbox.stvc(&["config", "include.settings"]).exits(0).stdout;
+        services.stvc(&["setup", "--yes"]).exits(0);
+        assert_eq!(value(), "not set\n");
+        sandbox.stvc(&["config", "include.settings", decision]).exits(0);
+        services.stvc(&["setup", "--yes"]).exits(0);
+        if has_terminal() {
+            let path = services.path();
+            let variables = [("PATH", path.to_str().unwrap())];
+            let asked = typed_on_terminal(&sandbox, &["setup"], &variables, "\n").exits(0);
+            let printed = format!("{}{}", asked.stdout, asked.stderr);
+            assert!(printed.contains("Where should they be backed up?"), "{printed}");
+            assert!(!printed.contains("settings.json"), "{printed}");
+        }
+        services.stvc(&["setup", "--remove", "--yes"]).exits(0);
+        assert_eq!(value(), format!("{decision}\n"));
+    }
 }
 
 /// The search covers the real system, too, which may have other libraries.
