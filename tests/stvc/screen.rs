@@ -116,8 +116,8 @@ fn everyday_commands_fit_80_columns() {
     ");
 }
 
-/// The screens of all commands, in the order in which a user could enter them. Paths of other systems
-/// would be shortened differently.
+/// The screens of all commands, in the order in which a user could enter them. On other systems,
+/// paths have other lengths.
 #[cfg(target_os = "linux")]
 #[test]
 fn every_command_has_its_screen_at_80_columns() {
