@@ -144,13 +144,17 @@ function renderFields(line) {
 
 /** @param {Line} field @returns {Node[]} */
 function renderField({ before, after, added, removed }) {
-  if (added || removed) {
-    const item = (/** @type {string} */ tag) => (/** @type {unknown} */ value) =>
-      el(tag, { class: "item" }, renderPlain(asText(value)));
-    const items = [...(removed ?? []).map(item("del")), ...(added ?? []).map(item("ins"))];
-    if (items.length) return items;
-  }
-  return renderDiff(asText(before), asText(after));
+  const item = (/** @type {string} */ tag) => (/** @type {unknown} */ value) =>
+    el(tag, { class: "item" }, renderPlain(asText(value)));
+  const items = [...(removed ?? []).map(item("del")), ...(added ?? []).map(item("ins"))];
+  if (items.length) return items;
+  // Numbers and switches have no words to compare.
+  const isText = [before, after].some((value) => ["string", "object"].includes(typeof value));
+  if (isText) return renderDiff(asText(before), asText(after));
+  return [
+    ...(before === undefined ? [] : [item("del")(before)]),
+    ...(after === undefined ? [] : [item("ins")(after)]),
+  ];
 }
 
 /** Returns a value as text. @param {unknown} value */
