@@ -69,7 +69,11 @@ export async function library(place) {
   return { onChange: draw, onLeave: () => clearTimeout(checkTimer) };
 }
 
-/** Compares the times of two timelines, whose offsets may differ. @param {Line} a @param {Line} b */
+/**
+ * Compares the times of two timelines, whose offsets may differ.
+ * @param {Line} a
+ * @param {Line} b
+ */
 function latestFirst(a, b) {
   return (Date.parse(b.time) || 0) - (Date.parse(a.time) || 0);
 }

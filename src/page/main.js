@@ -15,8 +15,8 @@ import { currentLanguage, switchLanguage, t } from "./words.js";
  * A place is a function that draws one view into an element. `parts` and `query` come from the
  * address.
  * @typedef {object} Visit
- * @property {() => Promise<void>} [onChange] called when the store changed. It must not move what the
- *   user looks at
+ * @property {() => Promise<void>} [onChange] called when the store changed. It must not move what
+ *   the user looks at
  * @property {() => void} [onLeave] called when another place is opened
  * @property {() => Promise<void>} [onPrint] loads everything before the place is printed
  *
@@ -109,8 +109,8 @@ async function navigate() {
  * @param {unknown} followed name of the link
  */
 function moveFocus(place, followed) {
-  if (place.contains(document.activeElement)) return;
   if (typeof followed === "string" && focusNamed(place, followed)) return;
+  if (place.contains(document.activeElement)) return;
   const heading = place.querySelector("h1") ?? place;
   heading.setAttribute("tabindex", "-1");
   /** @type {HTMLElement} */ (heading).focus({ preventScroll: true });

@@ -124,9 +124,9 @@ export async function reader(place, [requested], query) {
     position = snapshots.findIndex((line) => momentOf(line) === momentOf(shown));
     if (position < 0) {
       // The log lists a snapshot with a later lorebook, but no moment between snapshots.
-      const isListed = snapshots.findIndex((line) => line.id === shown.id);
-      position = isListed < 0 ? snapshots.length : isListed;
-      if (isListed < 0 || shown.at !== undefined) snapshots.splice(position, 0, shown);
+      const listed = snapshots.findIndex((line) => line.id === shown.id);
+      position = listed < 0 ? snapshots.length : listed;
+      if (listed < 0 || shown.at !== undefined) snapshots.splice(position, 0, shown);
     }
     slider.max = String(snapshots.length - 1);
     slider.value = String(position);

@@ -66,7 +66,7 @@ function row(line) {
   const facts = isStory ? "" : ` ${formatAge(line.said ?? line.time)} · ${state}`;
   return el(
     "li",
-    {},
+    { "data-key": `${line.snapshot} ${line.index ?? line.uid}` },
     el(
       "div",
       {},

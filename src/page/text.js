@@ -13,8 +13,8 @@ const MAX_UNBROKEN = 300;
 const MAX_PICTURE = 8_000_000;
 
 /**
- * Matches data inside a text. Every part excludes the character that ends it, so that each character
- * is read once.
+ * Matches data inside a text. Every part excludes the character that ends it, so that each
+ * character is read once.
  */
 const DATA =
   /data:([\w.+-]{1,80}\/[\w.+-]{1,80})?((?:;[\w.+=-]{1,80}){0,5}),([\w+/=%.~!*-]{100,})/g;

@@ -117,8 +117,8 @@ export class VirtualList extends HTMLElement {
   }
 
   /**
-   * Returns what the user sees: the index and the position of the first visible row, and whether the
-   * last row is visible.
+   * Returns what the user sees: the index and the position of the first visible row, and whether
+   * the last row is visible.
    */
   view() {
     const anchor = this.firstVisible();
