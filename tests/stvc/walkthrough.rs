@@ -103,6 +103,10 @@ fn run(sandbox: &Sandbox, arguments: &[&str]) -> String {
 fn in_documented_folder(sandbox: &Sandbox, printed: &str) -> String {
     let printed = printed
         .replace(text(&sandbox.library()), "/home/wren/SillyTavern/data/default-user")
+        .replace(
+            &format!("{}/other", text(sandbox.folder())),
+            "/home/wren/SillyTavern/data/default-user",
+        )
         .replace(&format!("{}/.config", text(sandbox.folder())), "/home/wren/.config");
     printed.replace(&format!("{}/stick", text(sandbox.folder())), "/media/stick")
 }
