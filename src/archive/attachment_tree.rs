@@ -75,10 +75,14 @@ impl Attachment {
     }
 }
 
+/// The attachments of a snapshot, as its manifest describes them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachmentsRecord {
+    /// Number of attachments.
     pub files: u64,
+    /// Their total length.
     pub bytes: u64,
+    /// Hash of their list.
     pub blake3: Blake3,
 }
 

@@ -31,7 +31,7 @@ mod state;
 mod validate;
 mod write;
 
-pub use attachment_tree::Attachment;
+pub use attachment_tree::{Attachment, AttachmentsRecord};
 pub(crate) use erasure_mark::{CopyMark, erasure_marks};
 pub use error::{Error, Result};
 pub use file_role::Role;

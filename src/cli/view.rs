@@ -18,6 +18,7 @@ use stvc::api::page::{Exported, Extent, LeftOut, PageStats};
 use stvc::api::{Rights, page};
 use stvc::findings::Level;
 use stvc::json_output::{Counts, Line, Summary};
+use stvc::verbs::timelines::graph;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -66,6 +67,16 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
     };
     // A missing store is reported here, because the viewer would have nothing to show.
     workspace.must_have_store()?;
+    // An unknown name is reported here, too, and not by the viewer after it was opened.
+    if let Some(name) = timeline {
+        let options = graph::Options {
+            timeline: Some(name.clone()),
+            lanes: Some(0..1),
+            lanes_only: true,
+            ..graph::Options::default()
+        };
+        graph::graph(workspace, &options, &mut out.progress())?;
+    }
     let rights = if args.write { Rights::Change } else { Rights::Read };
     let server = Server::bind(workspace.clone(), rights, args.port);
     let server = server.map_err(|source| Error::NoServer { source })?;

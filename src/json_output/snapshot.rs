@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::archive::{FileRecord, Snapshot, SnapshotId};
+use crate::archive::{AttachmentsRecord, FileRecord, Snapshot, SnapshotId};
 use crate::auto_recap::CheckpointState;
 use crate::st::TimelineName;
 use crate::verbs::log::LoggedSnapshot;
@@ -33,6 +33,8 @@ enum SnapshotDetails<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         at: Option<usize>,
         files: &'a [FileRecord],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        attachments: Option<&'a AttachmentsRecord>,
         #[serde(skip_serializing_if = "Option::is_none")]
         state: Option<&'a CheckpointState>,
         timeline_now: &'a TimelineName,
@@ -78,6 +80,7 @@ impl<'a> SnapshotLine<'a> {
         let more = SnapshotDetails::Shown {
             at: report.at,
             files: &report.contents.manifest.files,
+            attachments: report.contents.manifest.attachments.as_ref(),
             state: report.contents.manifest.checkpoint.as_ref(),
             timeline_now: &report.timeline,
             moment: &report.moment,

@@ -152,11 +152,22 @@ export function mayWrite() {
   return write;
 }
 
-/** Polls the program, and calls `onChange` when the store changed. @param {() => void} onChange */
-export async function followStore(onChange) {
+/**
+ * Polls the program.
+ * @param {object} listeners
+ * @param {() => void} listeners.onChange called when the store changed
+ * @param {(isConnected: boolean) => void} listeners.onConnection called when the program stopped
+ *   answering, or answers again
+ */
+export async function followStore({ onChange, onConnection }) {
   if (isStandalone) return;
   /** @type {string | null | undefined} */
   let known;
+  let isConnected = true;
+  const report = (/** @type {boolean} */ now) => {
+    if (now !== isConnected) onConnection(now);
+    isConnected = now;
+  };
   for (;;) {
     try {
       const now = await readState();
@@ -165,10 +176,10 @@ export async function followStore(onChange) {
         onChange();
       }
       [known, write] = [now.state, now.write];
-      document.body.classList.remove("disconnected");
+      report(true);
     } catch (error) {
       // `fetch` throws a TypeError if no server answers. A server that refuses is still running.
-      if (extension || error instanceof TypeError) document.body.classList.add("disconnected");
+      if (extension || error instanceof TypeError) report(false);
     }
     await new Promise((resolve) => setTimeout(resolve, document.hidden ? 10_000 : 1_500));
   }

@@ -23,11 +23,14 @@ export async function confirmPlan(verb, args) {
   );
   const cancel = el("button", { type: "button", onclick: () => dialog.close() }, t("cancel"));
   const replacesFiles = verb === "undo" || args.name === undefined;
+  const heading = el("h2", { tabindex: -1 }, t("plannedChanges"));
+  const question =
+    replacesFiles && !isInSillyTavern ? el("label", {}, chatIsClosed, t("chatIsClosed")) : null;
   const dialog = openDialog(
     t("plannedChanges"),
-    el("h2", {}, t("plannedChanges")),
+    heading,
     body,
-    replacesFiles && !isInSillyTavern ? el("label", {}, chatIsClosed, t("chatIsClosed")) : null,
+    question,
     el("div", { class: "buttons" }, apply, cancel),
   );
 
@@ -79,12 +82,14 @@ export async function confirmPlan(verb, args) {
       });
       const openHistory = () => (dialog.close(), (location.hash = address("operations")));
       const undo = el("button", { type: "button", onclick: openHistory }, t("undo"));
-      setChildren(
-        body,
-        el("p", {}, t("done")),
-        renderChanges(answer),
-        verb === "undo" ? null : undo,
-      );
+      setChildren(body, renderChanges(answer));
+      // Nothing is left to decide.
+      setChildren(heading, t("done"));
+      question?.remove();
+      setChildren(cancel, t("close"));
+      if (verb === "undo") apply.remove();
+      else apply.replaceWith(undo);
+      heading.focus();
     } catch (error) {
       setChildren(body, renderError(error));
     }

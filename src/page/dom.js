@@ -72,7 +72,10 @@ export function setChildren(node, ...children) {
 /** Elements that can have the focus. */
 const FOCUSABLE = "a, button, summary, input";
 
-/** Returns a name of an element, which identifies it after it was drawn again. @param {Element} one */
+/**
+ * Returns a name of an element, which identifies it after it was drawn again.
+ * @param {Element} one
+ */
 export function focusName(one) {
   const label = one.getAttribute("aria-label") ?? one.textContent;
   return [one.tagName, one.closest("[data-key]")?.getAttribute("data-key"), label].join("\n");

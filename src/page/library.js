@@ -32,7 +32,9 @@ export async function library(place) {
   );
   const renderShown = () => {
     const words = filter.value.toLowerCase();
-    return renderTimelines(timelines.filter((line) => line.timeline.toLowerCase().includes(words)));
+    const names = (/** @type {Line} */ line) =>
+      `${line.group ?? ""}\n${line.timeline}`.toLowerCase();
+    return renderTimelines(timelines.filter((line) => names(line).includes(words)));
   };
   /** @param {Line[]} findings */
   const drawProblems = (findings) => {
@@ -103,7 +105,8 @@ function renderTimelines(timelines) {
   /** @type {Map<string, Line[]>} */
   const folders = new Map();
   for (const line of [...timelines].sort(latestFirst)) {
-    const folder = isChat(line.timeline) ? splitTimeline(line.timeline)[0] : t("otherTimelines");
+    const owner = line.group ?? splitTimeline(line.timeline)[0];
+    const folder = isChat(line.timeline) ? owner : t("otherTimelines");
     folders.set(folder, [...(folders.get(folder) ?? []), line]);
   }
   if (!timelines.length) return [el("p", {}, t("empty"))];
@@ -132,11 +135,11 @@ const STATE_LABELS = {
 
 /** @param {Line} line */
 function timelineRow(line) {
-  const [, name] = splitTimeline(line.timeline);
+  const isGroup = line.timeline.startsWith("groups/");
+  const name = (isGroup && line.group) || splitTimeline(line.timeline)[1];
   const facts = [
-    line.entries === undefined
-      ? t("messages", { n: line.messages })
-      : t("entries", { n: line.entries ?? 0 }),
+    isChat(line.timeline) ? t("messages", { n: line.messages }) : "",
+    line.entries === undefined ? "" : t("entries", { n: line.entries ?? 0 }),
     isStory ? "" : t("snapshots", { n: line.snapshots }),
     line.time ? formatAge(line.time) : "",
     line.parent

@@ -72,7 +72,11 @@ function parseAddress() {
       return part;
     }
   });
-  return { name: name in PLACES ? name : "", parts, query: new URLSearchParams(query ?? "") };
+  return {
+    name: Object.hasOwn(PLACES, name) ? name : "",
+    parts,
+    query: new URLSearchParams(query ?? ""),
+  };
 }
 
 /** Shows the place that the address names. */
@@ -131,6 +135,8 @@ addEventListener("stvc-print", printAll);
 
 /** @param {unknown} error */
 function renderError(error) {
+  // The browser reports only that the program does not answer.
+  if (error instanceof TypeError) error = new Error(t("disconnected"));
   const { message, hint } = /** @type {{ message?: string, hint?: string }} */ (error);
   return el(
     "p",
@@ -159,4 +165,12 @@ await connect().catch(() => {});
 const story = onlyStory();
 if (story && !location.hash) history.replaceState(null, "", address("read", story));
 await navigate();
-followStore(() => void visit.onChange?.()?.catch(() => {}));
+followStore({
+  onChange: () => void visit.onChange?.()?.catch(() => {}),
+  onConnection: (isConnected) => {
+    const banner = /** @type {HTMLElement} */ (document.getElementById("disconnected"));
+    banner.textContent = isConnected ? "" : t("disconnected");
+    // A place that could not be loaded meanwhile is opened again.
+    if (isConnected && main.querySelector("[role=alert]")) navigate();
+  },
+});

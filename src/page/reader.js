@@ -9,7 +9,7 @@ import { openButton } from "./open_button.js";
 import { PAGE, canAnswer, isStandalone, isStory, momentOf } from "./standalone.js";
 import { renderDiff, renderText, shorten } from "./text.js";
 import { virtualList } from "./virtual_list.js";
-import { formatAge, formatDate, isChat, splitTimeline, t } from "./words.js";
+import { formatAge, formatDate, formatSize, isChat, noteOf, splitTimeline, t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
@@ -22,6 +22,8 @@ export async function reader(place, [requested], query) {
   if (first.at !== undefined) first.messages = first.at + 1;
   const timeline = first.timeline_now ?? first.timeline;
   const showsChat = isChat(timeline);
+  /** Whether the timeline has text to read. Characters and other files have none. */
+  const hasText = showsChat || timeline.startsWith("worlds/");
   /** Snapshots of the timeline, oldest first. @type {Line[]} */
   let snapshots = [];
   /** Index of the snapshot that is shown. */
@@ -40,6 +42,7 @@ export async function reader(place, [requested], query) {
   const chat = el("section", { class: "chat", "aria-label": t("chat"), tabindex: 0 });
   const lorebook = el("aside", { class: "lorebook", "aria-label": t("lorebookAtMoment") });
   const actions = el("div", { class: "buttons" });
+  const files = el("div", { class: "files" });
   const toggle = (
     /** @type {string} */ part,
     /** @type {string} */ label,
@@ -110,7 +113,12 @@ export async function reader(place, [requested], query) {
         ),
     isStory ? null : actions,
     showsChat && !isStory ? toggles : null,
-    hasLorebook ? el("div", { class: "columns" }, showsChat ? chat : null, lorebook) : chat,
+    isStory ? null : files,
+    !hasText
+      ? null
+      : hasLorebook
+        ? el("div", { class: "columns" }, showsChat ? chat : null, lorebook)
+        : chat,
     el("p", { class: "print-note" }, t("printNote")),
   );
 
@@ -149,7 +157,10 @@ export async function reader(place, [requested], query) {
     const move = ++moves;
     await new Promise((resolve) => setTimeout(resolve, SLIDER_DEBOUNCE));
     if (move !== moves) return;
-    await Promise.all([showsChat ? drawMessages(snapshot) : null, drawLorebook(snapshot, move)]);
+    await Promise.all([
+      showsChat ? drawMessages(snapshot) : null,
+      hasText ? drawLorebook(snapshot, move) : null,
+    ]);
   }
 
   /** Returns whether the address names this snapshot. @param {Line} snapshot */
@@ -162,18 +173,48 @@ export async function reader(place, [requested], query) {
     const isLorebook = showsChat && snapshot.timeline.startsWith("worlds/");
     const lorebookNote = isLorebook ? ` · ${t("lorebookChanged")}` : "";
     const date = formatDate(snapshot.time);
+    const note = shorten(noteOf(snapshot));
     setChildren(
       facts,
       [
         `${date} (${formatAge(snapshot.time)})`,
         t("position", { n: position + 1, of: snapshots.length }),
-        t("messages", { n: snapshot.messages }),
-      ].join(" · ") + lorebookNote,
+        showsChat ? t("messages", { n: snapshot.messages }) : "",
+        snapshot.entries === undefined ? "" : t("entries", { n: snapshot.entries }),
+      ]
+        .filter(Boolean)
+        .join(" · ") + lorebookNote,
+      " ",
+      note && el("q", { class: "note" }, note),
       " ",
       snapshot.tags.map((/** @type {string} */ tag) => el("span", { class: "tag" }, tag)),
     );
-    slider.setAttribute("aria-valuetext", date + lorebookNote);
+    slider.setAttribute("aria-valuetext", `${date}${lorebookNote} ${note}`);
     drawActions(snapshot);
+    drawFiles(snapshot).catch(() => setChildren(files));
+  }
+
+  /** Shows the attachments of a chat, or the files of a timeline without text. */
+  async function drawFiles(/** @type {Line} */ snapshot) {
+    const moment = momentOf(snapshot);
+    if (!canAnswer("show", { snapshot: moment })) return;
+    const [line] = linesOf(await ask("show", { snapshot: moment }), "snapshot");
+    if (momentOf(snapshots[position]) !== moment) return;
+    const size = (/** @type {Line} */ of) => formatSize(Number(of.bytes) || 0);
+    const row = (/** @type {Line} */ file) =>
+      el("li", {}, shorten(file.path), el("span", { class: "facts" }, ` ${size(file)}`));
+    const { attachments } = line;
+    redraw(
+      files,
+      hasText ? null : el("ul", {}, (line.files ?? []).map(row)),
+      attachments
+        ? el(
+            "p",
+            { class: "facts" },
+            t("attachments", { n: attachments.files, size: size(attachments) }),
+          )
+        : null,
+    );
   }
 
   /** @param {Line} line */
@@ -459,8 +500,16 @@ export async function reader(place, [requested], query) {
   return { onPrint, onChange: () => loadSnapshots().then(() => drawHeader(snapshots[position])) };
 }
 
-/** Shows a short message. @param {unknown} message */
+/** Milliseconds for which a short message is shown. */
+const NOTICE_TIME = 6000;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let noticeTimer;
+
+/** Shows a short message for some seconds. @param {unknown} message */
 function notify(message) {
   const notice = document.getElementById("notice");
-  if (notice) notice.textContent = message instanceof Error ? message.message : String(message);
+  if (!notice) return;
+  notice.textContent = message instanceof Error ? message.message : String(message);
+  clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(() => (notice.textContent = ""), NOTICE_TIME);
 }

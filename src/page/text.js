@@ -248,7 +248,11 @@ export function renderDiff(before, after) {
   ];
 }
 
-/** Returns whether a position is inside a word or a character. @param {string} text @param {number} at */
+/**
+ * Returns whether a position is inside a word or a character.
+ * @param {string} text
+ * @param {number} at
+ */
 function isInsideWord(text, at) {
   return (
     /[\p{L}\p{N}_'\uDC00-\uDFFF]/u.test(text[at] ?? "") &&

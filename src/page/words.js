@@ -112,7 +112,7 @@ const ENGLISH = {
   tag: "Tag this moment…",
   tagged: "Tagged.",
   name: "Name",
-  plannedChanges: "Planned changes",
+  plannedChanges: "This will change",
   write: "write",
   replace: "replace",
   keep: "keep",
@@ -122,6 +122,9 @@ const ENGLISH = {
   apply: "Apply",
   cancel: "Cancel",
   done: "Done.",
+  close: "Close",
+  attachments: "{n} attachment, {size}|{n} attachments, {size}",
+  disconnected: "stvc does not answer. Start it again; the viewer then continues here.",
 };
 
 /** @type {Record<keyof typeof ENGLISH, string>} */
@@ -245,6 +248,9 @@ const CHINESE = {
   apply: "执行",
   cancel: "取消",
   done: "完成。",
+  close: "关闭",
+  attachments: "{n} 个附件，{size}",
+  disconnected: "stvc 没有回应。请重新启动它，查看器会在这里继续。",
 };
 
 /** Fields of messages and lorebook entries, in English and Chinese. */
@@ -324,7 +330,7 @@ export function switchLanguage() {
  */
 export function t(key, values = {}) {
   const [one, many = one] = (language === "zh" ? CHINESE : ENGLISH)[key].split("|");
-  const form = values.n === 1 ? one : many;
+  const form = Number(values.n) === 1 ? one : many;
   return form.replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all));
 }
 
@@ -362,6 +368,18 @@ export function formatDate(time) {
   return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" }).format(
     new Date(time),
   );
+}
+
+/**
+ * Returns the note that the user gave to a snapshot, or "" if stvc wrote the description.
+ * @param {import("./api.js").Line} snapshot
+ */
+export function noteOf({ subject = "", timeline }) {
+  const name = splitTimeline(timeline)[1];
+  const isOwn = isChat(timeline)
+    ? !subject.startsWith(`${name}: `) || !subject.includes("message")
+    : !subject.startsWith(name);
+  return isOwn ? subject : "";
 }
 
 /** @param {string} timeline */

@@ -9,6 +9,8 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     of_chat: HashMap<String, LibraryPath>,
+    /// The names that users gave to groups.
+    names: HashMap<LibraryPath, String>,
     /// A group file that could not be read, and the reason. This file may list any chat.
     pub(super) unread: Option<(String, String)>,
     /// Whether a group file is damaged, which may have listed any chat.
@@ -20,6 +22,11 @@ impl Groups {
     /// [`TimelineName::chat`].
     pub fn group_of(&self, chat: &str) -> Option<&LibraryPath> {
         self.of_chat.get(chat)
+    }
+
+    /// Returns the name that the user gave to a group.
+    pub fn name_of(&self, group: &LibraryPath) -> Option<&str> {
+        self.names.get(group).map(String::as_str)
     }
 
     /// Returns whether every group file could be read. If not, any chat may be listed in an unread
@@ -46,6 +53,7 @@ impl Groups {
                 groups.is_damaged = true;
                 continue;
             };
+            groups.names.extend(group.text("name").map(|name| (path.clone(), name)));
             for id in group.list("chats").iter().filter_map(Raw::string) {
                 groups.add(id, path);
             }

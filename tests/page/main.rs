@@ -49,7 +49,7 @@ fn require<T>(found: Result<T, String>) -> Option<T> {
 
 /// A browser that runs a scenario of `scenarios.mjs`, and the server that it visits.
 struct Visit {
-    _server: Option<Process>,
+    server: Option<Process>,
     browser: Process,
 }
 
@@ -83,7 +83,7 @@ impl Visit {
         let line: Value = serde_json::from_str(&line).unwrap();
         let address = line["address"].as_str().unwrap();
         let visit = Self::at(address, scenario, scenario_arguments)?;
-        Some(Self { _server: Some(server), ..visit })
+        Some(Self { server: Some(server), ..visit })
     }
 
     /// Starts a scenario at an address.
@@ -101,7 +101,7 @@ impl Visit {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        Some(Self { _server: None, browser: Process(browser) })
+        Some(Self { server: None, browser: Process(browser) })
     }
 
     /// Waits until the scenario hands over with this step.
@@ -439,6 +439,29 @@ fn reader_works_on_small_screens_on_paper_and_by_keyboard() {
     sandbox.append(CHAT, &message("Mira", 300));
     sandbox.take(&[]);
     let Some(visit) = Visit::begin(&sandbox, &["--write"], "small") else { return };
+    visit.end();
+}
+
+#[test]
+fn viewer_names_and_describes_everything_in_the_library() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("chats/Mira/Older.jsonl", chat("old", 2, None));
+    let picture = "user/images/Mira/wave.png";
+    let message = json!({ "name": "Mira", "mes": "Look.", "extra": { "image": picture } });
+    let header = json!({ "chat_metadata": { "world_info": "Harbour" } });
+    sandbox.write(CHAT, format!("{header}\n{message}"));
+    sandbox.write(BOOK, book("Two masts."));
+    let card = Sandbox::from_fixture("1.19.0").read("characters/Mira Voss.png");
+    sandbox.write(picture, &card);
+    sandbox.write("characters/Mira.png", card);
+    sandbox.write("group chats/Ferry.jsonl", chat("ferry", 1, None));
+    let group = json!({ "id": "17", "name": "The Crew", "members": [], "chat_id": "Ferry", "chats": ["Ferry"] });
+    sandbox.write("groups/17.json", group.to_string());
+    sandbox.stvc(&["snapshot", "-m", "before the ferry"]).exits(0);
+    let Some(mut visit) = Visit::begin(&sandbox, &["--write"], "labels") else { return };
+    visit.wait_for("stop");
+    drop(visit.server.take());
+    visit.resume();
     visit.end();
 }
 

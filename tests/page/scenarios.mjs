@@ -726,6 +726,81 @@ const scenarios = {
     assert.ok(pages > 10, `${pages} pages`);
   },
 
+  async labels() {
+    const page = await open();
+    // The times of two timelines have different offsets.
+    await page.route("**/api", async (route) => {
+      const { verb, args } = route.request().postDataJSON();
+      if (verb === "operations") {
+        const row = (_, n) => ({
+          type: "operation",
+          number: 120 - n,
+          command: ["stvc", "snapshot"],
+          time: "2026-11-14T23:00:00Z",
+        });
+        const all = Array.from({ length: 120 }, row);
+        const { first = 0, count } = args;
+        const next = first + count < all.length ? first + count : null;
+        const lines = [...all.slice(first, first + count), { type: "summary" }];
+        return route.fulfill({ json: { lines, exit: 0, next } });
+      }
+      const response = await route.fetch();
+      const answer = await response.json();
+      for (const line of answer.lines)
+        if (line.timeline === "chats/Mira/Older") line.time = "2030-01-02T01:00:00+14:00";
+        else if (line.timeline === "chats/Mira/Tide Office")
+          line.time = "2030-01-01T23:00:00-10:00";
+      await route.fulfill({ response, json: answer });
+    });
+    await go(page, "#/search");
+    await go(page, "#/");
+    await waitForTitle(page, "Library");
+    const names = await page.locator("section[aria-label=Mira] .name").allInnerTexts();
+    assert.deepEqual(names, ["Tide Office", "Older"]);
+    await page.locator("h2", { hasText: "The Crew" }).waitFor();
+    await page.locator(".row .name", { hasText: "The Crew" }).waitFor();
+    assert.ok(!(await page.innerText("#place")).includes("0 messages"));
+    // A place is named by its own properties only.
+    await go(page, "#/constructor");
+    await waitForTitle(page, "Library");
+    // A character has files and no text. A lorebook has the whole width.
+    await go(page, "#/read/characters%2FMira");
+    await page.locator(".files li", { hasText: "characters/Mira.png" }).waitFor();
+    assert.ok(!/0 messages|No lorebook/.test(await page.innerText("#place")));
+    await go(page, "#/read/worlds%2FHarbour");
+    await page.locator(".lorebook summary", { hasText: "Kestrel" }).waitFor();
+    assert.ok((await page.locator(".lorebook").boundingBox()).width > 1000);
+    // Notes and attachments are shown with the snapshot.
+    await go(page, "#/read/Tide%20Office");
+    await page.locator("output", { hasText: "before the ferry" }).waitFor();
+    await page.locator(".files", { hasText: "1 attachment," }).waitFor();
+    // A short message goes away.
+    await page.click("button >> text=Tag this moment");
+    await page.fill("dialog input", "here");
+    await page.click("dialog button.primary");
+    await page.locator("#notice:not(:empty)").waitFor();
+    await page.locator("#notice:not(:empty)").waitFor({ state: "detached" });
+    // After a change, the dialog has nothing left to confirm or to cancel.
+    await page.click("button >> text=Restore as a new chat");
+    await page.click("dialog button.primary");
+    await page.locator("dialog li", { hasText: "jsonl" }).first().waitFor();
+    await page.click("dialog button.primary");
+    await page.locator("dialog h2", { hasText: "Done." }).waitFor();
+    assert.deepEqual(await page.locator("dialog button").allInnerTexts(), ["Undo", "Close"]);
+    await page.click("dialog button >> text=Close");
+    await go(page, "#/operations");
+    await page.locator(".operations li").nth(99).waitFor();
+    await page.click("button >> text=More");
+    await page.locator(".operations li").nth(119).waitFor();
+    // The viewer says so if the program stops.
+    await page.unrouteAll({ behavior: "wait" });
+    await handOver("stop");
+    await page.locator("#disconnected", { hasText: "stvc does not answer" }).waitFor();
+    await go(page, "#/");
+    await page.locator("#place [role=alert]", { hasText: "stvc does not answer" }).waitFor();
+    problems.length = 0;
+  },
+
   async heavy() {
     const page = await open();
     page.setDefaultTimeout(90_000);
@@ -838,8 +913,7 @@ const scenarios = {
     await page.locator("dialog li", { hasText: "Tide Office.jsonl" }).waitFor();
     await page.locator("dialog input[type=checkbox]").check();
     await page.click("dialog button.primary");
-    await page.locator("dialog .buttons button.primary[disabled]").waitFor();
-    await page.waitForTimeout(500);
+    await page.locator("dialog button.primary").waitFor({ state: "detached" });
     const [plan, restore] = requests
       .filter(({ verb }) => verb === "restore")
       .map(({ args }) => args);

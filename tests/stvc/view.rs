@@ -98,6 +98,12 @@ fn library() -> Sandbox {
 }
 
 #[test]
+fn view_refuses_an_unknown_timeline_before_it_serves() {
+    let sandbox = library();
+    sandbox.stvc(&["view", "--no-open", "nosuch"]).exits(1);
+}
+
+#[test]
 fn printed_address_opens_the_viewer() {
     let sandbox = library();
     let view = View::start(&sandbox, &["Mira/one"]);

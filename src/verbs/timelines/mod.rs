@@ -20,7 +20,7 @@ use crate::history::pairs::Pairs;
 use crate::history::{History, latest_valid};
 use crate::progress::Monitor;
 use crate::rules::{self, Code, Finding};
-use crate::st::{self, Category, Library, Presence, Scan, TimelineName};
+use crate::st::{self, Category, Groups, Library, Presence, Scan, TimelineName};
 use crate::store::Store;
 use crate::verbs::Result;
 
@@ -78,6 +78,9 @@ pub struct Timeline {
     pub fork: Fork,
     /// Name of the lorebook that the chat uses.
     pub lorebook: Option<String>,
+    /// Name of the group, if the timeline is a group or a chat of a group whose file exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Name of the timeline when its latest snapshot was created, if it was another.
     pub renamed_from: Option<TimelineName>,
     /// Tags of the timeline's snapshots and checkpoints.
@@ -177,6 +180,7 @@ pub fn timelines(workspace: &Workspace, monitor: &mut dyn Monitor) -> Result<Rep
             // Only another device stores timelines of this category.
             timeline.latest.change = TimelineChange::Stored;
         }
+        timeline.group = group_name(&name, &scan.groups);
         if here.contains(&name) {
             let head = match (&store, &branches) {
                 (Some(store), Some(branches)) => branches.head_in(&history, store, &name)?,
@@ -327,6 +331,15 @@ fn interrupted(store: &Store) -> Result<Option<Finding>> {
     Ok(Some(finding.remedy("run a command that writes, such as `stvc snapshot`, to finish it")))
 }
 
+fn group_name(name: &TimelineName, groups: &Groups) -> Option<String> {
+    let file = match name.category() {
+        Category::GroupChat => groups.group_of(name.chat())?.clone(),
+        Category::Group => name.file(),
+        _ => return None,
+    };
+    groups.name_of(&file).map(str::to_owned)
+}
+
 fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline {
     let head = history.head(name);
     let (own, origin) = head.map(|head| history.own(head)).unwrap_or_default();
@@ -350,6 +363,7 @@ fn of_store(name: &TimelineName, history: &History, owners: &Owners) -> Timeline
             fork_at: own.last().and_then(|first| first.fork_at),
         },
         lorebook: head.and_then(|head| head.lorebook.clone()),
+        group: None,
         renamed_from: own.iter().find_map(|snapshot| snapshot.renamed_from.clone()),
         tags: tags.map(|(tag, _)| tag.to_owned()).collect(),
     }
