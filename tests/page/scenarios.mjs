@@ -713,7 +713,11 @@ const scenarios = {
       keys++;
     }
     assert.ok(keys < 6, `${keys} keys`);
-    // All messages are printed.
+    // All messages and entries are printed, dark on light.
+    await page.emulateMedia({ media: "print", colorScheme: "dark" });
+    const ink = await page.evaluate(() => getComputedStyle(document.body).color);
+    assert.equal(ink, "rgb(35, 32, 27)");
+    await page.emulateMedia({ media: null, colorScheme: null });
     await page.evaluate(() => {
       window.print = () => (window.isPrinted = true);
     });
