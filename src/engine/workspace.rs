@@ -114,7 +114,8 @@ impl Workspace {
 
     /// Returns the names that the user gave to the groups of the library, if there is a library.
     pub fn group_names(&self) -> BTreeMap<TimelineName, String> {
-        self.library().map(|library| library.group_names()).unwrap_or_default()
+        let groups = self.library().map(|library| library.groups()).unwrap_or_default();
+        groups.names().map(|(group, name)| (group, name.to_owned())).collect()
     }
 
     pub(crate) fn library(&self) -> Result<Library> {

@@ -136,10 +136,13 @@ fn as_listed(
     let named =
         place_of(folder).and_then(|place| TimelineName::parse(&format!("{place}/{rest}")).ok());
     let group = || {
-        let groups = library.filter(|_| place_of(folder) == Some("groups"))?.group_names();
-        groups.into_iter().find(|(name, called)| called == rest && candidates.contains(name))
+        let groups = library.filter(|_| place_of(folder) == Some("groups"))?.groups();
+        groups
+            .names()
+            .find(|(name, called)| *called == rest && candidates.contains(name))
+            .map(|it| it.0)
     };
-    match named.filter(|name| candidates.contains(name)).or_else(|| Some(group()?.0)) {
+    match named.filter(|name| candidates.contains(name)).or_else(group) {
         Some(name) => ParsedName::Timeline(name),
         None => ParsedName::Text(format!("{folder}/{rest}")),
     }

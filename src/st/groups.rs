@@ -29,6 +29,12 @@ impl Groups {
         self.names.get(group).map(String::as_str)
     }
 
+    /// Returns the groups with the names that users gave to them.
+    pub fn names(&self) -> impl Iterator<Item = (TimelineName, &str)> {
+        let name = |(path, name)| Some((TimelineName::of_file(path)?, String::as_str(name)));
+        self.names.iter().filter_map(name)
+    }
+
     /// Returns whether every group file could be read. If not, any chat may be listed in an unread
     /// file.
     pub fn are_complete(&self) -> bool {

@@ -2,13 +2,11 @@
 
 use super::discover;
 use super::folder::{Listing, is_absent, list_existing, list_folder};
-use super::json::Raw;
 use super::name::{CHAT_ENDING, Category, LibraryPath, SETTINGS, TimelineName};
 use super::{Error, Groups, Result, open_file, open_folder, read};
 use crate::auto_recap::BookTemplate;
 use crate::durable::{self, TEMP_PREFIX};
 use crate::regular;
-use std::collections::BTreeMap;
 use std::fs::{self, DirEntry};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -228,18 +226,11 @@ impl Library {
         Ok(names)
     }
 
-    /// Returns the names that the user gave to groups. Unreadable files are left out.
-    pub fn group_names(&self) -> BTreeMap<TimelineName, String> {
-        let files = list_folder(&self.root.join("groups")).entries;
-        let name = |file: DirEntry| {
-            let path =
-                LibraryPath::parse(&format!("groups/{}", file.file_name().to_str()?)).ok()?;
-            let timeline = TimelineName::of_file(&path)?;
-            let bytes = regular::read(&path.under(&self.root)).ok()?;
-            let name = Raw::parse_str(&String::from_utf8_lossy(&bytes))?.text("name")?;
-            Some((timeline, name))
-        };
-        files.into_iter().filter_map(name).collect()
+    /// Reads the group files. Unreadable files are left out.
+    pub fn groups(&self) -> Groups {
+        let mut scan = Scan::default();
+        self.read_groups(&mut scan);
+        scan.groups
     }
 
     /// Removes temporary files of stvc processes that were killed.

@@ -163,8 +163,8 @@ pub fn repair(
 ) -> Result<(Repair, FixReport)> {
     let options = Options { timelines: asked.timelines.clone(), ..Options::default() };
     let report = doctor(workspace, &options, monitor)?;
-    let chosen = report.possible_repairs().map(|(repair, _)| repair);
-    let chosen = chosen.cloned().find(|repair| repair.what == asked.what);
+    let mut chosen = report.possible_repairs().map(|(repair, _)| repair);
+    let chosen = chosen.find(|repair| repair.what == asked.what).cloned();
     let chosen = chosen.ok_or_else(|| Error::NotPlanned { what: asked.what.clone() })?;
     let fixed = fix(workspace, &[&chosen], asked.closed, monitor)?;
     Ok((chosen, fixed))
