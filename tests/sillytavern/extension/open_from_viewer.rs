@@ -43,7 +43,8 @@ fn wait_for_chat(session: &mut Session, chat: &str) {
 fn scenario(name: &'static str, version: &str) {
     let Some((mut session, watching)) = Session::with_extension(name, version) else { return };
     let tide = session.writer.character("Mira Voss", "The tide is low.");
-    let sent: Vec<_> = (1..150).map(|n| format!("/send message {n}")).collect();
+    session.writer.type_command("/send The owl waits.");
+    let sent: Vec<_> = (2..150).map(|n| format!("/send message {n}")).collect();
     session.writer.type_command(&sent.join(" | "));
     session.writer.type_command("/send The lantern burns.");
     session.writer.run_command("/stvc-snapshot");
@@ -58,10 +59,10 @@ fn scenario(name: &'static str, version: &str) {
     // From a search hit, of another character and of a message that is not shown yet.
     session.writer.select("Wren");
     assert_eq!(session.writer.state()["chat"], snow);
-    show(&mut session, "#/search?q=%22message%203%22");
+    show(&mut session, "#/search?q=owl");
     click(&mut session, ".matches .open");
     wait_for_chat(&mut session, &tide);
-    session.writer.wait_until("document.querySelector('#chat .mes[mesid=\"3\"]')?.getBoundingClientRect().top > 0 && document.querySelector('#chat .mes[mesid=\"3\"]').getBoundingClientRect().bottom < innerHeight");
+    session.writer.wait_until("document.querySelector('#chat .mes[mesid=\"1\"]')?.getBoundingClientRect().top > 0 && document.querySelector('#chat .mes[mesid=\"1\"]').getBoundingClientRect().bottom < innerHeight");
 
     // A fork that is made on the map is opened.
     let map = format!("#/tree/chats%2FMira%20Voss%2F{}", tide.replace(' ', "%20"));
@@ -70,7 +71,7 @@ fn scenario(name: &'static str, version: &str) {
     session.writer.evaluate(&format!("[...{FRAME}.querySelectorAll('.selection button')].find((one) => one.textContent.startsWith('Fork')).click()"));
     session.writer.wait_until(&format!("{FRAME}.querySelector('dialog[open] form input')"));
     session.writer.evaluate(&format!(
-        "({FRAME}.querySelector('dialog[open] form input').value = 'From the map')"
+        "void Object.assign({FRAME}.querySelector('dialog[open] form input'), {{ value: 'From the map' }})"
     ));
     click(&mut session, "dialog[open] form .primary");
     click(&mut session, "dialog[open]:has(li) .primary:not([disabled])");
