@@ -18,8 +18,9 @@ globalThis.stvc = {
    * @param {Record<string, unknown>} args
    */
   ask: async (verb, args) => {
-    const replaces = verb === "undo" || (verb === "restore" && args.name === undefined);
-    if (replaces && args.dry_run) await saveOpenChat(true);
+    const replaces =
+      verb === "undo" || verb === "repair" || (verb === "restore" && args.name === undefined);
+    if (replaces && (args.dry_run || verb === "repair")) await saveOpenChat(true);
     const answer = await send(verb, replaces ? { ...args, rereads: true } : args);
     if (replaces && !args.dry_run && !answer.lines.some((line) => line.type === "error"))
       await reloadFromDisk({ ...answer, deleted: deletedPaths(answer.lines) });
@@ -49,6 +50,46 @@ globalThis.stvc = {
   },
 };
 
+/** Least contrast of text at which SillyTavern's colours are used. */
+const MIN_CONTRAST = 7;
+
+/**
+ * Shows the viewer in the fonts and colours of SillyTavern's theme. Colours that are hard to read
+ * are not used; then the viewer is only light or dark like the theme.
+ * @param {HTMLElement} root
+ */
+function applyTheme(root) {
+  const theme = getComputedStyle(document.body);
+  const channels = (/** @type {string} */ name) =>
+    (theme.getPropertyValue(name).match(/[\d.]+/g) ?? []).slice(0, 3).map(Number);
+  const [ink, paper] = [channels("--SmartThemeBodyColor"), channels("--SmartThemeBlurTintColor")];
+  root.style.fontFamily = theme.fontFamily;
+  root.style.colorScheme = luminance(ink) > 0.3 ? "dark" : "light";
+  const [low, high] = [luminance(ink), luminance(paper)].sort((a, b) => a - b);
+  if ((high + 0.05) / (low + 0.05) < MIN_CONTRAST) return;
+  const mixed = (/** @type {number} */ share) =>
+    `color-mix(in srgb, rgb(${ink.join()}) ${share}%, rgb(${paper.join()}))`;
+  for (const [name, share] of Object.entries({
+    "--ink": 100,
+    "--soft": 76,
+    "--line": 20,
+    "--hover": 9,
+    "--user": 6,
+    "--card": 3,
+    "--paper": 0,
+  }))
+    root.style.setProperty(name, mixed(share));
+}
+
+/** Returns the relative luminance of a colour, as WCAG defines it. @param {number[]} channels */
+function luminance([r = 0, g = 0, b = 0]) {
+  const linear = (/** @type {number} */ channel) => {
+    const value = channel / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+}
+
 /** Opens the viewer. @param {string} place the address to show in the viewer, such as `#/tree/…` */
 export async function openViewer(place) {
   await requireWatch();
@@ -56,15 +97,8 @@ export async function openViewer(place) {
   const frame = document.createElement("iframe");
   frame.className = "stvc-viewer";
   frame.title = "stvc";
-  // The viewer is light or dark like SillyTavern's theme. Light text means a dark theme.
   frame.addEventListener("load", () => {
-    const [r, g, b] = (
-      getComputedStyle(document.body)
-        .getPropertyValue("--SmartThemeBodyColor")
-        .match(/[\d.]+/g) ?? ["0", "0", "0"]
-    ).map(Number);
-    const root = frame.contentDocument?.documentElement;
-    if (root) root.style.colorScheme = r + g + b > 380 ? "dark" : "light";
+    if (frame.contentDocument) applyTheme(frame.contentDocument.documentElement);
   });
   const url = new URL("viewer.html", import.meta.url).pathname;
   frame.src = `${url}?lang=${currentLanguage()}${place}`;

@@ -2,7 +2,7 @@
 
 import { Refused, ask, isInSillyTavern, linesOf } from "./api.js";
 import { address, el, focusName, focusNamed, setChildren } from "./dom.js";
-import { t } from "./words.js";
+import { repairText, t, withoutCommands } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
@@ -109,6 +109,40 @@ function returnFocus() {
 }
 
 /**
+ * Shows a repair, and carries it out if the user agrees.
+ * @param {Line} repair as the program planned it
+ */
+export function confirmRepair(repair) {
+  const chatIsClosed = /** @type {HTMLInputElement} */ (el("input", { type: "checkbox" }));
+  const files = repair.files.map((/** @type {string} */ path) => el("li", {}, path));
+  const body = el("div", {}, el("p", {}, repairText(repair)), el("ul", {}, files));
+  const carryOut = async () => {
+    apply.disabled = true;
+    try {
+      const closed = chatIsClosed.checked ? { chat_closed: true } : {};
+      const answer = await ask("repair", { what: repair.what, ...closed });
+      const isDone = linesOf(answer, "repair").every((line) => line.done);
+      setChildren(body, isDone ? el("p", {}, t("done")) : null, renderChanges(answer));
+      apply.remove();
+      cancel.textContent = t("close");
+    } catch (error) {
+      setChildren(body, renderError(error));
+    }
+  };
+  const apply = /** @type {HTMLButtonElement} */ (
+    el("button", { type: "button", class: "primary", onclick: carryOut }, t("apply"))
+  );
+  const cancel = el("button", { type: "button", onclick: () => dialog.close() }, t("cancel"));
+  const dialog = openDialog(
+    t("plannedChanges"),
+    el("h2", {}, t("plannedChanges")),
+    body,
+    isInSillyTavern ? null : el("label", {}, chatIsClosed, t("chatIsClosed")),
+    el("div", { class: "buttons" }, apply, cancel),
+  );
+}
+
+/**
  * Opens a modal dialog, which is removed when it is closed.
  * @param {string} label
  * @param {...import("./dom.js").Child} children
@@ -132,7 +166,8 @@ function renderError(error) {
   if (error instanceof Refused && error.offers.length) {
     return [el("p", { class: "error", role: "alert" }, message), ...error.offers.map(renderOffer)];
   }
-  return el("p", { class: "error", role: "alert" }, message, hint ? el("br") : null, hint ?? null);
+  const advice = withoutCommands(hint);
+  return el("p", { class: "error", role: "alert" }, message, advice && el("br"), advice);
 }
 
 /**

@@ -1,10 +1,12 @@
 // The library: first the problems, then characters and groups with their timelines, latest first.
 
-import { ask, linesOf } from "./api.js";
+import { ask, linesOf, mayWrite } from "./api.js";
+import { avatar } from "./avatar.js";
+import { confirmPlan, confirmRepair } from "./dialogs.js";
 import { address, el, keepInPlace, link, redraw, setChildren } from "./dom.js";
 import { openButton } from "./open_button.js";
 import { isStandalone, isStory } from "./standalone.js";
-import { formatAge, isChat, splitTimeline, t } from "./words.js";
+import { formatAge, isChat, repairText, splitTimeline, t, withoutCommands } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
@@ -17,7 +19,7 @@ export async function library(place) {
   let checkTimer;
   /** @type {Line[]} */
   let timelines = [];
-  /** The findings of the last check of all files. @type {Line[] | null} */
+  /** The findings and repairs of the last check of all files. @type {Line[] | null} */
   let checked = null;
   const facts = el("p", { class: "facts" });
   const problems = el("section", { class: "problems", "aria-label": t("problems") });
@@ -44,7 +46,7 @@ export async function library(place) {
     restore();
   };
   const check = async () => {
-    checked = linesOf(await ask("doctor"), "finding");
+    checked = (await ask("doctor")).lines;
     drawProblems(checked);
   };
   let draws = 0;
@@ -80,23 +82,37 @@ function latestFirst(a, b) {
   return (Date.parse(b.time) || 0) - (Date.parse(a.time) || 0);
 }
 
-/** @param {Line[]} findings @param {boolean} [open] */
-function renderProblems(findings, open) {
-  const problems = findings.filter((line) => line.level !== "info");
+/**
+ * Lists problems, and the repairs that the user can start here.
+ * @param {Line[]} lines findings and repairs
+ * @param {boolean} [open]
+ */
+function renderProblems(lines, open) {
+  const problems = lines.filter((line) => line.type === "finding" && line.level !== "info");
   if (!problems.length) return null;
-  const row = (/** @type {Line} */ line) =>
-    el(
+  const repairs = mayWrite() ? lines.filter((line) => line.type === "repair") : [];
+  const row = (/** @type {Line} */ line) => {
+    const remedy = withoutCommands(line.remedy);
+    return el(
       "li",
       { class: line.level },
       el("b", {}, line.subject),
       ` ${line.message}`,
-      line.remedy ? el("small", {}, line.remedy) : null,
+      remedy ? el("small", {}, remedy) : null,
+    );
+  };
+  const repair = (/** @type {Line} */ line) =>
+    el(
+      "li",
+      { class: "repair" },
+      el("span", {}, repairText(line)),
+      el("button", { type: "button", onclick: () => confirmRepair(line) }, t("repair")),
     );
   return el(
     "details",
-    { open: open ?? problems.length < 6 },
+    { class: "card", open: open ?? problems.length < 6 },
     el("summary", {}, `${t("problems")} (${problems.length})`),
-    el("ul", {}, problems.map(row)),
+    el("ul", {}, problems.map(row), repairs.map(repair)),
   );
 }
 
@@ -112,14 +128,65 @@ function renderTimelines(timelines) {
   if (!timelines.length) return [el("p", {}, t("empty"))];
   const isOther = (/** @type {string} */ folder) => Number(folder === t("otherTimelines"));
   const sorted = [...folders].sort(([a], [b]) => isOther(a) - isOther(b));
-  return sorted.map(([folder, lines]) =>
+  return sorted.map(([folder, lines]) => renderFolder(folder, lines));
+}
+
+/** @param {string} folder @param {Line[]} lines latest first */
+function renderFolder(folder, lines) {
+  const [latest] = lines;
+  const isOfChats = isChat(latest.timeline);
+  const facts = [
+    isOfChats ? t("chats", { n: lines.length }) : String(lines.length),
+    latest.time && !isStory ? formatAge(latest.time) : "",
+  ];
+  return el(
+    "section",
+    { class: "card story", "aria-label": folder },
     el(
-      "section",
-      { "aria-label": folder },
-      el("h2", {}, folder, " ", el("small", {}, String(lines.length))),
-      el("ul", { class: "timelines" }, lines.map(timelineRow)),
+      "header",
+      {},
+      isOfChats ? avatar(folder) : null,
+      el("h2", {}, folder),
+      el("small", {}, facts.filter(Boolean).join(" · ")),
+      isOfChats && latest.head && !isStory
+        ? link(address("tree", latest.timeline), t("map"), { class: "button" })
+        : null,
+    ),
+    el(
+      "ul",
+      { class: "timelines" },
+      nested(lines).map(([line, depth]) => timelineRow(line, depth)),
     ),
   );
+}
+
+/** Maximum depth that is shown by indentation. */
+const MAX_DEPTH = 4;
+
+/**
+ * Orders forks below their parents, with their depths.
+ * @param {Line[]} lines
+ * @returns {[Line, number][]}
+ */
+function nested(lines) {
+  const names = new Set(lines.map((line) => line.timeline));
+  /** @type {Map<string | null, Line[]>} */
+  const forks = new Map();
+  for (const line of lines) {
+    const parent = names.has(line.parent) && line.parent !== line.timeline ? line.parent : null;
+    forks.set(parent, [...(forks.get(parent) ?? []), line]);
+  }
+  /** @type {[Line, number][]} */
+  const rows = [];
+  const waiting = (forks.get(null) ?? []).map((line) => /** @type {[Line, number]} */ ([line, 0]));
+  while (waiting.length) {
+    const [line, depth] = /** @type {[Line, number]} */ (waiting.shift());
+    rows.push([line, depth]);
+    const below = forks.get(line.timeline) ?? [];
+    forks.delete(line.timeline);
+    waiting.unshift(...below.map((fork) => /** @type {[Line, number]} */ ([fork, depth + 1])));
+  }
+  return rows;
 }
 
 /**
@@ -133,39 +200,57 @@ const STATE_LABELS = {
   unreadable: "unreadable",
 };
 
-/** @param {Line} line */
-function timelineRow(line) {
+/** @param {Line} line @param {number} depth */
+function timelineRow(line, depth) {
   const isGroup = line.timeline.startsWith("groups/");
   const name = (isGroup && line.group) || splitTimeline(line.timeline)[1];
   const facts = [
-    isChat(line.timeline) ? t("messages", { n: line.messages }) : "",
-    line.entries === undefined ? "" : t("entries", { n: line.entries ?? 0 }),
+    [
+      isChat(line.timeline) ? t("messages", { n: line.messages }) : "",
+      line.entries === undefined ? "" : t("entries", { n: line.entries ?? 0 }),
+    ]
+      .filter(Boolean)
+      .join(" · "),
     isStory ? "" : t("snapshots", { n: line.snapshots }),
     line.time ? formatAge(line.time) : "",
-    line.parent
-      ? t("forkOf", {
-          parent: splitTimeline(line.parent)[1],
-          at: Math.max(0, (line.fork_at ?? 1) - 1),
-        })
-      : "",
-  ]
-    .filter(Boolean)
-    .join(" · ");
+  ];
   const label = STATE_LABELS[line.state];
+  const forkAt = Math.max(0, (line.fork_at ?? 1) - 1);
+  const restore = () => confirmPlan("restore", { snapshot: line.moment ?? line.head });
   return el(
     "li",
-    { class: `row ${line.state}`, "data-key": line.timeline },
-    line.head
-      ? link(address("read", line.timeline), name, { class: "name" })
-      : el("span", { class: "name" }, name),
-    el("span", { class: "facts" }, facts),
-    label ? el("span", { class: "label" }, t(label)) : null,
-    (line.tags ?? []).map((/** @type {string} */ tag) =>
-      link(address("read", tag), tag, { class: "tag" }),
+    {
+      class: `row ${line.state} depth${Math.min(depth, MAX_DEPTH)}`,
+      "data-key": line.timeline,
+    },
+    el(
+      "span",
+      { class: "title" },
+      line.head
+        ? link(address("read", line.timeline), name, { class: "name" })
+        : el("span", { class: "name" }, name),
+      line.parent && isChat(line.timeline)
+        ? el(
+            "span",
+            { class: "chip" },
+            depth
+              ? t("afterMessage", { at: forkAt })
+              : t("forkOf", { parent: splitTimeline(line.parent)[1], at: forkAt }),
+          )
+        : null,
+      (line.tags ?? []).map((/** @type {string} */ tag) =>
+        link(address("read", tag), tag, { class: "tag" }),
+      ),
+      label ? el("span", { class: "label" }, t(label)) : null,
     ),
-    line.state === "deleted" ? null : openButton(line.timeline),
-    isChat(line.timeline) && line.head && !isStory
-      ? link(address("tree", line.timeline), t("map"))
-      : null,
+    facts.map((fact) => el("span", { class: "facts" }, fact)),
+    el(
+      "span",
+      { class: "actions" },
+      line.state === "deleted" ? null : openButton(line.timeline),
+      line.state === "deleted" && line.head && mayWrite()
+        ? el("button", { type: "button", onclick: restore }, t("restore"))
+        : null,
+    ),
   );
 }

@@ -9,7 +9,7 @@ import { operations } from "./operations.js";
 import { reader } from "./reader.js";
 import { search } from "./search.js";
 import { isStandalone, isStory, onlyStory } from "./standalone.js";
-import { currentLanguage, switchLanguage, t } from "./words.js";
+import { currentLanguage, switchLanguage, t, withoutCommands } from "./words.js";
 
 /**
  * A place is a function that draws one view into an element. `parts` and `query` come from the
@@ -58,6 +58,7 @@ function drawHeader() {
   if (!isStandalone) items.push(item("operations", t("history")));
   setChildren(
     /** @type {HTMLElement} */ (document.getElementById("top")),
+    el("b", { class: "brand" }, "stvc"),
     el("nav", { "aria-label": "stvc" }, items),
     languageButton,
   );
@@ -138,12 +139,13 @@ function renderError(error) {
   // The browser reports only that the program does not answer.
   if (error instanceof TypeError) error = new Error(t("disconnected"));
   const { message, hint } = /** @type {{ message?: string, hint?: string }} */ (error);
+  const advice = withoutCommands(hint);
   return el(
     "p",
     { class: "error", role: "alert" },
     t("error", { message: message ?? String(error) }),
-    hint ? el("br") : null,
-    hint ?? null,
+    advice && el("br"),
+    advice,
   );
 }
 

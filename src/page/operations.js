@@ -3,7 +3,7 @@
 import { ask, linesOf, mayWrite } from "./api.js";
 import { confirmPlan } from "./dialogs.js";
 import { el, redraw, setChildren } from "./dom.js";
-import { formatDate, t } from "./words.js";
+import { formatDate, isChat, splitTimeline, t } from "./words.js";
 
 /** Number of operations per page. */
 const PAGE = 100;
@@ -35,8 +35,73 @@ export async function operations(place) {
   return { onChange: draw };
 }
 
+/** Names of the programs' parts that send requests of a page. */
+const PAGES = ["view", "watch", "extension"];
+
+/**
+ * Describes an operation in a sentence. Returns "" if its command has no sentence.
+ * @param {import("./api.js").Line} line
+ */
+function describe(line) {
+  const [first = "", second = ""] = plainWords(line.command);
+  const verb = PAGES.includes(first) && second ? second : first;
+  const branches = (line.refs ?? []).flatMap((/** @type {{ ref: string }} */ { ref }) =>
+    ref.startsWith("refs/heads/") ? [decode(ref.slice("refs/heads/".length))] : [],
+  );
+  const tags = (line.refs ?? []).flatMap((/** @type {{ ref: string }} */ { ref }) =>
+    ref.startsWith("refs/tags/") ? [decode(ref.slice("refs/tags/".length))] : [],
+  );
+  const chats = (line.files ?? [])
+    .map((/** @type {{ path: string }} */ { path }) => path.replace(/\.jsonl$/, ""))
+    .filter(isChat);
+  const names = [...new Set([...chats, ...branches.filter(isChat), ...branches])];
+  const key = SENTENCES[verb];
+  if (!key) return "";
+  if (verb === "tag" && tags.length) return t(key, { name: tags.join(", ") });
+  if (verb === "undo") return t(key, { n: line.undoes ?? 0 });
+  if (!names.length) return "";
+  const [, name] = splitTimeline(names[0]);
+  const more = names.length - 1;
+  return t(key, { name: more ? t("andMore", { name, n: more }) : name });
+}
+
+/** Returns the words of a command line without its options. @param {string[]} command */
+function plainWords([, ...words]) {
+  const isValue = (/** @type {number} */ n) =>
+    /^--(data|store|user|color|date)$/.test(words[n - 1]);
+  return words.filter((word, n) => !word.startsWith("-") && !isValue(n));
+}
+
+/** Decodes the name of a ref, whose special characters are percent-encoded. @param {string} name */
+function decode(name) {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+/** The sentences of commands. @type {Record<string, import("./words.js").Key>} */
+const SENTENCES = {
+  snapshot: "didStore",
+  watch: "didStore",
+  setup: "didStore",
+  restore: "didRestore",
+  fork: "didFork",
+  doctor: "didRepair",
+  repair: "didRepair",
+  merge: "didMerge",
+  import: "didImport",
+  sync: "didSync",
+  forget: "didForget",
+  erase: "didErase",
+  tag: "didTag",
+  undo: "didUndo",
+};
+
 /** @param {import("./api.js").Line} line */
 function row(line) {
+  const sentence = describe(line);
   const words = line.command.map((/** @type {string} */ word) =>
     /[\s"]/.test(word) ? `"${word}"` : word,
   );
@@ -60,10 +125,18 @@ function row(line) {
   return el(
     "li",
     { value: line.number, "data-key": line.number },
-    el("code", {}, words.join(" ")),
-    " ",
-    el("span", { class: "facts" }, formatDate(line.time), " ", note),
-    " ",
+    el(
+      "div",
+      {},
+      el("span", { class: "sentence" }, sentence || el("code", {}, words.join(" "))),
+      el(
+        "span",
+        { class: "facts" },
+        [formatDate(line.time), note].filter(Boolean).join(" · "),
+        sentence ? " · " : "",
+        sentence ? el("code", {}, words.join(" ")) : null,
+      ),
+    ),
     action,
   );
 }

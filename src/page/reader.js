@@ -2,6 +2,7 @@
 // selects the snapshot.
 
 import { ask, linesOf, mayWrite, pages } from "./api.js";
+import { avatar } from "./avatar.js";
 import { askName, confirmPlan } from "./dialogs.js";
 import { address, el, link, redraw, setChildren } from "./dom.js";
 import { messagesFrom } from "./messages.js";
@@ -9,7 +10,16 @@ import { openButton } from "./open_button.js";
 import { PAGE, canAnswer, isStandalone, isStory, momentOf } from "./standalone.js";
 import { renderDiff, renderText, shorten } from "./text.js";
 import { virtualList } from "./virtual_list.js";
-import { formatAge, formatDate, formatSize, isChat, noteOf, splitTimeline, t } from "./words.js";
+import {
+  formatAge,
+  formatDate,
+  formatDay,
+  formatSize,
+  isChat,
+  noteOf,
+  splitTimeline,
+  t,
+} from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
@@ -38,6 +48,8 @@ export async function reader(place, [requested], query) {
       oninput: () => moveTo(Number(slider.value)),
     })
   );
+  /** Marks above and below the slider; their facts are also in the text beside it. */
+  const ticks = el("div", { class: "ticks", "aria-hidden": "true" });
   const facts = el("output", { class: "facts" });
   const chat = el("section", { class: "chat", "aria-label": t("chat"), tabindex: 0 });
   const lorebook = el("aside", { class: "lorebook", "aria-label": t("lorebookAtMoment") });
@@ -107,7 +119,7 @@ export async function reader(place, [requested], query) {
           "div",
           { class: "slider" },
           step(-1, "‹", t("previous")),
-          slider,
+          el("div", { class: "strip" }, ticks, slider),
           step(1, "›", t("next")),
           facts,
         ),
@@ -138,6 +150,7 @@ export async function reader(place, [requested], query) {
     }
     slider.max = String(snapshots.length - 1);
     slider.value = String(position);
+    setChildren(ticks, renderTicks(snapshots, moveTo));
   };
 
   /** Counts moves of the slider, so that only the last move loads a snapshot. */
@@ -354,6 +367,7 @@ export async function reader(place, [requested], query) {
         "data-message": line.index,
         value: line.index,
       },
+      avatar(line.name),
       el(
         "header",
         {},
@@ -512,4 +526,45 @@ function notify(message) {
   notice.textContent = message instanceof Error ? message.message : String(message);
   clearTimeout(noticeTimer);
   noticeTimer = setTimeout(() => (notice.textContent = ""), NOTICE_TIME);
+}
+
+/** Maximum number of snapshots that have a tick each. */
+const MAX_TICKS = 150;
+/** Least distance of two labels, in percent of the slider. */
+const LABEL_DISTANCE = 14;
+
+/**
+ * Renders a tick for each snapshot, a flag for each tag, and the days.
+ * @param {Line[]} snapshots oldest first
+ * @param {(to: number) => void} moveTo
+ */
+function renderTicks(snapshots, moveTo) {
+  const last = snapshots.length - 1;
+  if (last < 1) return [];
+  const percent = (/** @type {number} */ n) => (100 * n) / last;
+  const style = (/** @type {number} */ n) => `left: ${percent(n)}%`;
+  const title = (/** @type {Line} */ line) =>
+    [formatDate(line.time), shorten(noteOf(line))].filter(Boolean).join(" · ");
+  const marks = [];
+  let [labelled, day] = [-LABEL_DISTANCE, ""];
+  let flagged = -LABEL_DISTANCE;
+  for (const [n, line] of snapshots.entries()) {
+    if (snapshots.length <= MAX_TICKS)
+      marks.push(
+        el("i", { class: noteOf(line) ? "noted" : "", style: style(n), title: title(line) }),
+      );
+    const today = formatDay(line.time);
+    if (today !== day && percent(n) - labelled >= LABEL_DISTANCE && percent(n) < 92) {
+      marks.push(el("small", { style: style(n) }, today));
+      labelled = percent(n);
+    }
+    day = today;
+    if (line.tags.length && percent(n) - flagged >= LABEL_DISTANCE) {
+      const [tag] = line.tags;
+      const flag = { class: "tag", style: style(n), title: line.tags.join(", ") };
+      marks.push(el("span", { ...flag, onclick: () => moveTo(n) }, shorten(tag)));
+      flagged = percent(n);
+    }
+  }
+  return marks;
 }

@@ -39,7 +39,7 @@ export async function search(place, _parts, query) {
   const addPage = async (first) => {
     const answer = await ask("search", { text: words, first, count: 50 });
     const lines = linesOf(answer, "match");
-    matches.append(...lines.map(row));
+    matches.append(...lines.map((line) => row(line, words)));
     if (!lines.length && !first) setChildren(matches, el("li", {}, t("nothingFound")));
     const { next } = answer;
     if (next === null) return;
@@ -53,8 +53,25 @@ export async function search(place, _parts, query) {
   await addPage(0);
 }
 
-/** @param {import("./api.js").Line} line */
-function row(line) {
+/**
+ * Marks the words that were searched for.
+ * @param {Node} node
+ * @param {string} words
+ * @returns {Node}
+ */
+function mark(node, words) {
+  const escaped = words
+    .split(/\s+/)
+    .filter(Boolean)
+    .map((word) => word.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+  if (!(node instanceof Text) || !escaped.length) return node;
+  const parts = node.data.split(new RegExp(`(${escaped.join("|")})`, "iu"));
+  // `split` returns the matches at the odd positions.
+  return el("span", {}, ...parts.map((part, n) => (n % 2 ? el("mark", {}, part) : part)));
+}
+
+/** @param {import("./api.js").Line} line @param {string} words */
+function row(line, words) {
   const [folder, name] = splitTimeline(line.timeline);
   const href =
     line.part === "message"
@@ -82,6 +99,10 @@ function row(line) {
       " ",
       line.live && line.part === "message" ? openButton(line.timeline, () => line.index) : null,
     ),
-    el("p", { dir: "auto" }, renderPlain(line.text)),
+    el(
+      "p",
+      { dir: "auto" },
+      renderPlain(line.text).map((node) => mark(node, words)),
+    ),
   );
 }

@@ -26,6 +26,17 @@ const ENGLISH = {
   noBackup: "No backup yet.",
   lastSnapshot: "Latest snapshot {when}",
   forkOf: "fork of {parent} after #{at}",
+  afterMessage: "after #{at}",
+  chats: "{n} chat|{n} chats",
+  repair: "Repair…",
+  repairShared: "Give {name} its own lorebook",
+  repairRestore: "Restore the stored version of {name}",
+  repairEmpty: "Create {name} without entries",
+  repairClone: "Create {name} as a copy of the parent chat's lorebook",
+  repairDetach: "Use no lorebook in {name}",
+  repairRemove: "Remove {name}, which nothing uses",
+  repairList: "List {name} in its group",
+  repairRecap: "Assign the recap in {name} to its chat",
   deleted: "deleted",
   changed: "changed since the latest snapshot",
   noSnapshot: "no snapshot yet",
@@ -100,6 +111,18 @@ const ENGLISH = {
   noLongerInChat: "no longer in the chat",
   alsoIn: "also in {n} other place|also in {n} other places",
 
+  andMore: "{name} and {n} other|{name} and {n} others",
+  didStore: "Stored {name}",
+  didRestore: "Restored {name}",
+  didFork: "Created {name}",
+  didRepair: "Repaired {name}",
+  didMerge: "Merged lorebooks into {name}",
+  didImport: "Imported {name}",
+  didSync: "Synchronised {name}",
+  didForget: "Removed old snapshots of {name}",
+  didErase: "Erased {name}",
+  didTag: "Tagged “{name}”",
+  didUndo: "Undid operation {n}",
   undo: "Undo",
   redo: "Redo",
   undoneBy: "undone by operation {n}",
@@ -154,6 +177,17 @@ const CHINESE = {
   noBackup: "还没有备份。",
   lastSnapshot: "上次快照：{when}",
   forkOf: "在 #{at} 之后从 {parent} 分叉",
+  afterMessage: "从 #{at} 之后",
+  chats: "{n} 个聊天",
+  repair: "修复……",
+  repairShared: "给 {name} 一本独立的世界书",
+  repairRestore: "恢复 {name} 存过的版本",
+  repairEmpty: "新建空的 {name}",
+  repairClone: "复制原聊天的世界书，作为 {name}",
+  repairDetach: "{name} 不用世界书",
+  repairRemove: "删除没有任何地方使用的 {name}",
+  repairList: "把 {name} 列进它的群组",
+  repairRecap: "把 {name} 里的回顾改成属于这个聊天",
   deleted: "已删除",
   changed: "上次快照之后有改动",
   noSnapshot: "还没有快照",
@@ -226,6 +260,18 @@ const CHINESE = {
   noLongerInChat: "聊天里已经没有",
   alsoIn: "另外 {n} 处也有",
 
+  andMore: "{name} 等 {n} 项",
+  didStore: "存了 {name}",
+  didRestore: "恢复了 {name}",
+  didFork: "新建了 {name}",
+  didRepair: "修复了 {name}",
+  didMerge: "合并了世界书：{name}",
+  didImport: "导入了 {name}",
+  didSync: "同步了 {name}",
+  didForget: "清理了 {name} 的旧快照",
+  didErase: "彻底删除了 {name}",
+  didTag: "加了标签“{name}”",
+  didUndo: "撤销了操作 {n}",
   undo: "撤销",
   redo: "重做",
   undoneBy: "已被操作 {n} 撤销",
@@ -370,6 +416,13 @@ export function formatDate(time) {
   );
 }
 
+/** Formats a day without its year, such as "Nov 14". @param {string} time */
+export function formatDay(time) {
+  return new Intl.DateTimeFormat(language, { month: "short", day: "numeric" }).format(
+    new Date(time),
+  );
+}
+
 /**
  * Returns the note that the user gave to a snapshot, or "" if stvc wrote the description.
  * @param {import("./api.js").Line} snapshot
@@ -380,6 +433,36 @@ export function noteOf({ subject = "", timeline }) {
     ? !subject.startsWith(`${name}: `) || !subject.includes("message")
     : !subject.startsWith(name);
   return isOwn ? subject : "";
+}
+
+/**
+ * Returns the parts of a hint that name no command, because the page cannot run one.
+ * @param {string | null} [hint]
+ */
+export function withoutCommands(hint) {
+  if (language === "zh") return "";
+  const parts = (hint ?? "").split("; ").filter((part) => !/`|--/.test(part));
+  return parts.join("; ");
+}
+
+/** The texts of repairs, by the code of the problem and the user's choice. @type {Record<string, Key>} */
+const REPAIRS = {
+  "lorebook-shared": "repairShared",
+  "lorebook-missing": "repairRestore",
+  "lorebook-missing empty": "repairEmpty",
+  "lorebook-missing clone": "repairClone",
+  "lorebook-missing detach": "repairDetach",
+  "lorebook-broken": "repairRestore",
+  "file-damaged": "repairRestore",
+  "lorebook-orphaned": "repairRemove",
+  "group-chat-unlisted": "repairList",
+  "recap-foreign": "repairRecap",
+};
+
+/** Describes a repair. @param {import("./api.js").Line} repair */
+export function repairText({ code, choice, subject, what }) {
+  const key = REPAIRS[choice ? `${code} ${choice}` : code];
+  return key ? t(key, { name: splitTimeline(subject)[1] }) : what;
 }
 
 /** @param {string} timeline */

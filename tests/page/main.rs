@@ -236,6 +236,25 @@ fn restore_undo_and_fork_in_the_viewer_write_the_files() {
     visit.end();
 }
 
+/// The library restores a deleted chat in its row, and repairs a problem below the list of problems.
+#[test]
+fn library_restores_deleted_chats_and_repairs_problems() {
+    let sandbox = story();
+    sandbox.write("chats/Mira/Gone.jsonl", chat("gone", 2, None));
+    sandbox.take(&[]);
+    std::fs::remove_file(sandbox.path("chats/Mira/Gone.jsonl")).unwrap();
+    let Some(mut visit) = Visit::begin(&sandbox, &["--write"], "repair") else { return };
+    visit.wait_for("restored");
+    assert_eq!(sandbox.read("chats/Mira/Gone.jsonl"), chat("gone", 2, None));
+    visit.resume();
+    visit.wait_for("repaired");
+    let fork = String::from_utf8(sandbox.read("chats/Mira/What if.jsonl")).unwrap();
+    assert!(!fork.contains(r#""world_info":"Harbour""#), "{fork}");
+    assert!(sandbox.files().keys().filter(|path| path.starts_with("worlds/")).count() == 2);
+    visit.resume();
+    visit.end();
+}
+
 /// A message that was added since prevents the undo of a restore. One click restores the earlier
 /// version as a new chat.
 #[test]

@@ -716,7 +716,7 @@ const scenarios = {
     // All messages and entries are printed, dark on light.
     await page.emulateMedia({ media: "print", colorScheme: "dark" });
     const ink = await page.evaluate(() => getComputedStyle(document.body).color);
-    assert.equal(ink, "rgb(35, 32, 27)");
+    assert.equal(ink, "rgb(38, 34, 28)");
     await page.emulateMedia({ media: null, colorScheme: null });
     await page.evaluate(() => {
       window.print = () => (window.isPrinted = true);
@@ -952,6 +952,36 @@ const scenarios = {
     await page.click("dialog button.primary");
     await page.locator("dialog", { hasText: "Done." }).waitFor();
     await handOver("forked");
+  },
+
+  async repair() {
+    const page = await open();
+    await go(page, "#/");
+    // The fork is below its parent.
+    const names = await page.locator("section[aria-label=Mira] .name").allInnerTexts();
+    assert.deepEqual(names.slice(names.indexOf("Tide Office")), ["Tide Office", "What if"]);
+    await page.locator(".row.deleted button").click();
+    await page.locator("dialog li", { hasText: "Gone.jsonl" }).waitFor();
+    await page.click("dialog button.primary");
+    await page.locator("dialog", { hasText: "Done." }).waitFor();
+    await handOver("restored");
+    await page.keyboard.press("Escape");
+    const repair = page.locator(".problems .repair", { hasText: "its own lorebook" });
+    await repair.waitFor({ state: "attached" });
+    await page.locator(".problems details").evaluate((details) => (details.open = true));
+    // The page names no command, because it cannot run one.
+    assert.ok(!(await page.innerText("#place")).includes("`stvc"));
+    await repair.locator("button").click();
+    await page.locator("dialog li", { hasText: "What if.jsonl" }).waitFor();
+    await page.locator("dialog input[type=checkbox]").check();
+    await page.click("dialog button.primary");
+    await page.locator("dialog", { hasText: "Done." }).waitFor();
+    await handOver("repaired");
+    await page.keyboard.press("Escape");
+    await repair.waitFor({ state: "detached" });
+    await go(page, "#/operations");
+    await page.locator(".sentence", { hasText: "Repaired What if" }).waitFor();
+    await page.locator(".sentence", { hasText: "Restored Gone" }).waitFor();
   },
 
   async offer() {

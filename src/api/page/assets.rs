@@ -41,6 +41,7 @@ assets! {
     JS "virtual_list.js",
     JS "messages.js",
     JS "open_button.js",
+    JS "avatar.js",
     JS "axis.js",
     JS "text.js",
     JS "library.js",
