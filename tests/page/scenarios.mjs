@@ -957,6 +957,7 @@ const scenarios = {
   async repair() {
     const page = await open();
     await go(page, "#/");
+    await page.locator(".row.deleted").waitFor();
     // The fork is below its parent.
     const names = await page.locator("section[aria-label=Mira] .name").allInnerTexts();
     assert.deepEqual(names.slice(names.indexOf("Tide Office")), ["Tide Office", "What if"]);
