@@ -173,14 +173,20 @@ export function translateFinding(finding) {
   return (currentLanguage() === "zh" && CHINESE_FINDINGS[finding.code]) || finding.message;
 }
 
-/** Returns the message of an error in the user's language. @param {{ code?: string, message: string }} error */
+/**
+ * Returns the message of an error in the user's language.
+ * @param {{ code?: string, message: string }} error
+ */
 export function translateError({ code = "", message }) {
   return (
     (currentLanguage() === "zh" && (CHINESE_ERRORS[code] || CHINESE_FINDINGS[code])) || message
   );
 }
 
-/** Returns a hint without commands, which cannot be entered in the page. @param {string | null} [hint] */
+/**
+ * Returns a hint without commands, which cannot be entered in the page.
+ * @param {string | null} [hint]
+ */
 export function hintWithoutCommands(hint) {
   if (currentLanguage() === "zh") return "";
   const parts = (hint ?? "").split(/; |\. /).filter((part) => !/`|--/.test(part));

@@ -445,7 +445,10 @@ export function withoutCommands(hint) {
   return parts.join("; ");
 }
 
-/** The texts of repairs, by the code of the problem and the user's choice. @type {Record<string, Key>} */
+/**
+ * The texts of repairs, by the code of the problem and the user's choice.
+ * @type {Record<string, Key>}
+ */
 const REPAIRS = {
   "lorebook-shared": "repairShared",
   "lorebook-missing": "repairRestore",

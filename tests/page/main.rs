@@ -236,7 +236,7 @@ fn restore_undo_and_fork_in_the_viewer_write_the_files() {
     visit.end();
 }
 
-/// The library restores a deleted chat in its row, and repairs a problem below the list of problems.
+/// The library restores a deleted chat in its row, and repairs a problem below the problems.
 #[test]
 fn library_restores_deleted_chats_and_repairs_problems() {
     let sandbox = story();
