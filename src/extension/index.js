@@ -7,7 +7,8 @@ import { badge, followStatus, refresh, runAction } from "./badge.js";
 import { addCommands, loadTags } from "./commands.js";
 import { Refused, STATUS_FILE, ask, removeFile } from "./mailbox.js";
 import { followChats, runWhenReady } from "./offers.js";
-import { SETTINGS_FILE, addSettingsPanel, loadSettings } from "./settings.js";
+import { SETTINGS_FILE, loadSettings } from "./settings.js";
+import { addSettingsPanel } from "./settings_panel.js";
 import { openTimeline, timeline } from "./sillytavern.js";
 import { openViewer } from "./viewer.js";
 import {

@@ -1,8 +1,7 @@
-// The extension's settings and their panel. They are a file of their own, so that nothing is left
+// The extension's settings. They are a file of their own, so that nothing is left
 // in SillyTavern's settings when the extension is removed.
 
 import { readFile, writeFile } from "./mailbox.js";
-import { el, t } from "./words.js";
 
 /** Name of the file, which `stvc extension remove` deletes. */
 export const SETTINGS_FILE = "stvc-settings.json";
@@ -27,62 +26,5 @@ export async function loadSettings() {
   Object.assign(chosen, await readFile(SETTINGS_FILE));
 }
 
-/** Adds the panel to SillyTavern's extension settings. @param {() => void} onChange */
-export function addSettingsPanel(onChange) {
-  const save = () => {
-    void writeFile(SETTINGS_FILE, chosen);
-    onChange();
-  };
-  const checkbox = (
-    /** @type {"badge" | "alarms" | "offers" | "scenes"} */ key,
-    /** @type {string} */ label,
-  ) => {
-    const input = /** @type {HTMLInputElement} */ (
-      el("input", { type: "checkbox", "data-stvc": key })
-    );
-    input.checked = chosen[key];
-    input.addEventListener("change", () => {
-      chosen[key] = input.checked;
-      save();
-    });
-    return el("label", { class: "checkbox_label" }, input, el("span", {}, t(label)));
-  };
-  const languages = [
-    ["", t("Same as SillyTavern")],
-    ["en", "English"],
-    ["zh", "中文"],
-  ];
-  const select = /** @type {HTMLSelectElement} */ (
-    el(
-      "select",
-      { class: "text_pole", "data-stvc": "language" },
-      ...languages.map(([value, label]) => el("option", { value }, label)),
-    )
-  );
-  select.value = chosen.language;
-  select.addEventListener("change", () => {
-    chosen.language = /** @type {Settings["language"]} */ (select.value);
-    save();
-    toastr.info(t("Reload the page to apply the language everywhere."));
-  });
-  const drawer = el(
-    "div",
-    { class: "inline-drawer", id: "stvc_settings" },
-    el(
-      "div",
-      { class: "inline-drawer-toggle inline-drawer-header" },
-      el("b", {}, "stvc"),
-      el("div", { class: "inline-drawer-icon fa-solid fa-circle-chevron-down down" }),
-    ),
-    el(
-      "div",
-      { class: "inline-drawer-content" },
-      checkbox("badge", "Show the status badge"),
-      checkbox("alarms", "Notify me when a chat shrinks or is overwritten"),
-      checkbox("offers", "Offer each new checkpoint or branch its own lorebook"),
-      checkbox("scenes", "Create a snapshot at every scene end automatically (ST-Auto-Recap)"),
-      el("label", {}, el("span", {}, t("Language")), select),
-    ),
-  );
-  document.getElementById("extensions_settings2")?.append(drawer);
-}
+/** Stores the settings. */
+export const saveSettings = () => writeFile(SETTINGS_FILE, chosen);

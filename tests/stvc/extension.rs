@@ -16,6 +16,7 @@ fn library() -> Sandbox {
 fn extension_is_installed_and_removed() {
     let sandbox = library();
     sandbox.write("user/files/picture.png", "mine");
+    sandbox.write("user/files/stvc-req-2.json/mine.txt", "a folder of such a name");
     let before = sandbox.files();
     let installed = sandbox.json(&["extension"]).exits(0).of_type("extension");
     assert!(installed[0]["installed"].is_null() && installed[0]["watch"] == false);

@@ -35,7 +35,7 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => { [$(($name, include_str!(concat!("../../extension/", $name)))),*] };
 }
 
-const FILES: [(&str, &str); 12] = files![
+const FILES: [(&str, &str); 13] = files![
     "manifest.json",
     "index.js",
     "actions.js",
@@ -44,6 +44,7 @@ const FILES: [(&str, &str); 12] = files![
     "mailbox.js",
     "offers.js",
     "settings.js",
+    "settings_panel.js",
     "sillytavern.js",
     "viewer.js",
     "words.js",
@@ -386,8 +387,11 @@ fn clear_mailbox(workspace: &Workspace) -> Result<()> {
         Err(error) => return Err(failed(error)),
     };
     for entry in fs::read_dir(mailbox.path()).map_err(&failed)? {
-        let name = entry.map_err(&failed)?.file_name();
-        if name.to_str().is_some_and(is_of_mailbox) {
+        let entry = entry.map_err(&failed)?;
+        // A folder of such a name is not from stvc.
+        let is_file = entry.file_type().is_ok_and(|kind| !kind.is_dir());
+        let name = entry.file_name();
+        if is_file && name.to_str().is_some_and(is_of_mailbox) {
             mailbox.remove(&name).map_err(&failed)?;
         }
     }
