@@ -6,11 +6,13 @@ pub mod http;
 pub mod mailbox;
 pub mod page;
 mod request;
+mod running_backup;
 mod security_policy;
 mod serve;
 
 pub(crate) use request::Refusal;
 pub use request::{Request, Rights, VERBS, Verb};
+pub use running_backup::RunningBackup;
 pub use serve::{Answer, serve};
 
 fn random_hex<const BYTES: usize>() -> std::io::Result<String> {

@@ -13,7 +13,7 @@ use crate::engine::gate::GatePolicy;
 use crate::exit;
 use crate::verbs::restore::{Overwrite, RestoreRange, Target};
 use crate::verbs::timelines::graph;
-use crate::verbs::{self, diff, doctor, lore, read, restore, search, snapshot, undo};
+use crate::verbs::{self, diff, doctor, lore, picture, read, restore, search, snapshot, undo};
 
 /// The rights that a front end has, or that a verb needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,6 +118,8 @@ requests! {
     "log" Read Log(Log) [timeline, message, first, count]
     "show" Read Show(Show) [snapshot]
     "messages" Read Messages(read::Options) [snapshot, first, count]
+    "picture" Read Picture(picture::AttachmentOptions) [snapshot, blake3]
+    "portrait" Read Portrait(picture::PortraitOptions) [character]
     "lore" Read Lore(lore::Options) [book, entry, at, snapshot, chat, active, blame, all, first, count]
     "diff" Read Diff(diff::Options) [before, after, only, stat, first, count]
     "search" Read Search(search::Options) [text, phrase, regex, who, timeline, only, first, count]
@@ -128,6 +130,7 @@ requests! {
     "restore" Change Restore(Restore) [snapshot, at, cut, name, strict, wait, allow_active_queue, only, expect, chat_closed, rereads, dry_run]
     "repair" Change Repair(doctor::ConfirmedRepair) [timelines, what, chat_closed, rereads]
     "undo" Change Undo(undo::Options) [operation, chat_closed, rereads, dry_run]
+    "backup" Change Backup(Backup) [running]
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -145,6 +148,13 @@ pub(super) struct Show {
 pub(super) struct Doctor {
     #[serde(default)]
     pub timelines: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Backup {
+    /// Only wait for a backup that was started before.
+    #[serde(default)]
+    pub running: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]

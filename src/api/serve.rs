@@ -3,15 +3,16 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::request::{Arguments, Doctor, Log, Page, Refusal, Request, Rights, Tag};
+use super::request::{Arguments, Backup, Doctor, Log, Page, Refusal, Request, Rights, Tag};
+use super::running_backup::RunningBackup;
 use crate::engine::Workspace;
 use crate::json_output::answers;
 use crate::json_output::{ErrorLine, Line, Summary};
 use crate::progress::NoProgress;
 use crate::verbs::timelines::graph;
 use crate::verbs::{
-    self, Result, diff, doctor, log, lore, message_versions, operations, read, restore, search,
-    show, snapshot, tag, timelines, undo,
+    self, Result, diff, doctor, log, lore, message_versions, operations, picture, read, restore,
+    search, show, snapshot, tag, timelines, undo,
 };
 
 /// The answer to a request: the lines that `--json` prints, and the exit code.
@@ -25,14 +26,20 @@ pub struct Answer {
     pub next: Option<usize>,
 }
 
-/// Serves a request. If the request fails, the answer contains the error.
-pub fn serve(workspace: &Workspace, request: &Request, rights: Rights) -> Answer {
+/// Serves a request. If the request fails, the answer contains the error. `backup` is the backup
+/// that an earlier request started.
+pub fn serve(
+    workspace: &Workspace,
+    request: &Request,
+    rights: Rights,
+    backup: &RunningBackup,
+) -> Answer {
     let mut answer = Answer::default();
     if request.verb.needs > rights {
         let refusal = Refusal::ReadOnly { verb: request.verb.name };
         return Answer::refused(&refusal);
     }
-    match answer.fill(workspace, request) {
+    match answer.fill(workspace, request, backup) {
         Ok(()) => {
             for notice in workspace.take_notices() {
                 answer.add(Line::Finding(&notice));
@@ -88,7 +95,12 @@ impl Answer {
         self.exit = exit;
     }
 
-    fn fill(&mut self, workspace: &Workspace, request: &Request) -> Result<()> {
+    fn fill(
+        &mut self,
+        workspace: &Workspace,
+        request: &Request,
+        backup: &RunningBackup,
+    ) -> Result<()> {
         let page = request.page;
         match request.asked.clone() {
             asked @ (Arguments::Library(_) | Arguments::Timelines(_) | Arguments::Status(_)) => {
@@ -123,6 +135,12 @@ impl Answer {
                 let report = read::read(workspace, &read::Options { messages, ..options })?;
                 self.add_answer(&report);
                 self.more_than(page, report.total);
+            }
+            Arguments::Picture(options) => {
+                self.add_answer(&picture::attachment(workspace, &options)?);
+            }
+            Arguments::Portrait(options) => {
+                self.add_answer(&picture::portrait(workspace, &options)?);
             }
             Arguments::Lore(options) => {
                 let options = lore::Options {
@@ -178,6 +196,9 @@ impl Answer {
                 self.add_answer(&restore::restore(workspace, &options, &mut NoProgress)?);
             }
             Arguments::Undo(options) => self.add_answer(&undo::undo(workspace, &options)?),
+            Arguments::Backup(Backup { running }) => {
+                self.add_answer(&backup.wait(workspace, running)?);
+            }
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use crate::auto_recap::EntryOrigin;
 use crate::engine::copies::last_backups::{BackupAge, LastBackup};
 use crate::engine::files::FileAction;
 use crate::rules::Finding;
-use crate::st::TimelineName;
+use crate::st::{LibraryPath, TimelineName};
 use crate::store::{LoggedOperation, Time};
 use crate::verbs::doctor::{MissingBookRepair, Repair};
 use crate::verbs::erase::{ErasedTimeline, Trace};
@@ -161,6 +161,12 @@ pub enum Line<'a> {
         continued_by: Option<u64>,
     },
     Protection(ProtectionLine<'a>),
+    Picture {
+        path: &'a LibraryPath,
+        kind: &'static str,
+        bytes: usize,
+        data: String,
+    },
     Page {
         path: String,
         bytes: u64,

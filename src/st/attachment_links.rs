@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use unicode_normalization::UnicodeNormalization;
 
 use super::json::Raw;
-use super::{Chat, LibraryPath};
+use super::{Chat, LibraryPath, Message};
 use crate::file_names::{self, is_ignored_by_hfs};
 
 const FOLDERS: [&str; 2] = ["user/images/", "user/files/"];
@@ -40,11 +40,8 @@ pub fn attachments(chat: &Chat<'_>, metadata: Option<Raw<'_>>) -> BTreeSet<Libra
         let Some(message) = Raw::parse_str(&text) else { continue };
         let swipes = message.list("swipe_info");
         for extra in [message].iter().chain(&swipes).filter_map(|it| it.get("extra")) {
-            found.add(["image", "video"].map(|key| extra.text(key)));
-            found.add([extra.path(&["file", "url"]).and_then(|url| url.string())]);
+            found.displayed(extra);
             found.add(extra.list("image_swipes").iter().map(Raw::string));
-            found.add(extra.list("files").iter().map(|file| file.text("url")));
-            found.add(extra.list("media").iter().map(|file| file.text("url")));
         }
     }
     if let Some(metadata) = metadata.filter(|metadata| names_one(metadata.as_bytes())) {
@@ -52,6 +49,13 @@ pub fn attachments(chat: &Chat<'_>, metadata: Option<Raw<'_>>) -> BTreeSet<Libra
         found.add(metadata.list("chat_backgrounds").iter().map(Raw::string));
         found.style(metadata.text("custom_background"));
     }
+    found.0
+}
+
+/// Returns the attachments that SillyTavern displays with a message.
+pub fn displayed_attachments(message: &Message<'_>) -> BTreeSet<LibraryPath> {
+    let mut found = LinkedPaths(BTreeSet::new());
+    message.extra().into_iter().for_each(|extra| found.displayed(extra));
     found.0
 }
 
@@ -103,6 +107,14 @@ struct LinkedPaths(BTreeSet<LibraryPath>);
 impl LinkedPaths {
     fn add(&mut self, paths: impl IntoIterator<Item = Option<String>>) {
         paths.into_iter().flatten().for_each(|path| self.path(&path));
+    }
+
+    /// Adds the attachments of one swipe.
+    fn displayed(&mut self, extra: Raw<'_>) {
+        self.add(["image", "video"].map(|key| extra.text(key)));
+        self.add([extra.path(&["file", "url"]).and_then(|url| url.string())]);
+        self.add(extra.list("files").iter().map(|file| file.text("url")));
+        self.add(extra.list("media").iter().map(|file| file.text("url")));
     }
 
     /// Adds the path in a CSS value, `url("/user/images/A%20B/x.png")`. Only this value is

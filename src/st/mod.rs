@@ -37,12 +37,14 @@ mod timeline_files;
 mod volatile_fields;
 mod write;
 
-pub use attachment_links::{attachments, belongs_to_stvc, is_attachment, is_common_kind};
+pub use attachment_links::{
+    attachments, belongs_to_stvc, displayed_attachments, is_attachment, is_common_kind,
+};
 pub use backups::{Backup, list_backups, remove_file};
 pub use capture::{Captured, Disk, Files, Stamp, capture, capture_readable};
 pub use card::{
-    CutCard, OpenCard, card_keywords, card_name, cut_card, cut_text, each_string, fill_card,
-    fill_text,
+    CutCard, OpenCard, card_keywords, card_name, card_picture, cut_card, cut_text, each_string,
+    fill_card, fill_text,
 };
 pub use chat::{Chat, Message, MessageText, broken_lines, is_blank, send_millis, text_of};
 pub use damage::{Damage, book_damage, chat_damage, damage, damage_of_files, damage_on_disk};

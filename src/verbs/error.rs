@@ -68,6 +68,10 @@ pub enum Error {
     OneStep { at: String },
     #[error("cannot export {timeline} as a story: it is neither a chat nor a lorebook")]
     NoStory { timeline: String },
+    #[error("there is no stored picture {name:?}")]
+    NoPicture { name: String },
+    #[error("{path} is too large to show")]
+    LargePicture { path: String },
     #[error("the store has no chats yet")]
     NoChat,
     #[error("a message number cannot be used here, because no chat uses the lorebook {book:?}")]
@@ -276,6 +280,7 @@ impl Error {
                 "pass only one of ~N, @DATE and :N, or a complete moment such as `Chat@yesterday~1`",
             ),
             Self::BadName { .. } => (exit::USAGE, None),
+            Self::NoPicture { .. } | Self::LargePicture { .. } => (exit::FAILED, None),
             Self::NotSaved { .. } => refused("save the chat in SillyTavern, then try again"),
             Self::NoParent { .. } => refused(
                 "name the chat from which it was forked; run `stvc timelines --tree` to list all forks",

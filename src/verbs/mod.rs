@@ -22,6 +22,7 @@ pub mod merge;
 pub mod message_versions;
 pub mod names;
 pub mod operations;
+pub mod picture;
 pub mod read;
 pub mod reconstruct;
 pub mod restore;

@@ -1,16 +1,17 @@
 //! Reads the messages of a snapshot as text for a person.
 
+use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{Snapshot, Tree};
+use crate::archive::{Attachment, Blake3, Snapshot, Tree};
 use crate::durable;
 use crate::engine::{self, Workspace};
 use crate::history::at_message::message_not_found;
 use crate::history::moment::Moment;
-use crate::st::{self, Message};
+use crate::st::{self, LibraryPath, Message};
 use crate::store::{self, Loss, ObjectId, Reader};
 use crate::verbs::Result;
 
@@ -54,6 +55,29 @@ pub struct SpokenMessage {
     pub shown: Option<usize>,
     /// Reasoning that the model returned with the text.
     pub reasoning: Option<String>,
+    /// Name of the card of the character who said it.
+    pub character: Option<String>,
+    /// Files that SillyTavern displays with the text.
+    pub attachments: Vec<DisplayedFile>,
+}
+
+/// A file that SillyTavern displays with a message.
+#[derive(Clone, Serialize)]
+pub struct DisplayedFile {
+    /// Where the file was in the library.
+    pub path: LibraryPath,
+    /// Its length and hash; `None` if the snapshot does not contain the file.
+    #[serde(flatten)]
+    pub stored: Option<StoredFile>,
+}
+
+/// Length and hash of a file in a snapshot.
+#[derive(Clone, Copy, Serialize)]
+pub struct StoredFile {
+    /// Length of the file.
+    pub bytes: u64,
+    /// Hash of the file.
+    pub blake3: Blake3,
 }
 
 /// The requested messages of a snapshot.
@@ -92,8 +116,11 @@ pub fn read(workspace: &Workspace, options: &Options) -> Result<Report> {
     let total = all.len();
     let (messages, broken) = Default::default();
     let mut report = Report { snapshot, messages, total, hidden: 0, broken };
+    let mut files = StoredFiles { reader: &reader, tree: report.snapshot.tree, known: None };
     for number in wanted {
-        match one(&reader, number, all[number]) {
+        let found = one(&reader, number, all[number]);
+        let found = found.map(|found| found.map(|line| line.shown(&report.snapshot, &mut files)));
+        match found {
             Ok(Some(message)) if message.is_hidden && !with_hidden => report.hidden += 1,
             Ok(message) => report.messages.extend(message),
             Err(error) if error.is_loss() => report.broken.push(format!("#{number}: {error}")),
@@ -109,9 +136,48 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     written.map_err(|source| store::Error::Io { path: path.to_owned(), source }.into())
 }
 
+/// The files in a snapshot, which are listed when the first one is looked up.
+struct StoredFiles<'r> {
+    reader: &'r Reader,
+    tree: ObjectId,
+    known: Option<HashMap<LibraryPath, StoredFile>>,
+}
+
+impl StoredFiles<'_> {
+    fn find(&mut self, path: LibraryPath) -> DisplayedFile {
+        let known = self.known.get_or_insert_with(|| {
+            // Without the list, the messages can still be read.
+            let listed = Tree::attachments_of(self.reader, self.tree).unwrap_or_default();
+            let stored = |file: Attachment| {
+                (file.path, StoredFile { bytes: file.bytes, blake3: file.blake3 })
+            };
+            listed.into_iter().map(stored).collect()
+        });
+        let stored = known.get(&path).copied();
+        DisplayedFile { path, stored }
+    }
+}
+
+/// A line of a chat, and the files that its message displays.
+struct Line {
+    message: SpokenMessage,
+    files: BTreeSet<LibraryPath>,
+}
+
+impl Line {
+    fn shown(self, snapshot: &Snapshot, files: &mut StoredFiles<'_>) -> SpokenMessage {
+        let Self { mut message, files: paths } = self;
+        message.attachments = paths.into_iter().map(|path| files.find(path)).collect();
+        if !message.is_user && message.character.is_none() {
+            message.character = snapshot.timeline.folder().map(str::to_owned);
+        }
+        message
+    }
+}
+
 /// Reads one message. Returns `None` for a blank line. A line that is not a valid message is
 /// returned unchanged as the text of a message without a name.
-fn one(reader: &Reader, number: usize, id: ObjectId) -> store::Result<Option<SpokenMessage>> {
+fn one(reader: &Reader, number: usize, id: ObjectId) -> store::Result<Option<Line>> {
     let bytes = reader.blob(id)?;
     if st::is_blank(&bytes) {
         return Ok(None);
@@ -119,11 +185,12 @@ fn one(reader: &Reader, number: usize, id: ObjectId) -> store::Result<Option<Spo
     let line = String::from_utf8_lossy(&bytes);
     let Some(message) = Message::read(line.as_bytes()) else {
         let text = line.into_owned();
-        return Ok(Some(SpokenMessage { number, text, ..SpokenMessage::default() }));
+        let message = SpokenMessage { number, text, ..SpokenMessage::default() };
+        return Ok(Some(Line { message, files: BTreeSet::new() }));
     };
     let swipes = message.swipes().unwrap_or_default();
     let reasoning = message.extra().and_then(|extra| extra.get("reasoning")?.string());
-    Ok(Some(SpokenMessage {
+    let spoken = SpokenMessage {
         number,
         name: message.name().unwrap_or_default(),
         is_user: message.is_user(),
@@ -133,5 +200,14 @@ fn one(reader: &Reader, number: usize, id: ObjectId) -> store::Result<Option<Spo
         swipes: swipes.iter().map(|swipe| swipe.string().unwrap_or_default()).collect(),
         shown: message.swipe_id().and_then(|shown| usize::try_from(shown).ok()),
         reasoning: reasoning.filter(|text| !text.trim().is_empty()),
-    }))
+        character: card_of(&message),
+        attachments: Vec::new(),
+    };
+    Ok(Some(Line { message: spoken, files: st::displayed_attachments(&message) }))
+}
+
+/// Returns the card that a message of a group chat names.
+fn card_of(message: &Message<'_>) -> Option<String> {
+    let card = message.raw().get("original_avatar")?.string()?;
+    card.strip_suffix(".png").map(str::to_owned)
 }

@@ -1,9 +1,12 @@
 //! The API: the answers of the command line, a closed list of verbs, and no permission that was not
 //! given (docs/api.md).
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-use stvc::api::{Answer, Request, Rights, VERBS, Verb, serve};
+use stvc::api::{Answer, Request, Rights, RunningBackup, VERBS, Verb, serve};
 
+use crate::common::card::card;
 use crate::common::{Sandbox, chat, message};
 
 const CHAT: &str = "chats/Mira/one.jsonl";
@@ -26,7 +29,7 @@ fn story() -> Sandbox {
 
 fn asked(sandbox: &Sandbox, request: &Value, rights: Rights) -> Value {
     let answer = match Request::read(request.to_string().as_bytes()) {
-        Ok(request) => serve(&sandbox.workspace(), &request, rights),
+        Ok(request) => serve(&sandbox.workspace(), &request, rights, &RunningBackup::default()),
         Err(refusal) => Answer::refused(&refusal),
     };
     serde_json::to_value(answer).unwrap()
@@ -97,6 +100,10 @@ fn api_serves_only_listed_verbs() {
         (json!({ "verb": "snapshot" }), 4),
         (json!({ "verb": "tag", "args": { "name": "x", "snapshot": "Mira/one" } }), 4),
         (json!({ "verb": "undo" }), 4),
+        (json!({ "verb": "backup" }), 4),
+        (json!({ "verb": "portrait", "args": { "character": "../settings" } }), 1),
+        (json!({ "verb": "portrait", "args": { "character": "Nobody" } }), 1),
+        (json!({ "verb": "picture", "args": { "snapshot": "Mira/one" } }), 2),
     ] {
         let answer = asked(&sandbox, &request, Rights::Read);
         assert_eq!(answer["exit"], exit, "{request}: {answer}");
@@ -109,9 +116,10 @@ fn api_serves_only_listed_verbs() {
 
 /// Returns the refusal of a request with this argument and the required ones.
 fn refusal_of(verb: &Verb, argument: &str, value: Value) -> String {
-    let needed = ["snapshot", "before", "text", "name", "what"].into_iter();
+    let needed = ["snapshot", "before", "text", "name", "what", "character", "blake3"].into_iter();
     let needed = needed.filter(|name| verb.arguments.contains(name));
-    let mut arguments: Map<_, _> = needed.map(|name| (name.to_owned(), json!("x"))).collect();
+    let value_of = |name| if name == "blake3" { json!("0".repeat(64)) } else { json!("x") };
+    let mut arguments: Map<_, _> = needed.map(|name| (name.to_owned(), value_of(name))).collect();
     assert!(Request::of(verb.name, Some(json!(arguments))).is_ok(), "{}", verb.name);
     arguments.insert(argument.to_owned(), value);
     let read = Request::of(verb.name, Some(json!(arguments)));
@@ -429,4 +437,68 @@ fn api_document_lists_every_verb_and_argument() {
             assert!(quoted.contains(argument), "{} {argument}", verb.name);
         }
     }
+}
+
+/// Messages name the pictures that they display, and the API returns those of the snapshot and the
+/// portraits of characters, but no other files.
+#[test]
+fn pictures_of_messages_and_characters_come_from_the_store() {
+    let sandbox = Sandbox::empty();
+    let png = card(&json!({ "spec": "chara_card_v2", "data": { "name": "Mira" } }), 3);
+    let line = |extra: Value| json!({ "name": "Mira", "mes": "Look.", "extra": extra });
+    let chat = [
+        json!({ "chat_metadata": {} }),
+        line(json!({ "image": "/user/images/Mira/1.png" })),
+        line(json!({ "media": [{ "url": "user/images/Mira/page.png", "type": "image" }] })),
+        line(json!({ "image": "user/images/Mira/lost.png" })),
+        json!({ "name": "You", "is_user": true, "mes": "Nice." }),
+    ];
+    sandbox.write(CHAT, chat.map(|line| line.to_string()).join("\n"));
+    sandbox.write("characters/Mira.png", &png);
+    sandbox.write("user/images/Mira/1.png", &png);
+    sandbox.write("user/images/Mira/page.png", "<script>hit()</script>");
+    sandbox.take(&[]);
+    let answer = ask(&sandbox, "messages", json!({ "snapshot": "Mira/one" }));
+    let lines = answer["lines"].as_array().unwrap();
+    let attached = |n: usize| lines[n]["attachments"][0].clone();
+    assert_eq!(attached(0)["path"], "user/images/Mira/1.png");
+    assert_eq!(attached(2), json!({ "path": "user/images/Mira/lost.png" }));
+    assert_eq!((&lines[0]["character"], &lines[3]["character"]), (&json!("Mira"), &json!(null)));
+    let picture = |blake3: &Value| {
+        ask(&sandbox, "picture", json!({ "snapshot": "Mira/one", "blake3": blake3 }))
+    };
+    let found = picture(&attached(0)["blake3"]);
+    assert_eq!(found["lines"][0]["kind"], "image/png");
+    let data = found["lines"][0]["data"].as_str().unwrap();
+    assert_eq!(STANDARD.decode(data).unwrap(), png);
+    // Only its name is that of a picture.
+    assert_eq!(picture(&attached(1)["blake3"])["lines"][0]["code"], "no-picture");
+    assert_eq!(picture(&json!("0".repeat(64)))["lines"][0]["code"], "no-picture");
+    let portrait = ask(&sandbox, "portrait", json!({ "character": "Mira" }));
+    let data = STANDARD.decode(portrait["lines"][0]["data"].as_str().unwrap()).unwrap();
+    assert!(data.starts_with(&png[..8]) && data.len() < png.len(), "{portrait}");
+    assert!(!data.windows(5).any(|part| part == b"chara"));
+}
+
+/// A backup goes to the place of the last one, and is refused without one or with a passphrase.
+#[test]
+fn api_backs_up_to_the_known_destination() {
+    let sandbox = story();
+    let backup = || {
+        let request = json!({ "verb": "backup" });
+        asked(&sandbox, &request, Rights::Change)["lines"].clone()
+    };
+    assert_eq!(backup()[0]["code"], "backup-no-destination");
+    let place = sandbox.folder().join("copy.stvc");
+    sandbox.stvc(&["backup", place.to_str().unwrap()]).exits(0);
+    sandbox.append(CHAT, &message("Mira", 9));
+    let done = backup();
+    assert_eq!((&done[0]["type"], &done[0]["snapshots_since"]), (&json!("copy"), &json!(0)));
+    let log = sandbox.json(&["--store", place.to_str().unwrap(), "log", "Mira/one"]).exits(0);
+    assert_eq!(log.lines()[0]["messages"], 5, "the last message is in the backup");
+    std::fs::remove_file(&place).unwrap();
+    assert_eq!(backup()[0]["code"], "backup-no-folder");
+    let idle =
+        asked(&sandbox, &json!({ "verb": "backup", "args": { "running": true } }), Rights::Change);
+    assert_eq!(idle["lines"][0]["running"], false);
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::stored_answers::{LANES, LONG_PAGE, PAGE, Rows, StoredAnswers};
 use super::story::StoryLibrary;
 use super::{Exported, Extent, PageStats, bundle};
-use crate::api::{Answer, Request, Rights, security_policy, serve};
+use crate::api::{Answer, Request, Rights, RunningBackup, security_policy, serve};
 use crate::archive::message_lives::MessageLists;
 use crate::archive::{Blake3, Snapshot};
 use crate::durable::{self, Existing, Temp};
@@ -149,7 +149,7 @@ impl Page<'_, '_> {
     /// Answers a request. Lines about timelines that are not in this file are removed.
     fn ask(&self, verb: &str, arguments: &Value) -> io::Result<Answer> {
         let request = Request::of(verb, Some(arguments.clone())).map_err(io::Error::other)?;
-        let mut answer = serve(self.workspace, &request, Rights::Read);
+        let mut answer = serve(self.workspace, &request, Rights::Read, &RunningBackup::default());
         let lines = std::mem::take(&mut answer.lines);
         answer.lines = lines.into_iter().filter_map(|line| self.own(verb, line)).collect();
         Ok(answer)

@@ -13,7 +13,7 @@ use crate::words::shell;
 pub enum CopyError {
     #[error("{} does not exist", path.display())]
     NoFolder { path: PathBuf },
-    #[error("backups are scheduled, but no destination is configured or recorded")]
+    #[error("no backup destination is configured or recorded")]
     NoDestination,
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: BackupError },

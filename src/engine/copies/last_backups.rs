@@ -186,34 +186,58 @@ pub fn remembered(workspace: &Workspace, purpose: Purpose) -> Result<Option<(Str
 pub(crate) fn due(workspace: &Workspace) -> Result<Option<CopyPlace>> {
     let Some(store) = workspace.find_store()? else { return Ok(None) };
     let Some(schedule) = Configuration::of(&store)?.backup.schedule else { return Ok(None) };
-    let Some((destination, encrypted)) = remembered(workspace, Purpose::Backup)? else {
-        return Err(CopyError::NoDestination.into());
-    };
-    let place = CopyPlace::parse(&destination)?;
-    let absolute = |text: &str| std::path::absolute(text).unwrap_or_else(|_| text.into());
-    let is_there = |taken: &LastBackup| absolute(&taken.destination) == absolute(&destination);
-    let known: Vec<_> = load(&store)?.into_iter().filter(is_there).collect();
+    let destination = Destination::of(workspace, &store)?;
     let age = |taken: &LastBackup| workspace.now.timestamp() - moment(taken);
     // A backup with a time in the future, which a wrong clock recorded, does not count.
     let is_recent =
         |age: i64| u64::try_from(age).is_ok_and(|age| Duration::from_secs(age) < schedule);
-    if known.iter().any(|taken| taken.whole && is_recent(age(taken))) {
+    if destination.known.iter().any(|taken| taken.whole && is_recent(age(taken))) {
         return Ok(None);
     }
-    if let CopyPlace::Folder(path) | CopyPlace::File(path) = &place {
-        if encrypted {
-            return Err(
-                CopyError::InTheWay { path: path.clone(), what: InTheWay::Encrypted }.into()
-            );
-        }
-        // The folder of a drive that is not mounted may exist and be empty. Never write to the
-        // wrong disk: an earlier backup must still be there.
-        let must_exist = if known.is_empty() { durable::parent(path) } else { path };
-        if !must_exist.exists() {
-            return Err(CopyError::NoFolder { path: must_exist.to_owned() }.into());
-        }
+    destination.in_reach().map(Some)
+}
+
+/// Returns the place of a backup for which the user names none. Fails if the place cannot be
+/// reached now, or if it needs a passphrase.
+pub(crate) fn next_place(workspace: &Workspace) -> Result<CopyPlace> {
+    Destination::of(workspace, &workspace.open_store()?)?.in_reach()
+}
+
+/// The configured destination, or else that of the last backup.
+struct Destination {
+    place: CopyPlace,
+    is_encrypted: bool,
+    /// Recorded backups to it.
+    known: Vec<LastBackup>,
+}
+
+impl Destination {
+    fn of(workspace: &Workspace, store: &Store) -> Result<Self> {
+        let Some((destination, is_encrypted)) = remembered(workspace, Purpose::Backup)? else {
+            return Err(CopyError::NoDestination.into());
+        };
+        let place = CopyPlace::parse(&destination)?;
+        let absolute = |text: &str| std::path::absolute(text).unwrap_or_else(|_| text.into());
+        let is_there = |taken: &LastBackup| absolute(&taken.destination) == absolute(&destination);
+        let known = load(store)?.into_iter().filter(is_there).collect();
+        Ok(Self { place, is_encrypted, known })
     }
-    Ok(Some(place))
+
+    fn in_reach(self) -> Result<CopyPlace> {
+        if let CopyPlace::Folder(path) | CopyPlace::File(path) = &self.place {
+            if self.is_encrypted {
+                let what = InTheWay::Encrypted;
+                return Err(CopyError::InTheWay { path: path.clone(), what }.into());
+            }
+            // The folder of a drive that is not mounted may exist and be empty. Never write to the
+            // wrong disk: an earlier backup must still be there.
+            let must_exist = if self.known.is_empty() { durable::parent(path) } else { path };
+            if !must_exist.exists() {
+                return Err(CopyError::NoFolder { path: must_exist.to_owned() }.into());
+            }
+        }
+        Ok(self.place)
+    }
 }
 
 /// Returns the backups known to have received one of these branches or commits.

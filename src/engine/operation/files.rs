@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{FileStep, is_lost};
+use super::content_preview::ContentPreview;
 use super::{FileChanges, Operation, PlanPosition};
 use crate::archive::{Attachment, Blake3, Manifest, SnapshotId};
 use crate::auto_recap::{self, QueueIntent};
@@ -51,6 +52,9 @@ pub struct FileAction {
     /// The new integrity value of a replaced chat that SillyTavern's page may have in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub integrity: Option<String>,
+    /// Summary of the change of a chat or a lorebook. Only plans have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preview: Option<ContentPreview>,
 }
 
 /// A planned change of a file.
@@ -193,7 +197,16 @@ impl<'c> FilePlan<'c> {
             replaces,
             blake3_before,
             integrity,
+            preview: None,
         }
+    }
+
+    /// Returns the action with a preview of the change.
+    pub fn planned_action(&self) -> FileAction {
+        let (now, new) = (self.now.as_deref(), self.new_bytes());
+        let preview =
+            (!self.is_up_to_date()).then(|| ContentPreview::of(&self.path, now, new)).flatten();
+        FileAction { preview, ..self.action() }
     }
 }
 
@@ -213,6 +226,7 @@ pub(crate) fn actions_of(store: &Store, operation: &LoggedOperation) -> Result<V
             replaces: step.before.is_some() && step.after.is_some(),
             blake3_before: step.before.map(|before| Blake3::from_bytes(before.blake3)),
             integrity: None,
+            preview: None,
         }))
     };
     operation.effect.files.iter().filter_map(|change| action(change).transpose()).collect()

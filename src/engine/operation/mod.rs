@@ -10,6 +10,7 @@
 mod alarms;
 mod apply;
 pub(crate) mod attachment_limit;
+pub mod content_preview;
 mod end_state;
 pub mod files;
 pub(crate) mod integrity;

@@ -41,6 +41,27 @@ impl<'r> Backup<'r> {
     }
 }
 
+/// Answer to a request for a backup, which runs in the background.
+pub struct BackgroundBackup {
+    /// The backup and findings about it, if it finished during the request.
+    pub finished: Option<(LastBackup, Vec<Finding>)>,
+    /// Whether it is still running.
+    pub is_running: bool,
+}
+
+impl Answer for BackgroundBackup {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
+        if let Some((backup, found)) = &self.finished {
+            tell(Line::Copy(backup.into()));
+            findings(found, &mut *tell);
+        }
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        counts! { "backup" => running: self.is_running }
+    }
+}
+
 impl Answer for BackedUp<'_> {
     fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
         let (backup, found, _) = self.backup.parts();

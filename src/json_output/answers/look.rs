@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use base64::Engine;
+
 use super::{Answer, Emit, findings, made_of};
 use crate::archive::diff::{Change, ChangeKind};
 use crate::engine::operation::log::LogEntry;
@@ -14,7 +16,9 @@ use crate::st::{self, Category};
 use crate::verbs::diff::Comparison;
 use crate::verbs::search::MatchPlace;
 use crate::verbs::timelines::{TimelineChange, graph};
-use crate::verbs::{log, lore, message_versions, operations, read, search, show, timelines};
+use crate::verbs::{
+    log, lore, message_versions, operations, picture, read, search, show, timelines,
+};
 
 /// Answer of `timelines` and of `status`.
 pub struct Timelines<'r> {
@@ -231,6 +235,17 @@ impl Answer for Lore<'_> {
 
     fn is_partial(&self) -> bool {
         !self.broken().is_empty()
+    }
+}
+
+impl Answer for picture::Report {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
+        let data = base64::engine::general_purpose::STANDARD.encode(&self.bytes);
+        tell(Line::Picture { path: &self.path, kind: self.kind, bytes: self.bytes.len(), data });
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        counts! { "picture" => bytes: self.bytes.len() }
     }
 }
 

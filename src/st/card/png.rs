@@ -99,6 +99,13 @@ pub(in crate::st) fn chunks(png: &[u8]) -> Option<(Vec<Chunk<'_>>, &[u8])> {
     Some((chunks, rest))
 }
 
+/// Returns the picture of a card without its texts; `None` if the card is not a complete PNG.
+pub fn card_picture(card: &[u8]) -> Option<Vec<u8>> {
+    let (chunks, _) = chunks(card)?;
+    let shown = chunks.iter().filter(|chunk| !matches!(&chunk.kind, b"tEXt" | b"iTXt" | b"zTXt"));
+    Some(SIGNATURE.iter().chain(shown.flat_map(|chunk| chunk.bytes)).copied().collect())
+}
+
 /// Returns the bytes of a complete chunk, including length and checksum.
 pub(in crate::st) fn encode(kind: [u8; 4], data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).unwrap_or(u32::MAX);

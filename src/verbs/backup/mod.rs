@@ -40,6 +40,19 @@ pub fn to_place(
     Ok((report.backup, report.findings))
 }
 
+/// Backs up all timelines to the configured destination, or else to that of the last backup.
+/// Creates snapshots of changed timelines first.
+pub fn again(
+    workspace: &Workspace,
+    monitor: &mut dyn Monitor,
+) -> Result<(LastBackup, Vec<Finding>)> {
+    let place = copies::last_backups::next_place(workspace)?;
+    let first = take_first(workspace, monitor)?;
+    let (backup, mut findings) = to_place(workspace, &place, monitor)?;
+    findings.extend(first.findings);
+    Ok((backup, findings))
+}
+
 /// Returns a finding for the first backup to a place that would be lost together with the chats.
 /// Must be called before the backup.
 pub fn same_disk(workspace: &Workspace, place: &CopyPlace) -> Result<Option<Finding>> {

@@ -61,6 +61,7 @@ pub(super) fn restore(job: &RestoreJob<'_>, dir: &Path) -> Result<RestoreResult>
         replaces: false,
         blake3_before: None,
         integrity: None,
+        preview: None,
     };
     let attached =
         written.into_iter().map(|Attachment { path, bytes, blake3, .. }| new(path, bytes, blake3));

@@ -122,7 +122,7 @@ pub(super) fn restore(
     files::ask_queues(&plan, permissions)?;
     let write = InPlaceRestore { job, library: &library, keep_first: anything_in_the_way };
     match mode {
-        Mode::Plan => written.files = plan.iter().map(FilePlan::action).collect(),
+        Mode::Plan => written.files = plan.iter().map(FilePlan::planned_action).collect(),
         Mode::Now(held) => {
             let mut operation = Operation::new(workspace, store, Some("before a restore"));
             operation.want_attachments(&missing);

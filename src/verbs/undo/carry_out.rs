@@ -26,7 +26,7 @@ impl PlannedFiles {
     fn add(&mut self, file: &FilePlan<'_>) {
         // A file that exists neither before nor after the undo is not reported.
         if file.now.is_some() || file.new_bytes().is_some() {
-            self.actions.push(file.action());
+            self.actions.push(file.planned_action());
         }
         self.asked &= !file.replaces() || file.is_asked_about();
     }

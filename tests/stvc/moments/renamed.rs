@@ -4,7 +4,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use stvc::api::{Request, Rights, serve};
+use stvc::api::{Request, Rights, RunningBackup, serve};
 
 use crate::common::recap_story::{metadata, story};
 use crate::common::{Sandbox, assert_valid, chat, message};
@@ -181,7 +181,13 @@ fn api_uses_the_current_name_of_a_renamed_timeline() {
     let renamed = Renamed::new();
     let asked = |request: Value| {
         let request = Request::read(request.to_string().as_bytes()).unwrap();
-        serde_json::to_value(serve(&renamed.sandbox.workspace(), &request, Rights::Change)).unwrap()
+        serde_json::to_value(serve(
+            &renamed.sandbox.workspace(),
+            &request,
+            Rights::Change,
+            &RunningBackup::default(),
+        ))
+        .unwrap()
     };
     for name in names(&renamed) {
         let args = json!({ "snapshot": name, "dry_run": true });
