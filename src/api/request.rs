@@ -114,6 +114,7 @@ requests! {
     "library" Read Library(IgnoredAny) []
     "timelines" Read Timelines(IgnoredAny) []
     "status" Read Status(IgnoredAny) []
+    "groups" Read Groups(IgnoredAny) []
     "graph" Read Graph(graph::Options) [timeline, lanes_only, scenes, first, count]
     "log" Read Log(Log) [timeline, message, first, count]
     "show" Read Show(Show) [snapshot]

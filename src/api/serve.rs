@@ -11,7 +11,7 @@ use crate::json_output::{ErrorLine, Line, Summary};
 use crate::progress::NoProgress;
 use crate::verbs::timelines::graph;
 use crate::verbs::{
-    self, Result, diff, doctor, log, lore, message_versions, operations, picture, read, restore,
+    self, Result, diff, doctor, log, lore, message_versions, names, operations, picture, read, restore,
     search, show, snapshot, tag, timelines, undo,
 };
 
@@ -111,6 +111,7 @@ impl Answer {
                 let command = request.verb.name;
                 self.add_answer(&answers::Timelines { command, report: &report });
             }
+            Arguments::Groups(_) => self.add_answer(&names::groups(workspace)),
             Arguments::Graph(options) => {
                 let options = graph::Options { lanes: Some(page.first..page.end()), ..options };
                 let report = graph::graph(workspace, &options, &mut NoProgress)?;

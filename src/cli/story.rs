@@ -183,6 +183,7 @@ mod tests {
             swipes: vec!["One".into(), "Other".into()],
             shown: Some(1),
             reasoning: Some("Hm.".into()),
+            ..SpokenMessage::default()
         }
     }
 

@@ -93,6 +93,10 @@ pub enum Line<'a> {
         chosen: bool,
     },
     Graph(&'a graph::Report),
+    Group {
+        timeline: &'a TimelineName,
+        group: &'a str,
+    },
     Install {
         written: Option<String>,
         running: bool,

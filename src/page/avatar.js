@@ -1,16 +1,22 @@
-// A round picture for a person or a group: the first character of the name, on a colour that always
-// belongs to the name.
+// A round picture for a person or a group: the portrait, or else the first character of the name, on
+// a colour that always belongs to the name.
 
 import { el } from "./dom.js";
+import { showPortrait } from "./pictures.js";
 
 /** Number of colours in the style sheet. */
 const COLOURS = 6;
 
-/** @param {string} name */
-export function avatar(name) {
+/**
+ * @param {string} name
+ * @param {string | null} [character] name of the card with the portrait
+ */
+export function avatar(name, character) {
   const [first = "?"] = name.trim();
   let sum = 0;
-  for (const character of name.slice(0, 100)) sum += character.codePointAt(0) ?? 0;
+  for (const letter of name.slice(0, 100)) sum += letter.codePointAt(0) ?? 0;
   const properties = { class: `avatar colour${sum % COLOURS}`, "aria-hidden": "true" };
-  return el("span", properties, first.toUpperCase());
+  const picture = el("span", properties, first.toUpperCase());
+  if (character) showPortrait(picture, character);
+  return picture;
 }

@@ -2,6 +2,7 @@
 
 import { Refused, ask, isInSillyTavern, linesOf } from "./api.js";
 import { address, el, focusName, focusNamed, setChildren } from "./dom.js";
+import { renderPreview, replacesBoth } from "./preview.js";
 import { repairText, t, withoutCommands } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
@@ -41,18 +42,31 @@ export async function confirmPlan(verb, args) {
    * @type {Record<string, unknown>}
    */
   let pinned = {};
+  /** Whether the restore leaves the lorebook as it is. */
+  let isChatOnly = false;
   const makePlan = async () => {
-    const answer = await ask(verb, { ...planned, dry_run: true });
+    const only = isChatOnly ? { only: "chat" } : {};
+    const answer = await ask(verb, { ...planned, ...only, dry_run: true });
     const expect = linesOf(answer, "file")
       .filter((line) => line.blake3_before)
       .map((line) => line.blake3_before);
     const moment = linesOf(answer, "restored")[0]?.moment;
-    if (verb === "restore") pinned = { expect, ...(moment ? { snapshot: moment } : {}) };
+    if (verb === "restore") pinned = { expect, ...only, ...(moment ? { snapshot: moment } : {}) };
+    const choice =
+      isChatOnly || (verb === "restore" && replacesBoth(linesOf(answer, "file")))
+        ? chatOnlyChoice(isChatOnly, (now) => {
+            isChatOnly = now;
+            apply.disabled = true;
+            makePlan().catch(showError);
+          })
+        : null;
     const note =
       planned === args
         ? null
         : el("p", { class: "warning" }, t("lorebookUnknown"), " ", t("lorebookOfSnapshot"));
-    setChildren(body, note, renderChanges(answer));
+    const hadFocus = body.contains(document.activeElement);
+    setChildren(body, note, renderPreview(answer), choice, renderPlan(answer));
+    if (hadFocus) /** @type {HTMLElement | null} */ (body.querySelector(".chat-only"))?.focus();
     apply.disabled = false;
   };
   try {
@@ -69,6 +83,11 @@ export async function confirmPlan(verb, args) {
       return makePlan();
     });
   } catch (error) {
+    showError(error);
+  }
+
+  /** @param {unknown} error */
+  function showError(error) {
     setChildren(body, renderError(error));
   }
 
@@ -91,7 +110,7 @@ export async function confirmPlan(verb, args) {
       else apply.replaceWith(undo);
       heading.focus();
     } catch (error) {
-      setChildren(body, renderError(error));
+      showError(error);
     }
   }
 }
@@ -189,6 +208,30 @@ function renderOffer({ moment, name }) {
   const label = t("restorePrevious", { name });
   setChildren(offer, el("button", { type: "button", onclick: restore }, label));
   return offer;
+}
+
+/**
+ * Renders a choice between the chat with its lorebook and the chat alone.
+ * @param {boolean} checked
+ * @param {(checked: boolean) => void} onChoice
+ */
+function chatOnlyChoice(checked, onChoice) {
+  const input = /** @type {HTMLInputElement} */ (
+    el("input", {
+      type: "checkbox",
+      checked,
+      class: "chat-only",
+      onchange: () => onChoice(input.checked),
+    })
+  );
+  return el("label", {}, input, t("chatOnly"));
+}
+
+/** Lists the findings of a plan, and its files below a fold. @param {import("./api.js").Answer} answer */
+function renderPlan(answer) {
+  const [files, findings] = renderChanges(answer);
+  const n = linesOf(answer, "file").filter((line) => line.action !== "keep").length;
+  return [findings, el("details", { class: "files" }, el("summary", {}, t("files", { n })), files)];
 }
 
 /** Lists the files and findings of a plan or a change. @param {import("./api.js").Answer} answer */

@@ -4,9 +4,18 @@ import { ask, linesOf, mayWrite } from "./api.js";
 import { avatar } from "./avatar.js";
 import { confirmPlan, confirmRepair } from "./dialogs.js";
 import { address, el, keepInPlace, link, redraw, setChildren } from "./dom.js";
+import { notify } from "./notice.js";
 import { openButton } from "./open_button.js";
 import { isStandalone, isStory } from "./standalone.js";
-import { formatAge, isChat, repairText, splitTimeline, t, withoutCommands } from "./words.js";
+import {
+  cardOf,
+  formatAge,
+  isChat,
+  repairText,
+  splitTimeline,
+  t,
+  withoutCommands,
+} from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
@@ -34,8 +43,8 @@ export async function library(place) {
   );
   const renderShown = () => {
     const words = filter.value.toLowerCase();
-    const names = (/** @type {Line} */ line) =>
-      `${line.group ?? ""}\n${line.timeline}`.toLowerCase();
+    const names = (/** @type {Line} */ { timeline }) =>
+      [timeline, ...splitTimeline(timeline)].join("\n").toLowerCase();
     return renderTimelines(timelines.filter((line) => names(line).includes(words)));
   };
   /** @param {Line[]} findings */
@@ -57,11 +66,13 @@ export async function library(place) {
     timelines = linesOf(answer, "timeline");
     const backup = linesOf(answer, "copy")[0];
     const [latest] = [...timelines].sort(latestFirst);
-    setChildren(
+    redraw(
       facts,
       latest?.time ? t("lastSnapshot", { when: formatAge(latest.time) }) : "",
       " · ",
       backup ? t("lastBackup", { when: formatAge(backup.taken) }) : t("noBackup"),
+      " ",
+      backup && mayWrite() ? backupButton(draw) : null,
     );
     redraw(list, renderShown());
     if (!checked) drawProblems(linesOf(answer, "finding"));
@@ -71,6 +82,31 @@ export async function library(place) {
   await draw();
   setChildren(place, el("h1", {}, t("library")), isStory ? null : facts, problems, filter, list);
   return { onChange: draw, onLeave: () => clearTimeout(checkTimer) };
+}
+
+/**
+ * Renders a button that backs up to the destination of the last backup.
+ * @param {() => Promise<void>} onDone
+ */
+function backupButton(onDone) {
+  const backUp = async () => {
+    button.disabled = true;
+    setChildren(button, t("backingUp"));
+    try {
+      for (let running = false; ; running = true) {
+        const [summary] = linesOf(await ask("backup", { running }), "summary");
+        if (!summary.running) break;
+      }
+      notify(t("backedUp"));
+    } catch (error) {
+      notify(error);
+    }
+    await onDone();
+  };
+  const button = /** @type {HTMLButtonElement} */ (
+    el("button", { type: "button", onclick: backUp }, t("backUp"))
+  );
+  return button;
 }
 
 /**
@@ -121,7 +157,7 @@ function renderTimelines(timelines) {
   /** @type {Map<string, Line[]>} */
   const folders = new Map();
   for (const line of [...timelines].sort(latestFirst)) {
-    const owner = line.group ?? splitTimeline(line.timeline)[0];
+    const [owner] = splitTimeline(line.timeline);
     const folder = isChat(line.timeline) ? owner : t("otherTimelines");
     folders.set(folder, [...(folders.get(folder) ?? []), line]);
   }
@@ -145,7 +181,7 @@ function renderFolder(folder, lines) {
     el(
       "header",
       {},
-      isOfChats ? avatar(folder) : null,
+      isOfChats ? avatar(folder, cardOf(latest.timeline)) : null,
       el("h2", {}, folder),
       el("small", {}, facts.filter(Boolean).join(" · ")),
       isOfChats && latest.head && !isStory
@@ -202,8 +238,7 @@ const STATE_LABELS = {
 
 /** @param {Line} line @param {number} depth */
 function timelineRow(line, depth) {
-  const isGroup = line.timeline.startsWith("groups/");
-  const name = (isGroup && line.group) || splitTimeline(line.timeline)[1];
+  const name = splitTimeline(line.timeline)[1];
   const facts = [
     [
       isChat(line.timeline) ? t("messages", { n: line.messages }) : "",

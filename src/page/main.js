@@ -1,6 +1,6 @@
 // The viewer: its header, its places, and the navigation between them.
 
-import { connect, exchangeCode, followStore } from "./api.js";
+import { ask, connect, exchangeCode, followStore, linesOf } from "./api.js";
 import { compare } from "./compare.js";
 import { address, el, focusName, focusNamed, link, setChildren } from "./dom.js";
 import { library } from "./library.js";
@@ -8,8 +8,8 @@ import { map } from "./map.js";
 import { operations } from "./operations.js";
 import { reader } from "./reader.js";
 import { search } from "./search.js";
-import { isStandalone, isStory, onlyStory } from "./standalone.js";
-import { currentLanguage, switchLanguage, t, withoutCommands } from "./words.js";
+import { groupLines, isStandalone, isStory, onlyStory } from "./standalone.js";
+import { currentLanguage, nameGroups, switchLanguage, t, withoutCommands } from "./words.js";
 
 /**
  * A place is a function that draws one view into an element. `parts` and `query` come from the
@@ -149,6 +149,12 @@ function renderError(error) {
   );
 }
 
+/** Loads the names of groups, whose files have numbers as names. */
+async function loadGroups() {
+  const answer = isStandalone ? null : await ask("groups").catch(() => null);
+  nameGroups(answer ? linesOf(answer, "group") : groupLines());
+}
+
 addEventListener("hashchange", navigate);
 addEventListener("keydown", (event) => {
   if (event.key === "p" && (event.ctrlKey || event.metaKey) && visit.onPrint) {
@@ -164,11 +170,15 @@ addEventListener("keydown", (event) => {
 });
 
 await connect().catch(() => {});
+await loadGroups();
 const story = onlyStory();
 if (story && !location.hash) history.replaceState(null, "", address("read", story));
 await navigate();
 followStore({
-  onChange: () => void visit.onChange?.()?.catch(() => {}),
+  onChange: async () => {
+    await loadGroups();
+    await visit.onChange?.().catch(() => {});
+  },
   onConnection: (isConnected) => {
     const banner = /** @type {HTMLElement} */ (document.getElementById("disconnected"));
     banner.textContent = isConnected ? "" : t("disconnected");

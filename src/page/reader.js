@@ -6,7 +6,9 @@ import { avatar } from "./avatar.js";
 import { askName, confirmPlan } from "./dialogs.js";
 import { address, el, link, redraw, setChildren } from "./dom.js";
 import { messagesFrom } from "./messages.js";
+import { notify } from "./notice.js";
 import { openButton } from "./open_button.js";
+import { renderAttachment } from "./pictures.js";
 import { PAGE, canAnswer, isStandalone, isStory, momentOf } from "./standalone.js";
 import { renderDiff, renderText, shorten } from "./text.js";
 import { virtualList } from "./virtual_list.js";
@@ -38,7 +40,7 @@ export async function reader(place, [requested], query) {
   let snapshots = [];
   /** Index of the snapshot that is shown. */
   let position = 0;
-  const [folder, name] = splitTimeline(timeline);
+  const [owner, name] = splitTimeline(timeline);
 
   const slider = /** @type {HTMLInputElement} */ (
     el("input", {
@@ -77,6 +79,7 @@ export async function reader(place, [requested], query) {
     toggle("swipes", t("showSwipes"), false),
     toggle("reasoning", t("showReasoning"), false),
     el("span", { class: "facts keys" }, t("messageKeys")),
+    showsChat ? files : null,
   );
   const step = (
     /** @type {number} */ by,
@@ -109,7 +112,7 @@ export async function reader(place, [requested], query) {
     el(
       "div",
       { class: "bar" },
-      el("h1", {}, folder, " / ", name),
+      el("h1", {}, el("span", { class: "owner" }, owner, " / "), name),
       hasLorebook && showsChat ? lorebookButton : null,
       isStory ? null : menuButton,
     ),
@@ -125,7 +128,7 @@ export async function reader(place, [requested], query) {
         ),
     isStory ? null : actions,
     showsChat && !isStory ? toggles : null,
-    isStory ? null : files,
+    showsChat || isStory ? null : files,
     !hasText
       ? null
       : hasLorebook
@@ -359,6 +362,9 @@ export async function reader(place, [requested], query) {
     const swipes = line.swipes.flatMap((/** @type {string} */ text, /** @type {number} */ n) =>
       n === line.swipe ? [] : [quote(t("swipe", { n: n + 1, of: line.swipes.length }), text)],
     );
+    const attached = (line.attachments ?? []).map((/** @type {Line} */ file) =>
+      renderAttachment(file, moment),
+    );
     const row = el(
       "li",
       {
@@ -367,7 +373,7 @@ export async function reader(place, [requested], query) {
         "data-message": line.index,
         value: line.index,
       },
-      avatar(line.name),
+      avatar(line.name, line.character),
       el(
         "header",
         {},
@@ -387,6 +393,7 @@ export async function reader(place, [requested], query) {
       ),
       line.reasoning ? quote(t("reasoning"), line.reasoning, "reasoning") : null,
       renderText(line.text),
+      attached.length ? el("div", { class: "attachments" }, attached) : null,
       swipes.length ? el("div", { class: "swipes" }, swipes) : null,
     );
     for (const control of controlsOf(row)) control.tabIndex = -1;
@@ -512,20 +519,6 @@ export async function reader(place, [requested], query) {
     place.classList.add("complete");
   };
   return { onPrint, onChange: () => loadSnapshots().then(() => drawHeader(snapshots[position])) };
-}
-
-/** Milliseconds for which a short message is shown. */
-const NOTICE_TIME = 6000;
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let noticeTimer;
-
-/** Shows a short message for some seconds. @param {unknown} message */
-function notify(message) {
-  const notice = document.getElementById("notice");
-  if (!notice) return;
-  notice.textContent = message instanceof Error ? message.message : String(message);
-  clearTimeout(noticeTimer);
-  noticeTimer = setTimeout(() => (notice.textContent = ""), NOTICE_TIME);
 }
 
 /** Maximum number of snapshots that have a tick each. */

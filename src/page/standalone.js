@@ -42,6 +42,11 @@ export const isStandalone = stored !== null;
  */
 export const isStory = stored?.extent === "story";
 
+/** Returns the lines of the file that have the name of a group. */
+export function groupLines() {
+  return stored?.lines.filter((line) => line.type === "timeline" && line.group) ?? [];
+}
+
 /** Returns the timeline of the story, if the file contains exactly one. */
 export function onlyStory() {
   const timelines = stored?.lines.filter((line) => line.type === "timeline") ?? [];

@@ -147,6 +147,22 @@ const ENGLISH = {
   done: "Done.",
   close: "Close",
   attachments: "{n} attachment, {size}|{n} attachments, {size}",
+  notStored: "not in the snapshot",
+  chatOnly: "Restore only the chat, and leave the lorebook as it is",
+  files: "{n} file|{n} files",
+  messagesInstead: "{n} message instead of {now}.|{n} messages instead of {now}.",
+  messagesChange: "{n} message changes.|{n} messages change.",
+  entriesChange: "{n} entry changes.|{n} entries change.",
+  formattingChanges: "Only the formatting changes.",
+  chatIsCreated: "The chat is created, with {n} message.|The chat is created, with {n} messages.",
+  chatIsDeleted: "The chat is deleted.",
+  lorebookIsCreated:
+    "The lorebook is created, with {n} entry.|The lorebook is created, with {n} entries.",
+  lorebookIsDeleted: "The lorebook is deleted.",
+  noMessages: "No messages.",
+  backUp: "Back up now",
+  backingUp: "Backing up…",
+  backedUp: "Backed up.",
   disconnected: "stvc does not answer. Start it again; the viewer then continues here.",
 };
 
@@ -296,6 +312,21 @@ const CHINESE = {
   done: "完成。",
   close: "关闭",
   attachments: "{n} 个附件，{size}",
+  notStored: "快照里没有",
+  chatOnly: "只恢复聊天，世界书保持不变",
+  files: "{n} 个文件",
+  messagesInstead: "消息从 {now} 条变为 {n} 条。",
+  messagesChange: "{n} 条消息有改动。",
+  entriesChange: "{n} 个条目有改动。",
+  formattingChanges: "只有格式有改动。",
+  chatIsCreated: "新建聊天，{n} 条消息。",
+  chatIsDeleted: "聊天会被删除。",
+  lorebookIsCreated: "新建世界书，{n} 个条目。",
+  lorebookIsDeleted: "世界书会被删除。",
+  noMessages: "没有消息。",
+  backUp: "立即备份",
+  backingUp: "正在备份……",
+  backedUp: "已备份。",
   disconnected: "stvc 没有回应。请重新启动它，查看器会在这里继续。",
 };
 
@@ -468,18 +499,34 @@ export function repairText({ code, choice, subject, what }) {
   return key ? t(key, { name: splitTimeline(subject)[1] }) : what;
 }
 
+/** Returns the name of the card of a chat's character, or null. @param {string} timeline */
+export function cardOf(timeline) {
+  return timeline.startsWith("chats/") ? splitTimeline(timeline)[0] : null;
+}
+
 /** @param {string} timeline */
 export function isChat(timeline) {
   return timeline.startsWith("chats/") || timeline.startsWith("group chats/");
 }
 
+/** Names of groups, by the groups and their chats. @type {Map<string, string>} */
+let groups = new Map();
+
+/** @param {import("./api.js").Line[]} lines with the names of groups */
+export function nameGroups(lines) {
+  groups = new Map(lines.map(({ timeline, group }) => [timeline, group]));
+}
+
 /**
- * Splits a timeline's path into its owner and its name.
+ * Returns the names of a timeline's owner and of the timeline itself, as a person knows them.
  * @param {string} timeline
  * @returns {[string, string]}
  */
 export function splitTimeline(timeline) {
   const parts = timeline.split("/");
   if (parts[0] === "chats" && parts.length > 2) return [parts[1], parts.slice(2).join("/")];
-  return [parts[0], parts.slice(1).join("/") || parts[0]];
+  const name = parts.slice(1).join("/") || parts[0];
+  const group = groups.get(timeline);
+  const [isGroup, isLorebook] = [parts[0] === "groups", parts[0] === "worlds"];
+  return [isLorebook ? t("lorebook") : (!isGroup && group) || parts[0], (isGroup && group) || name];
 }

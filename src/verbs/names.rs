@@ -1,6 +1,6 @@
-//! Lists names for shell completion. Names that cannot be read are omitted, and errors are ignored.
+//! Lists names for shell completion and for front ends. Names that cannot be read are omitted, and errors are ignored.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::Snapshot;
 use crate::engine::Workspace;
@@ -29,6 +29,21 @@ pub fn deleted(workspace: &Workspace) -> BTreeSet<TimelineName> {
     let mut stored = timelines(workspace);
     stored.retain(|name| library.presence(&scan, name) == Presence::Gone);
     stored
+}
+
+/// The names that the user gave to groups, by the groups and their chats.
+pub struct GroupNames(pub BTreeMap<TimelineName, String>);
+
+/// Returns the names of the groups in the library.
+pub fn groups(workspace: &Workspace) -> GroupNames {
+    let mut names = workspace.group_names();
+    let groups = workspace.library().map(|library| library.groups()).unwrap_or_default();
+    let name = |chat| {
+        let name = groups.name_of(groups.group_of(chat)?)?;
+        Some((TimelineName::group(chat).ok()?, name.to_owned()))
+    };
+    names.extend(groups.chats().filter_map(name));
+    GroupNames(names)
 }
 
 /// Returns all tags.

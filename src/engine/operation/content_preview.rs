@@ -24,6 +24,7 @@ pub struct ContentPreview {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum ContentSummary {
+    /// The messages of a chat.
     Chat {
         /// Number of its messages.
         messages: usize,
@@ -32,6 +33,7 @@ pub enum ContentSummary {
         /// Beginning of the last message.
         text: String,
     },
+    /// The entries of a lorebook.
     Lorebook {
         /// Number of its entries.
         entries: usize,

@@ -14,6 +14,7 @@ use crate::json_output::{
 use crate::rules::{Code, Finding};
 use crate::st::{self, Category};
 use crate::verbs::diff::Comparison;
+use crate::verbs::names::GroupNames;
 use crate::verbs::search::MatchPlace;
 use crate::verbs::timelines::{TimelineChange, graph};
 use crate::verbs::{
@@ -235,6 +236,16 @@ impl Answer for Lore<'_> {
 
     fn is_partial(&self) -> bool {
         !self.broken().is_empty()
+    }
+}
+
+impl Answer for GroupNames {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
+        self.0.iter().map(|(timeline, group)| Line::Group { timeline, group }).for_each(tell);
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        counts! { "groups" => timelines: self.0.len() }
     }
 }
 
