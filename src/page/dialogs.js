@@ -26,7 +26,9 @@ export async function confirmPlan(verb, args) {
   const replacesFiles = verb === "undo" || args.name === undefined;
   const heading = el("h2", { tabindex: -1 }, t("plannedChanges"));
   const question =
-    replacesFiles && !isInSillyTavern ? el("label", {}, chatIsClosed, t("chatIsClosed")) : null;
+    replacesFiles && !isInSillyTavern
+      ? el("label", { class: "closed" }, chatIsClosed, t("chatIsClosed"))
+      : null;
   const dialog = openDialog(
     t("plannedChanges"),
     heading,
@@ -156,7 +158,7 @@ export function confirmRepair(repair) {
     t("plannedChanges"),
     el("h2", {}, t("plannedChanges")),
     body,
-    isInSillyTavern ? null : el("label", {}, chatIsClosed, t("chatIsClosed")),
+    isInSillyTavern ? null : el("label", { class: "closed" }, chatIsClosed, t("chatIsClosed")),
     el("div", { class: "buttons" }, apply, cancel),
   );
 }
@@ -231,7 +233,12 @@ function chatOnlyChoice(checked, onChoice) {
 function renderPlan(answer) {
   const [files, findings] = renderChanges(answer);
   const n = linesOf(answer, "file").filter((line) => line.action !== "keep").length;
-  return [findings, el("details", { class: "files" }, el("summary", {}, t("files", { n })), files)];
+  if (!n) return [findings, el("p", {}, t("nothingChanges")), files];
+  const isPreviewed = linesOf(answer, "file").some((line) => line.preview);
+  return [
+    findings,
+    el("details", { open: !isPreviewed }, el("summary", {}, t("files", { n })), files),
+  ];
 }
 
 /** Lists the files and findings of a plan or a change. @param {import("./api.js").Answer} answer */

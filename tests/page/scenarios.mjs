@@ -692,7 +692,7 @@ const scenarios = {
     await page.locator("button", { hasText: "Restore as a new chat" }).focus();
     await page.keyboard.press("Enter");
     await page.locator("dialog button", { hasText: "Apply" }).click();
-    await page.locator("dialog li", { hasText: "jsonl" }).first().waitFor();
+    await page.locator("dialog .plan").first().waitFor();
     await page.keyboard.press("Escape");
     await page.locator("dialog").waitFor({ state: "detached" });
     assert.equal(await focused(), "Restore as a new chat…");
@@ -787,7 +787,7 @@ const scenarios = {
     // After a change, the dialog has nothing left to confirm or to cancel.
     await page.click("button >> text=Restore as a new chat");
     await page.click("dialog button.primary");
-    await page.locator("dialog li", { hasText: "jsonl" }).first().waitFor();
+    await page.locator("dialog .plan").first().waitFor();
     await page.click("dialog button.primary");
     await page.locator("dialog h2", { hasText: "Done." }).waitFor();
     assert.deepEqual(await page.locator("dialog button").allInnerTexts(), ["Undo", "Close"]);
@@ -914,8 +914,8 @@ const scenarios = {
     await page.locator(".slider button").last().click();
     await page.locator("output", { hasText: lorebookChanged }).waitFor();
     await page.locator(".place.read > .buttons button").first().click();
-    await page.locator("dialog li", { hasText: "Tide Office.jsonl" }).waitFor();
-    await page.locator("dialog input[type=checkbox]").check();
+    await page.locator("dialog", { hasText: "Nothing changes" }).waitFor();
+    await page.locator("dialog .closed input").check();
     await page.click("dialog button.primary");
     await page.locator("dialog button.primary").waitFor({ state: "detached" });
     const [plan, restore] = requests
@@ -930,16 +930,27 @@ const scenarios = {
     const page = await open();
     await go(page, "#/read/Tide%20Office~2");
     await page.click("button >> text=Restore");
-    await page.locator("dialog li", { hasText: "Tide Office.jsonl" }).waitFor();
-    await page.locator("dialog input[type=checkbox]").check();
+    await page.locator("dialog .plan", { hasText: "4 messages instead of 6." }).waitFor();
+    await page.locator("dialog .plan", { hasText: "1 entry changes." }).waitFor();
+    assert.match(await page.innerText("dialog .sides .before"), /Mira 5/);
+    assert.match(await page.innerText("dialog .sides .after"), /Mira 3/);
+    // Other chats that use the lorebook are named.
+    await page.locator("dialog .warning", { hasText: "What if" }).waitFor();
+    await page.locator("dialog .chat-only").check();
+    await page
+      .locator("dialog .plan", { hasText: "1 entry changes." })
+      .waitFor({ state: "detached" });
+    await page.locator("dialog .chat-only:checked").uncheck();
+    await page.locator("dialog .plan", { hasText: "1 entry changes." }).waitFor();
+    await page.locator("dialog .closed input").check();
     await page.click("dialog button.primary");
     await page.locator("dialog", { hasText: "Done." }).waitFor();
     await handOver("restored");
     await page.click("dialog button >> text=Undo");
     await waitForTitle(page, "History");
     await page.locator(".operations button").first().click();
-    await page.locator("dialog li", { hasText: "Tide Office.jsonl" }).waitFor();
-    await page.locator("dialog input[type=checkbox]").check();
+    await page.locator("dialog .plan", { hasText: "Tide Office" }).first().waitFor();
+    await page.locator("dialog .closed input").check();
     await page.click("dialog button.primary");
     await page.locator("dialog", { hasText: "Done." }).waitFor();
     await handOver("undone");
@@ -948,7 +959,7 @@ const scenarios = {
     await page.locator(".message").nth(1).locator("button").click();
     await page.fill("dialog input", "Another");
     await page.click("dialog button.primary");
-    await page.locator("dialog li", { hasText: "Another.jsonl" }).waitFor();
+    await page.locator("dialog .plan", { hasText: "Another" }).first().waitFor();
     await page.click("dialog button.primary");
     await page.locator("dialog", { hasText: "Done." }).waitFor();
     await handOver("forked");
@@ -962,7 +973,7 @@ const scenarios = {
     const names = await page.locator("section[aria-label=Mira] .name").allInnerTexts();
     assert.deepEqual(names.slice(names.indexOf("Tide Office")), ["Tide Office", "What if"]);
     await page.locator(".row.deleted button").click();
-    await page.locator("dialog li", { hasText: "Gone.jsonl" }).waitFor();
+    await page.locator("dialog .plan", { hasText: "Gone" }).first().waitFor();
     await page.click("dialog button.primary");
     await page.locator("dialog", { hasText: "Done." }).waitFor();
     await handOver("restored");
@@ -974,7 +985,7 @@ const scenarios = {
     assert.ok(!(await page.innerText("#place")).includes("`stvc"));
     await repair.locator("button").click();
     await page.locator("dialog li", { hasText: "What if.jsonl" }).waitFor();
-    await page.locator("dialog input[type=checkbox]").check();
+    await page.locator("dialog .closed input").check();
     await page.click("dialog button.primary");
     await page.locator("dialog", { hasText: "Done." }).waitFor();
     await handOver("repaired");
@@ -989,8 +1000,8 @@ const scenarios = {
     const page = await open();
     await go(page, "#/read/Tide%20Office~2");
     await page.click("button >> text=Restore");
-    await page.locator("dialog li", { hasText: "Tide Office.jsonl" }).waitFor();
-    await page.locator("dialog input[type=checkbox]").check();
+    await page.locator("dialog .plan", { hasText: "Tide Office" }).first().waitFor();
+    await page.locator("dialog .closed input").check();
     await page.click("dialog button.primary");
     await page.locator("dialog", { hasText: "Done." }).waitFor();
     await handOver("written");

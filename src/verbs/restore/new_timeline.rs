@@ -93,7 +93,7 @@ pub(super) fn restore(
     written.findings.append(&mut missing.findings);
     let Some(held) = held else {
         plan.extend(group.into_iter().chain(missing.plan));
-        written.files = plan.iter().map(FilePlan::action).collect();
+        written.files = plan.iter().map(FilePlan::planned_action).collect();
         written.advise_reload(parent, options);
         return Ok(written);
     };
