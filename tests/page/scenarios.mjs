@@ -914,7 +914,7 @@ const scenarios = {
     await page.locator(".slider button").last().click();
     await page.locator("output", { hasText: lorebookChanged }).waitFor();
     await page.locator(".place.read > .buttons button").first().click();
-    await page.locator("dialog", { hasText: "Nothing changes" }).waitFor();
+    await page.locator("dialog li", { hasText: "Tide Office.jsonl" }).waitFor();
     await page.locator("dialog .closed input").check();
     await page.click("dialog button.primary");
     await page.locator("dialog button.primary").waitFor({ state: "detached" });
