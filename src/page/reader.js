@@ -153,8 +153,13 @@ export async function reader(place, [requested], query) {
     }
     slider.max = String(snapshots.length - 1);
     slider.value = String(position);
-    setChildren(ticks, renderTicks(snapshots, moveTo));
+    drawTicks();
   };
+
+  function drawTicks() {
+    setChildren(ticks, renderTicks(snapshots, ticks.clientWidth, moveTo));
+  }
+  new ResizeObserver(drawTicks).observe(ticks);
 
   /** Counts moves of the slider, so that only the last move loads a snapshot. */
   let moves = 0;
@@ -523,15 +528,16 @@ export async function reader(place, [requested], query) {
 
 /** Maximum number of snapshots that have a tick each. */
 const MAX_TICKS = 150;
-/** Least distance of two labels, in percent of the slider. */
-const LABEL_DISTANCE = 14;
+/** Least distance of two labels, in pixels. */
+const LABEL_DISTANCE = 72;
 
 /**
  * Renders a tick for each snapshot, a flag for each tag, and the days.
  * @param {Line[]} snapshots oldest first
+ * @param {number} width of the slider
  * @param {(to: number) => void} moveTo
  */
-function renderTicks(snapshots, moveTo) {
+function renderTicks(snapshots, width, moveTo) {
   const last = snapshots.length - 1;
   if (last < 1) return [];
   const percent = (/** @type {number} */ n) => (100 * n) / last;
@@ -539,20 +545,21 @@ function renderTicks(snapshots, moveTo) {
   const title = (/** @type {Line} */ line) =>
     [formatDate(line.time), shorten(noteOf(line))].filter(Boolean).join(" · ");
   const marks = [];
-  let [labelled, day] = [-LABEL_DISTANCE, ""];
-  let flagged = -LABEL_DISTANCE;
+  const distance = (100 * LABEL_DISTANCE) / Math.max(1, width);
+  let [labelled, day] = [-distance, ""];
+  let flagged = -distance;
   for (const [n, line] of snapshots.entries()) {
     if (snapshots.length <= MAX_TICKS)
       marks.push(
         el("i", { class: noteOf(line) ? "noted" : "", style: style(n), title: title(line) }),
       );
     const today = formatDay(line.time);
-    if (today !== day && percent(n) - labelled >= LABEL_DISTANCE && percent(n) < 92) {
+    if (today !== day && percent(n) - labelled >= distance && percent(n) < 92) {
       marks.push(el("small", { style: style(n) }, today));
       labelled = percent(n);
     }
     day = today;
-    if (line.tags.length && percent(n) - flagged >= LABEL_DISTANCE) {
+    if (line.tags.length && percent(n) - flagged >= distance) {
       const [tag] = line.tags;
       const flag = { class: "tag", style: style(n), title: line.tags.join(", ") };
       marks.push(el("span", { ...flag, onclick: () => moveTo(n) }, shorten(tag)));
