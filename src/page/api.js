@@ -22,6 +22,8 @@ export class Refused extends Error {
     const error = lines.find((line) => line.type === "error");
     super(error?.message ?? "?");
     this.hint = error?.hint ?? null;
+    /** @type {string} */
+    this.code = error?.code ?? "";
     this.lines = lines;
     /**
      * Earlier versions that the user can restore as new chats, if an undo was refused.

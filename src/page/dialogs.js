@@ -3,7 +3,7 @@
 import { Refused, ask, isInSillyTavern, linesOf } from "./api.js";
 import { address, el, focusName, focusNamed, setChildren } from "./dom.js";
 import { renderPreview, replacesBoth } from "./preview.js";
-import { repairText, t, withoutCommands } from "./words.js";
+import { repairText, t, translateError, translateFinding, withoutCommands } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
@@ -183,7 +183,8 @@ function openDialog(label, ...children) {
 
 /** @param {unknown} error */
 function renderError(error) {
-  const { message, hint } = /** @type {{ message: string, hint?: string }} */ (error);
+  const { hint } = /** @type {{ hint?: string }} */ (error);
+  const message = translateError(/** @type {Error} */ (error));
   if (error instanceof Refused && error.offers.length) {
     return [el("p", { class: "error", role: "alert" }, message), ...error.offers.map(renderOffer)];
   }
@@ -249,7 +250,8 @@ function renderChanges(answer) {
       : t(line.action === "keep" ? "keep" : "delete");
   const file = (/** @type {Line} */ line) =>
     el("li", {}, el("b", {}, action(line)), ` ${line.path}`);
-  const finding = (/** @type {Line} */ line) => el("li", { class: line.level }, line.message);
+  const finding = (/** @type {Line} */ line) =>
+    el("li", { class: line.level }, translateFinding(line));
   return [
     el("ul", {}, linesOf(answer, "file").map(file)),
     el("ul", {}, linesOf(answer, "finding").map(finding)),

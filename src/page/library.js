@@ -14,6 +14,7 @@ import {
   repairText,
   splitTimeline,
   t,
+  translateFinding,
   withoutCommands,
 } from "./words.js";
 
@@ -133,7 +134,7 @@ function renderProblems(lines, open) {
       "li",
       { class: line.level },
       el("b", {}, line.subject),
-      ` ${line.message}`,
+      ` ${translateFinding(line)}`,
       remedy ? el("small", {}, remedy) : null,
     );
   };

@@ -9,7 +9,14 @@ import { operations } from "./operations.js";
 import { reader } from "./reader.js";
 import { search } from "./search.js";
 import { groupLines, isStandalone, isStory, onlyStory } from "./standalone.js";
-import { currentLanguage, nameGroups, switchLanguage, t, withoutCommands } from "./words.js";
+import {
+  currentLanguage,
+  nameGroups,
+  switchLanguage,
+  t,
+  translateError,
+  withoutCommands,
+} from "./words.js";
 
 /**
  * A place is a function that draws one view into an element. `parts` and `query` come from the
@@ -138,12 +145,13 @@ addEventListener("stvc-print", printAll);
 function renderError(error) {
   // The browser reports only that the program does not answer.
   if (error instanceof TypeError) error = new Error(t("disconnected"));
-  const { message, hint } = /** @type {{ message?: string, hint?: string }} */ (error);
+  const { hint } = /** @type {{ hint?: string }} */ (error);
+  const message = error instanceof Error ? translateError(error) : String(error);
   const advice = withoutCommands(hint);
   return el(
     "p",
     { class: "error", role: "alert" },
-    t("error", { message: message ?? String(error) }),
+    t("error", { message }),
     advice && el("br"),
     advice,
   );

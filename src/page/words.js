@@ -1,5 +1,7 @@
 // The viewer's texts in English and Chinese, and functions that format times and names.
 
+import { chineseError, chineseFinding } from "./codes.js";
+
 const ENGLISH = {
   language: "中文",
   library: "Library",
@@ -466,6 +468,23 @@ export function noteOf({ subject = "", timeline }) {
     ? !subject.startsWith(`${name}: `) || !subject.includes("message")
     : !subject.startsWith(name);
   return isOwn ? subject : "";
+}
+
+/**
+ * Returns the message of a finding in the current language.
+ * @param {Record<string, any>} finding with `code` and `message`
+ * @returns {string}
+ */
+export function translateFinding({ code = "", message }) {
+  return (language === "zh" && chineseFinding(code)) || message;
+}
+
+/**
+ * Returns the message of an error in the current language.
+ * @param {{ code?: string, message: string }} error
+ */
+export function translateError({ code = "", message }) {
+  return (language === "zh" && chineseError(code)) || message;
 }
 
 /**

@@ -155,6 +155,20 @@ fn json_document_has_every_line_and_count() {
     assert!(seen > 80, "the test finds no counts any more");
 }
 
+/// Front ends show findings in Chinese by their codes.
+#[test]
+fn every_finding_has_a_chinese_message() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    let page = read("docs/findings.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let script = read("src/page/codes.js");
+    let table = script.split_once("const FINDINGS = {").unwrap().1.split_once("\n};").unwrap().0;
+    let keys = table.lines().filter_map(|line| Some(line.split_once(": \"")?.0.trim()));
+    let keys = keys.map(|key| key.trim_matches('"')).collect::<BTreeSet<_>>();
+    assert_eq!(rows.collect::<BTreeSet<_>>(), keys);
+}
+
 /// A translation has the code blocks of its original, and headings of the same number and levels.
 #[test]
 fn translations_have_the_blocks_and_headings_of_their_originals() {

@@ -36,6 +36,7 @@ assets! {
     JS "api.js",
     JS "dialogs.js",
     JS "words.js",
+    JS "codes.js",
     JS "dom.js",
     JS "standalone.js",
     JS "virtual_list.js",
