@@ -6,6 +6,17 @@ const MIN_FOLDED = 10;
 /** Height of a folded stretch, in pixels. */
 const FOLD_HEIGHT = 34;
 
+/**
+ * Sorts the messages that must stay visible, with the first and the last message.
+ * @param {number} messages number of messages
+ * @param {Iterable<number>} marks
+ */
+export function sortMarks(messages, marks) {
+  return [...new Set([...marks, 0, Math.max(0, messages - 1)])]
+    .filter((mark) => mark >= 0 && mark < Math.max(1, messages))
+    .sort((a, b) => a - b);
+}
+
 export class Axis {
   /** Message number and y of each point where the scale changes. @type {[number, number][]} */
   #knots = [[0, 0]];
@@ -13,17 +24,13 @@ export class Axis {
   folds = [];
 
   /**
-   * @param {number} messages number of messages
-   * @param {Iterable<number>} marks messages that must stay visible
+   * @param {number[]} marks of {@link sortMarks}
    * @param {number} step pixels per message
    * @param {Set<number>} expanded stretches not to fold, each named by the message before it
    */
-  constructor(messages, marks, step, expanded) {
-    const points = [...new Set([...marks, 0, Math.max(0, messages - 1)])]
-      .filter((mark) => mark >= 0 && mark < Math.max(1, messages))
-      .sort((a, b) => a - b);
+  constructor(marks, step, expanded) {
     let [last, y] = [0, 0];
-    for (const point of points.slice(1)) {
+    for (const point of marks.slice(1)) {
       const between = point - last - 1;
       const savesSpace = between * step > 1.5 * FOLD_HEIGHT;
       if (between >= MIN_FOLDED && savesSpace && !expanded.has(last)) {
@@ -52,9 +59,9 @@ export class Axis {
     return this.#interpolate(message, 0, 1);
   }
 
-  /** Returns the number of the message at a position. @param {number} y in pixels */
-  message(y) {
-    return Math.round(this.#interpolate(y, 1, 0));
+  /** Returns the message at a position, with a fraction. @param {number} y in pixels */
+  messageAt(y) {
+    return this.#interpolate(y, 1, 0);
   }
 
   /** @param {number} value @param {0 | 1} from @param {0 | 1} to indexes into a knot */

@@ -2,29 +2,35 @@
 // dot. Only lanes and dots near the visible part are in the document.
 
 import { ask, linesOf, mayWrite, pages } from "./api.js";
-import { Axis } from "./axis.js";
-import { askName, confirmPlan } from "./dialogs.js";
-import { address, el, link, setChildren, svg } from "./dom.js";
+import { avatar } from "./avatar.js";
+import { address, el, setChildren } from "./dom.js";
+import { groupByOwner, measurer } from "./map_columns.js";
+import { MapDetails, fork, renderQuote } from "./map_details.js";
+import { MapDrawing, dotY } from "./map_drawing.js";
+import { followGestures } from "./map_gestures.js";
+import { GUTTER, MapScale } from "./map_scale.js";
+import { ownerName, storyChooser } from "./map_stories.js";
 import { messageAt } from "./messages.js";
-import { openButton } from "./open_button.js";
-import { LANES, canAnswer, isStandalone } from "./standalone.js";
-import { shorten } from "./text.js";
+import { Minimap } from "./minimap.js";
+import { LANES, isStandalone } from "./standalone.js";
 import { formatDate, splitTimeline, t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
-/** Least and greatest width of a lane, in pixels. */
-const [MIN_LANE, MAX_LANE] = [28, 190];
-/** Minimum width of lanes, in pixels, at which every lane shows its name. */
-const NAMED_LANE = 70;
-/** Space to the left of the first lane for message numbers, in pixels. */
-const GUTTER = 44;
-/** Space above the first message, in pixels. */
-const TOP = 28;
 /** Pixels that are drawn beyond the visible part, so that not every scroll event has to draw. */
-const OVERSCAN = 600;
+const OVERSCAN = 500;
 /** Maximum number of lanes for which scene ends are loaded. */
 const MAX_SCENE_LANES = 200;
+/** Maximum number of snapshots that are never folded. */
+const MAX_MARKED_DOTS = 60;
+/** Least distances of message numbers, in pixels: of marked messages, and of others. */
+const [MARK_DISTANCE, NUMBER_DISTANCE] = [20, 64];
+/** Factor of a press of a zoom button. */
+const ZOOM_STEP = 1.5;
+/** Distance from a snapshot at which a press selects it, in pixels: with a mouse, with a finger. */
+const [MOUSE_REACH, FINGER_REACH] = [14, 24];
+/** Milliseconds that the pointer must rest before a message is shown. */
+const PREVIEW_DELAY = 120;
 
 /** The snapshot that the user selected for a comparison. @type {string | null} */
 let comparedSnapshot = null;
@@ -36,14 +42,15 @@ export async function map(place, [timeline], query) {
   /** Index into `lanes` of each lane number. @type {Map<number, number>} */
   let indexes = new Map();
   let size = { columns: 0, messages: 0 };
-  /** Pixels per message, or 0 until a value is chosen that fits the map to the screen. */
-  let step = Number(query.get("z")) || 0;
+  /** Columns of each character or group. @type {import("./map_columns.js").Owner[]} */
+  let owners = [];
+  /** Names of groups, by their chats. @type {Map<string, string>} */
+  const groups = new Map();
+  const ownerOf = (/** @type {string} */ name) => groups.get(name) ?? splitTimeline(name)[0];
   let selected = { lane: -1, dot: -1 };
-  /** Stretches that the user expanded, by the message before each. @type {Set<number>} */
-  const expanded = new Set();
-  let axis = new Axis(0, [], 1, expanded);
   /** The dot of the snapshot in the address, or the latest dot of the timeline in the address. */
   let here = { lane: -1, dot: -1 };
+  const scale = new MapScale(!timeline);
 
   const load = async () => {
     /** @type {Line[]} */
@@ -54,13 +61,17 @@ export async function map(place, [timeline], query) {
       size = { columns: line.columns, messages: line.messages };
       all.push(...linesOf(answer, "lane"));
     });
+    if (all.some((lane) => lane.timeline.startsWith("group chats/") && !groups.has(lane.timeline)))
+      for (const line of linesOf(await ask("library"), "timeline"))
+        if (line.group) groups.set(line.timeline, ownerName(line));
     lanes = all;
+    owners = groupByOwner(lanes, ownerOf);
     indexes = new Map(lanes.map((lane, n) => [lane.number, n]));
     dotRequests.clear();
     here =
       (await findDot(query.get("at"))) ??
       lastDot(lanes.findIndex((lane) => lane.timeline === timeline));
-    updateAxis();
+    updateScale();
     if (timeline && lanes.length <= MAX_SCENE_LANES && !isStandalone)
       loadScenes(timeline).catch(() => {});
   };
@@ -73,15 +84,17 @@ export async function map(place, [timeline], query) {
         if (lane?.timeline === line.timeline) lane.scenes = line.scenes;
       }),
     );
-    updateAxis();
-    draw();
+    if (!lanes.some((lane) => lane.scenes?.length)) return;
+    const centre = centreOfWindow();
+    updateScale();
+    keepPoint(centre);
   }
 
   /** Requests for dots, by the first requested lane. @type {Map<number, Promise<void>>} */
   const dotRequests = new Map();
   /** Loads the dots of lane `n`, and of the other lanes in the same page. @param {number} n */
   function loadDots(n) {
-    if (lanes[n]?.dots) return Promise.resolve();
+    if (!lanes[n] || lanes[n].dots) return Promise.resolve();
     const first = Math.floor(n / LANES) * LANES;
     const request =
       dotRequests.get(first) ??
@@ -118,182 +131,105 @@ export async function map(place, [timeline], query) {
     return { lane, dot: lane < 0 ? -1 : lanes[lane].dots.length - 1 };
   }
 
-  /** Computes the axis, and chooses the zoom if none is chosen yet. */
-  function updateAxis() {
+  function updateScale() {
     /** Messages that must not be folded. @type {number[]} */
     const marks = [];
+    const dotCount = lanes.reduce((sum, lane) => sum + (lane.dots?.length ?? 0), 0);
     for (const lane of lanes) {
       marks.push(
         lane.messages - 1,
         ...(lane.fork_at === null ? [] : [lane.fork_at - 1, lane.fork_at]),
       );
-      for (const dot of lane.dots ?? []) if (dot.tags.length) marks.push(dot.index ?? 0);
+      for (const dot of (timeline && lane.dots) || [])
+        if (dot.tags.length || dotCount <= MAX_MARKED_DOTS) marks.push(dot.index ?? 0);
       for (const scene of lane.scenes ?? []) marks.push(scene.index);
     }
     if (here.lane >= 0) marks.push(lanes[here.lane].dots[here.dot]?.index ?? 0);
-    if (!step) {
-      // Chooses a zoom that fits the map into the screen, within readable limits.
-      const height = Math.max(1, new Axis(size.messages, marks, 12, expanded).height);
-      const fitting = Math.floor((24 * (canvas.clientHeight - 4 * TOP)) / height) / 2;
-      step = Math.max(4, Math.min(24, fitting));
-    }
-    axis = new Axis(size.messages, marks, step, expanded);
-    zoom.value = String(step);
+    const window = { width: canvas.clientWidth, height: canvas.clientHeight };
+    scale.setLanes(lanes, size, marks, window, measure);
   }
 
-  const selection = el("aside", { class: "selection", "aria-live": "polite" });
-  const drawing = svg("svg", { role: "tree", "aria-label": t("map"), tabindex: 0 });
+  const drawing = new MapDrawing();
   const gutter = el("div", { class: "gutter" });
+  const owner = el("div", { class: "owners", "aria-hidden": "true" });
   const preview = el("div", { class: "preview", hidden: true });
-  const canvas = el("div", { class: "canvas" }, gutter, drawing, preview);
-  const zoom = /** @type {HTMLInputElement} */ (
-    el("input", {
-      type: "range",
-      min: "0.5",
-      max: "32",
-      step: "0.5",
-      "aria-label": t("zoom"),
-      oninput: () => ((step = Number(zoom.value)), updateAxis(), draw()),
-    })
+  const canvas = el("div", { class: "canvas" }, drawing.svg, gutter, owner);
+  const minimap = new Minimap(canvas);
+  const zoomButton = (
+    /** @type {string} */ sign,
+    /** @type {string} */ label,
+    /** @type {() => void} */ onclick,
+  ) => el("button", { type: "button", "aria-label": label, title: label, onclick }, sign);
+  const zoomButtons = el(
+    "div",
+    { class: "zoom", role: "group", "aria-label": t("zoom") },
+    zoomButton("+", t("zoomIn"), () => zoomBy(ZOOM_STEP)),
+    zoomButton("−", t("zoomOut"), () => zoomBy(1 / ZOOM_STEP)),
+    zoomButton("⤢", t("fitToView"), () => fit()),
   );
+  const details = new MapDetails({
+    onClose: () => {
+      selected = { lane: -1, dot: -1 };
+      details.showText(t("selectSnapshot"));
+      drawing.svg.focus({ preventScroll: true });
+      draw();
+    },
+    onCompare: () => toggleCompared(),
+  });
+  const facts = el("span", { class: "facts" });
   setChildren(
     place,
-    el("h1", {}, timeline ? splitTimeline(timeline).join(" / ") : t("map")),
     el(
       "div",
-      { class: "tools" },
-      el("label", {}, t("zoom"), zoom),
-      el("span", { class: "facts keys" }, t("keys")),
+      { class: "bar" },
+      timeline ? avatar(ownerOf(timeline)) : null,
+      el("h1", {}, timeline ? splitTimeline(timeline)[1] : t("map")),
+      facts,
+      storyChooser(timeline),
     ),
-    canvas,
-    selection,
+    el(
+      "div",
+      { class: "map-body" },
+      el("div", { class: "map-window" }, canvas, zoomButtons, minimap.svg, preview),
+      details.element,
+    ),
   );
+  details.showText(t("selectSnapshot"));
+  const measure = measurer(canvas);
 
-  const fittingLaneWidth = () =>
-    Math.max(
-      MIN_LANE,
-      Math.min(MAX_LANE, (canvas.clientWidth - GUTTER - MAX_LANE) / Math.max(1, size.columns - 1)),
-    );
-  const x = (/** @type {number} */ column) => GUTTER + 20 + column * laneWidth;
-  const y = (/** @type {number} */ message) => TOP + axis.y(message);
-
-  let laneWidth = MIN_LANE;
-  /** Scroll position of the last drawing. */
+  /** Position of the last drawing. */
   let drawnAt = { left: 0, top: 0 };
   function draw() {
-    laneWidth = fittingLaneWidth();
-    const [width, height] = [x(size.columns - 1) + MAX_LANE, TOP + axis.height + TOP];
-    drawing.setAttribute("width", String(width));
-    drawing.setAttribute("height", String(height));
-    const left = canvas.scrollLeft - MAX_LANE - OVERSCAN;
-    const right = canvas.scrollLeft + canvas.clientWidth + OVERSCAN;
-    const top = canvas.scrollTop - OVERSCAN;
-    const bottom = canvas.scrollTop + canvas.clientHeight + OVERSCAN;
-    drawnAt = { left: canvas.scrollLeft, top: canvas.scrollTop };
-    const isVisible = (/** @type {number} */ y) => y >= top && y <= bottom;
-    /** @type {SVGElement[]} */
-    const lines = [];
-    /** Drawn above the lines, because a fork's line starts at a dot. @type {SVGElement[]} */
-    const dotGroups = [];
-    /** Drawn above the lines and dots. @type {SVGElement[]} */
-    const labels = [];
-    /** First lane of each page whose dots are not loaded yet. @type {Set<number>} */
-    const missing = new Set();
+    const { scrollLeft: left, scrollTop: top, clientWidth, clientHeight } = canvas;
+    drawnAt = { left, top };
+    const box = {
+      left: left - OVERSCAN,
+      right: left + clientWidth + OVERSCAN,
+      top: top - OVERSCAN,
+      bottom: top + clientHeight + OVERSCAN,
+    };
+    const missing = drawing.draw(view(box));
+    drawGutter(box.top, box.bottom);
+    drawOwners(box.left, box.right);
+    minimap.follow();
+    const requests = new Set(missing.map((n) => Math.floor(n / LANES) * LANES));
+    const isNew = (/** @type {number} */ first) => !dotRequests.has(first);
+    Promise.all([...requests].filter(isNew).map((first) => loadDots(first))).then(
+      (loaded) => loaded.length && drawSoon(),
+      () => {},
+    );
+  }
 
-    lanes.forEach((lane, n) => {
-      const isSelected = n === selected.lane;
-      const laneX = x(lane.column);
-      const start = y(lane.fork_at === null ? 0 : lane.fork_at - 1);
-      const end = y(Math.max(0, lane.messages - 1));
-      const parent = lane.parent === null ? null : lanes[indexes.get(lane.parent) ?? -1];
-      const parentX = parent ? x(parent.column) : laneX;
-      const isBeside = Math.max(laneX, parentX) < left || Math.min(laneX, parentX) > right;
-      if (isBeside || end < top || start > bottom) return;
-      const path = parent
-        ? [
-            `M${parentX} ${start} H${laneX - 6}`,
-            `Q${laneX} ${start} ${laneX} ${start + 6}`,
-            `V${Math.max(end, start + 6)}`,
-          ].join(" ")
-        : `M${laneX} ${start} V${end}`;
-      const line = svg("g", {
-        class: `lane ${lane.state} hue${lane.column % 6}${isSelected ? " selected" : ""}`,
-        id: `lane-${n}`,
-        role: "treeitem",
-        "aria-label": lane.timeline,
-        "aria-selected": isSelected ? "true" : "false",
-        "data-lane": n,
-      });
-      // The clickable area starts right of the parent's lane, so that it does not cover its dots.
-      const hitArea = parent ? path.replace(/^M\S+/, `M${parentX + 12}`) : path;
-      line.append(svg("path", { d: path }), svg("path", { class: "hit-area", d: hitArea }));
-      for (const scene of lane.scenes ?? []) {
-        const sceneY = y(scene.index);
-        if (!isVisible(sceneY)) continue;
-        const title = svg("title", {}, scene.name ?? t("sceneEnd"));
-        line.append(svg("path", { class: "scene", d: `M${laneX - 6} ${sceneY} h12` }, title));
-      }
-      lines.push(line);
+  /** @param {import("./map_labels.js").Box} box */
+  function view(box) {
+    const compared = comparedSnapshot;
+    return { lanes, indexes, scale, selected, here, compared, box, measure, ownerOf };
+  }
 
-      const hue = `hue${lane.column % 6}`;
-      const group = svg("g", { class: `dots ${lane.state} ${hue}`, "data-lane": n });
-      dotGroups.push(group);
-      if (!lane.dots) missing.add(Math.floor(n / LANES) * LANES);
-      let lastY = -99;
-      for (let k = (lane.dots?.length ?? 0) - 1; k >= 0; k--) {
-        const dot = lane.dots[k];
-        const dotY = y(dot.index ?? 0);
-        const isLatest = k === lane.dots.length - 1;
-        const isSelectedDot = isSelected && k === selected.dot;
-        const isHere = n === here.lane && k === here.dot;
-        // If dots would overlap, only the important ones are drawn.
-        const isImportant = dot.tags.length > 0 || isLatest || isSelectedDot || isHere;
-        if (!isVisible(dotY) || (!isImportant && Math.abs(dotY - lastY) < 7)) continue;
-        lastY = dotY;
-        group.append(
-          svg("circle", {
-            cx: laneX,
-            cy: dotY,
-            r: isSelectedDot ? 7 : isLatest ? 6 : 4.5,
-            "data-dot": k,
-          }),
-        );
-        if (isHere) {
-          group.append(svg("circle", { class: "here", cx: laneX, cy: dotY, r: 10 }));
-          const label = svg("text", { class: "here", x: laneX + 14, y: dotY - 6 }, t("youAreHere"));
-          labels.push(label);
-        }
-        if (dot.tags.length)
-          labels.push(
-            svg(
-              "text",
-              { class: "flag", x: laneX + 8, y: dotY + 4, "data-lane": n, "data-dot": k },
-              `⚑ ${dot.tags.join(", ")}`,
-            ),
-          );
-      }
-      // Names of narrow lanes would overlap, so only lanes without a parent and the selected lane
-      // show their names.
-      const hasName = laneWidth >= NAMED_LANE || lane.parent === null || isSelected;
-      if (hasName && isVisible(end))
-        labels.push(
-          svg(
-            "text",
-            { class: "name", x: laneX + 8, y: end + 16, "data-lane": n },
-            shortenLabel(splitTimeline(lane.timeline)[1]),
-          ),
-        );
-    });
-    drawing.replaceChildren(...lines, ...dotGroups, ...labels);
-    if (selected.lane >= 0 && drawing.querySelector(`#lane-${selected.lane}`))
-      drawing.setAttribute("aria-activedescendant", `lane-${selected.lane}`);
-    else drawing.removeAttribute("aria-activedescendant");
-    drawGutter(top, bottom);
-    if (missing.size)
-      Promise.all([...missing].filter((first) => !dotRequests.has(first)).map(loadDots)).then(
-        (loaded) => loaded.length && drawSoon(),
-        () => {},
-      );
+  /** Draws after the zoom or the lanes changed. */
+  function drawAll() {
+    draw();
+    minimap.draw(view({ left: 0, right: 0, top: 0, bottom: 0 }));
   }
 
   /**
@@ -302,32 +238,47 @@ export async function map(place, [timeline], query) {
    * @param {number} bottom
    */
   function drawGutter(top, bottom) {
-    const interval = roundInterval(60 / step);
-    const first = Math.floor(axis.message(top - TOP) / interval) * interval;
-    const last = Math.min(size.messages, axis.message(bottom - TOP) + 1);
     /** @type {HTMLElement[]} */
     const nodes = [];
-    for (let n = first; n <= last; n += interval) {
-      if (axis.isFolded(n)) continue;
-      nodes.push(placeAt(y(n), el("span", { class: "message-number" }, `#${n}`)));
-    }
-    for (const fold of axis.folds) {
-      const foldY = TOP + fold.y;
+    /** @type {number[]} */
+    const taken = scale.axis.folds.map(({ first }) => scale.y(first - 1) + 0.5);
+    const number = (/** @type {number} */ message, /** @type {number} */ distance) => {
+      const y = scale.y(message);
+      if (y < top || y > bottom || taken.some((other) => Math.abs(other - y) < distance)) return;
+      taken.push(y);
+      nodes.push(placeAt(y, el("span", { class: "message-number" }, `#${message}`)));
+    };
+    const { folds } = scale.axis;
+    taken.splice(0, taken.length, ...folds.map(({ y }) => y + scale.y(0)));
+    number(0, 0);
+    number(size.messages - 1, MARK_DISTANCE);
+    if (timeline) for (const mark of scale.marks) number(mark, MARK_DISTANCE);
+    const interval = roundInterval(NUMBER_DISTANCE / scale.step);
+    const first = Math.floor(scale.messageAt(top) / interval) * interval;
+    const last = Math.min(size.messages, scale.messageAt(bottom) + 1);
+    for (let n = first; n <= last; n += interval)
+      if (!scale.axis.isFolded(n)) number(n, NUMBER_DISTANCE / 2);
+    for (const fold of folds) {
+      const foldY = fold.y + scale.y(0);
       if (foldY <= top || foldY >= bottom) continue;
       const count = fold.last - fold.first + 1;
       const label = t("expand", { n: count });
-      const button = el(
-        "button",
-        {
-          type: "button",
-          class: "fold",
-          title: label,
-          "aria-label": label,
-          onclick: () => (expanded.add(fold.first - 1), updateAxis(), draw()),
-        },
-        `⋯ ${count}`,
+      const onclick = () => {
+        const before = canvas.scrollTop;
+        scale.expand(fold.first - 1);
+        drawAll();
+        canvas.scrollTop = before;
+      };
+      nodes.push(
+        placeAt(
+          foldY,
+          el(
+            "button",
+            { type: "button", class: "fold", title: label, "aria-label": label, onclick },
+            `⋯ ${count}`,
+          ),
+        ),
       );
-      nodes.push(placeAt(foldY, button));
     }
     gutter.replaceChildren(...nodes);
   }
@@ -338,104 +289,164 @@ export async function map(place, [timeline], query) {
     return node;
   }
 
+  /**
+   * Draws the names of characters and groups above their columns.
+   * @param {number} left
+   * @param {number} right
+   */
+  function drawOwners(left, right) {
+    if (timeline) return;
+    const nodes = owners.flatMap(({ owner: name, first, last }, n) => {
+      const start = scale.x(first) - 24;
+      const next = owners[n + 1];
+      const end = next ? scale.x(next.first) - 32 : scale.width;
+      if (end < left || start > right || scale.x(last) < left) return [];
+      const node = el("div", { class: "owner" }, el("span", {}, avatar(name), el("b", {}, name)));
+      node.style.left = `${start}px`;
+      node.style.width = `${Math.max(0, end - start)}px`;
+      node.classList.toggle("narrow", end - start < 90);
+      return end - start < 34 ? [] : node;
+    });
+    owner.replaceChildren(...nodes);
+  }
+
+  /** The point of the map in the centre of the window. */
+  function centreOfWindow() {
+    const [x, y] = [canvas.clientWidth / 2, canvas.clientHeight / 2];
+    return { x, y, point: scale.pointAt(canvas.scrollLeft + x, canvas.scrollTop + y) };
+  }
+
+  /** Draws, and keeps a point where it was. @param {ReturnType<typeof centreOfWindow>} kept */
+  function keepPoint({ x, y, point }) {
+    // The size of the drawing limits the scroll position.
+    drawing.svg.setAttribute("width", String(Math.ceil(scale.width)));
+    drawing.svg.setAttribute("height", String(Math.ceil(scale.height)));
+    const to = scale.positionOf(point);
+    canvas.scrollTo(to.x - x, to.y - y);
+    drawAll();
+  }
+
+  /**
+   * Zooms around a position of the window, by default around the selected snapshot if it is
+   * visible, or else around the centre.
+   * @param {number} factor
+   * @param {number} [clientX]
+   * @param {number} [clientY]
+   */
+  function zoomBy(factor, clientX, clientY) {
+    const box = canvas.getBoundingClientRect();
+    let [x, y] = [canvas.clientWidth / 2, canvas.clientHeight / 2];
+    if (clientX !== undefined && clientY !== undefined)
+      [x, y] = [clientX - box.left, clientY - box.top];
+    else {
+      const at = positionOf(selected);
+      const [left, top] = [(at?.x ?? -1) - canvas.scrollLeft, (at?.y ?? -1) - canvas.scrollTop];
+      const isVisible =
+        left > 0 && top > 0 && left < canvas.clientWidth && top < canvas.clientHeight;
+      if (isVisible) [x, y] = [left, top];
+    }
+    const point = scale.pointAt(canvas.scrollLeft + x, canvas.scrollTop + y);
+    scale.setZoom(scale.zoom * factor);
+    keepPoint({ x, y, point });
+    writeAddress();
+  }
+
+  /** Shows all of the map. */
+  function fit() {
+    scale.setZoom(scale.fittingZoom);
+    keepPoint({ x: 0, y: 0, point: { across: 0, message: 0 } });
+    writeAddress();
+  }
+
+  /** @param {import("./map_drawing.js").Choice} choice */
+  function positionOf(choice) {
+    const lane = lanes[choice.lane];
+    const dot = lane?.dots?.[choice.dot];
+    if (!dot) return null;
+    const box = { left: 0, right: 0, top: 0, bottom: 0 };
+    return { x: scale.x(lane.column), y: dotY(view(box), lane, dot) };
+  }
+
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let addressTimer;
+  /** Writes the selection and the zoom into the address. */
+  function writeAddress() {
+    clearTimeout(addressTimer);
+    addressTimer = setTimeout(() => {
+      const dot = lanes[selected.lane]?.dots?.[selected.dot];
+      const parts = new URLSearchParams();
+      if (dot) parts.set("at", dot.snapshot);
+      if (Math.abs(scale.zoom - 1) > 0.01) parts.set("z", String(+scale.zoom.toPrecision(3)));
+      const place = address("tree", ...(timeline ? [timeline] : []));
+      history.replaceState(history.state, "", parts.size ? `${place}?${parts}` : place);
+    }, 100);
+  }
+
   /** Selects dot `k` of lane `n`, by default the latest. @param {number} n @param {number} [k] */
   async function select(n, k = Infinity) {
     const lane = lanes[n];
     if (!lane) return;
     await loadDots(n);
+    if (!lane.dots?.length) return;
     selected = { lane: n, dot: Math.max(0, Math.min(lane.dots.length - 1, k)) };
-    const dot = lane.dots[selected.dot];
-    const [folder, name] = splitTimeline(lane.timeline);
-    setChildren(selection, el("h2", {}, `${folder} / ${name}`));
-    if (dot) {
-      const facts = [
-        formatDate(dot.time),
-        t("messages", { n: (dot.index ?? -1) + 1 }),
-        ...dot.tags,
-      ];
-      const text = el("p", { dir: "auto" });
-      selection.append(el("p", {}, facts.join(" · ")), text, renderActions(dot, name));
-      if (dot.index !== null) showMessage(dot.snapshot, dot.index, text).catch(() => {});
-      scrollTo(x(lane.column), y(dot.index ?? 0));
-      history.replaceState(
-        history.state,
-        "",
-        `${address("tree", ...(timeline ? [timeline] : []))}?at=${dot.snapshot}&z=${step}`,
-      );
-    }
+    showDetails();
     draw();
+    const at = positionOf(selected);
+    if (at) scrollTo(at.x, at.y);
+    writeAddress();
   }
 
-  /** Scrolls a point to the centre if it is not visible. @param {number} x @param {number} y */
+  function showDetails() {
+    const lane = lanes[selected.lane];
+    const dot = lane.dots[selected.dot];
+    details.show({
+      lane,
+      dot,
+      owner: ownerOf(lane.timeline),
+      isLatest: selected.dot === lane.dots.length - 1,
+      compared: comparedSnapshot,
+      other: snapshotToCompare(),
+      previous: previousSnapshot(),
+    });
+  }
+
+  /** Scrolls a point into the window if it is not visible. @param {number} x @param {number} y */
   function scrollTo(x, y) {
-    if (y < canvas.scrollTop || y > canvas.scrollTop + canvas.clientHeight - 20)
-      canvas.scrollTop = y - canvas.clientHeight / 2;
-    if (x < canvas.scrollLeft || x > canvas.scrollLeft + canvas.clientWidth - 20)
-      canvas.scrollLeft = x - canvas.clientWidth / 2;
-  }
-
-  /** @param {Line} dot @param {string} name */
-  function renderActions(dot, name) {
-    const isCompared = comparedSnapshot === dot.snapshot;
-    const toggleCompared = () => {
-      comparedSnapshot = isCompared ? null : dot.snapshot;
-      select(selected.lane, selected.dot);
-    };
-    const other = snapshotToCompare();
-    return el(
-      "p",
-      { class: "buttons" },
-      link(address("read", dot.snapshot), t("read"), { class: "button" }),
-      other && canAnswer("diff", { before: other, after: dot.snapshot, stat: true })
-        ? link(
-            address("compare", other, dot.snapshot),
-            t(other === comparedSnapshot ? "compareWithSelected" : "compareWithPrevious"),
-            { class: "button" },
-          )
-        : null,
-      isStandalone
-        ? null
-        : el(
-            "button",
-            { type: "button", "aria-pressed": String(isCompared), onclick: toggleCompared },
-            t("selectToCompare"),
-          ),
-      mayWrite()
-        ? el("button", { type: "button", onclick: () => fork(dot, name) }, t("fork"))
-        : null,
-      openButton(lanes[selected.lane].timeline, () => dot.index),
-    );
+    const margin = 40;
+    const { scrollLeft, scrollTop, clientWidth, clientHeight } = canvas;
+    if (y < scrollTop + margin || y > scrollTop + clientHeight - margin)
+      canvas.scrollTop = y - clientHeight / 2;
+    if (x < scrollLeft + GUTTER || x > scrollLeft + clientWidth - margin)
+      canvas.scrollLeft = x - clientWidth / 2;
   }
 
   /**
-   * Returns the snapshot to compare the selected dot with: the snapshot that the user selected for
-   * a comparison, else the previous snapshot of the lane, else the parent's last snapshot before
+   * Returns the previous snapshot of the selected lane, or else the parent's last snapshot before
    * the fork point.
    * @returns {string | undefined}
    */
-  function snapshotToCompare() {
+  function previousSnapshot() {
     const { dots, fork_at, parent: parentNumber } = lanes[selected.lane];
-    if (comparedSnapshot && comparedSnapshot !== dots[selected.dot].snapshot)
-      return comparedSnapshot;
     const parent = lanes[indexes.get(parentNumber) ?? -1];
     const lastShared = () =>
-      parent?.dots.findLast((/** @type {Line} */ dot) => (dot.index ?? 0) < fork_at) ??
-      parent?.dots[0];
+      parent?.dots?.findLast((/** @type {Line} */ dot) => (dot.index ?? 0) < fork_at) ??
+      parent?.dots?.[0];
     return (dots[selected.dot - 1] ?? lastShared())?.snapshot;
   }
 
-  /** @param {Line} dot @param {string} name */
-  function fork(dot, name) {
-    askName(t("fork"), `${name} - ${dot.index ?? 0}`, (as) =>
-      confirmPlan("restore", { snapshot: dot.snapshot, name: as }),
-    );
+  /** The snapshot that the user selected for a comparison, or else the previous snapshot. */
+  function snapshotToCompare() {
+    const { dots } = lanes[selected.lane];
+    return comparedSnapshot && comparedSnapshot !== dots[selected.dot].snapshot
+      ? comparedSnapshot
+      : previousSnapshot();
   }
 
-  /** @param {string} snapshot @param {number} index @param {HTMLElement} target */
-  async function showMessage(snapshot, index, target) {
-    const line = await messageAt(snapshot, index);
-    if (line && target.isConnected)
-      setChildren(target, el("b", {}, `#${index} ${shorten(line.name)}: `), truncate(line.text));
+  function toggleCompared() {
+    const { snapshot } = lanes[selected.lane].dots[selected.dot];
+    comparedSnapshot = comparedSnapshot === snapshot ? null : snapshot;
+    showDetails();
+    draw();
   }
 
   /** Selects the lane to the left (-1) or right (1). @param {-1 | 1} direction */
@@ -448,39 +459,18 @@ export async function map(place, [timeline], query) {
     if (next !== undefined) select(next);
   }
 
-  /**
-   * Returns the dot under the pointer, even if a label covers it, or else the event's target.
-   * @param {MouseEvent} event
-   * @returns {Element}
-   */
-  function elementAt({ clientX, clientY, target }) {
-    return (
-      document
-        .elementsFromPoint(clientX, clientY)
-        .find((node) => node.matches("circle[data-dot]")) ?? /** @type {Element} */ (target)
-    );
+  /** Returns what is at the pointer, and its position on the map. @param {PointerEvent} event */
+  function atPointer(event) {
+    const box = drawing.svg.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const reach = event.pointerType === "mouse" ? MOUSE_REACH : FINGER_REACH;
+    return { x, y, hit: drawing.at(x, y, reach) };
   }
 
-  /** Returns the index of the lane of an element, or -1. @param {Element} element */
-  function laneOf(element) {
-    return Number(element.closest("[data-lane]")?.getAttribute("data-lane") ?? -1);
-  }
-
-  drawing.addEventListener("click", (event) => {
-    const element = elementAt(event);
-    const lane = laneOf(element);
-    const dot = element.getAttribute("data-dot");
-    if (lane >= 0)
-      loadDots(lane).then(() =>
-        select(lane, dot === null ? nearestDot(lane, event.clientY) : Number(dot)),
-      );
-  });
-
-  /** @param {number} lane @param {number} clientY */
-  function nearestDot(lane, clientY) {
+  /** @param {number} lane @param {number} y */
+  function nearestDot(lane, y) {
     const { dots } = lanes[lane];
-    const pointerY = clientY - drawing.getBoundingClientRect().top;
-    const distance = (/** @type {number} */ k) => Math.abs(y(dots[k].index ?? 0) - pointerY);
+    const distance = (/** @type {number} */ k) => Math.abs(scale.y(dots[k].index ?? 0) - y);
     let nearest = dots.length - 1;
     for (let k = 0; k < dots.length; k++) if (distance(k) < distance(nearest)) nearest = k;
     return nearest;
@@ -488,26 +478,54 @@ export async function map(place, [timeline], query) {
 
   /** Counts pointer moves, so that only the last move shows a preview. */
   let pointerMoves = 0;
-  drawing.addEventListener("pointermove", (event) => {
+  /** @param {PointerEvent | null} event */
+  function hover(event) {
     const move = ++pointerMoves;
-    const { clientX, clientY } = event;
-    const lane = lanes[laneOf(elementAt(event))];
-    if (!lane?.dots?.length) return void (preview.hidden = true);
-    const box = drawing.getBoundingClientRect();
-    const index = Math.max(0, Math.min(lane.messages - 1, axis.message(clientY - box.top - TOP)));
-    setTimeout(() => {
+    if (!event || event.pointerType !== "mouse") return void (preview.hidden = true);
+    const { hit, y } = atPointer(event);
+    canvas.classList.toggle("on-lane", hit !== null);
+    const lane = lanes[hit?.lane ?? -1];
+    if (!hit || !lane?.dots?.length) return void (preview.hidden = true);
+    const dot = hit.dot === null ? null : lane.dots[hit.dot];
+    const latest = lane.dots[lane.dots.length - 1];
+    const reached = Math.max(0, Math.min(lane.messages - 1, Math.round(scale.messageAt(y))));
+    const index = dot ? (dot.index ?? 0) : reached;
+    setTimeout(async () => {
       if (move !== pointerMoves) return;
-      preview.hidden = false;
-      const rightmost = canvas.scrollLeft + canvas.clientWidth - 290;
-      preview.style.left = `${Math.min(clientX - box.left + 14, rightmost)}px`;
-      preview.style.top = `${clientY - box.top + 14}px`;
-      const latest = lane.dots[lane.dots.length - 1];
-      showMessage(latest.snapshot, index, preview).catch(() => (preview.hidden = true));
-    }, 120);
+      const line = await messageAt((dot ?? latest).snapshot, index).catch(() => undefined);
+      if (move !== pointerMoves) return;
+      preview.hidden = !line;
+      if (!line) return;
+      const head = [splitTimeline(lane.timeline)[1], dot ? formatDate(dot.time) : ""];
+      setChildren(
+        preview,
+        el("small", {}, head.filter(Boolean).join(" · ")),
+        el("p", { dir: "auto" }, renderQuote(line)),
+      );
+      const box = canvas.getBoundingClientRect();
+      const [left, top] = [event.clientX - box.left, event.clientY - box.top];
+      const isLow = top > canvas.clientHeight - preview.offsetHeight - 24;
+      const rightmost = canvas.clientWidth - preview.offsetWidth - 12;
+      preview.style.left = `${Math.max(4, Math.min(left + 18, rightmost))}px`;
+      preview.style.top = `${Math.max(4, isLow ? top - preview.offsetHeight - 14 : top + 18)}px`;
+    }, PREVIEW_DELAY);
+  }
+
+  followGestures(canvas, {
+    zoomBy,
+    hover,
+    press: (event) => {
+      const { hit, y } = atPointer(event);
+      drawing.svg.focus({ preventScroll: true });
+      preview.hidden = true;
+      pointerMoves++;
+      if (hit) loadDots(hit.lane).then(() => select(hit.lane, hit.dot ?? nearestDot(hit.lane, y)));
+    },
   });
-  drawing.addEventListener("pointerleave", () => (pointerMoves++, (preview.hidden = true)));
-  drawing.addEventListener("keydown", (event) => {
-    const { key } = event;
+
+  drawing.svg.addEventListener("keydown", (event) => {
+    const { key, ctrlKey, metaKey, altKey } = /** @type {KeyboardEvent} */ (event);
+    if (ctrlKey || metaKey || altKey) return;
     const dot = lanes[selected.lane]?.dots?.[selected.dot];
     const selectAlong = (/** @type {number} */ by) =>
       select(Math.max(0, selected.lane), selected.dot + by);
@@ -515,10 +533,13 @@ export async function map(place, [timeline], query) {
     else if (key === "k" || key === "ArrowUp") selectAlong(-1);
     else if (key === "l" || key === "ArrowRight") selectBeside(1);
     else if (key === "h" || key === "ArrowLeft") selectBeside(-1);
+    else if (key === "+" || key === "=") zoomBy(ZOOM_STEP);
+    else if (key === "-") zoomBy(1 / ZOOM_STEP);
+    else if (key === "0") fit();
     else if (key === "Enter" && dot) location.hash = address("read", dot.snapshot);
     else if (key === "d" && dot && snapshotToCompare())
       location.hash = address("compare", String(snapshotToCompare()), dot.snapshot);
-    else if (key === "m" && dot) ((comparedSnapshot = dot.snapshot), selectAlong(0));
+    else if (key === "m" && dot) toggleCompared();
     else if (key === "f" && dot && mayWrite())
       fork(dot, splitTimeline(lanes[selected.lane].timeline)[1]);
     else return;
@@ -532,40 +553,66 @@ export async function map(place, [timeline], query) {
   };
   const onScroll = () => {
     const [left, top] = [canvas.scrollLeft - drawnAt.left, canvas.scrollTop - drawnAt.top];
-    if (Math.max(Math.abs(left), Math.abs(top)) > 0.8 * OVERSCAN) drawSoon();
+    if (Math.max(Math.abs(left), Math.abs(top)) > 0.7 * OVERSCAN) drawSoon();
+    else minimap.follow();
   };
   canvas.addEventListener("scroll", onScroll, { passive: true });
-  addEventListener("resize", drawSoon);
+  let width = canvas.clientWidth;
+  // The sheet on a phone changes the height of the window, which must not change the scale.
+  const resized = new ResizeObserver(() => {
+    if (canvas.clientWidth !== width) {
+      width = canvas.clientWidth;
+      const centre = centreOfWindow();
+      scale.fitColumns(width);
+      scale.setZoom(scale.zoom);
+      keepPoint(centre);
+    } else drawSoon();
+    const at = positionOf(selected);
+    if (at) scrollTo(at.x, at.y);
+  });
 
   /** Loads the map again. The selected lane, or else the lane in the centre, stays in its place. */
   async function update() {
     const centre = canvas.scrollLeft + canvas.clientWidth / 2;
-    const distance = (/** @type {Line} */ lane) => Math.abs(x(lane.column) - centre);
+    const distance = (/** @type {Line} */ lane) => Math.abs(scale.x(lane.column) - centre);
     const [nearest] = [...lanes].sort((a, b) => distance(a) - distance(b));
     const kept = lanes[selected.lane] ?? nearest;
     const dot = kept?.dots?.[selected.dot];
-    const message = dot?.index ?? axis.message(canvas.scrollTop - TOP);
-    const before = { x: kept ? x(kept.column) : 0, y: y(message) };
+    const message = dot?.index ?? Math.round(scale.messageAt(canvas.scrollTop));
+    const before = { x: kept ? scale.x(kept.column) : 0, y: scale.y(message) };
     const wasSelected = selected.lane >= 0;
     await load();
-    laneWidth = fittingLaneWidth();
     const n = lanes.findIndex((lane) => lane.timeline === kept?.timeline);
     if (wasSelected && n >= 0) await loadDots(n);
     const isSame = (/** @type {Line} */ one) => one.snapshot === dot?.snapshot;
     selected = { lane: wasSelected ? n : -1, dot: lanes[n]?.dots?.findIndex(isSame) ?? -1 };
-    draw();
+    drawAll();
+    showFacts();
+    if (positionOf(selected)) showDetails();
     if (n < 0) return;
-    canvas.scrollLeft += x(lanes[n].column) - before.x;
-    canvas.scrollTop += y(message) - before.y;
+    canvas.scrollLeft += scale.x(lanes[n].column) - before.x;
+    canvas.scrollTop += scale.y(message) - before.y;
+  }
+
+  function showFacts() {
+    const name = timeline ? ownerOf(timeline) : "";
+    const chats = t("chats", { n: lanes.length });
+    facts.textContent = [name, chats].filter(Boolean).join(" · ");
   }
 
   await load();
-  if (!lanes.length) setChildren(selection, t("empty"));
-  draw();
+  if (!lanes.length) details.showText(t("empty"));
+  scale.setZoom(Number(query.get("z")) || 1);
+  showFacts();
+  drawAll();
   if (here.lane >= 0) await select(here.lane, here.dot);
+  resized.observe(canvas);
   return {
     onChange: update,
-    onLeave: () => removeEventListener("resize", drawSoon),
+    onLeave: () => {
+      resized.disconnect();
+      clearTimeout(addressTimer);
+    },
   };
 }
 
@@ -574,14 +621,4 @@ function roundInterval(min) {
   for (const interval of [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000])
     if (interval >= min) return interval;
   return 10_000;
-}
-
-/** Shortens a long name in its middle. @param {string} name */
-function shortenLabel(name) {
-  return name.length > 28 ? `${name.slice(0, 12)}…${name.slice(-14)}` : name;
-}
-
-/** @param {string} text */
-function truncate(text) {
-  return text.length > 300 ? `${text.slice(0, 300)}…` : text;
 }

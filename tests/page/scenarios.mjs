@@ -143,16 +143,16 @@ const scenarios = {
     // The keys of the map move along lanes and between them.
     await go(page, "#/tree");
     await page.locator("svg .lane").nth(1).waitFor();
-    await page.locator("svg").focus();
+    await page.locator("[role=tree]").focus();
     for (const key of ["l", "k", "j", "h"]) await page.keyboard.press(key);
-    await page.locator(".selection h2", { hasText: "Mira" }).waitFor();
+    await page.locator(".selection .owner", { hasText: "Mira" }).waitFor();
     await page.locator("svg .flag", { hasText: "part one" }).waitFor();
     await page.keyboard.press("Enter");
     await waitForTitle(page, "Mira / ");
     // The map marks the snapshot that was read. "m" selects one, and "d" compares with it.
     await page.click(".buttons a >> text=Map");
     await page.locator("svg text.here").waitFor();
-    await page.locator("svg").focus();
+    await page.locator("[role=tree]").focus();
     await page.keyboard.press("m");
     await page.keyboard.press("k");
     await page.keyboard.press("d");
@@ -387,7 +387,7 @@ const scenarios = {
           Object.fromEntries(
             [...document.querySelectorAll("svg .lane")]
               .map((lane) => [
-                lane.getAttribute("aria-label"),
+                lane.getAttribute("data-timeline"),
                 document.querySelectorAll(
                   `svg [data-lane="${lane.getAttribute("data-lane")}"] circle[data-dot]`,
                 ).length,
@@ -407,7 +407,7 @@ const scenarios = {
     const named = await page.evaluate(() =>
       [...document.querySelectorAll("svg .lane")].map((lane) => [
         lane.getAttribute("data-lane"),
-        lane.getAttribute("aria-label"),
+        lane.getAttribute("data-timeline"),
       ]),
     );
     const lanes = new Map(named);
@@ -425,13 +425,12 @@ const scenarios = {
     assert.ok(places.length > 3);
     for (const [lane, dot, x, y] of places) {
       await page.mouse.click(x, y);
-      await page.locator(`svg [data-lane="${lane}"].selected`).waitFor({ state: "attached" });
-      const [, folder, ...rest] = lanes.get(lane).split("/");
-      await page.locator(".selection h2", { hasText: `${folder} / ${rest.join("/")}` }).waitFor();
-      assert.equal(
-        await page.locator(`svg [data-lane="${lane}"] circle[r="7"]`).getAttribute("data-dot"),
-        dot,
-      );
+      await page.locator(`.lane[data-lane="${lane}"].selected`).waitFor({ state: "attached" });
+      const [, owner, name] = lanes.get(lane).split("/");
+      await page.locator(".selection .owner small", { hasText: owner }).waitFor();
+      await page.locator(".selection h2", { hasText: name }).waitFor();
+      const selected = page.locator(`svg [data-lane="${lane}"] circle.selected`);
+      assert.equal(await selected.getAttribute("data-dot"), dot);
     }
   },
 
@@ -576,23 +575,24 @@ const scenarios = {
     // Map: the selected snapshot stays selected and in its place.
     await go(page, "#/tree");
     await page.locator("svg circle[data-dot]").first().waitFor();
-    await page.locator("svg").focus();
+    await page.locator("[role=tree]").focus();
     for (const key of ["l", "l", "l"]) await page.keyboard.press(key);
     await page.locator(".selection h2").waitFor();
     const selection = () =>
       page.evaluate(() => {
-        const circle = document.querySelector('circle[r="7"]');
+        const circle = document.querySelector("circle.selected");
         return [
           document.querySelector(".selection h2").textContent,
           Math.round(circle.getBoundingClientRect().left / 4),
         ];
       });
     const selected = await selection();
-    const lanes = () => page.locator("svg").evaluate((svg) => Number(svg.getAttribute("width")));
+    const lanes = () =>
+      page.locator("[role=tree]").evaluate((svg) => Number(svg.getAttribute("width")));
     const width = await lanes();
     await handOver("change");
     await page.waitForFunction(
-      (width) => Number(document.querySelector("svg").getAttribute("width")) > width,
+      (width) => Number(document.querySelector("[role=tree]").getAttribute("width")) > width,
       width,
     );
     assert.deepEqual(await selection(), selected);
