@@ -64,8 +64,10 @@ export async function map(place, [timeline], query) {
     if (all.some((lane) => lane.timeline.startsWith("group chats/") && !groups.has(lane.timeline)))
       for (const line of linesOf(await ask("library"), "timeline"))
         if (line.group) groups.set(line.timeline, ownerName(line));
+    for (const lane of all)
+      [lane.owner, lane.name] = [ownerOf(lane.timeline), splitTimeline(lane.timeline)[1]];
     lanes = all;
-    owners = groupByOwner(lanes, ownerOf);
+    owners = groupByOwner(lanes);
     indexes = new Map(lanes.map((lane, n) => [lane.number, n]));
     dotRequests.clear();
     here =
@@ -88,6 +90,7 @@ export async function map(place, [timeline], query) {
     const centre = centreOfWindow();
     updateScale();
     keepPoint(centre);
+    minimap.draw(lanes);
   }
 
   /** Requests for dots, by the first requested lane. @type {Map<number, Promise<void>>} */
@@ -154,7 +157,7 @@ export async function map(place, [timeline], query) {
   const owner = el("div", { class: "owners", "aria-hidden": "true" });
   const preview = el("div", { class: "preview", hidden: true });
   const canvas = el("div", { class: "canvas" }, drawing.svg, gutter, owner);
-  const minimap = new Minimap(canvas);
+  const minimap = new Minimap(canvas, scale);
   const zoomButton = (
     /** @type {string} */ sign,
     /** @type {string} */ label,
@@ -197,21 +200,27 @@ export async function map(place, [timeline], query) {
   details.showText(t("selectSnapshot"));
   const measure = measurer(canvas);
 
+  function visiblePart() {
+    const { scrollLeft: left, scrollTop: top, clientWidth, clientHeight } = canvas;
+    return { left, top, right: left + clientWidth, bottom: top + clientHeight };
+  }
+
   /** Position of the last drawing. */
   let drawnAt = { left: 0, top: 0 };
   function draw() {
-    const { scrollLeft: left, scrollTop: top, clientWidth, clientHeight } = canvas;
-    drawnAt = { left, top };
+    // Read before anything is drawn, because the browser would have to lay out the drawing.
+    const visible = visiblePart();
+    drawnAt = visible;
     const box = {
-      left: left - OVERSCAN,
-      right: left + clientWidth + OVERSCAN,
-      top: top - OVERSCAN,
-      bottom: top + clientHeight + OVERSCAN,
+      left: visible.left - OVERSCAN,
+      right: visible.right + OVERSCAN,
+      top: visible.top - OVERSCAN,
+      bottom: visible.bottom + OVERSCAN,
     };
     const missing = drawing.draw(view(box));
     drawGutter(box.top, box.bottom);
     drawOwners(box.left, box.right);
-    minimap.follow();
+    minimap.follow(visible);
     const requests = new Set(missing.map((n) => Math.floor(n / LANES) * LANES));
     const isNew = (/** @type {number} */ first) => !dotRequests.has(first);
     Promise.all([...requests].filter(isNew).map((first) => loadDots(first))).then(
@@ -223,13 +232,13 @@ export async function map(place, [timeline], query) {
   /** @param {import("./map_labels.js").Box} box */
   function view(box) {
     const compared = comparedSnapshot;
-    return { lanes, indexes, scale, selected, here, compared, box, measure, ownerOf };
+    return { lanes, indexes, scale, selected, here, compared, box, measure };
   }
 
-  /** Draws after the zoom or the lanes changed. */
+  /** Draws after the lanes changed. */
   function drawAll() {
+    minimap.draw(lanes);
     draw();
-    minimap.draw(view({ left: 0, right: 0, top: 0, bottom: 0 }));
   }
 
   /**
@@ -318,12 +327,32 @@ export async function map(place, [timeline], query) {
 
   /** Draws, and keeps a point where it was. @param {ReturnType<typeof centreOfWindow>} kept */
   function keepPoint({ x, y, point }) {
-    // The size of the drawing limits the scroll position.
+    // The size of the drawing limits the scroll position. An empty drawing has a fast layout.
+    drawing.svg.replaceChildren();
     drawing.svg.setAttribute("width", String(Math.ceil(scale.width)));
     drawing.svg.setAttribute("height", String(Math.ceil(scale.height)));
     const to = scale.positionOf(point);
     canvas.scrollTo(to.x - x, to.y - y);
-    drawAll();
+    draw();
+  }
+
+  /** Zoom steps that are not drawn yet, and their pointer. */
+  let pendingZoom = { factor: 1, x: 0, y: 0 };
+  /**
+   * Zooms around the pointer before the next frame.
+   * @param {number} factor
+   * @param {number} x
+   * @param {number} y
+   */
+  function zoomSoon(factor, x, y) {
+    const isNew = pendingZoom.factor === 1;
+    pendingZoom = { factor: pendingZoom.factor * factor, x, y };
+    if (!isNew) return;
+    requestAnimationFrame(() => {
+      const { factor, x, y } = pendingZoom;
+      pendingZoom = { factor: 1, x: 0, y: 0 };
+      zoomBy(factor, x, y);
+    });
   }
 
   /**
@@ -402,7 +431,6 @@ export async function map(place, [timeline], query) {
     details.show({
       lane,
       dot,
-      owner: ownerOf(lane.timeline),
       isLatest: selected.dot === lane.dots.length - 1,
       compared: comparedSnapshot,
       other: snapshotToCompare(),
@@ -496,7 +524,7 @@ export async function map(place, [timeline], query) {
       if (move !== pointerMoves) return;
       preview.hidden = !line;
       if (!line) return;
-      const head = [splitTimeline(lane.timeline)[1], dot ? formatDate(dot.time) : ""];
+      const head = [lane.name, dot ? formatDate(dot.time) : ""];
       setChildren(
         preview,
         el("small", {}, head.filter(Boolean).join(" · ")),
@@ -512,7 +540,7 @@ export async function map(place, [timeline], query) {
   }
 
   followGestures(canvas, {
-    zoomBy,
+    zoomBy: zoomSoon,
     hover,
     press: (event) => {
       const { hit, y } = atPointer(event);
@@ -540,8 +568,7 @@ export async function map(place, [timeline], query) {
     else if (key === "d" && dot && snapshotToCompare())
       location.hash = address("compare", String(snapshotToCompare()), dot.snapshot);
     else if (key === "m" && dot) toggleCompared();
-    else if (key === "f" && dot && mayWrite())
-      fork(dot, splitTimeline(lanes[selected.lane].timeline)[1]);
+    else if (key === "f" && dot && mayWrite()) fork(dot, lanes[selected.lane].name);
     else return;
     event.preventDefault();
   });
@@ -554,7 +581,7 @@ export async function map(place, [timeline], query) {
   const onScroll = () => {
     const [left, top] = [canvas.scrollLeft - drawnAt.left, canvas.scrollTop - drawnAt.top];
     if (Math.max(Math.abs(left), Math.abs(top)) > 0.7 * OVERSCAN) drawSoon();
-    else minimap.follow();
+    else minimap.follow(visiblePart());
   };
   canvas.addEventListener("scroll", onScroll, { passive: true });
   let width = canvas.clientWidth;

@@ -1,8 +1,6 @@
 // The horizontal places of the lanes: families of the same owner side by side, and columns so far
 // apart that labels fit between them.
 
-import { splitTimeline } from "./words.js";
-
 /** @typedef {import("./api.js").Line} Line */
 /** @typedef {{ owner: string, first: number, last: number }} Owner columns of the owner's lanes */
 /** @typedef {{ owner: string, first: number, last: number, lanes: Line[] }} Family */
@@ -22,10 +20,9 @@ const MAX_COMPUTED = 600;
 /**
  * Moves families so that those of one owner are neighbours. Sets `column` of the lanes.
  * @param {Line[]} lanes
- * @param {(timeline: string) => string} ownerOf
  * @returns {Owner[]} from left to right
  */
-export function groupByOwner(lanes, ownerOf) {
+export function groupByOwner(lanes) {
   /** @type {Map<number, Family>} */
   const families = new Map();
   for (const lane of lanes) {
@@ -33,7 +30,7 @@ export function groupByOwner(lanes, ownerOf) {
     const family = families.get(lane.story) ?? {
       first: lane.column,
       last: lane.column,
-      owner: ownerOf(lane.timeline),
+      owner: lane.owner,
       lanes: [],
     };
     family.first = Math.min(family.first, lane.column);
@@ -89,8 +86,7 @@ export function placeColumns(lanes, columns, y, measure) {
     }
     places.push(x);
     for (const lane of inColumn) {
-      const name = splitTimeline(lane.timeline)[1];
-      const right = x + BEFORE_LABEL + Math.min(MAX_LABEL, measure(name)) + 2 * AFTER_LABEL;
+      const right = x + BEFORE_LABEL + Math.min(MAX_LABEL, measure(lane.name)) + 2 * AFTER_LABEL;
       if (labels.length < MAX_COMPUTED) labels.push({ right, y: extent(lane, y)[1] });
       for (const dot of lane.dots ?? []) {
         if (!dot.tags.length) continue;

@@ -10,7 +10,7 @@ import { notify } from "./notice.js";
 import { openButton } from "./open_button.js";
 import { canAnswer, isStandalone } from "./standalone.js";
 import { shorten } from "./text.js";
-import { formatAge, formatDate, noteOf, splitTimeline, t } from "./words.js";
+import { formatAge, formatDate, noteOf, t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
@@ -21,9 +21,8 @@ const MAX_QUOTE = 300;
 
 /**
  * @typedef {object} Selected
- * @property {Line} lane
+ * @property {Line} lane with `owner`, the name of the character or group, and `name`
  * @property {Line} dot
- * @property {string} owner name of the character or group
  * @property {boolean} isLatest
  * @property {string | null} compared the snapshot that the user chose for a comparison
  * @property {string | undefined} other the snapshot to compare with
@@ -57,9 +56,9 @@ export class MapDetails {
 
   /** @param {Selected} selected */
   show(selected) {
-    const { lane, dot, owner, isLatest } = selected;
+    const { lane, dot, isLatest } = selected;
+    const { owner, name } = lane;
     const number = ++this.#number;
-    const name = splitTimeline(lane.timeline)[1];
     const quote = el("blockquote", { class: `hue${lane.column % 6}`, dir: "auto" });
     const note = el("p", { class: "changes" });
     const facts = [
@@ -90,7 +89,7 @@ export class MapDetails {
       quote,
       note,
     );
-    redraw(this.#actions, this.#renderActions(selected, name));
+    redraw(this.#actions, this.#renderActions(selected));
     if (!this.#shown.isConnected)
       setChildren(this.element, close, this.#shown, this.#actions, this.#keys);
     this.element.classList.add("open");
@@ -105,8 +104,8 @@ export class MapDetails {
     }, DEBOUNCE);
   }
 
-  /** @param {Selected} selected @param {string} name */
-  #renderActions({ lane, dot, compared, other }, name) {
+  /** @param {Selected} selected */
+  #renderActions({ lane, dot, compared, other }) {
     const { snapshot } = dot;
     const isCompared = compared === snapshot;
     const button = (/** @type {string} */ label, /** @type {() => void} */ onclick) =>
@@ -119,7 +118,7 @@ export class MapDetails {
       link(address("read", snapshot), t("read"), {
         class: `button${open ? "" : " primary"}`,
       }),
-      mayWrite() ? button(t("fork"), () => fork(dot, name)) : null,
+      mayWrite() ? button(t("fork"), () => fork(dot, lane.name)) : null,
       mayWrite() ? button(t("restore"), () => confirmPlan("restore", { snapshot })) : null,
       mayWrite() ? button(t("tag"), () => tag(snapshot)) : null,
       canCompare

@@ -4,7 +4,7 @@
 import { svg } from "./dom.js";
 import { flagText } from "./map_columns.js";
 import { placeLabels } from "./map_labels.js";
-import { splitTimeline, t } from "./words.js";
+import { t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 /** @typedef {import("./map_labels.js").Box} Box */
@@ -28,7 +28,6 @@ const [DOTS_FROM, LABELS_FROM] = [7, 16];
  * @property {string | null} compared snapshot that was chosen for a comparison
  * @property {Box} box the part to draw
  * @property {(text: string) => number} measure
- * @property {(timeline: string) => string} ownerOf
  */
 
 /** Returns the y of a snapshot. @param {View} view @param {Line} lane @param {Line} dot */
@@ -119,18 +118,19 @@ export class MapDrawing {
    */
   #line(view, lane, n, { x, parentX, top, bottom }) {
     const isSelected = n === view.selected.lane;
-    const name = splitTimeline(lane.timeline)[1];
-    const group = svg("g", {
+    const properties = {
       class: `lane ${lane.state} hue${lane.column % 6}${isSelected ? " selected" : ""}`,
       id: `lane-${n}`,
       role: "treeitem",
-      "aria-label": `${view.ownerOf(lane.timeline)}: ${name}`,
+      "aria-label": `${lane.owner}: ${lane.name}`,
       "aria-selected": String(isSelected),
       "data-lane": n,
       "data-timeline": lane.timeline,
-    });
-    group.append(svg("path", { d: lanePath(x, parentX, top, bottom) }));
-    if (view.scale.distance < DOTS_FROM) return group;
+    };
+    const d = lanePath(x, parentX, top, bottom);
+    // A thousand lanes may be visible at once.
+    if (view.scale.distance < DOTS_FROM) return svg("path", { ...properties, d });
+    const group = svg("g", properties, svg("path", { d }));
     for (const scene of lane.scenes ?? []) {
       const y = view.scale.y(scene.index);
       if (y < view.box.top || y > view.box.bottom) continue;
@@ -253,7 +253,7 @@ export function lanePath(x, parentX, top, bottom) {
 function nameLabel({ box, selected }, lane, n, { x, top, bottom }) {
   const isSelected = n === selected.lane;
   const label = {
-    text: splitTimeline(lane.timeline)[1],
+    text: lane.name,
     x: isSelected ? x + 5 : x,
     isNeeded: isSelected,
     properties: {

@@ -25,6 +25,8 @@ export class MapScale {
   /** Width of the labels right of the last column, in pixels. */
   #tail = 0;
   axis = new Axis([0], 1, this.expanded);
+  /** The axis at zoom 1, which the minimap shows. */
+  #baseAxis = this.axis;
   /** X of each column at full size. @type {number[]} */
   #places = [];
   /** @type {number[]} */
@@ -56,6 +58,7 @@ export class MapScale {
     if (!this.#step.base) this.#step.base = Math.max(MIN_STEP, Math.min(MAX_STEP, fit));
     const { base } = this.#step;
     const axis = new Axis(this.#marks, base, this.expanded);
+    this.#baseAxis = axis;
     const { places, tail } = placeColumns(lanes, counts.columns, (n) => axis.y(n), measure);
     [this.#places, this.#tail] = [places, tail];
     this.#step.fit = Math.min(base, fit);
@@ -122,6 +125,7 @@ export class MapScale {
   /** Draws a folded stretch in full. @param {number} before the message before it */
   expand(before) {
     this.expanded.add(before);
+    this.#baseAxis = new Axis(this.#marks, this.#step.base, this.expanded);
     this.#setStep(this.step);
   }
 
@@ -172,6 +176,28 @@ export class MapScale {
   /** Returns the position of a point. @param {{ across: number, message: number }} point */
   positionOf({ across, message }) {
     return { x: GUTTER + across * this.size, y: this.y(message) };
+  }
+
+  /** Size of the minimap's drawing. */
+  get overview() {
+    const last = this.#places[this.#places.length - 1] ?? 0;
+    return { width: last + this.#tail, height: this.#baseAxis.height };
+  }
+
+  /** Returns the place of a point in the minimap. @param {{ across: number, message: number }} at */
+  overviewOf({ across, message }) {
+    return { x: across, y: this.#baseAxis.y(message) };
+  }
+
+  /** Returns the point at a place in the minimap. @param {number} x @param {number} y */
+  pointInOverview(x, y) {
+    return { across: x, message: this.#baseAxis.messageAt(y) };
+  }
+
+  /** Returns the place of a lane in the minimap. @param {import("./api.js").Line} lane */
+  overviewOfLane(lane) {
+    const [top, bottom] = extent(lane, (message) => this.#baseAxis.y(message));
+    return { x: this.#places[lane.column] ?? 0, top, bottom };
   }
 
   /** @param {import("./api.js").Line} lane */

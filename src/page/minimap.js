@@ -3,10 +3,14 @@
 import { svg } from "./dom.js";
 import { lanePath } from "./map_drawing.js";
 
+/** @typedef {import("./api.js").Line} Line */
+
 /** Number of colours of lanes. */
 const HUES = 6;
 /** Size of a large map, relative to the window. */
 const LARGE = 1.6;
+/** Space around the lanes, in units of the drawing. */
+const MARGIN = 30;
 
 export class Minimap {
   #frame = svg("rect", { class: "frame" });
@@ -18,17 +22,20 @@ export class Minimap {
     this.#frame,
   );
 
-  /** @param {HTMLElement} canvas the element that scrolls */
-  constructor(canvas) {
+  /**
+   * @param {HTMLElement} canvas the element that scrolls
+   * @param {import("./map_scale.js").MapScale} scale
+   */
+  constructor(canvas, scale) {
     this.canvas = canvas;
+    this.scale = scale;
     const moveTo = (/** @type {PointerEvent} */ event) => {
       const box = this.svg.getBoundingClientRect();
-      const across = (event.clientX - box.left) / box.width;
-      const down = (event.clientY - box.top) / box.height;
-      canvas.scrollTo(
-        across * canvas.scrollWidth - canvas.clientWidth / 2,
-        down * canvas.scrollHeight - canvas.clientHeight / 2,
-      );
+      const { width, height } = scale.overview;
+      const x = ((event.clientX - box.left) / box.width) * (width + 2 * MARGIN) - MARGIN;
+      const y = ((event.clientY - box.top) / box.height) * (height + 2 * MARGIN) - MARGIN;
+      const to = scale.positionOf(scale.pointInOverview(x, y));
+      canvas.scrollTo(to.x - canvas.clientWidth / 2, to.y - canvas.clientHeight / 2);
     };
     this.svg.addEventListener("pointerdown", (event) => {
       event.preventDefault();
@@ -40,35 +47,39 @@ export class Minimap {
     });
   }
 
-  /** Draws the lanes. @param {import("./map_drawing.js").View} view */
-  draw({ lanes, indexes, scale }) {
-    this.svg.setAttribute("viewBox", `0 0 ${scale.width} ${scale.height}`);
+  /** Draws the lanes. Their places do not depend on the zoom. @param {Line[]} lanes */
+  draw(lanes) {
+    const { width, height } = this.scale.overview;
+    const box = [-MARGIN, -MARGIN, width + 2 * MARGIN, height + 2 * MARGIN];
+    this.svg.setAttribute("viewBox", box.join(" "));
+    const byNumber = new Map(lanes.map((lane) => [lane.number, lane]));
     /** @type {string[][]} */
     const paths = this.#lines.map(() => []);
     for (const lane of lanes) {
-      const parent = lane.parent === null ? null : lanes[indexes.get(lane.parent) ?? -1];
-      const x = scale.x(lane.column);
-      const [top, bottom] = scale.extent(lane);
-      paths[lane.column % HUES].push(lanePath(x, parent ? scale.x(parent.column) : x, top, bottom));
+      const { x, top, bottom } = this.scale.overviewOfLane(lane);
+      const parent = byNumber.get(lane.parent);
+      const parentX = parent ? this.scale.overviewOfLane(parent).x : x;
+      paths[lane.column % HUES].push(lanePath(x, parentX, top, bottom));
     }
     this.#lines.forEach((group, hue) =>
       group.firstElementChild?.setAttribute("d", paths[hue].join(" ")),
     );
-    this.follow();
   }
 
-  /** Draws the frame around the visible part. Small maps need no minimap. */
-  follow() {
-    const { scrollLeft, scrollTop, clientWidth, clientHeight, scrollWidth, scrollHeight } =
-      this.canvas;
-    const isLarge = Math.max(scrollWidth / clientWidth, scrollHeight / clientHeight) > LARGE;
+  /**
+   * Draws the frame around the visible part. Small maps need no minimap.
+   * @param {import("./map_labels.js").Box} visible
+   */
+  follow({ left, right, top, bottom }) {
+    const { width, height } = this.scale;
+    const isLarge = Math.max(width / (right - left), height / (bottom - top)) > LARGE;
     this.svg.classList.toggle("needed", isLarge);
-    for (const [name, value] of Object.entries({
-      x: scrollLeft,
-      y: scrollTop,
-      width: clientWidth,
-      height: clientHeight,
-    }))
-      this.#frame.setAttribute(name, String(value));
+    if (!isLarge) return;
+    const at = (/** @type {number} */ x, /** @type {number} */ y) =>
+      this.scale.overviewOf(this.scale.pointAt(x, y));
+    const [start, end] = [at(left, top), at(right, bottom)];
+    const frame = { x: start.x, y: start.y, width: end.x - start.x, height: end.y - start.y };
+    for (const [name, value] of Object.entries(frame))
+      this.#frame.setAttribute(name, String(Math.max(name === "x" ? -MARGIN : 0, value)));
   }
 }
