@@ -9,9 +9,10 @@ import { MapDetails, fork, renderQuote } from "./map_details.js";
 import { MapDrawing, dotY } from "./map_drawing.js";
 import { followGestures } from "./map_gestures.js";
 import { GUTTER, MapScale } from "./map_scale.js";
-import { ownerName, storyChooser } from "./map_stories.js";
+import { storyChooser } from "./map_stories.js";
 import { messageAt } from "./messages.js";
 import { Minimap } from "./minimap.js";
+import { loadGroups, ownerOf } from "./owners.js";
 import { LANES, isStandalone } from "./standalone.js";
 import { formatDate, splitTimeline, t } from "./words.js";
 
@@ -36,7 +37,9 @@ const PREVIEW_DELAY = 120;
 let comparedSnapshot = null;
 
 /** @type {import("./main.js").Place} */
-export async function map(place, [timeline], query) {
+export async function map(place, [requested], query) {
+  /** The timeline whose family is shown. The address may have a part of its name. */
+  let timeline = requested;
   /** @type {Line[]} */
   let lanes = [];
   /** Index into `lanes` of each lane number. @type {Map<number, number>} */
@@ -44,9 +47,6 @@ export async function map(place, [timeline], query) {
   let size = { columns: 0, messages: 0 };
   /** Columns of each character or group. @type {import("./map_columns.js").Owner[]} */
   let owners = [];
-  /** Names of groups, by their chats. @type {Map<string, string>} */
-  const groups = new Map();
-  const ownerOf = (/** @type {string} */ name) => groups.get(name) ?? splitTimeline(name)[0];
   let selected = { lane: -1, dot: -1 };
   /** The dot of the snapshot in the address, or the latest dot of the timeline in the address. */
   let here = { lane: -1, dot: -1 };
@@ -61,9 +61,10 @@ export async function map(place, [timeline], query) {
       size = { columns: line.columns, messages: line.messages };
       all.push(...linesOf(answer, "lane"));
     });
-    if (all.some((lane) => lane.timeline.startsWith("group chats/") && !groups.has(lane.timeline)))
-      for (const line of linesOf(await ask("library"), "timeline"))
-        if (line.group) groups.set(line.timeline, ownerName(line));
+    await loadGroups(all.map((lane) => lane.timeline));
+    const isRequested = (/** @type {Line} */ { timeline: name }) =>
+      name === requested || name.endsWith(`/${requested}`);
+    timeline = requested && (all.find(isRequested) ?? all[0])?.timeline;
     for (const lane of all)
       [lane.owner, lane.name] = [ownerOf(lane.timeline), splitTimeline(lane.timeline)[1]];
     lanes = all;
@@ -179,17 +180,10 @@ export async function map(place, [timeline], query) {
     },
     onCompare: () => toggleCompared(),
   });
-  const facts = el("span", { class: "facts" });
+  const bar = el("div", { class: "bar" }, el("h1", {}, t("map")));
   setChildren(
     place,
-    el(
-      "div",
-      { class: "bar" },
-      timeline ? avatar(ownerOf(timeline)) : null,
-      el("h1", {}, timeline ? splitTimeline(timeline)[1] : t("map")),
-      facts,
-      storyChooser(timeline),
-    ),
+    bar,
     el(
       "div",
       { class: "map-body" },
@@ -614,23 +608,33 @@ export async function map(place, [timeline], query) {
     const isSame = (/** @type {Line} */ one) => one.snapshot === dot?.snapshot;
     selected = { lane: wasSelected ? n : -1, dot: lanes[n]?.dots?.findIndex(isSame) ?? -1 };
     drawAll();
-    showFacts();
+    const chats = bar.querySelector(".facts");
+    if (chats) chats.textContent = barFacts();
     if (positionOf(selected)) showDetails();
     if (n < 0) return;
     canvas.scrollLeft += scale.x(lanes[n].column) - before.x;
     canvas.scrollTop += scale.y(message) - before.y;
   }
 
-  function showFacts() {
-    const name = timeline ? ownerOf(timeline) : "";
+  function barFacts() {
     const chats = t("chats", { n: lanes.length });
-    facts.textContent = [name, chats].filter(Boolean).join(" · ");
+    return [timeline ? ownerOf(timeline) : "", chats].filter(Boolean).join(" · ");
+  }
+
+  function drawBar() {
+    setChildren(
+      bar,
+      timeline ? avatar(ownerOf(timeline)) : null,
+      el("h1", {}, timeline ? splitTimeline(timeline)[1] : t("map")),
+      el("span", { class: "facts" }, barFacts()),
+      storyChooser(timeline),
+    );
   }
 
   await load();
   if (!lanes.length) details.showText(t("empty"));
   scale.setZoom(Number(query.get("z")) || 1);
-  showFacts();
+  drawBar();
   drawAll();
   if (here.lane >= 0) await select(here.lane, here.dot);
   resized.observe(canvas);

@@ -113,8 +113,8 @@ function isLater(a, b) {
   return (Date.parse(a ?? "") || 0) > (Date.parse(b ?? "") || 0);
 }
 
-/** Returns the name of the character or group of a timeline. @param {Line} line */
-export function ownerName(line) {
+/** @param {Line} line */
+function ownerName(line) {
   return line.group ?? splitTimeline(line.timeline)[0];
 }
 

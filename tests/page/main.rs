@@ -360,6 +360,59 @@ fn map_dot_selects_a_snapshot_of_its_own_timeline() {
     visit.end();
 }
 
+/// The details beside the map, the list of stories, zoom with the wheel, keys and two fingers.
+#[test]
+fn map_shows_details_and_zooms_with_mouse_keys_and_fingers() {
+    let sandbox = story();
+    let Some(visit) = Visit::begin(&sandbox, &["--write"], "map") else { return };
+    visit.end();
+}
+
+/// 240 timelines of 40 characters.
+#[test]
+fn crowded_map_draws_only_the_visible_part() {
+    let sandbox = Sandbox::empty();
+    for n in 0..40 {
+        let folder = format!("chats/Character {n:02}");
+        let parent = String::from_utf8(chat(&format!("story {n}"), 60, None)).unwrap();
+        sandbox.write(&format!("{folder}/Story {n}.jsonl"), &parent);
+        for fork in 0..5 {
+            let shared: Vec<_> = parent.lines().take(10 + 9 * fork).collect();
+            let own: Vec<_> = (0..6).map(|at| message(&format!("fork {n} {fork}"), at)).collect();
+            let text = [shared.join("\n"), own.join("\n")].join("\n");
+            sandbox.write(&format!("{folder}/Story {n}, ending {fork}.jsonl"), text);
+        }
+    }
+    sandbox.take(&[]);
+    let Some(visit) = Visit::begin(&sandbox, &[], "crowd") else { return };
+    visit.end();
+}
+
+#[test]
+fn search_marks_matches_and_keeps_its_filters_in_the_address() {
+    let mut sandbox = Sandbox::empty();
+    let told = |name: &str, messages: usize, book: Option<&str>| {
+        let header = json!({ "user_name": "Wren", "character_name": "Mira", "chat_metadata": { "world_info": book } });
+        let mut lines = vec![header.to_string()];
+        for n in 0..messages {
+            let user = n.is_multiple_of(2);
+            let speaker = if user { "Wren" } else { "Mira" };
+            let text = format!("{name} says {n}.");
+            lines.push(json!({ "name": speaker, "is_user": user, "mes": text }).to_string());
+        }
+        lines.join("\n")
+    };
+    sandbox.write("chats/Mira/Long.jsonl", told("Long", 12, Some("Harbour")));
+    sandbox.write("chats/Mira/Other.jsonl", told("Other", 2, None));
+    for text in ["Two masts.", "No mast."] {
+        sandbox.write(BOOK, book(text));
+        sandbox.take(&[]);
+        sandbox.wait(60);
+    }
+    let Some(visit) = Visit::begin(&sandbox, &[], "finds") else { return };
+    visit.end();
+}
+
 /// Ten thousand entries and thousands of messages.
 #[test]
 fn long_lists_have_only_visible_rows_in_the_document() {

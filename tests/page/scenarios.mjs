@@ -434,6 +434,216 @@ const scenarios = {
     }
   },
 
+  /** The map zooms, pans and names its parts without collisions. */
+  async map() {
+    const page = await open();
+    const tree = page.locator("[role=tree]");
+    const size = () => tree.evaluate((svg) => Number(svg.getAttribute("height")));
+    await go(page, "#/tree/Tide%20Office");
+    await page.locator(".dots circle.selected").waitFor();
+    await page.locator(".selection h2", { hasText: "Tide Office" }).waitFor();
+    await page.locator(".selection .actions a", { hasText: "Read" }).waitFor();
+    // Names are shown, never paths.
+    const text = await page.innerText("#place");
+    assert.ok(!/chats\/|jsonl/.test(text), text);
+    // No label covers another label or a line.
+    const covered = await page.evaluate(() => {
+      const boxes = [...document.querySelectorAll(".canvas text")].map((label) => [
+        label.textContent,
+        label.getBoundingClientRect(),
+      ]);
+      const overlap = (a, b) =>
+        a.left < b.right - 1 &&
+        b.left < a.right - 1 &&
+        a.top < b.bottom - 3 &&
+        b.top < a.bottom - 3;
+      return boxes.flatMap(([a, box], n) =>
+        boxes.slice(n + 1).flatMap(([b, other]) => (overlap(box, other) ? `${a} on ${b}` : [])),
+      );
+    });
+    assert.deepEqual(covered, []);
+    // The address keeps the selected snapshot, which stays selected at another zoom.
+    await page.waitForURL(/at=[0-9a-f]{40}/);
+    const before = await size();
+    await page.locator(".dots circle.selected").hover();
+    await page.keyboard.down("Control");
+    for (let n = 0; n < 3; n++) await page.mouse.wheel(0, -40);
+    await page.keyboard.up("Control");
+    await page.waitForFunction(
+      (before) =>
+        Number(document.querySelector("[role=tree]").getAttribute("height")) > before * 1.2,
+      before,
+    );
+    await page.waitForURL(/z=/);
+    await tree.focus();
+    await page.keyboard.press("0");
+    await page.waitForFunction(
+      (before) => Number(document.querySelector("[role=tree]").getAttribute("height")) <= before,
+      before,
+    );
+    // A snapshot is chosen for a comparison, and the next one is compared with it.
+    await page.click(".selection button >> text=Select to compare");
+    await page.locator(".dots circle.compared").waitFor();
+    await tree.focus();
+    await page.keyboard.press("k");
+    await page.locator(".selection a", { hasText: "Compare with the selected snapshot" }).waitFor();
+    await page.locator(".selection .changes", { hasText: "previous snapshot" }).waitFor();
+    // The list of stories leads to the map of all.
+    await page.click("button >> text=Stories");
+    await page.locator(".stories section[aria-label=Mira] a", { hasText: "Tide Office" }).waitFor();
+    await assertAccessible(page, "the list of stories");
+    await page.click(".stories a >> text=All stories");
+    await waitForTitle(page, "Map");
+    await page.locator(".owners", { hasText: "Mira" }).waitFor({ state: "attached" });
+    // On a phone, the details are a sheet that can be closed, and two fingers zoom.
+    const phone = await open({ viewport: { width: 390, height: 844 }, hasTouch: true });
+    await go(phone, "#/tree/Tide%20Office");
+    const sheet = phone.locator(".selection.open");
+    await sheet.waitFor();
+    assert.ok((await sheet.boundingBox()).y > 300, "the sheet covers the map");
+    const small = await phone.evaluate(() =>
+      [...document.querySelectorAll(".tree button, .tree a, .tree .button")]
+        .filter((node) => node.checkVisibility() && !node.matches(".fold"))
+        .map((node) => [node.getBoundingClientRect(), node.textContent])
+        .filter(([box]) => box.width < 44 || box.height < 44)
+        .map(([, text]) => text),
+    );
+    assert.deepEqual(small, []);
+    const scrollHeight = () =>
+      phone.locator("[role=tree]").evaluate((svg) => Number(svg.getAttribute("height")));
+    const unpinched = await scrollHeight();
+    const session = await phone.context().newCDPSession(phone);
+    const touch = (type, distance) =>
+      session.send("Input.dispatchTouchEvent", {
+        type,
+        touchPoints:
+          type === "touchEnd" ? [] : [-1, 1].map((n) => ({ x: 200, y: 250 + n * distance })),
+      });
+    await touch("touchStart", 40);
+    for (const distance of [60, 80, 100]) await touch("touchMove", distance);
+    await touch("touchEnd");
+    await phone.waitForTimeout(300);
+    assert.ok((await scrollHeight()) > 1.2 * unpinched, "two fingers do not zoom");
+    await phone.click(".selection .close");
+    await sheet.waitFor({ state: "detached" });
+    await phone.click("button[aria-label='Fit to view']");
+    await phone.waitForTimeout(300);
+    const circle = await phone.locator(".dots circle[data-dot]").first().boundingBox();
+    await phone.touchscreen.tap(circle.x + circle.width / 2 + 8, circle.y + circle.height / 2);
+    await sheet.waitFor();
+  },
+
+  /** Many timelines: only the visible part of the map is in the document. */
+  async crowd() {
+    const page = await open();
+    page.setDefaultTimeout(60_000);
+    await go(page, "#/tree");
+    await page.locator("svg circle[data-dot]").first().waitFor();
+    const count = () => page.evaluate(() => document.querySelectorAll("#place *").length);
+    assert.ok((await count()) < 1500, `${await count()} elements`);
+    const minimap = page.locator(".minimap");
+    await minimap.waitFor();
+    const left = () => page.locator(".canvas").evaluate((canvas) => canvas.scrollLeft);
+    const box = await minimap.boundingBox();
+    await page.mouse.click(box.x + box.width * 0.8, box.y + 10);
+    assert.ok((await left()) > 1000);
+    // The pointer drags the map.
+    const before = await left();
+    await page.mouse.move(600, 600);
+    await page.mouse.down();
+    await page.mouse.move(700, 600, { steps: 4 });
+    await page.mouse.up();
+    assert.equal(await left(), before - 100);
+    // The point under the pointer stays there at another zoom.
+    await page.locator(".dots circle[data-dot]").first().waitFor();
+    const pointed = await page.evaluate(() => {
+      const isNear = ({ x, y }) => Math.hypot(x - 500, y - 400) < 350;
+      const boxes = [...document.querySelectorAll(".dots circle.latest")].map((dot) => [
+        dot.closest("[data-lane]").dataset.lane,
+        dot.getBoundingClientRect(),
+      ]);
+      const [lane, box] = boxes.find(([, box]) => isNear(box));
+      return { lane, x: box.x + box.width / 2, y: box.y + box.height / 2 };
+    });
+    await page.mouse.move(pointed.x, pointed.y);
+    await page.keyboard.down("Control");
+    for (let n = 0; n < 4; n++) await page.mouse.wheel(0, -40);
+    await page.keyboard.up("Control");
+    await page.waitForURL(/z=/);
+    const box2 = await page
+      .locator(`.dots[data-lane="${pointed.lane}"] circle.latest`)
+      .boundingBox();
+    const [x, y] = [box2.x + box2.width / 2, box2.y + box2.height / 2];
+    const distance = Math.hypot(x - pointed.x, y - pointed.y);
+    assert.ok(distance < 6, `the point under the pointer moved by ${distance} pixels`);
+    await page.click("button[aria-label='Fit to view']");
+    await minimap.waitFor({ state: "hidden" });
+    const { clientWidth, scrollWidth } = await page.locator(".canvas").evaluate((canvas) => ({
+      clientWidth: canvas.clientWidth,
+      scrollWidth: canvas.scrollWidth,
+    }));
+    assert.ok(scrollWidth <= clientWidth + 1, `${scrollWidth} of ${clientWidth} pixels`);
+    await assertAccessible(page, "a crowded map");
+  },
+
+  /** Filters are in the address, and matches are marked and grouped by chat. */
+  async finds() {
+    const page = await open();
+    await go(page, "#/search?q=says");
+    const group = page.locator(".matches section[aria-label='Mira: Long']");
+    await group.locator("li mark", { hasText: "says" }).first().waitFor();
+    assert.equal(await group.locator("li").count(), 5);
+    await group.locator("button.more").click();
+    await group.locator("li").nth(11).waitFor();
+    const status = page.locator("p[role=status]");
+    const found = async (name, value, expected) => {
+      await page.selectOption(`select[name=${name}]`, value);
+      await page.waitForURL((url) => url.hash.includes(`${name}=`) === (value !== ""));
+      await page.locator(`select[name=${name}]`).waitFor();
+      await status.filter({ hasText: expected }).waitFor();
+      assert.equal(
+        await page.evaluate(() => document.activeElement.getAttribute("name")),
+        name,
+        "the focus left the filter",
+      );
+    };
+    // The user is the first speaker.
+    await page.locator("select[name=who] option", { hasText: "You (Wren)" }).waitFor({
+      state: "attached",
+    });
+    const all = await status.innerText();
+    await found("who", "Mira", /match/);
+    const speakers = await page.locator(".matches a.name").allInnerTexts();
+    assert.ok(
+      speakers.length > 0 && speakers.every((name) => name.endsWith("Mira")),
+      `${speakers}`,
+    );
+    await page.goBack();
+    await status.filter({ hasText: all }).waitFor();
+    assert.equal(await page.inputValue("select[name=who]"), "");
+    await found("where", "lorebook", "Nothing found");
+    await page.click("button >> text=Remove the filters");
+    await status.filter({ hasText: all }).waitFor();
+    // One chat.
+    await group.locator("button", { hasText: "Search only here" }).click();
+    await page.waitForURL(/where=chats/);
+    await status.filter({ hasText: "12 matches in 1 place" }).waitFor();
+    // Deleted text: an earlier version of the entry.
+    await go(page, "#/search?q=masts&state=deleted");
+    await page.locator(".matches .label", { hasText: "earlier text" }).waitFor();
+    await go(page, "#/search?q=masts&state=current");
+    await status.filter({ hasText: "Nothing found" }).waitFor();
+    // A phrase, and a regular expression.
+    await go(page, "#/search?q=says%20Long");
+    await status.filter({ hasText: "match" }).waitFor();
+    await found("match", "phrase", "Nothing found");
+    await go(page, "#/search?q=No%20m%5Ba-z%5D%2Bt&match=regex");
+    await page.locator(".matches mark", { hasText: "No mast" }).waitFor();
+    await assertAccessible(page, "a search");
+    await page.locator(".matches li").first().click();
+    await page.locator(".lorebook details[open]").waitFor();
+  },
+
   async long() {
     const page = await open();
     await go(page, "#/read/Tide%20Office");

@@ -46,6 +46,8 @@ assets! {
     JS "avatar.js",
     JS "pictures.js",
     JS "preview.js",
+    JS "notice.js",
+    JS "owners.js",
     JS "axis.js",
     JS "map_columns.js",
     JS "map_scale.js",
@@ -60,6 +62,8 @@ assets! {
     JS "map.js",
     JS "reader.js",
     JS "compare.js",
+    JS "search_marks.js",
+    JS "search_results.js",
     JS "search.js",
     JS "operations.js",
 }
