@@ -6,7 +6,7 @@ import { avatar } from "./avatar.js";
 import { address, el, setChildren } from "./dom.js";
 import { groupByOwner, measurer } from "./map_columns.js";
 import { MapDetails, fork, renderQuote } from "./map_details.js";
-import { MapDrawing, dotY } from "./map_drawing.js";
+import { HUES, MapDrawing, dotY } from "./map_drawing.js";
 import { followGestures } from "./map_gestures.js";
 import { GUTTER, MapScale } from "./map_scale.js";
 import { storyChooser } from "./map_stories.js";
@@ -173,10 +173,8 @@ export async function map(place, [requested], query) {
   );
   const details = new MapDetails({
     onClose: () => {
-      selected = { lane: -1, dot: -1 };
-      details.showText(t("selectSnapshot"));
+      deselect();
       drawing.svg.focus({ preventScroll: true });
-      draw();
     },
     onCompare: () => toggleCompared(),
   });
@@ -410,7 +408,11 @@ export async function map(place, [requested], query) {
     const lane = lanes[n];
     if (!lane) return;
     await loadDots(n);
-    if (!lane.dots?.length) return;
+    if (!lane.dots?.length) {
+      selected = { lane: n, dot: -1 };
+      details.showText(`${lane.name}: ${t("noSnapshot")}`);
+      return draw();
+    }
     selected = { lane: n, dot: Math.max(0, Math.min(lane.dots.length - 1, k)) };
     showDetails();
     draw();
@@ -419,11 +421,19 @@ export async function map(place, [requested], query) {
     writeAddress();
   }
 
+  function deselect() {
+    selected = { lane: -1, dot: -1 };
+    details.showText(t("selectSnapshot"));
+    draw();
+    writeAddress();
+  }
+
   function showDetails() {
     const lane = lanes[selected.lane];
     const dot = lane.dots[selected.dot];
     details.show({
       lane,
+      hue: selected.lane % HUES,
       dot,
       isLatest: selected.dot === lane.dots.length - 1,
       compared: comparedSnapshot,
@@ -434,9 +444,10 @@ export async function map(place, [requested], query) {
 
   /** Scrolls a point into the window if it is not visible. @param {number} x @param {number} y */
   function scrollTo(x, y) {
-    const margin = 40;
+    // The buttons cover the lower edge.
+    const [margin, lower] = [40, 64];
     const { scrollLeft, scrollTop, clientWidth, clientHeight } = canvas;
-    if (y < scrollTop + margin || y > scrollTop + clientHeight - margin)
+    if (y < scrollTop + margin || y > scrollTop + clientHeight - lower)
       canvas.scrollTop = y - clientHeight / 2;
     if (x < scrollLeft + GUTTER || x > scrollLeft + clientWidth - margin)
       canvas.scrollLeft = x - clientWidth / 2;
@@ -558,6 +569,7 @@ export async function map(place, [requested], query) {
     else if (key === "+" || key === "=") zoomBy(ZOOM_STEP);
     else if (key === "-") zoomBy(1 / ZOOM_STEP);
     else if (key === "0") fit();
+    else if (key === "Escape" && selected.lane >= 0) deselect();
     else if (key === "Enter" && dot) location.hash = address("read", dot.snapshot);
     else if (key === "d" && dot && snapshotToCompare())
       location.hash = address("compare", String(snapshotToCompare()), dot.snapshot);

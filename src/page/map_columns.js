@@ -12,6 +12,8 @@ export const BEFORE_LABEL = 14;
 export const AFTER_LABEL = 10;
 /** Least distance of two columns, in pixels. */
 const MIN_DISTANCE = 56;
+/** Least height of a fork, in pixels. */
+export const MIN_LENGTH = 18;
 /** Height of a label, in pixels. */
 export const LABEL_HEIGHT = 17;
 /** Families with more lanes are squeezed instead of computed lane by lane. */
@@ -114,7 +116,7 @@ export function extent(lane, y) {
   const top = y(lane.fork_at === null ? 0 : Math.max(0, lane.fork_at - 1));
   const bottom = y(Math.max(0, lane.messages - 1));
   // A fork without own messages is still visible.
-  return [top, lane.fork_at === null ? bottom : Math.max(bottom, top + 18)];
+  return [top, lane.fork_at === null ? bottom : Math.max(bottom, top + MIN_LENGTH)];
 }
 
 /** @type {CanvasRenderingContext2D | null} */

@@ -22,6 +22,7 @@ const MAX_QUOTE = 300;
 /**
  * @typedef {object} Selected
  * @property {Line} lane with `owner`, the name of the character or group, and `name`
+ * @property {number} hue of the lane
  * @property {Line} dot
  * @property {boolean} isLatest
  * @property {string | null} compared the snapshot that the user chose for a comparison
@@ -56,10 +57,10 @@ export class MapDetails {
 
   /** @param {Selected} selected */
   show(selected) {
-    const { lane, dot, isLatest } = selected;
+    const { lane, hue, dot, isLatest } = selected;
     const { owner, name } = lane;
     const number = ++this.#number;
-    const quote = el("blockquote", { class: `hue${lane.column % 6}`, dir: "auto" });
+    const quote = el("blockquote", { class: `hue${hue}`, dir: "auto" });
     const note = el("p", { class: "changes" });
     const facts = [
       t("messages", { n: (dot.index ?? -1) + 1 }),

@@ -2,7 +2,7 @@
 // position.
 
 import { svg } from "./dom.js";
-import { flagText } from "./map_columns.js";
+import { MIN_LENGTH, flagText } from "./map_columns.js";
 import { placeLabels } from "./map_labels.js";
 import { t } from "./words.js";
 
@@ -11,6 +11,8 @@ import { t } from "./words.js";
 /** @typedef {{ lane: number, dot: number }} Choice indexes of a lane and of its snapshot, or -1 */
 /** @typedef {{ lane: number, dot: number | null }} Hit a lane, or a snapshot on it */
 
+/** Number of colours of lanes. */
+export const HUES = 6;
 /** Radius of the corner where a fork leaves its parent, in pixels. */
 const CORNER = 14;
 /** Least space between two snapshots that are both drawn, in pixels. */
@@ -34,7 +36,7 @@ const [DOTS_FROM, LABELS_FROM] = [7, 16];
 export function dotY({ scale }, lane, dot) {
   const y = scale.y(dot.index ?? 0);
   // Below the corner, so that it is on the line.
-  return lane.fork_at === null ? y : Math.max(y, scale.extent(lane)[0] + CORNER);
+  return lane.fork_at === null ? y : Math.max(y, scale.extent(lane)[0] + MIN_LENGTH);
 }
 
 export class MapDrawing {
@@ -82,7 +84,7 @@ export class MapDrawing {
       if (distance < DOTS_FROM) return;
       if (!lane.dots) missing.push(n);
       const group = svg("g", {
-        class: `dots ${lane.state} hue${lane.column % 6}`,
+        class: `dots ${lane.state} hue${n % HUES}`,
         "data-lane": n,
       });
       dotGroups.push(group);
@@ -119,7 +121,7 @@ export class MapDrawing {
   #line(view, lane, n, { x, parentX, top, bottom }) {
     const isSelected = n === view.selected.lane;
     const properties = {
-      class: `lane ${lane.state} hue${lane.column % 6}${isSelected ? " selected" : ""}`,
+      class: `lane ${lane.state} hue${n % HUES}${isSelected ? " selected" : ""}`,
       id: `lane-${n}`,
       role: "treeitem",
       "aria-label": `${lane.owner}: ${lane.name}`,

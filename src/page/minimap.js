@@ -1,14 +1,12 @@
 // The whole map at a small size, with a frame around the visible part. A press moves the map there.
 
 import { svg } from "./dom.js";
-import { lanePath } from "./map_drawing.js";
+import { HUES, lanePath } from "./map_drawing.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
-/** Number of colours of lanes. */
-const HUES = 6;
-/** Size of a large map, relative to the window. */
-const LARGE = 1.6;
+/** Area of a large map, relative to the window. */
+const LARGE = 3;
 /** Space around the lanes, in units of the drawing. */
 const MARGIN = 30;
 
@@ -55,11 +53,11 @@ export class Minimap {
     const byNumber = new Map(lanes.map((lane) => [lane.number, lane]));
     /** @type {string[][]} */
     const paths = this.#lines.map(() => []);
-    for (const lane of lanes) {
+    for (const [n, lane] of lanes.entries()) {
       const { x, top, bottom } = this.scale.overviewOfLane(lane);
       const parent = byNumber.get(lane.parent);
       const parentX = parent ? this.scale.overviewOfLane(parent).x : x;
-      paths[lane.column % HUES].push(lanePath(x, parentX, top, bottom));
+      paths[n % HUES].push(lanePath(x, parentX, top, bottom));
     }
     this.#lines.forEach((group, hue) =>
       group.firstElementChild?.setAttribute("d", paths[hue].join(" ")),
@@ -72,7 +70,7 @@ export class Minimap {
    */
   follow({ left, right, top, bottom }) {
     const { width, height } = this.scale;
-    const isLarge = Math.max(width / (right - left), height / (bottom - top)) > LARGE;
+    const isLarge = width * height > LARGE * (right - left) * (bottom - top);
     this.svg.classList.toggle("needed", isLarge);
     if (!isLarge) return;
     const at = (/** @type {number} */ x, /** @type {number} */ y) =>

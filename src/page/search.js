@@ -92,6 +92,21 @@ export async function search(place, _parts, query) {
   const results = new SearchResults(pattern, where.includes("/") ? null : onOnly);
   const summary = el("p", { class: "facts", role: "status" });
   const more = el("button", { type: "button", class: "more", hidden: true }, t("more"));
+  const isFiltered = Boolean(who || where || state || match !== MATCHES[0]);
+  place.classList.toggle("filters-open", isFiltered);
+  const filtersButton = el(
+    "button",
+    {
+      type: "button",
+      class: "compact",
+      "aria-expanded": String(isFiltered),
+      onclick: () => {
+        const isOpen = place.classList.toggle("filters-open");
+        filtersButton.setAttribute("aria-expanded", String(isOpen));
+      },
+    },
+    t("filters"),
+  );
   setChildren(
     place,
     el("h1", {}, t("search")),
@@ -102,7 +117,7 @@ export async function search(place, _parts, query) {
       el("button", { class: "primary" }, t("search")),
     ),
     filters,
-    summary,
+    el("div", { class: "bar" }, summary, filtersButton),
     results.element,
     more,
   );

@@ -625,7 +625,7 @@ const scenarios = {
     await page.click("button >> text=Remove the filters");
     await status.filter({ hasText: all }).waitFor();
     // One chat.
-    await group.locator("button", { hasText: "Search only here" }).click();
+    await group.locator("button", { hasText: "Search here" }).click();
     await page.waitForURL(/where=chats/);
     await status.filter({ hasText: "12 matches in 1 place" }).waitFor();
     // Deleted text: an earlier version of the entry.

@@ -46,8 +46,6 @@ assets! {
     JS "avatar.js",
     JS "pictures.js",
     JS "preview.js",
-    JS "notice.js",
-    JS "owners.js",
     JS "axis.js",
     JS "map_columns.js",
     JS "map_scale.js",
