@@ -1,208 +1,448 @@
-// Comparison of two snapshots, or of a snapshot with the current files.
+// Comparison of two snapshots, or of a snapshot with the current files, side by side. Only the
+// changes near the visible part are loaded.
 
-import { ask, linesOf } from "./api.js";
-import { address, el, link, setChildren } from "./dom.js";
-import { PAGE, momentOf } from "./standalone.js";
-import { renderDiff, renderPlain, renderText, shorten } from "./text.js";
-import { fieldLabel, formatDate, splitTimeline, t } from "./words.js";
+import { ask, linesOf, mayWrite } from "./api.js";
+import { colourOf, kindChip, kinds, renderChange } from "./change_rows.js";
+import { confirmPlan } from "./dialogs.js";
+import { address, el, link, redraw, setChildren } from "./dom.js";
+import { messagesFrom } from "./messages.js";
+import { renderText } from "./rich_text.js";
+import { PAGE, canAnswer, isStandalone, momentOf } from "./standalone.js";
+import { shorten } from "./text.js";
+import { virtualList } from "./virtual_list.js";
+import { formatDate, isChat, noteOf, splitTimeline, t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
 /**
- * The parts of a comparison: the name in answers, the name in requests, the title, and the function
- * that renders a change.
- * @type {[string, string, import("./words.js").Key, (line: Line) => Node][]}
+ * The parts of a comparison: the name in answers, the name in requests, and the title.
+ * @type {[string, string, import("./words.js").Key][]}
  */
 const PARTS = [
-  ["message", "chat", "chat", renderMessage],
-  ["lorebook", "lorebook", "lorebook", renderEntry],
-  ["card", "card", "character", renderValue],
-  ["metadata", "metadata", "metadata", renderValue],
+  ["message", "chat", "chatMessages"],
+  ["lorebook", "lorebook", "lorebook"],
+  ["card", "card", "character"],
+  ["metadata", "metadata", "metadata"],
 ];
+/** Estimated height of a change, in pixels. */
+const HEIGHT = 140;
+/** Distance of the current change from what is above it, in pixels. */
+const GAP = 8;
+/** Number of pages of changes that are cached. */
+const MAX_PAGES = 8;
+
+/**
+ * A part of a comparison. In the list, each part begins with a new page, because a page is one
+ * answer, which is about one part.
+ * @typedef {object} Part
+ * @property {string} name
+ * @property {string} only
+ * @property {string} title
+ * @property {Record<string, number>} counts
+ * @property {number} total
+ */
 
 /** @type {import("./main.js").Place} */
 export async function compare(place, [before, after]) {
-  const moments = { before, ...(after ? { after } : {}) };
-  const [answer, left, right] = await Promise.all([
-    ask("diff", { ...moments, stat: true }),
-    snapshotLink(before),
-    after ? snapshotLink(after) : null,
+  const requested = { before, ...(after ? { after } : {}) };
+  // The messages are requested before it is known whether they changed, because they are on top.
+  const firstMessages = { ...requested, only: "chat", first: 0, count: PAGE };
+  const early = canAnswer("diff", firstMessages) ? ask("diff", firstMessages) : null;
+  early?.catch(() => {});
+  const show = (/** @type {string | undefined} */ moment) =>
+    moment
+      ? ask("show", { snapshot: moment }).then(
+          (answer) => linesOf(answer, "snapshot")[0],
+          () => undefined,
+        )
+      : undefined;
+  const [answer, ...shown] = await Promise.all([
+    ask("diff", { ...requested, stat: true }),
+    show(before),
+    show(after),
   ]);
-  const [{ counts, changes }] = linesOf(answer, "comparison");
-  const section = (
-    /** @type {string} */ part,
-    /** @type {string} */ only,
-    /** @type {import("./words.js").Key} */ title,
-    /** @type {(line: Line) => Node} */ render,
-  ) => {
-    if (!counts[part]) return null;
-    const total = Object.values(counts[part]).reduce((sum, count) => sum + count, 0);
-    const list = el("div", {}, t("loading"));
-    const load = async (first = 0) => {
-      const page = await ask("diff", { ...moments, only, first, count: PAGE });
-      if (!first) setChildren(list);
-      list.append(...linesOf(page, "change").map(render));
-      const { next } = page;
-      if (next === null) return;
-      const onclick = () => (more.remove(), load(next));
-      const more = el("button", { type: "button", onclick }, `${t("more")} (${total - next})`);
-      list.append(more);
-    };
-    // The changes of a part are loaded when it is opened.
-    const ontoggle = () => {
-      if (details.open && !list.childElementCount) load().catch(showError);
-    };
-    const showError = (/** @type {Error} */ error) => setChildren(list, error.message);
-    const details = /** @type {HTMLDetailsElement} */ (
-      el(
-        "details",
-        { open: part !== "metadata", ontoggle },
-        el("summary", {}, el("h2", {}, `${t(title)} (${total})`)),
-        list,
-      )
+  const [comparison] = linesOf(answer, "comparison");
+  // Names such as "Tide Office" mean another snapshot later, so the answer names the moments.
+  const moments = isStandalone ? requested : momentsOf(comparison);
+  const left = shown[0] ?? (await show(moments.before));
+  const right = shown[1] ?? (await show(moments.after));
+
+  /** @type {Part[]} */
+  const parts = PARTS.flatMap(([name, only, title]) => {
+    const counts = comparison.counts[name];
+    const total = sum(counts ?? {});
+    return total ? [{ name, only, title: t(title), counts, total }] : [];
+  });
+  let filtered = parts;
+  const load = changeLoader(moments, comparison, early);
+
+  const heading = el("h1", {}, titleOf(left, right));
+  const heads = el("div", { class: "heads" });
+  const position = el("span", { class: "facts position" });
+  const counts = el("p", { class: "counts" });
+  const shares = el("div", { class: "shares", "aria-hidden": "true" });
+  const list = virtualList("changes-list");
+  const step = (/** @type {number} */ by, /** @type {import("./words.js").Key} */ label) =>
+    el(
+      "button",
+      {
+        type: "button",
+        onclick: () => go(by),
+        "aria-label": t(label),
+        "aria-keyshortcuts": by < 0 ? "p" : "n",
+      },
+      [
+        el("span", { "aria-hidden": "true" }, by < 0 ? "‹" : "›"),
+        el("span", { class: "long" }, t(label)),
+      ],
     );
-    return details;
-  };
+  const filters = el("div", { class: "filters", role: "group", "aria-label": t("partsToShow") });
+  const findings = linesOf(answer, "finding").map((line) => {
+    const text = line.code === "lorebook-then-unknown" ? t("lorebookUnknown") : line.message;
+    return el("p", { class: "warning" }, text);
+  });
+  const scroller = el(
+    "section",
+    { class: "changes", "aria-label": t("changes", { n: comparison.changes }), tabindex: 0 },
+    el("div", { class: "summary" }, filters, counts),
+    shares,
+    findings,
+    heads,
+    comparison.changes ? list : el("p", { class: "empty" }, t("noDifference")),
+  );
+  const drawHeads = () =>
+    redraw(
+      heads,
+      renderHead("before", left, isSameTimeline(left, right) && mayWrite()),
+      after || moments.after ? renderHead("after", right, false) : renderCurrent(),
+    );
   setChildren(
     place,
-    el("h1", {}, `${t("before")} ↔ ${t("after")}`),
-    el("div", { class: "columns sides" }, left, right ?? el("p", {}, t("currentFiles"))),
-    changes ? null : el("p", {}, t("noDifference")),
-    PARTS.map(([part, only, title, render]) => section(part, only, title, render)),
-  );
-}
-
-/** @param {string} moment */
-async function snapshotLink(moment) {
-  try {
-    const [line] = linesOf(await ask("show", { snapshot: moment }), "snapshot");
-    const [folder, name] = splitTimeline(line.timeline);
-    return el(
-      "p",
-      {},
-      link(address("read", momentOf(line)), `${folder} / ${name}`),
-      el("span", { class: "facts" }, ` ${formatDate(line.time)}`),
-    );
-  } catch {
-    return el("p", {}, moment);
-  }
-}
-
-/** Labels of the kinds of changes. @type {Map<string, import("./words.js").Key>} */
-const KIND_LABELS = new Map([
-  ["added", "added"],
-  ["removed", "removed"],
-  ["edited", "edited"],
-  ["moved", "moved"],
-  ["swipe", "swiped"],
-  ["hidden", "hidden"],
-  ["shown", "shownAgain"],
-  ["recap", "recap"],
-  ["link", "link"],
-  ["reused", "reused"],
-  ["renamed", "renamed"],
-  ["order", "reordered"],
-  ["rewritten", "rewritten"],
-]);
-
-/** @param {string} kind */
-function kindLabel(kind) {
-  const key = KIND_LABELS.get(kind);
-  return key ? t(key) : kind;
-}
-
-/** @param {Line} line @param {string} title @param {...import("./dom.js").Child} children */
-function renderChange(line, title, ...children) {
-  return el(
-    "article",
-    { class: `change ${line.kind}` },
     el(
-      "header",
-      {},
-      el("b", {}, shorten(title)),
-      " ",
-      el("span", { class: "label" }, [line.kind, ...line.also].map(kindLabel).join(", ")),
+      "div",
+      { class: "bar" },
+      heading,
+      el("div", { class: "steps" }, position, step(-1, "previousChange"), step(1, "nextChange")),
     ),
-    ...children,
+    scroller,
+  );
+  drawHeads();
+
+  const total = () => filtered.reduce((all, part) => all + part.total, 0);
+  /** Returns the part of a row of the list, and the row's number in the part. */
+  const partAt = (/** @type {number} */ row) => {
+    for (const part of filtered) {
+      const rows = Math.ceil(part.total / PAGE) * PAGE;
+      if (row < rows) return { part, first: row };
+      row -= rows;
+    }
+    throw new RangeError();
+  };
+  /** Returns the row of the list that shows a change. */
+  const rowOf = (/** @type {number} */ change) => {
+    let start = 0;
+    for (const part of filtered) {
+      if (change < part.total) break;
+      change -= part.total;
+      start += Math.ceil(part.total / PAGE) * PAGE;
+    }
+    return start + change;
+  };
+  const make = async (/** @type {number} */ start) => {
+    const { part, first } = partAt(start);
+    const lines = await load(part.only, first);
+    const before = filtered
+      .slice(0, filtered.indexOf(part))
+      .reduce((all, one) => all + one.total, 0);
+    const gaps = part.name === "message" ? unchangedBetween(lines, first) : [];
+    return lines.map((line, n) =>
+      el(
+        "li",
+        { tabindex: -1, "data-change": before + first + n },
+        first + n ? null : el("h2", {}, part.title, " ", el("small", {}, part.total)),
+        gaps[n] && renderGap(moments.before, gaps[n].start, gaps[n].count),
+        renderChange(line, addressOf),
+      ),
+    );
+  };
+  /** Returns the address of a message in the reader. @param {Line} line */
+  function addressOf(line) {
+    const [moment, index] =
+      line.after !== null && moments.after
+        ? [moments.after, line.index]
+        : [moments.before, line.from];
+    return index === undefined ? null : `${address("read", moment)}?m=${index}`;
+  }
+  const fill = (at = 0) => {
+    const pages = filtered.reduce((all, part) => all + Math.ceil(part.total / PAGE), 0);
+    const last = filtered[filtered.length - 1]?.total ?? 0;
+    const rows = pages * PAGE - ((PAGE - (last % PAGE)) % PAGE);
+    return list.fill({ total: rows, size: PAGE, height: HEIGHT, make }, at);
+  };
+
+  /** Number of the change that has the focus, or had it last. */
+  let current = -1;
+  const drawPosition = () =>
+    setChildren(
+      position,
+      current < 0
+        ? t("changes", { n: total().toLocaleString() })
+        : t("position", { n: current + 1, of: total() }),
+    );
+  list.addEventListener("focusin", ({ target }) => {
+    const row = target instanceof Element ? target.closest("li[data-change]") : null;
+    if (!row) return;
+    current = Number(row.getAttribute("data-change"));
+    drawPosition();
+  });
+  /** Moves to the next or the previous change. @param {number} by */
+  async function go(by) {
+    if (!total()) return;
+    const to = Math.max(0, Math.min(total() - 1, neighbour(by)));
+    const index = rowOf(to);
+    let row = list.rowAt(index);
+    if (!row) {
+      await fill(index);
+      row = list.rowAt(index);
+    }
+    if (!row) return;
+    list.hold(row, 0, topOfList() + GAP);
+    row.focus({ preventScroll: true });
+  }
+  /** Returns the height of the headings that cover the top of the list. */
+  function topOfList() {
+    return getComputedStyle(heads).position === "sticky" ? heads.offsetHeight : 0;
+  }
+  /**
+   * Returns the change after or before the current one. If the user scrolled away from it, the
+   * first visible change counts as the current one.
+   * @param {number} by
+   */
+  function neighbour(by) {
+    const row = current < 0 ? undefined : list.rowAt(rowOf(current));
+    const box = row?.getBoundingClientRect();
+    const view = scroller.getBoundingClientRect();
+    if (box && box.bottom > view.top && box.top < view.bottom) return current + by;
+    const first = list.firstVisible();
+    const number = Number(first?.row.getAttribute("data-change") ?? 0);
+    // The beginning of a change that is partly above the visible part was seen already.
+    const isBelow = (first?.offset ?? 0) >= 0;
+    return isBelow === by > 0 ? number : number + by;
+  }
+
+  const filter = (/** @type {Part[]} */ to) => {
+    filtered = to;
+    current = -1;
+    drawFilters();
+    scroller.scrollTop = 0;
+    return fill();
+  };
+  const drawFilters = () => {
+    const choice = (/** @type {string} */ label, /** @type {Part[]} */ to) =>
+      el(
+        "button",
+        {
+          type: "button",
+          "aria-pressed": String(to.length === filtered.length && to[0] === filtered[0]),
+          onclick: () => filter(to),
+        },
+        `${label} `,
+        el("b", {}, to.reduce((all, part) => all + part.total, 0).toLocaleString()),
+      );
+    const choices = parts.map((part) => choice(part.title, [part]));
+    redraw(filters, parts.length > 1 ? [choice(t("allParts"), parts), ...choices] : []);
+    const counted = countKinds(filtered);
+    setChildren(counts, ...counted.map(({ kind, count }) => kindChip(kind, count)));
+    setChildren(shares, ...counted.map(renderShare));
+    drawPosition();
+  };
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
+    const { key, target, ctrlKey, metaKey, altKey } = event;
+    const isTyping = target instanceof Element && target.closest("input, textarea, dialog");
+    if ((key !== "n" && key !== "p") || isTyping || ctrlKey || metaKey || altKey) return;
+    event.preventDefault();
+    go(key === "n" ? 1 : -1);
+  };
+  if (comparison.changes) {
+    await filter(parts);
+    document.addEventListener("keydown", onKey);
+  }
+  return {
+    onLeave: () => document.removeEventListener("keydown", onKey),
+    onPrint: () => list.loadAll(),
+    // Snapshots do not change, but the viewer may write now, or no longer.
+    onChange: async () => drawHeads(),
+  };
+}
+
+/** @param {Line} comparison @returns {{ before: string, after?: string }} */
+function momentsOf({ before_moment: before, after_moment: after }) {
+  return { before, ...(after ? { after } : {}) };
+}
+
+/** @param {Record<string, number>} counts */
+function sum(counts) {
+  return Object.values(counts).reduce((all, count) => all + count, 0);
+}
+
+/**
+ * Returns a function that loads a page of changes. The most recently used pages are cached.
+ * @param {{ before: string, after?: string }} moments
+ * @param {Line} comparison
+ * @param {Promise<import("./api.js").Answer> | null} early the first page of messages
+ */
+function changeLoader(moments, comparison, early) {
+  /** @type {Map<string, Promise<Line[]>>} */
+  const cache = new Map();
+  const changes = (/** @type {import("./api.js").Answer} */ answer) => linesOf(answer, "change");
+  const loadPage = async (/** @type {string} */ only, /** @type {number} */ first) => {
+    if (only === "chat" && !first && early) {
+      const answer = await early.catch(() => null);
+      const [found] = answer ? linesOf(answer, "comparison") : [];
+      const isSame = (/** @type {string} */ name) => found?.[name] === comparison[name];
+      if (answer && ["before_moment", "after_moment"].every(isSame)) return changes(answer);
+    }
+    return changes(await ask("diff", { ...moments, only, first, count: PAGE }));
+  };
+  return (/** @type {string} */ only, /** @type {number} */ first) => {
+    const key = `${only} ${first}`;
+    const page = cache.get(key) ?? loadPage(only, first);
+    cache.delete(key);
+    cache.set(key, page);
+    page.catch(() => cache.delete(key));
+    for (const oldest of cache.keys()) if (cache.size > MAX_PAGES) cache.delete(oldest);
+    return page;
+  };
+}
+
+/** @param {Line | undefined} left @param {Line | undefined} right */
+function isSameTimeline(left, right) {
+  return !right || left?.timeline === right.timeline;
+}
+
+/**
+ * Returns the names of what is compared.
+ * @param {Line | undefined} left
+ * @param {Line | undefined} right
+ */
+function titleOf(left, right) {
+  const names = [left, right].flatMap((line) => (line ? [splitTimeline(line.timeline)] : []));
+  if (!names.length) return `${t("before")} ↔ ${t("after")}`;
+  const [[folder, name], [otherFolder, otherName] = names[0]] = names;
+  if (isSameTimeline(left, right)) return `${folder} / ${name}`;
+  const other = otherFolder === folder ? otherName : `${otherFolder} / ${otherName}`;
+  return `${folder} / ${name} ↔ ${other}`;
+}
+
+/**
+ * Renders the heading of a side.
+ * @param {"before" | "after"} side
+ * @param {Line | undefined} line
+ * @param {boolean} mayRestore
+ */
+function renderHead(side, line, mayRestore) {
+  if (!line) return el("div", { class: "head" }, el("b", {}, t(side)));
+  const moment = momentOf(line);
+  const messages = line.at === undefined ? line.messages : line.at + 1;
+  const note = shorten(noteOf(line));
+  const restore = () => confirmPlan("restore", { snapshot: moment });
+  return el(
+    "div",
+    { class: `head ${side}` },
+    el("small", { class: "side-name" }, t(side)),
+    link(address("read", moment), formatDate(line.time), { class: "date" }),
+    isChat(line.timeline) && messages !== undefined
+      ? el("span", { class: "chip" }, t("messages", { n: messages }))
+      : null,
+    line.tags.map((/** @type {string} */ tag) => el("span", { class: "tag" }, shorten(tag))),
+    mayRestore ? el("button", { type: "button", onclick: restore }, t("restoreThis")) : null,
+    note && el("q", { class: "note" }, note),
   );
 }
 
-/** Renders a text that was added or removed. @param {Line} line @param {unknown} text */
-function renderWhole(line, text) {
-  const className = line.after === null ? "text-removed" : "text-added";
-  return el("div", { class: className }, renderText(String(text ?? "")));
-}
-
-/** Lists the fields that differ. @param {Line} line */
-function renderFields(line) {
-  const row = (/** @type {Line} */ field) => [
-    el("dt", {}, shorten(fieldLabel(field.field))),
-    el("dd", { dir: "auto" }, renderField(field)),
-  ];
-  return el("dl", { class: "fields" }, line.fields.flatMap(row));
-}
-
-/** @param {Line} field @returns {Node[]} */
-function renderField({ before, after, added, removed }) {
-  const item = (/** @type {string} */ tag) => (/** @type {unknown} */ value) =>
-    el(tag, { class: "item" }, renderPlain(asText(value)));
-  const items = [...(removed ?? []).map(item("del")), ...(added ?? []).map(item("ins"))];
-  if (items.length) return items;
-  // Numbers and switches have no words to compare.
-  const isText = [before, after].some((value) => ["string", "object"].includes(typeof value));
-  if (isText) return renderDiff(asText(before), asText(after));
-  return [
-    ...(before === undefined ? [] : [item("del")(before)]),
-    ...(after === undefined ? [] : [item("ins")(after)]),
-  ];
-}
-
-/** Returns a value as text. @param {unknown} value */
-function asText(value) {
-  if (value === undefined) return "";
-  if (typeof value === "boolean") return t(value ? "yes" : "no");
-  if (typeof value === "string") return value;
-  const isList = Array.isArray(value) && value.every((item) => typeof item === "string");
-  return isList ? value.join("\n") : JSON.stringify(value, null, 1);
-}
-
-/** @param {Line} line */
-function renderMessage(line) {
-  const { name = "", mes } = line.after ?? line.before ?? {};
-  const from = line.from !== undefined && line.from !== line.index ? `#${line.from} → ` : "";
-  const title = `${from}#${line.index} ${name}`;
-  const isWhole = line.before === null || line.after === null;
-  return renderChange(line, title, isWhole ? renderWhole(line, mes) : renderFields(line));
-}
-
-/** @param {Line} line */
-function renderEntry(line) {
-  if (line.uid === undefined) return renderValue(line);
-  const { comment, content, key } = line.after ?? line.before ?? {};
-  const keys = Array.isArray(key) ? shorten(key.join(", ")) : "";
-  const isWhole = line.before === null || line.after === null;
-  return renderChange(
-    line,
-    comment || keys || `UID ${line.uid}`,
-    keys && el("p", { class: "facts" }, t("keywords", { keys })),
-    isWhole ? renderWhole(line, content) : renderFields(line),
+/** Renders the heading of the current files. */
+function renderCurrent() {
+  return el(
+    "div",
+    { class: "head after" },
+    el("small", { class: "side-name" }, t("after")),
+    el("b", {}, t("currentFiles")),
   );
 }
 
+/** Counts the changes of each kind. @param {Part[]} parts */
+function countKinds(parts) {
+  return kinds().flatMap((kind) => {
+    const count = parts.reduce((all, part) => all + (part.counts[kind] ?? 0), 0);
+    return count ? [{ kind, count }] : [];
+  });
+}
+
+/**
+ * Renders the part of the bar that stands for one kind.
+ * @param {{ kind: string, count: number }} counted
+ */
+function renderShare({ kind, count }) {
+  const share = el("i", { class: colourOf(kind) });
+  share.style.flexGrow = String(count);
+  return share;
+}
+
+/**
+ * Returns the unchanged messages before each change: their number, and the first one in the older
+ * chat. A change has none if its position is not certain, for example after moved messages.
+ * @param {Line[]} lines
+ * @param {number} first number of the first change
+ */
+function unchangedBetween(lines, first) {
+  /** The next message of both chats, or null if it is not known. @type {(number | null)[]} */
+  let [old, now] = first ? [null, null] : [0, 0];
+  const hasMoved = lines.some((line) => [line.kind, ...line.also].includes("moved"));
+  return lines.map(({ from, index, after, before }) => {
+    const start = old;
+    const oldGap = before === null || old === null ? null : from - old;
+    const newGap = after === null || now === null ? null : index - now;
+    const gaps = [oldGap, newGap].filter((gap) => gap !== null);
+    const count = gaps.every((gap) => gap === gaps[0]) ? (gaps[0] ?? null) : null;
+    const skip = (/** @type {number | null} */ at) =>
+      at === null || count === null || count < 0 ? null : at + count;
+    old = before === null ? skip(old) : from + 1;
+    now = after === null ? skip(now) : index + 1;
+    return !hasMoved && start !== null && count !== null && count > 0 ? { start, count } : null;
+  });
+}
+
+/**
+ * Renders a button that shows unchanged messages.
+ * @param {string} moment
+ * @param {number} start
+ * @param {number} count
+ * @returns {HTMLElement}
+ */
+function renderGap(moment, start, count) {
+  const show = async () => {
+    const page = Math.floor(start / PAGE) * PAGE;
+    const end = Math.min(start + count, page + PAGE);
+    const lines = await messagesFrom(moment, page);
+    const shown = lines.filter((line) => line.index >= start && line.index < end);
+    const rest = start + count - end;
+    gap.replaceWith(
+      ...shown.map(renderUnchanged),
+      ...(rest > 0 ? [renderGap(moment, end, rest)] : []),
+    );
+  };
+  const label = t("unchangedMessages", { n: count });
+  const gap = el("button", { type: "button", class: "gap", onclick: show }, label);
+  return gap;
+}
+
 /** @param {Line} line */
-function renderValue(line) {
-  const title = fieldLabel(line.path ?? "");
-  if (line.before === null || line.after === null)
-    return renderChange(line, title, renderWhole(line, asText(line.after ?? line.before)));
-  const before = asText(line.before);
-  const after = asText(line.after);
-  return renderChange(
-    line,
-    title,
-    line.fields.length
-      ? renderFields(line)
-      : before === after
-        ? null
-        : el("p", { dir: "auto" }, renderDiff(before, after)),
+function renderUnchanged(line) {
+  return el(
+    "div",
+    { class: "unchanged-message" },
+    el("span", { class: "number" }, `#${line.index}`),
+    el("b", {}, shorten(line.name)),
+    renderText(line.text),
   );
 }

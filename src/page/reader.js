@@ -5,12 +5,14 @@ import { ask, linesOf, mayWrite, pages } from "./api.js";
 import { avatar } from "./avatar.js";
 import { askName, confirmPlan } from "./dialogs.js";
 import { address, el, link, redraw, setChildren } from "./dom.js";
+import { renderDiff } from "./diff_text.js";
 import { messagesFrom } from "./messages.js";
 import { notify } from "./notice.js";
 import { openButton } from "./open_button.js";
 import { renderAttachment } from "./pictures.js";
+import { renderText } from "./rich_text.js";
 import { PAGE, canAnswer, isStandalone, isStory, momentOf } from "./standalone.js";
-import { renderDiff, renderText, shorten } from "./text.js";
+import { shorten } from "./text.js";
 import { virtualList } from "./virtual_list.js";
 import {
   formatAge,

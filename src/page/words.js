@@ -113,6 +113,20 @@ const ENGLISH = {
   keywords: "Keywords: {keys}",
   yes: "yes",
   no: "no",
+  changes: "{n} change|{n} changes",
+  allParts: "All",
+  chatMessages: "Messages",
+  partsToShow: "Changes to show",
+  previousChange: "Previous change",
+  nextChange: "Next change",
+  changeKeys: "n p: from change to change",
+  unchangedMessages: "{n} unchanged message|{n} unchanged messages",
+  moreFields: "{n} more field|{n} more fields",
+  restoreThis: "Restore this…",
+  swipeNumber: "Swipe {n}",
+  variable: "Variable {name}",
+  code: "Code",
+  table: "Table",
 
   searchAll: "Search all history",
   searchStory: "Search the story",
@@ -313,6 +327,20 @@ const CHINESE = {
   keywords: "关键词：{keys}",
   yes: "是",
   no: "否",
+  changes: "{n} 处改动",
+  allParts: "全部",
+  chatMessages: "消息",
+  partsToShow: "显示哪些改动",
+  previousChange: "上一处改动",
+  nextChange: "下一处改动",
+  changeKeys: "n p：下一处和上一处改动",
+  unchangedMessages: "{n} 条没有改动的消息",
+  moreFields: "另外 {n} 个字段",
+  restoreThis: "恢复这个版本…",
+  swipeNumber: "Swipe {n}",
+  variable: "变量 {name}",
+  code: "代码",
+  table: "表格",
 
   searchAll: "搜索全部历史",
   searchStory: "在故事里搜索",
@@ -427,10 +455,21 @@ const FIELDS = new Map([
   ["swipes", ["Swipes", "Swipe 列表"]],
   ["swipe_id", ["Shown swipe", "显示的 swipe"]],
   ["extra.reasoning", ["Reasoning", "思考过程"]],
+  ["excludeRecursion", ["Not activated by other entries", "不被其他条目触发"]],
+  ["preventRecursion", ["Does not activate other entries", "不触发其他条目"]],
+  ["vectorized", ["Found by meaning", "按语义查找"]],
+  ["group", ["Group", "分组"]],
+  ["role", ["Role", "角色"]],
+  ["scanDepth", ["Scan depth", "扫描深度"]],
+  ["world_info", ["Lorebook", "世界书"]],
+  ["note_prompt", ["Author's note", "作者注释"]],
 ]);
 
 /** Returns the label of a field, or its path in the file. @param {string} path */
 export function fieldLabel(path) {
+  const [, swipe, variable] = path.match(/^(?:swipes\[(\d{1,9})\]|variables\.(.+))$/s) ?? [];
+  if (swipe) return t("swipeNumber", { n: Number(swipe) + 1 });
+  if (variable) return t("variable", { name: variable });
   return FIELDS.get(path)?.[language === "zh" ? 1 : 0] ?? path;
 }
 
