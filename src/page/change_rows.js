@@ -28,7 +28,7 @@ const KINDS = new Map([
   ["rewritten", ["rewritten", "other"]],
 ]);
 /** Fields that are shown first, in this order. Other fields with a label follow. */
-const FIRST = ["mes", "content", "comment", "key", "keysecondary"];
+const FIRST = ["mes", "content", "comment", "key", "keysecondary", "constant", "disable", "order"];
 /** Matches the fields whose text may have Markdown. */
 const PROSE = /^(?:mes|content|extra\.reasoning|swipes\[\d+\]|note_prompt)$/;
 /** Number of characters that identify a message whose text did not change. */
@@ -43,7 +43,7 @@ export function kinds() {
 export function kindChip(kind, count) {
   const known = KINDS.get(kind);
   const label = known ? t(known[0]) : kind;
-  const number = count === undefined ? null : el("b", {}, count.toLocaleString());
+  const number = count === undefined ? null : el("b", {}, count);
   return el("span", { class: `kind ${colourOf(kind)}` }, label, number && " ", number);
 }
 

@@ -185,9 +185,7 @@ export async function compare(place, [before, after]) {
   const drawPosition = () =>
     setChildren(
       position,
-      current < 0
-        ? t("changes", { n: total().toLocaleString() })
-        : t("position", { n: current + 1, of: total() }),
+      current < 0 ? t("changes", { n: total() }) : t("position", { n: current + 1, of: total() }),
     );
   list.addEventListener("focusin", ({ target }) => {
     const row = target instanceof Element ? target.closest("li[data-change]") : null;
@@ -247,7 +245,11 @@ export async function compare(place, [before, after]) {
           onclick: () => filter(to),
         },
         `${label} `,
-        el("b", {}, to.reduce((all, part) => all + part.total, 0).toLocaleString()),
+        el(
+          "b",
+          {},
+          to.reduce((all, part) => all + part.total, 0),
+        ),
       );
     const choices = parts.map((part) => choice(part.title, [part]));
     redraw(filters, parts.length > 1 ? [choice(t("allParts"), parts), ...choices] : []);
@@ -432,7 +434,7 @@ function renderGap(moment, start, count) {
     );
   };
   const label = t("unchangedMessages", { n: count });
-  const gap = el("button", { type: "button", class: "gap", onclick: show }, label);
+  const gap = el("button", { type: "button", class: "gap", onclick: show }, `… ${label}`);
   return gap;
 }
 

@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 import { renderText } from "./rich_text.js";
-import { MAX_SHOWN, isWorthFolding, renderPlain, unfoldButton } from "./text.js";
+import { MAX_SHOWN, isWorthFolding, renderPlain, unfoldButton, wholeCharacters } from "./text.js";
 import { t } from "./words.js";
 
 /**
@@ -76,9 +76,17 @@ function renderMarked(tag, text) {
 /** @param {string} text @returns {Node[]} */
 function renderUnchanged(text) {
   if (text.length <= MAX_UNCHANGED) return renderPlain(text);
-  const hidden = text.slice(CONTEXT, -CONTEXT);
+  const start = boundaryAt(text, CONTEXT);
+  const end = boundaryAt(text, text.length - CONTEXT);
+  const hidden = text.slice(start, end);
   const more = unchangedButton(t("showUnchanged", { n: hidden.length }), () => renderPlain(hidden));
-  return [...renderPlain(text.slice(0, CONTEXT)), more, ...renderPlain(text.slice(-CONTEXT))];
+  return [...renderPlain(text.slice(0, start)), more, ...renderPlain(text.slice(end))];
+}
+
+/** Returns the end of a word near a position. @param {string} text @param {number} at */
+function boundaryAt(text, at) {
+  const space = text.lastIndexOf(" ", at);
+  return space > at - CONTEXT / 2 ? space : wholeCharacters(text, at);
 }
 
 /** @param {string} label @param {() => Node[]} show */

@@ -21,6 +21,10 @@ const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^([ \t]*)([-+*]|\d{1,9}\.)[ \t]+(?=\S)/;
 const DELIMITERS = /^ {0,3}\|?(?:[ \t]*:?-{2,}:?[ \t]*\|)+(?:[ \t]*:?-{2,}:?[ \t]*)?$/;
 
+/** Matches a letter of a script that is written from right to left. */
+const RIGHT_TO_LEFT =
+  /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+
 /**
  * A node, and the index of the line after it.
  * @typedef {{ node: Node, end: number }} Block
@@ -90,6 +94,16 @@ function closesFence(lines, from, fence) {
   return -1;
 }
 
+/**
+ * Returns the direction of a text by its first letter. With `dir="auto"`, browsers read the text of
+ * an element again for each node that is added.
+ * @param {string} text
+ */
+function directionOf(text) {
+  const [letter] = text.slice(0, MAX_SHOWN).match(/\p{L}/u) ?? [];
+  return letter && RIGHT_TO_LEFT.test(letter) ? "rtl" : undefined;
+}
+
 /** @param {string[]} lines @param {number} [depth] @returns {Node[]} */
 function renderBlocks(lines, depth = 0) {
   /** @type {Node[]} */
@@ -97,7 +111,10 @@ function renderBlocks(lines, depth = 0) {
   /** @type {string[]} */
   let paragraph = [];
   const addParagraph = () => {
-    if (paragraph.length) nodes.push(el("p", { dir: "auto" }, renderInline(paragraph.join("\n"))));
+    if (paragraph.length) {
+      const text = paragraph.join("\n");
+      nodes.push(el("p", { dir: directionOf(text) }, renderInline(text)));
+    }
     paragraph = [];
   };
   const renderFence = fenceRenderer(lines);
@@ -187,7 +204,11 @@ function renderLine(lines, at) {
  * @param {number} level
  */
 function renderHeading(text, level) {
-  return el("p", { class: `heading level${level}`, dir: "auto" }, renderInline(text.trim()));
+  return el(
+    "p",
+    { class: `heading level${level}`, dir: directionOf(text) },
+    renderInline(text.trim()),
+  );
 }
 
 /**
@@ -246,7 +267,9 @@ function renderList(lines, at, depth) {
     isAfterBlank = false;
   }
   const properties = { class: "list", ...(isOrdered(first) ? { start: parseInt(first[2]) } : {}) };
-  const rows = items.map((item) => el("li", { dir: "auto" }, renderItem(item, depth)));
+  const rows = items.map((item) =>
+    el("li", { dir: directionOf(item[0]) }, renderItem(item, depth)),
+  );
   return { node: el(isOrdered(first) ? "ol" : "ul", properties, rows), end };
 }
 
@@ -284,7 +307,7 @@ function renderTable(lines, at) {
   const row = (/** @type {string} */ line, tag = "td") => {
     const cells = cellsOf(line).slice(0, alignments.length);
     const cell = (/** @type {string} */ text, /** @type {number} */ n) =>
-      el(tag, { class: alignments[n], dir: "auto" }, renderInline(text));
+      el(tag, { class: alignments[n], dir: directionOf(text) }, renderInline(text));
     return el("tr", {}, cells.map(cell));
   };
   let end = at + 2;

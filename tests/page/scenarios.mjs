@@ -156,7 +156,7 @@ const scenarios = {
     await page.keyboard.press("m");
     await page.keyboard.press("k");
     await page.keyboard.press("d");
-    await waitForTitle(page, "Before");
+    await page.locator(".place.compare .heads .date").nth(1).waitFor();
     await page.goBack();
     await page.locator("svg circle[data-dot]").first().waitFor();
     // The pointer shows a message.
@@ -817,34 +817,141 @@ const scenarios = {
       counts.push(lines.filter((line) => line.type === "change").length);
     });
     await go(page, "#/compare/Tide%20Office~1/Tide%20Office");
+    await page.locator(".changes h2", { hasText: "Messages 1998" }).waitFor();
+    const first = page.locator(".change").first();
+    assert.deepEqual(await first.locator(".before .field").allInnerTexts(), [
+      "Hidden from the prompt",
+    ]);
+    // Only changes near the visible part are loaded and in the document.
+    const changes = () => page.locator(".change").count();
+    assert.ok((await changes()) <= 100, `${await changes()} changes`);
+    const current = () =>
+      page.evaluate(() => Number(document.activeElement.getAttribute("data-change")));
+    await page.keyboard.press("n");
+    await page.waitForFunction(() => document.activeElement.getAttribute("data-change") === "0");
+    await page.keyboard.press("n");
+    await page.waitForFunction(() => document.activeElement.getAttribute("data-change") === "1");
+    await page.click("button[aria-label='Next change']");
+    await page.waitForFunction(() => document.activeElement.getAttribute("data-change") === "2");
+    await page.locator(".position", { hasText: "3 of 1999" }).waitFor();
+    await page.keyboard.press("p");
+    await page.waitForFunction(() => document.activeElement.getAttribute("data-change") === "1");
+    // A change far away is loaded when it is the next one.
+    await page.locator(".changes").evaluate((changes) => (changes.scrollTop = 1e9));
+    await page.waitForTimeout(500);
+    await page.keyboard.press("p");
+    await page.waitForFunction(() => document.activeElement.getAttribute("data-change") > 1900);
+    const reached = await current();
+    await page.keyboard.press("p");
+    await page.waitForFunction(
+      (before) => document.activeElement.getAttribute("data-change") === String(before - 1),
+      reached,
+    );
+    assert.ok((await changes()) <= 200, `${await changes()} changes`);
+    assert.ok(Math.max(...counts) <= 50, counts.join(" "));
+    // Only the lorebook: each field that changed, and nothing that did not.
+    await page.click(".filters button >> text=Lorebook");
     const entry = page.locator(".change", { hasText: "Kestrel" });
     await entry.waitFor();
-    const text = await entry.innerText();
-    assert.ok(!text.includes("Two masts"), "unchanged content is shown as edited");
-    assert.ok(text.includes("Keywords: kestrel, boat"), text);
-    assert.deepEqual(await entry.locator("dt").allInnerTexts(), [
-      "Always active",
+    assert.equal(await changes(), 1);
+    assert.ok(!(await entry.innerText()).includes("Two masts"), "unchanged content is shown");
+    assert.deepEqual(await entry.locator(".before .field").allInnerTexts(), [
       "Keywords",
+      "Always active",
       "Order",
     ]);
-    assert.deepEqual(await entry.locator("del").allInnerTexts(), ["no", "ship", "100"]);
-    assert.deepEqual(await entry.locator("ins").allInnerTexts(), ["yes", "boat", "50"]);
-    const first = page.locator(".change").first();
-    assert.deepEqual(await first.locator("dt").allInnerTexts(), ["Hidden from the prompt"]);
-    // Changes are loaded in pages.
-    const changes = () => page.locator(".change").count();
-    const before = await changes();
-    assert.ok(before <= 60, `${before} changes`);
-    await page.locator("summary", { hasText: "Chat (1998)" }).waitFor();
-    await page.click("button >> text=More (1948)");
-    await page.locator("button", { hasText: "More (1898)" }).waitFor();
-    assert.equal(await changes(), before + 50);
-    assert.ok(Math.max(...counts) <= 50, counts.join(" "));
+    assert.deepEqual(await entry.locator("del").allInnerTexts(), ["ship", "no", "100"]);
+    assert.deepEqual(await entry.locator("ins").allInnerTexts(), ["boat", "yes", "50"]);
     await assertAccessible(page, "a comparison");
     // The reader shows the keywords of an entry.
     await go(page, "#/read/Tide%20Office");
     await page.locator(".lorebook summary", { hasText: "Kestrel" }).click();
     await page.locator(".lorebook", { hasText: "Keywords: kestrel, boat" }).waitFor();
+  },
+
+  async sides() {
+    const page = await open();
+    await go(page, "#/compare/Tide%20Office~1/Tide%20Office");
+    await waitForTitle(page, "Mira / Tide Office");
+    assert.deepEqual(await page.locator(".head .chip").allInnerTexts(), [
+      "40 messages",
+      "40 messages",
+    ]);
+    assert.deepEqual(await page.locator(".counts .kind").allInnerTexts(), [
+      "added 1",
+      "removed 1",
+      "edited 1",
+    ]);
+    // Both sides of an edited message, with its Markdown.
+    const edited = page.locator(".change", { hasText: "#20" });
+    assert.deepEqual(await edited.locator(".before del").allInnerTexts(), ["harbour"]);
+    assert.deepEqual(await edited.locator(".after ins").allInnerTexts(), ["open sea"]);
+    assert.equal(await edited.locator(".after em").innerText(), "open sea");
+    const [left, right] = await Promise.all(
+      [".before", ".after"].map((side) => edited.locator(side).boundingBox()),
+    );
+    assert.ok(left.x + left.width <= right.x + 1 && left.y === right.y, "not side by side");
+    // Unchanged text is folded, and both sides unfold together.
+    assert.equal(await edited.locator(".unchanged").count(), 2);
+    await edited.locator(".before .unchanged").click();
+    assert.equal(await edited.locator(".unchanged").count(), 0);
+    assert.deepEqual(await page.locator(".gap").allInnerTexts(), [
+      "… 20 unchanged messages",
+      "… 9 unchanged messages",
+      "… 9 unchanged messages",
+    ]);
+    await page.locator(".gap").first().click();
+    await page.locator(".unchanged-message", { hasText: "#19" }).waitFor();
+    assert.equal(await page.locator(".unchanged-message").count(), 20);
+    await assertAccessible(page, "a comparison of messages");
+    // The older side can be restored.
+    await page.click("button >> text=Restore this");
+    await page.locator("dialog li", { hasText: "Tide Office.jsonl" }).waitFor();
+    await page.keyboard.press("Escape");
+    // On a phone, one side is below the other.
+    const phone = await open({ viewport: { width: 390, height: 844 }, hasTouch: true });
+    await go(phone, "#/compare/Tide%20Office~1/Tide%20Office");
+    const below = phone.locator(".change", { hasText: "#20" });
+    const [upper, lower] = await Promise.all(
+      [".before", ".after"].map((side) => below.locator(side).boundingBox()),
+    );
+    assert.ok(upper.y + upper.height <= lower.y + 1, "not one below the other");
+    const small = await phone.evaluate(() =>
+      [...document.querySelectorAll("#place :is(a, button, summary)")]
+        .filter((node) => node.offsetParent)
+        .map((node) => [node.getBoundingClientRect(), node.outerHTML.slice(0, 90)])
+        .filter(([box]) => box.width < 44 || box.height < 44)
+        .map(([box, html]) => `${html} ${box.width} × ${box.height}`),
+    );
+    assert.deepEqual(small, []);
+  },
+
+  /** The marks of SillyTavern's Markdown become elements, and nothing else does. */
+  async markdown() {
+    const page = await open();
+    await go(page, "#/read/Tide%20Office");
+    await page.locator(".message").first().waitFor();
+    const rendered = await page.locator(".message").evaluateAll((rows) => {
+      const skeleton = (node) => {
+        if (node.nodeType === Node.TEXT_NODE) return node.data;
+        const inner = [...node.childNodes].map(skeleton).join("");
+        return `<${node.localName}>${inner}</${node.localName}>`.replace("></br>", ">");
+      };
+      return rows.map((row) =>
+        [...row.childNodes]
+          .filter((node) => !node.matches(".avatar, header"))
+          .map(skeleton)
+          .join(""),
+      );
+    });
+    assert.deepEqual(rendered, JSON.parse(scenarioArguments[0]));
+    // Headings of a text are not headings of the page.
+    assert.equal(await page.locator(".message :is(h1, h2, h3, h4, h5, h6)").count(), 0);
+    assert.equal(await page.locator(".message [role=heading]").count(), 0);
+    const wide = await page.locator(".message pre").first().boundingBox();
+    const chat = await page.locator(".chat").boundingBox();
+    assert.ok(wide.x + wide.width <= chat.x + chat.width, "long code makes the chat wider");
+    await assertAccessible(page, "texts");
   },
 
   async small() {
