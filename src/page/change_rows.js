@@ -226,7 +226,7 @@ function pair(label, before, after, className = "") {
       { class: `side ${which}${nodes.length ? "" : " nothing"}` },
       el("small", { class: "side-name" }, t(which)),
       isShort && name && name.cloneNode(true),
-      nodes.length ? nodes : el("span", { class: "facts" }, "—"),
+      nodes.length ? nodes : el("span", { class: "facts" }, isShort ? "—" : ""),
     );
   const isWhole = !before.length || !after.length;
   return el(

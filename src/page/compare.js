@@ -77,25 +77,25 @@ export async function compare(place, [before, after]) {
   const load = changeLoader(moments, comparison, early);
 
   const heading = el("h1", {}, titleOf(left, right));
+  groupOf(left).then(
+    (group) => group && setChildren(heading, titleOf(left, right, group)),
+    () => {},
+  );
   const heads = el("div", { class: "heads" });
   const position = el("span", { class: "facts position" });
   const counts = el("p", { class: "counts" });
   const shares = el("div", { class: "shares", "aria-hidden": "true" });
   const list = virtualList("changes-list");
-  const step = (/** @type {number} */ by, /** @type {import("./words.js").Key} */ label) =>
-    el(
-      "button",
-      {
-        type: "button",
-        onclick: () => go(by),
-        "aria-label": t(label),
-        "aria-keyshortcuts": by < 0 ? "p" : "n",
-      },
-      [
-        el("span", { "aria-hidden": "true" }, by < 0 ? "‹" : "›"),
-        el("span", { class: "long" }, t(label)),
-      ],
-    );
+  const step = (/** @type {number} */ by, /** @type {import("./words.js").Key} */ label) => {
+    const [key, arrow] = by < 0 ? ["p", "‹"] : ["n", "›"];
+    const parts = [
+      el("span", { "aria-hidden": "true" }, arrow),
+      el("span", { class: "long" }, t(label)),
+      el("kbd", { class: "keys", "aria-hidden": "true" }, key),
+    ];
+    const properties = { type: "button", "aria-keyshortcuts": key };
+    return el("button", { ...properties, onclick: () => go(by) }, parts);
+  };
   const filters = el("div", { class: "filters", role: "group", "aria-label": t("partsToShow") });
   const findings = linesOf(answer, "finding").map((line) => {
     const text = line.code === "lorebook-then-unknown" ? t("lorebookUnknown") : line.message;
@@ -110,11 +110,12 @@ export async function compare(place, [before, after]) {
     heads,
     comparison.changes ? list : el("p", { class: "empty" }, t("noDifference")),
   );
+  const isNamed = !isSameTimeline(left, right);
   const drawHeads = () =>
     redraw(
       heads,
-      renderHead("before", left, isSameTimeline(left, right) && mayWrite()),
-      after || moments.after ? renderHead("after", right, false) : renderCurrent(),
+      renderHead("before", left, { isNamed, mayRestore: !isNamed && mayWrite() }),
+      moments.after ? renderHead("after", right, { isNamed }) : renderCurrent(),
     );
   setChildren(
     place,
@@ -323,26 +324,39 @@ function isSameTimeline(left, right) {
 }
 
 /**
- * Returns the names of what is compared.
+ * Returns the name of the group of a group chat. Only the library knows it.
+ * @param {Line | undefined} line
+ * @returns {Promise<string | undefined>}
+ */
+async function groupOf(line) {
+  if (!line?.timeline.startsWith("group chats/")) return;
+  const timelines = linesOf(await ask("library"), "timeline");
+  return timelines.find((one) => one.timeline === line.timeline)?.group;
+}
+
+/**
+ * Renders the names of what is compared.
  * @param {Line | undefined} left
  * @param {Line | undefined} right
+ * @param {string} [group] name of the group
  */
-function titleOf(left, right) {
-  const names = [left, right].flatMap((line) => (line ? [splitTimeline(line.timeline)] : []));
-  if (!names.length) return `${t("before")} ↔ ${t("after")}`;
-  const [[folder, name], [otherFolder, otherName] = names[0]] = names;
-  if (isSameTimeline(left, right)) return `${folder} / ${name}`;
-  const other = otherFolder === folder ? otherName : `${otherFolder} / ${otherName}`;
-  return `${folder} / ${name} ↔ ${other}`;
+function titleOf(left, right, group) {
+  const [line = right] = [left];
+  if (!line) return [`${t("before")} ↔ ${t("after")}`];
+  const [folder, name] = splitTimeline(line.timeline);
+  const owner = el("span", { class: "folder" }, group ?? folder, " / ");
+  if (!right || isSameTimeline(left, right)) return [owner, name];
+  const [otherFolder, otherName] = splitTimeline(right.timeline);
+  return [owner, name, " ↔ ", otherFolder === folder ? otherName : `${otherFolder} / ${otherName}`];
 }
 
 /**
  * Renders the heading of a side.
  * @param {"before" | "after"} side
  * @param {Line | undefined} line
- * @param {boolean} mayRestore
+ * @param {{ isNamed: boolean, mayRestore?: boolean }} options
  */
-function renderHead(side, line, mayRestore) {
+function renderHead(side, line, { isNamed, mayRestore }) {
   if (!line) return el("div", { class: "head" }, el("b", {}, t(side)));
   const moment = momentOf(line);
   const messages = line.at === undefined ? line.messages : line.at + 1;
@@ -351,7 +365,9 @@ function renderHead(side, line, mayRestore) {
   return el(
     "div",
     { class: `head ${side}` },
-    el("small", { class: "side-name" }, t(side)),
+    isNamed
+      ? el("span", { class: "name" }, splitTimeline(line.timeline)[1])
+      : el("small", { class: "side-name" }, t(side)),
     link(address("read", moment), formatDate(line.time), { class: "date" }),
     isChat(line.timeline) && messages !== undefined
       ? el("span", { class: "chip" }, t("messages", { n: messages }))

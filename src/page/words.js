@@ -119,7 +119,6 @@ const ENGLISH = {
   partsToShow: "Changes to show",
   previousChange: "Previous change",
   nextChange: "Next change",
-  changeKeys: "n p: from change to change",
   unchangedMessages: "{n} unchanged message|{n} unchanged messages",
   moreFields: "{n} more field|{n} more fields",
   restoreThis: "Restore this…",
@@ -333,7 +332,6 @@ const CHINESE = {
   partsToShow: "显示哪些改动",
   previousChange: "上一处改动",
   nextChange: "下一处改动",
-  changeKeys: "n p：下一处和上一处改动",
   unchangedMessages: "{n} 条没有改动的消息",
   moreFields: "另外 {n} 个字段",
   restoreThis: "恢复这个版本…",
@@ -462,6 +460,8 @@ const FIELDS = new Map([
   ["role", ["Role", "角色"]],
   ["scanDepth", ["Scan depth", "扫描深度"]],
   ["world_info", ["Lorebook", "世界书"]],
+  ["main_chat", ["Parent chat", "原聊天"]],
+  ["integrity", ["Mark of this chat's file", "聊天文件的标识"]],
   ["note_prompt", ["Author's note", "作者注释"]],
 ]);
 

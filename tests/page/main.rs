@@ -173,6 +173,7 @@ fn html_and_scripts_in_a_chat_are_shown_as_text() {
         "[click](javascript:window.hit=1) <a href='javascript:window.hit=1'>x</a> data:text/html,<script>window.hit=1</script>",
         "**bold** *italic* `code` \"said\" <iframe src='http://evil.example'></iframe> ![x](http://evil.example/x.png)",
         "\u{202e}turned\u{202c} \u{7} \u{1b}[31m ***broken *marks** `",
+        "# <img src=x onerror=window.hit=1>\n- <script>window.hit=1</script>\n> <iframe src=x>\n\n```<style>\n<style>*{display:none}</style>\n```\n|<img src=x onerror=window.hit=1>|b|\n|---|---|\n|[x](javascript:window.hit=1)|c|",
     ];
     let mut lines = vec![json!({ "chat_metadata": { "world_info": "Harbour" }, "user_name": "You", "character_name": "<b>M</b>" }).to_string()];
     for text in hostile {
@@ -499,6 +500,98 @@ fn comparison_lists_changed_fields_and_loads_changes_in_pages() {
 }
 
 #[test]
+fn comparison_shows_both_sides_and_folds_what_did_not_change() {
+    let mut sandbox = Sandbox::empty();
+    let text = String::from_utf8(chat("Mira", 40, None)).unwrap();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    let edited = |end: &str| {
+        let text = format!("{}{end}", "The tide office opens. ".repeat(60));
+        json!({ "name": "Mira", "is_user": true, "mes": text }).to_string()
+    };
+    lines[21] = edited("*harbour* lamp.");
+    sandbox.write(CHAT, lines.join("\n"));
+    sandbox.take(&[]);
+    sandbox.wait(60);
+    lines[21] = edited("*open sea* lamp.");
+    lines.remove(31);
+    lines.push(message("Mira", 40));
+    sandbox.write(CHAT, lines.join("\n"));
+    sandbox.take(&[]);
+    let Some(visit) = Visit::begin(&sandbox, &["--write"], "sides") else { return };
+    visit.end();
+}
+
+/// Each text has the elements that SillyTavern's Markdown gives it. HTML stays text.
+#[test]
+fn texts_are_rendered_with_their_markdown() {
+    let long = "x".repeat(400);
+    let code =
+        format!("```js\nlet a = \"*b*\";\n\n{long}\n```\nthen\n~~~\n```\n~~~\n```\nnever closed");
+    let rendered_code = format!(
+        "<div><small>js</small><pre><code>let a = \"*b*\";\n\n{long}</code></pre></div><p>then</p><div><pre><code>```</code></pre></div><p>```<br>never closed</p>"
+    );
+    // Lists and quotations have a maximum depth.
+    let deep = format!("{}deep\n{}deep", "- ".repeat(30), "> ".repeat(30));
+    let rendered_deep = format!(
+        "{}{}deep{}{}<p>{}deep</p>{}",
+        "<ul><li>".repeat(8),
+        "- ".repeat(22),
+        "</li></ul>".repeat(8),
+        "<blockquote>".repeat(8),
+        "> ".repeat(22),
+        "</blockquote>".repeat(8),
+    );
+    let cases = [
+        (
+            "*one\ntwo* **bold *both*** ***all*** __under__ _it_ ~~gone~~ snake_case_name 2*3",
+            "<p><em>one<br>two</em> <strong>bold <em>both</em></strong> <strong><em>all</em></strong> <u>under</u> <em>it</em> <s>gone</s> snake_case_name 2*3</p>",
+        ),
+        (
+            "\"You *are* late,\" she says. “So “ be it.” 「雨」 «oui» 6\" tall\n\"open",
+            "<p><q>\"You <em>are</em> late,\"</q> she says. <q>“So “ be it.”</q> <q>「雨」</q> <q>«oui»</q> 6\" tall<br>\"open</p>",
+        ),
+        (
+            "`a *b*` ``c ` d`` ` \\*not\\* \\\\",
+            "<p><code>a *b*</code> <code>c ` d</code> ` *not* \\</p>",
+        ),
+        (
+            "# One\ntext\n## Two ##\n####### seven\nTitle\n---\nend",
+            "<p>One</p><p>text</p><p>Two</p><p>####### seven</p><p>Title</p><p>end</p>",
+        ),
+        (
+            "before\n- a\n- b\n  - c\n    1. d\n- e\n\n  more\n\nafter",
+            "<p>before</p><ul><li>a</li><li>b<ul><li>c<ol><li>d</li></ol></li></ul></li><li>e<p>more</p></li></ul><p>after</p>",
+        ),
+        ("3. x\n4. y\n* z", "<ol><li>x</li><li>y</li></ol><ul><li>z</li></ul>"),
+        (
+            "> quote\nlazy\n> > deep\n\nout",
+            "<blockquote><p>quote<br>lazy</p><blockquote><p>deep</p></blockquote></blockquote><p>out</p>",
+        ),
+        ("a\n\n---\n\n***\n* * *", "<p>a</p><hr></hr><hr></hr><hr></hr>"),
+        (
+            "|a|b|\n|---|--:|\n|*1*|2|\n|3|\nend",
+            "<div><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td><em>1</em></td><td>2</td></tr><tr><td>3</td></tr></tbody></table></div><p>end</p>",
+        ),
+        (
+            "<b>x</b> [a](javascript:x) ![b](http://evil.example/x.png) <!-- c -->",
+            "<p><b>x</b> [a](javascript:x) ![b](http://evil.example/x.png) <!-- c --></p>",
+        ),
+        (code.as_str(), rendered_code.as_str()),
+        (deep.as_str(), rendered_deep.as_str()),
+    ];
+    let sandbox = Sandbox::empty();
+    let mut lines = vec![json!({ "chat_metadata": {} }).to_string()];
+    lines.extend(cases.map(|(text, _)| json!({ "name": "Mira", "mes": text }).to_string()));
+    sandbox.write(CHAT, lines.join("\n"));
+    sandbox.take(&[]);
+    let expected = json!(cases.map(|(_, rendered)| rendered)).to_string();
+    let Some(visit) = Visit::begin_with(&sandbox, &["--write"], "markdown", &[&expected]) else {
+        return;
+    };
+    visit.end();
+}
+
+#[test]
 fn reader_works_on_small_screens_on_paper_and_by_keyboard() {
     let mut sandbox = Sandbox::empty();
     sandbox.write(
@@ -560,6 +653,23 @@ fn viewer_folds_long_texts_and_shows_pictures_inside_messages() {
         format!("{PICTURE} ").repeat(2_000),
         "\n".repeat(200_000),
         "雨".repeat(300_000),
+        vec!["\"".repeat(40_000); 20].join("\n"),
+        "#".repeat(200_000),
+        "# a\n".repeat(50_000),
+        "a\n---\n".repeat(30_000),
+        (0..1000).map(|n| format!("{}- a\n", " ".repeat(n))).collect(),
+        "- ".repeat(100_000),
+        "- a\n\n".repeat(30_000),
+        "> ".repeat(100_000),
+        "```\n".repeat(50_001),
+        "```a\n".repeat(50_000),
+        (3..600).map(|n| format!("{}a\n", "`".repeat(n))).collect(),
+        "`` ` ``` ".repeat(20_000),
+        format!("|a|b|\n|--|--|\n{}", "|".repeat(200_000)),
+        "_".repeat(200_000),
+        "~~a".repeat(60_000),
+        "\\".repeat(200_000),
+        format!("{}x", " ".repeat(200_000)),
     ];
     let chat_of = |texts: &[String]| {
         let mut lines = vec![json!({ "chat_metadata": { "world_info": "Harbour" } }).to_string()];

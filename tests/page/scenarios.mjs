@@ -831,7 +831,7 @@ const scenarios = {
     await page.waitForFunction(() => document.activeElement.getAttribute("data-change") === "0");
     await page.keyboard.press("n");
     await page.waitForFunction(() => document.activeElement.getAttribute("data-change") === "1");
-    await page.click("button[aria-label='Next change']");
+    await page.click(".steps button >> text=Next change");
     await page.waitForFunction(() => document.activeElement.getAttribute("data-change") === "2");
     await page.locator(".position", { hasText: "3 of 1999" }).waitFor();
     await page.keyboard.press("p");
