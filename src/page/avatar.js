@@ -3,6 +3,7 @@
 
 import { el } from "./dom.js";
 import { showPortrait } from "./pictures.js";
+import { isChat, splitTimeline } from "./words.js";
 
 /** Number of colours in the style sheet. */
 const COLOURS = 6;
@@ -19,4 +20,11 @@ export function avatar(name, character) {
   const picture = el("span", properties, first.toUpperCase());
   if (character) showPortrait(picture, character);
   return picture;
+}
+
+/** Returns the picture of a chat's character or group, or of a character. @param {string} timeline */
+export function timelineAvatar(timeline) {
+  const [owner, name] = splitTimeline(timeline);
+  if (isChat(timeline)) return avatar(owner, timeline.startsWith("chats/") ? owner : null);
+  return avatar(name, timeline.startsWith("characters/") ? name : null);
 }

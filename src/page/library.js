@@ -1,14 +1,13 @@
 // The library: first the problems, then characters and groups with their timelines, latest first.
 
 import { ask, linesOf, mayWrite } from "./api.js";
-import { avatar } from "./avatar.js";
+import { timelineAvatar } from "./avatar.js";
 import { confirmPlan, confirmRepair } from "./dialogs.js";
 import { address, el, keepInPlace, link, redraw, setChildren } from "./dom.js";
 import { notify } from "./notice.js";
 import { openButton } from "./open_button.js";
 import { isStandalone, isStory } from "./standalone.js";
 import {
-  cardOf,
   formatAge,
   isChat,
   repairText,
@@ -182,7 +181,7 @@ function renderFolder(folder, lines) {
     el(
       "header",
       {},
-      isOfChats ? avatar(folder, cardOf(latest.timeline)) : null,
+      isOfChats ? timelineAvatar(latest.timeline) : null,
       el("h2", {}, folder),
       el("small", {}, facts.filter(Boolean).join(" · ")),
       isOfChats && latest.head && !isStory

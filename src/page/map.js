@@ -2,7 +2,7 @@
 // dot. Only lanes and dots near the visible part are in the document.
 
 import { ask, linesOf, mayWrite, pages } from "./api.js";
-import { avatar } from "./avatar.js";
+import { timelineAvatar } from "./avatar.js";
 import { address, el, setChildren } from "./dom.js";
 import { groupByOwner, measurer } from "./map_columns.js";
 import { MapDetails, fork, renderQuote } from "./map_details.js";
@@ -12,7 +12,6 @@ import { GUTTER, MapScale } from "./map_scale.js";
 import { storyChooser } from "./map_stories.js";
 import { messageAt } from "./messages.js";
 import { Minimap } from "./minimap.js";
-import { loadGroups, ownerOf } from "./owners.js";
 import { LANES, isStandalone } from "./standalone.js";
 import { formatDate, splitTimeline, t } from "./words.js";
 
@@ -61,12 +60,10 @@ export async function map(place, [requested], query) {
       size = { columns: line.columns, messages: line.messages };
       all.push(...linesOf(answer, "lane"));
     });
-    await loadGroups(all.map((lane) => lane.timeline));
     const isRequested = (/** @type {Line} */ { timeline: name }) =>
       name === requested || name.endsWith(`/${requested}`);
     timeline = requested && (all.find(isRequested) ?? all[0])?.timeline;
-    for (const lane of all)
-      [lane.owner, lane.name] = [ownerOf(lane.timeline), splitTimeline(lane.timeline)[1]];
+    for (const lane of all) [lane.owner, lane.name] = splitTimeline(lane.timeline);
     lanes = all;
     owners = groupByOwner(lanes);
     indexes = new Map(lanes.map((lane, n) => [lane.number, n]));
@@ -297,12 +294,16 @@ export async function map(place, [requested], query) {
    */
   function drawOwners(left, right) {
     if (timeline) return;
-    const nodes = owners.flatMap(({ owner: name, first, last }, n) => {
+    const nodes = owners.flatMap(({ owner: name, timeline, first, last }, n) => {
       const start = scale.x(first) - 24;
       const next = owners[n + 1];
       const end = next ? scale.x(next.first) - 32 : scale.width;
       if (end < left || start > right || scale.x(last) < left) return [];
-      const node = el("div", { class: "owner" }, el("span", {}, avatar(name), el("b", {}, name)));
+      const node = el(
+        "div",
+        { class: "owner" },
+        el("span", {}, timelineAvatar(timeline), el("b", {}, name)),
+      );
       node.style.left = `${start}px`;
       node.style.width = `${Math.max(0, end - start)}px`;
       node.classList.toggle("narrow", end - start < 90);
@@ -630,13 +631,13 @@ export async function map(place, [requested], query) {
 
   function barFacts() {
     const chats = t("chats", { n: lanes.length });
-    return [timeline ? ownerOf(timeline) : "", chats].filter(Boolean).join(" · ");
+    return [timeline ? splitTimeline(timeline)[0] : "", chats].filter(Boolean).join(" · ");
   }
 
   function drawBar() {
     setChildren(
       bar,
-      timeline ? avatar(ownerOf(timeline)) : null,
+      timeline ? timelineAvatar(timeline) : null,
       el("h1", {}, timeline ? splitTimeline(timeline)[1] : t("map")),
       el("span", { class: "facts" }, barFacts()),
       storyChooser(timeline),

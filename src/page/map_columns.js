@@ -2,7 +2,10 @@
 // apart that labels fit between them.
 
 /** @typedef {import("./api.js").Line} Line */
-/** @typedef {{ owner: string, first: number, last: number }} Owner columns of the owner's lanes */
+/**
+ * Columns of the owner's lanes, and the name of one of them.
+ * @typedef {{ owner: string, timeline: string, first: number, last: number }} Owner
+ */
 /** @typedef {{ owner: string, first: number, last: number, lanes: Line[] }} Family */
 
 /** Width of a label that makes room for itself, in pixels. */
@@ -51,7 +54,7 @@ export function groupByOwner(lanes) {
       for (const lane of family.lanes) lane.column += next - family.first;
       next += family.last - family.first + 1;
     }
-    return { owner, first, last: next - 1 };
+    return { owner, timeline: families[0].lanes[0].timeline, first, last: next - 1 };
   });
 }
 

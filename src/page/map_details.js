@@ -2,7 +2,7 @@
 // the user can do with it. On a phone they are a sheet below the map.
 
 import { ask, linesOf, mayWrite } from "./api.js";
-import { avatar } from "./avatar.js";
+import { timelineAvatar } from "./avatar.js";
 import { askName, confirmPlan } from "./dialogs.js";
 import { address, el, link, redraw, setChildren } from "./dom.js";
 import { messageAt } from "./messages.js";
@@ -77,7 +77,7 @@ export class MapDetails {
       el(
         "div",
         { class: "owner" },
-        avatar(owner),
+        timelineAvatar(lane.timeline),
         el("div", {}, el("small", {}, owner), el("h2", {}, name)),
       ),
       el(

@@ -2,7 +2,7 @@
 // map of one.
 
 import { ask, linesOf } from "./api.js";
-import { avatar } from "./avatar.js";
+import { timelineAvatar } from "./avatar.js";
 import { address, el, link, setChildren } from "./dom.js";
 import { formatAge, isChat, splitTimeline, t } from "./words.js";
 
@@ -102,7 +102,7 @@ function storiesOf(timelines) {
   /** @type {Map<string, Story[]>} */
   const owners = new Map();
   for (const story of [...stories.values()].sort((a, b) => (isLater(a.time, b.time) ? -1 : 1))) {
-    const owner = ownerName(story.root);
+    const owner = splitTimeline(story.root.timeline)[0];
     owners.set(owner, [...(owners.get(owner) ?? []), story]);
   }
   return { owners, rootOf };
@@ -111,11 +111,6 @@ function storiesOf(timelines) {
 /** @param {string | null} a @param {string | null} b */
 function isLater(a, b) {
   return (Date.parse(a ?? "") || 0) > (Date.parse(b ?? "") || 0);
-}
-
-/** @param {Line} line */
-function ownerName(line) {
-  return line.group ?? splitTimeline(line.timeline)[0];
 }
 
 /**
@@ -132,7 +127,7 @@ function renderOwners(owners, current, words) {
     return el(
       "section",
       { "aria-label": owner },
-      el("h2", {}, avatar(owner), owner),
+      el("h2", {}, timelineAvatar(stories[0].root.timeline), owner),
       el(
         "ul",
         {},

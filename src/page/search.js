@@ -3,7 +3,6 @@
 import { ask, linesOf } from "./api.js";
 import { address, el, setChildren } from "./dom.js";
 import { messageAt } from "./messages.js";
-import { loadGroups, ownerOf } from "./owners.js";
 import { MATCHES, patternOf } from "./search_marks.js";
 import { SearchResults } from "./search_results.js";
 import { isStandalone, isStory } from "./standalone.js";
@@ -154,7 +153,6 @@ export async function search(place, _parts, query) {
     while (first !== null && results.count < wanted) {
       const answer = await ask("search", { ...args, first });
       const lines = linesOf(answer, "match");
-      await loadGroups(lines.map((line) => line.timeline));
       results.add(lines.filter(isWanted));
       first = answer.next;
       // Matches in current chats come first.
@@ -236,8 +234,7 @@ function placeOptions(chosen) {
     ["lorebook", t("inLorebooks")],
     ...(isStory ? [] : /** @type {Options} */ ([["card", t("inCharacters")]])),
     ...timelines.map(
-      (name) =>
-        /** @type {[string, string]} */ ([name, `${ownerOf(name)}: ${splitTimeline(name)[1]}`]),
+      (name) => /** @type {[string, string]} */ ([name, splitTimeline(name).join(": ")]),
     ),
   ];
 }

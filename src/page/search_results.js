@@ -1,9 +1,8 @@
 // The matches of a search, grouped by chat.
 
-import { avatar } from "./avatar.js";
+import { timelineAvatar } from "./avatar.js";
 import { address, el, keepInPlace, link } from "./dom.js";
 import { openButton } from "./open_button.js";
-import { ownerOf } from "./owners.js";
 import { mark } from "./search_marks.js";
 import { isStory } from "./standalone.js";
 import { renderPlain, shorten } from "./text.js";
@@ -34,14 +33,14 @@ class Group {
     const { timeline } = first;
     const name = splitTimeline(timeline)[1];
     const kind = timeline.startsWith("worlds/") ? "lorebook" : "character";
-    const owner = isChat(timeline) ? ownerOf(timeline) : t(kind);
+    const owner = isChat(timeline) ? splitTimeline(timeline)[0] : t(kind);
     this.element = el(
       "section",
       { class: "card", "aria-label": `${owner}: ${name}` },
       el(
         "header",
         {},
-        avatar(isChat(timeline) ? owner : name),
+        timelineAvatar(timeline),
         el(
           "div",
           { class: "names" },

@@ -627,11 +627,6 @@ export function repairText({ code, choice, subject, what }) {
   return key ? t(key, { name: splitTimeline(subject)[1] }) : what;
 }
 
-/** Returns the name of the card of a chat's character, or null. @param {string} timeline */
-export function cardOf(timeline) {
-  return timeline.startsWith("chats/") ? splitTimeline(timeline)[0] : null;
-}
-
 /** @param {string} timeline */
 export function isChat(timeline) {
   return timeline.startsWith("chats/") || timeline.startsWith("group chats/");
