@@ -906,7 +906,7 @@ const scenarios = {
     await assertAccessible(page, "a comparison of messages");
     // The older side can be restored.
     await page.click("button >> text=Restore this");
-    await page.locator("dialog li", { hasText: "Tide Office.jsonl" }).waitFor();
+    await page.locator("dialog .plan", { hasText: "Tide Office" }).waitFor();
     await page.keyboard.press("Escape");
     // On a phone, one side is below the other.
     const phone = await open({ viewport: { width: 390, height: 844 }, hasTouch: true });
