@@ -1,6 +1,7 @@
 // Actions on the open chat. Each action saves the chat first, and replaces only files that its plan
 // listed.
 
+import { t } from "../page/words.js";
 import { NoAnswer, Refused, ask } from "./mailbox.js";
 import {
   NotIdle,
@@ -12,7 +13,6 @@ import {
   saveOpenChat,
   timeline,
 } from "./sillytavern.js";
-import { t } from "./words.js";
 
 /**
  * A planned restore. `moment` contains snapshot ids, so the restore writes the planned snapshot
@@ -188,10 +188,7 @@ export function requireOpenChat({ timeline: owner, files }) {
     !files.some(({ path }) => isOther(path))
   )
     return;
-  throw new Refused(
-    t("This is a snapshot of {name}, which is not open. Nothing was changed.", { name: owner }),
-    t("Open that chat first."),
-  );
+  throw new Refused(t("otherChat", { name: owner }), t("openThatChat"));
 }
 
 /** @param {Line} line a file of a plan */

@@ -1,19 +1,12 @@
 // The status badge below the chat, and notifications. Both show the contents of the status file,
 // which the watch writes.
 
+import { el } from "../page/dom.js";
+import { formatAge, t, translateError, translateFinding, withoutCommands } from "../page/words.js";
 import * as actions from "./actions.js";
 import { NoAnswer, PROTOCOL, Refused, readStatus, send } from "./mailbox.js";
 import { settings } from "./settings.js";
 import { openTimeline, reloadWrittenFiles } from "./sillytavern.js";
-import {
-  el,
-  formatAge,
-  hintWithoutCommands,
-  howToStartWatch,
-  t,
-  translateError,
-  translateFinding,
-} from "./words.js";
 
 /** Milliseconds between two reads of the status file. */
 const INTERVAL = 15_000;
@@ -35,12 +28,15 @@ let runningActions = 0;
  */
 const checkpointedSnapshots = new Map();
 
+/** Explains how to start the watch. */
+const howToStartWatch = () => [t("startWatch"), t("installWatch")].join(" ");
+
 /** @param {unknown} error */
 function showError(error) {
   const shown = /** @type {{ code?: string, message: string, hint?: string }} */ (error);
-  if (error instanceof NoAnswer) toastr.warning(howToStartWatch(), t("stvc watch is not running"));
+  if (error instanceof NoAnswer) toastr.warning(howToStartWatch(), t("notRunning"));
   else
-    toastr.error(hintWithoutCommands(shown.hint), translateError(shown), {
+    toastr.error(withoutCommands(shown.hint), translateError(shown), {
       escapeHtml: true,
       timeOut: 15_000,
     });
@@ -71,27 +67,34 @@ export async function refresh() {
   const status = await currentStatus();
   badge.classList.toggle("stvc-warning", !status?.alive || status.protocol !== PROTOCOL);
   if (!status?.alive) {
-    badge.textContent = t("stvc watch is not running");
+    badge.textContent = t("notRunning");
     badge.title = howToStartWatch();
     return;
   }
   if (status.protocol !== PROTOCOL) {
-    badge.textContent = t("stvc versions differ");
-    badge.title = t("Run `stvc extension update`, then reload this page.");
+    badge.textContent = t("versionsDiffer");
+    badge.title = t("updateExtension");
     return;
   }
   if (!runningActions) await reloadWrittenFiles(status.written ?? []);
   const name = openTimeline();
   const own = status.timelines.find((/** @type {any} */ one) => one.timeline === name);
   badge.textContent = own
-    ? t("snapshot {ago}", { ago: formatAge(own.taken) })
+    ? t("snapshotAge", { ago: formatAge(timeOf(own)) })
     : name
-      ? t("no snapshot yet")
+      ? t("noSnapshot")
       : "";
   badge.title = `stvc ${status.program}`;
   showAlarms(status.alarms, name);
   if (settings().scenes && status.write && own) await checkpointScenes(own);
 }
+
+/**
+ * Returns the time of a snapshot, but never a later time than now, because the clocks of the two
+ * computers may differ.
+ * @param {{ taken: number }} snapshot
+ */
+const timeOf = ({ taken }) => new Date(Math.min(taken * 1000, Date.now())).toISOString();
 
 /**
  * Reads the status. If the status is stale, asks the watch to write a new one. Returns null if the
@@ -124,11 +127,11 @@ function showAlarms(alarms, name) {
     // Alarms from before SillyTavern's page was opened are only listed in the viewer's Library.
     if (!settings().alarms || isFirstStatus) continue;
     const isOpen = alarm.snapshot && alarm.subject === name;
-    toastr.warning(
-      isOpen ? t("Click here to restore the chat.") : alarm.subject,
-      translateFinding(alarm),
-      { escapeHtml: true, timeOut: 30_000, onclick: () => onAlarmClick(alarm) },
-    );
+    toastr.warning(isOpen ? t("clickToRestore") : alarm.subject, translateFinding(alarm), {
+      escapeHtml: true,
+      timeOut: 30_000,
+      onclick: () => onAlarmClick(alarm),
+    });
   }
   isFirstStatus = false;
 }

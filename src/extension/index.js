@@ -2,29 +2,23 @@
 //
 // The extension sends requests only to SillyTavern's own server, and does not change prompts.
 
+import { el } from "../page/dom.js";
+import { t, translateError, translateFinding } from "../page/words.js";
 import * as actions from "./actions.js";
 import { badge, followStatus, refresh, runAction } from "./badge.js";
 import { addCommands, loadTags } from "./commands.js";
 import { Refused, STATUS_FILE, ask, removeFile } from "./mailbox.js";
-import { followChats, runWhenReady } from "./offers.js";
+import { followChats, forkFacts, runWhenReady } from "./offers.js";
 import { SETTINGS_FILE, loadSettings } from "./settings.js";
 import { addSettingsPanel } from "./settings_panel.js";
 import { openTimeline, timeline } from "./sillytavern.js";
 import { openViewer } from "./viewer.js";
-import {
-  el,
-  forkFacts,
-  registerTranslations,
-  t,
-  translateError,
-  translateFinding,
-} from "./words.js";
 
 /** @typedef {import("./mailbox.js").Line} Line */
 
 /**
  * Asks for a name. Returns the name, or a falsy value if the user cancelled.
- * @param {string} title
+ * @param {import("../page/words.js").Key} title
  * @param {string} value
  * @param {Line[]} [findings] reasons why the message is not ready
  */
@@ -37,24 +31,16 @@ async function askName(title, value, findings = []) {
     "div",
     {},
     el("h3", {}, t(title)),
-    ...(warnings.length ? [el("p", {}, t("Not ready at this message:")), list] : []),
-    ...(isBusy
-      ? [
-          el(
-            "p",
-            {},
-            t("ST-Auto-Recap is still working. The fork is created when it has finished."),
-          ),
-        ]
-      : []),
-    el("p", {}, t("Name")),
+    ...(warnings.length ? [el("p", {}, t("notReady")), list] : []),
+    ...(isBusy ? [el("p", {}, t("recapIsWorking"))] : []),
+    el("p", {}, t("name")),
   );
-  const buttons = isBusy ? { okButton: t("Create when ready") } : {};
+  const buttons = isBusy ? { okButton: t("createWhenReady") } : {};
   return new Popup(content, POPUP_TYPE.INPUT, value, buttons).show();
 }
 
-const FORK = "Fork here with its own lorebook";
-/** The popup's result for the button "Chat only". */
+const FORK = "forkHere";
+/** The popup's result for the button "onlyChat". */
 const CHAT_ONLY = 2;
 
 /**
@@ -78,20 +64,18 @@ async function confirmRestore(plan) {
   const isOfOpenChat = plan.files.some(({ path }) => path === `${openTimeline()}.jsonl`);
   const sentence =
     isOfOpenChat && plan.messages !== undefined && plan.messages !== now
-      ? [el("p", {}, t("{after} messages instead of {now}.", { after: plan.messages, now }))]
+      ? [el("p", {}, t("messagesInstead", { n: plan.messages, now }))]
       : [];
-  const note = canKeepLorebook
-    ? [el("p", {}, t("The lorebook on disk differs from the one in the snapshot."))]
-    : [];
+  const note = canKeepLorebook ? [el("p", {}, t("lorebookDiffers"))] : [];
   const buttons = canKeepLorebook
     ? {
-        okButton: t("Chat and lorebook"),
-        cancelButton: t("Cancel"),
-        customButtons: [{ text: t("Chat only"), result: CHAT_ONLY }],
+        okButton: t("chatAndLorebook"),
+        cancelButton: t("cancel"),
+        customButtons: [{ text: t("onlyChat"), result: CHAT_ONLY }],
       }
     : {};
   const chosen = await new Popup(
-    el("div", {}, el("h3", {}, t("Planned changes")), ...sentence, list, ...note),
+    el("div", {}, el("h3", {}, t("plannedChanges")), ...sentence, list, ...note),
     POPUP_TYPE.CONFIRM,
     "",
     buttons,
@@ -108,16 +92,13 @@ async function confirmRestore(plan) {
  */
 async function restore(plan, only) {
   const facts = forkFacts(await actions.restore(plan, only));
-  toastr.success([t("Restored."), ...facts].join(" "), "", { escapeHtml: true });
+  toastr.success([t("restored"), ...facts].join(" "), "", { escapeHtml: true });
 }
 
 const snapshotNow = () =>
   runAction(async () => {
     const { id, unchanged } = await actions.createSnapshot();
-    toastr.success(
-      t(unchanged ? "Nothing changed since the last snapshot." : "Snapshot created."),
-      id.slice(0, 10),
-    );
+    toastr.success(t(unchanged ? "nothingNew" : "snapshotCreated"), id.slice(0, 10));
     return id;
   });
 
@@ -131,12 +112,8 @@ const forkHere = (message) =>
     const forked = await runWhenReady(() => actions.fork(message, String(wanted)));
     if (!forked) return "";
     const { name, hasOldLorebook, restored } = forked;
-    const lorebook = t(
-      hasOldLorebook
-        ? "The lorebook is as it was at that message."
-        : "The lorebook of that time is not known; the fork uses the current one.",
-    );
-    toastr.success([lorebook, ...forkFacts(restored)].join(" "), t("Forked: {name}", { name }), {
+    const lorebook = t(hasOldLorebook ? "lorebookThen" : "lorebookNow");
+    toastr.success([lorebook, ...forkFacts(restored)].join(" "), t("forked", { name }), {
       escapeHtml: true,
     });
     return name;
@@ -145,10 +122,10 @@ const forkHere = (message) =>
 /** @param {number} message */
 const tagMoment = (message) =>
   runAction(async () => {
-    const name = await askName("Tag this moment", "");
+    const name = await askName("tagHere", "");
     if (!name) return "";
     await actions.tag(String(name), message);
-    toastr.success(t("Tagged: {name}", { name: String(name) }), "", { escapeHtml: true });
+    toastr.success(t("taggedAs", { name: String(name) }), "", { escapeHtml: true });
     return String(name);
   });
 
@@ -160,23 +137,19 @@ const undoLast = () =>
       const onclick = () =>
         runAction(async () => {
           const name = await actions.restoreOffer(offer);
-          toastr.success(t("Restored: {name}", { name }), "", { escapeHtml: true });
+          toastr.success(t("restoredAs", { name }), "", { escapeHtml: true });
           return name;
         });
-      toastr.warning(
-        t("Click here to restore the earlier version as a new chat."),
-        translateError(error),
-        {
-          escapeHtml: true,
-          timeOut: 30_000,
-          onclick,
-        },
-      );
+      toastr.warning(t("clickToRestoreBeside"), translateError(error), {
+        escapeHtml: true,
+        timeOut: 30_000,
+        onclick,
+      });
       return null;
     });
-    if (number === 0) toastr.info(t("Nothing to undo."));
+    if (number === 0) toastr.info(t("nothingToUndo"));
     if (!number) return "";
-    toastr.success(t("Undone."));
+    toastr.success(t("undone"));
     return String(number);
   });
 
@@ -204,7 +177,7 @@ const openMap = () =>
 function addWandMenu() {
   const item = (
     /** @type {string} */ icon,
-    /** @type {string} */ label,
+    /** @type {import("../page/words.js").Key} */ label,
     /** @type {() => unknown} */ act,
   ) => {
     const element = el(
@@ -224,12 +197,12 @@ function addWandMenu() {
     el(
       "div",
       { class: "extension_container", id: "stvc_wand" },
-      item("fa-camera", "Snapshot now", snapshotNow),
-      item("fa-code-branch", "Timelines", openMap),
-      item("fa-magnifying-glass", "Search all history", () =>
+      item("fa-camera", "snapshotNow", snapshotNow),
+      item("fa-code-branch", "timelines", openMap),
+      item("fa-magnifying-glass", "searchAll", () =>
         runAction(async () => (await openViewer("#/search"), "")),
       ),
-      item("fa-rotate-left", "Undo the last change", undoLast),
+      item("fa-rotate-left", "undoLast", undoLast),
     ),
   );
 }
@@ -238,8 +211,8 @@ function addWandMenu() {
 function addMessageButtons() {
   const buttons = /** @type {const} */ ([
     ["stvc_fork", "fa-code-fork", FORK],
-    ["stvc_history", "fa-clock-rotate-left", "History of this message"],
-    ["stvc_tag", "fa-tag", "Tag this moment"],
+    ["stvc_history", "fa-clock-rotate-left", "messageHistory"],
+    ["stvc_tag", "fa-tag", "tagHere"],
   ]);
   const add = (/** @type {Element} */ menu) => {
     if (menu.querySelector(".stvc_fork")) return;
@@ -299,7 +272,7 @@ async function listDeletedChats(/** @type {Element} */ popup) {
   shown?.remove();
   if (!deleted.length) return;
   const row = (/** @type {Line} */ line) => {
-    const button = el("button", { class: "menu_button", type: "button" }, t("Restore"));
+    const button = el("button", { class: "menu_button", type: "button" }, t("restore"));
     button.addEventListener("click", () =>
       runAction(async () => {
         const plan = await actions.planRestore(line.moment ?? line.head);
@@ -314,8 +287,8 @@ async function listDeletedChats(/** @type {Element} */ popup) {
   popup.prepend(
     el(
       "details",
-      { class: "stvc-deleted", "data-key": key, ...(shown?.hasAttribute("open") && { open: "" }) },
-      el("summary", {}, t("Deleted chats ({n})", { n: deleted.length })),
+      { class: "stvc-deleted", "data-key": key, open: shown?.hasAttribute("open") },
+      el("summary", {}, t("deletedChats", { n: deleted.length })),
       el("ul", {}, ...deleted.map(row)),
     ),
   );
@@ -340,7 +313,6 @@ export async function removeData() {
 }
 
 await loadSettings();
-registerTranslations();
 addWandMenu();
 addMessageButtons();
 addDeletedChats();

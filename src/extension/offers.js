@@ -1,12 +1,35 @@
 // Notices and offers after SillyTavern itself opened a chat or created a checkpoint: what a fork
 // contains, its own lorebook if it shares that of its parent, and repairs of a missing lorebook.
 
+import { el } from "../page/dom.js";
+import { t, translateFinding } from "../page/words.js";
 import * as actions from "./actions.js";
 import { runAction } from "./badge.js";
 import { readStatus } from "./mailbox.js";
 import { settings } from "./settings.js";
 import { missingLorebook, openTimeline, openedHere, timelineOfChat } from "./sillytavern.js";
-import { describeRepair, el, forkFacts, t, translateFinding } from "./words.js";
+
+/**
+ * Lists the sizes of a fork's lorebook and recaps.
+ * @param {Record<string, any> | undefined} restored
+ */
+export function forkFacts(restored) {
+  const facts = /** @type {const} */ ([
+    ["factEntries", restored?.entries],
+    ["factRunningRecap", restored?.running_recap_version],
+    ["factCombinedRecap", restored?.combined_recap_message_count],
+  ]);
+  return facts.filter(([, n]) => Number.isInteger(n)).map(([text, n]) => t(text, { n }));
+}
+
+/** Names a repair of a missing lorebook. @param {Record<string, any>} repair @returns {string} */
+const describeRepair = ({ choice, what }) =>
+  ({
+    "": t("missingRestore"),
+    empty: t("missingEmpty"),
+    clone: t("missingClone"),
+    detach: t("missingDetach"),
+  })[String(choice ?? "")] ?? what;
 
 /** Milliseconds until SillyTavern has written a new checkpoint. */
 const SAVE_DELAY = 1500;
@@ -32,7 +55,7 @@ async function isFirstNotice(name) {
 export async function runWhenReady(action) {
   const cancel = new AbortController();
   const waiting = setTimeout(() => {
-    toastr.info(t("Click here to cancel."), t("Waiting until ST-Auto-Recap has finished…"), {
+    toastr.info(t("clickToCancel"), t("waitingForRecap"), {
       timeOut: 0,
       extendedTimeOut: 0,
       toastClass: "toast stvc-waiting",
@@ -66,14 +89,11 @@ async function noticeFork(name, message) {
   }
   const notReady =
     openTimeline() === name ? (await actions.checkReadiness(message)).map(translateFinding) : [];
-  const text = [
-    t("It shares its lorebook with another chat. Click here to give it its own lorebook."),
-    ...notReady,
-  ];
+  const text = [t("sharesLorebook"), ...notReady];
   const give = () =>
     runAction(async () => {
       if ((await runWhenReady(() => actions.repair(name, own))) === null) return "";
-      toastr.success(t("{name} now has its own lorebook.", { name: chat }), "", {
+      toastr.success(t("hasOwnLorebook", { name: chat }), "", {
         escapeHtml: true,
       });
       return name;
@@ -95,17 +115,17 @@ async function offerMissingLorebook(name) {
   const content = el(
     "div",
     { class: "stvc-repairs" },
-    el("h3", {}, t("The lorebook {book} of this chat is missing.", { book })),
-    el("p", {}, t("SillyTavern shows it as empty. What should be done?")),
+    el("h3", {}, t("lorebookMissing", { book })),
+    el("p", {}, t("lorebookMissingQuestion")),
   );
   const popup = new Popup(content, POPUP_TYPE.TEXT, "", {
-    okButton: t("Nothing now"),
+    okButton: t("nothingNow"),
     customButtons: repairs.map((line, n) => ({ text: describeRepair(line), result: n + 2 })),
   });
   const chosen = repairs[Number(await popup.show()) - 2];
   if (!chosen) return;
   await actions.repair(name, chosen);
-  toastr.success(t("Repaired."));
+  toastr.success(t("repaired"));
 }
 
 async function followOpenChat() {

@@ -1,7 +1,8 @@
 // The panel of the extension among SillyTavern's settings.
 
+import { el } from "../page/dom.js";
+import { t } from "../page/words.js";
 import { saveSettings, settings } from "./settings.js";
-import { el, t } from "./words.js";
 
 /** Adds the panel to SillyTavern's extension settings. @param {() => void} onChange */
 export function addSettingsPanel(onChange) {
@@ -12,7 +13,7 @@ export function addSettingsPanel(onChange) {
   };
   const checkbox = (
     /** @type {"badge" | "alarms" | "offers" | "scenes"} */ key,
-    /** @type {string} */ label,
+    /** @type {import("../page/words.js").Key} */ label,
   ) => {
     const input = /** @type {HTMLInputElement} */ (
       el("input", { type: "checkbox", "data-stvc": key })
@@ -25,7 +26,7 @@ export function addSettingsPanel(onChange) {
     return el("label", { class: "checkbox_label" }, input, el("span", {}, t(label)));
   };
   const languages = [
-    ["", t("Same as SillyTavern")],
+    ["", t("sameAsSillyTavern")],
     ["en", "English"],
     ["zh", "中文"],
   ];
@@ -40,7 +41,7 @@ export function addSettingsPanel(onChange) {
   select.addEventListener("change", () => {
     chosen.language = /** @type {import("./settings.js").Settings["language"]} */ (select.value);
     save();
-    toastr.info(t("Reload the page to apply the language everywhere."));
+    toastr.info(t("reloadForLanguage"));
   });
   const drawer = el(
     "div",
@@ -54,11 +55,11 @@ export function addSettingsPanel(onChange) {
     el(
       "div",
       { class: "inline-drawer-content" },
-      checkbox("badge", "Show the status badge"),
-      checkbox("alarms", "Notify me when a chat shrinks or is overwritten"),
-      checkbox("offers", "Offer each new checkpoint or branch its own lorebook"),
-      checkbox("scenes", "Create a snapshot at every scene end automatically (ST-Auto-Recap)"),
-      el("label", {}, el("span", {}, t("Language")), select),
+      checkbox("badge", "settingBadge"),
+      checkbox("alarms", "settingAlarms"),
+      checkbox("offers", "settingOffers"),
+      checkbox("scenes", "settingScenes"),
+      el("label", {}, el("span", {}, t("settingLanguage")), select),
     ),
   );
   document.getElementById("extensions_settings2")?.append(drawer);

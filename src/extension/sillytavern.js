@@ -4,8 +4,8 @@
 // SillyTavern's page keeps chats, lorebooks and lists of chats in memory and writes them back
 // later. Therefore they are saved before an action, and reloaded after files were replaced.
 
+import { t } from "../page/words.js";
 import { Refused, hex } from "./mailbox.js";
-import { t } from "./words.js";
 
 const WORLD_INFO = "/scripts/world-info.js";
 const GROUPS = "/scripts/group-chats.js";
@@ -24,7 +24,7 @@ let loadedOperation = null;
 export function timeline() {
   const { characterId, characters, getCurrentChatId, groupId } = SillyTavern.getContext();
   const chat = getCurrentChatId();
-  if (!chat) throw new Refused(t("No chat is open."));
+  if (!chat) throw new Refused(t("noChatOpen"));
   if (groupId) return `group chats/${chat}`;
   return `chats/${characters[characterId].avatar.replace(/\.[^.]*$/, "")}/${chat}`;
 }
@@ -67,10 +67,8 @@ export const openedHere = new Set();
  * @param {boolean} leavesChat whether the page will reload the chat or open another
  */
 export function requireIdle(leavesChat) {
-  if (isGenerating())
-    throw new NotIdle(t("A reply is being generated. Wait until it is finished."));
-  if (leavesChat && isEditing())
-    throw new NotIdle(t("A message is being edited. Finish or cancel the edit first."));
+  if (isGenerating()) throw new NotIdle(t("generating"));
+  if (leavesChat && isEditing()) throw new NotIdle(t("editing"));
 }
 
 /**
@@ -183,7 +181,7 @@ export async function openAnyChat(name, message) {
   if (name !== openTimeline()) {
     if (folder === "group chats") {
       const group = groups.find((/** @type {any} */ one) => one.chats.includes(chat));
-      if (!group) throw new Refused(t("SillyTavern does not list this chat."));
+      if (!group) throw new Refused(t("chatNotListed"));
       const { openGroupById } = await import(GROUPS);
       if (String(group.id) !== String(groupId)) await openGroupById(group.id);
     } else {
@@ -192,7 +190,7 @@ export async function openAnyChat(name, message) {
       );
       // SillyTavern would create an empty chat if a deleted chat were opened.
       if (index < 0 || !(await hasChat(characters[index].avatar, chat)))
-        throw new Refused(t("SillyTavern does not list this chat."));
+        throw new Refused(t("chatNotListed"));
       if (groupId || String(index) !== String(characterId)) await selectCharacterById(index);
     }
     if (getCurrentChatId() !== chat) await openChat(chat);
@@ -270,13 +268,13 @@ export async function reloadWrittenFiles(written) {
   const deleted = unseen.flatMap((one) => one.removed ?? []);
   const reload = () => reloadFromDisk({ operation: newest, deleted });
   if (isGenerating() || isEditing()) {
-    toastr.warning(
-      t("Click here to load the new version. Until then, SillyTavern asks before each overwrite."),
-      t("This chat was replaced elsewhere."),
-      { timeOut: 0, extendedTimeOut: 0, onclick: reload },
-    );
+    toastr.warning(t("clickToLoad"), t("replacedElsewhere"), {
+      timeOut: 0,
+      extendedTimeOut: 0,
+      onclick: reload,
+    });
     return;
   }
   await reload();
-  toastr.info(t("The new version is loaded."), t("This chat was replaced elsewhere."));
+  toastr.info(t("newVersionLoaded"), t("replacedElsewhere"));
 }

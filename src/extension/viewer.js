@@ -1,10 +1,10 @@
 // Shows the viewer in a popup. The viewer's requests go through the mailbox.
 
+import { currentLanguage } from "../page/words.js";
 import { deletedPaths } from "./actions.js";
 import { runAction } from "./badge.js";
 import { readStatus, requireWatch, send } from "./mailbox.js";
 import { openAnyChat, reloadFromDisk, reloadLists, saveOpenChat } from "./sillytavern.js";
-import { currentLanguage } from "./words.js";
 
 /** The popup with the viewer. @type {any} */
 let popup;

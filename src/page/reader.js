@@ -299,7 +299,9 @@ export async function reader(place, [requested], query) {
   /** @type {HTMLElement | null} */
   let current = null;
   const controlsOf = (/** @type {HTMLElement} */ row) =>
-    /** @type {NodeListOf<HTMLElement>} */ (row.querySelectorAll("a, button, summary"));
+    /** @type {NodeListOf<HTMLElement>} */ (
+      row.querySelectorAll("a, button, summary, pre, .table")
+    );
   /** @param {HTMLElement} row */
   const makeCurrent = (row) => {
     if (current === row) return;

@@ -35,7 +35,7 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => { [$(($name, include_str!(concat!("../../extension/", $name)))),*] };
 }
 
-const FILES: [(&str, &str); 13] = files![
+const FILES: [(&str, &str); 12] = files![
     "manifest.json",
     "index.js",
     "actions.js",
@@ -47,17 +47,21 @@ const FILES: [(&str, &str); 13] = files![
     "settings_panel.js",
     "sillytavern.js",
     "viewer.js",
-    "words.js",
     "style.css",
 ];
+
+/// Modules of the viewer that the extension uses, too.
+const SHARED: [&str; 4] = ["codes.js", "dom.js", "texts.js", "words.js"];
 
 /// Returns the name and the text of every file of the extension.
 pub fn files() -> Vec<(&'static str, String)> {
     let own = |(name, text): (&'static str, &str)| match name {
         "manifest.json" => (name, text.replace("0.0.0", VERSION)),
-        _ => (name, text.to_owned()),
+        // All modules are installed in one folder.
+        _ => (name, text.replace("\"../page/", "\"./")),
     };
     let mut files: Vec<_> = FILES.into_iter().map(own).collect();
+    files.extend(SHARED.map(|name| (name, page::module(name).to_owned())));
     let asset = |path| page::at(path).map_or("", |(_, text)| text);
     let frame = asset("/").replace("/style.css", "page.css").replace("/page.js", "page.js");
     let frame = frame.replace("<link rel=\"icon\" href=\"/icon.svg\">\n", "");

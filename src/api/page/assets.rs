@@ -36,6 +36,7 @@ assets! {
     JS "api.js",
     JS "dialogs.js",
     JS "words.js",
+    JS "texts.js",
     JS "codes.js",
     JS "dom.js",
     JS "standalone.js",

@@ -30,6 +30,11 @@ pub fn at(path: &str) -> Option<(&'static str, &'static str)> {
     find(path).map(|asset| (asset.kind, asset.text))
 }
 
+/// Returns the text of one of the viewer's modules.
+pub fn module(name: &str) -> &'static str {
+    find(&format!("/{name}")).map_or("", |asset| asset.text)
+}
+
 fn add(path: &str, done: &mut Vec<String>, script: &mut String) {
     if done.iter().any(|other| other == path) {
         return;

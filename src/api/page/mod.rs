@@ -8,6 +8,6 @@ mod stored_answers;
 mod story;
 
 pub use assets::{ASSETS, Asset};
-pub(crate) use bundle::at;
+pub(crate) use bundle::{at, module};
 pub use exported::{Exported, Extent, LeftOut, PageStats, StoryStats};
 pub use one_file::{Options, write};
