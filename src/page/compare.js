@@ -43,8 +43,8 @@ const MAX_PAGES = 8;
  */
 
 /** @type {import("./main.js").Place} */
-export async function compare(place, [before, after]) {
-  const requested = { before, ...(after ? { after } : {}) };
+export async function compare(place, [older, newer]) {
+  const requested = { before: older, ...(newer ? { after: newer } : {}) };
   // The messages are requested before it is known whether they changed, because they are on top.
   const firstMessages = { ...requested, only: "chat", first: 0, count: PAGE };
   const early = canAnswer("diff", firstMessages) ? ask("diff", firstMessages) : null;
@@ -58,8 +58,8 @@ export async function compare(place, [before, after]) {
       : undefined;
   const [answer, ...shown] = await Promise.all([
     ask("diff", { ...requested, stat: true }),
-    show(before),
-    show(after),
+    show(older),
+    show(newer),
   ]);
   const [comparison] = linesOf(answer, "comparison");
   // Names such as "Tide Office" mean another snapshot later, so the answer names the moments.
@@ -94,7 +94,7 @@ export async function compare(place, [before, after]) {
       el("kbd", { class: "keys", "aria-hidden": "true" }, key),
     ];
     const properties = { type: "button", "aria-keyshortcuts": key };
-    return el("button", { ...properties, onclick: () => go(by) }, parts);
+    return el("button", { ...properties, onclick: () => move(by) }, parts);
   };
   const filters = el("div", { class: "filters", role: "group", "aria-label": t("partsToShow") });
   const findings = linesOf(answer, "finding").map((line) => {
@@ -152,14 +152,12 @@ export async function compare(place, [before, after]) {
   const make = async (/** @type {number} */ start) => {
     const { part, first } = partAt(start);
     const lines = await load(part.only, first);
-    const before = filtered
-      .slice(0, filtered.indexOf(part))
-      .reduce((all, one) => all + one.total, 0);
+    const offset = before(part) + first;
     const gaps = part.name === "message" ? unchangedBetween(lines, first) : [];
     return lines.map((line, n) =>
       el(
         "li",
-        { tabindex: -1, "data-change": before + first + n },
+        { tabindex: -1, "data-change": offset + n },
         first + n ? null : el("h2", {}, part.title, " ", el("small", {}, part.total)),
         gaps[n] && renderGap(moments.before, gaps[n].start, gaps[n].count),
         renderChange(line, addressOf),
@@ -183,11 +181,12 @@ export async function compare(place, [before, after]) {
 
   /** Number of the change that has the focus, or had it last. */
   let current = -1;
-  const drawPosition = () =>
-    setChildren(
-      position,
-      current < 0 ? t("changes", { n: total() }) : t("position", { n: current + 1, of: total() }),
-    );
+  /** The change that is loaded to move to it. @type {number | null} */
+  let goal = null;
+  const drawPosition = () => {
+    const [at, of] = [goal ?? current, total()];
+    setChildren(position, at < 0 ? t("changes", { n: of }) : t("position", { n: at + 1, of }));
+  };
   list.addEventListener("focusin", ({ target }) => {
     const row = target instanceof Element ? target.closest("li[data-change]") : null;
     if (!row) return;
@@ -196,17 +195,34 @@ export async function compare(place, [before, after]) {
   });
   /** Moves to the next or the previous change. @param {number} by */
   async function go(by) {
-    if (!total()) return;
-    const to = Math.max(0, Math.min(total() - 1, neighbour(by)));
-    const index = rowOf(to);
-    let row = list.rowAt(index);
-    if (!row) {
-      await fill(index);
-      row = list.rowAt(index);
+    const isLoading = goal !== null;
+    const to = goal === null ? neighbour(by) : goal + by;
+    goal = Math.max(0, Math.min(total() - 1, to));
+    drawPosition();
+    if (isLoading) return;
+    try {
+      // The user may ask for another change while one is loaded.
+      while (goal !== null) {
+        const loaded = /** @type {number} */ (goal);
+        const row = await loadRow(rowOf(loaded));
+        if (loaded !== goal) continue;
+        goal = null;
+        if (row) list.hold(row, 0, topOfList() + GAP);
+        row?.focus({ preventScroll: true });
+      }
+    } finally {
+      goal = null;
     }
-    if (!row) return;
-    list.hold(row, 0, topOfList() + GAP);
-    row.focus({ preventScroll: true });
+  }
+  /** @param {number} by */
+  function move(by) {
+    // If the program does not answer, the viewer says so.
+    go(by).catch(() => {});
+  }
+  /** @param {number} index */
+  async function loadRow(index) {
+    if (!list.rowAt(index)) await fill(index);
+    return list.rowAt(index);
   }
   /** Returns the height of the headings that cover the top of the list. */
   function topOfList() {
@@ -223,15 +239,29 @@ export async function compare(place, [before, after]) {
     const view = scroller.getBoundingClientRect();
     if (box && box.bottom > view.top && box.top < view.bottom) return current + by;
     const first = list.firstVisible();
-    const number = Number(first?.row.getAttribute("data-change") ?? 0);
+    if (!first) return firstVisiblePage();
+    const number = Number(first.row.getAttribute("data-change"));
     // The beginning of a change that is partly above the visible part was seen already.
-    const isBelow = (first?.offset ?? 0) >= 0;
-    return isBelow === by > 0 ? number : number + by;
+    return first.offset >= 0 === by > 0 ? number : number + by;
+  }
+  /** Returns the first change of the visible page, which is not loaded yet. */
+  function firstVisiblePage() {
+    const { top } = scroller.getBoundingClientRect();
+    const pages = /** @type {HTMLOListElement[]} */ ([...list.children]);
+    const page = pages.find((one) => one.getBoundingClientRect().bottom > top);
+    const { part, first } = partAt(page?.start ?? 0);
+    return before(part) + first;
+  }
+  /** Returns the number of changes in earlier parts. @param {Part} part */
+  function before(part) {
+    const earlier = filtered.slice(0, filtered.indexOf(part));
+    return earlier.reduce((all, one) => all + one.total, 0);
   }
 
   const filter = (/** @type {Part[]} */ to) => {
     filtered = to;
     current = -1;
+    goal = null;
     drawFilters();
     scroller.scrollTop = 0;
     return fill();
@@ -264,7 +294,7 @@ export async function compare(place, [before, after]) {
     const isTyping = target instanceof Element && target.closest("input, textarea, dialog");
     if ((key !== "n" && key !== "p") || isTyping || ctrlKey || metaKey || altKey) return;
     event.preventDefault();
-    go(key === "n" ? 1 : -1);
+    move(key === "n" ? 1 : -1);
   };
   if (comparison.changes) {
     await filter(parts);

@@ -836,6 +836,9 @@ const scenarios = {
     await page.locator(".position", { hasText: "3 of 1999" }).waitFor();
     await page.keyboard.press("p");
     await page.waitForFunction(() => document.activeElement.getAttribute("data-change") === "1");
+    // Keys that are pressed while changes are loaded count.
+    for (let n = 0; n < 120; n++) await page.keyboard.press("n");
+    await page.waitForFunction(() => document.activeElement.getAttribute("data-change") === "121");
     // A change far away is loaded when it is the next one.
     await page.locator(".changes").evaluate((changes) => (changes.scrollTop = 1e9));
     await page.waitForTimeout(500);
