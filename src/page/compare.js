@@ -101,13 +101,13 @@ export async function compare(place, [older, newer]) {
     const text = line.code === "lorebook-then-unknown" ? t("lorebookUnknown") : line.message;
     return el("p", { class: "warning" }, text);
   });
+  const summary = el("div", { class: "summary" }, filters, counts);
+  /** What stays on top of the list on a large screen. */
+  const overview = el("div", { class: "overview" }, summary, shares, findings, heads);
   const scroller = el(
     "section",
     { class: "changes", "aria-label": t("changes", { n: comparison.changes }), tabindex: 0 },
-    el("div", { class: "summary" }, filters, counts),
-    shares,
-    findings,
-    heads,
+    overview,
     comparison.changes ? list : el("p", { class: "empty" }, t("noDifference")),
   );
   const isNamed = !isSameTimeline(left, right);
@@ -224,9 +224,9 @@ export async function compare(place, [older, newer]) {
     if (!list.rowAt(index)) await fill(index);
     return list.rowAt(index);
   }
-  /** Returns the height of the headings that cover the top of the list. */
+  /** Returns the height of what covers the top of the list. */
   function topOfList() {
-    return getComputedStyle(heads).position === "sticky" ? heads.offsetHeight : 0;
+    return getComputedStyle(overview).position === "sticky" ? overview.offsetHeight : 0;
   }
   /**
    * Returns the change after or before the current one. If the user scrolled away from it, the
