@@ -68,6 +68,7 @@ assets! {
     JS "search_marks.js",
     JS "search_results.js",
     JS "change_rows.js",
+    JS "unchanged_messages.js",
     JS "search.js",
     JS "operations.js",
 }
