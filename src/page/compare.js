@@ -76,10 +76,6 @@ export async function compare(place, [older, newer]) {
   const load = changeLoader(moments, comparison, early);
 
   const heading = el("h1", {}, titleOf(left, right));
-  groupOf(left).then(
-    (group) => group && setChildren(heading, titleOf(left, right, group)),
-    () => {},
-  );
   const heads = el("div", { class: "heads" });
   const position = el("span", { class: "facts position" });
   const counts = el("p", { class: "counts" });
@@ -353,27 +349,15 @@ function isSameTimeline(left, right) {
 }
 
 /**
- * Returns the name of the group of a group chat. Only the library knows it.
- * @param {Line | undefined} line
- * @returns {Promise<string | undefined>}
- */
-async function groupOf(line) {
-  if (!line?.timeline.startsWith("group chats/")) return;
-  const timelines = linesOf(await ask("library"), "timeline");
-  return timelines.find((one) => one.timeline === line.timeline)?.group;
-}
-
-/**
  * Renders the names of what is compared.
  * @param {Line | undefined} left
  * @param {Line | undefined} right
- * @param {string} [group] name of the group
  */
-function titleOf(left, right, group) {
+function titleOf(left, right) {
   const [line = right] = [left];
   if (!line) return [`${t("before")} ↔ ${t("after")}`];
   const [folder, name] = splitTimeline(line.timeline);
-  const owner = el("span", { class: "folder" }, group ?? folder, " / ");
+  const owner = el("span", { class: "folder" }, folder, " / ");
   if (!right || isSameTimeline(left, right)) return [owner, name];
   const [otherFolder, otherName] = splitTimeline(right.timeline);
   return [owner, name, " ↔ ", otherFolder === folder ? otherName : `${otherFolder} / ${otherName}`];
