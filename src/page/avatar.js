@@ -1,5 +1,5 @@
-// A round picture for a person or a group: the portrait, or else the first character of the name, on
-// a colour that always belongs to the name.
+// A round picture for a person or a group: the portrait, or else the first character of the name,
+// on a colour that always belongs to the name.
 
 import { el } from "./dom.js";
 import { showPortrait } from "./pictures.js";

@@ -1,5 +1,5 @@
-// Functions that select texts in the user's language, and format times and names. The viewer and the
-// extension share them.
+// Functions that select texts in the user's language, and format times and names. The viewer and
+// the extension share them.
 
 import { chineseError, chineseFinding } from "./codes.js";
 import { CHINESE, ENGLISH, FIELDS } from "./texts.js";

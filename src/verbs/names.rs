@@ -1,4 +1,5 @@
-//! Lists names for shell completion and for front ends. Names that cannot be read are omitted, and errors are ignored.
+//! Lists names for shell completion and for front ends. Names that cannot be read are omitted, and
+//! errors are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
