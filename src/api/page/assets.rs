@@ -66,6 +66,7 @@ assets! {
     JS "reader.js",
     JS "compare.js",
     JS "search_marks.js",
+    JS "search_filters.js",
     JS "search_results.js",
     JS "change_rows.js",
     JS "unchanged_messages.js",
