@@ -5,15 +5,16 @@ import { ask, linesOf, mayWrite, pages } from "./api.js";
 import { timelineAvatar } from "./avatar.js";
 import { address, el, setChildren } from "./dom.js";
 import { groupByOwner, measurer } from "./map_columns.js";
-import { MapDetails, fork, renderQuote } from "./map_details.js";
+import { MapDetails, fork } from "./map_details.js";
 import { HUES, MapDrawing, dotY } from "./map_drawing.js";
 import { followGestures } from "./map_gestures.js";
+import { MapMargins } from "./map_margins.js";
+import { MapPreview } from "./map_preview.js";
 import { GUTTER, MapScale } from "./map_scale.js";
 import { storyChooser } from "./map_stories.js";
-import { messageAt } from "./messages.js";
 import { Minimap } from "./minimap.js";
 import { LANES, isStandalone } from "./standalone.js";
-import { formatDate, splitTimeline, t } from "./words.js";
+import { splitTimeline, t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
@@ -23,15 +24,10 @@ const OVERSCAN = 500;
 const MAX_SCENE_LANES = 200;
 /** Maximum number of snapshots that are never folded. */
 const MAX_MARKED_DOTS = 60;
-/** Least distances of message numbers, in pixels: of marked messages, and of others. */
-const [MARK_DISTANCE, NUMBER_DISTANCE] = [20, 64];
 /** Factor of a press of a zoom button. */
 const ZOOM_STEP = 1.5;
 /** Distance from a snapshot at which a press selects it, in pixels: with a mouse, with a finger. */
 const [MOUSE_REACH, FINGER_REACH] = [14, 24];
-/** Milliseconds that the pointer must rest before a message is shown. */
-const PREVIEW_DELAY = 120;
-
 /** The snapshot that the user selected for a comparison. @type {string | null} */
 let comparedSnapshot = null;
 
@@ -151,10 +147,14 @@ export async function map(place, [requested], query) {
   }
 
   const drawing = new MapDrawing();
-  const gutter = el("div", { class: "gutter" });
-  const owner = el("div", { class: "owners", "aria-hidden": "true" });
-  const preview = el("div", { class: "preview", hidden: true });
-  const canvas = el("div", { class: "canvas" }, drawing.svg, gutter, owner);
+  const margins = new MapMargins((before) => {
+    const { scrollTop } = canvas;
+    scale.expand(before);
+    drawAll();
+    canvas.scrollTop = scrollTop;
+  });
+  const canvas = el("div", { class: "canvas" }, drawing.svg, margins.numbers, margins.owners);
+  const preview = new MapPreview(canvas);
   const minimap = new Minimap(canvas, scale);
   const zoomButton = (
     /** @type {string} */ sign,
@@ -182,7 +182,7 @@ export async function map(place, [requested], query) {
     el(
       "div",
       { class: "map-body" },
-      el("div", { class: "map-window" }, canvas, zoomButtons, minimap.svg, preview),
+      el("div", { class: "map-window" }, canvas, zoomButtons, minimap.svg, preview.element),
       details.element,
     ),
   );
@@ -207,8 +207,7 @@ export async function map(place, [requested], query) {
       bottom: visible.bottom + OVERSCAN,
     };
     const missing = drawing.draw(view(box));
-    drawGutter(box.top, box.bottom);
-    drawOwners(box.left, box.right);
+    margins.draw(box, { scale, owners: timeline ? [] : owners, isStory: Boolean(timeline) });
     minimap.follow(visible);
     const requests = new Set(missing.map((n) => Math.floor(n / LANES) * LANES));
     const isNew = (/** @type {number} */ first) => !dotRequests.has(first);
@@ -228,88 +227,6 @@ export async function map(place, [requested], query) {
   function drawAll() {
     minimap.draw(lanes);
     draw();
-  }
-
-  /**
-   * Draws the message numbers, and the buttons that expand folded stretches.
-   * @param {number} top
-   * @param {number} bottom
-   */
-  function drawGutter(top, bottom) {
-    /** @type {HTMLElement[]} */
-    const nodes = [];
-    /** @type {number[]} */
-    const taken = scale.axis.folds.map(({ first }) => scale.y(first - 1) + 0.5);
-    const number = (/** @type {number} */ message, /** @type {number} */ distance) => {
-      const y = scale.y(message);
-      if (y < top || y > bottom || taken.some((other) => Math.abs(other - y) < distance)) return;
-      taken.push(y);
-      nodes.push(placeAt(y, el("span", { class: "message-number" }, `#${message}`)));
-    };
-    const { folds } = scale.axis;
-    taken.splice(0, taken.length, ...folds.map(({ y }) => y + scale.y(0)));
-    number(0, 0);
-    number(size.messages - 1, MARK_DISTANCE);
-    if (timeline) for (const mark of scale.marks) number(mark, MARK_DISTANCE);
-    const interval = roundInterval(NUMBER_DISTANCE / scale.step);
-    const first = Math.floor(scale.messageAt(top) / interval) * interval;
-    const last = Math.min(size.messages, scale.messageAt(bottom) + 1);
-    for (let n = first; n <= last; n += interval)
-      if (!scale.axis.isFolded(n)) number(n, NUMBER_DISTANCE / 2);
-    for (const fold of folds) {
-      const foldY = fold.y + scale.y(0);
-      if (foldY <= top || foldY >= bottom) continue;
-      const count = fold.last - fold.first + 1;
-      const label = t("expand", { n: count });
-      const onclick = () => {
-        const before = canvas.scrollTop;
-        scale.expand(fold.first - 1);
-        drawAll();
-        canvas.scrollTop = before;
-      };
-      nodes.push(
-        placeAt(
-          foldY,
-          el(
-            "button",
-            { type: "button", class: "fold", title: label, "aria-label": label, onclick },
-            `⋯ ${count}`,
-          ),
-        ),
-      );
-    }
-    gutter.replaceChildren(...nodes);
-  }
-
-  /** @param {number} y @param {HTMLElement} node */
-  function placeAt(y, node) {
-    node.style.top = `${y}px`;
-    return node;
-  }
-
-  /**
-   * Draws the names of characters and groups above their columns.
-   * @param {number} left
-   * @param {number} right
-   */
-  function drawOwners(left, right) {
-    if (timeline) return;
-    const nodes = owners.flatMap(({ owner: name, timeline, first, last }, n) => {
-      const start = scale.x(first) - 24;
-      const next = owners[n + 1];
-      const end = next ? scale.x(next.first) - 32 : scale.width;
-      if (end < left || start > right || scale.x(last) < left) return [];
-      const node = el(
-        "div",
-        { class: "owner" },
-        el("span", {}, timelineAvatar(timeline), el("b", {}, name)),
-      );
-      node.style.left = `${start}px`;
-      node.style.width = `${Math.max(0, end - start)}px`;
-      node.classList.toggle("narrow", end - start < 90);
-      return end - start < 34 ? [] : node;
-    });
-    owner.replaceChildren(...nodes);
   }
 
   /** The point of the map in the centre of the window. */
@@ -510,39 +427,14 @@ export async function map(place, [requested], query) {
     return nearest;
   }
 
-  /** Counts pointer moves, so that only the last move shows a preview. */
-  let pointerMoves = 0;
   /** @param {PointerEvent | null} event */
   function hover(event) {
-    const move = ++pointerMoves;
-    if (!event || event.pointerType !== "mouse") return void (preview.hidden = true);
+    if (!event || event.pointerType !== "mouse") return preview.hide();
     const { hit, y } = atPointer(event);
     canvas.classList.toggle("on-lane", hit !== null);
     const lane = lanes[hit?.lane ?? -1];
-    if (!hit || !lane?.dots?.length) return void (preview.hidden = true);
-    const dot = hit.dot === null ? null : lane.dots[hit.dot];
-    const latest = lane.dots[lane.dots.length - 1];
-    const reached = Math.max(0, Math.min(lane.messages - 1, Math.round(scale.messageAt(y))));
-    const index = dot ? (dot.index ?? 0) : reached;
-    setTimeout(async () => {
-      if (move !== pointerMoves) return;
-      const line = await messageAt((dot ?? latest).snapshot, index).catch(() => undefined);
-      if (move !== pointerMoves) return;
-      preview.hidden = !line;
-      if (!line) return;
-      const head = [lane.name, dot ? formatDate(dot.time) : ""];
-      setChildren(
-        preview,
-        el("small", {}, head.filter(Boolean).join(" · ")),
-        el("p", { dir: "auto" }, renderQuote(line)),
-      );
-      const box = canvas.getBoundingClientRect();
-      const [left, top] = [event.clientX - box.left, event.clientY - box.top];
-      const isLow = top > canvas.clientHeight - preview.offsetHeight - 24;
-      const rightmost = canvas.clientWidth - preview.offsetWidth - 12;
-      preview.style.left = `${Math.max(4, Math.min(left + 18, rightmost))}px`;
-      preview.style.top = `${Math.max(4, isLow ? top - preview.offsetHeight - 14 : top + 18)}px`;
-    }, PREVIEW_DELAY);
+    if (!hit || !lane?.dots?.length) return preview.hide();
+    preview.showSoon(event, lane, hit.dot, Math.round(scale.messageAt(y)));
   }
 
   followGestures(canvas, {
@@ -551,8 +443,7 @@ export async function map(place, [requested], query) {
     press: (event) => {
       const { hit, y } = atPointer(event);
       drawing.svg.focus({ preventScroll: true });
-      preview.hidden = true;
-      pointerMoves++;
+      preview.hide();
       if (hit) loadDots(hit.lane).then(() => select(hit.lane, hit.dot ?? nearestDot(hit.lane, y)));
     },
   });
@@ -658,11 +549,4 @@ export async function map(place, [requested], query) {
       clearTimeout(addressTimer);
     },
   };
-}
-
-/** Rounds an interval up to 1, 2 or 5 times a power of ten. @param {number} min */
-function roundInterval(min) {
-  for (const interval of [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000])
-    if (interval >= min) return interval;
-  return 10_000;
 }

@@ -55,6 +55,8 @@ assets! {
     JS "map_gestures.js",
     JS "map_details.js",
     JS "map_stories.js",
+    JS "map_margins.js",
+    JS "map_preview.js",
     JS "minimap.js",
     JS "text.js",
     JS "inline.js",
