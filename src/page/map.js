@@ -1,19 +1,21 @@
 // The map: a vertical lane for each timeline, on which messages go downwards and each snapshot is a
 // dot. Only lanes and dots near the visible part are in the document.
 
-import { ask, linesOf, mayWrite, pages } from "./api.js";
-import { timelineAvatar } from "./avatar.js";
+import { mayWrite } from "./api.js";
+import { avatar } from "./avatar.js";
 import { address, el, setChildren } from "./dom.js";
-import { groupByOwner, measurer } from "./map_columns.js";
+import { measurer } from "./map_columns.js";
 import { MapDetails, fork } from "./map_details.js";
 import { HUES, MapDrawing, dotY } from "./map_drawing.js";
 import { followGestures } from "./map_gestures.js";
+import { MapLanes } from "./map_lanes.js";
 import { MapMargins } from "./map_margins.js";
 import { MapPreview } from "./map_preview.js";
 import { GUTTER, MapScale } from "./map_scale.js";
 import { storyChooser } from "./map_stories.js";
 import { Minimap } from "./minimap.js";
-import { LANES, isStandalone } from "./standalone.js";
+import { ownerOf } from "./owners.js";
+import { isStandalone } from "./standalone.js";
 import { splitTimeline, t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
@@ -22,8 +24,6 @@ import { splitTimeline, t } from "./words.js";
 const OVERSCAN = 500;
 /** Maximum number of lanes for which scene ends are loaded. */
 const MAX_SCENE_LANES = 200;
-/** Maximum number of snapshots that are never folded. */
-const MAX_MARKED_DOTS = 60;
 /** Factor of a press of a zoom button. */
 const ZOOM_STEP = 1.5;
 /** Distance from a snapshot at which a press selects it, in pixels: with a mouse, with a finger. */
@@ -33,117 +33,31 @@ let comparedSnapshot = null;
 
 /** @type {import("./main.js").Place} */
 export async function map(place, [requested], query) {
-  /** The timeline whose family is shown. The address may have a part of its name. */
-  let timeline = requested;
-  /** @type {Line[]} */
-  let lanes = [];
-  /** Index into `lanes` of each lane number. @type {Map<number, number>} */
-  let indexes = new Map();
-  let size = { columns: 0, messages: 0 };
-  /** Columns of each character or group. @type {import("./map_columns.js").Owner[]} */
-  let owners = [];
+  const loaded = new MapLanes(requested);
   let selected = { lane: -1, dot: -1 };
   /** The dot of the snapshot in the address, or the latest dot of the timeline in the address. */
   let here = { lane: -1, dot: -1 };
-  const scale = new MapScale(!timeline);
+  const scale = new MapScale(!requested);
 
   const load = async () => {
-    /** @type {Line[]} */
-    const all = [];
-    // On the map of all timelines, the dots of a lane are loaded when the lane becomes visible.
-    await pages("graph", timeline ? { timeline } : { lanes_only: true }, (answer) => {
-      const [line] = linesOf(answer, "graph");
-      size = { columns: line.columns, messages: line.messages };
-      all.push(...linesOf(answer, "lane"));
-    });
-    const isRequested = (/** @type {Line} */ { timeline: name }) =>
-      name === requested || name.endsWith(`/${requested}`);
-    timeline = requested && (all.find(isRequested) ?? all[0])?.timeline;
-    for (const lane of all) [lane.owner, lane.name] = splitTimeline(lane.timeline);
-    lanes = all;
-    owners = groupByOwner(lanes);
-    indexes = new Map(lanes.map((lane, n) => [lane.number, n]));
-    dotRequests.clear();
-    here =
-      (await findDot(query.get("at"))) ??
-      lastDot(lanes.findIndex((lane) => lane.timeline === timeline));
+    await loaded.load();
+    here = (await loaded.findDot(query.get("at"))) ?? loaded.latestDot();
     updateScale();
-    if (timeline && lanes.length <= MAX_SCENE_LANES && !isStandalone)
-      loadScenes(timeline).catch(() => {});
+    if (!requested || loaded.all.length > MAX_SCENE_LANES || isStandalone) return;
+    const drawScenes = async () => {
+      if (!(await loaded.loadScenes())) return;
+      const centre = centreOfWindow();
+      updateScale();
+      keepPoint(centre);
+      minimap.draw(loaded.all);
+    };
+    drawScenes().catch(() => {});
   };
 
-  /** Loads the scene ends, for which the program reads all messages. @param {string} timeline */
-  async function loadScenes(timeline) {
-    await pages("graph", { timeline, scenes: true }, (answer) =>
-      linesOf(answer, "lane").forEach((line) => {
-        const lane = lanes[indexes.get(line.number) ?? -1];
-        if (lane?.timeline === line.timeline) lane.scenes = line.scenes;
-      }),
-    );
-    if (!lanes.some((lane) => lane.scenes?.length)) return;
-    const centre = centreOfWindow();
-    updateScale();
-    keepPoint(centre);
-    minimap.draw(lanes);
-  }
-
-  /** Requests for dots, by the first requested lane. @type {Map<number, Promise<void>>} */
-  const dotRequests = new Map();
-  /** Loads the dots of lane `n`, and of the other lanes in the same page. @param {number} n */
-  function loadDots(n) {
-    if (!lanes[n] || lanes[n].dots) return Promise.resolve();
-    const first = Math.floor(n / LANES) * LANES;
-    const request =
-      dotRequests.get(first) ??
-      ask("graph", { first, count: LANES }).then((answer) => {
-        for (const line of linesOf(answer, "lane")) {
-          const lane = lanes[indexes.get(line.number) ?? -1];
-          if (lane?.timeline === line.timeline) lane.dots = line.dots;
-        }
-      });
-    dotRequests.set(first, request);
-    return request;
-  }
-
-  /** @param {string | null} snapshot */
-  async function findDot(snapshot) {
-    if (!snapshot) return;
-    if (!timeline) {
-      const [line] = await ask("show", { snapshot }).then(
-        (answer) => linesOf(answer, "snapshot"),
-        () => [],
-      );
-      await loadDots(lanes.findIndex((lane) => lane.timeline === line?.timeline));
-    }
-    for (const [lane, { dots }] of lanes.entries()) {
-      const dot = (dots ?? []).findIndex((/** @type {Line} */ dot) =>
-        dot.snapshot.startsWith(snapshot),
-      );
-      if (dot >= 0) return { lane, dot };
-    }
-  }
-
-  /** @param {number} lane */
-  function lastDot(lane) {
-    return { lane, dot: lane < 0 ? -1 : lanes[lane].dots.length - 1 };
-  }
-
   function updateScale() {
-    /** Messages that must not be folded. @type {number[]} */
-    const marks = [];
-    const dotCount = lanes.reduce((sum, lane) => sum + (lane.dots?.length ?? 0), 0);
-    for (const lane of lanes) {
-      marks.push(
-        lane.messages - 1,
-        ...(lane.fork_at === null ? [] : [lane.fork_at - 1, lane.fork_at]),
-      );
-      for (const dot of (timeline && lane.dots) || [])
-        if (dot.tags.length || dotCount <= MAX_MARKED_DOTS) marks.push(dot.index ?? 0);
-      for (const scene of lane.scenes ?? []) marks.push(scene.index);
-    }
-    if (here.lane >= 0) marks.push(lanes[here.lane].dots[here.dot]?.index ?? 0);
+    const index = loaded.all[here.lane]?.dots?.[here.dot]?.index ?? 0;
     const window = { width: canvas.clientWidth, height: canvas.clientHeight };
-    scale.setLanes(lanes, size, marks, window, measure);
+    scale.setLanes(loaded.all, loaded.counts, [...loaded.marks(), index], window, measure);
   }
 
   const drawing = new MapDrawing();
@@ -207,12 +121,14 @@ export async function map(place, [requested], query) {
       bottom: visible.bottom + OVERSCAN,
     };
     const missing = drawing.draw(view(box));
-    margins.draw(box, { scale, owners: timeline ? [] : owners, isStory: Boolean(timeline) });
+    margins.draw(box, {
+      scale,
+      owners: requested ? [] : loaded.owners,
+      isStory: Boolean(requested),
+    });
     minimap.follow(visible);
-    const requests = new Set(missing.map((n) => Math.floor(n / LANES) * LANES));
-    const isNew = (/** @type {number} */ first) => !dotRequests.has(first);
-    Promise.all([...requests].filter(isNew).map((first) => loadDots(first))).then(
-      (loaded) => loaded.length && drawSoon(),
+    loaded.loadMissing(missing).then(
+      (isChanged) => isChanged && drawSoon(),
       () => {},
     );
   }
@@ -220,12 +136,13 @@ export async function map(place, [requested], query) {
   /** @param {import("./map_labels.js").Box} box */
   function view(box) {
     const compared = comparedSnapshot;
+    const { all: lanes, indexes } = loaded;
     return { lanes, indexes, scale, selected, here, compared, box, measure };
   }
 
   /** Draws after the lanes changed. */
   function drawAll() {
-    minimap.draw(lanes);
+    minimap.draw(loaded.all);
     draw();
   }
 
@@ -299,7 +216,7 @@ export async function map(place, [requested], query) {
 
   /** @param {import("./map_drawing.js").Choice} choice */
   function positionOf(choice) {
-    const lane = lanes[choice.lane];
+    const lane = loaded.all[choice.lane];
     const dot = lane?.dots?.[choice.dot];
     if (!dot) return null;
     const box = { left: 0, right: 0, top: 0, bottom: 0 };
@@ -312,20 +229,20 @@ export async function map(place, [requested], query) {
   function writeAddress() {
     clearTimeout(addressTimer);
     addressTimer = setTimeout(() => {
-      const dot = lanes[selected.lane]?.dots?.[selected.dot];
+      const dot = loaded.all[selected.lane]?.dots?.[selected.dot];
       const parts = new URLSearchParams();
       if (dot) parts.set("at", dot.snapshot);
       if (Math.abs(scale.zoom - 1) > 0.01) parts.set("z", String(+scale.zoom.toPrecision(3)));
-      const place = address("tree", ...(timeline ? [timeline] : []));
+      const place = address("tree", ...(loaded.timeline ? [loaded.timeline] : []));
       history.replaceState(history.state, "", parts.size ? `${place}?${parts}` : place);
     }, 100);
   }
 
   /** Selects dot `k` of lane `n`, by default the latest. @param {number} n @param {number} [k] */
   async function select(n, k = Infinity) {
-    const lane = lanes[n];
+    const lane = loaded.all[n];
     if (!lane) return;
-    await loadDots(n);
+    await loaded.loadDots(n);
     if (!lane.dots?.length) {
       selected = { lane: n, dot: -1 };
       details.showText(`${lane.name}: ${t("noSnapshot")}`);
@@ -347,7 +264,7 @@ export async function map(place, [requested], query) {
   }
 
   function showDetails() {
-    const lane = lanes[selected.lane];
+    const lane = loaded.all[selected.lane];
     const dot = lane.dots[selected.dot];
     details.show({
       lane,
@@ -356,7 +273,7 @@ export async function map(place, [requested], query) {
       isLatest: selected.dot === lane.dots.length - 1,
       compared: comparedSnapshot,
       other: snapshotToCompare(),
-      previous: previousSnapshot(),
+      previous: loaded.previousSnapshot(selected),
     });
   }
 
@@ -371,30 +288,16 @@ export async function map(place, [requested], query) {
       canvas.scrollLeft = x - clientWidth / 2;
   }
 
-  /**
-   * Returns the previous snapshot of the selected lane, or else the parent's last snapshot before
-   * the fork point.
-   * @returns {string | undefined}
-   */
-  function previousSnapshot() {
-    const { dots, fork_at, parent: parentNumber } = lanes[selected.lane];
-    const parent = lanes[indexes.get(parentNumber) ?? -1];
-    const lastShared = () =>
-      parent?.dots?.findLast((/** @type {Line} */ dot) => (dot.index ?? 0) < fork_at) ??
-      parent?.dots?.[0];
-    return (dots[selected.dot - 1] ?? lastShared())?.snapshot;
-  }
-
   /** The snapshot that the user selected for a comparison, or else the previous snapshot. */
   function snapshotToCompare() {
-    const { dots } = lanes[selected.lane];
+    const { dots } = loaded.all[selected.lane];
     return comparedSnapshot && comparedSnapshot !== dots[selected.dot].snapshot
       ? comparedSnapshot
-      : previousSnapshot();
+      : loaded.previousSnapshot(selected);
   }
 
   function toggleCompared() {
-    const { snapshot } = lanes[selected.lane].dots[selected.dot];
+    const { snapshot } = loaded.all[selected.lane].dots[selected.dot];
     comparedSnapshot = comparedSnapshot === snapshot ? null : snapshot;
     showDetails();
     draw();
@@ -402,7 +305,7 @@ export async function map(place, [requested], query) {
 
   /** Selects the lane to the left (-1) or right (1). @param {-1 | 1} direction */
   function selectBeside(direction) {
-    const order = lanes
+    const order = loaded.all
       .map((lane, n) => [lane.column, n])
       .sort((a, b) => a[0] - b[0] || a[1] - b[1])
       .map(([, n]) => n);
@@ -420,7 +323,7 @@ export async function map(place, [requested], query) {
 
   /** @param {number} lane @param {number} y */
   function nearestDot(lane, y) {
-    const { dots } = lanes[lane];
+    const { dots } = loaded.all[lane];
     const distance = (/** @type {number} */ k) => Math.abs(scale.y(dots[k].index ?? 0) - y);
     let nearest = dots.length - 1;
     for (let k = 0; k < dots.length; k++) if (distance(k) < distance(nearest)) nearest = k;
@@ -432,7 +335,7 @@ export async function map(place, [requested], query) {
     if (!event || event.pointerType !== "mouse") return preview.hide();
     const { hit, y } = atPointer(event);
     canvas.classList.toggle("on-lane", hit !== null);
-    const lane = lanes[hit?.lane ?? -1];
+    const lane = loaded.all[hit?.lane ?? -1];
     if (!hit || !lane?.dots?.length) return preview.hide();
     preview.showSoon(event, lane, hit.dot, Math.round(scale.messageAt(y)));
   }
@@ -444,14 +347,15 @@ export async function map(place, [requested], query) {
       const { hit, y } = atPointer(event);
       drawing.svg.focus({ preventScroll: true });
       preview.hide();
-      if (hit) loadDots(hit.lane).then(() => select(hit.lane, hit.dot ?? nearestDot(hit.lane, y)));
+      if (hit)
+        loaded.loadDots(hit.lane).then(() => select(hit.lane, hit.dot ?? nearestDot(hit.lane, y)));
     },
   });
 
   drawing.svg.addEventListener("keydown", (event) => {
     const { key, ctrlKey, metaKey, altKey } = /** @type {KeyboardEvent} */ (event);
     if (ctrlKey || metaKey || altKey) return;
-    const dot = lanes[selected.lane]?.dots?.[selected.dot];
+    const dot = loaded.all[selected.lane]?.dots?.[selected.dot];
     const selectAlong = (/** @type {number} */ by) =>
       select(Math.max(0, selected.lane), selected.dot + by);
     if (key === "j" || key === "ArrowDown") selectAlong(1);
@@ -466,7 +370,7 @@ export async function map(place, [requested], query) {
     else if (key === "d" && dot && snapshotToCompare())
       location.hash = address("compare", String(snapshotToCompare()), dot.snapshot);
     else if (key === "m" && dot) toggleCompared();
-    else if (key === "f" && dot && mayWrite()) fork(dot, lanes[selected.lane].name);
+    else if (key === "f" && dot && mayWrite()) fork(dot, loaded.all[selected.lane].name);
     else return;
     event.preventDefault();
   });
@@ -500,43 +404,43 @@ export async function map(place, [requested], query) {
   async function update() {
     const centre = canvas.scrollLeft + canvas.clientWidth / 2;
     const distance = (/** @type {Line} */ lane) => Math.abs(scale.x(lane.column) - centre);
-    const [nearest] = [...lanes].sort((a, b) => distance(a) - distance(b));
-    const kept = lanes[selected.lane] ?? nearest;
+    const [nearest] = [...loaded.all].sort((a, b) => distance(a) - distance(b));
+    const kept = loaded.all[selected.lane] ?? nearest;
     const dot = kept?.dots?.[selected.dot];
     const message = dot?.index ?? Math.round(scale.messageAt(canvas.scrollTop));
     const before = { x: kept ? scale.x(kept.column) : 0, y: scale.y(message) };
     const wasSelected = selected.lane >= 0;
     await load();
-    const n = lanes.findIndex((lane) => lane.timeline === kept?.timeline);
-    if (wasSelected && n >= 0) await loadDots(n);
+    const n = loaded.all.findIndex((lane) => lane.timeline === kept?.timeline);
+    if (wasSelected && n >= 0) await loaded.loadDots(n);
     const isSame = (/** @type {Line} */ one) => one.snapshot === dot?.snapshot;
-    selected = { lane: wasSelected ? n : -1, dot: lanes[n]?.dots?.findIndex(isSame) ?? -1 };
+    selected = { lane: wasSelected ? n : -1, dot: loaded.all[n]?.dots?.findIndex(isSame) ?? -1 };
     drawAll();
     const chats = bar.querySelector(".facts");
     if (chats) chats.textContent = barFacts();
     if (positionOf(selected)) showDetails();
     if (n < 0) return;
-    canvas.scrollLeft += scale.x(lanes[n].column) - before.x;
+    canvas.scrollLeft += scale.x(loaded.all[n].column) - before.x;
     canvas.scrollTop += scale.y(message) - before.y;
   }
 
   function barFacts() {
-    const chats = t("chats", { n: lanes.length });
-    return [timeline ? splitTimeline(timeline)[0] : "", chats].filter(Boolean).join(" · ");
+    const chats = t("chats", { n: loaded.all.length });
+    return [loaded.timeline ? ownerOf(loaded.timeline) : "", chats].filter(Boolean).join(" · ");
   }
 
   function drawBar() {
     setChildren(
       bar,
-      timeline ? timelineAvatar(timeline) : null,
-      el("h1", {}, timeline ? splitTimeline(timeline)[1] : t("map")),
+      loaded.timeline ? avatar(ownerOf(loaded.timeline)) : null,
+      el("h1", {}, loaded.timeline ? splitTimeline(loaded.timeline)[1] : t("map")),
       el("span", { class: "facts" }, barFacts()),
-      storyChooser(timeline),
+      storyChooser(loaded.timeline),
     );
   }
 
   await load();
-  if (!lanes.length) details.showText(t("empty"));
+  if (!loaded.all.length) details.showText(t("empty"));
   scale.setZoom(Number(query.get("z")) || 1);
   drawBar();
   drawAll();

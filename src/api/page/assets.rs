@@ -49,6 +49,7 @@ assets! {
     JS "preview.js",
     JS "axis.js",
     JS "map_columns.js",
+    JS "map_lanes.js",
     JS "map_scale.js",
     JS "map_labels.js",
     JS "map_drawing.js",
