@@ -7,6 +7,8 @@ import { HUES, lanePath } from "./map_drawing.js";
 
 /** Area of a large map, relative to the window. */
 const LARGE = 3;
+/** Least width of the frame, as a part of the width of the map. */
+const MIN_FRAME = 0.03;
 /** Space around the lanes, in units of the drawing. */
 const MARGIN = 30;
 
@@ -76,8 +78,14 @@ export class Minimap {
     const at = (/** @type {number} */ x, /** @type {number} */ y) =>
       this.scale.overviewOf(this.scale.pointAt(x, y));
     const [start, end] = [at(left, top), at(right, bottom)];
-    const frame = { x: start.x, y: start.y, width: end.x - start.x, height: end.y - start.y };
+    const { width: whole } = this.scale.overview;
+    const frame = {
+      x: Math.max(-MARGIN, start.x),
+      y: start.y,
+      width: Math.max(whole * MIN_FRAME, end.x - start.x),
+      height: end.y - start.y,
+    };
     for (const [name, value] of Object.entries(frame))
-      this.#frame.setAttribute(name, String(Math.max(name === "x" ? -MARGIN : 0, value)));
+      this.#frame.setAttribute(name, String(value));
   }
 }
