@@ -184,7 +184,10 @@ export class MapScale {
     return { width: last + this.#tail, height: this.#baseAxis.height };
   }
 
-  /** Returns the place of a point in the minimap. @param {{ across: number, message: number }} at */
+  /**
+   * Returns the place of a point in the minimap.
+   * @param {{ across: number, message: number }} point
+   */
   overviewOf({ across, message }) {
     return { x: across, y: this.#baseAxis.y(message) };
   }
