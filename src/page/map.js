@@ -2,7 +2,7 @@
 // dot. Only lanes and dots near the visible part are in the document.
 
 import { mayWrite } from "./api.js";
-import { avatar } from "./avatar.js";
+import { timelineAvatar } from "./avatar.js";
 import { address, el, setChildren } from "./dom.js";
 import { measurer } from "./map_columns.js";
 import { MapDetails, fork } from "./map_details.js";
@@ -14,7 +14,6 @@ import { MapPreview } from "./map_preview.js";
 import { GUTTER, MapScale } from "./map_scale.js";
 import { storyChooser } from "./map_stories.js";
 import { Minimap } from "./minimap.js";
-import { ownerOf } from "./owners.js";
 import { isStandalone } from "./standalone.js";
 import { splitTimeline, t } from "./words.js";
 
@@ -426,13 +425,15 @@ export async function map(place, [requested], query) {
 
   function barFacts() {
     const chats = t("chats", { n: loaded.all.length });
-    return [loaded.timeline ? ownerOf(loaded.timeline) : "", chats].filter(Boolean).join(" · ");
+    return [loaded.timeline ? splitTimeline(loaded.timeline)[0] : "", chats]
+      .filter(Boolean)
+      .join(" · ");
   }
 
   function drawBar() {
     setChildren(
       bar,
-      loaded.timeline ? avatar(ownerOf(loaded.timeline)) : null,
+      loaded.timeline ? timelineAvatar(loaded.timeline) : null,
       el("h1", {}, loaded.timeline ? splitTimeline(loaded.timeline)[1] : t("map")),
       el("span", { class: "facts" }, barFacts()),
       storyChooser(loaded.timeline),

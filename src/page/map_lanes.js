@@ -2,7 +2,6 @@
 
 import { ask, linesOf, pages } from "./api.js";
 import { groupByOwner } from "./map_columns.js";
-import { loadGroups, ownerOf } from "./owners.js";
 import { LANES } from "./standalone.js";
 import { splitTimeline } from "./words.js";
 
@@ -40,9 +39,7 @@ export class MapLanes {
       this.counts = { columns: line.columns, messages: line.messages };
       all.push(...linesOf(answer, "lane"));
     });
-    await loadGroups(all.map((lane) => lane.timeline));
-    for (const lane of all)
-      [lane.owner, lane.name] = [ownerOf(lane.timeline), splitTimeline(lane.timeline)[1]];
+    for (const lane of all) [lane.owner, lane.name] = splitTimeline(lane.timeline);
     // The address may have a part of the name.
     const isRequested = (/** @type {Line} */ { timeline: name }) =>
       name === timeline || name.endsWith(`/${requested}`);

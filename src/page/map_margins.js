@@ -1,7 +1,7 @@
 // The margins of the map: message numbers to the left, with buttons that expand folded stretches,
 // and names of characters and groups above their lanes.
 
-import { avatar } from "./avatar.js";
+import { timelineAvatar } from "./avatar.js";
 import { el } from "./dom.js";
 import { t } from "./words.js";
 
@@ -79,12 +79,16 @@ export class MapMargins {
 
   /** @param {Box} box @param {MapScale} scale @param {import("./map_columns.js").Owner[]} owners */
   #drawOwners({ left, right }, scale, owners) {
-    const nodes = owners.flatMap(({ owner: name, first }, n) => {
+    const nodes = owners.flatMap(({ owner: name, timeline, first }, n) => {
       const start = scale.x(first) - BEFORE_OWNER;
       const next = owners[n + 1];
       const end = next ? scale.x(next.first) - BEFORE_OWNER - BETWEEN_OWNERS : scale.width;
       if (end < left || start > right || end - start < AVATAR_FROM) return [];
-      const node = el("div", { class: "owner" }, el("span", {}, avatar(name), el("b", {}, name)));
+      const node = el(
+        "div",
+        { class: "owner" },
+        el("span", {}, timelineAvatar(timeline), el("b", {}, name)),
+      );
       node.style.left = `${start}px`;
       node.style.width = `${end - start}px`;
       node.classList.toggle("narrow", end - start < NAME_FROM);

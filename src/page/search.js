@@ -3,7 +3,6 @@
 import { ask, linesOf } from "./api.js";
 import { address, el, setChildren } from "./dom.js";
 import { notify } from "./notice.js";
-import { loadGroups } from "./owners.js";
 import { collect, findUsers, forgetOther, renderFilters } from "./search_filters.js";
 import { MATCHES, patternOf } from "./search_marks.js";
 import { SearchResults } from "./search_results.js";

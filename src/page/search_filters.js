@@ -2,7 +2,6 @@
 
 import { el, setChildren } from "./dom.js";
 import { messageAt } from "./messages.js";
-import { ownerOf } from "./owners.js";
 import { MATCHES } from "./search_marks.js";
 import { isStandalone, isStory } from "./standalone.js";
 import { shorten } from "./text.js";
@@ -118,8 +117,7 @@ function placeOptions(chosen) {
     ["lorebook", t("inLorebooks")],
     ...(isStory ? [] : /** @type {Options} */ ([["card", t("inCharacters")]])),
     ...timelines.map(
-      (name) =>
-        /** @type {[string, string]} */ ([name, `${ownerOf(name)}: ${splitTimeline(name)[1]}`]),
+      (name) => /** @type {[string, string]} */ ([name, splitTimeline(name).join(": ")]),
     ),
   ];
 }
