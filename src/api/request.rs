@@ -123,7 +123,7 @@ requests! {
     "portrait" Read Portrait(picture::PortraitOptions) [character]
     "lore" Read Lore(lore::Options) [book, entry, at, snapshot, chat, active, blame, all, first, count]
     "diff" Read Diff(diff::Options) [before, after, only, stat, first, count]
-    "search" Read Search(search::Options) [text, phrase, regex, who, timeline, only, first, count]
+    "search" Read Search(search::Options) [text, phrase, regex, who, timeline, only, state, first, count]
     "operations" Read Operations(IgnoredAny) [first, count]
     "doctor" Read Doctor(Doctor) [timelines]
     "snapshot" Change Snapshot(snapshot::Options) [timelines, message, tag, at, scenes, holds, strict, wait, allow_active_queue, dry_run]

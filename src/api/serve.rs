@@ -11,8 +11,8 @@ use crate::json_output::{ErrorLine, Line, Summary};
 use crate::progress::NoProgress;
 use crate::verbs::timelines::graph;
 use crate::verbs::{
-    self, Result, diff, doctor, log, lore, message_versions, names, operations, picture, read, restore,
-    search, show, snapshot, tag, timelines, undo,
+    self, Result, diff, doctor, log, lore, message_versions, names, operations, picture, read,
+    restore, search, show, snapshot, tag, timelines, undo,
 };
 
 /// The answer to a request: the lines that `--json` prints, and the exit code.

@@ -72,6 +72,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
         until: args.until,
         timeline: args.timeline.clone(),
         only: args.only,
+        state: None,
         limit: args.limit,
     };
     let report = verbs::search::search(workspace, &options, &mut out.progress())?;
@@ -104,7 +105,7 @@ fn head_line(found: &Match, clock: Clock, columns: usize) -> String {
         facts.push(format!("also in {}", count(found.others.len(), "other")));
     }
     let (place, whose_words) = match &found.place {
-        MatchPlace::Message { index, name, hidden, swipe } => {
+        MatchPlace::Message { index, name, hidden, swipe, .. } => {
             if *hidden {
                 facts.push("hidden".into());
             }

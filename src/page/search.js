@@ -3,7 +3,7 @@
 import { ask, linesOf } from "./api.js";
 import { address, el, setChildren } from "./dom.js";
 import { notify } from "./notice.js";
-import { collect, findUsers, forgetOther, renderFilters } from "./search_filters.js";
+import { collect, forgetOther, renderFilters } from "./search_filters.js";
 import { MATCHES, patternOf } from "./search_marks.js";
 import { SearchResults } from "./search_results.js";
 import { isStory } from "./standalone.js";
@@ -11,8 +11,8 @@ import { t } from "./words.js";
 
 /** @typedef {import("./api.js").Line} Line */
 
-/** Number of matches per request, and if a filter of the viewer drops most of them. */
-const [PAGE, LONG_PAGE] = [100, 1000];
+/** Number of matches per request. */
+const PAGE = 100;
 /** Maximum number of requests for one page, if a filter of the viewer drops their matches. */
 const MAX_REQUESTS = 3;
 /** Values of the API's argument `only`. */
@@ -100,13 +100,13 @@ export async function search(place, _parts, query) {
     ...(who ? { who } : {}),
     ...(where.includes("/") ? { timeline: where } : {}),
     ...(part ? { only: part } : {}),
-    count: state === "deleted" ? LONG_PAGE : PAGE,
+    ...(state ? { state } : {}),
+    count: PAGE,
   };
   const isWanted = (/** @type {Line} */ line) =>
     (!who || (line.part === "message" && line.name === who)) &&
     (!part || line.part === (part === "chat" ? "message" : part)) &&
-    (!where.includes("/") || line.timeline === where) &&
-    (!state || line.live === (state === "current"));
+    (!where.includes("/") || line.timeline === where);
 
   /** @param {number | null} first */
   const addPage = async (first) => {
@@ -118,8 +118,6 @@ export async function search(place, _parts, query) {
       const lines = linesOf(answer, "match");
       results.add(lines.filter(isWanted));
       first = answer.next;
-      // Matches in current chats come first.
-      if (state === "current" && lines.some((line) => !line.live)) first = null;
       collect(lines);
     }
     const facts = [
@@ -134,7 +132,6 @@ export async function search(place, _parts, query) {
     );
     more.hidden = first === null;
     more.onclick = () => addPage(first).catch(notify);
-    if (!isStory) await findUsers();
     drawFilters();
   };
   await addPage(0);

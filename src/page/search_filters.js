@@ -1,7 +1,6 @@
 // The filters of the search. Their choices are the speakers and chats that were found.
 
 import { el, setChildren } from "./dom.js";
-import { messageAt } from "./messages.js";
 import { MATCHES } from "./search_marks.js";
 import { isStandalone, isStory } from "./standalone.js";
 import { shorten } from "./text.js";
@@ -70,27 +69,10 @@ export function renderFilters(target, { who, where, state, match }, open) {
 export function collect(lines) {
   for (const line of lines) {
     const { part, name, timeline } = line;
-    if (part === "message" && name && !found.speakers.has(name)) {
-      found.speakers.set(name, false);
-      unknown.set(name, line);
-    }
+    if (part === "message" && name && !found.speakers.has(name))
+      found.speakers.set(name, line.user === true);
     if (isChat(timeline)) found.timelines.add(timeline);
   }
-}
-
-/** A message of each speaker who may be the user. @type {Map<string, Line>} */
-const unknown = new Map();
-
-/** Finds out which speakers are the user, because matches do not say so. */
-export async function findUsers() {
-  const asked = [...unknown].slice(0, MAX_OPTIONS);
-  unknown.clear();
-  await Promise.all(
-    asked.map(async ([name, { snapshot, index }]) => {
-      const message = await messageAt(snapshot, index).catch(() => undefined);
-      if (message?.user && found.speakers.has(name)) found.speakers.set(name, true);
-    }),
-  );
 }
 
 /** @param {string} chosen @returns {Options} */

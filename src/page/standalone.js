@@ -173,6 +173,7 @@ function search(text) {
           name: line.name ?? line.value?.comment ?? "",
           said: line.said,
           text: excerpt(textOf(line), words[0]),
+          user: line.user,
           live: true,
         });
       }

@@ -502,3 +502,27 @@ fn api_backs_up_to_the_known_destination() {
         asked(&sandbox, &json!({ "verb": "backup", "args": { "running": true } }), Rights::Change);
     assert_eq!(idle["lines"][0]["running"], false);
 }
+
+#[test]
+fn search_lists_only_current_or_only_deleted_texts() {
+    let mut sandbox = story();
+    let text = String::from_utf8(sandbox.read(CHAT)).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    let changed = [&lines[..4], &[r#"{"name":"You","is_user":true,"mes":"one at last"}"#]].concat();
+    sandbox.wait(60);
+    sandbox.write(CHAT, changed.join("\n"));
+    sandbox.take(&[]);
+    let found = |state: Value| {
+        let answer = ask(&sandbox, "search", json!({ "text": "one", "state": state }));
+        let lines = answer["lines"].as_array().unwrap().clone();
+        let lines = lines.into_iter().filter(|line| line["type"] == "match");
+        lines
+            .map(|line| (line["index"].clone(), line["live"] == true, line["user"] == true))
+            .collect::<Vec<_>>()
+    };
+    let (all, current, deleted) =
+        (found(json!(null)), found(json!("current")), found(json!("deleted")));
+    assert_eq!([&current[..], &deleted[..]].concat(), all);
+    assert_eq!(deleted, [(json!(3), false, false)], "the message that was replaced");
+    assert!(current.contains(&(json!(3), true, true)) && current.iter().all(|found| found.1));
+}

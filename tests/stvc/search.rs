@@ -111,11 +111,11 @@ fn match_has_documented_fields() {
         }
         found.to_string()
     };
-    assert_snapshot!(one(&["secret"]), @r#"{"deleted":true,"hidden":false,"index":1,"live":false,"lorebook":null,"name":"Mira","part":"message","swipe":null,"text":"A SECRET Ferry leaves at dawn.","timeline":"chats/Mira/Fork","type":"match"}"#);
-    assert_snapshot!(one(&["sit down"]), @r#"{"deleted":false,"hidden":false,"index":0,"live":true,"lorebook":null,"name":"Mira","part":"message","swipe":1,"text":"Sit down and wait for the ferry.","timeline":"chats/Mira/Story","type":"match"}"#);
-    assert_snapshot!(one(&["lighthouse"]), @r#"{"deleted":false,"hidden":true,"index":1,"live":true,"lorebook":null,"name":"Mira","part":"message","swipe":null,"text":"The lighthouse is dark.","timeline":"chats/Mira/Story","type":"match"}"#);
+    assert_snapshot!(one(&["secret"]), @r#"{"deleted":true,"hidden":false,"index":1,"live":false,"lorebook":null,"name":"Mira","part":"message","swipe":null,"text":"A SECRET Ferry leaves at dawn.","timeline":"chats/Mira/Fork","type":"match","user":false}"#);
+    assert_snapshot!(one(&["sit down"]), @r#"{"deleted":false,"hidden":false,"index":0,"live":true,"lorebook":null,"name":"Mira","part":"message","swipe":1,"text":"Sit down and wait for the ferry.","timeline":"chats/Mira/Story","type":"match","user":false}"#);
+    assert_snapshot!(one(&["lighthouse"]), @r#"{"deleted":false,"hidden":true,"index":1,"live":true,"lorebook":null,"name":"Mira","part":"message","swipe":null,"text":"The lighthouse is dark.","timeline":"chats/Mira/Story","type":"match","user":false}"#);
     assert_snapshot!(one(&["whale"]), @r#"{"deleted":false,"hidden":false,"live":false,"lorebook":"Lore","name":"Lamp","part":"lorebook","swipe":null,"text":"Lamp · lantern, light, wick · Whale oil from the ferry.","timeline":"worlds/Lore","type":"match","uid":"7"}"#);
-    assert_snapshot!(one(&["smuggler"]), @r#"{"deleted":true,"hidden":false,"index":2,"live":false,"lorebook":null,"name":"Mira","part":"message","swipe":null,"text":"Only the fork knows the smuggler.","timeline":"chats/Mira/Fork","type":"match"}"#);
+    assert_snapshot!(one(&["smuggler"]), @r#"{"deleted":true,"hidden":false,"index":2,"live":false,"lorebook":null,"name":"Mira","part":"message","swipe":null,"text":"Only the fork knows the smuggler.","timeline":"chats/Mira/Fork","type":"match","user":false}"#);
 }
 
 #[test]

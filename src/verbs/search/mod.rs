@@ -53,6 +53,8 @@ pub struct Options {
     pub timeline: Option<String>,
     /// Searches only this kind of text. `None` searches all.
     pub only: Option<Part>,
+    /// Searches only texts in this state. `None` searches all.
+    pub state: Option<TextState>,
     /// Maximum number of matches. `None` returns all.
     #[serde(skip)]
     pub limit: Option<usize>,
@@ -69,6 +71,16 @@ pub enum Part {
     /// Texts of character cards.
     #[serde(rename = "card")]
     Character,
+}
+
+/// Whether a text still exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TextState {
+    /// It is in the latest snapshot of an existing timeline.
+    Current,
+    /// It is only in older snapshots, or its timeline was deleted.
+    Deleted,
 }
 
 /// A text that was found.
@@ -110,6 +122,9 @@ pub enum MatchPlace {
         index: usize,
         /// Name of the character or persona who said it.
         name: String,
+        /// Whether the user said it.
+        #[serde(rename = "user")]
+        is_user: bool,
         /// Whether the message is hidden from the prompt.
         #[serde(skip)]
         hidden: bool,
@@ -183,6 +198,9 @@ pub fn search(
     let is_head = |snapshot: &Snapshot| {
         history.head(owners.of_snapshot(snapshot)).is_some_and(|head| head.id == snapshot.id)
     };
+    if options.state == Some(TextState::Current) {
+        snapshots.retain(|snapshot| is_head(snapshot) && !deleted.contains(&snapshot.id));
+    }
     snapshots.sort_by_key(|snapshot| (!is_head(snapshot), deleted.contains(&snapshot.id)));
 
     let terms = match &options.text {
@@ -233,6 +251,12 @@ pub fn search(
             reported.extend(hits.iter().map(|hit| hit.text));
             let timeline = owners.of_snapshot(snapshot);
             let is_deleted = history.head(timeline).is_some_and(|head| deleted.contains(&head.id));
+            let is_live = !is_deleted && is_head(snapshot);
+            // Current texts are read even if only deleted ones are wanted, because the same texts
+            // in older snapshots are not deleted.
+            if is_live && options.state == Some(TextState::Deleted) {
+                hits.clear();
+            }
             for hit in hits.into_iter().take(limit.saturating_add(1) - report.matches.len()) {
                 let (first, others) = match hit.place {
                     MatchPlace::Message { index, .. } => families.of(timeline, index, hit.id)?,
@@ -242,7 +266,7 @@ pub fn search(
                     snapshot: snapshot.clone(),
                     timeline: timeline.clone(),
                     deleted: is_deleted,
-                    live: !is_deleted && is_head(snapshot),
+                    live: is_live,
                     first,
                     others,
                     said: hit.said,
@@ -347,8 +371,9 @@ impl Finder<'_> {
     /// not a valid message is searched as raw text.
     fn look_at_message(&mut self, index: usize, line: &str) {
         let Some(message) = Message::read(line.as_bytes()) else {
-            let (name, hidden, swipe) = (String::new(), false, None);
-            return self.find(MatchPlace::Message { index, name, hidden, swipe }, line, None);
+            let (name, is_user, hidden, swipe) = (String::new(), false, false, None);
+            let place = MatchPlace::Message { index, name, is_user, hidden, swipe };
+            return self.find(place, line, None);
         };
         let said = message.send_date().and_then(st::send_millis).map(|ms| ms.div_euclid(1000));
         let swipes = message.swipes().unwrap_or_default();
@@ -357,8 +382,9 @@ impl Finder<'_> {
         let mut seen = HashSet::new();
         for (text, swipe) in [(message.text(), None)].into_iter().chain(others) {
             let Some(text) = text.filter(|text| !seen.contains(text)) else { continue };
-            let (name, hidden) = (message.name().unwrap_or_default(), message.is_system());
-            self.find(MatchPlace::Message { index, name, hidden, swipe }, &text, said);
+            let name = message.name().unwrap_or_default();
+            let (is_user, hidden) = (message.is_user(), message.is_system());
+            self.find(MatchPlace::Message { index, name, is_user, hidden, swipe }, &text, said);
             seen.insert(text);
         }
     }
