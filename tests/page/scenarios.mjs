@@ -260,17 +260,21 @@ const scenarios = {
   async pictures() {
     const [mode, folder, now] = scenarioArguments;
     const story = encodeURIComponent("chats/Mira Voss/The Tide Office — part 1 (雨)");
-    const places = { tree: `#/tree/${story}`, reader: `#/read/${story}` };
+    const moment = `${story}~3`;
+    const desktop = { width: 1200, height: 750 };
+    const shots = [
+      { name: "tree", hash: `#/tree/${story}`, viewport: desktop },
+      { name: "reader", hash: `#/read/${story}`, viewport: desktop },
+      { name: "compare", hash: `#/compare/${moment}/${story}`, viewport: desktop },
+      { name: "phone", hash: `#/read/${moment}`, viewport: { width: 390, height: 750 } },
+    ];
     const [x, y] = [64, 40];
     const outdated = [];
     for (const colorScheme of ["light", "dark"]) {
-      const page = await open({
-        viewport: { width: 1200, height: 750 },
-        colorScheme,
-        timezoneId: "UTC",
-      });
+      const page = await open({ viewport: desktop, colorScheme, timezoneId: "UTC" });
       await page.clock.setFixedTime(new Date(Number(now) * 1000));
-      for (const [name, hash] of Object.entries(places)) {
+      for (const { name, hash, viewport } of shots) {
+        await page.setViewportSize(viewport);
         await go(page, hash);
         await waitForTitle(page, "The Tide Office");
         if (name === "reader") {
@@ -283,6 +287,12 @@ const scenarios = {
           await page.waitForTimeout(500);
           await page.locator(".lorebook summary", { hasText: "Old Kestrel" }).click();
           await page.locator(".lorebook .entry-history li").first().waitFor();
+        } else if (name === "compare") {
+          await page.locator(".change").nth(2).waitFor();
+          await page.locator(".filters button", { hasText: "Lorebook" }).click();
+          await page.locator(".change ins").first().waitFor();
+        } else if (name === "phone") {
+          await page.locator(".place.read .message").nth(3).waitFor();
         } else {
           await page.locator(".place.tree svg .lane").nth(3).waitFor();
         }
