@@ -50,6 +50,7 @@ mod rules;
 mod settings;
 mod similar;
 mod st;
+mod storage;
 mod store;
 pub mod system_clock;
 pub mod verbs;
