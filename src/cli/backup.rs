@@ -96,8 +96,10 @@ pub fn run(
     if args.last {
         return print_last_backup(destination.as_deref(), workspace, out);
     }
-    let place = CopyPlace::parse(destination.as_deref().unwrap_or_default())?;
-    if let (Some(_), CopyPlace::Output | CopyPlace::Remote(_)) = (user, &place) {
+    let place = super::remote::place(workspace, destination.as_deref().unwrap_or_default())?;
+    if let (Some(_), CopyPlace::Output | CopyPlace::Remote(_) | CopyPlace::Storage(_)) =
+        (user, &place)
+    {
         return Err(no_place(args, "--all-users needs a file or a folder"));
     }
     match place {
@@ -106,7 +108,7 @@ pub fn run(
             return Err(no_place(args, why));
         }
         CopyPlace::File(_) | CopyPlace::Output => {}
-        CopyPlace::Folder(_) | CopyPlace::Remote(_) => {
+        CopyPlace::Folder(_) | CopyPlace::Remote(_) | CopyPlace::Storage(_) => {
             return to_copy(&place, args, workspace, out);
         }
     }
@@ -180,6 +182,9 @@ fn to_copy(place: &CopyPlace, args: &Args, workspace: &Workspace, out: &mut Outp
             mirror::to_folder(workspace, folder, &options, &mut out.progress())?
         }
         CopyPlace::Remote(url) => server::to_server(workspace, url, &options, &mut out.progress())?,
+        CopyPlace::Storage(address) => {
+            backup::to_storage(workspace, address, &options, &mut out.progress())?
+        }
         CopyPlace::Output | CopyPlace::File(_) => {
             return Err(no_place(args, "it is not a folder or a git server"));
         }

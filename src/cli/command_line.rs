@@ -7,8 +7,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use super::args::GlobalArgs;
 use super::{
     backup, check, completions, config, diff, doctor, erase, examples, extension, forget, fork, gc,
-    help_groups, import, log, lore, man, merge, operations, reconstruct, restore, search, setup,
-    show, snapshot, status, sync, tag, timelines, undo, view, watch,
+    help_groups, import, log, lore, man, merge, operations, reconstruct, remote, restore, search,
+    setup, show, snapshot, status, sync, tag, timelines, undo, view, watch,
 };
 
 /// Version control for SillyTavern chats and their lorebooks
@@ -100,8 +100,10 @@ pub enum Command {
     Backup(backup::Args),
     /// Import a backup, or SillyTavern's own backups as snapshots
     Import(import::Args),
-    /// Synchronise devices through a shared folder or a git server
+    /// Synchronise devices through a remote, a shared folder or a git server
     Sync(sync::Args),
+    /// Add, list, test or remove remotes on plain storage
+    Remote(remote::Args),
     /// Show the size of the store, its timelines and largest messages
     Stats,
     /// Remove old snapshots according to a retention policy

@@ -7,7 +7,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Every day", &["snapshot", "watch", "status", "tag"]),
     ("Look back", &["timelines", "log", "show", "diff", "search", "lore", "view"]),
     ("Restore", &["restore", "fork", "undo", "operations", "reconstruct"]),
-    ("Several devices and backup", &["backup", "import", "sync", "merge"]),
+    ("Several devices and backup", &["backup", "import", "sync", "remote", "merge"]),
     ("Upkeep", &["doctor", "check", "stats", "forget", "erase", "gc"]),
     ("In SillyTavern", &["extension"]),
     ("Setup", &["setup", "init", "config", "demo", "completions", "man", "help"]),

@@ -33,6 +33,7 @@ mod pager;
 mod passphrase;
 mod progress_bar;
 mod reconstruct;
+mod remote;
 mod report_error;
 mod restore;
 mod restore_all;
@@ -164,7 +165,7 @@ fn on_backup(args: &CommandLine, workspace: &Workspace, out: &mut Output) -> Res
     let Some(path) = workspace.store.as_deref() else { return dispatch(args, workspace, out) };
     let typed = args.global.store.as_deref().and_then(Path::to_str);
     let place = match typed.map(stvc::copies::CopyPlace::parse).transpose()? {
-        Some(place @ CopyPlace::Remote(_)) => place,
+        Some(place @ (CopyPlace::Remote(_) | CopyPlace::Storage(_))) => place,
         _ if stvc::copies::is_encrypted(path).is_some() => CopyPlace::File(path.to_owned()),
         _ => return dispatch(args, workspace, out),
     };
@@ -211,6 +212,7 @@ fn dispatch(args: &CommandLine, workspace: &Workspace, out: &mut Output) -> Resu
         Command::Backup(args) => backup::run(args, None, secret, workspace, out),
         Command::Import(args) => import::run(args, secret, workspace, out),
         Command::Sync(args) => sync::run(args, workspace, out),
+        Command::Remote(args) => remote::run(args, secret, workspace, out),
         Command::Stats => stats::run(workspace, out),
         Command::Forget(args) => forget::run(args, workspace, out),
         Command::Erase(args) => erase::run(args, workspace, out),

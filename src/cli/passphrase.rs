@@ -25,11 +25,20 @@ pub fn for_writing(secret: &Secret) -> Result<Passphrase> {
     passphrase(first)
 }
 
-/// Returns the passphrase of an existing backup, or `None` if the backup is not encrypted. Only
-/// backup files can be encrypted.
+/// Returns the passphrase or the recovery key of an existing remote.
+pub fn for_remote(secret: &Secret) -> Result<Passphrase> {
+    match given(secret)? {
+        Some(given) => Ok(given),
+        None => passphrase(ask("Passphrase of the remote: ")?),
+    }
+}
+
+/// Returns the passphrase of an existing backup, or `None` if none is needed. The store may have the
+/// key of a remote, so its passphrase is never asked for.
 pub fn of_place(secret: &Secret, place: &CopyPlace) -> Result<Option<Passphrase>> {
     match place {
         CopyPlace::File(path) if copies::is_encrypted(path) == Some(true) => {}
+        CopyPlace::Storage(_) => return given(secret),
         _ => return Ok(None),
     }
     match given(secret)? {

@@ -6,7 +6,7 @@ use super::error::{Error, Result};
 use super::merge::{Choice, conflict_lines};
 use super::output::{Output, STYLES, bold_name, dim, paint};
 use super::wording::{clean, count, shell};
-use stvc::copies::{Conflict, CopyPlace, Outcome, Purpose, ReceivedTimeline, last_backups};
+use stvc::copies::{Conflict, Outcome, Purpose, ReceivedTimeline, last_backups};
 use stvc::files::Action;
 use stvc::json_output::answers::sides;
 use stvc::verbs::sync::{Options, Report};
@@ -15,8 +15,8 @@ use stvc::{Workspace, verbs};
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// Folder, or git server such as ssh://host/chats.git or me@host:chats.git (default: the last
-    /// one)
+    /// Remote, folder, or git server such as ssh://host/chats.git (default: the configured one, the
+    /// first of `stvc remote list`, or the last one)
     #[arg(value_hint = ValueHint::AnyPath, value_name = "REMOTE")]
     pub remote: Option<String>,
 
@@ -49,7 +49,7 @@ pub fn run(args: &Args, workspace: &Workspace, out: &mut Output) -> Result<u8> {
             place
         }
     };
-    let place = CopyPlace::parse(&remote)?;
+    let place = super::remote::place(workspace, &remote)?;
     let options = Options { place, closed: args.closed.state(), dry_run: args.dry_run };
     let report = verbs::sync::sync(workspace, &options, &mut out.progress())?;
     Ok(out.answer(&report, |out| print(&report, out)))

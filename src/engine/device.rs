@@ -77,8 +77,8 @@ impl fmt::Display for Device {
     }
 }
 
-fn is_id(text: &str) -> bool {
-    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+pub(super) fn is_id(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn machine() -> String {

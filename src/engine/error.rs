@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use super::sillytavern_runs::SillyTavernRuns;
 use crate::engine::copies::CopyError;
+use crate::engine::remotes::PlainRemoteError;
 use crate::hint::{Hint, unchanged};
 use crate::rules::Finding;
 use crate::words::shell;
@@ -29,6 +30,8 @@ pub enum Error {
     Tag(#[from] TagError),
     #[error(transparent)]
     Copy(#[from] CopyError),
+    #[error(transparent)]
+    PlainRemote(#[from] PlainRemoteError),
     #[error(transparent)]
     Configuration(#[from] ConfigurationError),
     #[error(transparent)]
@@ -130,6 +133,7 @@ impl Error {
             Self::History(error) => error.code(),
             Self::Tag(error) => error.into(),
             Self::Copy(error) => error.into(),
+            Self::PlainRemote(error) => error.code(),
             Self::Configuration(error) => error.into(),
             Self::Unfinished { source } | Self::Reverted { source } => source.code(),
             error => error.into(),
@@ -144,6 +148,7 @@ impl Error {
             Self::Archive(error) => error.exit(),
             Self::History(error) => error.exit(),
             Self::Copy(error) => error.exit(),
+            Self::PlainRemote(error) => error.exit(),
             Self::Tag(TagError::BadName { .. }) => exit::USAGE,
             Self::Refused { .. } | Self::SillyTavernRuns(_) => exit::REFUSED,
             Self::SavedByOther { others, .. } if *others > 0 => exit::PARTLY,
@@ -160,6 +165,7 @@ impl Error {
             Self::Archive(error) => return error.hint(),
             Self::History(error) => return error.hint(),
             Self::Copy(error) => return error.hint(),
+            Self::PlainRemote(error) => return error.hint(),
             Self::SillyTavernRuns(error) => error.hint(),
             Self::Tag(TagError::Missing { .. }) => {
                 "run `stvc tag` to list the tags; run `stvc tag NAME SNAPSHOT` to create one".into()

@@ -23,6 +23,7 @@ pub(crate) mod operation;
 mod other_timelines;
 pub mod receive;
 pub(crate) mod reload_page;
+pub mod remotes;
 pub mod safety_snapshots;
 pub mod sillytavern_runs;
 pub(crate) mod tags;

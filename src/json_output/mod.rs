@@ -187,6 +187,13 @@ pub enum Line<'a> {
         choice: Option<&'a MissingBookRepair>,
         done: bool,
     },
+    Remote {
+        name: &'a str,
+        address: &'a str,
+        id: &'a str,
+        encrypted: bool,
+        recovery_key: Option<&'a str>,
+    },
     Restored(RestoredLine<'a>),
     Setting {
         key: &'a str,

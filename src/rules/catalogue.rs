@@ -371,6 +371,12 @@ catalogue! {
         RemovedHere "removed-here" [Info] "`backup`, `sync`";
             "A backup or remote has snapshots that `forget`, `erase` or `undo` removed from this store. A new backup file does not contain them. A mirror or server keeps them hidden.";
             "no action needed; run `stvc backup DESTINATION --prune` to remove them from a mirror or server too";
+        RemoteDamaged "remote-damaged" [Error] "`sync`, `check`";
+            "An object of a remote on plain storage is missing or damaged. Everything that does not need it was synced.";
+            "wait until the storage has synchronised, then run `stvc sync` again, first on the device that wrote the object";
+        RemoteWentBack "remote-went-back" [Warning] "`sync`";
+            "A remote on plain storage no longer has the latest announcement of a device. It was deleted or replaced by an older one, or the storage has not synchronised yet. This device keeps what it has received.";
+            "run `stvc sync` on that device; if this happens again, find out who else can write to the storage";
         ErasedLeft "erased-left" [Warning] "`backup`, `sync`";
             "Some objects of an erased chat could not be removed from the mirror. They are unreachable there.";
             "run `stvc backup` or `stvc sync` with this mirror again; if that fails too, run `stvc check FOLDER` to list the damage";

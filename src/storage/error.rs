@@ -6,7 +6,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// An error of a storage.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the message of each variant describes it")]
 #[strum(serialize_all = "kebab-case", prefix = "storage-")]
 pub enum Error {
     #[error("{name} does not exist")]

@@ -7,6 +7,8 @@
 mod error;
 mod folder;
 
+use std::path::Path;
+
 pub use error::{Error, Result};
 pub use folder::FolderStorage;
 
@@ -27,6 +29,17 @@ pub trait Storage: Send + Sync {
     fn write(&self, name: &str, bytes: &[u8]) -> Result<()>;
     /// Deletes an object. A missing object is not an error.
     fn delete(&self, name: &str) -> Result<()>;
+}
+
+/// Returns whether an address is the path of a folder.
+pub fn is_folder(_address: &str) -> bool {
+    true
+}
+
+/// Returns whether an address, without looking at the network, is known to be a storage: a folder
+/// with the object of a remote.
+pub fn is_storage(address: &str) -> bool {
+    Path::new(address.strip_prefix("file://").unwrap_or(address)).join("stvc-remote").is_dir()
 }
 
 /// Opens the storage at an address.

@@ -36,6 +36,22 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Creates a store that also reads the objects of `other`, if given.
+    pub fn create_beside(path: &Path, other: Option<&Self>) -> Result<Self> {
+        let store = Self::create(path)?;
+        match other {
+            Some(other) => borrow(path, other).and_then(|()| Self::open(path)),
+            None => Ok(store),
+        }
+    }
+
+    /// Replaces all refs of a store that no other process uses.
+    pub fn replace_refs(path: &Path, refs: impl Iterator<Item = (String, ObjectId)>) -> Result<()> {
+        set_refs(path, refs)
+    }
+}
+
 pub(super) fn borrow(dir: &Path, store: &Store) -> Result<()> {
     let objects = store.path().join("objects");
     let objects = real_path::of_existing(&objects).map_err(Error::io(&objects))?;

@@ -28,8 +28,7 @@ impl Erasures {
         let lines = String::from_utf8_lossy(text);
         let entry = |line: &str| {
             let (hex, changes) = line.split_once(' ').unwrap_or((line, "1"));
-            let is_hex = matches!(hex.len(), 40 | 64) && hex.bytes().all(|b| b.is_ascii_hexdigit());
-            is_hex.then_some((hex.to_owned(), changes.parse().ok()?))
+            is_entry(hex).then_some((hex.to_owned(), changes.parse().ok()?))
         };
         Self(lines.lines().filter_map(entry).collect())
     }
@@ -44,6 +43,20 @@ impl Erasures {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns the entries of the record: ids or marks, and the numbers of their changes.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(hex, changes)| (hex.as_str(), *changes))
+    }
+
+    /// Sets an entry of the record. Returns `false` if `hex` is neither an id nor a mark.
+    pub fn set(&mut self, hex: &str, changes: u64) -> bool {
+        let is_valid = is_entry(hex);
+        if is_valid {
+            self.0.insert(hex.to_owned(), changes);
+        }
+        is_valid
     }
 
     pub fn commits(&self) -> impl Iterator<Item = ObjectId> {
@@ -72,6 +85,10 @@ impl Erasures {
             *known = (*known).max(*changes);
         }
     }
+}
+
+fn is_entry(hex: &str) -> bool {
+    matches!(hex.len(), 40 | 64) && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 impl Store {

@@ -167,6 +167,7 @@ from_below!(
     st::Error,
     store::Error,
     store::RemoteError,
+    engine::remotes::PlainRemoteError,
     archive::Error,
     history::Error,
     TagError,

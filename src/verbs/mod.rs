@@ -25,6 +25,7 @@ pub mod operations;
 pub mod picture;
 pub mod read;
 pub mod reconstruct;
+pub mod remote;
 pub mod restore;
 pub mod search;
 pub mod setup;

@@ -3,13 +3,17 @@
 //! Order: create snapshots of local changes; fetch and validate the remote's history; apply that
 //! history to objects, log, refs and files in one operation; push. If another device pushed in the
 //! meantime, start again with the fetch.
+//!
+//! A remote on plain storage has no common state. There, the announcements of the other devices are
+//! received one after the other, and then this device announces the result.
 
 use crate::engine::copies::{CopyError, CopyPlace, mirror, server};
 use crate::engine::files::{Action, ChatOpenState, FileAction};
 use crate::engine::receive::{
-    self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Request, Source,
+    self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Request, Source, SourcePlace,
 };
 use crate::engine::reload_page::{WriteEffects, reload};
+use crate::engine::remotes::Session;
 use crate::engine::safety_snapshots::take_what_is_ready;
 use crate::engine::{self, Workspace};
 use crate::progress::Monitor;
@@ -73,7 +77,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     match &options.place {
         CopyPlace::File(path) => return Err(not_shared(path.display().to_string()).into()),
         CopyPlace::Output => return Err(not_shared("-".into()).into()),
-        CopyPlace::Folder(_) | CopyPlace::Remote(_) => {}
+        CopyPlace::Folder(_) | CopyPlace::Remote(_) | CopyPlace::Storage(_) => {}
     }
     if let Some(root) = begun.filter(|_| !options.dry_run) {
         Workspace::begin_library(&root)?;
@@ -81,6 +85,12 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
     if let CopyPlace::Folder(folder) = &options.place {
         mirror::look(folder, workspace.find_store()?.as_ref())?;
     }
+    let mut session = match &options.place {
+        CopyPlace::Storage(address) => {
+            Some(Session::open(workspace, &workspace.find_or_create_store()?, address)?)
+        }
+        _ => None,
+    };
     // A dry run also creates snapshots of local changes, but in a copy of the store.
     let copy = if options.dry_run { Some(workspace.on_a_copy()?) } else { None };
     let workspace = copy.as_ref().map_or(workspace, |(_, copy)| copy);
@@ -90,7 +100,11 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         (report.taken_first, report.failed) = (first.new, first.not_taken);
         report.findings.extend(first.findings);
     }
-    if let Err(error) = exchange(workspace, options, &mut report, monitor) {
+    let exchanged = match &mut session {
+        Some(session) => exchange_announcements(workspace, session, options, &mut report, monitor),
+        None => exchange(workspace, options, &mut report, monitor),
+    };
+    if let Err(error) = exchanged {
         let came = report.entries.iter().any(|entry| entry.outcome != Outcome::Known);
         return Err(if report.taken_first > 0 || came { error.partway() } else { error });
     }
@@ -129,7 +143,7 @@ fn exchange(
         let sent = match &options.place {
             CopyPlace::Remote(url) => server::to_server(workspace, url, &unsent, monitor),
             CopyPlace::Folder(folder) => mirror::to_folder(workspace, folder, &unsent, monitor),
-            CopyPlace::File(_) | CopyPlace::Output => break,
+            CopyPlace::File(_) | CopyPlace::Output | CopyPlace::Storage(_) => break,
         };
         match sent {
             Ok(sent) => {
@@ -161,14 +175,104 @@ fn take_in(
     if receive::has_nothing(&options.place, &workspace.find_or_create_store()?)? {
         return Ok(mirror::Options::default());
     }
+    let place = SourcePlace::Place(&options.place);
+    receive_from(workspace, place, Policy::Join, options, report, monitor)
+}
+
+/// Joins the announcements that this device does not know yet, one after the other, and announces
+/// the result.
+fn exchange_announcements(
+    workspace: &Workspace,
+    session: &mut Session,
+    options: &Options,
+    report: &mut Report,
+    monitor: &mut dyn Monitor,
+) -> Result<()> {
+    for attempt in 1.. {
+        let unsent = match join_announcements(workspace, session, options, report, monitor) {
+            // SillyTavern saved a file during this attempt. The next attempt reads the new content.
+            Err(
+                engine::Error::SavedByOther { .. }
+                | engine::Error::St(st::Error::SavedMeanwhile { .. }),
+            ) if attempt < ATTEMPTS => continue,
+            unsent => unsent?,
+        };
+        if options.dry_run {
+            report.findings.extend(session.take_findings());
+            break;
+        }
+        match session.send(workspace, &unsent, monitor) {
+            Ok(sent) => {
+                session.finish_reading()?;
+                report.findings.extend(sent.findings.clone());
+                report.sent = Some(sent);
+                break;
+            }
+            Err(
+                engine::Error::Copy(CopyError::NotHere { .. })
+                | engine::Error::Store(store::Error::RefMoved { .. }),
+            ) if attempt < ATTEMPTS => session.set_unsettled(true)?,
+            Err(error) if attempt < ATTEMPTS && error.is_loss() => session.set_unsettled(true)?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Returns the refs that must not be sent to the remote.
+fn join_announcements(
+    workspace: &Workspace,
+    session: &mut Session,
+    options: &Options,
+    report: &mut Report,
+    monitor: &mut dyn Monitor,
+) -> engine::Result<mirror::Options> {
+    session.refresh(monitor)?;
+    let mut unsent = mirror::Options::default();
+    let store = workspace.find_or_create_store()?;
+    let beside = receive::beside(workspace)?;
+    let new = session.new_announcements();
+    let (mut is_late, has_new) = (false, !new.is_empty());
+    for announcement in new {
+        let opened = session.open_state(announcement, Some(&store), &beside, monitor)?;
+        let Some((announcement, opened)) = opened else {
+            is_late = true;
+            continue;
+        };
+        let place = SourcePlace::Opened(&opened);
+        let policy = Policy::JoinByTime;
+        let left = receive_from(workspace, place, policy, options, report, monitor)?;
+        unsent.except.extend(left.except);
+        unsent.erased.extend(left.erased);
+        if !options.dry_run {
+            session.join(&announcement)?;
+        }
+    }
+    // The joined state has what was left out before, and what this device has undone since.
+    if session.has_state() && (!has_new || session.is_unsettled()) {
+        let opened = session.open_joined_state(Some(&store), &beside, monitor)?;
+        let place = SourcePlace::Opened(&opened);
+        unsent = receive_from(workspace, place, Policy::JoinByTime, options, report, monitor)?;
+    }
+    if !options.dry_run {
+        let is_left = |outcome: &Outcome| matches!(outcome, Outcome::Left(_));
+        session.set_unsettled(is_late || report.count(is_left) > 0 || report.left_there > 0)?;
+    }
+    Ok(unsent)
+}
+
+fn receive_from(
+    workspace: &Workspace,
+    place: SourcePlace<'_>,
+    policy: Policy,
+    options: &Options,
+    report: &mut Report,
+    monitor: &mut dyn Monitor,
+) -> engine::Result<mirror::Options> {
     let request = Request {
-        source: Source {
-            place: &options.place,
-            passphrase: None,
-            beside: receive::beside(workspace)?,
-        },
+        source: Source { place, passphrase: None, beside: receive::beside(workspace)? },
         closed: options.closed,
-        policy: Policy::Join,
+        policy,
         dry_run: options.dry_run,
     };
     let done = receive::reconcile(workspace, &request, monitor)?;

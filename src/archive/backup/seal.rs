@@ -24,6 +24,10 @@ impl Passphrase {
     pub fn new(text: String) -> Option<Self> {
         if text.is_empty() { None } else { Some(Self(SecretString::from(text))) }
     }
+
+    pub(crate) fn text(&self) -> &SecretString {
+        &self.0
+    }
 }
 
 /// The output of a backup, plain or encrypted.

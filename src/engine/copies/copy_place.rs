@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::Result;
 use crate::engine::copies::CopyError;
+use crate::storage;
 use crate::store::Url;
 
 /// The place of a backup.
@@ -17,6 +18,8 @@ pub enum CopyPlace {
     Folder(PathBuf),
     /// A git server.
     Remote(Url),
+    /// A remote on plain storage, at this address.
+    Storage(String),
 }
 
 impl CopyPlace {
@@ -27,6 +30,9 @@ impl CopyPlace {
         let path = Path::new(text);
         if text == "-" {
             return Ok(CopyPlace::Output);
+        }
+        if storage::is_storage(text) {
+            return Ok(CopyPlace::Storage(text.to_owned()));
         }
         if path.is_dir() {
             return Ok(CopyPlace::Folder(path.to_owned()));

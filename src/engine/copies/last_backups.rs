@@ -15,6 +15,7 @@ use super::error::{CopyError, InTheWay};
 use crate::archive::SnapshotId;
 use crate::durable::{self, Existing};
 use crate::engine::configuration::Configuration;
+use crate::engine::remotes;
 use crate::engine::{Result, Workspace};
 use crate::history::History;
 use crate::regular;
@@ -28,7 +29,7 @@ const OLD_DAYS: i64 = 14;
 /// The record of a backup in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastBackup {
-    /// The kind of the backup: `file`, `folder` or `git`.
+    /// The kind of the backup: `file`, `folder`, `git` or `remote`.
     pub kind: String,
     /// The path or URL of the backup; `-` is standard output.
     pub destination: String,
@@ -49,7 +50,7 @@ pub struct LastBackup {
 }
 
 impl LastBackup {
-    pub(super) fn of(kind: &str, destination: String, taken: String, chosen: &ChosenRefs) -> Self {
+    pub(crate) fn of(kind: &str, destination: String, taken: String, chosen: &ChosenRefs) -> Self {
         Self {
             kind: kind.to_owned(),
             destination,
@@ -172,6 +173,10 @@ pub fn remembered(workspace: &Workspace, purpose: Purpose) -> Result<Option<(Str
         let same = |taken: &&LastBackup| absolute(&taken.destination) == absolute(&set);
         let encrypted = known.iter().find(same).is_some_and(|taken| taken.encrypted);
         Some((set, encrypted))
+    } else if purpose == Purpose::Sync
+        && let Some(first) = remotes::load(&store)?.into_iter().next()
+    {
+        Some((first.address, false))
     } else {
         let is_file = |taken: &LastBackup| purpose == Purpose::Sync && taken.kind == "file";
         known.retain(|taken| taken.destination != "-" && !is_file(taken));

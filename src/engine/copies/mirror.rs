@@ -50,7 +50,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn of(
+    pub(crate) fn of(
         backup: LastBackup,
         chosen: &ChosenRefs,
         judged: JudgedOutgoing,

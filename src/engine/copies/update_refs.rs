@@ -37,7 +37,7 @@ pub struct Options {
 }
 
 impl Options {
-    pub(super) fn choose(&self, workspace: &Workspace, store: &Store) -> Result<ChosenRefs> {
+    pub(crate) fn choose(&self, workspace: &Workspace, store: &Store) -> Result<ChosenRefs> {
         let chosen = ChosenRefs::of(workspace, store, &self.timelines)?.without(&self.except);
         match chosen.history.broken.first().filter(|_| self.may.prune) {
             // If the local history is partly unreadable, refs that seem to be missing may exist, so
@@ -82,7 +82,7 @@ impl Update {
 /// Compares the chosen refs with the refs `there` of the backup. `known` is the history of the
 /// backup, as far as it is known, and a reader for its snapshots. An erased ref is deleted, or
 /// moved to the timeline that now has its name.
-pub(super) fn plan(
+pub(crate) fn plan(
     chosen: &ChosenRefs,
     there: &Refs,
     store: &Store,

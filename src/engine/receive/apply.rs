@@ -53,7 +53,9 @@ impl Receiving<'_> {
                 Some(format!("From a backup of {day}")),
                 format!("Files as they were before a backup of {day}"),
             ),
-            Policy::Join => (None, "Files as they were before a sync".to_owned()),
+            Policy::Join | Policy::JoinByTime => {
+                (None, "Files as they were before a sync".to_owned())
+            }
         };
         let mut operation = Operation::new(workspace, store, message.as_deref());
         let rewritten =
@@ -65,7 +67,7 @@ impl Receiving<'_> {
         // If an import writes no files, no final snapshots are needed: the next `stvc snapshot`
         // stores the current files.
         if let Some(library) = library
-            && (policy == Policy::Join || !files.is_empty())
+            && (policy.is_sync() || !files.is_empty())
         {
             let had = self.had(&plan.timelines, &files)?;
             let had: Vec<_> = had.iter().map(|(id, manifest)| (*id, manifest)).collect();
@@ -117,15 +119,16 @@ impl Receiving<'_> {
                     Some(take(operation, State::assembled(files, None), kind, follows)?)
                 }
             });
-            if let (Some(aside), Some(from)) = (&step.aside, step.local) {
+            if let Some(aside) = &step.aside {
                 let state = State::assembled(&aside.files, None);
-                let follows = SnapshotParents::copy(from, &state).taken_from(aside.source.clone());
+                let follows =
+                    SnapshotParents::copy(&aside.from, &state).taken_from(aside.source.clone());
                 will_have.push(take(operation, state, Kind::SNAPSHOT, follows)?);
             }
             match &step.entry.outcome {
                 // The imported state becomes a fork without new messages. Its bytes and its history
                 // stay unchanged.
-                Outcome::Beside(name) => {
+                Outcome::Beside(name) if step.aside.is_none() => {
                     let mut files = read(&reader, head)?;
                     files.main.path = name.file();
                     files.timeline = name.clone();
@@ -158,7 +161,7 @@ impl Receiving<'_> {
         will_have: &StoredStates,
     ) -> Result<Vec<FilePlan<'static>>> {
         let mut files = plan.files.take_plan(will_have);
-        if self.policy == Policy::Join {
+        if self.policy.is_sync() {
             // Changing the list of chats in a group's file loses nothing.
             for file in files.iter_mut().filter(|file| file.path.is_group()) {
                 file.harmless = true;

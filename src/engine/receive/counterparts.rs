@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::plan::TimelinePlan;
+use super::plan::{Policy, TimelinePlan};
 use super::sides::Sides;
 use crate::archive::message_identity::Identity;
 use crate::archive::{self, Snapshot, SnapshotId, Tree};
@@ -23,10 +23,13 @@ use crate::store::{ObjectId, Reader, unless_lost};
 /// snapshot. Returns the pairs, and the local timelines whose name a different timeline of the
 /// remote uses.
 ///
+/// Under `JoinByTime`, a remote timeline gets another name instead if the local one began first.
+///
 /// If a timeline has two names, the name that changed since the last sync is used. If both names
 /// changed, the name on the remote is used.
 pub(super) fn pair<'s>(
     sides: &'s Sides<'s>,
+    policy: Policy,
     device: &Device,
     erased: BTreeSet<TimelineName>,
     heads: Vec<Snapshot>,
@@ -41,6 +44,18 @@ pub(super) fn pair<'s>(
     // Assign the names on the remote first.
     let lower = |name: &TimelineName| name.as_str().to_lowercase();
     let mut taken = BTreeMap::new();
+    if policy == Policy::JoinByTime {
+        // Different timelines of one name: that of the earlier first snapshot keeps the name.
+        for pair in pairs.iter_mut().filter(|pair| pair.local.is_none()) {
+            let remote = &pair.entry.head;
+            let namesake = sides.ours.head(&remote.timeline);
+            let is_first =
+                |local: &Snapshot| first(sides.ours, local) < first(sides.theirs, remote);
+            if namesake.is_some_and(|local| !paired.contains(&local.timeline) && is_first(local)) {
+                pair.entry.timeline = free_name(&remote.timeline)?;
+            }
+        }
+    }
     for entry in pairs.iter().map(|pair| &pair.entry) {
         if entry.timeline == entry.head.timeline {
             taken.insert(lower(&entry.timeline), entry.head.id);
@@ -60,6 +75,13 @@ pub(super) fn pair<'s>(
         pair.called(name)
     };
     Ok((pairs.into_iter().map(named).collect(), displaced))
+}
+
+/// Returns the time and the id of the first snapshot of a timeline.
+fn first(history: &History, head: &Snapshot) -> (i64, SnapshotId) {
+    let own = history.own(head).0;
+    let first = own.last().copied().unwrap_or(head);
+    (first.time.seconds, first.id)
 }
 
 struct Pairing<'s> {

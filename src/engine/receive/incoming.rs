@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chrono::DateTime;
 use tempfile::TempDir;
@@ -19,6 +20,7 @@ use crate::archive::{Snapshot, SnapshotId};
 use crate::engine::copies::chosen_refs::{HEADS, Refs, TAGS, in_words, ours, ours_of, spoken};
 use crate::engine::copies::erased::{ErasedRef, erased_among};
 use crate::engine::copies::{CopyError, CopyPlace, about};
+use crate::engine::remotes::{OpenedRemote, Reading, read_everything};
 use crate::engine::verdict_findings::LostAttachments;
 use crate::engine::{Result, Workspace, verdict_findings};
 use crate::history::History;
@@ -48,6 +50,10 @@ enum Origin {
     },
     Fetched {
         _folder: TempDir,
+    },
+    /// A temporary store with objects of a remote on plain storage.
+    Opened {
+        _folder: Arc<TempDir>,
     },
     InPlace,
 }
@@ -89,8 +95,16 @@ pub(crate) struct WithheldRefs {
     pub erasures: Erasures,
 }
 
+/// The backup or remote that is read.
+#[derive(Clone, Copy)]
+pub(crate) enum SourcePlace<'s> {
+    Place(&'s CopyPlace),
+    /// One state of a remote on plain storage.
+    Opened(&'s OpenedRemote),
+}
+
 pub(crate) struct Source<'s> {
-    pub place: &'s CopyPlace,
+    pub place: SourcePlace<'s>,
     pub passphrase: Option<&'s Passphrase>,
     /// The folder in which temporary folders are created.
     pub beside: PathBuf,
@@ -104,6 +118,7 @@ pub fn look_at(
     passphrase: Option<&Passphrase>,
     monitor: &mut dyn Monitor,
 ) -> Result<Received> {
+    let place = SourcePlace::Place(place);
     let source = Source { place, passphrase, beside: std::env::temp_dir() };
     read(workspace, &source, None, &KnownSnapshots::new(), monitor)
 }
@@ -124,7 +139,7 @@ pub(super) fn receive(
     let ours = store.zip(ours.as_ref());
     match policy {
         Policy::KeepLocal => received.incoming(ours),
-        Policy::Join => received.shared(ours),
+        Policy::Join | Policy::JoinByTime => received.shared(ours),
     }
 }
 
@@ -136,7 +151,18 @@ fn read(
     monitor: &mut dyn Monitor,
 ) -> Result<Received> {
     let Source { place, passphrase, ref beside } = *source;
+    let place = match place {
+        SourcePlace::Place(place) => place,
+        SourcePlace::Opened(opened) => return look_into(opened, known, monitor),
+    };
     match place {
+        CopyPlace::Storage(address) => {
+            let found = workspace.find_store().ok().flatten();
+            let local = store.or(found.as_ref());
+            let read = Reading { local, passphrase, beside, objects: store };
+            let opened = read_everything(workspace, address, &read, monitor)?;
+            look_into(&opened, known, monitor)
+        }
         CopyPlace::File(path) => unpack(workspace, path, passphrase, beside, known, monitor),
         CopyPlace::Folder(path) => {
             let store = Store::open(path)?;
@@ -168,6 +194,16 @@ fn read(
         }
         .into()),
     }
+}
+
+fn look_into(
+    opened: &OpenedRemote,
+    known: &KnownSnapshots,
+    monitor: &mut dyn Monitor,
+) -> Result<Received> {
+    let (store, folder) = opened.store()?;
+    let origin = Origin::Opened { _folder: folder };
+    look_through(store, origin, Path::new(&opened.address), known, monitor)
 }
 
 fn look_through(

@@ -20,8 +20,8 @@ mod unsent;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use incoming::Source;
 pub use incoming::look_at;
+pub(crate) use incoming::{Source, SourcePlace};
 pub(crate) use plan::Policy;
 pub use plan::{Conflict, Outcome, ReceivedTag, ReceivedTimeline};
 
@@ -91,7 +91,7 @@ pub(crate) fn reconcile(
     let library = match policy {
         // A sync needs the library: if a branch moved and the files did not change, the files would
         // look newer than the branch.
-        Policy::Join if !dry_run => Some(workspace.library()?),
+        Policy::Join | Policy::JoinByTime if !dry_run => Some(workspace.library()?),
         _ => workspace.library().ok(),
     };
     let ours = History::load(&store)?;
@@ -111,7 +111,9 @@ pub(crate) fn reconcile(
     };
     let mut plan = match policy {
         Policy::KeepLocal => import_plan::plan(&sides, &incoming)?,
-        Policy::Join => sync_plan::plan(workspace, &sides, &incoming, monitor)?,
+        Policy::Join | Policy::JoinByTime => {
+            sync_plan::plan(workspace, &sides, &incoming, policy, monitor)?
+        }
     };
     plan.findings.extend(incoming.findings.iter().cloned());
     let receiving = Receiving { workspace, sides: &sides, incoming: &incoming, policy, closed };
@@ -124,7 +126,7 @@ pub(crate) fn reconcile(
         Policy::KeepLocal => {
             (timelines.into_iter().map(|step| step.entry).collect(), mirror::Options::default())
         }
-        Policy::Join => unsent::leave_out(&store, &incoming, timelines)?,
+        Policy::Join | Policy::JoinByTime => unsent::leave_out(&store, &incoming, timelines)?,
     };
     Ok(Reconciled { incoming, entries, tags, files, findings, objects, bytes, unsent })
 }

@@ -17,8 +17,18 @@ pub(crate) enum Policy {
     /// `import`: local timelines stay unchanged or are fast-forwarded. If a timeline has diverged,
     /// its version in the backup gets another name.
     KeepLocal,
-    /// `sync`: both sides become equal. The timeline that reached the remote first keeps the name.
+    /// `sync` with a folder or git server: both sides become equal. The timeline that reached the
+    /// remote first keeps the name.
     Join,
+    /// `sync` with a remote on plain storage: both sides become equal. The timeline that changed
+    /// first keeps the name, because several devices may decide at the same time.
+    JoinByTime,
+}
+
+impl Policy {
+    pub(crate) fn is_sync(self) -> bool {
+        self != Self::KeepLocal
+    }
 }
 
 pub(super) struct Plan<'h> {
@@ -68,9 +78,11 @@ pub(super) enum BranchMove {
     Renamed(Box<TimelineFiles>),
 }
 
-/// A copy of the local timeline `TimelinePlan::local` under another name.
+/// A copy of one version of a timeline under another name.
 pub(super) struct SetAsideTimeline {
     pub files: TimelineFiles,
+    /// The version: the local or the remote snapshot.
+    pub from: Snapshot,
     /// The source that the new snapshot records. It names the device that sets the timeline aside.
     pub source: String,
 }
@@ -219,11 +231,11 @@ pub struct ReceivedTag {
 }
 
 /// Plans the tags. If both sides use one name for different snapshots, the imported tag gets a
-/// number under `KeepLocal`, and the local tag under `Join`.
+/// number under `KeepLocal`, and the local tag in a sync.
 pub(super) fn plan_tags(ours: &History, theirs: &History, policy: Policy) -> Vec<ReceivedTag> {
     let here: BTreeMap<_, _> = ours.tags().collect();
     let mut taken = all_tags([ours]);
-    if policy == Policy::Join {
+    if policy.is_sync() {
         taken.extend(all_tags([theirs]));
     }
     let mut tags = Vec::new();
@@ -231,7 +243,7 @@ pub(super) fn plan_tags(ours: &History, theirs: &History, policy: Policy) -> Vec
         let received = |here: String, snapshot| ReceivedTag { name: name.into(), here, snapshot };
         let makes_room = match policy {
             Policy::KeepLocal => Some(snapshot),
-            Policy::Join => {
+            Policy::Join | Policy::JoinByTime => {
                 tags.push(received(name.into(), snapshot));
                 here.get(name).copied()
             }

@@ -114,12 +114,13 @@ impl<'s> Planner<'s> {
         here: LocalState,
     ) -> Result<TimelineName> {
         let name = self.free_name(&step.entry.timeline)?;
+        let from = step.local.cloned();
         let files = ours.called(name.clone());
         if here == LocalState::Same {
             self.files.put(&files.main.path, Some(files.main.bytes.to_vec()))?;
         }
         let source = self.device.sets_aside();
-        step.aside = Some(SetAsideTimeline { files, source });
+        step.aside = from.map(|from| SetAsideTimeline { files, from, source });
         Ok(name)
     }
 

@@ -1,13 +1,14 @@
 //! Plans a sync: the result for each timeline of the remote. Writes nothing.
 //!
-//! The timeline that reached the remote first keeps its name. A different local timeline of that
-//! name is renamed. If only one side changed a chat, the changed version is used. If both sides
+//! With a folder or git server, the timeline that reached the remote first keeps its name, and a
+//! different local timeline of that name is renamed. With a remote on plain storage, the timeline
+//! that changed first keeps its name, because several devices may decide at the same time. If only one side changed a chat, the changed version is used. If both sides
 //! changed a chat and the changes cannot be merged, both versions are kept as two timelines.
 //! Lorebooks are merged once, based on their own histories (`sync_other_files`), and not with each
 //! chat that uses them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::counterparts;
 use super::future_library::FutureLibrary;
@@ -18,13 +19,14 @@ use super::plan::{
 };
 use super::sides::{LocalState, Sides, read};
 use crate::archive::merge::merge_chats;
-use crate::archive::{Blake3, FileRecord, Snapshot, read_manifest};
+use crate::archive::{Blake3, FileRecord, Snapshot, SnapshotId, read_manifest};
 use crate::engine::copies::chosen_refs;
 use crate::engine::copies::erased::erased_refs;
 use crate::engine::device::Device;
 use crate::engine::files::FilePlan;
 use crate::engine::free_names::{free_lorebook, free_timeline};
 use crate::engine::{Result, Workspace, group_list};
+use crate::history::History;
 use crate::progress::Monitor;
 use crate::rules::Finding;
 use crate::st::{self, Category, FileAt, LibraryPath, TimelineFiles, TimelineName};
@@ -34,11 +36,13 @@ pub(super) fn plan<'s>(
     workspace: &Workspace,
     sides: &'s Sides<'s>,
     incoming: &Incoming,
+    policy: Policy,
     monitor: &mut dyn Monitor,
 ) -> Result<Plan<'s>> {
     let device = Device::of(sides.store)?;
     let mut planner = Planner {
         sides,
+        policy,
         device: device.clone(),
         day: workspace.day(),
         files: FutureLibrary::new(sides.library, incoming.store.reader()),
@@ -55,7 +59,8 @@ pub(super) fn plan<'s>(
     let erased = erased.map(|erased| erased.head.timeline).collect();
     let heads = sides.theirs.without_renamed(&incoming.heads);
     let free_name = |name: &TimelineName| planner.free_name(name);
-    let (mut pairs, displaced) = counterparts::pair(sides, &device, erased, heads, free_name)?;
+    let (mut pairs, displaced) =
+        counterparts::pair(sides, policy, &device, erased, heads, free_name)?;
     monitor.begin("comparing timelines", Some(pairs.len() as u64));
     planner.vacate(&pairs, &displaced)?;
     // First the timelines that exist locally, then the others; each from the latest to the oldest.
@@ -80,7 +85,7 @@ pub(super) fn plan<'s>(
     planner.add_unsettled(&mut steps)?;
     Ok(Plan {
         timelines: steps,
-        tags: plan_tags(sides.ours, sides.theirs, Policy::Join),
+        tags: plan_tags(sides.ours, sides.theirs, policy),
         files: planner.files,
         findings: planner.findings,
         erasures: incoming.withheld.erasures.clone(),
@@ -89,6 +94,7 @@ pub(super) fn plan<'s>(
 
 pub(super) struct Planner<'s> {
     pub sides: &'s Sides<'s>,
+    policy: Policy,
     pub device: Device,
     day: String,
     pub files: FutureLibrary,
@@ -241,7 +247,7 @@ impl<'s> Planner<'s> {
 
     fn add(&mut self, step: &mut TimelinePlan<'_>) -> Result<()> {
         let head = &step.entry.head;
-        if !self.is_free(&head.timeline)? {
+        if !self.is_free(&step.entry.timeline)? {
             step.entry.outcome = Outcome::Left(NAME_IN_USE);
             return Ok(());
         }
@@ -354,7 +360,13 @@ impl<'s> Planner<'s> {
     /// Keeps both versions of a timeline: the remote version under the timeline's name, and the
     /// local version under a new name.
     fn keep_both(&mut self, step: &mut TimelinePlan<'_>, diverged: Diverged<'_>) -> Result<()> {
-        let Diverged { here, ours, theirs, base, .. } = diverged;
+        let Diverged { local, here, ours, theirs, base } = diverged;
+        let remote = &step.entry.head;
+        if self.policy == Policy::JoinByTime
+            && changed_first(self.sides, local, remote) == ChangedFirst::Local
+        {
+            return self.keep_both_under_local_name(step, local, here, theirs);
+        }
         let name = self.free_name(&step.entry.timeline)?;
         self.take_theirs(step, theirs, base.as_ref(), here.files())?;
         let mut aside = ours.called(name.clone());
@@ -367,7 +379,31 @@ impl<'s> Planner<'s> {
         }
         step.entry.outcome = Outcome::Apart(name);
         let source = self.device.sets_aside();
-        step.aside = Some(SetAsideTimeline { files: aside, source });
+        step.aside = Some(SetAsideTimeline { files: aside, from: local.clone(), source });
+        Ok(())
+    }
+
+    /// Keeps both versions of a timeline: the local version under the timeline's name, and the
+    /// remote version under a new name.
+    fn keep_both_under_local_name(
+        &mut self,
+        step: &mut TimelinePlan<'_>,
+        local: &Snapshot,
+        here: LocalState,
+        theirs: TimelineFiles,
+    ) -> Result<()> {
+        let name = self.free_name(&step.entry.timeline)?;
+        if step.entry.former.is_some() {
+            self.rename(step, local, here)?;
+        }
+        let mut aside = theirs.called(name.clone());
+        if here == LocalState::Same {
+            self.plan_book(&mut aside)?;
+            self.put_chat(&aside, None)?;
+        }
+        let source = self.device.sets_aside();
+        step.aside = Some(SetAsideTimeline { files: aside, from: step.entry.head.clone(), source });
+        step.entry.outcome = Outcome::Beside(name);
         Ok(())
     }
 
@@ -457,6 +493,29 @@ impl<'s> Planner<'s> {
             }
         }
     }
+}
+
+/// The side whose version of a timeline keeps the name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChangedFirst {
+    Local,
+    Remote,
+}
+
+/// Returns the side that changed a timeline first: by the times, and then the ids, of the first
+/// snapshots that the other side does not have. Both sides decide alike.
+pub(super) fn changed_first(
+    sides: &Sides<'_>,
+    local: &Snapshot,
+    remote: &Snapshot,
+) -> ChangedFirst {
+    let (here, there) = (sides.ours.past([local.id]), sides.theirs.past([remote.id]));
+    let first = |history: &History, head: &Snapshot, other: &HashSet<SnapshotId>| {
+        let new = history.walk_from([head.id]).filter(|snapshot| !other.contains(&snapshot.id));
+        new.map(|snapshot| (snapshot.time.seconds, snapshot.id)).min()
+    };
+    let (here, there) = (first(sides.ours, local, &there), first(sides.theirs, remote, &here));
+    if here < there { ChangedFirst::Local } else { ChangedFirst::Remote }
 }
 
 impl LocalState {

@@ -12,6 +12,7 @@ use crate::rules::{Finding, Level, lost_attachments};
 use crate::verbs::backup::file;
 use crate::verbs::import::chat_backups::{self, ChatBackupOutcome};
 use crate::verbs::import::stvc_backup;
+use crate::verbs::remote::{self, Remote};
 use crate::verbs::restore::all::Restored;
 use crate::verbs::sync;
 use crate::words::shell;
@@ -105,6 +106,32 @@ impl Answer for BackedUp<'_> {
         let (_, found, invalid) = self.backup.parts();
         invalid + lost_attachments(found) + self.first.not_taken > 0
     }
+}
+
+impl Answer for remote::Added {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
+        tell(remote_line(&self.remote, self.recovery_key.as_deref()));
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        counts! { "remote" => remotes: 1, created: self.created }
+    }
+}
+
+/// Answer of the other actions of `remote`.
+impl Answer for Vec<Remote> {
+    fn lines<'a>(&'a self, tell: Emit<'_, 'a>) {
+        self.iter().map(|remote| remote_line(remote, None)).for_each(tell);
+    }
+
+    fn counts(&self) -> (&'static str, Counts) {
+        counts! { "remote" => remotes: self.len() }
+    }
+}
+
+fn remote_line<'a>(remote: &'a Remote, recovery_key: Option<&'a str>) -> Line<'a> {
+    let Remote { name, address, id, .. } = remote;
+    Line::Remote { name, address, id, encrypted: remote.is_encrypted(), recovery_key }
 }
 
 /// Answer of `backup --last`.

@@ -8,6 +8,7 @@ use crate::durable;
 use crate::engine::changed_timelines::has_changed;
 use crate::engine::copies::last_backups::LastBackup;
 use crate::engine::copies::{self, CopyError, CopyPlace, mirror, server};
+use crate::engine::remotes::Session;
 use crate::engine::safety_snapshots::{SafetySnapshots, take_what_is_ready};
 use crate::engine::{self, Include, Workspace, left_out};
 use crate::progress::Monitor;
@@ -31,6 +32,7 @@ pub fn to_place(
         }
         CopyPlace::Folder(folder) => mirror::to_folder(workspace, folder, &options, monitor)?,
         CopyPlace::Remote(url) => server::to_server(workspace, url, &options, monitor)?,
+        CopyPlace::Storage(address) => to_storage(workspace, address, &options, monitor)?,
         CopyPlace::Output => {
             let (destination, why) = ("-".to_owned(), "standard output is not a place to keep it");
             return Err(CopyError::UnknownDestination { destination, why }.into());
@@ -51,6 +53,20 @@ pub fn again(
     let (backup, mut findings) = to_place(workspace, &place, monitor)?;
     findings.extend(first.findings);
     Ok((backup, findings))
+}
+
+/// Announces the local snapshots on a remote on plain storage, without receiving anything. The next
+/// sync joins them with those of other devices.
+pub fn to_storage(
+    workspace: &Workspace,
+    address: &str,
+    options: &mirror::Options,
+    monitor: &mut dyn Monitor,
+) -> Result<mirror::Report> {
+    let store = workspace.open_store()?;
+    let mut session = Session::open(workspace, &store, address)?;
+    session.refresh(monitor)?;
+    Ok(session.send(workspace, options, monitor)?)
 }
 
 /// Returns a finding for the first backup to a place that would be lost together with the chats.

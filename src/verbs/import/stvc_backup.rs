@@ -5,7 +5,7 @@ use crate::engine::Workspace;
 use crate::engine::copies::CopyPlace;
 use crate::engine::files::{ChatOpenState, FileAction};
 use crate::engine::receive::{
-    self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Request, Source,
+    self, Outcome, Policy, ReceivedTag, ReceivedTimeline, Request, Source, SourcePlace,
 };
 use crate::progress::Monitor;
 use crate::rules::Finding;
@@ -67,7 +67,7 @@ pub fn take_in(
     let created_store = workspace.find_store()?.is_none();
     let request = Request {
         source: Source {
-            place: &options.source,
+            place: SourcePlace::Place(&options.source),
             passphrase: options.passphrase.as_ref(),
             beside: receive::beside(&workspace)?,
         },

@@ -1,0 +1,134 @@
+use clap::{ValueEnum, ValueHint};
+
+use super::args::Secret;
+use super::error::{Error, Result};
+use super::output::{Output, STYLES, dim};
+use super::passphrase;
+use super::table::{self, Cell};
+use super::wording::clean;
+use stvc::Workspace;
+use stvc::verbs::remote::{self, Access, AddOptions, Added, Remote};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// Add, list, test or remove remotes
+    #[arg(value_enum, default_value = "list")]
+    pub action: Action,
+
+    /// Address of the storage, or the name of a remote
+    #[arg(value_hint = ValueHint::AnyPath, value_name = "REMOTE", required_if_eq_any([("action", "add"), ("action", "test"), ("action", "remove")]))]
+    pub remote: Option<String>,
+
+    /// Name of the added remote
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Do not encrypt a new remote, or use one that is not encrypted
+    #[arg(long)]
+    pub unencrypted: bool,
+
+    /// Print the recovery key, which opens the remote without the passphrase
+    #[arg(long)]
+    pub recovery_key: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Action {
+    /// Add a remote, and create it if it does not exist
+    Add,
+    /// List the remotes of this store
+    List,
+    /// Write, list, read and delete an object
+    Test,
+    /// Remove a remote from this store; the storage stays unchanged
+    Remove,
+}
+
+const HELP: &str = "A remote is a storage that several devices use without a server, for example a \
+    folder that Syncthing, Dropbox or OneDrive synchronises (docs/remotes.md). Every device adds it \
+    once; then `stvc sync` uses it. Its content is encrypted with a key, and the key with your \
+    passphrase, which is asked for or read with --passphrase-file. Without the passphrase and the \
+    recovery key, nobody can read the remote, not even you: keep the recovery key offline.";
+
+pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output) -> Result<u8> {
+    let named = args.remote.as_deref().unwrap_or_default();
+    match args.action {
+        Action::Add => {
+            let access = access(args, named, secret)?;
+            let (address, name) = (named.to_owned(), args.name.clone());
+            let mut added = remote::add(workspace, &AddOptions { address, name, access })?;
+            if !args.recovery_key {
+                added.recovery_key = None;
+            }
+            Ok(out.answer(&added, |out| print_added(&added, out)))
+        }
+        Action::List => {
+            let remotes = remote::list(workspace)?;
+            Ok(out.answer(&remotes, |out| print(&remotes, out)))
+        }
+        Action::Test => {
+            let tested = vec![remote::test(workspace, named)?];
+            let name = clean(&tested[0].name);
+            let text = format!("{name} works: an object was written, listed, read and deleted.");
+            Ok(out.answer(&tested, |out| out.say(text)))
+        }
+        Action::Remove => {
+            let removed = vec![remote::remove(workspace, named)?];
+            let name = clean(&removed[0].name);
+            let text = format!("Removed {name} from this store. The storage is unchanged.");
+            Ok(out.answer(&removed, |out| out.say(text)))
+        }
+    }
+}
+
+fn access(args: &Args, address: &str, secret: &Secret) -> Result<Access> {
+    if args.unencrypted {
+        return Ok(Access::Unencrypted);
+    }
+    let given = if remote::exists(address)? {
+        passphrase::for_remote(secret)?
+    } else {
+        passphrase::for_writing(secret)?
+    };
+    Ok(Access::Secret(given))
+}
+
+fn print_added(added: &Added, out: &mut Output) {
+    let Remote { name, address, .. } = &added.remote;
+    let done = if added.created { "Created and added" } else { "Added" };
+    let kind = if added.remote.is_encrypted() { "encrypted" } else { "not encrypted" };
+    out.say(format!("{done} the remote {}, {kind}: {}", clean(name), clean(address)));
+    if let Some(key) = &added.recovery_key {
+        out.say(format!("Recovery key: {key}"));
+    }
+    out.say(dim("Run `stvc sync` to use it."));
+}
+
+fn print(remotes: &[Remote], out: &mut Output) {
+    let row = |remote: &Remote| {
+        vec![
+            Cell::new(STYLES.tag, clean(&remote.name)),
+            Cell::plain(clean(&remote.address)).cut(),
+            Cell::new(
+                STYLES.dim,
+                if remote.is_encrypted() { "encrypted" } else { "not encrypted" },
+            ),
+        ]
+    };
+    let rows: Vec<_> = remotes.iter().map(row).collect();
+    for line in table::lines(&rows) {
+        out.line(line);
+    }
+    if remotes.is_empty() {
+        out.say("There are no remotes yet. Run `stvc remote add ADDRESS` to add one.");
+    }
+}
+
+/// Returns the place that a text names: a remote of the store, or any other place.
+pub fn place(workspace: &Workspace, text: &str) -> Result<stvc::copies::CopyPlace> {
+    match remote::find(workspace, text).map_err(Error::from)? {
+        Some(remote) => Ok(stvc::copies::CopyPlace::Storage(remote.address)),
+        None => Ok(stvc::copies::CopyPlace::parse(text)?),
+    }
+}

@@ -1,0 +1,83 @@
+//! Reads the entire state of a remote without joining it, for commands that only read a backup.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::PlainRemoteError;
+use super::opened::OpenedRemote;
+use super::registry::{self, Remote};
+use super::remote_object::{self, Secret};
+use super::session::Session;
+use crate::archive::backup::Passphrase;
+use crate::engine::{Result, Workspace};
+use crate::progress::Monitor;
+use crate::storage::{self, Storage};
+use crate::store::{Store, temporary_folder};
+
+/// What is known before a remote is read.
+pub(crate) struct Reading<'r> {
+    /// The store whose list of remotes may have the key.
+    pub local: Option<&'r Store>,
+    pub passphrase: Option<&'r Passphrase>,
+    /// The folder in which temporary folders are created.
+    pub beside: &'r Path,
+    /// The store whose objects need not be downloaded.
+    pub objects: Option<&'r Store>,
+}
+
+/// Downloads a remote into a temporary store. Problems of single objects become notices of the
+/// workspace.
+pub(crate) fn read_everything(
+    workspace: &Workspace,
+    address: &str,
+    reading: &Reading<'_>,
+    monitor: &mut dyn Monitor,
+) -> Result<OpenedRemote> {
+    let known = match reading.local {
+        Some(store) => registry::find(store, address)?,
+        None => None,
+    };
+    let address = known.as_ref().map_or(address, |known| &known.address).to_owned();
+    let storage = storage::open(&address).map_err(PlainRemoteError::from)?;
+    let remote = match known {
+        Some(known) => known,
+        None => with_secret(&*storage, &address, reading.passphrase)?,
+    };
+    // The state of this device must not change, so the session uses a temporary store.
+    let folder = temporary_folder(reading.beside)?;
+    let scratch = Store::create(&folder.path().join("scratch"))?;
+    let mut session = Session::over(workspace, &scratch, &remote, Arc::from(storage))?;
+    session.refresh(monitor)?;
+    let new = session.new_announcements();
+    if new.is_empty() {
+        return Err(PlainRemoteError::Empty { address }.into());
+    }
+    for announcement in &new {
+        session.join(announcement)?;
+    }
+    let opened = session.open_joined_state(reading.objects, reading.beside, monitor)?;
+    workspace.notice(session.take_findings());
+    Ok(opened)
+}
+
+fn with_secret(
+    storage: &dyn Storage,
+    address: &str,
+    passphrase: Option<&Passphrase>,
+) -> super::Result<Remote> {
+    let secrets = match passphrase {
+        Some(passphrase) => [Some(Secret::Passphrase(passphrase)), None],
+        // Reading a remote that is not encrypted needs no consent.
+        None => [Some(Secret::Missing), Some(Secret::Unencrypted)],
+    };
+    let mut refusal = None;
+    for secret in secrets.into_iter().flatten() {
+        match remote_object::find(storage, address, secret) {
+            Ok(Some(key)) => return Ok(Remote::new(String::new(), address.to_owned(), &key)),
+            Ok(None) => {}
+            Err(error) => refusal = refusal.or(Some(error)),
+        }
+    }
+    let none = || PlainRemoteError::NoRemote { address: address.to_owned() };
+    Err(refusal.unwrap_or_else(none))
+}
