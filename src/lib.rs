@@ -49,6 +49,8 @@ mod regular;
 mod rules;
 mod settings;
 mod similar;
+#[cfg(test)]
+mod simulation;
 mod st;
 mod storage;
 mod store;

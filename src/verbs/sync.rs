@@ -72,6 +72,22 @@ const ATTEMPTS: usize = 5;
 
 /// Synchronises this device with a remote.
 pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor) -> Result<Report> {
+    let open = |workspace: &Workspace, address: &str| {
+        Session::open(workspace, &workspace.find_or_create_store()?, address)
+    };
+    sync_with(workspace, options, &open, monitor)
+}
+
+/// Opens the remote at an address.
+type OpenSession<'o> = &'o dyn Fn(&Workspace, &str) -> engine::Result<Session>;
+
+/// Synchronises this device with a remote that `open` opens if it is on plain storage.
+pub(crate) fn sync_with(
+    workspace: &Workspace,
+    options: &Options,
+    open: OpenSession<'_>,
+    monitor: &mut dyn Monitor,
+) -> Result<Report> {
     let (workspace, begun) = workspace.for_recovery();
     let workspace = &workspace;
     match &options.place {
@@ -86,9 +102,7 @@ pub fn sync(workspace: &Workspace, options: &Options, monitor: &mut dyn Monitor)
         mirror::look(folder, workspace.find_store()?.as_ref())?;
     }
     let mut session = match &options.place {
-        CopyPlace::Storage(address) => {
-            Some(Session::open(workspace, &workspace.find_or_create_store()?, address)?)
-        }
+        CopyPlace::Storage(address) => Some(open(workspace, address)?),
         _ => None,
     };
     // A dry run also creates snapshots of local changes, but in a copy of the store.

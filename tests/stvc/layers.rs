@@ -25,8 +25,9 @@ const TOOLS: &[&str] = &[
     "fuzz_equipment",
 ];
 
-/// May import everything: the library, the program, and the list of fuzz targets.
-const ROOTS: &[&str] = &["lib", "main", "fuzzing"];
+/// May import everything: the library, the program, the list of fuzz targets, and the
+/// simulation of devices, which is a test.
+const ROOTS: &[&str] = &["lib", "main", "fuzzing", "simulation"];
 
 /// The layers, lowest first, and the modules of each. A module may import utilities and modules of
 /// lower layers; of its own layer, only those in [`BESIDE`].

@@ -66,6 +66,7 @@ mod readiness;
 mod reading;
 mod reconstruct;
 mod recovery;
+mod remote;
 mod requirements;
 mod round_trip;
 #[cfg(target_os = "linux")]

@@ -31,7 +31,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    pub(super) fn new(name: String, address: String, key: &RemoteKey) -> Self {
+    pub(crate) fn new(name: String, address: String, key: &RemoteKey) -> Self {
         Self { name, address, id: key.id().to_owned(), key: key.recovery_key() }
     }
 

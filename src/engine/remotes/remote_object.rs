@@ -216,8 +216,9 @@ mod tests {
         let storage = FolderStorage::new(folder.path());
         create(&storage, &RemoteKey::new_encrypted(), Some(&passphrase("own")), String::new())
             .unwrap();
+        let other = passphrase("other");
         let find = |secret| find(&storage, "x", secret).err().unwrap().code();
-        assert_eq!(find(Secret::Passphrase(&passphrase("other"))), "remote-wrong-passphrase");
+        assert_eq!(find(Secret::Passphrase(&other)), "remote-wrong-passphrase");
         assert_eq!(find(Secret::Missing), "remote-no-passphrase");
         assert_eq!(find(Secret::Unencrypted), "remote-no-passphrase");
     }

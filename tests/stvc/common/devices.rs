@@ -10,6 +10,8 @@ use super::{Sandbox, assert_same, assert_valid, refs, text};
 /// The remote that the devices sync with.
 pub enum Remote {
     Folder(PathBuf),
+    /// A folder as plain storage.
+    Storage(PathBuf),
     #[cfg(unix)]
     Server(PathBuf),
 }
@@ -17,6 +19,12 @@ pub enum Remote {
 impl Remote {
     pub fn folder(sandbox: &Sandbox) -> Self {
         Self::Folder(sandbox.folder().join("shared"))
+    }
+
+    pub fn storage(sandbox: &Sandbox) -> Self {
+        let folder = sandbox.folder().join("storage");
+        std::fs::create_dir(&folder).unwrap();
+        Self::Storage(folder)
     }
 
     #[cfg(unix)]
@@ -28,6 +36,10 @@ impl Remote {
     pub fn address(&self, from: &Sandbox) -> PathBuf {
         match self {
             Self::Folder(path) => path.clone(),
+            Self::Storage(path) => {
+                from.stvc(&["remote", "add", text(path), "--unencrypted"]).exits(0);
+                path.clone()
+            }
             #[cfg(unix)]
             Self::Server(path) => super::git_server::configure_ssh(from, path).into(),
         }
@@ -35,7 +47,7 @@ impl Remote {
 
     pub fn store(&self) -> &Path {
         match self {
-            Self::Folder(path) => path,
+            Self::Folder(path) | Self::Storage(path) => path,
             #[cfg(unix)]
             Self::Server(path) => path,
         }

@@ -1,5 +1,5 @@
-//! Three devices write, rename, fork, erase, undo and sync in any order, through a folder or a
-//! server. In the end, all devices have equal files and branches. Every message is in a file of
+//! Three devices write, rename, fork, erase, undo and sync in any order, through a folder, a
+//! server or plain storage. In the end, all devices have equal files and branches. Every message is in a file of
 //! every device, unless its chat was erased. No sync is refused.
 
 #![allow(clippy::print_stdout, reason = "a failure is understood only by the steps that led to it")]
@@ -215,6 +215,13 @@ fn seeds() -> impl Iterator<Item = u64> {
 fn three_devices_converge_through_folder() {
     for seed in seeds() {
         run(seed, STEPS, Remote::folder);
+    }
+}
+
+#[test]
+fn three_devices_converge_through_storage() {
+    for seed in seeds() {
+        run(seed, STEPS, Remote::storage);
     }
 }
 

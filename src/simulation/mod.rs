@@ -1,0 +1,372 @@
+//! A deterministic simulation of devices that share a remote on plain storage (docs/remotes.md).
+//!
+//! The devices edit, rename, fork, delete and undo, and sync through a storage that delays,
+//! reorders, truncates and hides objects and fails calls. Then the storage settles, and each device
+//! syncs twice. Now all libraries and all refs must be equal, and every message that a sync has
+//! acknowledged must be in some snapshot. A failing run is shrunk to a shorter list of steps.
+//!
+//! `STVC_REMOTE_SEEDS` sets the number of seeds, and `STVC_REMOTE_FIRST` the first seed.
+
+mod storage;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use chrono::{DateTime, FixedOffset, TimeDelta};
+
+use crate::archive::Tree;
+use crate::engine::copies::chosen_refs::{Refs, ours};
+use crate::engine::remotes::{Remote, RemoteKey, Session};
+use crate::engine::{CommandRun, Workspace};
+use crate::history::History;
+use crate::progress::NoProgress;
+use crate::verbs::snapshot;
+use crate::verbs::sync::{Options, sync_with};
+use crate::verbs::undo;
+use storage::{Client, Cloud, Dice};
+
+const DEVICES: usize = 3;
+const STEPS: u64 = 24;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Action {
+    Edit(u64),
+    EditBook(u64),
+    New,
+    Rename(u64),
+    Fork(u64),
+    Delete(u64),
+    Undo,
+    Sync,
+    /// A sync whose connection breaks after this number of calls.
+    BrokenSync(u64),
+}
+
+/// What one device does. Each step has a number of its own, so that its texts stay the same if other
+/// steps are removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Step {
+    number: u64,
+    device: usize,
+    action: Action,
+}
+
+fn steps(seed: u64) -> Vec<Step> {
+    let mut dice = Dice(seed);
+    let mut step = |number| {
+        let device = dice.roll(DEVICES as u64) as usize;
+        let action = match dice.roll(20) {
+            0..=4 => Action::Edit(dice.roll(100)),
+            5 => Action::EditBook(dice.roll(100)),
+            6 => Action::New,
+            7..=8 => Action::Rename(dice.roll(100)),
+            9 => Action::Fork(dice.roll(100)),
+            10 => Action::Delete(dice.roll(100)),
+            11 => Action::Undo,
+            12..=14 => Action::BrokenSync(dice.roll(12)),
+            _ => Action::Sync,
+        };
+        Step { number, device, action }
+    };
+    (0..STEPS).map(&mut step).collect()
+}
+
+struct Device {
+    index: usize,
+    folder: tempfile::TempDir,
+    remote: Remote,
+    cloud: Arc<Mutex<Cloud>>,
+    /// Messages that were written but not yet acknowledged by a sync.
+    written: BTreeSet<String>,
+    /// Number of chats that were deleted.
+    deleted: usize,
+}
+
+impl Device {
+    fn new(index: usize, key: &RemoteKey, cloud: &Arc<Mutex<Cloud>>) -> Self {
+        // The simulation is not about disks, so it uses memory where that is possible.
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() {
+            tempfile::tempdir_in(memory).unwrap()
+        } else {
+            tempfile::tempdir().unwrap()
+        };
+        fs::create_dir_all(folder.path().join("chats/Mira")).unwrap();
+        fs::create_dir_all(folder.path().join("worlds")).unwrap();
+        let remote = Remote::new("remote".into(), "simulated".into(), key);
+        Self {
+            index,
+            folder,
+            remote,
+            cloud: Arc::clone(cloud),
+            written: BTreeSet::new(),
+            deleted: 0,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("chats/Mira").join(name)
+    }
+
+    fn workspace(&self, now: DateTime<FixedOffset>) -> Workspace {
+        let mut workspace = Workspace::at(self.folder.path(), "simulation");
+        workspace.now = now;
+        workspace.command = CommandRun::new(vec!["simulation".into()]);
+        workspace
+    }
+
+    fn chats(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path().join("chats/Mira")).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn pick(&self, number: u64) -> Option<String> {
+        let chats = self.chats();
+        let count = chats.len().max(1) as u64;
+        chats.into_iter().nth((number % count) as usize)
+    }
+
+    fn snapshot(&self, now: DateTime<FixedOffset>) {
+        let workspace = self.workspace(now);
+        snapshot::snapshot(&workspace, &snapshot::Options::default(), &mut NoProgress).unwrap();
+    }
+
+    fn act(&mut self, step: &Step, now: DateTime<FixedOffset>) -> bool {
+        let n = step.number;
+        let words = format!("words {n}.");
+        match step.action {
+            Action::Edit(which) => {
+                let Some(name) = self.pick(which) else { return false };
+                let text = fs::read_to_string(self.path(&name)).unwrap();
+                fs::write(self.path(&name), format!("{text}\n{}", message(&words))).unwrap();
+                self.written.insert(words);
+            }
+            Action::EditBook(which) => {
+                let path = self.folder.path().join("worlds/Book.json");
+                let entry = |uid: u64, content: &str| {
+                    serde_json::json!({ "uid": uid, "key": ["k"], "keysecondary": [],
+                        "comment": format!("entry {uid}"), "content": content })
+                };
+                let mut book: serde_json::Value = match fs::read(&path) {
+                    Ok(bytes) => serde_json::from_slice(&bytes).unwrap(),
+                    Err(_) => serde_json::json!({ "entries": {} }),
+                };
+                let uid = which % 3;
+                book["entries"][uid.to_string()] = entry(uid, &words);
+                fs::write(path, serde_json::to_string_pretty(&book).unwrap()).unwrap();
+            }
+            Action::New => {
+                let name = format!("new {n}.jsonl");
+                fs::write(self.path(&name), chat(&words)).unwrap();
+                self.written.insert(words);
+            }
+            Action::Rename(which) => {
+                let Some(name) = self.pick(which) else { return false };
+                self.snapshot(now);
+                fs::rename(self.path(&name), self.path(&format!("name {n}.jsonl"))).unwrap();
+                self.snapshot(now + TimeDelta::seconds(1));
+            }
+            Action::Fork(which) => {
+                let Some(name) = self.pick(which) else { return false };
+                self.snapshot(now);
+                let text = fs::read_to_string(self.path(&name)).unwrap();
+                let text = format!("{text}\n{}", message(&words));
+                fs::write(self.path(&format!("fork {n}.jsonl")), text).unwrap();
+                self.snapshot(now + TimeDelta::seconds(1));
+                self.written.insert(words);
+            }
+            Action::Delete(which) => {
+                let Some(name) = self.pick(which) else { return false };
+                self.snapshot(now);
+                fs::remove_file(self.path(&name)).unwrap();
+                self.deleted += 1;
+            }
+            Action::Undo => {
+                let options = undo::Options::default();
+                // Later changes may prevent it.
+                let _ = undo::undo(&self.workspace(now), &options);
+                // What an undo removes is not acknowledged by a later sync.
+                self.written.clear();
+            }
+            Action::Sync => return self.sync(now, None),
+            Action::BrokenSync(calls) => return self.sync(now, Some(calls)),
+        }
+        false
+    }
+
+    /// Syncs. Returns whether the sync succeeded, so that everything written is acknowledged.
+    fn sync(&self, now: DateTime<FixedOffset>, breaks_after: Option<u64>) -> bool {
+        let options = Options {
+            place: crate::engine::copies::CopyPlace::Storage("simulated".into()),
+            closed: Default::default(),
+            dry_run: false,
+        };
+        let open = |workspace: &Workspace, _: &str| {
+            let storage = Client {
+                cloud: Arc::clone(&self.cloud),
+                device: self.index,
+                breaks_after: Mutex::new(breaks_after),
+            };
+            let store = workspace.find_or_create_store()?;
+            Session::over(workspace, &store, &self.remote, Arc::new(storage))
+        };
+        match sync_with(&self.workspace(now), &options, &open, &mut NoProgress) {
+            Ok(_) => true,
+            Err(error) if breaks_after.is_some() => {
+                assert!(error.to_string().contains("broken"), "{error}");
+                false
+            }
+            Err(error) => panic!("device {}: the sync failed: {error}", self.index),
+        }
+    }
+
+    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        for folder in ["chats/Mira", "worlds"] {
+            for entry in fs::read_dir(self.folder.path().join(folder)).unwrap() {
+                let path = entry.unwrap().path();
+                let bytes = fs::read(&path).unwrap();
+                files.insert(path.strip_prefix(self.folder.path()).unwrap().to_owned(), bytes);
+            }
+        }
+        files
+    }
+
+    fn refs(&self, now: DateTime<FixedOffset>) -> Refs {
+        ours(&self.workspace(now).open_store().unwrap()).unwrap()
+    }
+
+    /// Returns all messages of all snapshots.
+    fn texts(&self, now: DateTime<FixedOffset>) -> String {
+        let store = self.workspace(now).open_store().unwrap();
+        let (history, reader) = (History::load(&store).unwrap(), store.reader());
+        let mut seen = BTreeSet::new();
+        for snapshot in history.iter() {
+            let tree = Tree::open(&reader, snapshot.tree).unwrap();
+            seen.extend(tree.messages().iter().copied());
+        }
+        let texts = seen.into_iter().map(|id| reader.blob(id).unwrap());
+        texts.map(|text| String::from_utf8(text).unwrap() + "\n").collect()
+    }
+}
+
+fn message(words: &str) -> String {
+    format!(
+        "{{\"name\":\"Mira\",\"is_user\":false,\"send_date\":\"2026-01-01T00:00:00.000Z\",\"mes\":\"{words}\"}}"
+    )
+}
+
+fn chat(words: &str) -> String {
+    let header = "{\"user_name\":\"u\",\"character_name\":\"Mira\",\"create_date\":\"2026-01-01@00h00m00s\",\"chat_metadata\":{}}";
+    format!("{header}\n{}\n{}", message("Hello."), message(words))
+}
+
+fn start() -> DateTime<FixedOffset> {
+    DateTime::parse_from_rfc3339("2026-11-19T08:00:00+01:00").unwrap()
+}
+
+fn run(seed: u64, steps: &[Step]) {
+    let (key, cloud) = (RemoteKey::new_encrypted(), Cloud::new(seed, DEVICES));
+    let mut devices: Vec<_> = (0..DEVICES).map(|n| Device::new(n, &key, &cloud)).collect();
+    let mut now = start();
+    fs::write(devices[0].path("first.jsonl"), chat("the beginning")).unwrap();
+    for device in &devices {
+        now += TimeDelta::seconds(10);
+        device.sync(now, None);
+    }
+    let mut acknowledged = BTreeSet::new();
+    for step in steps {
+        now += TimeDelta::seconds(60);
+        let device = &mut devices[step.device];
+        if device.act(step, now) {
+            acknowledged.append(&mut device.written);
+        }
+    }
+    Cloud::settle(&cloud);
+    for _ in 0..2 {
+        for device in &devices {
+            now += TimeDelta::seconds(60);
+            assert!(device.sync(now, None));
+        }
+    }
+    let texts = devices[0].texts(now);
+    let mut all = BTreeMap::new();
+    for device in &devices {
+        all.extend(device.files());
+    }
+    for device in &devices {
+        let (n, files) = (device.index, device.files());
+        assert_eq!(devices[0].refs(now), device.refs(now), "refs of device {n}");
+        let lacking: Vec<_> = all.keys().filter(|path| !files.contains_key(*path)).collect();
+        // A chat that was deleted on a device stays deleted there, and stays on the others.
+        assert!(lacking.len() <= device.deleted, "device {n} lacks {lacking:?}");
+        for (path, bytes) in files {
+            assert!(all[&path] == bytes, "{} of device {n}", path.display());
+        }
+    }
+    for words in &acknowledged {
+        assert!(texts.contains(words), "{words:?} was acknowledged and is lost");
+    }
+}
+
+/// Runs the steps. Returns the reason of the failure, if they fail.
+fn failure(seed: u64, steps: &[Step]) -> Option<String> {
+    let failed = catch_unwind(AssertUnwindSafe(|| run(seed, steps))).err()?;
+    let text = failed.downcast_ref::<String>().cloned();
+    Some(
+        text.or_else(|| failed.downcast_ref::<&str>().map(|text| text.to_string()))
+            .unwrap_or_default(),
+    )
+}
+
+/// Removes steps as long as the run still fails.
+fn shrink(seed: u64, mut steps: Vec<Step>) -> Vec<Step> {
+    let mut length = steps.len() / 2;
+    while length > 0 {
+        let mut at = 0;
+        while at < steps.len() {
+            let mut fewer = steps.clone();
+            fewer.drain(at..(at + length).min(steps.len()));
+            if failure(seed, &fewer).is_some() { steps = fewer } else { at += length }
+        }
+        length /= 2;
+    }
+    steps
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let first = number("STVC_REMOTE_FIRST").unwrap_or(0);
+    first..first + number("STVC_REMOTE_SEEDS").unwrap_or(50)
+}
+
+#[test]
+fn devices_converge_through_unreliable_storage() {
+    let next = Mutex::new(seeds());
+    let failed = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..crate::parallel::cores() {
+            scope.spawn(|| {
+                loop {
+                    let Some(seed) = next.lock().unwrap().next() else { break };
+                    if let Some(why) = failure(seed, &steps(seed)) {
+                        failed.lock().unwrap().push((seed, why));
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    let Some((seed, why)) = failed.iter().min() else { return };
+    let steps = shrink(*seed, steps(*seed));
+    let lines: Vec<_> = steps.iter().map(|step| format!("{step:?}")).collect();
+    let again = failure(*seed, &steps).unwrap_or_default();
+    let seeds: Vec<_> = failed.iter().map(|(seed, _)| seed).collect();
+    panic!("seeds {seeds:?} fail; seed {seed}: {why}\nshrunk: {again}\n{}", lines.join("\n"));
+}

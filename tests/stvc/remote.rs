@@ -1,0 +1,218 @@
+//! Remotes on plain storage: what they contain, what they cost, and what damage and strangers do to
+//! them. `sync/model.rs` and the simulation in the library test that devices converge.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::devices::chats_and_lorebooks;
+use crate::common::{A, Sandbox, assert_same, chat, message, text};
+
+/// Devices that have added the same encrypted remote.
+struct Shared {
+    devices: Vec<Sandbox>,
+    folder: PathBuf,
+}
+
+impl Shared {
+    fn new(count: usize) -> Self {
+        let devices: Vec<_> = (0..count).map(|_| Sandbox::empty()).collect();
+        let folder = devices[0].folder().join("cloud");
+        fs::create_dir(&folder).unwrap();
+        let shared = Self { devices, folder };
+        for device in &shared.devices {
+            let passphrase = device.folder().join("passphrase");
+            fs::write(&passphrase, "correct horse\n").unwrap();
+            let add = ["remote", "add", text(&shared.folder), "--passphrase-file"];
+            device.stvc(&[&add[..], &[text(&passphrase)]].concat()).exits(0);
+        }
+        shared
+    }
+
+    fn sync(&mut self, device: usize, code: i32) -> Vec<serde_json::Value> {
+        self.devices[device].wait(60);
+        let answer = self.devices[device].json(&["sync"]);
+        let lines = answer.lines();
+        answer.exits(code);
+        lines
+    }
+
+    fn objects(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut objects = BTreeMap::new();
+        collect(&self.folder, &self.folder, &mut objects);
+        objects
+    }
+}
+
+fn collect(root: &Path, folder: &Path, objects: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(root, &path, objects);
+        } else {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+            objects.insert(name, fs::read(&path).unwrap());
+        }
+    }
+}
+
+fn has(lines: &[serde_json::Value], code: &str) -> bool {
+    lines.iter().any(|line| line["type"] == "finding" && line["code"] == code)
+}
+
+#[test]
+fn save_adds_one_small_pack_and_one_announcement() {
+    let mut shared = Shared::new(2);
+    let names: Vec<_> = (0..40).map(|n| format!("chats/雪/第{n}章.jsonl")).collect();
+    for name in &names {
+        shared.devices[0].write(name, chat(name, 30, None));
+    }
+    shared.sync(0, 0);
+    shared.sync(1, 0);
+    assert_same(&chats_and_lorebooks(&shared.devices[1]), &chats_and_lorebooks(&shared.devices[0]));
+    let before = shared.objects();
+    shared.devices[0].append(&names[3], &message(&"新的消息。".repeat(130), 40));
+    shared.sync(0, 0);
+    let after = shared.objects();
+    let new: Vec<_> = after.iter().filter(|(name, _)| !before.contains_key(*name)).collect();
+    assert_eq!(new.len(), 2, "{:?}", new.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    let bytes: usize = new.iter().map(|(_, bytes)| bytes.len()).sum();
+    assert!(bytes < 6000, "{bytes}");
+    assert!(before.iter().all(|(name, bytes)| after.get(name) == Some(bytes)));
+    // The other device only reads, and a sync with nothing new writes nothing.
+    shared.sync(1, 0);
+    shared.sync(0, 0);
+    assert_eq!(shared.objects(), after);
+}
+
+#[test]
+fn storage_shows_no_names_and_no_text() {
+    let mut shared = Shared::new(1);
+    shared.devices[0].write("chats/Secretive/diary.jsonl", chat("hidden words", 3, None));
+    shared.sync(0, 0);
+    for (name, bytes) in shared.objects() {
+        for secret in ["Secretive", "diary", "hidden", "AGE-SECRET"] {
+            let has = |bytes: &[u8]| bytes.windows(secret.len()).any(|it| it == secret.as_bytes());
+            assert!(!has(name.as_bytes()) && !has(&bytes), "{secret} in {name}");
+        }
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let file = shared.devices[0].store().join("stvc/remotes.json");
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn damaged_pack_is_named_and_the_rest_is_synced() {
+    let mut shared = Shared::new(2);
+    shared.devices[0].write(A, chat("a", 3, None));
+    shared.sync(0, 0);
+    shared.devices[0].write("chats/Mira/b.jsonl", chat("b", 3, None));
+    let before = shared.objects();
+    shared.sync(0, 0);
+    let after = shared.objects();
+    let pack = after.keys().find(|name| name.starts_with("packs/") && !before.contains_key(*name));
+    let pack = shared.folder.join(pack.unwrap());
+    let valid = fs::read(&pack).unwrap();
+    let mut damaged = valid.clone();
+    damaged[100] ^= 1;
+    fs::write(&pack, damaged).unwrap();
+    // After more than a day, the pack is no longer expected to be on its way.
+    shared.devices[1].wait(3 * 24 * 3600);
+    let lines = shared.sync(1, 3);
+    assert!(has(&lines, "remote-damaged"), "{lines:?}");
+    assert!(shared.devices[1].path(A).exists());
+    assert!(!shared.devices[1].path("chats/Mira/b.jsonl").exists());
+    fs::write(&pack, valid).unwrap();
+    shared.sync(1, 0);
+    assert!(shared.devices[1].path("chats/Mira/b.jsonl").exists());
+}
+
+#[test]
+fn late_pack_delays_only_its_announcement() {
+    let mut shared = Shared::new(2);
+    shared.devices[0].write(A, chat("a", 3, None));
+    shared.sync(0, 0);
+    let first = shared.objects();
+    shared.devices[0].append(A, &message("more", 4));
+    shared.sync(0, 0);
+    let all = shared.objects();
+    let late = all.keys().find(|name| name.starts_with("packs/") && !first.contains_key(*name));
+    let late = shared.folder.join(late.unwrap());
+    let bytes = fs::read(&late).unwrap();
+    fs::remove_file(&late).unwrap();
+    shared.sync(1, 0);
+    assert!(!String::from_utf8(shared.devices[1].read(A)).unwrap().contains("more"));
+    fs::write(&late, bytes).unwrap();
+    shared.sync(1, 0);
+    assert_same(&chats_and_lorebooks(&shared.devices[1]), &chats_and_lorebooks(&shared.devices[0]));
+}
+
+#[test]
+fn rolled_back_device_is_reported_and_nothing_is_undone() {
+    let mut shared = Shared::new(2);
+    shared.devices[0].write(A, chat("a", 3, None));
+    shared.sync(0, 0);
+    let old = shared.objects();
+    shared.devices[0].append(A, &message("newest", 4));
+    shared.sync(0, 0);
+    shared.sync(1, 0);
+    for name in shared.objects().keys().filter(|name| !old.contains_key(*name)) {
+        fs::remove_file(shared.folder.join(name)).unwrap();
+    }
+    let lines = shared.sync(1, 0);
+    assert!(has(&lines, "remote-went-back"), "{lines:?}");
+    assert!(String::from_utf8(shared.devices[1].read(A)).unwrap().contains("newest"));
+}
+
+#[test]
+fn erased_text_leaves_the_remote() {
+    let mut shared = Shared::new(2);
+    shared.devices[0].write(A, chat("a", 3, None));
+    shared.devices[0].write("chats/Mira/b.jsonl", chat("b", 3, None));
+    shared.sync(0, 0);
+    let before = shared.objects();
+    fs::remove_file(shared.devices[0].path(A)).unwrap();
+    let timeline = A.strip_suffix(".jsonl").unwrap();
+    shared.devices[0].stvc(&["erase", timeline, "--yes"]).exits(0);
+    shared.sync(0, 0);
+    let after = shared.objects();
+    let left: Vec<_> = before.keys().filter(|name| after.contains_key(*name)).collect();
+    assert!(left.iter().all(|name| name.starts_with("stvc-remote/")), "{left:?}");
+    shared.sync(1, 0);
+    assert!(!shared.devices[1].path(A).exists());
+    assert!(shared.devices[1].path("chats/Mira/b.jsonl").exists());
+}
+
+#[test]
+fn new_machine_is_restored_from_the_remote_alone() {
+    let mut shared = Shared::new(1);
+    shared.devices[0].write(A, chat("a", 30, None));
+    shared.sync(0, 0);
+    let fresh = Sandbox::empty();
+    let passphrase = shared.devices[0].folder().join("passphrase");
+    let with = ["--passphrase-file", text(&passphrase)];
+    let address = text(&shared.folder);
+    fresh.stvc(&[&["check", address][..], &with].concat()).exits(0);
+    fresh.stvc(&[&["import", address, "--restore"][..], &with].concat()).exits(0);
+    assert_same(&chats_and_lorebooks(&fresh), &chats_and_lorebooks(&shared.devices[0]));
+    fresh.stvc(&["import", address]).exits(1);
+}
+
+#[test]
+fn many_small_packs_are_merged_and_the_old_ones_deleted() {
+    let mut shared = Shared::new(2);
+    shared.devices[0].write(A, chat("a", 3, None));
+    for n in 0..36 {
+        shared.devices[0].append(A, &message(&format!("message {n}"), n));
+        shared.sync(0, 0);
+    }
+    let packs = |shared: &Shared| {
+        shared.objects().into_keys().filter(|name| name.starts_with("packs/")).count()
+    };
+    assert!(packs(&shared) < 10, "{}", packs(&shared));
+    shared.sync(1, 0);
+    assert_same(&chats_and_lorebooks(&shared.devices[1]), &chats_and_lorebooks(&shared.devices[0]));
+}
