@@ -100,7 +100,7 @@ pub enum Command {
     Backup(backup::Args),
     /// Import a backup, or SillyTavern's own backups as snapshots
     Import(import::Args),
-    /// Synchronise devices through a remote, a shared folder or a git server
+    /// Synchronise devices through a remote, a folder or a git server
     Sync(sync::Args),
     /// Add, list, test or remove remotes on plain storage
     Remote(remote::Args),

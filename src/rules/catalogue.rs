@@ -373,7 +373,7 @@ catalogue! {
             "no action needed; run `stvc backup DESTINATION --prune` to remove them from a mirror or server too";
         RemoteDamaged "remote-damaged" [Error] "`sync`, `check`";
             "An object of a remote on plain storage is missing or damaged. Everything that does not need it was synced.";
-            "wait until the storage has synchronised, then run `stvc sync` again, first on the device that wrote the object";
+            "wait until the storage has synchronised; then run `stvc sync` here, on the device that wrote the object, and here again";
         RemoteWentBack "remote-went-back" [Warning] "`sync`";
             "A remote on plain storage no longer has the latest announcement of a device. It was deleted or replaced by an older one, or the storage has not synchronised yet. This device keeps what it has received.";
             "run `stvc sync` on that device; if this happens again, find out who else can write to the storage";

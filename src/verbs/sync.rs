@@ -263,14 +263,16 @@ fn join_announcements(
         }
     }
     // The joined state has what was left out before, and what this device has undone since.
-    if session.has_state() && (!has_new || session.is_unsettled()) {
+    if session.is_unsettled() || !has_new && !session.is_received(&store)? {
         let opened = session.open_joined_state(Some(&store), &beside, monitor)?;
         let place = SourcePlace::Opened(&opened);
         unsent = receive_from(workspace, place, Policy::JoinByTime, options, report, monitor)?;
     }
     if !options.dry_run {
         let is_left = |outcome: &Outcome| matches!(outcome, Outcome::Left(_));
-        session.set_unsettled(is_late || report.count(is_left) > 0 || report.left_there > 0)?;
+        let has_conflict = report.entries.iter().any(|entry| entry.conflict.is_some());
+        let is_left = report.count(is_left) > 0 || report.left_there > 0;
+        session.set_unsettled(is_late || is_left || has_conflict)?;
     }
     Ok(unsent)
 }

@@ -174,6 +174,7 @@ pub fn remembered(workspace: &Workspace, purpose: Purpose) -> Result<Option<(Str
         let encrypted = known.iter().find(same).is_some_and(|taken| taken.encrypted);
         Some((set, encrypted))
     } else if purpose == Purpose::Sync
+        && workspace.store.is_none()
         && let Some(first) = remotes::load(&store)?.into_iter().next()
     {
         Some((first.address, false))

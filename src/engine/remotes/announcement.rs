@@ -81,6 +81,8 @@ pub struct Announcement {
     pub retired: Vec<Retired>,
     /// The erasures that the packs of this device no longer contain: a hash of their record.
     pub purged: String,
+    /// Names of packs of other devices that this device could not read.
+    pub damaged: BTreeSet<String>,
     /// Number of the complete announcement on which this one is based; `number` if it is complete.
     pub base: u64,
 }
@@ -110,6 +112,8 @@ struct Record {
     retired: Vec<Retired>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     purged: String,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    damaged: BTreeSet<String>,
 }
 
 pub(super) fn object_name(device: &str, number: u64) -> String {
@@ -233,6 +237,7 @@ impl Unresolved {
             packs,
             retired: record.retired,
             purged: record.purged,
+            damaged: record.damaged,
             base: record.base.unwrap_or(record.number),
         })
     }
@@ -289,6 +294,7 @@ impl Announcement {
             dropped,
             retired: self.retired.clone(),
             purged: self.purged.clone(),
+            damaged: self.damaged.clone(),
         }
     }
 
@@ -349,6 +355,7 @@ mod tests {
             packs: [("c".repeat(64), pack("c"))].into(),
             retired: Vec::new(),
             purged: "p".into(),
+            damaged: BTreeSet::new(),
             base: number,
         }
     }

@@ -1,4 +1,5 @@
-//! Replaces own packs by fewer ones, and rewrites own packs that contain erased objects.
+//! Replaces own packs by fewer ones, and rewrites own packs that contain erased objects or that
+//! other devices cannot read.
 //!
 //! Other devices may still be about to read a replaced pack. So it is announced as retired, and
 //! deleted when all devices know that announcement or when 30 days have passed. A pack with erased
@@ -73,31 +74,74 @@ impl Session {
         for old in &mut next.retired {
             old.time = 0;
         }
-        let own: Vec<_> = next.packs.values().cloned().collect();
+        let live = self.reachable(store, new)?;
         let mut affected = Vec::new();
-        let mut live = self.reachable(store, new)?;
-        for pack in own {
+        for pack in next.packs.values().cloned().collect::<Vec<_>>() {
             let ids = match self.folder.objects_of(pack.name())? {
-                Some(ids) => ids,
-                None => match self.read_own(store, &pack)? {
-                    Some(ids) => ids,
-                    // A damaged pack cannot be rewritten. What it contained is written again as far
-                    // as this store has it, because the pack is deleted.
-                    None => Vec::new(),
-                },
+                Some(ids) => Some(ids),
+                None => self.read_own(store, &pack)?,
             };
-            if ids.is_empty() || ids.iter().any(|id| !live.contains(id)) {
+            if ids.as_ref().is_none_or(|ids| ids.iter().any(|id| !live.contains(id))) {
                 affected.push((pack, ids));
             }
+        }
+        self.rewrite(store, next, new, (affected, &live), 0, monitor)
+    }
+
+    /// Returns the own packs that other devices cannot read.
+    pub(super) fn to_repair(&self, own: &Announcement) -> Vec<Pack> {
+        let others = self.joined.values().filter(|it| it.device.id != self.device.id);
+        let damaged: BTreeSet<_> = others.flat_map(|it| &it.damaged).collect();
+        own.packs.values().filter(|pack| damaged.contains(&pack.parts[0].name)).cloned().collect()
+    }
+
+    /// Writes the objects of the own packs again that other devices cannot read.
+    pub(super) fn repair(
+        &mut self,
+        store: &Store,
+        next: &mut Announcement,
+        new: &New,
+        monitor: &mut dyn Monitor,
+    ) -> engine::Result<()> {
+        let mut affected = Vec::new();
+        for pack in self.to_repair(next) {
+            let ids = self.folder.objects_of(pack.name())?;
+            affected.push((pack, ids));
         }
         if affected.is_empty() {
             return Ok(());
         }
+        let live = self.reachable(store, new)?;
+        self.rewrite(store, next, new, (affected, &live), self.now, monitor)
+    }
+
+    /// Writes the `live` objects of own packs again, and retires these packs. If the objects of a
+    /// pack are unknown, all live objects are written that no other own pack is known to contain.
+    fn rewrite(
+        &mut self,
+        store: &Store,
+        next: &mut Announcement,
+        new: &New,
+        (affected, live): (Vec<(Pack, Option<Vec<ObjectId>>)>, &HashSet<ObjectId>),
+        retired_at: i64,
+        monitor: &mut dyn Monitor,
+    ) -> engine::Result<()> {
+        if affected.is_empty() {
+            return Ok(());
+        }
         let mut wanted: BTreeSet<ObjectId> = BTreeSet::new();
-        for (_, ids) in &affected {
+        for ids in affected.iter().filter_map(|(_, ids)| ids.as_ref()) {
             wanted.extend(ids.iter().filter(|id| live.contains(*id)));
         }
-        live.clear();
+        if affected.iter().any(|(_, ids)| ids.is_none()) {
+            let mut elsewhere = HashSet::new();
+            for name in next.packs.keys() {
+                if !affected.iter().any(|(pack, _)| pack.name() == name) {
+                    elsewhere.extend(self.folder.objects_of(name)?.unwrap_or_default());
+                }
+            }
+            wanted.extend(live.iter().filter(|id| !elsewhere.contains(*id)));
+        }
         // What this store does not have is read from the packs that are replaced.
         if slots(store, wanted.iter().copied())?.is_none() {
             for (pack, _) in &affected {
@@ -113,7 +157,7 @@ impl Session {
         let objects: Vec<_> = objects.into_iter().flatten().flatten().collect();
         self.write_packs(&source, &objects, &[], new, monitor)?;
         let packs = affected.into_iter().map(|(pack, _)| pack).collect();
-        self.replace(next, packs, 0);
+        self.replace(next, packs, retired_at);
         Ok(())
     }
 

@@ -35,6 +35,8 @@ pub(super) struct LocalState {
     /// Packs whose objects this device has read or written.
     pub known_packs: BTreeSet<String>,
     pub pending: Vec<PendingPack>,
+    /// Packs that could not be read although they should have arrived.
+    pub damaged: BTreeSet<String>,
     /// Parts that are being written.
     pub uploading: BTreeSet<String>,
     /// Whether the last sync left something that the next sync must look at again.

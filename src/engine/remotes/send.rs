@@ -108,6 +108,10 @@ impl Session {
         let is_unpurged = own.is_some_and(|own| {
             own.purged != digest(&new.erasures) && !(own.packs.is_empty() && own.retired.is_empty())
         });
+        let is_news = match own {
+            Some(own) => own.damaged != self.state.damaged,
+            None => !self.state.damaged.is_empty(),
+        };
         let listed = self.listing.get(&self.device.id).and_then(|numbers| numbers.last()).copied();
         let is_lost = own.is_some_and(|own| listed.is_none_or(|listed| listed < own.number));
         let nothing_to_say = current.is_empty() && new.refs.is_empty() && new.erasures.is_empty();
@@ -116,6 +120,8 @@ impl Session {
             || is_waiting
             || is_unpurged
             || is_lost
+            || is_news
+            || own.is_some_and(|own| !self.to_repair(own).is_empty())
             || !self.due().is_empty()
             || !self.state.pending.is_empty()
     }
@@ -264,6 +270,7 @@ impl Session {
             packs,
             retired,
             purged: digest(&new.erasures),
+            damaged: self.state.damaged.clone(),
             base: number,
         };
         self.add_pending(&mut next);
@@ -272,6 +279,7 @@ impl Session {
         if must_purge {
             self.purge(store, &mut next, &new, monitor)?;
         } else {
+            self.repair(store, &mut next, &new, monitor)?;
             self.merge_small_packs(store, &mut next, &new, monitor)?;
         }
         let due: BTreeSet<_> =

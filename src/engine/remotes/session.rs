@@ -15,13 +15,13 @@ use super::local_state::{LocalState, Role, StateFolder};
 use super::opened::{OpenedRemote, TemporaryStore};
 use super::registry::{self, Remote};
 use super::{PlainRemoteError, pack_objects};
-use crate::engine::copies::chosen_refs::Refs;
+use crate::engine::copies::chosen_refs::{Refs, ours};
 use crate::engine::device::Device;
 use crate::engine::{self, Workspace};
 use crate::progress::Monitor;
 use crate::rules::{Code, Finding};
 use crate::storage::{self, Storage};
-use crate::store::{Erasures, Store};
+use crate::store::{Erasures, ObjectId, RefName, Store};
 
 /// The time in seconds after which an announcement counts even if objects are still missing. Until
 /// then they are probably on their way.
@@ -227,9 +227,13 @@ impl Session {
         current
     }
 
-    /// Returns whether the remote has a state that this device has joined.
-    pub(crate) fn has_state(&self) -> bool {
-        !self.joined.is_empty()
+    /// Returns whether the local store has all branches and tags of the state that this device has
+    /// joined.
+    pub(crate) fn is_received(&self, store: &Store) -> engine::Result<bool> {
+        let local = ours(store)?;
+        let is_here =
+            |(name, id): (&RefName, &ObjectId)| name.is_kept() || local.get(name) == Some(id);
+        Ok(self.current().into_iter().all(|it| it.refs.iter().all(is_here)))
     }
 
     /// Records an announcement as joined, and all announcements that it includes.
@@ -364,8 +368,11 @@ impl Session {
             let read = temporary
                 .add(pack.name(), |out| pack_objects::read(storage, key, device, pack, out));
             match read {
-                Ok(_) => {}
+                Ok(_) => drop(self.state.damaged.remove(pack.name())),
                 Err(engine::Error::PlainRemote(error)) if is_about_object(&error) => {
+                    if self.is_overdue(device) {
+                        self.state.damaged.insert(pack.name().to_owned());
+                    }
                     self.report_damage(&error);
                 }
                 Err(error) => return Err(error),
@@ -373,6 +380,12 @@ impl Session {
             monitor.advance(pack.bytes());
         }
         Ok(())
+    }
+
+    /// Returns whether all objects that a device announced should have arrived.
+    fn is_overdue(&self, device: &str) -> bool {
+        let latest = self.heard.get(device).or_else(|| self.joined.get(device));
+        latest.is_some_and(|latest| (self.now - latest.time).abs() >= DELAY)
     }
 
     /// Records that everything in the packs that were read is in the store, as far as it was
@@ -394,6 +407,7 @@ impl Session {
             .collect();
         self.state.known_packs.extend(covered);
         self.state.known_packs.retain(|name| listed.contains(name));
+        self.state.damaged.retain(|name| listed.contains(name));
         self.folder.save(&self.state)
     }
 
