@@ -152,6 +152,14 @@ pub mod stores {
     pub use crate::store::{LoggedOperation, Url, temporary_folder};
 }
 
+/// Plain object storage, for remotes: folders, WebDAV servers, S3 buckets, and remotes of rclone.
+pub mod storages {
+    pub use crate::storage::address::{self, Address};
+    pub use crate::storage::{
+        Credentials, Error, LONGEST_OBJECT, Limit, Listed, Options, Password, Result, Storage, open,
+    };
+}
+
 /// Writes files that front ends create outside libraries and stores. The writes are durable, links
 /// are not followed, and other programs never see a partial file.
 pub mod output_files {
@@ -176,6 +184,9 @@ pub mod internals {
     }
     pub mod st {
         pub use crate::st::*;
+    }
+    pub mod storage {
+        pub use crate::storage::*;
     }
     pub mod store {
         pub use crate::store::*;

@@ -1,48 +1,58 @@
 //! Plain object storage: four calls, no locks.
 //!
-//! An object is a sequence of bytes with a name. An object never changes: it is written as a whole
-//! under a new name, and deleted. It may become visible late, and objects may become visible in any
-//! order. This layer knows neither git nor chats.
+//! A remote may be a folder, a WebDAV server, an S3 bucket, or anything that the user's rclone
+//! reaches. All of them can list, read, write and delete objects; nothing else is used. Objects may
+//! become visible late and in any order.
+//!
+//! Nothing that a storage returns is trusted: names that stvc would not write are left out of
+//! lists, answers are bounded, and requests go to no other server than that of the address.
 
+pub mod address;
+mod credentials;
 mod error;
+mod failure;
 mod folder;
+mod http;
+mod object_name;
+mod open;
+mod opendal;
+mod options;
+mod rclone;
+mod request_rate;
+mod tls;
+mod webdav_list;
 
-use std::path::Path;
-
+pub use address::Address;
+pub use credentials::{Credentials, Password};
 pub use error::{Error, Result};
-pub use folder::FolderStorage;
+pub use open::open;
+pub use options::Options;
+pub use request_rate::Limit;
 
-/// An object in a listing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Maximum length of an object, in bytes.
+pub const LONGEST_OBJECT: u64 = 16 << 20;
+
+/// An object in a list.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Listed {
+    /// The full name, with all its parts.
     pub name: String,
+    /// The length of the object.
     pub bytes: u64,
 }
 
-/// A place that stores objects. Names consist of components that are separated by `/`.
+/// A place for objects of at most [`LONGEST_OBJECT`] bytes.
+///
+/// A name consists of parts separated by `/`. Each part has at most 100 ASCII letters, digits, `-`,
+/// `_` and `.`, and does not begin with `.`.
 pub trait Storage: Send + Sync {
-    /// Lists all objects whose name begins with `prefix`, which is empty or ends in `/`.
+    /// Lists all objects whose name begins with `prefix` (names use `/`; `prefix` is "" or ends in
+    /// `/`).
     fn list(&self, prefix: &str) -> Result<Vec<Listed>>;
     /// Reads a whole object of at most `limit` bytes.
     fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>>;
     /// Writes a whole object under a new name. Writing the same bytes again is allowed.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<()>;
-    /// Deletes an object. A missing object is not an error.
+    /// Deletes an object; a missing one is no error.
     fn delete(&self, name: &str) -> Result<()>;
-}
-
-/// Returns whether an address is the path of a folder.
-pub fn is_folder(_address: &str) -> bool {
-    true
-}
-
-/// Returns whether an address, without looking at the network, is known to be a storage: a folder
-/// with the object of a remote.
-pub fn is_storage(address: &str) -> bool {
-    Path::new(address.strip_prefix("file://").unwrap_or(address)).join("stvc-remote").is_dir()
-}
-
-/// Opens the storage at an address.
-pub fn open(address: &str) -> Result<Box<dyn Storage>> {
-    Ok(Box::new(FolderStorage::new(address.strip_prefix("file://").unwrap_or(address))))
 }

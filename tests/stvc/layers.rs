@@ -32,7 +32,7 @@ const ROOTS: &[&str] = &["lib", "main", "fuzzing", "simulation"];
 /// The layers, lowest first, and the modules of each. A module may import utilities and modules of
 /// lower layers; of its own layer, only those in [`BESIDE`].
 const FLOORS: &[&[&str]] = &[
-    &["st", "storage", "store", "auto_recap::written"],
+    &["st", "store", "storage", "auto_recap::written"],
     &["archive", "auto_recap::stored"],
     &["rules", "auto_recap"],
     &["history"],

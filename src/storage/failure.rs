@@ -1,0 +1,314 @@
+//! Why a request to a server failed. A failure passes through OpenDAL as the source of its errors.
+
+use std::error::Error as StdError;
+use std::io;
+
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, LOCATION};
+
+use super::Error;
+use crate::words;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{self:?}")]
+pub enum Failure {
+    WrongPassword,
+    NoSuchPlace(String),
+    Forbidden(String),
+    UnknownHost,
+    Unreachable(String),
+    Timeout,
+    Certificate(String),
+    Clock(String),
+    Proxy(String),
+    Full,
+    UploadLimit,
+    RateLimited,
+    /// The server asks to wait for a long time.
+    Blocked,
+    TooLarge,
+    WrongServer(String),
+    Redirected(String),
+    WrongRegion(String),
+    /// The folder of a new object does not exist.
+    NoFolder,
+    /// The server cannot answer now.
+    Busy(String),
+    Other(String),
+}
+
+/// The protocol decides what a status means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    WebDav,
+    S3,
+}
+
+/// The subjects of an error message.
+pub struct Subject<'s> {
+    pub place: &'s str,
+    pub host: &'s str,
+    pub name: &'s str,
+    pub limit: u64,
+    pub has_password: bool,
+    pub patience: std::time::Duration,
+}
+
+impl Failure {
+    /// Whether a retry within a minute may succeed.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::RateLimited | Self::Busy(_))
+    }
+
+    /// Returns the failure that a status means. `None` if OpenDAL shall handle the answer.
+    pub fn of_status(
+        protocol: Protocol,
+        method: &str,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Option<Self> {
+        let text = String::from_utf8_lossy(&body[..body.len().min(1 << 16)]);
+        let code = between(&text, "Code");
+        let why = || explain(status, &text);
+        if status.is_success() {
+            return None;
+        }
+        if protocol == Protocol::S3 {
+            match code.as_deref().unwrap_or_default() {
+                "RequestTimeTooSkewed" | "RequestExpired" => return Some(Self::Clock(why())),
+                "InvalidAccessKeyId"
+                | "InvalidAccessKeyID"
+                | "SignatureDoesNotMatch"
+                | "InvalidToken"
+                | "ExpiredToken"
+                | "InvalidSecurity" => {
+                    return Some(Self::WrongPassword);
+                }
+                "NoSuchBucket" => return Some(Self::NoSuchPlace(why())),
+                "PermanentRedirect"
+                | "TemporaryRedirect"
+                | "AuthorizationHeaderMalformed"
+                | "IllegalLocationConstraintException" => return Some(Self::WrongRegion(why())),
+                "SlowDown"
+                | "RequestLimitExceeded"
+                | "TooManyRequests"
+                | "TooManyRequestsException" => {
+                    return Some(Self::RateLimited);
+                }
+                "QuotaExceeded"
+                | "InsufficientCapacity"
+                | "XMinioStorageFull"
+                | "InsufficientStorage"
+                | "StorageFull" => return Some(Self::Full),
+                _ => {}
+            }
+        }
+        let lower = text.to_lowercase();
+        Some(match status.as_u16() {
+            401 => Self::WrongPassword,
+            403 if lower.contains("quota") => Self::Full,
+            403 => Self::Forbidden(why()),
+            407 => Self::Proxy(why()),
+            413 if lower.contains("quota") || lower.contains("insufficient") => Self::Full,
+            413 => Self::UploadLimit,
+            507 => Self::Full,
+            503 if lower.contains("maintenance") => Self::Busy(why()),
+            429 | 503 => Self::RateLimited,
+            300..=399 => {
+                let target = headers.get(LOCATION).and_then(|target| target.to_str().ok());
+                let target = target.unwrap_or("an unknown address").split('?').next();
+                Self::Redirected(words::clean(target.unwrap_or_default()))
+            }
+            404 | 409 if protocol == Protocol::WebDav && method == "PUT" => Self::NoFolder,
+            404 | 410 => return None,
+            405 if method == "MKCOL" => return None,
+            405 | 501 => Self::WrongServer(why()),
+            408 | 423 | 425 | 500 | 502 | 504 => Self::Busy(why()),
+            _ => Self::Other(why()),
+        })
+    }
+
+    pub fn of_request(error: &reqwest::Error) -> Self {
+        let mut reason = String::new();
+        let mut timed_out = error.is_timeout();
+        let mut next: Option<&(dyn StdError + 'static)> = Some(error);
+        while let Some(cause) = next {
+            let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+            let tls = cause.downcast_ref::<rustls::Error>();
+            let tls = tls.or_else(|| inner.and_then(|inner| inner.downcast_ref()));
+            if let Some(failure) = tls.and_then(Self::of_tls) {
+                return failure;
+            }
+            if let Some(io) = cause.downcast_ref::<io::Error>() {
+                timed_out |= io.kind() == io::ErrorKind::TimedOut;
+            }
+            let text = cause.to_string();
+            let lower = text.to_lowercase();
+            if lower.contains("dns error") || lower.contains("lookup address") {
+                return Self::UnknownHost;
+            }
+            if lower.contains("tunnel") || lower.contains("proxy") {
+                return Self::Proxy(last_cause(cause));
+            }
+            reason = text;
+            next = cause.source();
+        }
+        if timed_out { Self::Timeout } else { Self::Unreachable(words::clean(&reason)) }
+    }
+
+    fn of_tls(error: &rustls::Error) -> Option<Self> {
+        use rustls::CertificateError::*;
+        let certificate = |why: &str| Some(Self::Certificate(why.to_owned()));
+        match error {
+            rustls::Error::InvalidCertificate(problem) => match problem {
+                NotValidYet | NotValidYetContext { .. } => {
+                    Some(Self::Clock("its certificate is not valid yet".into()))
+                }
+                Expired | ExpiredContext { .. } => certificate("it has expired"),
+                UnknownIssuer => {
+                    certificate("it was not issued by an authority that this system knows")
+                }
+                NotValidForName | NotValidForNameContext { .. } => {
+                    certificate("it was issued for another server name")
+                }
+                other => certificate(&words::clean(&other.to_string())),
+            },
+            rustls::Error::InvalidMessage(_) => {
+                Some(Self::WrongServer("it does not use TLS on this port".into()))
+            }
+            rustls::Error::AlertReceived(alert) => {
+                Some(Self::WrongServer(format!("TLS failed with the alert {alert:?}")))
+            }
+            _ => None,
+        }
+    }
+
+    /// Finds the failure in an error of OpenDAL.
+    pub fn find(error: &opendal::Error) -> Option<Self> {
+        let mut next: Option<&(dyn StdError + 'static)> = Some(error);
+        while let Some(cause) = next {
+            if let Some(failure) = cause.downcast_ref::<Self>() {
+                return Some(failure.clone());
+            }
+            next = cause.source();
+        }
+        None
+    }
+
+    pub fn into_opendal(self) -> opendal::Error {
+        let is_temporary = self.is_temporary();
+        opendal::Error::new(opendal::ErrorKind::Unexpected, "the request failed")
+            .with_temporary(is_temporary)
+            .set_source(self)
+    }
+
+    pub fn into_error(self, subject: &Subject) -> Error {
+        let (place, host) = (subject.place.to_owned(), subject.host.to_owned());
+        let name = subject.name.to_owned();
+        match self {
+            Self::WrongPassword if !subject.has_password => Error::NoPassword { host },
+            Self::WrongPassword => Error::WrongPassword { host },
+            Self::NoSuchPlace(why) => Error::NoSuchPlace { place, why },
+            Self::Forbidden(why) => Error::Forbidden { place, why },
+            Self::UnknownHost => Error::UnknownHost { host },
+            Self::Unreachable(why) => Error::Unreachable { host, why },
+            Self::Timeout => Error::Timeout { host, seconds: subject.patience.as_secs() },
+            Self::Certificate(why) => Error::Certificate { host, why },
+            Self::Clock(why) => Error::Clock { host, why },
+            Self::Proxy(why) => Error::Proxy { host, why },
+            Self::Full => Error::Full { place },
+            Self::UploadLimit => Error::UploadLimit { place, name },
+            Self::RateLimited | Self::Blocked => Error::RateLimited { host },
+            Self::TooLarge => Error::TooLarge { place, name, limit: subject.limit },
+            Self::WrongServer(why) => Error::WrongServer { place, why },
+            Self::Redirected(target) => Error::Redirected { place, target },
+            Self::WrongRegion(why) => Error::WrongRegion { place, why },
+            Self::NoFolder => {
+                let why = "its folder could not be created".into();
+                Error::NoSuchPlace { place, why }
+            }
+            Self::Busy(why) | Self::Other(why) => Error::Failed { place, why },
+        }
+    }
+}
+
+fn last_cause(error: &(dyn StdError + 'static)) -> String {
+    let mut last = error;
+    while let Some(next) = last.source() {
+        last = next;
+    }
+    words::clean(&last.to_string())
+}
+
+/// Returns the text of an XML element, whatever its namespace prefix.
+fn between(text: &str, element: &str) -> Option<String> {
+    let end = format!("{element}>");
+    let start = text.match_indices(&end).map(|(at, _)| at + end.len()).next()?;
+    let found = text[start..].split('<').next()?.trim();
+    (!found.is_empty()).then(|| words::clean(found))
+}
+
+/// Returns the message in the answer, or the name of the status.
+fn explain(status: StatusCode, text: &str) -> String {
+    let message = between(text, "Message").or_else(|| between(text, ":message"));
+    match message {
+        Some(message) => message.chars().take(200).collect(),
+        None => format!("HTTP status {status}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn webdav(method: &str, status: u16, body: &str) -> Option<Failure> {
+        of(Protocol::WebDav, method, status, body)
+    }
+
+    fn of(protocol: Protocol, method: &str, status: u16, body: &str) -> Option<Failure> {
+        let status = StatusCode::from_u16(status).unwrap();
+        Failure::of_status(protocol, method, status, &HeaderMap::new(), body.as_bytes())
+    }
+
+    #[test]
+    fn statuses_of_webdav_servers_are_told_apart() {
+        for (method, status, body, failure) in [
+            ("GET", 401, "", Failure::WrongPassword),
+            ("PUT", 507, "", Failure::Full),
+            ("PUT", 413, "", Failure::UploadLimit),
+            ("PUT", 413, "Quota exceeded", Failure::Full),
+            ("PUT", 409, "", Failure::NoFolder),
+            ("PUT", 404, "", Failure::NoFolder),
+            ("GET", 429, "", Failure::RateLimited),
+            ("GET", 503, "BlockedTemporarily", Failure::RateLimited),
+        ] {
+            assert_eq!(webdav(method, status, body), Some(failure), "{method} {status}");
+        }
+        for (method, status) in [("GET", 404), ("DELETE", 404), ("MKCOL", 405), ("PROPFIND", 207)] {
+            assert_eq!(webdav(method, status, ""), None, "{method} {status}");
+        }
+        let body = "<d:error><s:exception>X</s:exception><s:message>No \u{1b}[1m</s:message>";
+        let failure = webdav("GET", 403, body);
+        assert_eq!(failure, Some(Failure::Forbidden("No \\u{1b}[1m".into())));
+        let maintenance = webdav("GET", 503, "System is in maintenance mode");
+        assert!(matches!(maintenance, Some(Failure::Busy(_))));
+    }
+
+    #[test]
+    fn error_codes_of_s3_servers_are_told_apart() {
+        let body = |code: &str| format!("<Error><Code>{code}</Code><Message>m</Message></Error>");
+        for (code, status, failure) in [
+            ("RequestTimeTooSkewed", 403, Failure::Clock("m".into())),
+            ("SignatureDoesNotMatch", 403, Failure::WrongPassword),
+            ("AccessDenied", 403, Failure::Forbidden("m".into())),
+            ("NoSuchBucket", 404, Failure::NoSuchPlace("m".into())),
+            ("AuthorizationHeaderMalformed", 400, Failure::WrongRegion("m".into())),
+            ("SlowDown", 503, Failure::RateLimited),
+            ("XMinioStorageFull", 507, Failure::Full),
+        ] {
+            assert_eq!(of(Protocol::S3, "PUT", status, &body(code)), Some(failure), "{code}");
+        }
+        assert_eq!(of(Protocol::S3, "GET", 404, &body("NoSuchKey")), None);
+    }
+}

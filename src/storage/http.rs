@@ -1,0 +1,265 @@
+//! HTTP for OpenDAL: bounded, polite, and with one kind of failure.
+//!
+//! Every request of a storage passes through [`Transport`]. OpenDAL's own layers count the time of
+//! a whole call, so a long upload over a slow line would fail; here, only a transfer that makes no
+//! progress fails. Answers are read into memory up to a limit. Redirects are not followed, because
+//! their target might be another server.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use opendal::{Buffer, HttpBody, HttpTransport};
+use reqwest::header::{HeaderMap, LINK, RETRY_AFTER};
+use reqwest::{Client, Method, Request, StatusCode, Url};
+
+use super::failure::{Failure, Protocol};
+use super::request_rate::RequestRate;
+use super::webdav_list;
+
+/// Maximum length of an answer that is not an object, in bytes: a list, or an error.
+const LONGEST_ANSWER: u64 = 32 << 20;
+/// Maximum number of requests of one call, so that a list without an end ends.
+pub const MOST_REQUESTS: u64 = 20_000;
+const MOST_PAGES: usize = 2_000;
+/// Maximum time that a server may ask to wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(90);
+/// Uploads are sent in parts of this length, to see their progress.
+const PART: usize = 32 << 10;
+
+tokio::task_local! {
+    /// The limits of the call that sends the requests.
+    pub static CALL: Call;
+}
+
+/// The limits of one call of a storage.
+pub struct Call {
+    /// Maximum length of an object that is read, in bytes.
+    pub longest_object: u64,
+    pub requests: AtomicU64,
+}
+
+pub struct Transport {
+    pub client: Client,
+    pub protocol: Protocol,
+    pub rate: RequestRate,
+    /// The longest time without progress.
+    pub patience: Duration,
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl HttpTransport for Transport {
+    async fn fetch(
+        &self,
+        request: hyper::Request<Buffer>,
+    ) -> opendal::Result<hyper::Response<HttpBody>> {
+        self.answer(request).await.map_err(Failure::into_opendal)
+    }
+}
+
+impl Transport {
+    async fn answer(
+        &self,
+        request: hyper::Request<Buffer>,
+    ) -> Result<hyper::Response<HttpBody>, Failure> {
+        let (parts, body) = request.into_parts();
+        let url = Url::parse(&parts.uri.to_string())
+            .map_err(|error| Failure::Other(error.to_string()))?;
+        let request = Asked { method: parts.method, url, headers: parts.headers };
+        let mut answer = self.send(&request, body.to_bytes()).await?;
+        let method = request.method.as_str();
+        let protocol = self.protocol;
+        let failure =
+            Failure::of_status(protocol, method, answer.status, &answer.headers, &answer.body);
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        if protocol == Protocol::WebDav {
+            match (method, answer.status.as_u16()) {
+                ("PROPFIND", 207) => answer.body = self.clean_list(&request, &answer).await?,
+                ("PROPFIND", 200..300) => {
+                    return Err(Failure::WrongServer("it does not list folders".into()));
+                }
+                // OpenDAL accepts fewer statuses.
+                ("DELETE", 200..300 | 410) => answer.status = StatusCode::NO_CONTENT,
+                ("PUT" | "MKCOL", 200..300) => answer.status = StatusCode::CREATED,
+                _ => {}
+            }
+        }
+        let mut response = hyper::Response::builder().status(answer.status);
+        if let Some(headers) = response.headers_mut() {
+            *headers = answer.headers;
+        }
+        let body = futures_util::stream::iter([Ok(Buffer::from(answer.body))]);
+        response.body(HttpBody::new(body, None)).map_err(|error| Failure::Other(error.to_string()))
+    }
+
+    /// Reduces a list to what OpenDAL reads, with all its pages.
+    async fn clean_list(&self, request: &Asked, first: &Answer) -> Result<Vec<u8>, Failure> {
+        let wrong = |why: &str| Failure::WrongServer(why.to_owned());
+        let folder = crate::file_names::undo(request.url.path());
+        let mut entries = webdav_list::parse(&first.body, &folder).map_err(wrong)?;
+        let mut next = next_page(request, first)?;
+        let mut pages = 1;
+        while let Some(url) = next {
+            pages += 1;
+            if pages > MOST_PAGES {
+                return Err(wrong("its list of files has no end"));
+            }
+            let request = Asked { url, ..request.clone() };
+            // The properties to list are in the body of the first request only; without a body, a
+            // server lists all.
+            let page = self.send(&request, Bytes::new()).await?;
+            let failure = Failure::of_status(
+                self.protocol,
+                request.method.as_str(),
+                page.status,
+                &page.headers,
+                &page.body,
+            );
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            entries.extend(webdav_list::parse(&page.body, &folder).map_err(wrong)?);
+            next = next_page(&request, &page)?;
+        }
+        Ok(webdav_list::write(&entries, &folder))
+    }
+
+    async fn send(&self, asked: &Asked, body: Bytes) -> Result<Answer, Failure> {
+        let sent = CALL.try_with(|call| call.requests.fetch_add(1, Ordering::Relaxed));
+        if sent.is_ok_and(|sent| sent >= MOST_REQUESTS) {
+            return Err(Failure::WrongServer("its list of files has no end".into()));
+        }
+        tokio::time::sleep(self.rate.reserve(Instant::now())).await;
+        let progress = Arc::new(AtomicU64::new(0));
+        let mut request = Request::new(asked.method.clone(), asked.url.clone());
+        *request.headers_mut() = asked.headers.clone();
+        if body.is_empty() {
+            let length = request.headers().get(reqwest::header::CONTENT_LENGTH);
+            // A later page of a list has no body.
+            if length.is_some_and(|length| length != "0") {
+                request.headers_mut().remove(reqwest::header::CONTENT_LENGTH);
+            }
+        } else {
+            let upload = Upload { rest: body, progress: Arc::clone(&progress) };
+            *request.body_mut() = Some(reqwest::Body::wrap(upload));
+        }
+        let sent = self.unless_stalled(&progress, self.client.execute(request)).await?;
+        let mut response = sent.map_err(|error| Failure::of_request(&error))?;
+        let status = response.status();
+        let is_object = asked.method == Method::GET && status.is_success();
+        let object = CALL.try_with(|call| call.longest_object).ok().filter(|_| is_object);
+        let limit = object.unwrap_or(LONGEST_ANSWER);
+        let is_head = asked.method == Method::HEAD;
+        if !is_head && response.content_length().is_some_and(|length| length > limit) {
+            return Err(Failure::TooLarge);
+        }
+        let mut body = Vec::new();
+        loop {
+            let chunk = self.unless_stalled(&progress, response.chunk()).await?;
+            let chunk = chunk.map_err(|error| match Failure::of_request(&error) {
+                Failure::Unreachable(_) => Failure::Busy("the connection was interrupted".into()),
+                failure => failure,
+            })?;
+            let Some(chunk) = chunk else { break };
+            if (body.len() + chunk.len()) as u64 > limit {
+                return Err(Failure::TooLarge);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        if matches!(status.as_u16(), 429 | 503) {
+            let wait = retry_after(response.headers());
+            if wait > LONGEST_WAIT {
+                return Err(Failure::Blocked);
+            }
+            self.rate.block(Instant::now(), wait);
+        }
+        Ok(Answer { status, headers: response.headers().clone(), body })
+    }
+
+    /// Runs `work` until it ends, or until there was no progress for some time.
+    async fn unless_stalled<T>(
+        &self,
+        progress: &AtomicU64,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        let mut work = pin!(work);
+        loop {
+            let before = progress.load(Ordering::Relaxed);
+            match tokio::time::timeout(self.patience, &mut work).await {
+                Ok(done) => return Ok(done),
+                Err(_) if progress.load(Ordering::Relaxed) == before => {
+                    return Err(Failure::Timeout);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// A request without its body.
+#[derive(Clone)]
+struct Asked {
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+}
+
+/// Returns the address of the next page. It must be on the same server, because the request has the
+/// password.
+fn next_page(request: &Asked, answer: &Answer) -> Result<Option<Url>, Failure> {
+    let links = answer.headers.get_all(LINK).iter().filter_map(|link| link.to_str().ok());
+    let Some(target) = links.filter_map(webdav_list::next_page).next() else { return Ok(None) };
+    match request.url.join(target) {
+        Ok(url) if url.origin() == request.url.origin() => Ok(Some(url)),
+        _ => Err(Failure::WrongServer("the next page of its list is on another server".into())),
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Duration {
+    let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(0))
+}
+
+/// The body of a request. Counts the parts that were sent.
+struct Upload {
+    rest: Bytes,
+    progress: Arc<AtomicU64>,
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let length = self.rest.len().min(PART);
+        if length == 0 {
+            return Poll::Ready(None);
+        }
+        self.progress.fetch_add(1, Ordering::Relaxed);
+        let part = self.rest.split_to(length);
+        Poll::Ready(Some(Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.rest.len() as u64)
+    }
+}

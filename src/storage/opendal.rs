@@ -1,0 +1,310 @@
+//! WebDAV servers and S3 buckets, through Apache OpenDAL.
+
+use std::future::Future;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use opendal::layers::{ConcurrentLimitLayer, RetryLayer};
+use opendal::services::{S3 as S3Builder, Webdav};
+use opendal::{EntryMode, ErrorKind, HttpTransporter, OperationContext, Operator};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use super::address::{BucketStyle, S3, Server, WebDav};
+use super::failure::{Failure, Protocol, Subject};
+use super::http::{CALL, Call, Transport};
+use super::request_rate::{Limit, RequestRate};
+use super::{
+    Address, Credentials, Error, LONGEST_OBJECT, Listed, Options, Result, Storage, object_name, tls,
+};
+
+/// Many small servers allow few connections.
+const CONNECTIONS: usize = 4;
+/// Maximum number of objects in a list.
+const LONGEST_LIST: usize = 1_000_000;
+
+/// A WebDAV server or an S3 bucket.
+pub struct OpenDal {
+    place: String,
+    host: String,
+    protocol: Protocol,
+    has_password: bool,
+    options: Options,
+    operator: Operator,
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl OpenDal {
+    pub fn webdav(address: &WebDav, login: &Credentials, options: Options) -> Result<Self> {
+        let server = &address.server;
+        let path = address.path.join("/");
+        // The path is not part of the endpoint, because servers escape it in different ways.
+        let mut builder = Webdav::default()
+            .endpoint(&server_url(server)?)
+            .root(&format!("/{path}/"))
+            // Costs a request for each object. A missing folder is created when it is needed.
+            .disable_create_dir(true);
+        let user = login.user.as_ref().or(address.user.as_ref());
+        if let (Some(user), Some(password)) = (user, &login.password) {
+            builder = builder.username(user).password(password.text());
+        }
+        let has_password = user.is_some() && login.password.is_some();
+        let place = Address::WebDav(address.clone()).to_string();
+        let protocol = Protocol::WebDav;
+        let opened = Operator::new(builder).map_err(|error| failed(&place, &error))?;
+        Self::new(place, server.to_string(), protocol, has_password, login, options, opened)
+    }
+
+    pub fn s3(address: &S3, login: &Credentials, options: Options) -> Result<Self> {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let region = address
+            .region
+            .clone()
+            .or_else(|| variable("AWS_REGION"))
+            .or_else(|| variable("AWS_DEFAULT_REGION"))
+            // Most servers other than Amazon's ignore the region.
+            .unwrap_or_else(|| "us-east-1".into());
+        let mut builder = S3Builder::default()
+            .bucket(&address.bucket)
+            .root(&format!("/{}/", address.prefix.join("/")))
+            .region(&region)
+            // Asks an address that only Amazon's machines have, and waits for an answer.
+            .disable_ec2_metadata();
+        if let Some(endpoint) = &address.endpoint {
+            builder = builder.endpoint(&server_url(endpoint)?);
+        }
+        if address.style == BucketStyle::Virtual {
+            builder = builder.enable_virtual_host_style();
+        }
+        let user = login.user.as_ref().or(address.user.as_ref());
+        if let (Some(user), Some(password)) = (user, &login.password) {
+            builder = builder.access_key_id(user).secret_access_key(password.text());
+            if let Some(token) = &login.session_token {
+                builder = builder.session_token(token.text());
+            }
+        }
+        let host = match &address.endpoint {
+            Some(endpoint) => endpoint.to_string(),
+            None => variable("AWS_ENDPOINT_URL").unwrap_or_else(|| "Amazon S3".into()),
+        };
+        let place = Address::S3(address.clone()).to_string();
+        let opened = Operator::new(builder).map_err(|error| failed(&place, &error))?;
+        // The keys may be in the files of AWS, which OpenDAL reads when they are needed.
+        Self::new(place, host, Protocol::S3, true, login, options, opened)
+    }
+
+    fn new(
+        place: String,
+        host: String,
+        protocol: Protocol,
+        has_password: bool,
+        login: &Credentials,
+        options: Options,
+        operator: Operator,
+    ) -> Result<Self> {
+        let failed = |why: String| Error::Failed { place: place.clone(), why };
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls::configure(&host, login.certificate.as_deref())?)
+            .user_agent(concat!("stvc/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(options.patience.min(Duration::from_secs(30)))
+            .build()
+            .map_err(|error| failed(error.to_string()))?;
+        let name = host.rsplit_once(':').map_or(&*host, |(name, _)| name);
+        let limit = options.limit.or_else(|| Limit::of_host(name));
+        let rate = RequestRate::new(limit);
+        let transport = Transport { client, protocol, rate, patience: options.patience };
+        let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
+        // OpenDAL's layers for timeouts and throttling are not used: they count the time of a whole
+        // upload, and bytes instead of requests. `Transport` limits both.
+        let operator =
+            operator.with_context(context).layer(ConcurrentLimitLayer::new(CONNECTIONS)).layer(
+                RetryLayer::new()
+                    .with_max_times(options.retries)
+                    .with_min_delay(Duration::from_millis(500))
+                    .with_max_delay(Duration::from_secs(20))
+                    .with_jitter(),
+            );
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| failed(error.to_string()))?;
+        let runtime = Some(runtime);
+        Ok(Self { place, host, protocol, has_password, options, operator, runtime })
+    }
+
+    /// Runs a call to its end.
+    fn call<T: Send>(
+        &self,
+        name: &str,
+        limit: u64,
+        work: impl Future<Output = opendal::Result<T>> + Send,
+    ) -> Result<T> {
+        let call = Call { longest_object: limit, requests: AtomicU64::new(0) };
+        let work = CALL.scope(call, work);
+        let Some(runtime) = &self.runtime else {
+            return Err(Error::Failed { place: self.place.clone(), why: "it is closed".into() });
+        };
+        // A thread of another runtime, such as that of the viewer, must not wait in this one.
+        let done = if Handle::try_current().is_ok() {
+            std::thread::scope(|scope| scope.spawn(|| runtime.block_on(work)).join())
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        } else {
+            runtime.block_on(work)
+        };
+        done.map_err(|error| self.error(&error, name, limit))
+    }
+
+    fn error(&self, error: &opendal::Error, name: &str, limit: u64) -> Error {
+        let (place, host) = (self.place.as_str(), self.host.as_str());
+        if let Some(failure) = Failure::find(error) {
+            return failure.into_error(&Subject {
+                place,
+                host,
+                name,
+                limit,
+                has_password: self.has_password,
+                patience: self.options.patience,
+            });
+        }
+        match error.kind() {
+            ErrorKind::NotFound if !name.is_empty() => {
+                Error::NotFound { place: place.to_owned(), name: name.to_owned() }
+            }
+            // The signer found no key.
+            ErrorKind::PermissionDenied => Error::NoPassword { host: host.to_owned() },
+            _ if error.to_string().contains("credential") => {
+                Error::NoPassword { host: host.to_owned() }
+            }
+            _ => failed(place, error),
+        }
+    }
+
+    /// Lists a folder and its subfolders. `infinity` would save requests, but many servers refuse it
+    /// or ignore it.
+    async fn walk(&self, prefix: &str) -> opendal::Result<Vec<Listed>> {
+        let mut found = Vec::new();
+        let mut folders = vec![prefix.to_owned()];
+        while let Some(folder) = folders.pop() {
+            let path = if folder.is_empty() { "/" } else { &folder };
+            for entry in self.operator.list(path).await? {
+                let listed = entry.path();
+                // The folder itself.
+                let Some(rest) = listed.strip_prefix(&*folder).filter(|rest| !rest.is_empty())
+                else {
+                    continue;
+                };
+                let part = rest.trim_end_matches('/');
+                let is_folder = entry.metadata().mode() == EntryMode::DIR;
+                let name = format!("{folder}{part}");
+                if !object_name::is_valid(&name) || part.contains('/') {
+                    continue;
+                }
+                if is_folder {
+                    folders.push(name + "/");
+                } else {
+                    found.push(Listed { name, bytes: entry.metadata().content_length() });
+                }
+            }
+            too_long(&found)?;
+        }
+        Ok(found)
+    }
+
+    /// Lists all objects of a bucket whose keys begin with the prefix.
+    async fn scan(&self, prefix: &str) -> opendal::Result<Vec<Listed>> {
+        use futures_util::TryStreamExt;
+        let path = if prefix.is_empty() { "/" } else { prefix };
+        let mut entries = self.operator.lister_with(path).recursive(true).await?;
+        let mut found = Vec::new();
+        while let Some(entry) = entries.try_next().await? {
+            let name = entry.path();
+            let is_file = entry.metadata().mode() == EntryMode::FILE;
+            if is_file && name.starts_with(prefix) && object_name::is_valid(name) {
+                let bytes = entry.metadata().content_length();
+                found.push(Listed { name: name.to_owned(), bytes });
+                too_long(&found)?;
+            }
+        }
+        Ok(found)
+    }
+
+    async fn put(&self, name: &str, bytes: &[u8]) -> opendal::Result<()> {
+        let write = || self.operator.write(name, bytes.to_vec());
+        let missing = |error: &opendal::Error| Failure::find(error) == Some(Failure::NoFolder);
+        match write().await {
+            Err(error) if self.protocol == Protocol::WebDav && missing(&error) => {
+                let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+                self.operator.create_dir(&format!("{folder}/")).await?;
+                write().await.map(drop)
+            }
+            done => done.map(drop),
+        }
+    }
+}
+
+impl Storage for OpenDal {
+    fn list(&self, prefix: &str) -> Result<Vec<Listed>> {
+        object_name::check_prefix(prefix)?;
+        let mut found = match self.protocol {
+            Protocol::WebDav => self.call("", LONGEST_OBJECT, self.walk(prefix))?,
+            Protocol::S3 => self.call("", LONGEST_OBJECT, self.scan(prefix))?,
+        };
+        found.sort();
+        found.dedup_by(|one, other| one.name == other.name);
+        Ok(found)
+    }
+
+    fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>> {
+        object_name::check(name)?;
+        let bytes = self.call(name, limit, self.operator.read(name))?.to_vec();
+        if bytes.len() as u64 > limit {
+            let (place, name) = (self.place.clone(), name.to_owned());
+            return Err(Error::TooLarge { place, name, limit });
+        }
+        Ok(bytes)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        object_name::check(name)?;
+        object_name::check_size(&self.place, name, bytes)?;
+        self.call(name, LONGEST_OBJECT, self.put(name, bytes))
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        object_name::check(name)?;
+        match self.call(name, LONGEST_OBJECT, self.operator.delete(name)) {
+            Err(Error::NotFound { .. }) => Ok(()),
+            done => done,
+        }
+    }
+}
+
+impl Drop for OpenDal {
+    fn drop(&mut self) {
+        // In a thread of another runtime, waiting for the end is not allowed.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn too_long(found: &[Listed]) -> opendal::Result<()> {
+    if found.len() <= LONGEST_LIST {
+        return Ok(());
+    }
+    Err(Failure::WrongServer("its list of files is too long".into()).into_opendal())
+}
+
+/// Returns the URL of a server. A name in another script is converted to ASCII.
+fn server_url(server: &Server) -> Result<String> {
+    let text = server.url();
+    let url = reqwest::Url::parse(&text)
+        .map_err(|_| Error::Address { address: text, why: "it does not name a valid server" })?;
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+fn failed(place: &str, error: &opendal::Error) -> Error {
+    let why = crate::words::clean(error.message());
+    Error::Failed { place: place.to_owned(), why }
+}
