@@ -118,8 +118,8 @@ impl Address {
         }
     }
 
-    /// Parses the address of a WebDAV server, an S3 bucket or a remote of rclone. Returns `None` if
-    /// the text is none of these, for example a path or the address of a git server.
+    /// Parses the address of a WebDAV server, an S3 bucket or a remote of rclone. Returns `None`
+    /// for other text, for example a path or the address of a git server.
     pub fn parse_server(text: &str) -> Result<Option<Self>> {
         let why = |why| refuse(text, why);
         let scheme = |name: &str| {

@@ -35,7 +35,7 @@ impl fmt::Debug for Password {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Credentials {
-    /// The user name, or the id of an S3 access key. Takes precedence over that in the address.
+    /// The user name, or the id of an S3 access key. That in an address takes precedence.
     pub user: Option<String>,
     /// The password, or the secret of an S3 access key.
     pub password: Option<Password>,
@@ -72,8 +72,8 @@ impl Credentials {
         }
     }
 
-    /// Reads a file of [`save`](Self::save). Returns `None` if it does not exist, and fails if other
-    /// users can read it.
+    /// Reads a file that [`save`](Self::save) wrote. Returns `None` if it does not exist. Fails if
+    /// other users can read it.
     pub fn load(path: &Path) -> Result<Option<Self>> {
         let file = match regular::open(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

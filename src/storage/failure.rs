@@ -230,7 +230,8 @@ impl Failure {
     }
 }
 
-/// Returns the error of the TLS library in this error. `source` skips the error inside an I/O error.
+/// Returns the error of the TLS library in this error. `source` skips the error inside an I/O
+/// error.
 fn tls_error<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e rustls::Error> {
     let mut error = error;
     while let Some(inner) = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
@@ -299,6 +300,16 @@ mod tests {
         assert_eq!(failure, Some(Failure::Forbidden("No \\u{1b}[1m".into())));
         let maintenance = webdav("GET", 503, "System is in maintenance mode");
         assert!(matches!(maintenance, Some(Failure::Busy(_))));
+    }
+
+    #[test]
+    fn problems_of_certificates_are_told_apart() {
+        use rustls::CertificateError::*;
+        let of = |problem| Failure::of_tls(&rustls::Error::InvalidCertificate(problem));
+        assert!(matches!(of(NotValidYet), Some(Failure::Clock(_))));
+        for problem in [Expired, UnknownIssuer, NotValidForName, Revoked] {
+            assert!(matches!(of(problem), Some(Failure::Certificate(_))));
+        }
     }
 
     #[test]

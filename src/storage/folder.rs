@@ -2,9 +2,9 @@
 //! devices.
 //!
 //! A write is durable and atomic: a synchroniser may upload the temporary file, but never half of
-//! an object under its own name. Names that stvc does not write, among them the temporary files and
-//! conflict copies of synchronisers, are left out of lists. Others may write to the folder, so links
-//! in it are not followed.
+//! an object under its own name. Names that stvc does not write are left out of lists, among them
+//! the temporary files and conflict copies of synchronisers. Other programs may write to the
+//! folder, so links in it are not followed.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,8 +17,8 @@ use super::{Error, Listed, Result, Storage, object_name};
 use crate::durable::{self, Existing, TEMP_PREFIX, Temp};
 use crate::folder::Folder;
 
-/// Temporary files of interrupted writes are removed after this time. The process that wrote one may
-/// run on another device.
+/// Temporary files of interrupted writes are removed after this time. The process that writes one
+/// may run on another device.
 const ABANDONED: Duration = Duration::from_secs(2 * 24 * 3600);
 
 pub struct FolderStorage {

@@ -77,8 +77,9 @@ impl Transport {
         let (parts, body) = request.into_parts();
         let url = Url::parse(&parts.uri.to_string())
             .map_err(|error| Failure::Other(error.to_string()))?;
-        let request = Asked { method: parts.method, url, headers: parts.headers };
-        let mut answer = self.send(&request, body.to_bytes()).await?;
+        let (method, headers) = (parts.method, parts.headers);
+        let request = Asked { method, url, headers, body: body.to_bytes() };
+        let mut answer = self.send(&request).await?;
         let method = request.method.as_str();
         let protocol = self.protocol;
         let failure =
@@ -127,9 +128,7 @@ impl Transport {
                 return Err(wrong("its list of files has no end"));
             }
             let request = Asked { url, ..request.clone() };
-            // The properties to list are in the body of the first request only; without a body, a
-            // server lists all.
-            let page = self.send(&request, Bytes::new()).await?;
+            let page = self.send(&request).await?;
             let failure = Failure::of_status(
                 self.protocol,
                 request.method.as_str(),
@@ -146,7 +145,7 @@ impl Transport {
         Ok(webdav_list::write(&entries, &folder))
     }
 
-    async fn send(&self, asked: &Asked, body: Bytes) -> Result<Answer, Failure> {
+    async fn send(&self, asked: &Asked) -> Result<Answer, Failure> {
         let sent = CALL.try_with(|call| call.requests.fetch_add(1, Ordering::Relaxed));
         if sent.is_ok_and(|sent| sent >= MOST_REQUESTS) {
             return Err(Failure::WrongServer("its list of files has no end".into()));
@@ -155,14 +154,8 @@ impl Transport {
         let progress = Arc::new(AtomicU64::new(0));
         let mut request = Request::new(asked.method.clone(), asked.url.clone());
         *request.headers_mut() = asked.headers.clone();
-        if body.is_empty() {
-            let length = request.headers().get(CONTENT_LENGTH);
-            // A later page of a list has no body.
-            if length.is_some_and(|length| length != "0") {
-                request.headers_mut().remove(CONTENT_LENGTH);
-            }
-        } else {
-            let upload = Upload { rest: body, progress: Arc::clone(&progress) };
+        if !asked.body.is_empty() {
+            let upload = Upload { rest: asked.body.clone(), progress: Arc::clone(&progress) };
             *request.body_mut() = Some(reqwest::Body::wrap(upload));
         }
         let sent = self.unless_stalled(&progress, self.client.execute(request)).await?;
@@ -219,12 +212,12 @@ impl Transport {
     }
 }
 
-/// A request without its body.
 #[derive(Clone)]
 struct Asked {
     method: Method,
     url: Url,
     headers: HeaderMap,
+    body: Bytes,
 }
 
 /// Returns the address of the next page. It must be on the same server, because the request has the

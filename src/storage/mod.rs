@@ -55,6 +55,6 @@ pub trait Storage: Send + Sync {
     fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>>;
     /// Writes a whole object under a new name. Writing the same bytes again is allowed.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<()>;
-    /// Deletes an object; a missing one is no error.
+    /// Deletes an object. Does nothing if it does not exist.
     fn delete(&self, name: &str) -> Result<()>;
 }

@@ -54,7 +54,7 @@ impl OpenDal {
             .root(&format!("/{path}/"))
             // Costs a request for each object. A missing folder is created when it is needed.
             .disable_create_dir(true);
-        let user = login.user.as_ref().or(address.user.as_ref());
+        let user = address.user.as_ref().or(login.user.as_ref());
         if let (Some(user), Some(password)) = (user, &login.password) {
             builder = builder.username(user).password(password.text());
         }
@@ -62,13 +62,9 @@ impl OpenDal {
         let place = Address::WebDav(address.clone()).to_string();
         let protocol = Protocol::WebDav;
         let opened = Operator::new(builder).map_err(|error| failed(&place, &error))?;
-        let root = String::new();
-        Self::new(
-            Named { place, host: server.to_string(), root, protocol, has_password },
-            login,
-            options,
-            opened,
-        )
+        let (host, root) = (server.to_string(), String::new());
+        let named = Named { place, host, root, protocol, has_password };
+        Self::new(named, login, options, opened)
     }
 
     pub fn s3(address: &S3, login: &Credentials, options: Options) -> Result<Self> {
@@ -92,7 +88,7 @@ impl OpenDal {
         if address.style == BucketStyle::Virtual {
             builder = builder.enable_virtual_host_style();
         }
-        let user = login.user.as_ref().or(address.user.as_ref());
+        let user = address.user.as_ref().or(login.user.as_ref());
         if let (Some(user), Some(password)) = (user, &login.password) {
             builder = builder.access_key_id(user).secret_access_key(password.text());
             if let Some(token) = &login.session_token {
@@ -101,18 +97,17 @@ impl OpenDal {
         }
         let host = match &address.endpoint {
             Some(endpoint) => endpoint.to_string(),
-            None => variable("AWS_ENDPOINT_URL").unwrap_or_else(|| "Amazon S3".into()),
+            None => variable("AWS_ENDPOINT_URL")
+                .and_then(|url| Some(reqwest::Url::parse(&url).ok()?.host_str()?.to_owned()))
+                .unwrap_or_else(|| "Amazon S3".into()),
         };
         let place = Address::S3(address.clone()).to_string();
         let opened = Operator::new(builder).map_err(|error| failed(&place, &error))?;
-        // The keys may be in the files of AWS, which OpenDAL reads when they are needed.
         let root = address.prefix.iter().map(|part| format!("{part}/")).collect();
-        Self::new(
-            Named { place, host, root, protocol: Protocol::S3, has_password: true },
-            login,
-            options,
-            opened,
-        )
+        // The keys may be in the files of AWS, which OpenDAL reads when they are needed.
+        let (protocol, has_password) = (Protocol::S3, true);
+        let named = Named { place, host, root, protocol, has_password };
+        Self::new(named, login, options, opened)
     }
 
     fn new(
@@ -200,8 +195,8 @@ impl OpenDal {
         }
     }
 
-    /// Lists a folder and its subfolders. `infinity` would save requests, but many servers refuse it
-    /// or ignore it.
+    /// Lists a folder and its subfolders, with one request for each. `Depth: infinity` would need
+    /// one in all, but many servers refuse or ignore it.
     async fn walk(&self, prefix: &str) -> opendal::Result<Vec<Listed>> {
         let mut found = Vec::new();
         let mut folders = vec![prefix.to_owned()];

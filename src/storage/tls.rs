@@ -89,8 +89,8 @@ fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     }
 }
 
-/// Returns the certificates of Termux. There, the program for Linux runs, which looks for them where
-/// Linux has them.
+/// Returns the certificates of Termux. The program for Linux runs there, and looks for certificates
+/// where Linux has them.
 fn of_termux() -> Vec<CertificateDer<'static>> {
     let prefix = std::env::var_os("TERMUX_VERSION").and_then(|_| std::env::var_os("PREFIX"));
     let path = prefix.map(|prefix| PathBuf::from(prefix).join("etc/tls/cert.pem"));

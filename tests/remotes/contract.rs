@@ -58,7 +58,7 @@ fn objects_are_written_listed_read_and_deleted(storage: &dyn Storage) {
     let long = storage.read("devices/a-1/2", 5).unwrap_err();
     assert!(matches!(long, Error::TooLarge { limit: 5, .. }), "{long:?}");
 
-    // The same bytes again.
+    // Writing equal bytes again is allowed.
     storage.write("devices/a-1/2", b"second").unwrap();
     assert_eq!(names(storage, ""), expected);
     assert_eq!(storage.read("devices/a-1/2", 100).unwrap(), b"second");
