@@ -8,7 +8,9 @@ use console::Term;
 
 use super::args::Secret;
 use super::error::{Error, Result};
+use super::wording::clean;
 use stvc::copies::{self, CopyPlace, Passphrase};
+use stvc::storages::{Credentials, Password};
 
 /// The maximum number of bytes to read, because the file may be a device that never ends.
 const MAX_PASSPHRASE_BYTES: u64 = 1 << 16;
@@ -91,6 +93,25 @@ fn ask(words: &str) -> Result<String> {
     }
     let read = terminal.write_str(words).and_then(|()| terminal.read_secure_line());
     read.map_err(|error| no(error.to_string()))
+}
+
+/// Returns whether there is a terminal to ask on.
+pub fn can_ask() -> bool {
+    Term::stderr().is_term()
+}
+
+/// Asks for the login of a server. `user` is the user name in the address.
+pub fn login(user: Option<&str>) -> Result<Credentials> {
+    let user = match user {
+        Some(user) => user.to_owned(),
+        None => {
+            let terminal = Term::stderr();
+            let read = terminal.write_str("User name: ").and_then(|()| terminal.read_line());
+            read.map_err(|error| no(error.to_string()))?
+        }
+    };
+    let password = Password::new(ask(&format!("Password of {}: ", clean(&user)))?);
+    Ok(Credentials { user: Some(user), password: Some(password), ..Credentials::default() })
 }
 
 fn passphrase(text: String) -> Result<Passphrase> {

@@ -7,6 +7,7 @@ use super::passphrase;
 use super::table::{self, Cell};
 use super::wording::clean;
 use stvc::Workspace;
+use stvc::storages::{Address, Credentials};
 use stvc::verbs::remote::{self, Access, AddOptions, Added, Remote};
 
 #[derive(Debug, clap::Args)]
@@ -55,9 +56,10 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output
     let named = args.remote.as_deref().unwrap_or_default();
     match args.action {
         Action::Add => {
-            let access = access(args, named, secret)?;
+            let (exists, login) = look(named)?;
+            let access = access(args, exists, secret)?;
             let (address, name) = (named.to_owned(), args.name.clone());
-            let mut added = remote::add(workspace, &AddOptions { address, name, access })?;
+            let mut added = remote::add(workspace, &AddOptions { address, name, access, login })?;
             if !args.recovery_key {
                 added.recovery_key = None;
             }
@@ -82,15 +84,28 @@ pub fn run(args: &Args, secret: &Secret, workspace: &Workspace, out: &mut Output
     }
 }
 
-fn access(args: &Args, address: &str, secret: &Secret) -> Result<Access> {
+/// Returns whether there is a remote at an address. Asks for the login if the server needs one that
+/// the environment does not have.
+fn look(address: &str) -> Result<(bool, Option<Credentials>)> {
+    let refused = match remote::exists(address, None) {
+        Ok(exists) => return Ok((exists, None)),
+        Err(error) => error,
+    };
+    let code: &'static str = refused.code();
+    if code != "storage-no-password" || !passphrase::can_ask() {
+        return Err(refused.into());
+    }
+    let parsed = Address::parse(address).ok();
+    let login = passphrase::login(parsed.as_ref().and_then(Address::user))?;
+    Ok((remote::exists(address, Some(&login))?, Some(login)))
+}
+
+fn access(args: &Args, exists: bool, secret: &Secret) -> Result<Access> {
     if args.unencrypted {
         return Ok(Access::Unencrypted);
     }
-    let given = if remote::exists(address)? {
-        passphrase::for_remote(secret)?
-    } else {
-        passphrase::for_writing(secret)?
-    };
+    let given =
+        if exists { passphrase::for_remote(secret)? } else { passphrase::for_writing(secret)? };
     Ok(Access::Secret(given))
 }
 

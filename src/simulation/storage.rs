@@ -98,7 +98,7 @@ impl Client {
         if let Some(left) = left.as_mut() {
             *left = left.saturating_sub(1);
         }
-        let broken = || Error::Unreachable { address: "simulated".into(), why: "broken".into() };
+        let broken = || Error::Unreachable { host: "simulated".into(), why: "broken".into() };
         // A call that fails may nevertheless have taken effect.
         if fails && cloud.dice.roll(2) == 0 {
             return Err(broken());
@@ -135,7 +135,7 @@ impl Storage for Client {
     fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>> {
         self.call(|cloud| {
             let (now, settled) = (cloud.time, cloud.is_settled);
-            let missing = || Error::NotFound { name: name.to_owned() };
+            let missing = || Error::NotFound { place: "simulated".into(), name: name.to_owned() };
             let object = cloud.objects.get(name).ok_or_else(missing)?;
             if !settled && !object.is_seen(self.device, now) {
                 return Err(missing());
@@ -143,7 +143,11 @@ impl Storage for Client {
             let is_complete = settled || object.complete[self.device] <= now;
             let end = if is_complete { object.bytes.len() } else { object.bytes.len() / 2 };
             if end as u64 > limit {
-                return Err(Error::TooLarge { name: name.to_owned(), limit });
+                return Err(Error::TooLarge {
+                    place: "simulated".into(),
+                    name: name.to_owned(),
+                    limit,
+                });
             }
             Ok(object.bytes[..end].to_vec())
         })

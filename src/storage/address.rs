@@ -155,6 +155,11 @@ impl Address {
     }
 }
 
+/// Returns whether a text is the address of a server and not a path. The address may be invalid.
+pub fn names_server(text: &str) -> bool {
+    !matches!(Address::parse_server(text), Ok(None))
+}
+
 fn refuse(address: &str, why: &'static str) -> Error {
     Error::Address { address: without_password(address), why }
 }

@@ -24,7 +24,7 @@ mod tls;
 mod webdav_list;
 mod xml;
 
-pub use address::Address;
+pub use address::{Address, names_server};
 pub use credentials::{Credentials, Password};
 pub use error::{Error, Result};
 pub use open::open;

@@ -3,7 +3,7 @@
 use crate::archive::backup::Passphrase;
 use crate::engine::remotes::{self, PlainRemoteError, Protection};
 use crate::engine::{self, Workspace};
-use crate::storage::{self, Storage};
+use crate::storage::{Credentials, Storage};
 use crate::verbs::Result;
 
 pub use crate::engine::remotes::{Added, Remote};
@@ -26,10 +26,12 @@ pub struct AddOptions {
     pub name: Option<String>,
     /// How the remote is opened, or protected if it is created.
     pub access: Access,
+    /// The login that the user typed, which the store keeps.
+    pub login: Option<Credentials>,
 }
 
-fn open(address: &str) -> Result<Box<dyn Storage>> {
-    Ok(storage::open(address).map_err(failed)?)
+fn open(address: &str, login: Option<&Credentials>) -> Result<Box<dyn Storage>> {
+    Ok(remotes::open_with(address, login.cloned().unwrap_or_default()).map_err(failed)?)
 }
 
 fn failed(error: impl Into<PlainRemoteError>) -> engine::Error {
@@ -37,8 +39,8 @@ fn failed(error: impl Into<PlainRemoteError>) -> engine::Error {
 }
 
 /// Returns whether there is a remote at this address.
-pub fn exists(address: &str) -> Result<bool> {
-    Ok(remotes::exists(&*open(address)?).map_err(failed)?)
+pub fn exists(address: &str, login: Option<&Credentials>) -> Result<bool> {
+    Ok(remotes::exists(&*open(address, login)?).map_err(failed)?)
 }
 
 /// Adds a remote to the store. Creates the store and the remote if they do not exist.
@@ -48,14 +50,19 @@ pub fn add(workspace: &Workspace, options: &AddOptions) -> Result<Added> {
         Workspace::begin_library(&root)?;
     }
     let address = remotes::absolute(&options.address);
-    let storage = open(&address)?;
+    let storage = open(&address, options.login.as_ref())?;
     let store = workspace.find_or_create_store()?;
     let protection = match &options.access {
         Access::Secret(passphrase) => Protection::Passphrase(passphrase),
         Access::Unencrypted => Protection::None,
     };
     let (name, time) = (options.name.as_deref(), workspace.timestamp());
-    Ok(remotes::add(&store, &*storage, &address, name, protection, time).map_err(failed)?)
+    let added = remotes::add(&store, &*storage, &address, name, protection, time);
+    let added = added.map_err(failed)?;
+    if let Some(login) = &options.login {
+        remotes::save_login(&store, &address, login).map_err(failed)?;
+    }
+    Ok(added)
 }
 
 /// Returns the remotes of the store, the default one first.
@@ -83,6 +90,8 @@ pub fn remove(workspace: &Workspace, name: &str) -> Result<Remote> {
 pub fn test(workspace: &Workspace, name: &str) -> Result<Remote> {
     let found = find(workspace, name)?;
     let remote = found.ok_or_else(|| failed(PlainRemoteError::Unknown { name: name.into() }))?;
-    remotes::test(&*open(&remote.address)?, &remote).map_err(failed)?;
+    let store = workspace.open_store()?;
+    let storage = remotes::open_storage(Some(&store), &remote.address).map_err(failed)?;
+    remotes::test(&*storage, &remote).map_err(failed)?;
     Ok(remote)
 }

@@ -21,6 +21,8 @@
 #[path = "../stvc/common/mod.rs"]
 mod common;
 
+// Other tests use the rest of it.
+#[allow(dead_code)]
 mod equipment;
 mod model;
 mod server;

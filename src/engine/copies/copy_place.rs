@@ -7,6 +7,9 @@ use crate::engine::copies::CopyError;
 use crate::storage;
 use crate::store::Url;
 
+/// Folder in every remote, which identifies it.
+const REMOTE: &str = "stvc-remote";
+
 /// The place of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopyPlace {
@@ -31,7 +34,8 @@ impl CopyPlace {
         if text == "-" {
             return Ok(CopyPlace::Output);
         }
-        if storage::is_storage(text) {
+        let folder = text.strip_prefix("file://").unwrap_or(text);
+        if storage::names_server(text) || Path::new(folder).join(REMOTE).is_dir() {
             return Ok(CopyPlace::Storage(text.to_owned()));
         }
         if path.is_dir() {

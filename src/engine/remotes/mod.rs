@@ -14,6 +14,7 @@ mod key;
 mod local_state;
 mod opened;
 mod pack_objects;
+mod place;
 mod read_everything;
 mod registry;
 mod remote_object;
@@ -25,6 +26,7 @@ use getrandom::fill;
 pub use error::PlainRemoteError;
 pub(crate) use key::RemoteKey;
 pub(crate) use opened::OpenedRemote;
+pub(crate) use place::{open_storage, open_with, save_login};
 pub(crate) use read_everything::{Reading, read_everything};
 pub use registry::{Remote, absolute, find, load};
 pub use remote_object::exists;
@@ -124,6 +126,7 @@ pub fn remove(store: &Store, name: &str) -> Result<Remote> {
     let at = at.ok_or_else(|| PlainRemoteError::Unknown { name: name.to_owned() })?;
     let removed = remotes.remove(at);
     registry::save(store, remotes)?;
+    place::remove_login(store, &removed.address)?;
     local_state::StateFolder::remove(store, &removed.id)?;
     Ok(removed)
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use super::PlainRemoteError;
 use super::opened::OpenedRemote;
+use super::place::open_storage;
 use super::registry::{self, Remote};
 use super::remote_object::{self, Secret};
 use super::session::Session;
 use crate::archive::backup::Passphrase;
 use crate::engine::{Result, Workspace};
 use crate::progress::Monitor;
-use crate::storage::{self, Storage};
+use crate::storage::Storage;
 use crate::store::{Store, temporary_folder};
 
 /// What is known before a remote is read.
@@ -38,7 +39,7 @@ pub(crate) fn read_everything(
         None => None,
     };
     let address = known.as_ref().map_or(address, |known| &known.address).to_owned();
-    let storage = storage::open(&address).map_err(PlainRemoteError::from)?;
+    let storage = open_storage(reading.local, &address)?;
     let remote = match known {
         Some(known) => known,
         None => with_secret(&*storage, &address, reading.passphrase)?,

@@ -112,7 +112,7 @@ pub fn find(store: &Store, text: &str) -> Result<Option<Remote>> {
 /// Returns an address as it is recorded: the path of a folder as an absolute path.
 pub fn absolute(address: &str) -> String {
     let path = address.strip_prefix("file://").unwrap_or(address);
-    if crate::storage::is_folder(address) {
+    if !crate::storage::names_server(address) {
         std::path::absolute(path).map_or_else(|_| path.into(), |path| path.display().to_string())
     } else {
         address.to_owned()

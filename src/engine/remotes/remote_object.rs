@@ -166,7 +166,7 @@ fn unwrap(name: &str, wrapped: &str, passphrase: &Passphrase) -> Result<Option<R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::FolderStorage;
+    use crate::engine::remotes::open_storage;
 
     fn passphrase(text: &str) -> Passphrase {
         Passphrase::new(text.into()).unwrap()
@@ -175,49 +175,49 @@ mod tests {
     #[test]
     fn devices_that_create_the_remote_at_the_same_time_agree() {
         let folder = tempfile::tempdir().unwrap();
-        let storage = FolderStorage::new(folder.path());
-        assert!(!exists(&storage).unwrap());
-        assert!(find(&storage, "x", Secret::Missing).unwrap().is_none());
+        let storage = open_storage(None, folder.path().to_str().unwrap()).unwrap();
+        assert!(!exists(&*storage).unwrap());
+        assert!(find(&*storage, "x", Secret::Missing).unwrap().is_none());
         let same = passphrase("same");
         let keys = [RemoteKey::new_encrypted(), RemoteKey::new_encrypted()];
         for key in &keys {
-            create(&storage, key, Some(&same), "2026-11-19T00:00:00Z".into()).unwrap();
+            create(&*storage, key, Some(&same), "2026-11-19T00:00:00Z".into()).unwrap();
         }
         let smallest = keys.iter().map(RemoteKey::id).min().unwrap();
-        let found = find(&storage, "x", Secret::Passphrase(&same)).unwrap().unwrap();
+        let found = find(&*storage, "x", Secret::Passphrase(&same)).unwrap().unwrap();
         assert_eq!(found.id(), smallest);
         let largest = keys.iter().max_by_key(|key| key.id()).unwrap();
         let recovery = passphrase(&largest.recovery_key().unwrap());
-        let found = find(&storage, "x", Secret::Passphrase(&recovery)).unwrap().unwrap();
+        let found = find(&*storage, "x", Secret::Passphrase(&recovery)).unwrap().unwrap();
         assert_eq!(found.id(), largest.id());
     }
 
     #[test]
     fn planted_remote_with_a_smaller_id_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
-        let storage = FolderStorage::new(folder.path());
+        let storage = open_storage(None, folder.path().to_str().unwrap()).unwrap();
         let (own, key) = (passphrase("own"), RemoteKey::new_encrypted());
-        create(&storage, &key, Some(&own), String::new()).unwrap();
+        create(&*storage, &key, Some(&own), String::new()).unwrap();
         let planted = RemoteKey::unencrypted("0".repeat(32));
-        create(&storage, &planted, None, String::new()).unwrap();
-        let found = find(&storage, "x", Secret::Passphrase(&own)).unwrap().unwrap();
+        create(&*storage, &planted, None, String::new()).unwrap();
+        let found = find(&*storage, "x", Secret::Passphrase(&own)).unwrap().unwrap();
         assert_eq!(found.id(), key.id());
         // An existing identity does not fit to another id.
         let bytes = storage.read(&format!("{PREFIX}{}", key.id()), LONGEST).unwrap();
         let text = String::from_utf8(bytes).unwrap().replace(key.id(), &"0".repeat(32));
         storage.write(&format!("{PREFIX}{}", "0".repeat(32)), text.as_bytes()).unwrap();
-        let found = find(&storage, "x", Secret::Passphrase(&own)).unwrap().unwrap();
+        let found = find(&*storage, "x", Secret::Passphrase(&own)).unwrap().unwrap();
         assert_eq!(found.id(), key.id());
     }
 
     #[test]
     fn wrong_or_missing_passphrase_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let storage = FolderStorage::new(folder.path());
-        create(&storage, &RemoteKey::new_encrypted(), Some(&passphrase("own")), String::new())
+        let storage = open_storage(None, folder.path().to_str().unwrap()).unwrap();
+        create(&*storage, &RemoteKey::new_encrypted(), Some(&passphrase("own")), String::new())
             .unwrap();
         let other = passphrase("other");
-        let find = |secret| find(&storage, "x", secret).err().unwrap().code();
+        let find = |secret| find(&*storage, "x", secret).err().unwrap().code();
         assert_eq!(find(Secret::Passphrase(&other)), "remote-wrong-passphrase");
         assert_eq!(find(Secret::Missing), "remote-no-passphrase");
         assert_eq!(find(Secret::Unencrypted), "remote-no-passphrase");

@@ -13,6 +13,7 @@ use super::announcement::{Announcement, LONGEST_OBJECT, Unresolved, object_name,
 use super::key::{RemoteKey, Result};
 use super::local_state::{LocalState, Role, StateFolder};
 use super::opened::{OpenedRemote, TemporaryStore};
+use super::place::open_storage;
 use super::registry::{self, Remote};
 use super::{PlainRemoteError, pack_objects};
 use crate::engine::copies::chosen_refs::{Refs, ours};
@@ -56,7 +57,7 @@ impl Session {
     ) -> engine::Result<Self> {
         let unknown = || PlainRemoteError::NotAdded { address: address.to_owned() };
         let remote = registry::find(store, address)?.ok_or_else(unknown)?;
-        let storage = storage::open(&remote.address).map_err(PlainRemoteError::from)?;
+        let storage = open_storage(Some(store), &remote.address)?;
         Self::over(workspace, store, &remote, Arc::from(storage))
     }
 
