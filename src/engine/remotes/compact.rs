@@ -25,6 +25,9 @@ const TIERS: [u64; 2] = [256 << 10, 8 << 20];
 /// The number of packs in a tier from which they are merged.
 const MANY: usize = 32;
 
+/// A pack that is replaced, and the ids of its objects; `None` if they are unknown.
+type AffectedPack = (Pack, Option<Vec<ObjectId>>);
+
 impl Session {
     /// Merges small packs if there are many.
     pub(super) fn merge_small_packs(
@@ -122,7 +125,7 @@ impl Session {
         store: &Store,
         next: &mut Announcement,
         new: &New,
-        (affected, live): (Vec<(Pack, Option<Vec<ObjectId>>)>, &HashSet<ObjectId>),
+        (affected, live): (Vec<AffectedPack>, &HashSet<ObjectId>),
         retired_at: i64,
         monitor: &mut dyn Monitor,
     ) -> engine::Result<()> {

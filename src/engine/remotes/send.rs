@@ -72,6 +72,17 @@ impl Session {
                 None => refs.remove(&change.name),
             };
         }
+        // A branch whose timeline this device has under another name was renamed. Other devices would
+        // receive it as a second timeline.
+        let sent = chosen.snapshots();
+        refs.retain(|name, id| {
+            let is_renamed = name.is_branch()
+                && !chosen.refs.contains_key(name)
+                && !options.except.contains(name)
+                && options.timelines.is_empty()
+                && sent.contains(&SnapshotId(*id));
+            !is_renamed
+        });
         keep(&mut refs, dropped, &store, (&history, &reader), &chosen)?;
         let mut erasures = store.erasures()?;
         current.iter().for_each(|it| erasures.join(&it.erasures));
