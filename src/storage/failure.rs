@@ -169,6 +169,9 @@ impl Failure {
                 NotValidForName | NotValidForNameContext { .. } => {
                     certificate("it was issued for another server name")
                 }
+                other if other.to_string().contains("CaUsedAsEndEntity") => {
+                    certificate("the server issued it itself")
+                }
                 other => certificate(&words::clean(&other.to_string())),
             },
             rustls::Error::InvalidMessage(_) => {

@@ -3,23 +3,30 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 use rustls_platform_verifier::Verifier;
 
 use super::{Error, Result};
 use crate::regular;
 
-/// Trusts the exact certificates that the user named, and every certificate that the system or a
-/// named authority vouches for. The certificates that many NAS sign themselves are not valid as
-/// those of an authority, so they are compared as a whole.
+/// Trusts the exact certificates that the user named, and every certificate that a named authority
+/// or the system vouches for. The certificates that many NAS sign themselves are not valid as those
+/// of an authority, so they are compared as a whole.
 #[derive(Debug)]
 struct NamedOrSystem {
+    provider: Arc<CryptoProvider>,
     named: Vec<CertificateDer<'static>>,
-    system: Verifier,
+    /// Verifies by the named authorities. Not all systems can add them to their own.
+    by_named: Option<Arc<WebPkiServerVerifier>>,
+    /// `None` if the system has no certificates of authorities, as in small containers.
+    by_system: Option<Verifier>,
 }
 
 impl ServerCertVerifier for NamedOrSystem {
@@ -34,7 +41,18 @@ impl ServerCertVerifier for NamedOrSystem {
         if self.named.iter().any(|named| named == certificate) {
             return Ok(ServerCertVerified::assertion());
         }
-        self.system.verify_server_cert(certificate, intermediates, server, ocsp, now)
+        if let Some(verifier) = &self.by_named
+            && let Ok(verified) =
+                verifier.verify_server_cert(certificate, intermediates, server, ocsp, now)
+        {
+            return Ok(verified);
+        }
+        match &self.by_system {
+            Some(system) => {
+                system.verify_server_cert(certificate, intermediates, server, ocsp, now)
+            }
+            None => Err(CertificateError::UnknownIssuer.into()),
+        }
     }
 
     fn verify_tls12_signature(
@@ -43,7 +61,8 @@ impl ServerCertVerifier for NamedOrSystem {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        self.system.verify_tls12_signature(message, certificate, signature)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -52,28 +71,34 @@ impl ServerCertVerifier for NamedOrSystem {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        self.system.verify_tls13_signature(message, certificate, signature)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.system.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
 /// Returns the configuration for connections to one server.
 pub fn configure(host: &str, named: Option<&Path>) -> Result<ClientConfig> {
     let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
-    let certificate =
+    let failed =
         |error: rustls::Error| Error::Certificate { host: host.to_owned(), why: error.to_string() };
     let named = named.map(read).transpose()?.unwrap_or_default();
-    let roots = named.iter().cloned().chain(of_termux());
-    let system =
-        Verifier::new_with_extra_roots(roots, Arc::clone(&provider)).map_err(certificate)?;
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(named.iter().cloned().chain(of_termux()));
+    let by_named =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .build()
+            .ok();
+    let by_system = Verifier::new(Arc::clone(&provider)).ok();
+    let verifier = NamedOrSystem { provider: Arc::clone(&provider), named, by_named, by_system };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(certificate)?
+        .map_err(failed)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(NamedOrSystem { named, system }))
+        .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
     Ok(config)
 }
