@@ -3,7 +3,7 @@
 //! Servers write it in many ways, and a hostile one may write anything. OpenDAL fails on a folder
 //! with one entry that it cannot read, accepts names outside the folder, and stops after the first
 //! page of 坚果云, which has 750 entries. So [`parse`] extracts the entries of the requested folder,
-//! and [`write`] writes them in the form that OpenDAL reads.
+//! and [`write()`] writes them in the form that OpenDAL reads.
 
 use super::xml;
 use crate::file_names;

@@ -38,7 +38,7 @@ pub(crate) fn save_login(store: &Store, address: &str, login: &Credentials) -> R
 /// Removes the login of a remote from the store.
 pub(super) fn remove_login(store: &Store, address: &str) -> Result<()> {
     let path = login_path(store, address);
-    match std::fs::remove_file(&path) {
+    match durable::remove(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(local_at(&path)(error)),
         _ => Ok(()),
     }
